@@ -1,0 +1,20 @@
+/**
+ * The time as the rooms see it: a reading and a timer, nothing else. Code that waits takes a Clock, so a test
+ * can hand in one that it moves by hand (see fakeclock.ts).
+ */
+export interface Clock {
+  /** Milliseconds since some fixed moment; only differences mean something. */
+  now(): number
+  /** Calls back once, `ms` from now. The handle's `unref()` is used when it has one. */
+  setTimeout(callback: () => void, ms: number): unknown
+  /** Takes back a timer that has not fired. */
+  clearTimeout(handle: unknown): void
+}
+
+/** The process's monotonic clock and timers; a step of the wall clock changes nothing here. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  // Looked up at each call, so that tools which replace the global timers are obeyed.
+  setTimeout: (callback, ms) => setTimeout(callback, ms),
+  clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
+}
