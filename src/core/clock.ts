@@ -15,6 +15,7 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => performance.now(),
   // Looked up at each call, so that tools which replace the global timers are obeyed.
-  setTimeout: (callback, ms) => setTimeout(callback, ms),
+  // Rounded up: Node cuts fractions off, and a timer that fires early only has to be set again.
+  setTimeout: (callback, ms) => setTimeout(callback, Math.ceil(ms)),
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
 }

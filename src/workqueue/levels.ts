@@ -1,0 +1,132 @@
+/**
+ * Entries by priority, the highest level first.
+ *
+ * An entry whose priority rises gets a place at the end of its new level; the place it had turns stale and is
+ * passed over when its time comes. Which places are stale needs no book-keeping: an entry belongs to the level
+ * that its priority names and to no other. They are swept out before they outnumber the live ones.
+ */
+import type { Entry } from './turn.ts'
+
+/** The places of one level in the order in which they are served, stale ones among them. */
+export interface Lane<T> {
+  readonly size: number
+  push(entry: Entry<T>): void
+  /** The entry was raised out of this level; the place it had is stale from now on. */
+  leave(entry: Entry<T>): void
+  /** The next place; only while `size > 0`. */
+  shift(): Entry<T>
+  /** Drops the places that do not pass. */
+  keep(passes: (entry: Entry<T>) => boolean): void
+}
+
+interface Level<T> {
+  readonly priority: number
+  readonly lane: Lane<T>
+}
+
+/** How many stale places are not worth a sweep. */
+const spareStale = 32
+
+export abstract class Levels<T> {
+  readonly #laneFor: (priority: number) => Lane<T>
+  readonly #levels = new Map<number, Level<T>>()
+  /** The levels as a binary heap, the highest at 0. Nearly always there is one. */
+  #ranks: Level<T>[] = []
+  #size = 0
+  #stale = 0
+
+  constructor(laneFor: (priority: number) => Lane<T>) {
+    this.#laneFor = laneFor
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  push(entry: Entry<T>): void {
+    this.#place(entry)
+    this.#size++
+  }
+
+  touch(entry: Entry<T>, previousPriority: number): void {
+    if (entry.priority === previousPriority) return
+    this.#place(entry)
+    this.#levels.get(previousPriority)?.lane.leave(entry)
+    if (++this.#stale > this.#size + spareStale) this.#sweep()
+  }
+
+  pop(): Entry<T> {
+    for (;;) {
+      const top = this.#ranks[0] as Level<T>
+      if (top.lane.size === 0) {
+        this.#dropTop()
+        continue
+      }
+      const entry = top.lane.shift()
+      if (entry.priority !== top.priority) {
+        this.#stale--
+        continue
+      }
+      this.#size--
+      // Stale places would keep entries alive that were taken long ago.
+      if (this.#size === 0 && this.#stale > 0) this.#sweep()
+      return entry
+    }
+  }
+
+  #place(entry: Entry<T>): void {
+    const top = this.#ranks[0]
+    const level = top?.priority === entry.priority ? top : this.#level(entry.priority)
+    level.lane.push(entry)
+  }
+
+  #level(priority: number): Level<T> {
+    let level = this.#levels.get(priority)
+    if (level === undefined) {
+      level = { priority, lane: this.#laneFor(priority) }
+      this.#levels.set(priority, level)
+      this.#rank(level)
+    }
+    return level
+  }
+
+  /** Sifts a new level up to where its parent is higher. */
+  #rank(level: Level<T>): void {
+    const ranks = this.#ranks
+    let at = ranks.push(level) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      const above = ranks[parent] as Level<T>
+      if (above.priority > level.priority) break
+      ranks[at] = above
+      at = parent
+    }
+    ranks[at] = level
+  }
+
+  #dropTop(): void {
+    const ranks = this.#ranks
+    this.#levels.delete((ranks[0] as Level<T>).priority)
+    const last = ranks.pop() as Level<T>
+    if (ranks.length === 0) return
+    let at = 0
+    for (let child = 1; child < ranks.length; child = 2 * at + 1) {
+      const [left, right] = [ranks[child] as Level<T>, ranks[child + 1]]
+      const higher = right !== undefined && right.priority > left.priority ? right : left
+      if (higher.priority <= last.priority) break
+      ranks[at] = higher
+      at = higher === left ? child : child + 1
+    }
+    ranks[at] = last
+  }
+
+  #sweep(): void {
+    for (const level of this.#ranks) {
+      level.lane.keep((entry) => entry.priority === level.priority)
+      if (level.lane.size === 0) this.#levels.delete(level.priority)
+    }
+    this.#stale = 0
+    // In descending order it is a heap again.
+    this.#ranks = [...this.#levels.values()].sort((a, b) => b.priority - a.priority)
+  }
+}

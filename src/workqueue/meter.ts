@@ -1,0 +1,94 @@
+/**
+ * What a queue tells about itself. Counts are pushed as they happen; ages are computed when somebody asks, so
+ * an idle queue costs nothing: no ticker, no timer.
+ */
+import type { Clock } from '../core/clock.ts'
+import type { Entry } from './turn.ts'
+
+/** Where to count and time. Every member is optional; prom-client's children fit. */
+export interface Metrics {
+  readonly depth?: { inc(): void; dec(): void } | undefined
+  readonly adds?: { inc(): void } | undefined
+  readonly retries?: { inc(): void } | undefined
+  readonly latency?: { observe(seconds: number): void } | undefined
+  readonly workDuration?: { observe(seconds: number): void } | undefined
+}
+
+export interface QueueStats {
+  name: string
+  /** All that is pending, items re-added while in hand included. */
+  depth: number
+  size: number
+  processing: number
+  waiting: number
+  adds: number
+  retries: number
+  /** The ages of all items in hand, added up; only with `metrics`. */
+  unfinishedWorkSeconds?: number
+  /** The age of the oldest item in hand; only with `metrics`. */
+  longestRunningProcessorSeconds?: number
+}
+
+/** Times the turns of a queue that has `metrics`. A queue without has no meter and pays nothing. */
+export class Meter {
+  readonly #metrics: Metrics
+  readonly #clock: Clock
+  readonly #addedAt = new Map<Entry<unknown>, number>()
+  readonly #takenAt = new Map<Entry<unknown>, number>()
+
+  constructor(metrics: Metrics, clock: Clock) {
+    this.#metrics = metrics
+    this.#clock = clock
+  }
+
+  added(entry: Entry<unknown>): void {
+    this.#addedAt.set(entry, this.#clock.now())
+    this.#tell((metrics) => metrics.adds?.inc())
+    this.#tell((metrics) => metrics.depth?.inc())
+  }
+
+  taken(entry: Entry<unknown>): void {
+    const now = this.#clock.now()
+    const waited = this.#since(this.#addedAt, entry, now)
+    this.#takenAt.set(entry, now)
+    this.#tell((metrics) => metrics.depth?.dec())
+    this.#tell((metrics) => metrics.latency?.observe(waited))
+  }
+
+  done(entry: Entry<unknown>): void {
+    const worked = this.#since(this.#takenAt, entry, this.#clock.now())
+    this.#tell((metrics) => metrics.workDuration?.observe(worked))
+  }
+
+  retried(): void {
+    this.#tell((metrics) => metrics.retries?.inc())
+  }
+
+  /** The ages of what is in hand, in seconds. */
+  ages(): Pick<QueueStats, 'unfinishedWorkSeconds' | 'longestRunningProcessorSeconds'> {
+    const now = this.#clock.now()
+    let sum = 0
+    let longest = 0
+    for (const takenAt of this.#takenAt.values()) {
+      const age = Math.max(0, now - takenAt) / 1_000
+      sum += age
+      longest = Math.max(longest, age)
+    }
+    return { unfinishedWorkSeconds: sum, longestRunningProcessorSeconds: longest }
+  }
+
+  #since(times: Map<Entry<unknown>, number>, entry: Entry<unknown>, now: number): number {
+    const then = times.get(entry) ?? now
+    times.delete(entry)
+    return Math.max(0, now - then) / 1_000
+  }
+
+  /** A hook that throws must not leave the queue half-way through a step, nor be passed over in silence. */
+  #tell(hook: (metrics: Metrics) => void): void {
+    try {
+      hook(this.#metrics)
+    } catch (error) {
+      console.error('A metrics hook of a work queue failed:', error)
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/** Promises that wait for the queue: getters, who stand in line, and callers who wait for it to get shorter. */
+import type { SignalOptions } from './options.ts'
+
+/** One caller's wait. Its links are the line's. */
+interface Wait<V> {
+  /** Settles the promise and takes the listener off the signal. */
+  readonly resolve: (value: V) => void
+  before: Wait<V> | undefined
+  behind: Wait<V> | undefined
+}
+
+/** Makes the promise of a wait: `enter` when it begins, `leave` when its signal ends it first. */
+function waitFor<V>(
+  signal: AbortSignal | undefined,
+  enter: (wait: Wait<V>) => void,
+  leave: (wait: Wait<V>) => void,
+): Promise<V> {
+  if (signal?.aborted) return Promise.reject(signal.reason)
+  return new Promise<V>((resolve, reject) => {
+    if (signal === undefined) {
+      enter({ resolve, before: undefined, behind: undefined })
+      return
+    }
+    const wait: Wait<V> = {
+      resolve(value) {
+        signal.removeEventListener('abort', onAbort)
+        resolve(value)
+      },
+      before: undefined,
+      behind: undefined,
+    }
+    function onAbort(): void {
+      leave(wait)
+      reject(signal?.reason)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    enter(wait)
+  })
+}
+
+/** A line, first come first served. Leaving it from the middle costs no more than being served. */
+export class Line<V> {
+  #first: Wait<V> | undefined
+  #last: Wait<V> | undefined
+
+  get empty(): boolean {
+    return this.#first === undefined
+  }
+
+  wait(signal: AbortSignal | undefined): Promise<V> {
+    return waitFor<V>(
+      signal,
+      (wait) => this.#enter(wait),
+      (wait) => this.#leave(wait),
+    )
+  }
+
+  /** Serves whoever came first; only while not empty. */
+  serve(value: V): void {
+    const wait = this.#first as Wait<V>
+    this.#leave(wait)
+    wait.resolve(value)
+  }
+
+  #enter(wait: Wait<V>): void {
+    wait.before = this.#last
+    if (this.#last) this.#last.behind = wait
+    else this.#first = wait
+    this.#last = wait
+  }
+
+  #leave(wait: Wait<V>): void {
+    if (wait.before) wait.before.behind = wait.behind
+    else this.#first = wait.behind
+    if (wait.behind) wait.behind.before = wait.before
+    else this.#last = wait.before
+  }
+}
+
+/** Callers who wait until a count falls below a limit, each with a limit of their own. */
+export class Crowd {
+  readonly #limits = new Map<Wait<void>, number>()
+  /** No smaller than any limit waited for, so a count above it needs no look at the crowd. */
+  #highest = Number.NEGATIVE_INFINITY
+
+  get empty(): boolean {
+    return this.#limits.size === 0
+  }
+
+  wait(limit: number, { signal }: SignalOptions): Promise<void> {
+    return waitFor<void>(
+      signal,
+      (wait) => {
+        this.#limits.set(wait, limit)
+        this.#highest = Math.max(this.#highest, limit)
+      },
+      (wait) => void this.#limits.delete(wait),
+    )
+  }
+
+  /** Lets go of everybody whose limit is above `count`. */
+  tell(count: number): void {
+    if (count >= this.#highest) return
+    let highest = Number.NEGATIVE_INFINITY
+    for (const [wait, limit] of this.#limits) {
+      if (count < limit) {
+        this.#limits.delete(wait)
+        wait.resolve()
+      } else if (limit > highest) highest = limit
+    }
+    this.#highest = highest
+  }
+}

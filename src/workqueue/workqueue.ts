@@ -1,0 +1,292 @@
+/**
+ * The plain queue: no item in two hands, no item queued twice.
+ *
+ *            add                get                 done
+ *   (idle) -------> queued ----------> in hand -----------> (idle)
+ *                     ^                   |  add              |
+ *                     |                   v                   | if added again
+ *                     +------------- added again <------------+
+ *
+ * A key that is queued or in hand has its turn in `#turns`; one added again while in hand has a second turn
+ * in `#again`, which takes the first one's place when `done` is called. Everything a caller can do runs to its
+ * end before anybody else is heard, so there is nothing to lock.
+ */
+import type { Clock } from '../core/clock.ts'
+import { consume, iterate } from './consume.ts'
+import { Meter, type QueueStats } from './meter.ts'
+import {
+  type AddOptions,
+  priorityOf,
+  type QueueOptions,
+  type RunOptions,
+  resolveQueueOptions,
+  resolveRunOptions,
+  type SignalOptions,
+} from './options.ts'
+import type { Queue } from './stores.ts'
+import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
+import { Crowd, Line } from './waits.ts'
+
+/** Up to this many keys, one that becomes idle keeps its place in the map until the event loop turns. */
+const fewKeys = 1_024
+
+/** client-go's plain work queue: fair, stingy, for many producers and consumers. */
+export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposable {
+  protected readonly clock: Clock
+  readonly #name: string
+  readonly #key: ((item: T) => unknown) | undefined
+  readonly #store: Queue<T>
+  readonly #meter: Meter | undefined
+  readonly #owner: TurnOwner<T> = { end: (turn) => this.#end(turn) }
+
+  /** Undefined marks the place of a key that was just here; see `#vacate`. */
+  readonly #turns = new Map<unknown, Turn<T> | undefined>()
+  readonly #again = new Map<unknown, Turn<T>>()
+  #processing = 0
+  #shuttingDown = false
+  #addCount = 0
+  #retryCount = 0
+  #tidying = false
+
+  /** Getters stand in line only while the store is empty. */
+  readonly #getters = new Line<Work<T> | NoWork>()
+  readonly #shorter = new Crowd()
+  readonly #idle = new Crowd()
+  readonly #drains = new Crowd()
+
+  constructor(options: QueueOptions<T> = {}) {
+    const { name, key, queue, clock, metrics } = resolveQueueOptions(options)
+    this.clock = clock
+    this.#name = name
+    this.#key = key
+    this.#store = queue
+    this.#meter = metrics && new Meter(metrics, clock)
+  }
+
+  /** Ready to be taken. Items added again while in hand are left out; `stats().depth` counts them. */
+  get size(): number {
+    return this.#store.size
+  }
+
+  /** Taken and not yet done. */
+  get processing(): number {
+    return this.#processing
+  }
+
+  /** Delayed; always 0 on a plain queue. */
+  get waiting(): number {
+    return 0
+  }
+
+  get shuttingDown(): boolean {
+    return this.#shuttingDown
+  }
+
+  /** Makes an item pending. False: it already was (its payload and priority are renewed), or shut down. */
+  add(item: T, options?: AddOptions): boolean {
+    const priority = options === undefined ? 0 : priorityOf(options)
+    if (this.#shuttingDown) return false
+    return this.enter(this.#key === undefined ? item : this.#key(item), item, priority)
+  }
+
+  /** Takes the next item, waiting for one; rejects with the signal's reason when it aborts first. */
+  get(options?: SignalOptions): Promise<Work<T> | NoWork> {
+    if (options?.signal?.aborted) return Promise.reject(options.signal.reason)
+    const work = this.tryGet()
+    return work === undefined ? this.#getters.wait(options?.signal) : Promise.resolve(work)
+  }
+
+  /** Takes the next item if there is one now. */
+  tryGet(): Work<T> | NoWork | undefined {
+    if (this.#store.size > 0) return this.#take()
+    return this.#shuttingDown ? noWork : undefined
+  }
+
+  /** Ends the turn of an item in hand. False, and no effect: it is not in hand. */
+  done(item: T): boolean {
+    const turn = this.#turns.get(this.keyOf(item))
+    return turn !== undefined && this.#end(turn)
+  }
+
+  /** Refuses further adds, drops what waits, lets getters go; what is queued is still handed out. */
+  shutDown(): void {
+    this.close()
+    this.#drains.tell(0)
+  }
+
+  /** Shuts down and waits until nothing is queued or in hand, or until a later `shutDown` ends the wait. */
+  async shutDownWithDrain(options: SignalOptions = {}): Promise<void> {
+    this.close()
+    if (this.#outstanding > 0 || options.signal?.aborted) await this.#drains.wait(1, options)
+  }
+
+  [Symbol.dispose](): void {
+    this.shutDown()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.shutDownWithDrain()
+  }
+
+  /** Takes item after item until shut down and empty; each is done when the next is asked for. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<T> {
+    return iterate(this)
+  }
+
+  /** Runs the handler for each item, up to `concurrency` at a time, until shut down and empty. */
+  async run(handler: (item: T) => unknown, options: RunOptions<T> = {}): Promise<void> {
+    await consume(this, handler, resolveRunOptions(options))
+  }
+
+  /** Resolves when nothing is queued and nothing in hand. */
+  async onIdle(options: SignalOptions = {}): Promise<void> {
+    if (this.#outstanding > 0 || options.signal?.aborted) await this.#idle.wait(1, options)
+  }
+
+  /** Resolves when fewer than `limit` items are ready to be taken: back-pressure for producers. */
+  async onSizeLessThan(limit: number, options: SignalOptions = {}): Promise<void> {
+    if (!(limit > 0)) throw new RangeError(`onSizeLessThan: no size is ever below ${limit}; give 1 or more.`)
+    if (this.size >= limit || options.signal?.aborted) await this.#shorter.wait(limit, options)
+  }
+
+  stats(): QueueStats {
+    return {
+      name: this.#name,
+      depth: this.size + this.#again.size,
+      size: this.size,
+      processing: this.processing,
+      waiting: this.waiting,
+      adds: this.#addCount,
+      retries: this.#retryCount,
+      ...this.#meter?.ages(),
+    }
+  }
+
+  protected keyOf(item: T): unknown {
+    return this.#key === undefined ? item : this.#key(item)
+  }
+
+  /** Whether a key is queued or added again; in hand alone is not pending. */
+  protected isPending(key: unknown): boolean {
+    const turn = this.#turns.get(key)
+    return turn !== undefined && (!turn.inHand || this.#again.has(key))
+  }
+
+  protected countRetry(): void {
+    this.#retryCount++
+    this.#meter?.retried()
+  }
+
+  /** What both ways to shut down share. */
+  protected close(): void {
+    this.#shuttingDown = true
+    while (!this.#getters.empty) this.#getters.serve(noWork)
+  }
+
+  /** The one way in. A store that throws leaves everything as it was. */
+  protected enter(key: unknown, item: T, priority: number): boolean {
+    const turn = this.#turns.get(key)
+    if (turn === undefined) {
+      const fresh = new Turn(this.#owner, key, item, priority)
+      this.#store.push(fresh)
+      this.#turns.set(key, fresh)
+      this.#added(fresh)
+      if (!this.#getters.empty) this.#serveGetters()
+      return true
+    }
+    if (!turn.inHand) {
+      this.#touch(turn, item, priority)
+      return false
+    }
+    const again = this.#again.get(key)
+    if (again !== undefined) {
+      again.item = item
+      if (priority > again.priority) again.priority = priority
+      return false
+    }
+    const fresh = new Turn(this.#owner, key, item, priority)
+    this.#again.set(key, fresh)
+    this.#added(fresh)
+    return true
+  }
+
+  #added(turn: Turn<T>): void {
+    this.#addCount++
+    this.#meter?.added(turn)
+  }
+
+  #touch(turn: Turn<T>, item: T, priority: number): void {
+    const { item: previousItem, priority: previousPriority } = turn
+    turn.item = item
+    if (priority > previousPriority) turn.priority = priority
+    try {
+      this.#store.touch(turn, previousPriority)
+    } catch (error) {
+      turn.item = previousItem
+      turn.priority = previousPriority
+      throw error
+    }
+  }
+
+  #take(): Turn<T> {
+    const turn = this.#store.pop() as Turn<T>
+    turn.inHand = true
+    this.#processing++
+    this.#meter?.taken(turn)
+    if (!this.#shorter.empty) this.#shorter.tell(this.size)
+    return turn
+  }
+
+  #serveGetters(): void {
+    while (!this.#getters.empty && this.#store.size > 0) this.#getters.serve(this.#take())
+  }
+
+  /** Ends a turn if it is still the one in hand. */
+  #end(turn: Turn<T>): boolean {
+    const { key } = turn
+    if (!turn.inHand || this.#turns.get(key) !== turn) return false
+    const again = this.#again.get(key)
+    if (again === undefined) {
+      this.#vacate(key)
+    } else {
+      this.#store.push(again)
+      this.#again.delete(key)
+      this.#turns.set(key, again)
+    }
+    turn.inHand = false
+    this.#processing--
+    this.#meter?.done(turn)
+    if (again !== undefined && !this.#getters.empty) this.#serveGetters()
+    if (this.#outstanding === 0) this.#becameIdle()
+    return true
+  }
+
+  /**
+   * Takes a key out of the map, or leaves its place empty for a while: the same few names come back over and over, and
+   * entering and deleting them each time is most of what a turn costs. Objects are let go at once.
+   */
+  #vacate(key: unknown): void {
+    const isPrimitive = typeof key === 'string' || typeof key === 'number' || typeof key === 'bigint'
+    if (isPrimitive && this.#turns.size <= fewKeys) this.#turns.set(key, undefined)
+    else this.#turns.delete(key)
+  }
+
+  /** Items added again are in hand too, so they count. */
+  get #outstanding(): number {
+    return this.#store.size + this.#processing
+  }
+
+  #becameIdle(): void {
+    this.#idle.tell(0)
+    this.#drains.tell(0)
+    if (this.#tidying || this.#turns.size === 0) return
+    this.#tidying = true
+    setImmediate(() => this.#tidy()).unref()
+  }
+
+  /** Forgets the empty places once the burst is over. */
+  #tidy(): void {
+    this.#tidying = false
+    if (this.#outstanding === 0) this.#turns.clear()
+  }
+}
