@@ -1,0 +1,13 @@
+/**
+ * A program that brings up services and leaves without ending them: `node leaver.ts waits|throws|exits NAME…`. It
+ * prints one line of JSON, and then waits to be killed, throws, or exits. (leftovers.test.ts)
+ */
+import { type ServiceName, startServices } from '../support/services/index.ts'
+
+const [manner, ...names] = process.argv.slice(2)
+const { list } = await startServices(names as ServiceName[])
+console.log(JSON.stringify(list.map(({ pid, folder }) => ({ pid, folder }))))
+
+if (manner === 'throws') throw new Error('as it was told to')
+if (manner === 'exits') process.exit(0)
+setInterval(() => undefined, 60_000)

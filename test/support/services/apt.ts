@@ -1,0 +1,50 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { binaryFolders, findBinary } from './binary.ts'
+
+// apt takes one lock for the machine: our own calls go one after the other, and another process's is waited for.
+const lockWaitSeconds = 120
+let line: Promise<unknown> = Promise.resolve()
+let updated: Promise<string | undefined> | undefined
+
+/**
+ * Installs Debian packages if this process may: it is root and there is an apt-get. Says whether it did. Callers ask
+ * only when SIGNALBOX_TEST_APT allows (source.ts).
+ */
+export function aptInstall(packages: readonly string[]): Promise<boolean> {
+  const turn = line.then(() => install(packages))
+  line = turn.catch(() => undefined)
+  return turn
+}
+
+async function install(packages: readonly string[]): Promise<boolean> {
+  if (process.getuid?.() !== 0) return false
+  const aptGet = findBinary('apt-get', binaryFolders(process.env))
+  if (aptGet === undefined) return false
+
+  console.error(`[services] apt-get install ${packages.join(' ')} (SIGNALBOX_TEST_APT=0 forbids it)`)
+  // A list that could not be fetched matters only if a package is then missing.
+  updated ??= run(aptGet, ['update'])
+  const stale = await updated
+  const failure = await run(aptGet, ['install', '--yes', '--no-install-recommends', ...packages])
+  if (failure === undefined) return true
+  console.error(`[services] apt-get failed: ${[stale, failure].filter(Boolean).join('\n')}`)
+  return false
+}
+
+/**
+ * Runs apt-get; answers with what it said when it failed. It is not put under the watchdog: a package half
+ * installed is worse than one that finishes after we are gone.
+ */
+async function run(aptGet: string, args: readonly string[]): Promise<string | undefined> {
+  const child = spawn(aptGet, ['-qq', '-o', `DPkg::Lock::Timeout=${lockWaitSeconds}`, ...args], {
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  const [code] = await once(child, 'close')
+  return code === 0 ? undefined : said.trim().slice(-600)
+}

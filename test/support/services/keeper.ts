@@ -1,0 +1,50 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+
+/**
+ * The line to the watchdog (watchdog.ts), one for each process that starts servers. Telling it is a plain write to
+ * a pipe, in the same turn as the start, so there is no moment at which a crash would leave the child unknown.
+ */
+let watchdog: ChildProcess | undefined
+
+function tell(...words: readonly (string | number)[]): void {
+  watchdog ??= startWatchdog()
+  watchdog.stdin?.write(`${words.join('\t')}\n`)
+}
+
+function startWatchdog(): ChildProcess {
+  // Detached: a Ctrl-C in the terminal reaches the foreground group, and this one must be left to clean up.
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'watchdog.ts')], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'inherit'],
+    env: {},
+    cwd: '/',
+  })
+  // It waits for us, never we for it.
+  child.unref()
+  const pipe = child.stdin as Socket
+  pipe.unref()
+  pipe.on('error', (error) => console.error(`[services] the watchdog is gone: ${error.message}`))
+  return child
+}
+
+/** Puts a process group under the watchdog; `endSignal` is how it is asked to end, before SIGKILL. */
+export function keepProcess(pid: number, endSignal: NodeJS.Signals): void {
+  tell('process', pid, endSignal)
+}
+
+/** Takes back a process that has ended. */
+export function forgetProcess(pid: number): void {
+  tell('gone', pid)
+}
+
+/** Puts a folder under the watchdog. */
+export function keepFolder(path: string): void {
+  tell('folder', path)
+}
+
+/** Takes back a folder that is removed. */
+export function forgetFolder(path: string): void {
+  tell('removed', path)
+}

@@ -1,0 +1,123 @@
+/**
+ * A place of its own for each test file on the servers they share: a database on Postgres and MariaDB, a key prefix
+ * on Redis. Files run side by side and never meet; disposing removes what the file left behind.
+ *
+ *   await using own = await ownPostgres()
+ *   const backend = await openPostgres(own.url)
+ */
+import { randomBytes } from 'node:crypto'
+import { createClient } from '@redis/client'
+import { createConnection } from 'mysql2/promise'
+import { Client } from 'pg'
+import { inject } from 'vitest'
+import type { ServiceFacts, ServiceName } from './service.ts'
+
+/** A database of one's own. */
+export interface OwnDatabase {
+  readonly url: string
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Keys of one's own. */
+export interface OwnKeys {
+  readonly url: string
+  /** What every key must begin with. */
+  readonly prefix: string
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Whether this run has the service; false only when the developer left it out, which the run's first lines say. */
+export function hasService(name: ServiceName): boolean {
+  return provided()[name] !== undefined
+}
+
+/** What setup.ts handed over. */
+function provided(): Partial<Record<ServiceName, ServiceFacts>> {
+  const services: Partial<Record<ServiceName, ServiceFacts>> | undefined = inject('services')
+  if (services === undefined) {
+    throw new Error(
+      'this test file needs servers but its folder is not among those with services: see vitest.config.ts',
+    )
+  }
+  return services
+}
+
+/** What is known of a service that this run has. */
+export function serviceFacts(name: ServiceName): ServiceFacts {
+  const facts = provided()[name]
+  if (facts === undefined) throw new Error(`this run leaves out ${name}: see SIGNALBOX_TEST_SERVICES`)
+  return facts
+}
+
+function ownName(): string {
+  return `signalbox_${randomBytes(6).toString('hex')}`
+}
+
+function withDatabase(server: string, name: string): string {
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+/** Creates a Postgres database; not a schema, because NOTIFY crosses schemas. */
+export async function ownPostgres(): Promise<OwnDatabase> {
+  const server = serviceFacts('postgres').url
+  const name = ownName()
+  // Nobody can be connected to template0, so that creating from it never waits for or fails on a guest.
+  await askPostgres(server, `CREATE DATABASE ${name} TEMPLATE template0`)
+  return {
+    url: withDatabase(server, name),
+    [Symbol.asyncDispose]: () => askPostgres(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  }
+}
+
+async function askPostgres(url: string, sql: string): Promise<void> {
+  const client = new Client(url)
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+/** Creates a MariaDB database, in the server's own character set: tables must not rely on a friendly default. */
+export async function ownMariadb(): Promise<OwnDatabase> {
+  const server = serviceFacts('mariadb').url
+  const name = ownName()
+  await askMariadb(server, `CREATE DATABASE ${name}`)
+  return {
+    url: withDatabase(server, name),
+    [Symbol.asyncDispose]: () => askMariadb(server, `DROP DATABASE IF EXISTS ${name}`),
+  }
+}
+
+async function askMariadb(url: string, sql: string): Promise<void> {
+  const connection = await createConnection(url)
+  try {
+    await connection.query(sql)
+  } finally {
+    await connection.end()
+  }
+}
+
+/** Sets aside a key prefix; disposing deletes every key that begins with it. */
+export async function ownRedis(): Promise<OwnKeys> {
+  const url = serviceFacts('redis').url
+  const prefix = `${ownName()}:`
+  return { url, prefix, [Symbol.asyncDispose]: () => deleteKeys(url, prefix) }
+}
+
+async function deleteKeys(url: string, prefix: string): Promise<void> {
+  const client = createClient({ url })
+  // Without a listener a lost connection would end the process; the commands reject as well.
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    for await (const keys of client.scanIterator({ MATCH: `${prefix}*`, COUNT: 500 })) {
+      if (keys.length > 0) await client.unlink(keys)
+    }
+  } finally {
+    client.destroy()
+  }
+}

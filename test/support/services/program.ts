@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Account } from './account.ts'
+import { forgetProcess, keepProcess } from './keeper.ts'
+
+const tailChars = 4_000
+const graceMs = 5_000
+
+/** What a program is started with. */
+export interface ProgramOptions {
+  /** Whom it runs as. @default this process's user */
+  readonly account?: Account | undefined
+  /** The name it finds in argv[0]. @default its path */
+  readonly argv0?: string | undefined
+  /** How it is asked to end, before SIGKILL. @default 'SIGKILL' */
+  readonly endSignal?: NodeJS.Signals | undefined
+}
+
+/** A child process that ends when it is disposed of, or with this process. */
+export interface Program {
+  readonly pid: number
+  /** Set once it has ended: `code 1`, `signal SIGKILL`. */
+  readonly ended: string | undefined
+  /** Settles when it has ended. */
+  readonly end: Promise<void>
+  /** The last of what it printed. */
+  tail(): string
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Starts a program in a process group of its own, so that what it forks ends with it. */
+export async function startProgram(
+  command: string,
+  args: readonly string[],
+  { account, argv0, endSignal = 'SIGKILL' }: ProgramOptions = {},
+): Promise<Program> {
+  const child = spawn(command, args, {
+    ...account,
+    ...(argv0 === undefined ? {} : { argv0 }),
+    // A server's messages are read by us when it fails; and a lent account may not enter the folder we stand in.
+    env: { ...process.env, LC_ALL: 'C' },
+    cwd: '/',
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const { pid } = child
+  if (pid === undefined) throw (await once(child, 'error'))[0]
+  keepProcess(pid, endSignal)
+
+  let output = ''
+  let ended: string | undefined
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-tailChars)
+    })
+  }
+  const exit = once(child, 'exit').then(([code, signal]) => {
+    forgetProcess(pid)
+    ended = signal === null ? `code ${code}` : `signal ${signal}`
+  })
+  const closed = once(child, 'close')
+  const end = exit.then(async () => void (await closed))
+
+  return {
+    pid,
+    end,
+    get ended() {
+      return ended
+    },
+    tail: () => output,
+    async [Symbol.asyncDispose]() {
+      if (ended !== undefined) return
+      const kill = setTimeout(() => signalGroup(pid, 'SIGKILL'), graceMs)
+      signalGroup(pid, endSignal)
+      await exit
+      clearTimeout(kill)
+    },
+  }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // It ended between our look and our signal, which is what we wanted.
+  }
+}
+
+/** Runs a program to its end; throws with what it said when that was not a success. */
+export async function runProgram(
+  command: string,
+  args: readonly string[],
+  options: ProgramOptions = {},
+): Promise<void> {
+  await using program = await startProgram(command, args, options)
+  await program.end
+  if (program.ended !== 'code 0') {
+    throw new Error(`${command} ended with ${program.ended}: ${program.tail().trim()}`)
+  }
+}

@@ -1,0 +1,38 @@
+/** The servers that tests can ask for. */
+export const serviceNames = ['postgres', 'mariadb', 'redis'] as const
+
+export type ServiceName = (typeof serviceNames)[number]
+
+/** How a test server is started. */
+export interface ServiceOptions {
+  /**
+   * Whether a commit is on disk before it is answered, as in production. Crash tests and benches need that; all
+   * others only wait for it. A server that was there before us is taken as it is. @default false
+   */
+  readonly durable?: boolean
+}
+
+/** What test files are told about a server. */
+export interface ServiceFacts {
+  readonly url: string
+  readonly version: string
+  /** Where it came from, for people: `environment`, `installed`, `embedded`, `apt`. */
+  readonly from: string
+}
+
+/** A server to test against. Disposing of it ends it and removes its folder, if it was us who started it. */
+export interface Service extends ServiceFacts {
+  readonly name: ServiceName
+  /** Absent when the server was there before us. */
+  readonly pid?: number
+  /** Where its data lies; absent when the server was there before us. */
+  readonly folder?: string
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The servers of this run (setup.ts); one that is missing was left out on purpose. */
+    services: Partial<Record<ServiceName, ServiceFacts>>
+  }
+}

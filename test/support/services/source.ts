@@ -1,0 +1,51 @@
+/**
+ * Where a server is taken from. The first place that has one wins:
+ *
+ *   environment   somebody set its URL
+ *   installed     its binaries are on PATH or where Debian puts them
+ *   embedded      its binaries came with npm (Postgres alone)
+ *   apt           root may install it (not Postgres: Debian's package starts a service that would stay)
+ *
+ * and when none has, one line says what to set or install.
+ */
+export const sources = ['environment', 'installed', 'embedded', 'apt'] as const
+
+export type Source = (typeof sources)[number]
+
+/** How to look in each place; nothing is looked up, let alone installed, before its turn. */
+export interface Places<Found> {
+  readonly environment: () => Found | undefined
+  readonly installed: () => Found | undefined
+  readonly embedded?: () => Found | undefined
+  readonly apt?: () => Promise<Found | undefined>
+  /** What to do when no place has one. */
+  readonly otherwise: string
+}
+
+/** Looks through the places in order, those `allowed`, and says which one had it. */
+export async function findSource<Found>(
+  places: Places<Found>,
+  allowed: readonly Source[],
+): Promise<{ from: Source; found: Found }> {
+  for (const from of sources) {
+    if (!allowed.includes(from)) continue
+    const found = await places[from]?.()
+    if (found !== undefined) return { from, found }
+  }
+  throw new Error(places.otherwise)
+}
+
+/**
+ * The places one may look in: all of them, or those named by SIGNALBOX_TEST_SOURCES (`embedded,apt`), which is how
+ * each is tried on a machine that has several. SIGNALBOX_TEST_APT=0 forbids installing.
+ */
+export function allowedSources(env: NodeJS.ProcessEnv): readonly Source[] {
+  const named = env.SIGNALBOX_TEST_SOURCES?.split(',').map((name) => name.trim())
+  const unknown = named?.find((name) => !sources.includes(name as Source))
+  if (unknown !== undefined) {
+    throw new Error(`SIGNALBOX_TEST_SOURCES names "${unknown}"; it takes ${sources.join(', ')}`)
+  }
+  return sources.filter(
+    (source) => (named?.includes(source) ?? true) && !(source === 'apt' && env.SIGNALBOX_TEST_APT === '0'),
+  )
+}

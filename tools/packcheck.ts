@@ -1,0 +1,110 @@
+/**
+ * `npm run pack:check`: looks at the package as a stranger gets it. The tarball holds what it must and nothing else;
+ * unpacked into an empty project, with the declared dependencies and no others, every public name can be imported,
+ * its types are found, and the command starts.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+interface Manifest {
+  readonly name: string
+  readonly bin: Readonly<Record<string, string>>
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  readonly dependencies?: Readonly<Record<string, string>>
+}
+
+const root = join(import.meta.dirname, '..')
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
+
+function run(command: string, args: readonly string[], cwd: string): string {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed: ${error ?? stdout + stderr}`)
+  return stdout
+}
+
+/** Packs; a dry run alone lists. npm prints a list of packages, or an object by name: the only one is ours. */
+function pack(...args: string[]): { files: string[]; filename: string } {
+  const printed = JSON.parse(run('npm', ['pack', '--json', '--ignore-scripts', ...args], root))
+  const [packed] = Object.values(printed) as { files: { path: string }[]; filename: string }[]
+  if (packed === undefined) throw new Error('npm packed nothing')
+  return { files: packed.files.map(({ path }) => path), filename: packed.filename }
+}
+
+/** The files package.json points to. `source` is for this checkout, which alone has src. */
+function promisedFiles(): string[] {
+  const targets = Object.values(manifest.exports).flatMap((entry) =>
+    typeof entry === 'string'
+      ? [entry]
+      : Object.entries(entry).flatMap(([condition, target]) => (condition === 'source' ? [] : [target])),
+  )
+  return [...targets, ...Object.values(manifest.bin)].map((target) => target.replace(/^\.\//, ''))
+}
+
+const documents = ['README.md', 'README.zh-CN.md', 'CHANGELOG.md', 'LICENSE', 'package.json']
+
+/** What is wrong with the list of packed files. */
+function complaints(files: readonly string[], promised: readonly string[]): string[] {
+  const missing = [...new Set([...promised, ...documents])].filter((file) => !files.includes(file))
+  const foreign = files.filter((file) => !documents.includes(file) && !/^dist\/.*\.(js|d\.ts)$/.test(file))
+  const tests = files.filter((file) => /\.test\./.test(file))
+  return [
+    ...missing.map((file) => `missing: ${file}`),
+    ...new Set([...foreign, ...tests].map((file) => `does not belong: ${file}`)),
+  ]
+}
+
+/** The names a consumer may import; `./package.json` is data. */
+function publicNames(): string[] {
+  return Object.keys(manifest.exports)
+    .filter((key) => !key.endsWith('.json'))
+    .map((key) => join(manifest.name, key))
+}
+
+/**
+ * Unpacks the tarball into a project's node_modules beside links to the declared dependencies. That is what an
+ * install gives, without asking a registry; an import nobody declared is not found.
+ */
+function installInto(project: string): string {
+  const { filename } = pack('--pack-destination', project)
+  const installed = join(project, 'node_modules', manifest.name)
+  mkdirSync(installed, { recursive: true })
+  run('tar', ['-xzf', join(project, filename), '-C', installed, '--strip-components=1'], project)
+  for (const dependency of Object.keys(manifest.dependencies ?? {})) {
+    const link = join(project, 'node_modules', dependency)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(join(root, 'node_modules', dependency), link)
+  }
+  return installed
+}
+
+function useIn(project: string, installed: string): void {
+  const imports = publicNames().map((name, i) => `import * as name${i} from '${name}'`)
+  const uses = publicNames().map((_, i) => `if (Object.keys(name${i}).length === 0) throw new Error('empty')`)
+  writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
+  writeFileSync(join(project, 'consumer.ts'), [...imports, ...uses, ''].join('\n'))
+  run(process.execPath, ['consumer.ts'], project)
+  // The declarations are checked too, as a consumer without skipLibCheck would.
+  const nodeTypes = ['--types', 'node', '--typeRoots', join(root, 'node_modules', '@types')]
+  const strictness = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--lib', 'esnext']
+  run('tsc', [...strictness, ...nodeTypes, 'consumer.ts'], project)
+  for (const bin of Object.values(manifest.bin)) {
+    if (!readFileSync(join(installed, bin), 'utf8').startsWith('#!')) throw new Error(`${bin} has no #! line`)
+    run(process.execPath, [join(installed, bin), '--help'], project)
+  }
+}
+
+const { files } = pack('--dry-run')
+const wrong = complaints(files, promisedFiles())
+if (wrong.length > 0) {
+  console.error(wrong.join('\n'))
+  process.exit(1)
+}
+const project = mkdtempSync(join(tmpdir(), 'signalbox-pack-'))
+try {
+  useIn(project, installInto(project))
+} finally {
+  rmSync(project, { recursive: true, force: true })
+}
+console.log(`${files.length} files packed; a consumer can import ${publicNames().join(', ')}`)
