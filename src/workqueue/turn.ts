@@ -31,7 +31,8 @@ export const noWork: NoWork = Object.freeze({
 
 /** The queue that a turn belongs to, as far as the turn needs to know it. */
 export interface TurnOwner<T> {
-  end(turn: Turn<T>): boolean
+  /** Ends the turn, which is in hand. */
+  end(turn: Turn<T>): void
 }
 
 export class Turn<T> implements Work<T>, Entry<T> {
@@ -55,7 +56,8 @@ export class Turn<T> implements Work<T>, Entry<T> {
     return false
   }
 
+  // A turn is in hand once: when it is over, whoever has the item since has another turn.
   [Symbol.dispose](): void {
-    this.#owner.end(this)
+    if (this.inHand) this.#owner.end(this)
   }
 }

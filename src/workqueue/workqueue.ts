@@ -105,7 +105,9 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Ends the turn of an item in hand. False, and no effect: it is not in hand. */
   done(item: T): boolean {
     const turn = this.#turns.get(this.keyOf(item))
-    return turn !== undefined && this.#end(turn)
+    if (turn === undefined || !turn.inHand) return false
+    this.#end(turn)
+    return true
   }
 
   /** Refuses further adds, drops what waits, lets getters go; what is queued is still handed out. */
@@ -117,7 +119,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Shuts down and waits until nothing is queued or in hand, or until a later `shutDown` ends the wait. */
   async shutDownWithDrain(options: SignalOptions = {}): Promise<void> {
     this.close()
-    if (this.#outstanding > 0 || options.signal?.aborted) await this.#drains.wait(1, options)
+    if (!this.#isIdle() || options.signal?.aborted) await this.#drains.wait(1, options)
   }
 
   [Symbol.dispose](): void {
@@ -140,7 +142,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Resolves when nothing is queued and nothing in hand. */
   async onIdle(options: SignalOptions = {}): Promise<void> {
-    if (this.#outstanding > 0 || options.signal?.aborted) await this.#idle.wait(1, options)
+    if (!this.#isIdle() || options.signal?.aborted) await this.#idle.wait(1, options)
   }
 
   /** Resolves when fewer than `limit` items are ready to be taken: back-pressure for producers. */
@@ -241,11 +243,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     while (!this.#getters.empty && this.#store.size > 0) this.#getters.serve(this.#take())
   }
 
-  /** Ends a turn if it is still the one in hand. */
-  #end(turn: Turn<T>): boolean {
+  /** Ends the turn of an item in hand. */
+  #end(turn: Turn<T>): void {
     const { key } = turn
-    if (!turn.inHand || this.#turns.get(key) !== turn) return false
-    const again = this.#again.get(key)
+    const again = this.#again.size === 0 ? undefined : this.#again.get(key)
     if (again === undefined) {
       this.#vacate(key)
     } else {
@@ -257,8 +258,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#processing--
     this.#meter?.done(turn)
     if (again !== undefined && !this.#getters.empty) this.#serveGetters()
-    if (this.#outstanding === 0) this.#becameIdle()
-    return true
+    if (this.#isIdle()) this.#becameIdle()
   }
 
   /**
@@ -271,9 +271,9 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     else this.#turns.delete(key)
   }
 
-  /** Items added again are in hand too, so they count. */
-  get #outstanding(): number {
-    return this.#store.size + this.#processing
+  /** Whether nothing is queued or in hand; an item added again is in hand too. */
+  #isIdle(): boolean {
+    return this.#processing === 0 && this.#store.size === 0
   }
 
   #becameIdle(): void {
@@ -287,6 +287,6 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Forgets the empty places once the burst is over. */
   #tidy(): void {
     this.#tidying = false
-    if (this.#outstanding === 0) this.#turns.clear()
+    if (this.#isIdle()) this.#turns.clear()
   }
 }

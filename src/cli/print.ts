@@ -1,0 +1,58 @@
+/**
+ * What the command line writes. Text from outside (names, arguments, errors) may hold terminal commands, line breaks
+ * or marks that reverse what is read; all of that is written as visible escapes, so one message is one inert line.
+ */
+export interface Printer {
+  /** One line for people, on standard output. */
+  line(text: string): void
+  /** One line of JSON for programs, on standard output. */
+  json(value: unknown): void
+  /** One line that says what is wrong, on standard error. */
+  problem(text: string): void
+  /** Text of several lines that we wrote ourselves, such as help. */
+  page(text: string, to?: 'stdout' | 'stderr'): void
+}
+
+/** The part of a stream that printing needs. */
+export interface Output {
+  readonly isTTY?: boolean
+  write(text: string): unknown
+}
+
+/** Makes a printer; colour only on a terminal, and never with NO_COLOR set. */
+export function createPrinter(
+  stdout: Output = process.stdout,
+  stderr: Output = process.stderr,
+  env: NodeJS.ProcessEnv = process.env,
+): Printer {
+  const colour = stderr.isTTY === true && !env.NO_COLOR
+  const prefix = colour ? '\u001b[31msignalbox:\u001b[39m ' : 'signalbox: '
+  return {
+    line: (text) => void stdout.write(`${escapeText(text)}\n`),
+    json: (value) => void stdout.write(`${escapeText(JSON.stringify(value))}\n`),
+    problem: (text) =>
+      void stderr.write(`${prefix}${escapeText(text.trim().replaceAll(/\s*\n\s*/g, ' '))}\n`),
+    page: (text, to = 'stdout') => {
+      const lines = text.split('\n').map(escapeText).join('\n')
+      void (to === 'stdout' ? stdout : stderr).write(lines)
+    },
+  }
+}
+
+/**
+ * Control characters, line and paragraph separators, marks without a shape (they reorder or hide text) and lone
+ * surrogates. Format characters include the joiners that some scripts and emoji need; losing those in a terminal is
+ * the smaller harm.
+ */
+const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu
+
+/** The text with all that a terminal might obey written as `\uXXXX`, which is also how JSON would write it. */
+export function escapeText(text: string): string {
+  return text.replace(unsafe, (character) => {
+    let escaped = ''
+    for (let unit = 0; unit < character.length; unit++) {
+      escaped += `\\u${character.charCodeAt(unit).toString(16).padStart(4, '0')}`
+    }
+    return escaped
+  })
+}

@@ -1,0 +1,54 @@
+import { Command, CommanderError } from 'commander'
+import { isSignalboxError } from '../core/errors.ts'
+import { version } from '../core/version.ts'
+import { serveCommand } from './commands/serve.ts'
+import { createPrinter, type Printer } from './print.ts'
+
+/** How a run can end; docs/cli.md says the same. */
+export const exitCodes = { ok: 0, failure: 1, usage: 2 } as const
+
+/** Runs one command line (without `node` and the script) and gives its exit code. */
+export async function run(args: readonly string[], printer: Printer = createPrinter()): Promise<number> {
+  try {
+    await createProgram(printer).parseAsync(args, { from: 'user' })
+    return exitCodes.ok
+  } catch (error) {
+    return exitCodeOf(error, printer)
+  }
+}
+
+function createProgram(printer: Printer): Command {
+  const program = new Command('signalbox')
+    .description('Keeps a fleet of workers from colliding.')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox serve\n  signalbox serve --port 8080\n  signalbox serve --help',
+    )
+    .addCommand(serveCommand(printer))
+  // Every line that commander writes passes the printer; it throws instead of ending the process.
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({
+      writeOut: (help) => printer.page(help),
+      writeErr: (message) => printer.page(message, 'stderr'),
+      outputError: (message) => printer.problem(message.replace(/^error: /, '')),
+    })
+  }
+  return program
+}
+
+function exitCodeOf(error: unknown, printer: Printer): number {
+  // Commander has already said what was wrong; help that was asked for and the version are no errors.
+  if (error instanceof CommanderError) {
+    return error.code === 'commander.help' || error.exitCode !== 0 ? exitCodes.usage : exitCodes.ok
+  }
+  if (isSignalboxError(error)) {
+    printer.problem(error.message)
+    return error.code === 'invalid_argument' ? exitCodes.usage : exitCodes.failure
+  }
+  // Not foreseen, so a bug: the stack is what a report needs.
+  printer.problem(error instanceof Error ? (error.stack ?? error.message) : String(error))
+  return exitCodes.failure
+}

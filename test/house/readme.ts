@@ -1,0 +1,40 @@
+/** The two commands that a stranger needs, on the first screen. */
+const commands = ['npm ci && npm start', 'npm ci && npm test']
+const firstScreenLines = 40
+
+/** Compares the two READMEs with each other and with what both must have; says what does not agree. */
+export function findReadmeGaps(english: string, chinese: string): readonly string[] {
+  const complaints: string[] = []
+  for (const [name, text] of [
+    ['README.md', english],
+    ['README.zh-CN.md', chinese],
+  ] as const) {
+    const firstScreen = text.split('\n').slice(0, firstScreenLines).join('\n')
+    for (const command of commands) {
+      if (!firstScreen.includes(command))
+        complaints.push(`${name}: "${command}" is not in the first ${firstScreenLines} lines`)
+    }
+  }
+  const [ours, theirs] = [decode(english), decode(chinese)]
+  if (ours.sectionCount !== theirs.sectionCount) {
+    complaints.push(`README.md has ${ours.sectionCount} sections, README.zh-CN.md ${theirs.sectionCount}`)
+  }
+  if (ours.blocks.length !== theirs.blocks.length) {
+    complaints.push(
+      `README.md has ${ours.blocks.length} code blocks, README.zh-CN.md ${theirs.blocks.length}`,
+    )
+  }
+  ours.blocks.forEach((block, index) => {
+    const other = theirs.blocks[index]
+    if (other !== undefined && other !== block)
+      complaints.push(`code block ${index + 1} differs between the two`)
+  })
+  return complaints
+}
+
+/** A page's fenced blocks, fences included, and how many `##` headings stand outside them. */
+function decode(text: string): { blocks: readonly string[]; sectionCount: number } {
+  const fence = /^(```+|~~~+)[^\n]*\n[\s\S]*?^\1[ \t]*$/gm
+  const blocks = text.match(fence) ?? []
+  return { blocks, sectionCount: (text.replace(fence, '').match(/^## /gm) ?? []).length }
+}

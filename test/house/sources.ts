@@ -1,0 +1,23 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+
+/** The repository's folder, with a slash at its end. */
+export const root: string = fileURLToPath(new URL('../../', import.meta.url))
+
+/** A file's path from the repository's folder, and its text. */
+export type Sources = ReadonlyMap<string, string>
+
+/** The text of one file of the repository. */
+export function readSource(path: string): Promise<string> {
+  return readFile(root + path, 'utf8')
+}
+
+/** The product's own source: every `.ts` under src but the tests beside it. */
+export async function readSources(): Promise<Sources> {
+  const names = await readdir(`${root}src`, { recursive: true })
+  const paths = names
+    .map((name) => `src/${name.replaceAll('\\', '/')}`)
+    .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+    .sort()
+  return new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
+}
