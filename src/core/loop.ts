@@ -17,7 +17,7 @@ import { whole } from './options.ts'
  *      ├──── throws ── back off, deaf to rings ────▶ step          failed; then recovered
  *      └──── no progress for watchdogMs ───────────▶ a fresh generation steps; the old step is abandoned
  *
- * Workers that live but no longer work (promises.md, F5) hang in an await that never settles. So every step has a
+ * Workers that live but no longer work hang in an await that never settles. So every step has a
  * watchdog. A step without progress is aborted and replaced; what it returns later is ignored, for its place has
  * been taken. `healthy` is false from then on until a step ends well, and while steps have failed for watchdogMs.
  */
