@@ -20,8 +20,10 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
 
   /** Adds an item after the wait its limiter asks for, counting a failure. False as for `addAfter`. */
   addRateLimited(item: T, options: AddOptions = {}): boolean {
+    const priority = priorityOf(options)
+    // Asked only now: what is refused must not count as a failure.
     if (this.shuttingDown) return false
-    return this.addAfter(item, this.rateLimiter.when(item, this.keyOf(item)), options)
+    return this.addAfter(item, this.rateLimiter.when(item, this.keyOf(item)), { priority })
   }
 
   /** Clears an item's failures. It takes back no pending add and is no substitute for `done`. */
