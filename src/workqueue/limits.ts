@@ -2,7 +2,13 @@
 import { consume } from './consume.ts'
 import { DelayingQueue } from './delays.ts'
 import { defaultControllerRateLimiter, type RateLimiter } from './limiters.ts'
-import { type AddOptions, type DelayingQueueOptions, type RunOptions, resolveRunOptions } from './options.ts'
+import {
+  type AddOptions,
+  type DelayingQueueOptions,
+  priorityOf,
+  type RunOptions,
+  resolveRunOptions,
+} from './options.ts'
 
 export interface RateLimitingQueueOptions<T> extends DelayingQueueOptions<T> {
   /** @default defaultControllerRateLimiter, on the queue's clock */
