@@ -1,0 +1,16 @@
+import type { Room } from './case.ts'
+
+/**
+ * Every room that can be measured. Loaded by name, so that a room whose peers are not installed holds up no other.
+ */
+const rooms: Readonly<Record<string, () => Promise<Room>>> = {
+  workqueue: async () => (await import('./rooms/workqueue/index.ts')).workqueueRoom,
+}
+
+/** The names `npm run bench -- ROOM` knows. */
+export const roomNames: readonly string[] = Object.keys(rooms)
+
+/** The room of that name, or undefined. */
+export async function findRoom(name: string): Promise<Room | undefined> {
+  return Object.hasOwn(rooms, name) ? rooms[name]!() : undefined
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { test } from 'vitest'
+import type { Trial } from '../../bench/case.ts'
+import { type Measurement, measureInChild, measureTrial, turns } from '../../bench/measure.ts'
+import { createProgress } from '../../bench/progress.ts'
+import { findRoom, roomNames } from '../../bench/rooms.ts'
+
+const contestants = { a: () => ({ rate: 1 }), b: () => ({ rate: 1 }), c: () => ({ rate: 1 }) }
+const trial: Trial = { name: 'trial', contestants, cases: [] }
+
+test('contestants take turns, and each round starts with the next one', () => {
+  assert.deepEqual(turns(['a', 'b', 'c'], 1), ['a', 'b', 'c'])
+  assert.deepEqual(turns(['a', 'b', 'c'], 2), ['b', 'c', 'a'])
+  assert.deepEqual(turns(['a', 'b', 'c'], 4), ['a', 'b', 'c'])
+})
+
+test('a trial measures everyone once a round and keeps every round', async () => {
+  const order: string[] = []
+  const outcomes = await measureTrial('room', trial, {
+    rounds: 2,
+    quick: true,
+    measure: async ({ contestant, conditions }) => {
+      assert.deepEqual(conditions, { quick: true, settings: {} })
+      return { rate: order.push(contestant) }
+    },
+    progress: () => {},
+  })
+  assert.equal(order.join(''), 'abcbca')
+  assert.deepEqual(outcomes.get('a'), { rounds: [{ rate: 1 }, { rate: 6 }] })
+})
+
+test('a contestant that cannot run keeps its reason and holds nobody up', async () => {
+  let tries = 0
+  const outcomes = await measureTrial('room', trial, {
+    rounds: 3,
+    quick: false,
+    measure: async ({ contestant }) => {
+      if (contestant !== 'b') return { rate: 1 }
+      tries++
+      throw new Error('no server\nat somewhere')
+    },
+    progress: () => {},
+  })
+  assert.equal(tries, 1)
+  assert.deepEqual(outcomes.get('b'), { reason: 'no server' })
+  assert.deepEqual(outcomes.get('c'), { rounds: [{ rate: 1 }, { rate: 1 }, { rate: 1 }] })
+})
+
+test('the ground is opened once, its settings reach everyone, and it is closed', async () => {
+  let life = ''
+  const close = async (): Promise<void> => {
+    life += 'closed'
+  }
+  const seen = new Set<string>()
+  await measureTrial(
+    'room',
+    {
+      ...trial,
+      open: async () => {
+        life += 'open '
+        return { settings: { url: 'pg://x' }, [Symbol.asyncDispose]: close }
+      },
+    },
+    {
+      rounds: 2,
+      quick: false,
+      measure: async ({ conditions }) => {
+        seen.add(conditions.settings.url!)
+        return {}
+      },
+      progress: () => {},
+    },
+  )
+  assert.equal(life, 'open closed')
+  assert.deepEqual([...seen], ['pg://x'])
+})
+
+test('a ground that cannot be opened is the reason of every contestant', async () => {
+  const open = async (): Promise<never> => {
+    throw new Error('no MariaDB here')
+  }
+  const outcomes = await measureTrial(
+    'room',
+    { ...trial, open },
+    { rounds: 5, quick: false, measure: async () => assert.fail('measured'), progress: () => {} },
+  )
+  assert.deepEqual([...outcomes.values()], Array(3).fill({ reason: 'no MariaDB here' }))
+})
+
+test('a measurement is taken in a process of its own', async () => {
+  const conditions = { quick: true, settings: {} }
+  const figures = await measureInChild({
+    room: 'workqueue',
+    trial: 'dedup-add',
+    contestant: 'limit',
+    conditions,
+  })
+  assert.ok(figures.rate! > 0)
+})
+
+test('a child that knows no such contestant answers with the reason', async () => {
+  const unknown: Measurement = {
+    room: 'nowhere',
+    trial: 'x',
+    contestant: 'y',
+    conditions: { quick: true, settings: {} },
+  }
+  await assert.rejects(measureInChild(unknown), /There is no contestant "y" in nowhere\/x/)
+})
+
+test('progress is one line rewritten on a terminal, and a line a step in a log', () => {
+  const written: string[] = []
+  const out = (isTTY: boolean): NodeJS.WriteStream =>
+    ({ isTTY, columns: 20, write: (text: string) => written.push(text) }) as unknown as NodeJS.WriteStream
+  {
+    using log = createProgress(out(false))
+    log.show('step 1', 'a')
+    log.show('step 1', 'b')
+    log.show('step 2', 'a')
+  }
+  assert.deepEqual(written.splice(0), ['step 1\n', 'step 2\n'])
+  {
+    using line = createProgress(out(true))
+    line.show('a step with a long name', 'a')
+  }
+  assert.deepEqual(written, ['\r\x1b[Ka step with a long ', '\r\x1b[K'])
+})
+
+test('every room loads under its name, and no two of its cases share one', async () => {
+  for (const name of roomNames) {
+    const room = await findRoom(name)
+    assert.equal(room!.name, name)
+    const cases = room!.trials.flatMap(({ cases }) => cases)
+    assert.equal(new Set(cases.map((one) => one.name)).size, cases.length)
+    for (const { contestants, cases } of room!.trials) {
+      assert.ok('signalbox' in contestants)
+      for (const { peers } of cases) for (const peer of peers) assert.ok(peer in contestants, peer)
+    }
+  }
+  assert.equal(await findRoom('toString'), undefined)
+})
+
+test('an unknown room or option ends with 2 and the list of rooms', () => {
+  const main = fileURLToPath(new URL('../../bench/main.ts', import.meta.url))
+  for (const [argv, said] of [
+    [['nowhere'], /There is no room "nowhere"/],
+    [['--slow'], /Unknown option '--slow'/],
+    [[], /^Usage/],
+  ] as const) {
+    const { status, stderr } = spawnSync(process.execPath, ['--conditions=source', main, ...argv], {
+      encoding: 'utf8',
+    })
+    assert.equal(status, 2)
+    assert.match(stderr, said)
+    assert.match(stderr, /Rooms: workqueue/)
+  }
+})

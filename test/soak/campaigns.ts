@@ -1,0 +1,14 @@
+import type { Campaign } from './campaign.ts'
+import { mutationCampaign } from './mutations.ts'
+import { workqueueMutations } from './workqueuemutations.ts'
+import { workqueueWalk } from './workqueuewalk.ts'
+
+/** Every campaign, in the order a full soak runs them. Rooms add theirs here. */
+export const campaigns: readonly Campaign[] = [
+  workqueueWalk,
+  mutationCampaign({
+    room: 'workqueue',
+    paths: ['test/workqueue', 'src/workqueue'],
+    mutations: workqueueMutations,
+  }),
+]
