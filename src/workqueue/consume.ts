@@ -21,13 +21,13 @@ export async function consume<T>(
   { concurrency, signal, onError }: ResolvedRunOptions<T>,
   aftermath?: Aftermath<T>,
 ): Promise<void> {
-  const stopping = new AbortController()
+  const leaving = new AbortController()
   const ended = Promise.withResolvers<void>()
-  const stop = (): void => stopping.abort()
-  let running = 0
-  /** One wait in line at most. It counts as in flight: the item may be ours before we hear of it. */
+  let stopped = false
+  let laneCount = 0
+  /** One wait in line at most. It counts as a lane: the item may be ours before we hear of it. */
   let getting = 0
-  let givenUp: { readonly error: unknown } | undefined
+  let givenUp: Failure | undefined
 
   if (signal?.aborted) return
   signal?.addEventListener('abort', stop, { once: true })
@@ -37,20 +37,21 @@ export async function consume<T>(
   } finally {
     signal?.removeEventListener('abort', stop)
   }
-  if (givenUp) throw (givenUp as { readonly error: unknown }).error
+  if (givenUp) throw (givenUp as Failure).error
 
+  /** Opens lanes while there is work, then stands in line for more. */
   function fill(): void {
-    while (!stopping.signal.aborted && running + getting < concurrency) {
+    while (!stopped && laneCount + getting < concurrency) {
       const work = queue.tryGet()
       if (work === undefined) {
         standInLine()
         return
       }
-      // Empty and shut down. What is in hand may have been added again, so the run goes on while anything runs.
+      // Empty and shut down. What is in hand may have been added again, so the run goes on while a lane does.
       if (work.shutdown) break
-      void attempt(work)
+      void lane(work)
     }
-    if (running + getting === 0) ended.resolve()
+    if (laneCount + getting === 0) ended.resolve()
   }
 
   function standInLine(): void {
@@ -60,35 +61,44 @@ export async function consume<T>(
       getting = 0
       fill()
     }
-    queue.get({ signal: stopping.signal }).then((work) => {
-      if (!work.shutdown) void attempt(work)
+    queue.get({ signal: leaving.signal }).then((work) => {
+      if (!work.shutdown) void lane(work)
       left()
     }, left)
   }
 
-  async function attempt(work: Work<T>): Promise<void> {
-    running++
-    let failure: { readonly error: unknown } | undefined
-    try {
-      await handler(work.item)
-    } catch (error) {
-      failure = { error }
-    }
-    try {
+  /** Handles one item after another for as long as there is one at once. */
+  async function lane(first: Work<T>): Promise<void> {
+    laneCount++
+    for (let work: Work<T> | undefined = first; work !== undefined; work = next()) {
+      let failure: Failure | undefined
+      try {
+        await handler(work.item)
+      } catch (error) {
+        failure = { error }
+      }
       settle(work, failure)
-    } catch (error) {
-      giveUp(error)
     }
-    running--
+    laneCount--
     fill()
   }
 
-  function settle(work: Work<T>, failure: { readonly error: unknown } | undefined): void {
+  function next(): Work<T> | undefined {
+    const work = stopped ? undefined : queue.tryGet()
+    return work === undefined || work.shutdown ? undefined : work
+  }
+
+  function settle(work: Work<T>, failure: Failure | undefined): void {
     try {
       if (failure === undefined) aftermath?.succeeded(work)
       else failed(work, failure.error)
-    } finally {
+    } catch (error) {
+      giveUp(error)
+    }
+    try {
       work[Symbol.dispose]()
+    } catch (error) {
+      giveUp(error)
     }
   }
 
@@ -106,6 +116,16 @@ export async function consume<T>(
     givenUp ??= { error }
     stop()
   }
+
+  function stop(): void {
+    stopped = true
+    leaving.abort()
+  }
+}
+
+/** What was thrown, which may be undefined. */
+interface Failure {
+  readonly error: unknown
 }
 
 /** Item after item; each is done when the next is asked for, and when the loop is left in whatever way. */

@@ -13,7 +13,7 @@ const longestTimerMs = 10_000
 export class DelayingQueue<T> extends WorkQueue<T> {
   readonly #coalesce: boolean
   readonly #unref: boolean
-  readonly #waiting: Waiting<T>
+  readonly #waiting = new Waiting<T>()
   #timer: unknown
   /** When the armed timer fires; Infinity while none is armed. */
   #timerAt = Number.POSITIVE_INFINITY
@@ -22,7 +22,6 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     super(options)
     this.#coalesce = options.coalesce ?? false
     this.#unref = options.unref ?? false
-    this.#waiting = new Waiting(options.key === undefined)
   }
 
   override get waiting(): number {
@@ -33,11 +32,13 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     if (this.#waiting.size === 0) return super.add(item, options)
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.shuttingDown) return false
-    const key = this.keyOf(item)
-    if (this.#coalesce) return this.#useUp(key, item, priority)
-    // The waiting add stays in force, but it must not bring an older payload back when it falls due.
-    this.#waiting.renew(key, item)
-    return this.enter(key, item, priority)
+    const seat = this.seats.take(this.keyOf(item))
+    if (this.#waiting.has(seat)) {
+      if (this.#coalesce) return this.#useUp(seat, item, priority)
+      // The waiting add stays in force, but it must not bring an older payload back when it falls due.
+      this.#waiting.renew(seat, item)
+    }
+    return this.enter(seat, item, priority)
   }
 
   /** Makes an item pending `ms` from now. True: newly so; an earlier add of it may already be waiting. */
@@ -54,37 +55,63 @@ export class DelayingQueue<T> extends WorkQueue<T> {
 
   /** Takes a waiting add back. False: the item was not waiting. */
   cancelAfter(item: T): boolean {
-    const cancelled = this.#waiting.take(this.keyOf(item)) !== undefined
-    this.#disarmIfNothingWaits()
-    return cancelled
+    const seat = this.seats.find(this.keyOf(item))
+    if (seat === undefined || !this.#waiting.has(seat)) return false
+    this.#stopWaiting(seat)
+    return true
   }
 
   /** When a waiting item falls due, on the queue's clock. */
   readyAt(item: T): number | undefined {
-    return this.#waiting.dueAt(this.keyOf(item))
+    const seat = this.seats.find(this.keyOf(item))
+    return seat !== undefined && this.#waiting.has(seat) ? this.#waiting.dueAt(seat) : undefined
+  }
+
+  protected override isWaiting(seat: number): boolean {
+    return this.#waiting.has(seat)
+  }
+
+  protected override renumber(newSeats: Uint32Array): void {
+    super.renumber(newSeats)
+    this.#waiting.renumber(newSeats)
   }
 
   protected override close(): void {
     super.close()
-    this.#waiting.clear()
-    this.#disarmIfNothingWaits()
+    while (this.#waiting.size > 0) {
+      this.#stopWaiting(this.#waiting.nextSeat)
+    }
   }
 
   #addLater(item: T, ms: number, priority: number, replace: boolean): boolean {
-    const key = this.keyOf(item)
-    if (this.#coalesce && this.isPending(key)) return this.enter(key, item, priority)
-    if (ms <= 0) return replace ? this.#useUp(key, item, priority) : this.add(item, { priority })
-    const fresh = this.#waiting.set(key, item, this.clock.now() + ms, priority, replace)
+    const seat = this.seats.take(this.keyOf(item))
+    if (this.#coalesce && this.isPending(seat)) return this.enter(seat, item, priority)
+    const isWaiting = this.#waiting.has(seat)
+    if (ms <= 0) {
+      // An `add`, but for `replace`, which moves the waiting add to this moment.
+      return isWaiting && replace ? this.#useUp(seat, item, priority) : this.add(item, { priority })
+    }
+    const dueAt = this.clock.now() + ms
+    if (isWaiting) this.#waiting.merge(seat, item, dueAt, priority, replace)
+    else this.#waiting.add(seat, item, dueAt, priority)
     this.#arm()
-    return fresh
+    return !isWaiting
   }
 
   /** Adds an item now, in place of its waiting add. */
-  #useUp(key: unknown, item: T, priority: number): boolean {
-    const entered = this.enter(key, item, Math.max(priority, this.#waiting.priorityOf(key) ?? priority))
-    this.#waiting.take(key)
-    this.#disarmIfNothingWaits()
+  #useUp(seat: number, item: T, priority: number): boolean {
+    const entered = this.enter(seat, item, Math.max(priority, this.#waiting.priority(seat)))
+    // Found anew: a metrics hook may have called the queue meanwhile, and the seats may have moved.
+    const present = this.seats.find(this.keyOf(item))
+    if (present !== undefined && this.#waiting.has(present)) this.#stopWaiting(present)
     return entered
+  }
+
+  #stopWaiting(seat: number): void {
+    const item = this.#waiting.item(seat)
+    this.#waiting.remove(seat)
+    if (this.#waiting.size === 0) this.#disarm()
+    this.leave(seat, item)
   }
 
   /** Sets the timer if it would fire too late, or not at all. */
@@ -107,10 +134,6 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     this.#timerAt = Number.POSITIVE_INFINITY
   }
 
-  #disarmIfNothingWaits(): void {
-    if (this.#waiting.size === 0) this.#disarm()
-  }
-
   #fire(): void {
     this.#timer = undefined
     this.#timerAt = Number.POSITIVE_INFINITY
@@ -120,13 +143,18 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   }
 
   #enterNext(now: number): void {
-    const { key, item, priority } = this.#waiting.takeNext()
+    const seat = this.#waiting.nextSeat
+    const item = this.#waiting.item(seat)
+    const priority = this.#waiting.priority(seat)
+    // A seat that is given up in the meantime (a store that throws) takes its key along.
+    const key = this.keyAt(seat, item)
+    this.#waiting.remove(seat)
     try {
-      this.enter(key, item, priority)
+      this.enter(seat, item, priority)
     } catch (error) {
-      // Only a store of the caller's own can throw here, with nobody to catch it. The item is not lost: it
-      // comes again, and nobody else waits for it.
-      this.#waiting.set(key, item, now + longestTimerMs, priority, false)
+      // Only a store of the caller's own can throw here, with nobody to catch it. The item is not lost: it waits
+      // again, and nobody else waits for it.
+      this.#waiting.add(this.seats.take(key), item, now + longestTimerMs, priority)
       console.error('A work queue could not take in an item that fell due; it is tried again:', error)
     }
   }

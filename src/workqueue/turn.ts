@@ -29,26 +29,24 @@ export const noWork: NoWork = Object.freeze({
   [Symbol.dispose]() {},
 })
 
-/** The queue that a turn belongs to, as far as the turn needs to know it. */
+/** Whoever takes a turn back when it is over. */
 export interface TurnOwner<T> {
-  /** Ends the turn, which is in hand. */
   end(turn: Turn<T>): void
 }
 
 export class Turn<T> implements Work<T>, Entry<T> {
-  /** Kept, not computed again: an item that was changed while in hand still ends its own turn. */
-  readonly key: unknown
+  /** Where its key sits. By the seat, an item that was changed while in hand still ends its own turn. */
+  seat: number
   item: T
   priority: number
-  inHand: boolean
-  readonly #owner: TurnOwner<T>
+  /** Set while the turn is in hand, which it is once: whoever has the item later has another turn. */
+  #owner: TurnOwner<T> | undefined
 
-  constructor(owner: TurnOwner<T>, key: unknown, item: T, priority: number) {
-    this.#owner = owner
-    this.key = key
+  constructor(seat: number, item: T, priority: number) {
+    this.seat = seat
     this.item = item
     this.priority = priority
-    this.inHand = false
+    this.#owner = undefined
   }
 
   // On the prototype, so that it costs a queued item no memory.
@@ -56,8 +54,20 @@ export class Turn<T> implements Work<T>, Entry<T> {
     return false
   }
 
-  // A turn is in hand once: when it is over, whoever has the item since has another turn.
+  get inHand(): boolean {
+    return this.#owner !== undefined
+  }
+
+  // Static, so that a caller who holds the work cannot call them on it.
+  static begin<T>(turn: Turn<T>, owner: TurnOwner<T>): void {
+    turn.#owner = owner
+  }
+
+  static end<T>(turn: Turn<T>): void {
+    turn.#owner = undefined
+  }
+
   [Symbol.dispose](): void {
-    if (this.inHand) this.#owner.end(this)
+    this.#owner?.end(this)
   }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
+import { Seats } from './seats.ts'
 import { Waiting } from './waiting.ts'
 
 interface Naive {
@@ -39,13 +40,49 @@ class NaiveWaiting {
   }
 }
 
+/** Waiting adds by key, over seats that are numbered anew whenever there are few left. */
+class Seated {
+  readonly seats: Seats = new Seats(true)
+  readonly waiting: Waiting<string> = new Waiting()
+  renumberCount = 0
+
+  set(key: number, item: string, dueAt: number, priority: number, replace: boolean): boolean {
+    const seat = this.seats.take(key)
+    const isWaiting = this.waiting.has(seat)
+    if (isWaiting) this.waiting.merge(seat, item, dueAt, priority, replace)
+    else this.waiting.add(seat, item, dueAt, priority)
+    return !isWaiting
+  }
+
+  take(key: unknown): Omit<Naive, 'dueAt' | 'order'> | undefined {
+    const seat = this.seats.find(key)
+    if (seat === undefined) return undefined
+    const taken = {
+      key: this.seats.keyAt(seat) as number,
+      item: this.waiting.item(seat),
+      priority: this.waiting.priority(seat),
+    }
+    this.waiting.remove(seat)
+    this.seats.free(seat, key)
+    if (this.seats.sparse) {
+      this.waiting.renumber(this.seats.renumber())
+      this.renumberCount++
+    }
+    return taken
+  }
+
+  takeNext(): object | undefined {
+    return this.take(this.seats.keyAt(this.waiting.nextSeat))
+  }
+}
+
 const aSet = fc.record({
   key: fc.nat(300),
   dueAt: fc.nat(40),
   priority: fc.integer({ min: -2, max: 2 }),
   replace: fc.boolean(),
 })
-// Bursts, so that the heap grows far beyond its smallest room and shrinks again.
+// Bursts, so that there are many seats and then few.
 const aStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ sets: fc.array(aSet, { maxLength: 120, size: 'max' }) }) },
   { weight: 2, arbitrary: fc.record({ take: fc.array(fc.nat(300), { maxLength: 40 }) }) },
@@ -54,63 +91,57 @@ const aStep = fc.oneof(
 
 test('delayed adds come out by due time and then by the call that set it, however many come and go', () => {
   let mostWaiting = 0
-  const property = fc.property(fc.array(aStep, { maxLength: 30 }), fc.boolean(), (steps, itemsAreKeys) => {
+  let renumberCount = 0
+  const property = fc.property(fc.array(aStep, { maxLength: 30 }), (steps) => {
     const naive = new NaiveWaiting()
-    const waiting = new Waiting<unknown>(itemsAreKeys)
+    const seated = new Seated()
+    const { waiting, seats } = seated
     let version = 0
-    const same = (
-      actual: { item: unknown; priority: number; key: unknown } | undefined,
-      expected?: Naive,
-    ) => {
-      assert.deepEqual(actual && { ...actual }, expected && pick(expected, itemsAreKeys))
-    }
+    const same = (actual: object | undefined, expected?: Naive) =>
+      assert.deepEqual(actual, expected && pick(expected))
     for (const step of steps) {
       if ('sets' in step) {
         for (const { key, dueAt, priority, replace } of step.sets) {
           const item = `${key}.${++version}`
-          const fresh = waiting.set(key, itemsAreKeys ? key : item, dueAt, priority, replace)
+          const fresh = seated.set(key, item, dueAt, priority, replace)
           assert.equal(fresh, naive.set(key, item, dueAt, priority, replace))
         }
       } else if ('take' in step) {
-        for (const key of step.take) same(waiting.take(key), naive.take(key))
+        for (const key of step.take) same(seated.take(key), naive.take(key))
       } else {
         for (let left = Math.min(step.takeNext, naive.adds.length); left > 0; left--) {
-          same(waiting.takeNext(), naive.takeNext())
+          same(seated.takeNext(), naive.takeNext())
         }
       }
       mostWaiting = Math.max(mostWaiting, naive.adds.length)
-      assert.equal(waiting.size, naive.adds.length)
+      assert.deepEqual([waiting.size, seats.size], [naive.adds.length, naive.adds.length])
       for (const { key, dueAt, priority } of naive.adds) {
-        assert.equal(waiting.dueAt(key), dueAt)
-        assert.equal(waiting.priorityOf(key), priority)
+        const seat = seats.find(key) as number
+        assert.deepEqual([waiting.dueAt(seat), waiting.priority(seat)], [dueAt, priority])
       }
-      const next = Math.min(...naive.adds.map(({ dueAt }) => dueAt))
-      assert.equal(waiting.nextDueAt, next)
+      assert.equal(waiting.nextDueAt, Math.min(...naive.adds.map(({ dueAt }) => dueAt)))
     }
-    waiting.clear()
-    assert.deepEqual([waiting.size, waiting.nextDueAt], [0, Number.POSITIVE_INFINITY])
+    renumberCount += seated.renumberCount
   })
   fc.assert(property, { numRuns: 150 })
-  assert.ok(
-    mostWaiting > 128,
-    `the walk was to reach far beyond the smallest heap, and reached ${mostWaiting}`,
-  )
+  assert.ok(mostWaiting > 128, `many were to wait at a time, and at most ${mostWaiting} did`)
+  assert.ok(renumberCount > 4, `seats were to be renumbered often, and were ${renumberCount} times`)
 })
 
-function pick({ key, item, priority }: Naive, itemsAreKeys: boolean) {
-  return { key, item: itemsAreKeys ? key : item, priority }
+function pick({ key, item, priority }: Naive): object {
+  return { key, item, priority }
 }
 
 test('room that a burst needed is given back', async () => {
-  const waiting = new Waiting<number>(true)
+  const seated = new Seated()
   const before = await heldBytes()
-  for (let key = 0; key < 200_000; key++) waiting.set(key, key, key % 1_000, 0, false)
+  for (let key = 0; key < 200_000; key++) seated.set(key, 'x', key % 1_000, 0, false)
   const atPeak = await heldBytes()
-  while (waiting.size > 10) waiting.takeNext()
+  while (seated.waiting.size > 10) seated.takeNext()
   const after = await heldBytes()
   assert.ok(atPeak - before > 8_000_000, `a burst of 200,000 took ${atPeak - before} bytes`)
   assert.ok(after - before < 1_000_000, `ten that still wait take ${after - before} bytes`)
-  assert.equal(waiting.size, 10)
+  assert.equal(seated.waiting.size, 10)
 })
 
 /** Twice, because the memory of typed arrays is given back in the background. */

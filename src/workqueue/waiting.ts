@@ -1,112 +1,76 @@
 /**
- * The delayed adds of a queue, at most one per key. Each costs a Map entry, a slot in the heap and its payload;
- * a priority is kept only where there is one, and keys only where they differ from the items.
+ * The delayed adds of a queue, one per seat at most. Each costs its place in the heap and its payload; a priority is
+ * kept only where there is one.
  */
+import { extend, renumber } from './seats.ts'
 import { TimerHeap } from './timerheap.ts'
-
-/** A delayed add that fell due or was used up. */
-export interface DueAdd<T> {
-  readonly key: unknown
-  readonly item: T
-  readonly priority: number
-}
 
 export class Waiting<T> {
   readonly #heap = new TimerHeap()
-  readonly #slots = new Map<unknown, number>()
-  readonly #priorities = new Map<number, number>()
   #items: (T | undefined)[] = []
-  /** The same array as `#items` when an item is its own key. */
-  #keys: unknown[]
-
-  constructor(itemsAreKeys: boolean) {
-    this.#keys = itemsAreKeys ? this.#items : []
-  }
+  #priorities = new Map<number, number>()
 
   get size(): number {
     return this.#heap.size
   }
 
+  /** The earliest due time; Infinity when nothing waits. */
   get nextDueAt(): number {
     return this.#heap.nextDueAt
   }
 
-  dueAt(key: unknown): number | undefined {
-    const slot = this.#slots.get(key)
-    return slot === undefined ? undefined : this.#heap.dueAt(slot)
+  /** Who falls due first; only while `size > 0`. */
+  get nextSeat(): number {
+    return this.#heap.nextSeat
   }
 
-  priorityOf(key: unknown): number | undefined {
-    const slot = this.#slots.get(key)
-    return slot === undefined ? undefined : this.#priorityAt(slot)
+  has(seat: number): boolean {
+    return this.#heap.has(seat)
   }
 
-  /** Enters a delayed add, or merges it with the one of that key. False: there was one. */
-  set(key: unknown, item: T, dueAt: number, priority: number, replace: boolean): boolean {
-    const known = this.#slots.get(key)
-    if (known === undefined) {
-      const slot = this.#heap.add(dueAt)
-      this.#slots.set(key, slot)
-      this.#keys[slot] = key
-      this.#items[slot] = item
-      if (priority !== 0) this.#priorities.set(slot, priority)
-      return true
-    }
-    this.#items[known] = item
-    if (priority > this.#priorityAt(known)) this.#priorities.set(known, priority)
-    if (replace || dueAt < this.#heap.dueAt(known)) this.#heap.move(known, dueAt)
-    return false
+  dueAt(seat: number): number {
+    return this.#heap.dueAt(seat)
   }
 
-  /** Gives the delayed add of a key a newer payload, if there is one. */
-  renew(key: unknown, item: T): void {
-    const slot = this.#slots.get(key)
-    if (slot !== undefined) this.#items[slot] = item
+  item(seat: number): T {
+    return this.#items[seat] as T
   }
 
-  /** Takes out the delayed add of a key. */
-  take(key: unknown): DueAdd<T> | undefined {
-    const slot = this.#slots.get(key)
-    return slot === undefined ? undefined : this.#takeSlot(slot)
+  priority(seat: number): number {
+    return this.#priorities.size === 0 ? 0 : (this.#priorities.get(seat) ?? 0)
   }
 
-  /** Takes out the one that falls due first; only while `size > 0`. */
-  takeNext(): DueAdd<T> {
-    return this.#takeSlot(this.#heap.nextSlot)
+  /** Enters the first delayed add of a seat. */
+  add(seat: number, item: T, dueAt: number, priority: number): void {
+    extend(this.#items, seat)
+    this.#items[seat] = item
+    if (priority !== 0) this.#priorities.set(seat, priority)
+    this.#heap.set(seat, dueAt)
   }
 
-  clear(): void {
-    while (this.size > 0) this.takeNext()
+  /** Merges a further one: the newest payload, the highest priority, the earliest time unless it is replaced. */
+  merge(seat: number, item: T, dueAt: number, priority: number, replace: boolean): void {
+    this.renew(seat, item)
+    if (priority > this.priority(seat)) this.#priorities.set(seat, priority)
+    if (replace || dueAt < this.#heap.dueAt(seat)) this.#heap.set(seat, dueAt)
   }
 
-  #priorityAt(slot: number): number {
-    return this.#priorities.get(slot) ?? 0
+  renew(seat: number, item: T): void {
+    this.#items[seat] = item
   }
 
-  #takeSlot(slot: number): DueAdd<T> {
-    const taken = { key: this.#keys[slot], item: this.#items[slot] as T, priority: this.#priorityAt(slot) }
-    this.#heap.release(slot)
-    this.#slots.delete(taken.key)
-    if (this.#priorities.size > 0) this.#priorities.delete(slot)
-    this.#keys[slot] = undefined
-    this.#items[slot] = undefined
-    if (this.#heap.sparse) this.#compact()
-    return taken
+  remove(seat: number): void {
+    this.#heap.remove(seat)
+    if (this.#priorities.size > 0) this.#priorities.delete(seat)
+    this.#items[seat] = undefined
+    if (this.#heap.size === 0) this.#items = []
   }
 
-  /** Memory follows a burst down again. */
-  #compact(): void {
-    const [items, keys] = [this.#items, this.#keys]
-    const priorities = new Map(this.#priorities)
-    this.#items = []
-    this.#keys = keys === items ? this.#items : []
-    this.#priorities.clear()
-    this.#heap.compact((oldSlot, slot) => {
-      this.#keys[slot] = keys[oldSlot]
-      this.#items[slot] = items[oldSlot]
-      this.#slots.set(keys[oldSlot], slot)
-      const priority = priorities.get(oldSlot)
-      if (priority !== undefined) this.#priorities.set(slot, priority)
-    })
+  /** The seats were numbered anew. */
+  renumber(newSeats: Uint32Array): void {
+    this.#heap.renumber(newSeats)
+    this.#items = renumber(this.#items, newSeats)
+    const priorities = [...this.#priorities]
+    this.#priorities = new Map(priorities.map(([seat, priority]) => [newSeats[seat] as number, priority]))
   }
 }

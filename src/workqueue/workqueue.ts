@@ -7,9 +7,9 @@
  *                     |                   v                   | if added again
  *                     +------------- added again <------------+
  *
- * A key that is queued or in hand has its turn in `#turns`; one added again while in hand has a second turn
- * in `#again`, which takes the first one's place when `done` is called. Everything a caller can do runs to its
- * end before anybody else is heard, so there is nothing to lock.
+ * A key that is queued or in hand has its turn at its seat; one added again while in hand has a second turn in
+ * `#again`, which takes the first one's place when `done` is called. Everything a caller can do runs to its end
+ * before anybody else is heard, so there is nothing to lock.
  */
 import type { Clock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
@@ -23,11 +23,12 @@ import {
   resolveRunOptions,
   type SignalOptions,
 } from './options.ts'
+import { extend, renumber, Seats } from './seats.ts'
 import type { Queue } from './stores.ts'
 import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
 import { Crowd, Line } from './waits.ts'
 
-/** Up to this many keys, one that becomes idle keeps its place in the map until the event loop turns. */
+/** Up to this many keys, one that becomes idle keeps its seat until the event loop turns. */
 const fewKeys = 1_024
 
 /** client-go's plain work queue: fair, stingy, for many producers and consumers. */
@@ -39,9 +40,11 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   readonly #meter: Meter | undefined
   readonly #owner: TurnOwner<T> = { end: (turn) => this.#end(turn) }
 
-  /** Undefined marks the place of a key that was just here; see `#vacate`. */
-  readonly #turns = new Map<unknown, Turn<T> | undefined>()
-  readonly #again = new Map<unknown, Turn<T>>()
+  protected readonly seats: Seats
+  /** By seat: the turn that is queued or in hand. */
+  #turns: (Turn<T> | undefined)[] = []
+  /** By seat: the turn that was added while one is in hand. */
+  #again = new Map<number, Turn<T>>()
   #processing = 0
   #shuttingDown = false
   #addCount = 0
@@ -59,6 +62,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.clock = clock
     this.#name = name
     this.#key = key
+    this.seats = new Seats(key !== undefined)
     this.#store = queue
     this.#meter = metrics && new Meter(metrics, clock)
   }
@@ -86,7 +90,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   add(item: T, options?: AddOptions): boolean {
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.#shuttingDown) return false
-    return this.enter(this.#key === undefined ? item : this.#key(item), item, priority)
+    return this.enter(this.seats.take(this.keyOf(item)), item, priority)
   }
 
   /** Takes the next item, waiting for one; rejects with the signal's reason when it aborts first. */
@@ -104,7 +108,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Ends the turn of an item in hand. False, and no effect: it is not in hand. */
   done(item: T): boolean {
-    const turn = this.#turns.get(this.keyOf(item))
+    const seat = this.seats.find(this.keyOf(item))
+    const turn = seat === undefined ? undefined : this.#turns[seat]
     if (turn === undefined || !turn.inHand) return false
     this.#end(turn)
     return true
@@ -168,10 +173,20 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#key === undefined ? item : this.#key(item)
   }
 
-  /** Whether a key is queued or added again; in hand alone is not pending. */
-  protected isPending(key: unknown): boolean {
-    const turn = this.#turns.get(key)
-    return turn !== undefined && (!turn.inHand || this.#again.has(key))
+  /** The key of a seat, from the item that sits or sat there. */
+  protected keyAt(seat: number, item: T): unknown {
+    return this.#key === undefined ? item : this.seats.keyAt(seat)
+  }
+
+  /** Whether a seat is queued or added again; in hand alone is not pending. */
+  protected isPending(seat: number): boolean {
+    const turn = this.#turns[seat]
+    return turn !== undefined && (!turn.inHand || this.#again.has(seat))
+  }
+
+  /** Whether a delayed add of a seat is waiting; never on a plain queue. */
+  protected isWaiting(_seat: number): boolean {
+    return false
   }
 
   protected countRetry(): void {
@@ -186,30 +201,60 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   }
 
   /** The one way in. A store that throws leaves everything as it was. */
-  protected enter(key: unknown, item: T, priority: number): boolean {
-    const turn = this.#turns.get(key)
+  protected enter(seat: number, item: T, priority: number): boolean {
+    const turn = this.#turns[seat]
     if (turn === undefined) {
-      const fresh = new Turn(this.#owner, key, item, priority)
-      this.#store.push(fresh)
-      this.#turns.set(key, fresh)
-      this.#added(fresh)
-      if (!this.#getters.empty) this.#serveGetters()
+      this.#queue(new Turn(seat, item, priority))
       return true
     }
     if (!turn.inHand) {
       this.#touch(turn, item, priority)
       return false
     }
-    const again = this.#again.get(key)
+    const again = this.#again.get(seat)
     if (again !== undefined) {
       again.item = item
       if (priority > again.priority) again.priority = priority
       return false
     }
-    const fresh = new Turn(this.#owner, key, item, priority)
-    this.#again.set(key, fresh)
+    const fresh = new Turn(seat, item, priority)
+    this.#again.set(seat, fresh)
     this.#added(fresh)
     return true
+  }
+
+  /**
+   * Gives up a seat that nobody sits on. Few primitive keys keep theirs for a moment: the same names come back over and
+   * over, and entering and deleting them each time would be most of what a turn costs. Objects are let go at once.
+   */
+  protected leave(seat: number, item: T): void {
+    if (this.#turns[seat] !== undefined || this.isWaiting(seat)) return
+    const key = this.keyAt(seat, item)
+    const isPrimitive = typeof key === 'string' || typeof key === 'number'
+    if (!isPrimitive || this.seats.size > fewKeys) this.seats.free(seat, key)
+    if (this.seats.sparse) this.renumber(this.seats.renumber())
+    if (!this.#tidying && this.seats.size > 0) this.#tidySoon()
+  }
+
+  /** The seats were numbered anew. */
+  protected renumber(newSeats: Uint32Array): void {
+    const turns = [...this.#turns, ...this.#again.values()]
+    for (const turn of turns) if (turn !== undefined) turn.seat = newSeats[turn.seat] as number
+    this.#turns = renumber(this.#turns, newSeats)
+    this.#again = new Map([...this.#again.values()].map((turn) => [turn.seat, turn]))
+  }
+
+  #queue(turn: Turn<T>): void {
+    try {
+      this.#store.push(turn)
+    } catch (error) {
+      this.leave(turn.seat, turn.item)
+      throw error
+    }
+    extend(this.#turns, turn.seat)
+    this.#turns[turn.seat] = turn
+    this.#added(turn)
+    if (!this.#getters.empty) this.#serveGetters()
   }
 
   #added(turn: Turn<T>): void {
@@ -232,10 +277,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   #take(): Turn<T> {
     const turn = this.#store.pop() as Turn<T>
-    turn.inHand = true
+    Turn.begin(turn, this.#owner)
     this.#processing++
     this.#meter?.taken(turn)
-    if (!this.#shorter.empty) this.#shorter.tell(this.size)
+    this.#shorter.tell(this.#store.size)
     return turn
   }
 
@@ -245,30 +290,22 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Ends the turn of an item in hand. */
   #end(turn: Turn<T>): void {
-    const { key } = turn
-    const again = this.#again.size === 0 ? undefined : this.#again.get(key)
-    if (again === undefined) {
-      this.#vacate(key)
-    } else {
-      this.#store.push(again)
-      this.#again.delete(key)
-      this.#turns.set(key, again)
-    }
-    turn.inHand = false
+    const { seat } = turn
+    const again = this.#again.size === 0 ? undefined : this.#again.get(seat)
+    // First, because a store may throw: then the item is still in hand.
+    if (again !== undefined) this.#store.push(again)
+    Turn.end(turn)
     this.#processing--
+    this.#turns[seat] = again
+    if (again === undefined) this.leave(seat, turn.item)
+    else this.#again.delete(seat)
+    // From here on everything is in its place: hooks are foreign code and may call the queue.
     this.#meter?.done(turn)
-    if (again !== undefined && !this.#getters.empty) this.#serveGetters()
-    if (this.#isIdle()) this.#becameIdle()
-  }
-
-  /**
-   * Takes a key out of the map, or leaves its place empty for a while: the same few names come back over and over, and
-   * entering and deleting them each time is most of what a turn costs. Objects are let go at once.
-   */
-  #vacate(key: unknown): void {
-    const isPrimitive = typeof key === 'string' || typeof key === 'number' || typeof key === 'bigint'
-    if (isPrimitive && this.#turns.size <= fewKeys) this.#turns.set(key, undefined)
-    else this.#turns.delete(key)
+    if (!this.#getters.empty) this.#serveGetters()
+    if (this.#isIdle()) {
+      this.#idle.tell(0)
+      this.#drains.tell(0)
+    }
   }
 
   /** Whether nothing is queued or in hand; an item added again is in hand too. */
@@ -276,17 +313,16 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#processing === 0 && this.#store.size === 0
   }
 
-  #becameIdle(): void {
-    this.#idle.tell(0)
-    this.#drains.tell(0)
-    if (this.#tidying || this.#turns.size === 0) return
+  #tidySoon(): void {
     this.#tidying = true
     setImmediate(() => this.#tidy()).unref()
   }
 
-  /** Forgets the empty places once the burst is over. */
+  /** Forgets the seats that were kept, once the burst is over. */
   #tidy(): void {
     this.#tidying = false
-    if (this.#isIdle()) this.#turns.clear()
+    if (!this.#isIdle() || this.waiting > 0) return
+    this.seats.clear()
+    this.#turns = []
   }
 }
