@@ -2,7 +2,19 @@
  * A seat for every key that a queue knows of: a small number, so that all that is known of the key stands in plain
  * arrays. Looking a key up is the dearest thing a queue does; with seats it happens once a call, whether the key is
  * queued, in hand, waiting, or several of these.
+ *
+ * A key that became idle may rest: it keeps its seat for a while, since the same few names come back over and over.
+ * That saves the map an entry and a deletion each time, and more: a deleted entry stays in its hash chain until the
+ * map is rebuilt, which a map with a million entries seldom is, so that a few busy names among many queued ones would
+ * walk past ever more of their own remains.
  */
+import { Ring } from './ring.ts'
+
+/** So many may rest, and one more for every 16 keys that have a seat. */
+const fewKeys = 1_024
+/** One leaving key in so many is let rest: a busy name soon is, and most of those that come once are not. */
+const restShare = 16
+
 export class Seats {
   readonly #seatOf = new Map<unknown, number>()
   /** By seat; kept only where a key cannot be had from the item. */
@@ -11,6 +23,12 @@ export class Seats {
   #free: number[] = []
   /** How many seats there are, taken or free: the length of what stands by seat. */
   #length = 0
+  /** The seats that rest, or did and were taken again since, and their keys; the oldest first, each seat once. */
+  #restingSeats = new Ring<number>()
+  #restingKeys = new Ring<unknown>()
+  /** By seat: 1 for those in `#restingSeats`. */
+  #isListed = new Uint8Array(16)
+  #leaveCount = 0
 
   constructor(keepsKeys: boolean) {
     this.#keepsKeys = keepsKeys
@@ -40,6 +58,29 @@ export class Seats {
     return seat
   }
 
+  /** Whether a seat rests, or did and was taken again since. */
+  isListed(seat: number): boolean {
+    return this.#isListed[seat] === 1
+  }
+
+  /** Gives up the seat of an idle key that is not listed, or lets it rest. Who has rested longest gives way, if it still `isIdle`. */
+  restOrFree(seat: number, key: unknown, isIdle: (seat: number) => boolean): void {
+    if (++this.#leaveCount % restShare !== 0) {
+      this.free(seat, key)
+      return
+    }
+    if (seat >= this.#isListed.length) this.#isListed = resized(this.#isListed, this.#length * 2)
+    this.#isListed[seat] = 1
+    this.#restingSeats.push(seat)
+    this.#restingKeys.push(key)
+    while (this.#restingSeats.size > fewKeys + (this.#seatOf.size >> 4)) {
+      const [oldestSeat, oldestKey] = [this.#restingSeats.shift(), this.#restingKeys.shift()]
+      this.#isListed[oldestSeat] = 0
+      if (isIdle(oldestSeat)) this.free(oldestSeat, oldestKey)
+    }
+  }
+
+  /** Takes the seat from a key that does not rest. */
   free(seat: number, key: unknown): void {
     this.#seatOf.delete(key)
     this.#free.push(seat)
@@ -51,6 +92,9 @@ export class Seats {
     this.#keys = []
     this.#free = []
     this.#length = 0
+    this.#restingSeats = new Ring()
+    this.#restingKeys = new Ring()
+    this.#isListed = new Uint8Array(16)
   }
 
   /** Whether so few seats are taken that it is worth while to close the gaps. */
@@ -69,6 +113,12 @@ export class Seats {
     this.#keys = renumber(this.#keys, newSeats)
     this.#free = []
     this.#length = seat
+    this.#isListed = new Uint8Array(Math.max(16, seat))
+    for (let left = this.#restingSeats.size; left > 0; left--) {
+      const resting = newSeats[this.#restingSeats.shift()] as number
+      this.#restingSeats.push(resting)
+      this.#isListed[resting] = 1
+    }
     return newSeats
   }
 }
@@ -88,4 +138,10 @@ export function renumber<V>(values: readonly (V | undefined)[], newSeats: Uint32
     moved[seat] = value
   })
   return moved
+}
+
+function resized(from: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const to = new Uint8Array(length)
+  to.set(from)
+  return to
 }

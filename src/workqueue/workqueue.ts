@@ -28,9 +28,6 @@ import type { Queue } from './stores.ts'
 import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
 import { Crowd, Line } from './waits.ts'
 
-/** Up to this many keys, one that becomes idle keeps its seat until the event loop turns. */
-const fewKeys = 1_024
-
 /** client-go's plain work queue: fair, stingy, for many producers and consumers. */
 export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposable {
   protected readonly clock: Clock
@@ -223,17 +220,15 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return true
   }
 
-  /**
-   * Gives up a seat that nobody sits on. Few primitive keys keep theirs for a moment: the same names come back over and
-   * over, and entering and deleting them each time would be most of what a turn costs. Objects are let go at once.
-   */
+  /** Gives up a seat, if nobody sits on it. Objects are let go at once: a key must not keep them alive. */
   protected leave(seat: number, item: T): void {
-    if (this.#turns[seat] !== undefined || this.isWaiting(seat)) return
+    if (!this.#tidying) this.#tidySoon()
+    // It rested before and was taken again: its turn to give way comes by itself.
+    if (this.seats.isListed(seat) || !this.#isFree(seat)) return
     const key = this.keyAt(seat, item)
-    const isPrimitive = typeof key === 'string' || typeof key === 'number'
-    if (!isPrimitive || this.seats.size > fewKeys) this.seats.free(seat, key)
+    if (typeof key === 'string' || typeof key === 'number') this.seats.restOrFree(seat, key, this.#isFree)
+    else this.seats.free(seat, key)
     if (this.seats.sparse) this.renumber(this.seats.renumber())
-    if (!this.#tidying && this.seats.size > 0) this.#tidySoon()
   }
 
   /** The seats were numbered anew. */
@@ -243,6 +238,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#turns = renumber(this.#turns, newSeats)
     this.#again = new Map([...this.#again.values()].map((turn) => [turn.seat, turn]))
   }
+
+  readonly #isFree = (seat: number): boolean => this.#turns[seat] === undefined && !this.isWaiting(seat)
 
   #queue(turn: Turn<T>): void {
     try {
@@ -318,7 +315,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     setImmediate(() => this.#tidy()).unref()
   }
 
-  /** Forgets the seats that were kept, once the burst is over. */
+  /** Forgets the seats that rest, once the burst is over. */
   #tidy(): void {
     this.#tidying = false
     if (!this.#isIdle() || this.waiting > 0) return

@@ -1,16 +1,14 @@
 /**
  * add, get, done over 100 names in a steady state: the producer queues all of them, the consumer takes and ends them
- * one by one. Once with `await get()`, client-go's loop, and once with `tryGet()`.
- *
- * fastq's stream is the same load: 100 pushes, one worker. Its worker must answer later than it is called, or fastq
- * calls it straight from `push` and queues nothing; a microtask is the cheapest "later" and also what `await get()`
- * pays for each item. `fastq held` has no "later" at all: the worker puts the callback aside and the consumer's loop
- * calls it, which is the nearest to `tryGet()`. It is printed beside it; the issue's goal is the stream rate.
+ * one by one. `cycle` takes with `tryGet()`, which like client-go's Get returns at once while there is something to
+ * take; `cycle-await` with `await get()`, which gives up its turn each time. fastq has the same load: 100 pushes, one
+ * worker; see fastq.ts for its forms.
  */
 import { WorkQueue } from 'signalbox/workqueue'
 import type { Contestant, Figures, Trial } from '../../case.ts'
 import { atLeast, atLeastTimes } from '../../goal.ts'
 import { paceOf, rateOf } from '../../stopwatch.ts'
+import { type Later, openFastq } from './fastq.ts'
 import { burst, freshNames } from './items.ts'
 import { PlainQueue } from './plain.ts'
 
@@ -55,40 +53,23 @@ const tried: Contestant = async ({ quick }) => {
   })
 }
 
-const fastqStream: Contestant = async ({ quick }) => {
-  const { default: fastq } = await import('fastq')
-  const names = freshNames(burst)
-  const queue = fastq<unknown, string>((name, callback) => {
-    handled += name.length
-    queueMicrotask(callback as () => void)
-  }, 1)
-  return cycled(quick, () => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    let left = burstsPerBatch
-    queue.drain = () => {
-      if (left-- === 0) resolve()
-      else for (const name of names) queue.push(name)
-    }
-    queue.drain()
-    return promise
-  })
-}
-
-const fastqHeld: Contestant = async ({ quick }) => {
-  const { default: fastq } = await import('fastq')
-  const names = freshNames(burst)
-  let answer: (error: null) => void = () => {}
-  const queue = fastq<unknown, string>((name, callback) => {
-    handled += name.length
-    answer = callback
-  }, 1)
-  return cycled(quick, () => {
-    for (let turn = 0; turn < burstsPerBatch; turn++) {
-      for (const name of names) queue.push(name)
-      for (let left = burst; left > 0; left--) answer(null)
-    }
-  })
-}
+const fastqStream =
+  (answer: Later): Contestant =>
+  async ({ quick }) => {
+    const names = freshNames(burst)
+    const { queue, push } = await openFastq(answer)
+    return cycled(quick, async () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      let left = burstsPerBatch
+      queue.drain = () => {
+        handled++
+        if (left-- === 0) resolve()
+        else for (const name of names) push(name)
+      }
+      queue.drain()
+      await promise
+    })
+  }
 
 const plainAwaited: Contestant = async ({ quick }) => {
   const names = freshNames(burst)
@@ -146,33 +127,30 @@ const lookedUp: Contestant = async ({ quick }) => {
 
 const rate = { unit: 'M/s', better: 'higher', figure: 'rate' } as const
 
+function cycleTrial(name: string, signalbox: Contestant, limit: Contestant): Trial {
+  return {
+    name,
+    contestants: {
+      signalbox,
+      fastq: fastqStream('nextTick'),
+      'fastq microtask': fastqStream('microtask'),
+      limit,
+    },
+    cases: [
+      {
+        ...rate,
+        name,
+        peers: ['fastq', 'fastq microtask'],
+        goal: atLeastTimes(1, 'fastq', 'stretch 1.2 x'),
+        constants: { 'client-go': '2.4-4.2' },
+      },
+    ],
+  }
+}
+
 export const cycleTrials: readonly Trial[] = [
-  {
-    name: 'cycle',
-    contestants: { signalbox: awaited, fastq: fastqStream, limit: plainAwaited },
-    cases: [
-      {
-        ...rate,
-        name: 'cycle',
-        peers: ['fastq'],
-        goal: atLeastTimes(1, 'fastq', 'stretch 1.2 x'),
-        constants: { 'client-go': '2.4-4.2' },
-      },
-    ],
-  },
-  {
-    name: 'cycle-sync',
-    contestants: { signalbox: tried, fastq: fastqStream, 'fastq held': fastqHeld, limit: plainTried },
-    cases: [
-      {
-        ...rate,
-        name: 'cycle-sync',
-        peers: ['fastq', 'fastq held'],
-        goal: atLeastTimes(1, 'fastq', 'stretch 1.2 x'),
-        constants: { 'client-go': '2.4-4.2' },
-      },
-    ],
-  },
+  cycleTrial('cycle', tried, plainTried),
+  cycleTrial('cycle-await', awaited, plainAwaited),
   {
     name: 'dedup-add',
     contestants: { signalbox: repeated, limit: lookedUp },

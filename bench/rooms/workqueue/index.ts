@@ -1,12 +1,12 @@
-/** The in-process work queue, against fastq and p-queue where they do the same work. Goals: issue A. */
+/** The in-process work queue, against fastq and p-queue where they do the same work. */
 import type { Room } from '../../case.ts'
 import { cycleTrials } from './cycle.ts'
 import { delayedTrial } from './delayed.ts'
-import { growthTrial } from './growth.ts'
+import { growthTrials } from './growth.ts'
 import { millionTrial } from './million.ts'
 import { streamTrial } from './stream.ts'
 
 export const workqueueRoom: Room = {
   name: 'workqueue',
-  trials: [...cycleTrials, streamTrial, millionTrial, delayedTrial, growthTrial],
+  trials: [...cycleTrials, streamTrial, millionTrial, delayedTrial, ...growthTrials],
 }

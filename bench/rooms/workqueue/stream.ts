@@ -1,7 +1,7 @@
 /**
  * One producer, one consumer, every name new, the handler an async function. The producer queues 100, waits until
- * they are handled, queues the next 100. Each library waits in its own words: the last push's promise for fastq and
- * p-queue (one consumer, first in first out: it is the last to settle), `onIdle` for Signalbox.
+ * they are handled, queues the next 100. Each library waits in its own words: for all promises of the pushes with fastq
+ * and p-queue, so that no failure goes unheard; by `onIdle` with Signalbox, where a failure ends the run.
  */
 import { WorkQueue } from 'signalbox/workqueue'
 import type { Contestant, Trial } from '../../case.ts'
@@ -10,20 +10,21 @@ import { rateOfOne } from '../../stopwatch.ts'
 import { burst, freshNames } from './items.ts'
 import { PlainQueue } from './plain.ts'
 
+const warmUp = 300_000
 let handled = 0
 
 async function handle(name: string): Promise<void> {
   handled += name.length
 }
 
-/** Streams a warm-up, then the names that count. */
+/** Streams a warm-up, long enough for the compiler to settle, then the names that count. */
 async function streamed(
   quick: boolean,
   stream: (names: readonly string[]) => Promise<void>,
 ): Promise<number> {
   const count = quick ? 150_000 : 500_000
-  await stream(freshNames(50_000))
-  const names = freshNames(count, 50_000)
+  await stream(freshNames(warmUp))
+  const names = freshNames(count, warmUp)
   const rate = await rateOfOne(count, () => stream(names))
   if (handled === 0) throw new Error('Nothing was handled.')
   return rate
@@ -48,9 +49,9 @@ const fastqPromise: Contestant = async ({ quick }) => {
   const queue = fastq.promise<unknown, string, void>(handle, 1)
   const rate = await streamed(quick, async (names) => {
     for (let from = 0; from < names.length; from += burst) {
-      let last: Promise<void> | undefined
-      for (let at = from; at < from + burst; at++) last = queue.push(names[at]!)
-      await last
+      const pushes: Promise<void>[] = []
+      for (let at = from; at < from + burst; at++) pushes.push(queue.push(names[at]!))
+      await Promise.all(pushes)
     }
   })
   return { rate }
@@ -61,9 +62,9 @@ const pQueue: Contestant = async ({ quick }) => {
   const queue = new PQueue({ concurrency: 1 })
   const rate = await streamed(quick, async (names) => {
     for (let from = 0; from < names.length; from += burst) {
-      let last: Promise<void> | undefined
-      for (let at = from; at < from + burst; at++) last = queue.add(() => handle(names[at]!))
-      await last
+      const adds: Promise<void>[] = []
+      for (let at = from; at < from + burst; at++) adds.push(queue.add(() => handle(names[at]!)))
+      await Promise.all(adds)
     }
   })
   return { rate }
