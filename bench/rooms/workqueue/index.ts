@@ -4,9 +4,9 @@ import { cycleTrials } from './cycle.ts'
 import { delayedTrial } from './delayed.ts'
 import { growthTrials } from './growth.ts'
 import { millionTrial } from './million.ts'
-import { streamTrial } from './stream.ts'
+import { streamTrials } from './stream.ts'
 
 export const workqueueRoom: Room = {
   name: 'workqueue',
-  trials: [...cycleTrials, streamTrial, millionTrial, delayedTrial, ...growthTrials],
+  trials: [...cycleTrials, ...streamTrials, millionTrial, delayedTrial, ...growthTrials],
 }
