@@ -6,7 +6,7 @@
  *   - what fails comes back with back-off, and is given up after `maxRetries`;
  *   - at the end the queue is drained: what was queued or in hand has had its turn.
  *
- * Run it: node --conditions=source examples/controller.ts
+ * Run it: npx node --conditions=source examples/controller.ts
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -7,7 +7,11 @@ const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 
 rmSync(dist, { recursive: true, force: true })
-const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json'], {
+  cwd: root,
+  stdio: 'inherit',
+  timeout: 300_000,
+})
 if (status !== 0) process.exit(status ?? 1)
 
 // npm makes a bin executable when it installs the package; from a checkout it is we who do.

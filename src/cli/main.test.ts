@@ -174,7 +174,7 @@ test('an older Node is told which version is needed and which was found, before 
   ])
   assert.deepEqual(result, {
     out: '',
-    err: 'signalbox needs Node 24 or newer, and this is Node 20.20.2.\n',
+    err: 'signalbox: it needs Node 24 or newer, and this is Node 20.20.2.\n',
     code: 1,
   })
   const source = await readFile(main, 'utf8')

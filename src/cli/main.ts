@@ -5,7 +5,7 @@ const neededMajor = 24
 
 if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   process.stderr.write(
-    `signalbox needs Node ${neededMajor} or newer, and this is Node ${process.versions.node}.\n`,
+    `signalbox: it needs Node ${neededMajor} or newer, and this is Node ${process.versions.node}.\n`,
   )
   process.exitCode = 1
 } else {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { within } from '../deadline.ts'
 import { binaryFolders, findBinary } from './binary.ts'
 
 // apt takes one lock for the machine: our own calls go one after the other, and another process's is waited for.
@@ -32,6 +33,8 @@ async function install(packages: readonly string[]): Promise<boolean> {
   return false
 }
 
+const aptMs = 300_000
+
 /**
  * Runs apt-get; answers with what it said when it failed. It is not put under the watchdog: a package half
  * installed is worse than one that finishes after we are gone.
@@ -45,6 +48,10 @@ async function run(aptGet: string, args: readonly string[]): Promise<string | un
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said += text
   })
-  const [code] = await once(child, 'close')
-  return code === 0 ? undefined : said.trim().slice(-600)
+  try {
+    const [code] = await within(aptMs, `apt-get ${args[0]}`, once(child, 'close'))
+    return code === 0 ? undefined : said.trim().slice(-600)
+  } catch (error) {
+    return `${error}`
+  }
 }

@@ -10,6 +10,7 @@ import { createClient } from '@redis/client'
 import { createConnection } from 'mysql2/promise'
 import { Client } from 'pg'
 import { inject } from 'vitest'
+import { within } from '../deadline.ts'
 import type { ServiceFacts, ServiceName } from './service.ts'
 
 /** A database of one's own. */
@@ -64,11 +65,16 @@ export async function ownPostgres(): Promise<OwnDatabase> {
   const server = serviceFacts('postgres').url
   const name = ownName()
   // Nobody can be connected to template0, so that creating from it never waits for or fails on a guest.
-  await askPostgres(server, `CREATE DATABASE ${name} TEMPLATE template0`)
+  await ask(askPostgres(server, `CREATE DATABASE ${name} TEMPLATE template0`))
   return {
     url: withDatabase(server, name),
-    [Symbol.asyncDispose]: () => askPostgres(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    [Symbol.asyncDispose]: () => ask(askPostgres(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   }
+}
+
+/** A test server that does not answer must not hold up the tests for ever. */
+function ask(answer: Promise<void>): Promise<void> {
+  return within(20_000, 'a test server', answer)
 }
 
 async function askPostgres(url: string, sql: string): Promise<void> {
@@ -85,10 +91,10 @@ async function askPostgres(url: string, sql: string): Promise<void> {
 export async function ownMariadb(): Promise<OwnDatabase> {
   const server = serviceFacts('mariadb').url
   const name = ownName()
-  await askMariadb(server, `CREATE DATABASE ${name}`)
+  await ask(askMariadb(server, `CREATE DATABASE ${name}`))
   return {
     url: withDatabase(server, name),
-    [Symbol.asyncDispose]: () => askMariadb(server, `DROP DATABASE IF EXISTS ${name}`),
+    [Symbol.asyncDispose]: () => ask(askMariadb(server, `DROP DATABASE IF EXISTS ${name}`)),
   }
 }
 
@@ -105,7 +111,7 @@ async function askMariadb(url: string, sql: string): Promise<void> {
 export async function ownRedis(): Promise<OwnKeys> {
   const url = serviceFacts('redis').url
   const prefix = `${ownName()}:`
-  return { url, prefix, [Symbol.asyncDispose]: () => deleteKeys(url, prefix) }
+  return { url, prefix, [Symbol.asyncDispose]: () => ask(deleteKeys(url, prefix)) }
 }
 
 async function deleteKeys(url: string, prefix: string): Promise<void> {

@@ -1,10 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { within } from '../deadline.ts'
 import type { Account } from './account.ts'
 import { forgetProcess, keepProcess } from './keeper.ts'
 
 const tailChars = 4_000
 const graceMs = 5_000
+/** How long a program that is to end by itself may take. */
+const runMs = 120_000
 
 /** What a program is started with. */
 export interface ProgramOptions {
@@ -93,7 +96,7 @@ export async function runProgram(
   options: ProgramOptions = {},
 ): Promise<void> {
   await using program = await startProgram(command, args, options)
-  await program.end
+  await within(runMs, command, program.end)
   if (program.ended !== 'code 0') {
     throw new Error(`${command} ended with ${program.ended}: ${program.tail().trim()}`)
   }

@@ -1,8 +1,10 @@
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../deadline.ts'
 import type { Program } from './program.ts'
 
 const readyMs = 30_000
+const askMs = 10_000
 const tries = 3
 
 /** Asks the system for a port of 127.0.0.1 that is free now; it may be taken again before a server has it. */
@@ -45,7 +47,7 @@ async function untilReady<Answer>(program: Program, ask: () => Promise<Answer>):
   let refusal: unknown
   while (program.ended === undefined && Date.now() < deadline) {
     try {
-      return await ask()
+      return await within(askMs, 'the answer', ask())
     } catch (error) {
       refusal = error
       await sleep(25)

@@ -1,0 +1,12 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { within } from './deadline.ts'
+
+test('what comes in time is passed on, value or error', async () => {
+  assert.equal(await within(5_000, 'it', Promise.resolve(1)), 1)
+  await assert.rejects(within(5_000, 'it', Promise.reject(new Error('no'))), /^Error: no$/)
+})
+
+test('what does not come in time is an error that says so', async () => {
+  await assert.rejects(within(10, 'the server', new Promise(() => {})), /the server took more than 0\.01 s/)
+})
