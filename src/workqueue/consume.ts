@@ -42,7 +42,8 @@ export async function consume<T>(
   /** Opens lanes while there is work, then stands in line for more. */
   function fill(): void {
     while (!stopped && laneCount + getting < concurrency) {
-      const work = queue.tryGet()
+      const work = tryGet()
+      if (work === undefined && stopped) break
       if (work === undefined) {
         standInLine()
         return
@@ -61,10 +62,26 @@ export async function consume<T>(
       getting = 0
       fill()
     }
-    queue.get({ signal: leaving.signal }).then((work) => {
-      if (!work.shutdown) void lane(work)
-      left()
-    }, left)
+    queue.get({ signal: leaving.signal }).then(
+      (work) => {
+        if (!work.shutdown) void lane(work)
+        left()
+      },
+      (error) => {
+        // Either we left the line, or a store of the caller's own threw.
+        if (!stopped) giveUp(error)
+        left()
+      },
+    )
+  }
+
+  function tryGet(): Work<T> | NoWork | undefined {
+    try {
+      return queue.tryGet()
+    } catch (error) {
+      giveUp(error)
+      return undefined
+    }
   }
 
   /** Handles one item after another for as long as there is one at once. */
@@ -84,7 +101,7 @@ export async function consume<T>(
   }
 
   function next(): Work<T> | undefined {
-    const work = stopped ? undefined : queue.tryGet()
+    const work = stopped ? undefined : tryGet()
     return work === undefined || work.shutdown ? undefined : work
   }
 

@@ -1,5 +1,6 @@
 /** How long a failing item waits before it is tried again. */
 import { type Clock, systemClock } from '../core/clock.ts'
+import { KeyMap } from './keymap.ts'
 
 /** Queues pass `key(item)` as the second argument, so that limiters count by the queue's identity. */
 export interface RateLimiter<T> {
@@ -13,13 +14,8 @@ export interface RateLimiter<T> {
 
 /** Failures by key. With `maxItems` it keeps those that failed most recently. */
 class Failures {
-  readonly #counts = new Map<unknown, number>()
+  readonly #counts = new KeyMap<number>()
   readonly #maxItems: number
-  /**
-   * Walks the keys from the oldest on. It lives as long as the map, because what it has passed is gone or was
-   * entered again behind it, while a new walk would step over every hole that the evicted left.
-   */
-  #oldest: MapIterator<unknown> | undefined
 
   constructor(maxItems: number) {
     if (!(maxItems >= 1)) throw new RangeError(`maxItems is ${maxItems}; it must be 1 or more.`)
@@ -33,21 +29,17 @@ class Failures {
   /** Counts one more; answers how many there were before. */
   add(key: unknown): number {
     const before = this.count(key)
-    if (this.#maxItems !== Number.POSITIVE_INFINITY) this.#counts.delete(key)
-    this.#counts.set(key, before + 1)
-    while (this.#counts.size > this.#maxItems) this.#evictOldest()
+    const isBounded = this.#maxItems !== Number.POSITIVE_INFINITY
+    // Entered anew, so that the one that failed longest ago comes first.
+    if (isBounded && before > 0) this.#counts.delete(key)
+    if (isBounded || before === 0) this.#counts.enter(key, before + 1)
+    else this.#counts.set(key, before + 1)
+    while (this.#counts.size > this.#maxItems) this.#counts.deleteFirst()
     return before
   }
 
   forget(key: unknown): void {
     this.#counts.delete(key)
-  }
-
-  #evictOldest(): void {
-    this.#oldest ??= this.#counts.keys()
-    const { value, done } = this.#oldest.next()
-    if (done) this.#oldest = undefined
-    else this.#counts.delete(value)
   }
 }
 

@@ -76,7 +76,7 @@ export function resolveRunOptions<T>(options: RunOptions<T>): ResolvedRunOptions
   if (!(maxRetries >= 0)) {
     throw new RangeError(`run: maxRetries is ${maxRetries}; it must be 0 or more, Infinity for no limit.`)
   }
-  return { concurrency, signal, onError, maxRetries }
+  return { concurrency: Math.floor(concurrency), signal, onError, maxRetries }
 }
 
 export function priorityOf({ priority = 0 }: AddOptions): number {

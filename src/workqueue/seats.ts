@@ -4,10 +4,10 @@
  * queued, in hand, waiting, or several of these.
  *
  * A key that became idle may rest: it keeps its seat for a while, since the same few names come back over and over.
- * That saves the map an entry and a deletion each time, and more: a deleted entry stays in its hash chain until the
- * map is rebuilt, which a map with a million entries seldom is, so that a few busy names among many queued ones would
- * walk past ever more of their own remains.
+ * That saves the map an entry and a deletion each time, and rebuilding itself; see KeyMap. Objects never rest: a key
+ * must not keep them alive.
  */
+import { KeyMap } from './keymap.ts'
 import { Ring } from './ring.ts'
 
 /** So many may rest, and one more for every 16 keys that have a seat. */
@@ -16,11 +16,11 @@ const fewKeys = 1_024
 const restShare = 16
 
 export class Seats {
-  readonly #seatOf = new Map<unknown, number>()
+  readonly #seatOf = new KeyMap<number>()
   /** By seat; kept only where a key cannot be had from the item. */
   #keys: unknown[] = []
   readonly #keepsKeys: boolean
-  #free: number[] = []
+  #freeSeats: number[] = []
   /** How many seats there are, taken or free: the length of what stands by seat. */
   #length = 0
   /** The seats that rest, or did and were taken again since, and their keys; the oldest first, each seat once. */
@@ -52,8 +52,8 @@ export class Seats {
   take(key: unknown): number {
     const known = this.#seatOf.get(key)
     if (known !== undefined) return known
-    const seat = this.#free.length > 0 ? (this.#free.pop() as number) : this.#length++
-    this.#seatOf.set(key, seat)
+    const seat = this.#freeSeats.length > 0 ? (this.#freeSeats.pop() as number) : this.#length++
+    this.#seatOf.enter(key, seat)
     if (this.#keepsKeys) this.#keys[seat] = key
     return seat
   }
@@ -63,12 +63,20 @@ export class Seats {
     return this.#isListed[seat] === 1
   }
 
-  /** Gives up the seat of an idle key that is not listed, or lets it rest. Who has rested longest gives way, if it still `isIdle`. */
-  restOrFree(seat: number, key: unknown, isIdle: (seat: number) => boolean): void {
-    if (++this.#leaveCount % restShare !== 0) {
-      this.free(seat, key)
-      return
+  /** Gives up the seat of an idle key that is not listed, or lets it rest. `isIdle` tells who may give way to it. */
+  leave(seat: number, key: unknown, isIdle: (seat: number) => boolean): void {
+    if (typeof key === 'object' || typeof key === 'function') {
+      this.#seatOf.delete(key)
+      this.#free(seat)
+    } else if (++this.#leaveCount % restShare === 0) {
+      this.#rest(seat, key, isIdle)
+    } else {
+      this.#seatOf.deleteForGood(key)
+      this.#free(seat)
     }
+  }
+
+  #rest(seat: number, key: unknown, isIdle: (seat: number) => boolean): void {
     if (seat >= this.#isListed.length) this.#isListed = resized(this.#isListed, this.#length * 2)
     this.#isListed[seat] = 1
     this.#restingSeats.push(seat)
@@ -76,21 +84,21 @@ export class Seats {
     while (this.#restingSeats.size > fewKeys + (this.#seatOf.size >> 4)) {
       const [oldestSeat, oldestKey] = [this.#restingSeats.shift(), this.#restingKeys.shift()]
       this.#isListed[oldestSeat] = 0
-      if (isIdle(oldestSeat)) this.free(oldestSeat, oldestKey)
+      if (!isIdle(oldestSeat)) continue
+      this.#seatOf.deleteForGood(oldestKey)
+      this.#free(oldestSeat)
     }
   }
 
-  /** Takes the seat from a key that does not rest. */
-  free(seat: number, key: unknown): void {
-    this.#seatOf.delete(key)
-    this.#free.push(seat)
+  #free(seat: number): void {
+    this.#freeSeats.push(seat)
     if (this.#keepsKeys) this.#keys[seat] = undefined
   }
 
   clear(): void {
     this.#seatOf.clear()
     this.#keys = []
-    this.#free = []
+    this.#freeSeats = []
     this.#length = 0
     this.#restingSeats = new Ring()
     this.#restingKeys = new Ring()
@@ -106,12 +114,12 @@ export class Seats {
   renumber(): Uint32Array {
     const newSeats = new Uint32Array(this.#length)
     let seat = 0
-    for (const [key, oldSeat] of this.#seatOf) {
+    for (const [key, oldSeat] of this.#seatOf.entries()) {
       newSeats[oldSeat] = seat
       this.#seatOf.set(key, seat++)
     }
     this.#keys = renumber(this.#keys, newSeats)
-    this.#free = []
+    this.#freeSeats = []
     this.#length = seat
     this.#isListed = new Uint8Array(Math.max(16, seat))
     for (let left = this.#restingSeats.size; left > 0; left--) {

@@ -83,10 +83,6 @@ export class Crowd {
   /** No smaller than any limit waited for, so a count above it needs no look at the crowd. */
   #highest = Number.NEGATIVE_INFINITY
 
-  get empty(): boolean {
-    return this.#limits.size === 0
-  }
-
   wait(limit: number, { signal }: SignalOptions): Promise<void> {
     return waitFor<void>(
       signal,

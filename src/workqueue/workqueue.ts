@@ -8,8 +8,8 @@
  *                     +------------- added again <------------+
  *
  * A key that is queued or in hand has its turn at its seat; one added again while in hand has a second turn in
- * `#again`, which takes the first one's place when `done` is called. Everything a caller can do runs to its end
- * before anybody else is heard, so there is nothing to lock.
+ * `#again`, which takes the first one's place when `done` is called. Everything a caller can do runs to its end, or
+ * at least to where all is in its place again, before anybody else is heard, so there is nothing to lock.
  */
 import type { Clock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
@@ -93,14 +93,20 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Takes the next item, waiting for one; rejects with the signal's reason when it aborts first. */
   get(options?: SignalOptions): Promise<Work<T> | NoWork> {
     if (options?.signal?.aborted) return Promise.reject(options.signal.reason)
-    const work = this.tryGet()
-    return work === undefined ? this.#getters.wait(options?.signal) : Promise.resolve(work)
+    try {
+      const work = this.tryGet()
+      return work === undefined ? this.#getters.wait(options?.signal) : Promise.resolve(work)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** Takes the next item if there is one now. */
   tryGet(): Work<T> | NoWork | undefined {
-    if (this.#store.size > 0) return this.#take()
-    return this.#shuttingDown ? noWork : undefined
+    if (this.#store.size === 0) return this.#shuttingDown ? noWork : undefined
+    const turn = this.#pop()
+    this.#taken(turn)
+    return turn
   }
 
   /** Ends the turn of an item in hand. False, and no effect: it is not in hand. */
@@ -220,14 +226,12 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return true
   }
 
-  /** Gives up a seat, if nobody sits on it. Objects are let go at once: a key must not keep them alive. */
+  /** Gives up a seat, if nobody sits on it. */
   protected leave(seat: number, item: T): void {
     if (!this.#tidying) this.#tidySoon()
     // It rested before and was taken again: its turn to give way comes by itself.
     if (this.seats.isListed(seat) || !this.#isFree(seat)) return
-    const key = this.keyAt(seat, item)
-    if (typeof key === 'string' || typeof key === 'number') this.seats.restOrFree(seat, key, this.#isFree)
-    else this.seats.free(seat, key)
+    this.seats.leave(seat, this.keyAt(seat, item), this.#isFree)
     if (this.seats.sparse) this.renumber(this.seats.renumber())
   }
 
@@ -242,14 +246,16 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   readonly #isFree = (seat: number): boolean => this.#turns[seat] === undefined && !this.isWaiting(seat)
 
   #queue(turn: Turn<T>): void {
+    // Seated first, so that a store which calls the queue finds it there.
+    extend(this.#turns, turn.seat)
+    this.#turns[turn.seat] = turn
     try {
       this.#store.push(turn)
     } catch (error) {
+      this.#turns[turn.seat] = undefined
       this.leave(turn.seat, turn.item)
       throw error
     }
-    extend(this.#turns, turn.seat)
-    this.#turns[turn.seat] = turn
     this.#added(turn)
     if (!this.#getters.empty) this.#serveGetters()
   }
@@ -272,36 +278,57 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     }
   }
 
-  #take(): Turn<T> {
+  #pop(): Turn<T> {
     const turn = this.#store.pop() as Turn<T>
     Turn.begin(turn, this.#owner)
     this.#processing++
-    this.#meter?.taken(turn)
-    this.#shorter.tell(this.#store.size)
     return turn
   }
 
+  /** Tells of a turn that is in its holder's hands: hooks are foreign code and may call the queue. */
+  #taken(turn: Turn<T>): void {
+    this.#meter?.taken(turn)
+    this.#shorter.tell(this.#store.size)
+  }
+
   #serveGetters(): void {
-    while (!this.#getters.empty && this.#store.size > 0) this.#getters.serve(this.#take())
+    while (!this.#getters.empty && this.#store.size > 0) {
+      const turn = this.#pop()
+      this.#getters.serve(turn)
+      this.#taken(turn)
+    }
   }
 
   /** Ends the turn of an item in hand. */
   #end(turn: Turn<T>): void {
     const { seat } = turn
     const again = this.#again.size === 0 ? undefined : this.#again.get(seat)
-    // First, because a store may throw: then the item is still in hand.
-    if (again !== undefined) this.#store.push(again)
+    if (again !== undefined) this.#queueAgain(again, turn)
     Turn.end(turn)
     this.#processing--
-    this.#turns[seat] = again
-    if (again === undefined) this.leave(seat, turn.item)
-    else this.#again.delete(seat)
+    if (again === undefined) {
+      this.#turns[seat] = undefined
+      this.leave(seat, turn.item)
+    }
     // From here on everything is in its place: hooks are foreign code and may call the queue.
     this.#meter?.done(turn)
     if (!this.#getters.empty) this.#serveGetters()
     if (this.#isIdle()) {
       this.#idle.tell(0)
       this.#drains.tell(0)
+    }
+  }
+
+  /** Puts the turn that was added again in the place of the one that ends. A store that throws changes nothing. */
+  #queueAgain(again: Turn<T>, ending: Turn<T>): void {
+    this.#again.delete(again.seat)
+    this.#turns[again.seat] = again
+    try {
+      this.#store.push(again)
+    } catch (error) {
+      this.#again.set(again.seat, again)
+      this.#turns[again.seat] = ending
+      throw error
     }
   }
 
