@@ -79,7 +79,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   protected override close(): void {
     super.close()
     while (this.#waiting.size > 0) {
-      this.#stopWaiting(this.#waiting.nextSeat)
+      this.#stopWaiting(this.#waiting.lastSeat)
     }
   }
 

@@ -30,6 +30,11 @@ export class TimerHeap {
     return this.#seatAt[0] as number
   }
 
+  /** Some seat that waits, the cheapest to take out; only while `size > 0`. */
+  get lastSeat(): number {
+    return this.#seatAt[this.#size - 1] as number
+  }
+
   has(seat: number): boolean {
     return seat < this.#placeOf.length && this.#placeOf[seat] !== none
   }

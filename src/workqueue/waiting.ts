@@ -24,6 +24,11 @@ export class Waiting<T> {
     return this.#heap.nextSeat
   }
 
+  /** Some seat that waits, the cheapest to take out; only while `size > 0`. */
+  get lastSeat(): number {
+    return this.#heap.lastSeat
+  }
+
   has(seat: number): boolean {
     return this.#heap.has(seat)
   }
