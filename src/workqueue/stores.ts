@@ -1,4 +1,5 @@
 /** The stores that decide who is next. */
+import { KeyMap } from './keymap.ts'
 import { type Lane, Levels } from './levels.ts'
 import { Ring } from './ring.ts'
 import type { Entry } from './turn.ts'
@@ -46,7 +47,7 @@ interface Group<T> {
 class Groups<T> implements Lane<T> {
   readonly #groupOf: (item: T) => unknown
   readonly #priority: number
-  readonly #groups = new Map<unknown, Group<T>>()
+  readonly #groups = new KeyMap<Group<T>>()
   /** Where an entry is; its item, and with it what `groupOf` says, may have been renewed since. */
   readonly #homes = new Map<Entry<T>, Group<T>>()
   readonly #turns = new Ring<Group<T>>()
@@ -66,7 +67,7 @@ class Groups<T> implements Lane<T> {
     let group = this.#groups.get(name)
     if (group === undefined) {
       group = { name, places: new Ring(), liveCount: 0 }
-      this.#groups.set(name, group)
+      this.#groups.enter(name, group)
       this.#turns.push(group)
     }
     group.places.push(entry)
