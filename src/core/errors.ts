@@ -12,21 +12,62 @@ export const errorCodes = {
     status: 400,
     meaning: 'An option, a field or the request itself is not as it must be.',
   },
+  transaction_required: {
+    status: 400,
+    meaning: 'The connection handed in as `tx` is not in a transaction.',
+  },
+  transaction_unsupported: {
+    status: 400,
+    meaning: 'This engine cannot take part in a transaction of the caller.',
+  },
+  wrong_database: {
+    status: 400,
+    meaning: 'The transaction handed in as `tx` belongs to another database than the store.',
+  },
   forbidden: { status: 403, meaning: 'The request was understood and is refused to this caller.' },
   not_found: { status: 404, meaning: 'There is no such thing, or no such route.' },
   request_timeout: { status: 408, meaning: 'The request did not arrive whole in the time allowed.' },
+  conflict: { status: 409, meaning: 'The thing is in a state that does not allow this.' },
+  lease_lost: {
+    status: 409,
+    meaning: 'The job or lock is no longer held with this token: it ended, ran out or was taken over.',
+  },
+  transaction_conflict: {
+    status: 409,
+    meaning:
+      'The database gave the transaction up: deadlock, serialisation or lock wait. It can be tried again.',
+  },
   too_large: { status: 413, meaning: 'The body is larger than the server takes.' },
   headers_too_large: { status: 431, meaning: 'The headers are larger than the server takes.' },
   internal: {
     status: 500,
     meaning: 'Signalbox failed in a way it did not foresee; the cause is in its log.',
   },
+  ack_missing: {
+    status: 500,
+    meaning: 'A handler with `finish: "transaction"` returned without a committed ack.',
+  },
+  engine_unsupported: { status: 500, meaning: 'This is not a database that Signalbox works on.' },
   listen_failed: {
     status: 500,
     meaning: 'The server could not open its port: in use, not permitted or not there.',
   },
   closed: { status: 503, meaning: 'The thing was closed and cannot be used again.' },
+  commit_unknown: {
+    status: 503,
+    meaning: 'The connection was lost while committing, so the outcome is not known yet.',
+  },
+  schema_missing: { status: 503, meaning: 'The database has no Signalbox tables.' },
+  schema_newer: { status: 503, meaning: 'The database was made by a newer version of Signalbox.' },
+  schema_outdated: { status: 503, meaning: 'The database was made by an older version of Signalbox.' },
+  store_busy: { status: 503, meaning: 'The store is held by others and did not come free in time.' },
+  store_unavailable: { status: 503, meaning: 'The store cannot be reached, or refused the call.' },
   draining: { status: 503, meaning: 'The server is shutting down and takes no new requests.' },
+  transaction_timeout: {
+    status: 503,
+    meaning: 'The transaction took longer than it may and was rolled back.',
+  },
+  timeout: { status: 504, meaning: 'It took longer than its time-out.' },
 } as const
 
 /** A stable error code. */

@@ -1,0 +1,72 @@
+import type { Backoff } from '../core/backoff.ts'
+
+/**
+ * A job, from the moment it is added until for ever after.
+ *
+ *     add ──▶ scheduled ──due──▶ ready ──claim──▶ running ──ack──▶ completed
+ *                ▲                 ▲                 ├── nack, attempts left ──▶ scheduled
+ *                └── back-off ─────┴── hand-back ◀───┼── lease ran out ────────▶ ready
+ *                                                    ├── no attempts left ─────▶ dead
+ *                                                    └── cancelled ────────────▶ cancelled
+ *
+ * The first row lives in `job_queue`; completed, dead and cancelled live in `job_history`, and leave it only when an
+ * operator retries or prunes them. `waiting` (for a lock, for other jobs) is kept for what is to come.
+ */
+export type LiveState = 'scheduled' | 'ready' | 'waiting' | 'running'
+export type FinalState = 'completed' | 'dead' | 'cancelled'
+export type JobState = LiveState | FinalState
+
+/** Every state, in the order of a job's life. */
+export const jobStates: readonly JobState[] = [
+  'scheduled',
+  'ready',
+  'waiting',
+  'running',
+  'completed',
+  'dead',
+  'cancelled',
+]
+
+/** Why a job failed, as it is kept and shown. */
+export interface JobError {
+  readonly name?: string
+  readonly message: string
+  readonly code?: string
+  readonly stack?: string
+}
+
+/** A job as its users see it. Instants are epoch milliseconds of the store's clock. */
+export interface Job<Payload = unknown> {
+  readonly id: string
+  readonly queue: string
+  readonly kind: string
+  readonly payload: Payload
+  /** Higher goes first. */
+  readonly priority: number
+  readonly uniqueKey: string | null
+  readonly state: JobState
+  /** How many times it was claimed, less the times it was handed back free; 0 before the first claim. */
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly runAt: number
+  readonly createdAt: number
+  /** When its last attempt really began. */
+  readonly startedAt: number | null
+  readonly finishedAt: number | null
+  readonly result: unknown
+  readonly error: JobError | null
+  readonly workerId: string | null
+  readonly backoff: Backoff
+  readonly timeoutMs: number | null
+  /** It runs, and somebody wants it cancelled. */
+  readonly cancelRequested: boolean
+  /** It completed although somebody wanted it cancelled. */
+  readonly cancelIgnored: boolean
+}
+
+/** A job in somebody's hands: only who has the token can renew or end it. */
+export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
+  /** Opaque: a number that rises with every claim of the job, for ever, and a nonce. */
+  readonly token: string
+  readonly leaseEndsAt: number
+}
