@@ -1,4 +1,5 @@
-/** Signalbox keeps a fleet of workers from colliding. What every room shares is here; the rooms are subpaths. */
+/** Signalbox keeps a fleet of workers from colliding. `open` gives all the rooms on one store; each is also a subpath. */
+export { type Box, type OpenOptions, open } from './box.ts'
 export {
   type ErrorCode,
   isSignalboxError,

@@ -37,7 +37,7 @@ export const errorCodes = {
     meaning:
       'The database gave the transaction up: deadlock, serialisation or lock wait. It can be tried again.',
   },
-  too_large: { status: 413, meaning: 'The body is larger than the server takes.' },
+  too_large: { status: 413, meaning: 'It is larger than is taken.' },
   headers_too_large: { status: 431, meaning: 'The headers are larger than the server takes.' },
   internal: {
     status: 500,
@@ -48,6 +48,7 @@ export const errorCodes = {
     meaning: 'A handler with `finish: "transaction"` returned without a committed ack.',
   },
   engine_unsupported: { status: 500, meaning: 'This is not a database that Signalbox works on.' },
+  undecodable: { status: 500, meaning: 'What the store keeps for this job cannot be read.' },
   listen_failed: {
     status: 500,
     meaning: 'The server could not open its port: in use, not permitted or not there.',

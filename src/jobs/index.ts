@@ -1,3 +1,17 @@
 /** Jobs that commit with your data: leased, fenced, retried, kept. */
+export type { HandlerJob } from './attempt.ts'
 export * from './job.ts'
+export {
+  type AckOptions,
+  createJobs,
+  type Held,
+  type InTransaction,
+  type Jobs,
+  type NackOptions,
+} from './jobs.ts'
+export type { AddOptions, ClaimOptions, JobToAdd, ListOptions } from './options.ts'
+export type { JobsBell, JobsParts } from './parts.ts'
 export * from './store.ts'
+export { createUpkeep } from './upkeep.ts'
+export type { Worker, WorkerCounts, WorkerEvents } from './worker.ts'
+export type { Handler, HandlerContext, HandlerFunction, HandlerSpec, WorkerOptions } from './workeroptions.ts'

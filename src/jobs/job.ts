@@ -69,4 +69,6 @@ export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
   /** Opaque: a number that rises with every claim of the job, for ever, and a nonce. */
   readonly token: string
   readonly leaseEndsAt: number
+  /** How often it was handed back without burning an attempt. */
+  readonly freeCount: number
 }

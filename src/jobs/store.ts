@@ -177,10 +177,11 @@ export interface Renewal extends LeaseRef {
 
 /** How an attempt ends. */
 export interface Verdict extends LeaseRef {
+  /** `ready`: at once and at its old `runAt`, so it keeps its place. `scheduled`: `delayMs` from the store's now. */
   readonly state: FinalState | Exclude<LiveState, 'running' | 'waiting'>
   readonly attempt: number
   readonly freeCount: number
-  /** For `scheduled`: how long from the store's now. */
+  /** For `scheduled`; 0 may be claimed at once. */
   readonly delayMs: number
   /** How long ago the handler began, so that `startedAt` is the real start; null: at the claim. */
   readonly ranMs: number | null

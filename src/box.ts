@@ -1,0 +1,69 @@
+import type { Backend } from './backends/backend.ts'
+import { openBackend } from './backends/open.ts'
+import { SignalboxError } from './core/errors.ts'
+import { duration, flag, onlyKeys, text } from './core/options.ts'
+import { createJobs, createUpkeep, type Jobs } from './jobs/index.ts'
+
+/** What `open` can be told. */
+export interface OpenOptions {
+  /** Everything in the store carries it; boxes of different namespaces do not see each other. @default 'default' */
+  readonly namespace?: string | undefined
+  /** Bring the schema of a Postgres or MariaDB up to date first; SQLite and memory always do. @default false */
+  readonly migrate?: boolean | undefined
+  /** Forget jobs that ended longer ago than that. @default never */
+  readonly retentionMs?: number | string | undefined
+}
+
+/** All the rooms, on one store. */
+export interface Box extends AsyncDisposable {
+  readonly jobs: Jobs
+  /** What is weak about the store's settings, in words; empty when all is well. */
+  readonly warnings: readonly string[]
+  /** Whether the store answers; throws `store_unavailable` when it does not. */
+  ping(): Promise<void>
+  /** Stops the workers made here and closes the store. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens a store and everything in it: `memory:`, `sqlite:FILE`, `postgres://…`, `mysql://…` (MariaDB).
+ *
+ *     await using box = await open('sqlite:signalbox.db')
+ */
+export async function open(url: string, options: OpenOptions = {}): Promise<Box> {
+  onlyKeys('open', options, ['namespace', 'migrate', 'retentionMs'])
+  if (typeof url !== 'string')
+    throw new SignalboxError('invalid_argument', 'open takes a URL, such as "sqlite:signalbox.db".')
+  const { namespace = 'default', migrate = false, retentionMs } = options
+  const keepMs = retentionMs === undefined ? undefined : duration('open.retentionMs', retentionMs)
+  const backend = await openBackend(url, {
+    namespace: text('open.namespace', namespace),
+    migrate: flag('open.migrate', migrate) || /^(memory|sqlite):/.test(url),
+  })
+  return createBox(backend, keepMs)
+}
+
+function createBox(backend: Backend, retentionMs: number | undefined): Box {
+  const jobs = createJobs({ store: backend.jobs, bell: backend.bell })
+  const upkeep = retentionMs === undefined ? undefined : createUpkeep(backend.jobs, retentionMs)
+  let closed: Promise<void> | undefined
+
+  async function close(): Promise<void> {
+    await jobs[Symbol.asyncDispose]()
+    await upkeep?.[Symbol.asyncDispose]()
+    await backend.close()
+  }
+
+  return {
+    jobs,
+    warnings: backend.warnings,
+    ping: () => backend.ping(),
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+    [Symbol.asyncDispose]() {
+      return this.close()
+    },
+  }
+}

@@ -1,0 +1,55 @@
+import type { Added, JobStore, NewJob } from './store.ts'
+
+/**
+ * Single adds that come while one is being written go together in the next write: one commit instead of many, and
+ * nobody waits longer than for the write before. A lone add is written at once.
+ */
+export interface AddBatcher {
+  add(job: NewJob): Promise<Added>
+}
+
+interface Waiting {
+  readonly job: NewJob
+  readonly resolve: (added: Added) => void
+  readonly reject: (error: unknown) => void
+}
+
+const maxBatch = 1_000
+const maxWrites = 2
+
+export function createAddBatcher(store: Pick<JobStore, 'add'>): AddBatcher {
+  let waiting: Waiting[] = []
+  let writes = 0
+  let isStarting = false
+
+  async function write(): Promise<void> {
+    isStarting = true
+    writes++
+    // A microtask later, so that adds made in one go also go in one write.
+    await null
+    isStarting = false
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, maxBatch)
+      waiting = waiting.slice(maxBatch)
+      await writeBatch(batch)
+    }
+    writes--
+  }
+
+  async function writeBatch(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const added = await store.add(batch.map(({ job }) => job))
+      for (const [index, { resolve }] of batch.entries()) resolve(added[index]!)
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+  }
+
+  return {
+    add: (job) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ job, resolve, reject })
+        if (writes < maxWrites && !isStarting) void write()
+      }),
+  }
+}

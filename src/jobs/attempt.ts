@@ -1,0 +1,309 @@
+import type { Backoff } from '../core/backoff.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { duration, onlyKeys } from '../core/options.ts'
+import { decodeBackoff, decodeError, decodePayload } from './decode.ts'
+import { encodeError } from './failure.ts'
+import type { TransactionGroups } from './groups.ts'
+import type { ClaimedJob, JobError, JobState } from './job.ts'
+import type { AckOptions, NackOptions } from './jobs.ts'
+import { encodeJson } from './json.ts'
+import { type Judged, judge, type Outcome } from './lifecycle.ts'
+import { leaseLost } from './lost.ts'
+import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from './store.ts'
+import type { HandlerSpec } from './workeroptions.ts'
+
+/**
+ * One claimed job in a worker's hands, from its claim to the verdict. It is ended once, by whoever comes first:
+ *
+ *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
+ *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts when they commit; asked when the handler settles)
+ *            ├─ ack/nack, return, throw ────────▶ ended   (written by the settler)
+ *            ├─ timeout, hand-back ─────────────▶ ended
+ *            └─ lease lost ─────────────────────▶ ended   (nothing may be written any more)
+ */
+export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
+  /** Runs `work` in a transaction, completes the job in it with what `work` returns, and commits both or nothing. */
+  transaction<Result>(
+    work: (tx: StoreTransaction) => Promise<Result> | Result,
+    options?: { readonly timeoutMs?: number | string },
+  ): Promise<Result>
+  /** Completes the job; with `tx` in your own transaction, when you commit. */
+  ack(options?: AckOptions): Promise<void>
+  /** Fails the job; with `tx` in your own transaction, when you commit. */
+  nack(options?: NackOptions): Promise<void>
+}
+
+/** What an attempt needs of its worker. */
+export interface AttemptHost {
+  readonly store: JobStore
+  readonly groups: TransactionGroups
+  /** Writes a verdict with others; answers whether it took. */
+  settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
+}
+
+/** Store trouble that is not the handler's fault: the attempt is given back. */
+const ourTrouble = ['transaction_conflict', 'store_busy', 'store_unavailable', 'commit_unknown'] as const
+const troubleDelayMs = 500
+
+export class Attempt implements LeaseRef {
+  readonly jobId: string
+  readonly token: string
+  readonly record: ClaimedRecord
+  readonly handler: Required<HandlerSpec>
+  readonly #host: AttemptHost
+  /** By the process's monotonic clock; 0 until the handler is called. */
+  #begunAt = 0
+  #controller: AbortController | undefined
+  #abortReason: unknown
+  #isEnded = false
+  #isUnsure = false
+  #isCancelled = false
+  #trouble: unknown
+  /** Up to when the lease surely holds, by the process's monotonic clock. */
+  leaseUntil: number
+  /** Its time-out, when it has one. */
+  timer: NodeJS.Timeout | undefined
+
+  constructor(host: AttemptHost, record: ClaimedRecord, handler: Required<HandlerSpec>, leaseUntil: number) {
+    this.#host = host
+    this.record = record
+    this.jobId = record.id
+    this.token = record.token
+    this.handler = handler
+    this.leaseUntil = leaseUntil
+  }
+
+  get begunAt(): number {
+    return this.#begunAt
+  }
+
+  /** Its verdict is written, or must not be written any more. */
+  get isEnded(): boolean {
+    return this.#isEnded
+  }
+
+  /** It was acked or nacked in a transaction of the user's, who may or may not have committed. */
+  get isUnsure(): boolean {
+    return this.#isUnsure
+  }
+
+  get isCancelled(): boolean {
+    return this.#isCancelled
+  }
+
+  /** Made when first asked for: most handlers never look, and making one costs more than running them. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
+    }
+    return this.#controller.signal
+  }
+
+  abort(reason: unknown): void {
+    if (this.#abortReason !== undefined) return
+    this.#abortReason = reason
+    this.#controller?.abort(reason)
+  }
+
+  cancel(): void {
+    if (this.#isCancelled) return
+    this.#isCancelled = true
+    this.abort(new DOMException(`Job "${this.jobId}" was cancelled.`, 'AbortError'))
+  }
+
+  /** From here on nothing is written for it but what is in hand. True for the first who says so. */
+  end(): boolean {
+    if (this.#isEnded) return false
+    this.#isEnded = true
+    if (this.timer !== undefined) clearTimeout(this.timer)
+    return true
+  }
+
+  /** Calls the handler. Throws `undecodable` when there is nothing to call it with. */
+  run(): unknown {
+    const job = new RunningJob(this, this.record)
+    this.#begunAt = performance.now()
+    // The attempt has a `signal`, made when it is looked at; it is the context itself.
+    return this.handler.run(job, this)
+  }
+
+  /** The verdict on what the handler came to. */
+  judge(outcome: Outcome): Verdict {
+    const ranMs = this.#begunAt === 0 ? null : Math.round(performance.now() - this.#begunAt)
+    return judge(this.#judged(), outcome, ranMs)
+  }
+
+  /** What a throw means: cancelled when that was asked for, interrupted when the store was to blame, else a failure. */
+  outcomeOf(error: unknown): Outcome {
+    if (this.#isCancelled) return { kind: 'cancelled', error: encodeError(error) }
+    if (error !== undefined && error === this.#trouble)
+      return { kind: 'interrupted', delayMs: troubleDelayMs }
+    return { kind: 'threw', error: encodeError(error) }
+  }
+
+  async transaction<Result>(
+    work: (tx: StoreTransaction) => Promise<Result> | Result,
+    options: { readonly timeoutMs?: number | string } = {},
+  ): Promise<Result> {
+    onlyKeys('transaction', options, ['timeoutMs'])
+    const timeoutMs =
+      options.timeoutMs === undefined ? 0 : duration('transaction.timeoutMs', options.timeoutMs, { min: 1 })
+    this.#mustBeOpen()
+    let result!: Result
+    const step = async (tx: StoreTransaction): Promise<Verdict> => {
+      result = await work(tx)
+      return this.judge({
+        kind: 'returned',
+        result: result === undefined ? null : encodeJson('the result', result),
+      })
+    }
+    try {
+      const { group } = this.handler
+      const limits = { timeoutMs, signal: this.signal }
+      if (group > 1) await this.#host.groups.run(group, step, limits)
+      else await this.#host.store.transact(step, limits)
+    } catch (error) {
+      if (!(await this.#committedAfterAll(error))) throw error
+    }
+    this.end()
+    return result
+  }
+
+  async ack(options: AckOptions = {}): Promise<void> {
+    onlyKeys('ack', options, ['tx', 'result'])
+    const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
+    await this.#write({ kind: 'returned', result }, options.tx)
+  }
+
+  async nack(options: NackOptions = {}): Promise<void> {
+    onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead'])
+    const { error = 'nack', retryInMs, dead = false } = options
+    await this.#write(
+      {
+        kind: 'threw',
+        error: encodeError(error),
+        dead,
+        ...(retryInMs === undefined ? {} : { retryInMs: duration('nack.retryInMs', retryInMs) }),
+      },
+      options.tx,
+    )
+  }
+
+  async #write(outcome: Outcome, tx: unknown): Promise<void> {
+    this.#mustBeOpen()
+    const verdict = this.judge(outcome)
+    if (tx === undefined) {
+      this.end()
+      if (!(await this.#host.settle(this, verdict))) throw leaseLost(this.jobId)
+      return
+    }
+    // Unsure from before the statement is sent: it may have reached the database although its answer did not.
+    this.#isUnsure = true
+    if (!(await this.#host.store.settleIn(tx, verdict))) throw leaseLost(this.jobId)
+  }
+
+  /**
+   * COMMIT's answer was lost: asks the store what became of it before anything else is done. While the database still
+   * holds that transaction open, giving the attempt back waits for it, and then takes only if it was rolled back.
+   */
+  async #committedAfterAll(error: unknown): Promise<boolean> {
+    if (isSignalboxError(error, 'lease_lost')) this.end()
+    if (ourTrouble.some((code) => isSignalboxError(error, code))) this.#trouble = error
+    if (!isSignalboxError(error, 'commit_unknown')) return false
+    while (performance.now() < this.leaseUntil) {
+      try {
+        const [outcome] = await this.#host.store.outcomes([this])
+        if (outcome === 'settled') return true
+        if (outcome === 'lost') break
+        const [took] = await this.#host.store.settle([this.judge({ kind: 'interrupted', delayMs: 0 })])
+        if (took) break
+      } catch {
+        // The store is not back yet.
+        await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 200))
+      }
+    }
+    this.end()
+    return false
+  }
+
+  #mustBeOpen(): void {
+    if (!this.#isEnded) return
+    throw new SignalboxError(
+      'lease_lost',
+      `Job "${this.jobId}" has ended already (acked, nacked, timed out, handed back or lost); it cannot be ended again.`,
+    )
+  }
+
+  #judged(): Judged {
+    const { id, token, attempt, maxAttempts, freeCount, backoff } = this.record
+    return { id, token, attempt, maxAttempts, freeCount, backoff: decodeBackoff(backoff) }
+  }
+}
+
+/** The job as its handler sees it: its fields, and the three ways to finish. */
+class RunningJob implements HandlerJob {
+  readonly #attempt: Attempt
+  readonly id: string
+  readonly queue: string
+  readonly kind: string
+  readonly payload: unknown
+  readonly priority: number
+  readonly uniqueKey: string | null
+  readonly state: JobState = 'running'
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly freeCount: number
+  readonly runAt: number
+  readonly createdAt: number
+  readonly startedAt: number | null
+  readonly finishedAt = null
+  readonly result = null
+  readonly error: JobError | null
+  readonly workerId: string | null
+  readonly backoff: Backoff
+  readonly timeoutMs: number | null
+  readonly cancelRequested: boolean
+  readonly cancelIgnored = false
+  readonly token: string
+  readonly leaseEndsAt: number
+
+  /** Field by field, because this happens for every job: spreading costs as much as all the rest. */
+  constructor(attempt: Attempt, record: ClaimedRecord) {
+    this.#attempt = attempt
+    this.id = record.id
+    this.queue = record.queue
+    this.kind = record.kind
+    this.payload = decodePayload(record)
+    this.priority = record.priority
+    this.uniqueKey = record.uniqueKey
+    this.attempt = record.attempt
+    this.maxAttempts = record.maxAttempts
+    this.freeCount = record.freeCount
+    this.runAt = record.runAt
+    this.createdAt = record.createdAt
+    this.startedAt = record.startedAt
+    this.error = decodeError(record.error)
+    this.workerId = record.workerId
+    this.backoff = decodeBackoff(record.backoff)
+    this.timeoutMs = record.timeoutMs
+    this.cancelRequested = record.cancelRequested
+    this.token = record.token
+    this.leaseEndsAt = record.leaseEndsAt
+  }
+
+  transaction<Result>(
+    work: (tx: StoreTransaction) => Promise<Result> | Result,
+    options?: { readonly timeoutMs?: number | string },
+  ): Promise<Result> {
+    return this.#attempt.transaction(work, options)
+  }
+
+  ack(options?: AckOptions): Promise<void> {
+    return this.#attempt.ack(options)
+  }
+
+  nack(options?: NackOptions): Promise<void> {
+    return this.#attempt.nack(options)
+  }
+}

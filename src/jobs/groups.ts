@@ -1,0 +1,59 @@
+import type { JobStore, StoreTransaction, TransactOptions, Verdict } from './store.ts'
+
+/**
+ * Transactions that share a commit. Calls that come while a group is being committed make up the next one, so a lone
+ * call waits for nobody and a crowd pays for one commit instead of many. One that fails is rolled back to its savepoint
+ * and told alone; when the commit as a whole fails, every one of the group is told.
+ */
+export interface TransactionGroups {
+  run(size: number, work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void>
+}
+
+interface Waiting {
+  readonly work: (tx: StoreTransaction) => Promise<Verdict>
+  readonly options: TransactOptions
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): TransactionGroups {
+  let waiting: Waiting[] = []
+  let isBusy = false
+
+  async function commitAll(size: number): Promise<void> {
+    isBusy = true
+    // A turn of the event loop later, so that all handlers that were just called can join.
+    await new Promise((resolve) => setImmediate(resolve))
+    while (waiting.length > 0) {
+      const group = waiting.slice(0, size)
+      waiting = waiting.slice(size)
+      await commit(group)
+    }
+    isBusy = false
+  }
+
+  async function commit(group: readonly Waiting[]): Promise<void> {
+    const timeoutMs = Math.max(...group.map(({ options }) => options.timeoutMs))
+    try {
+      const answers = await store.transactAll(
+        group.map(({ work }) => work),
+        { timeoutMs },
+      )
+      group.forEach(({ resolve, reject }, index) => {
+        const answer = answers[index]
+        if (answer === undefined) resolve()
+        else reject(answer.error)
+      })
+    } catch (error) {
+      for (const { reject } of group) reject(error)
+    }
+  }
+
+  return {
+    run: (size, work, options) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ work, options, resolve, reject })
+        if (!isBusy) void commitAll(size)
+      }),
+  }
+}

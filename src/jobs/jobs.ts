@@ -1,0 +1,303 @@
+import { SignalboxError } from '../core/errors.ts'
+import { duration, onlyKeys, text, whole } from '../core/options.ts'
+import { type AddBatcher, createAddBatcher } from './addbatch.ts'
+import { decodeClaimed, decodeJob } from './decode.ts'
+import { encodeError } from './failure.ts'
+import type { ClaimedJob, Job } from './job.ts'
+import { encodeJson } from './json.ts'
+import { backoffDefaults, type Judged, judge, type Outcome } from './lifecycle.ts'
+import { leaseLost } from './lost.ts'
+import {
+  type AddOptions,
+  type ClaimOptions,
+  checkAddOptions,
+  checkJobToAdd,
+  type JobToAdd,
+  type ListOptions,
+  leaseSpan,
+  queueName,
+  resolveClaim,
+  resolveList,
+  resolveNewJob,
+} from './options.ts'
+import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
+import type { Added, CancelAnswer, QueueStats, Verdict } from './store.ts'
+import { createWorker, type Worker } from './worker.ts'
+import type { WorkerOptions } from './workeroptions.ts'
+
+/**
+ * The verbs of the room: what users, the server and the command line say to jobs. Options become plain records here,
+ * the store writes them, the bell rings after the commit.
+ */
+export interface Jobs extends AsyncDisposable {
+  /** Puts one job in line. With `tx`, in that transaction of yours: it exists when you commit. */
+  add(kind: string, payload?: unknown, options?: AddOptions & InTransaction): Promise<Added>
+  /** Puts many in line, all or none; answers in order. */
+  addMany(jobs: readonly JobToAdd[], options?: InTransaction): Promise<readonly Added[]>
+  /** Takes due jobs in hand, each under a lease. */
+  claim(options?: ClaimOptions): Promise<readonly ClaimedJob[]>
+  /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
+  ack(job: Held, options?: AckOptions): Promise<void>
+  /** The job failed: back in line after its back-off, or dead when no attempts are left. Throws `lease_lost`. */
+  nack(job: Held, options?: NackOptions): Promise<void>
+  /** Keeps the job for another `leaseMs`; answers when that ends. Throws `lease_lost`. */
+  renew(job: Held, leaseMs?: number | string): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
+  find(id: string): Promise<Job | undefined>
+  /** A page of jobs, newest first. `cursor` is null at the end. */
+  list(options?: ListOptions): Promise<{ items: readonly Job[]; cursor: string | null }>
+  /** Ends a job that is not running, and asks the worker of one that is. Throws `not_found`. */
+  cancel(id: string): Promise<CancelAnswer>
+  /** Makes a job that ended ready again, with attempt 0. Throws `not_found`, `conflict`. */
+  retry(id: string): Promise<{ id: string; state: 'ready' }>
+  /** `retry` for dead jobs, oldest first; answers how many. */
+  retryDead(options?: { queue?: string; kind?: string; limit?: number }): Promise<{ retried: number }>
+  stats(): Promise<readonly QueueStats[]>
+  /** Nothing of the queue is handed out until it is resumed; what runs goes on. */
+  pause(queue: string): Promise<void>
+  resume(queue: string): Promise<void>
+  /** Forgets jobs that ended longer ago than that; answers how many. */
+  prune(options: { olderThanMs: number | string }): Promise<{ pruned: number }>
+  /** Tells waiting workers to look now; for jobs added in a transaction of yours, after its commit. */
+  wake(queue: string): void
+  /** A worker on this store. It does nothing until it is started; closing the box stops it. */
+  worker(options: WorkerOptions): Worker
+}
+
+/** What a claim was answered with; id and token are enough. */
+export type Held = Pick<ClaimedJob, 'id' | 'token'> & Partial<ClaimedJob>
+
+export interface InTransaction {
+  /** Your own open transaction on the same database. */
+  readonly tx?: unknown
+}
+
+export interface AckOptions extends InTransaction {
+  /** Kept with the job: any JSON value. */
+  readonly result?: unknown
+}
+
+export interface NackOptions extends InTransaction {
+  /** Why; anything that was thrown, or text. */
+  readonly error?: unknown
+  /** Overrules the job's back-off. */
+  readonly retryInMs?: number | string | undefined
+  /** No further attempt. */
+  readonly dead?: boolean | undefined
+}
+
+const maxAddMany = 10_000
+const pruneBatch = 1_000
+
+export function createJobs({ store, bell }: JobsParts): Jobs {
+  const workers = new Set<Worker>()
+  const batcher: AddBatcher = createAddBatcher(store)
+
+  const ringFor = (queues: Iterable<string>) => {
+    for (const queue of new Set(queues)) bell.ring(queueTopic(queue))
+  }
+
+  return {
+    async add(kind, payload, options = {}) {
+      checkAddOptions('add', options)
+      const job = resolveNewJob('add', kind, payload, options)
+      if (options.tx !== undefined) return (await store.add([job], options.tx))[0]!
+      const added = await batcher.add(job)
+      if (!added.duplicate) bell.ring(queueTopic(job.queue))
+      return added
+    },
+
+    async addMany(jobs, options = {}) {
+      onlyKeys('addMany', options, ['tx'])
+      if (!Array.isArray(jobs)) throw notAList(jobs)
+      if (jobs.length > maxAddMany) throw tooMany(jobs.length)
+      const records = jobs.map((job, index) => {
+        const name = `addMany[${index}]`
+        checkJobToAdd(name, job)
+        return resolveNewJob(name, job.kind, job.payload, job)
+      })
+      if (records.length === 0) return []
+      const added = await store.add(records, options.tx)
+      if (options.tx === undefined) ringFor(records.map(({ queue }) => queue))
+      return added
+    },
+
+    async claim(options = {}) {
+      const records = await store.claim(resolveClaim(options))
+      const jobs: ClaimedJob[] = []
+      const parked: Verdict[] = []
+      for (const record of records) {
+        try {
+          jobs.push(decodeClaimed(record))
+        } catch (error) {
+          const judged = { ...record, backoff: backoffDefaults }
+          parked.push(judge(judged, { kind: 'threw', error: encodeError(error), dead: true }))
+        }
+      }
+      if (parked.length > 0) await store.settle(parked)
+      return jobs
+    },
+
+    async ack(job, options = {}) {
+      onlyKeys('ack', options, ['tx', 'result'])
+      const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
+      const judged = { attempt: 0, maxAttempts: 1, freeCount: 0, backoff: backoffDefaults, ...held(job) }
+      await write(judged, { kind: 'returned', result }, options.tx)
+    },
+
+    async nack(job, options = {}) {
+      onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead'])
+      const { error = 'nack', retryInMs, dead = false } = options
+      const outcome: Outcome = {
+        kind: 'threw',
+        error: encodeError(error),
+        dead,
+        ...(retryInMs === undefined ? {} : { retryInMs: duration('nack.retryInMs', retryInMs) }),
+      }
+      await write(await judgedOf(job), outcome, options.tx)
+    },
+
+    async renew(job, leaseMs = 30_000) {
+      const { id, token } = held(job)
+      const [renewal] = await store.renew([{ jobId: id, token }], leaseSpan('renew.leaseMs', leaseMs))
+      if (renewal === undefined) throw leaseLost(id)
+      return { leaseEndsAt: renewal.leaseEndsAt, cancelRequested: renewal.cancelRequested }
+    },
+
+    async find(id) {
+      const record = await store.find(text('find.id', id))
+      return record && decodeJob(record)
+    },
+
+    async list(options = {}) {
+      const query = resolveList(options)
+      const records = await store.list(query)
+      const items = records.map(decodeJob)
+      return { items, cursor: items.length === query.limit ? items.at(-1)!.id : null }
+    },
+
+    async cancel(id) {
+      const answer = await store.cancel(text('cancel.id', id))
+      if (answer === undefined) throw notFound(id)
+      if (answer.cancelRequested) bell.ring(cancelTopic)
+      return answer
+    },
+
+    async retry(id) {
+      const answer = await store.retry(text('retry.id', id))
+      if (answer === undefined) throw notFound(id)
+      if (answer.outcome === 'running') throw stillRuns(id)
+      if (answer.outcome === 'taken') throw keyTaken(id)
+      const record = await store.find(id)
+      if (record !== undefined) bell.ring(queueTopic(record.queue))
+      return { id, state: 'ready' }
+    },
+
+    async retryDead(options = {}) {
+      onlyKeys('retryDead', options, ['queue', 'kind', 'limit'])
+      const { queue, kind, limit = 1_000 } = options
+      const retried = await store.retryDead({
+        ...(queue === undefined ? {} : { queue: text('retryDead.queue', queue) }),
+        ...(kind === undefined ? {} : { kind: text('retryDead.kind', kind) }),
+        limit: whole('retryDead.limit', limit, { min: 1, max: 10_000 }),
+      })
+      if (retried > 0)
+        ringFor(queue === undefined ? (await store.stats()).map((line) => line.queue) : [queue])
+      return { retried }
+    },
+
+    stats: () => store.stats(),
+    pause: async (queue) => store.pause(text('pause.queue', queue)),
+
+    async resume(queue) {
+      await store.resume(text('resume.queue', queue))
+      bell.ring(queueTopic(queue))
+    },
+
+    async prune(options) {
+      onlyKeys('prune', options, ['olderThanMs'])
+      const olderThanMs = duration('prune.olderThanMs', options.olderThanMs)
+      // In small bites, each a transaction of its own, so that pruning millions holds nobody up.
+      for (let pruned = 0; ; ) {
+        const bite = await store.prune({ olderThanMs, limit: pruneBatch })
+        pruned += bite
+        if (bite < pruneBatch) return { pruned }
+      }
+    },
+
+    wake: (queue) => bell.ring(queueTopic(queueName('wake.queue', queue))),
+
+    worker(options) {
+      const worker = createWorker({ store, bell }, options)
+      workers.add(worker)
+      return worker
+    },
+
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...workers].map((worker) => worker.stop()))
+    },
+  }
+
+  async function write(job: Judged, outcome: Outcome, tx: unknown): Promise<void> {
+    const verdict = judge(job, outcome)
+    const took = tx === undefined ? (await store.settle([verdict]))[0] : await store.settleIn(tx, verdict)
+    if (!took) throw leaseLost(job.id)
+  }
+
+  /** What judging a failure needs; from the job itself, or from the store when only id and token were kept. */
+  async function judgedOf(job: Held): Promise<Judged> {
+    const { id, token } = held(job)
+    const { attempt, maxAttempts, freeCount, backoff } = job
+    if (
+      attempt !== undefined &&
+      maxAttempts !== undefined &&
+      freeCount !== undefined &&
+      backoff !== undefined
+    ) {
+      return { id, token, attempt, maxAttempts, freeCount, backoff }
+    }
+    const record = await store.find(id)
+    // None of these change while the lease lives, and without it nothing is written.
+    if (record === undefined) throw leaseLost(id)
+    return { ...record, token, backoff: decodeJob(record).backoff }
+  }
+}
+
+function held(job: Held): Held {
+  if (typeof job !== 'object' || job === null || typeof job.token !== 'string') {
+    throw new SignalboxError(
+      'invalid_argument',
+      'This is not a claimed job: it needs the id and token that claim gave.',
+    )
+  }
+  text('job.id', job.id)
+  return job
+}
+
+function notFound(id: string): SignalboxError {
+  return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
+}
+
+function stillRuns(id: string): SignalboxError {
+  return new SignalboxError('conflict', `Job "${id}" is running; cancel it first, or wait until it ends.`)
+}
+
+function keyTaken(id: string): SignalboxError {
+  return new SignalboxError(
+    'conflict',
+    `Job "${id}" cannot be retried: another live job has its unique key now.`,
+  )
+}
+
+function notAList(value: unknown): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `addMany takes a list of jobs, not ${value === null ? 'null' : typeof value}.`,
+  )
+}
+
+function tooMany(count: number): SignalboxError {
+  return new SignalboxError(
+    'too_large',
+    `addMany takes up to ${maxAddMany} jobs at once, not ${count}. Add them in parts.`,
+  )
+}

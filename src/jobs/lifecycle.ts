@@ -1,0 +1,69 @@
+import { type Backoff, backoffMs } from '../core/backoff.ts'
+import type { Verdict } from './store.ts'
+
+/** What came of an attempt. Results and errors are JSON text already. */
+export type Outcome =
+  | { readonly kind: 'returned'; readonly result: string | null }
+  /** The handler failed. `retryInMs` overrules the back-off, `dead` the attempts that are left. */
+  | { readonly kind: 'threw'; readonly error: string; readonly retryInMs?: number; readonly dead?: boolean }
+  /** Nobody's fault: a deploy, or the store's trouble. The attempt is given back. */
+  | { readonly kind: 'interrupted'; readonly delayMs: number }
+  | { readonly kind: 'cancelled'; readonly error: string | null }
+
+/** What judging needs to know of a job. */
+export interface Judged {
+  readonly id: string
+  readonly token: string
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly freeCount: number
+  readonly backoff: Backoff
+}
+
+/** After so many hand-backs an attempt counts, or a job that always outlives its worker's deploys would go round for ever. */
+export const maxFree = 10
+
+export const backoffDefaults: Backoff = { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 }
+
+const handedBack: string = JSON.stringify({
+  code: 'handed_back',
+  message: `It was handed back by stopping workers more than ${maxFree} times, and no attempts are left.`,
+})
+
+/** What becomes of a job. Stores write the verdict; they never second-guess it. */
+export function judge(
+  job: Judged,
+  outcome: Outcome,
+  ranMs: number | null = null,
+  random: () => number = Math.random,
+): Verdict {
+  const same = {
+    jobId: job.id,
+    token: job.token,
+    attempt: job.attempt,
+    freeCount: job.freeCount,
+    delayMs: 0,
+    ranMs,
+    result: null,
+    error: null,
+  }
+  const exhausted = job.attempt >= job.maxAttempts
+  switch (outcome.kind) {
+    case 'returned':
+      return { ...same, state: 'completed', result: outcome.result }
+    case 'threw': {
+      const { error, retryInMs, dead } = outcome
+      if (dead === true || exhausted) return { ...same, state: 'dead', error }
+      const delayMs = retryInMs ?? Math.round(backoffMs(job.backoff, job.attempt, random))
+      return { ...same, state: 'scheduled', delayMs, error }
+    }
+    case 'interrupted': {
+      const { delayMs } = outcome
+      const back = { ...same, state: delayMs > 0 ? ('scheduled' as const) : ('ready' as const), delayMs }
+      if (job.freeCount < maxFree) return { ...back, attempt: job.attempt - 1, freeCount: job.freeCount + 1 }
+      return exhausted ? { ...same, state: 'dead', error: handedBack } : back
+    }
+    case 'cancelled':
+      return { ...same, state: 'cancelled', error: outcome.error }
+  }
+}

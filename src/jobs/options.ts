@@ -1,0 +1,159 @@
+import { type Backoff, resolveBackoff } from '../core/backoff.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
+import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
+import { type JobState, jobStates } from './job.ts'
+import { encodeJson } from './json.ts'
+import { backoffDefaults } from './lifecycle.ts'
+import type { ClaimRequest, ListQuery, NewJob } from './store.ts'
+
+/** How a job is to be run. Every field may be left out. */
+export interface AddOptions {
+  /** The line it waits in. @default 'default' */
+  readonly queue?: string | undefined
+  /** Higher goes first; any 32-bit whole number. @default 0 */
+  readonly priority?: number | undefined
+  /** At most one live job of the queue has it. @default none */
+  readonly uniqueKey?: string | null | undefined
+  /** Not before this instant (epoch milliseconds, or a Date). @default now */
+  readonly runAt?: number | Date | undefined
+  /** Not before so long from now, by the store's clock. @default 0 */
+  readonly delayMs?: number | string | undefined
+  /** How often it may be claimed before it is dead. @default 5 */
+  readonly maxAttempts?: number | undefined
+  /** The wait after a failure. @default { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 } */
+  readonly backoff?: Partial<Backoff> | undefined
+  /** How long one attempt may take. @default no limit */
+  readonly timeoutMs?: number | string | null | undefined
+}
+
+/** One of many jobs to add. */
+export interface JobToAdd extends AddOptions {
+  readonly kind: string
+  readonly payload?: unknown
+}
+
+const addKeys = ['queue', 'priority', 'uniqueKey', 'runAt', 'delayMs', 'maxAttempts', 'backoff', 'timeoutMs']
+const maxInstant = 8_640_000_000_000_000
+const maxSpanMs = 3_155_760_000_000
+const maxTimerMs = 2 ** 31 - 1
+
+/** Queues whose names begin so belong to Signalbox itself. */
+const reserved = 'signalbox.'
+
+/** Checks one job and makes it whole, with an id of its own. `name` is how messages call it. */
+export function resolveNewJob(name: string, kind: unknown, payload: unknown, options: AddOptions): NewJob {
+  const { queue, priority, uniqueKey, maxAttempts, backoff, timeoutMs } = options
+  return {
+    id: createId(),
+    queue: queue === undefined ? 'default' : queueName(`${name}.queue`, queue),
+    kind: text(`${name}.kind`, kind),
+    payload: encodeJson(`${name}.payload`, payload),
+    priority:
+      priority === undefined ? 0 : whole(`${name}.priority`, priority, { min: -(2 ** 31), max: 2 ** 31 - 1 }),
+    uniqueKey: uniqueKey === undefined || uniqueKey === null ? null : text(`${name}.uniqueKey`, uniqueKey),
+    due: resolveDue(name, options),
+    maxAttempts:
+      maxAttempts === undefined ? 5 : whole(`${name}.maxAttempts`, maxAttempts, { min: 1, max: 1_000 }),
+    backoff:
+      backoff === undefined
+        ? null
+        : JSON.stringify(resolveBackoff(`${name}.backoff`, backoff, backoffDefaults)),
+    timeoutMs:
+      timeoutMs === undefined || timeoutMs === null
+        ? null
+        : duration(`${name}.timeoutMs`, timeoutMs, { min: 1, max: maxTimerMs }),
+  }
+}
+
+export function checkAddOptions(name: string, options: object): void {
+  onlyKeys(name, options, [...addKeys, 'tx'])
+}
+
+export function checkJobToAdd(name: string, job: object): void {
+  onlyKeys(name, job, ['kind', 'payload', ...addKeys])
+}
+
+function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due'] {
+  if (runAt !== undefined && delayMs !== undefined) {
+    throw new SignalboxError('invalid_argument', `${name} has both runAt and delayMs; give one of them.`)
+  }
+  if (runAt !== undefined) {
+    const instant = runAt instanceof Date ? runAt.getTime() : runAt
+    return { runAt: whole(`${name}.runAt`, instant, { max: maxInstant }) }
+  }
+  return { delayMs: delayMs === undefined ? 0 : duration(`${name}.delayMs`, delayMs, { max: maxSpanMs }) }
+}
+
+export function queueName(name: string, value: unknown): string {
+  const queue = text(name, value)
+  if (!queue.startsWith(reserved)) return queue
+  throw new SignalboxError(
+    'invalid_argument',
+    `${name} is ${show(queue)}; names that begin with "${reserved}" belong to Signalbox itself.`,
+  )
+}
+
+export function queueNames(name: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > 100) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be a list of 1 to 100 queue names, not ${show(value)}.`,
+    )
+  }
+  return [...new Set(value.map((queue, index) => queueName(`${name}[${index}]`, queue)))]
+}
+
+/** How to claim jobs by hand. */
+export interface ClaimOptions {
+  /** @default ['default'] */
+  readonly queues?: readonly string[] | undefined
+  /** Only these kinds. @default all */
+  readonly kinds?: readonly string[] | undefined
+  /** Who is asking, for people to see. @default 'anonymous' */
+  readonly workerId?: string | undefined
+  /** How many at most. @default 1 */
+  readonly limit?: number | undefined
+  /** How long they are held without a renewal. @default 30_000 */
+  readonly leaseMs?: number | string | undefined
+}
+
+export function resolveClaim(options: ClaimOptions): ClaimRequest {
+  onlyKeys('claim', options, ['queues', 'kinds', 'workerId', 'limit', 'leaseMs'])
+  const { queues = ['default'], kinds, workerId = 'anonymous', limit = 1, leaseMs = 30_000 } = options
+  return {
+    queues: queueNames('claim.queues', queues),
+    kinds: kinds === undefined ? null : kinds.map((kind, index) => text(`claim.kinds[${index}]`, kind)),
+    workerId: text('claim.workerId', workerId),
+    limit: whole('claim.limit', limit, { min: 1, max: 1_000 }),
+    leaseMs: leaseSpan('claim.leaseMs', leaseMs),
+  }
+}
+
+/** A lease lasts from 100 ms to a day: shorter ones are lost to a busy event loop, longer ones outlive their worker. */
+export function leaseSpan(name: string, value: unknown): number {
+  return duration(name, value, { min: 100, max: 86_400_000 })
+}
+
+/** Which jobs to list. */
+export interface ListOptions {
+  readonly queue?: string | undefined
+  readonly kind?: string | undefined
+  readonly state?: JobState | undefined
+  /** @default 50, at most 500 */
+  readonly limit?: number | undefined
+  /** Where the page before ended, as it said. */
+  readonly cursor?: string | null | undefined
+}
+
+export function resolveList(options: ListOptions): ListQuery {
+  onlyKeys('list', options, ['queue', 'kind', 'state', 'limit', 'cursor'])
+  const { queue, kind, state, limit = 50, cursor } = options
+  return {
+    ...(queue === undefined ? {} : { queue: text('list.queue', queue) }),
+    ...(kind === undefined ? {} : { kind: text('list.kind', kind) }),
+    ...(state === undefined ? {} : { state: oneOf('list.state', state, jobStates) }),
+    limit: whole('list.limit', limit, { min: 1, max: 500 }),
+    ...(cursor === undefined || cursor === null ? {} : { before: text('list.cursor', cursor) }),
+  }
+}

@@ -1,0 +1,488 @@
+import { createBell } from '../core/bell.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { createEvents, type EventSource } from '../core/events.ts'
+import { createLoop, type Loop } from '../core/loop.ts'
+import { onlyKeys, whole } from '../core/options.ts'
+import { Attempt, type AttemptHost } from './attempt.ts'
+import { encodeError } from './failure.ts'
+import { createTransactionGroups, type TransactionGroups } from './groups.ts'
+import { encodeJson } from './json.ts'
+import type { Outcome } from './lifecycle.ts'
+import { leaseLost } from './lost.ts'
+import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
+import { createPrefetch, type Prefetch } from './prefetch.ts'
+import { createSettler, type Settler } from './settler.ts'
+import type { ClaimedRecord, JobStore, Verdict } from './store.ts'
+import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './workeroptions.ts'
+
+/**
+ * A worker: claims jobs, runs their handlers, keeps their leases, writes how they ended.
+ *
+ *     intake ──claim──▶ buffer ──a slot is free──▶ handler ──outcome──▶ settler ──verdict──▶ store
+ *       ▲                  └──────────── keeper renews all leases ─────────────┘
+ *       └── bell, or poll                minder: wishes to cancel, leases that ran out here
+ *
+ * Three supervised loops; a step that hangs is replaced and `ready` is false meanwhile. Nothing a handler does ends
+ * the worker. Everything written is conditional on the job's lease, so a worker that was paused, cut off or declared
+ * dead can do no harm when it comes back: its writes are refused, and it learns that by `lost`.
+ */
+export interface Worker extends AsyncDisposable {
+  readonly workerId: string
+  readonly events: EventSource<WorkerEvents>
+  /** It runs, and each of its loops made progress lately. */
+  readonly ready: boolean
+  /** Handlers running now, jobs held ready for them, and ends not written yet. */
+  readonly load: { readonly running: number; readonly buffered: number; readonly settling: number }
+  readonly counts: Readonly<WorkerCounts>
+  /** Begins to claim. */
+  start(): Promise<void>
+  /**
+   * Claims nothing more, hands back what has not begun, waits up to `graceMs` (10,000 unless told) for what has,
+   * then aborts and hands back the rest. Handing back burns no attempt.
+   */
+  stop(options?: { readonly graceMs?: number }): Promise<void>
+}
+
+export interface WorkerCounts {
+  claimed: number
+  completed: number
+  failed: number
+  handedBack: number
+  lost: number
+  ackMissing: number
+}
+
+/** What happens to a worker's jobs, for logs, metrics and tests. */
+export interface WorkerEvents {
+  completed: { readonly job: ClaimedRecord }
+  /** An attempt failed; `state` says what became of the job. */
+  failed: { readonly job: ClaimedRecord; readonly error: unknown; readonly state: Verdict['state'] }
+  handedBack: { readonly job: ClaimedRecord }
+  /** The lease was not ours any more; whatever the handler did, nothing was written. */
+  lost: { readonly job: ClaimedRecord }
+  /** A handler threw or returned after its job had ended; nobody else will see it. */
+  late: { readonly job: ClaimedRecord; readonly error: unknown }
+  /** Something that a person should know: a store that does not answer, a result that cannot be kept. */
+  warning: { readonly message: string; readonly error?: unknown }
+}
+
+/** Ends not written yet, beyond which nothing new is claimed. */
+const maxSettling = 20
+const claimLimit = 500
+const minderMs = 500
+/** Younger attempts are not asked about: most end sooner, and a wish to cancel may take a second to arrive. */
+const minderAgeMs = 250
+
+export function createWorker(parts: JobsParts, options: WorkerOptions): Worker {
+  return new JobWorker(parts, resolveWorkerOptions(options))
+}
+
+class JobWorker implements Worker, AttemptHost {
+  readonly store: JobStore
+  readonly groups: TransactionGroups
+  readonly counts: WorkerCounts = {
+    claimed: 0,
+    completed: 0,
+    failed: 0,
+    handedBack: 0,
+    lost: 0,
+    ackMissing: 0,
+  }
+  readonly #parts: JobsParts
+  readonly #options: ResolvedWorkerOptions
+  readonly #kinds: readonly string[]
+  readonly #events = createEvents<WorkerEvents>()
+  readonly #bell = createBell()
+  readonly #cancelBell = createBell()
+  readonly #settler: Settler
+  readonly #prefetch: Prefetch
+  /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
+  readonly #held = new Set<Attempt>()
+  readonly #running = new Set<Attempt>()
+  #buffer: Attempt[] = []
+  #next = 0
+  #loops: readonly Loop[] = []
+  #unlisten: (() => void)[] = []
+  #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
+  #stopped: Promise<void> | undefined
+  #moreIsLikely = false
+  #whenNoneRuns: (() => void) | undefined
+
+  constructor(parts: JobsParts, options: ResolvedWorkerOptions) {
+    this.#parts = parts
+    this.store = parts.store
+    this.#options = options
+    this.#kinds = [...options.handlers.keys()]
+    this.groups = createTransactionGroups(parts.store)
+    this.#settler = createSettler(parts.store, (error) =>
+      this.#warn('Ends of jobs could not be written yet.', error),
+    )
+    this.#prefetch = createPrefetch(options)
+  }
+
+  get workerId(): string {
+    return this.#options.workerId
+  }
+
+  get events(): EventSource<WorkerEvents> {
+    return this.#events
+  }
+
+  get ready(): boolean {
+    return this.#state === 'running' && this.#loops.every((loop) => loop.healthy)
+  }
+
+  get load(): { running: number; buffered: number; settling: number } {
+    return {
+      running: this.#running.size,
+      buffered: this.#buffer.length - this.#next,
+      settling: this.#settler.size,
+    }
+  }
+
+  async start(): Promise<void> {
+    if (this.#state === 'running') return
+    if (this.#state !== 'new') throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
+    this.#state = 'running'
+    const { queues, pollMs, leaseMs, watchdogMs } = this.#options
+    this.#unlisten = [
+      this.#parts.bell.listen(queues.map(queueTopic), () => this.#bell.ring()),
+      this.#parts.bell.listen([cancelTopic], () => this.#cancelBell.ring()),
+    ]
+    const backoff = { baseMs: 100, maxMs: 5_000 }
+    this.#loops = [
+      createLoop({
+        name: 'jobs.intake',
+        step: () => this.#intake(),
+        idleMs: pollMs,
+        bell: this.#bell,
+        watchdogMs,
+        backoff,
+      }),
+      createLoop({
+        name: 'jobs.keeper',
+        step: () => this.#renew(),
+        idleMs: Math.ceil(leaseMs / 3),
+        watchdogMs,
+        backoff,
+      }),
+      createLoop({
+        name: 'jobs.minder',
+        step: () => this.#mind(),
+        idleMs: Math.min(minderMs, Math.ceil(leaseMs / 4)),
+        bell: this.#cancelBell,
+        watchdogMs,
+        backoff,
+      }),
+    ]
+    for (const loop of this.#loops) {
+      loop.events.on('failed', ({ error }) => this.#warn(`A step of ${loop.name} failed.`, error))
+      loop.events.on('stalled', () => this.#warn(`${loop.name} made no progress and was replaced.`))
+    }
+  }
+
+  stop(options: { readonly graceMs?: number } = {}): Promise<void> {
+    onlyKeys('stop', options, ['graceMs'])
+    const graceMs = whole('stop.graceMs', options.graceMs ?? 10_000)
+    this.#stopped ??= this.#stop(graceMs)
+    return this.#stopped
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  settle(attempt: Attempt, verdict: Verdict): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#settler.settle(attempt, verdict, (took) => {
+        this.#settled(attempt, verdict, took, undefined)
+        resolve(took)
+      })
+    })
+  }
+
+  /** One claim, as large as there is room for. */
+  async #intake(): Promise<'more' | 'idle'> {
+    const limit = Math.min(claimLimit, this.#room())
+    if (limit <= 0) return 'idle'
+    const sentAt = performance.now()
+    const { queues, workerId, leaseMs } = this.#options
+    const records = await this.store.claim({ queues, kinds: this.#kinds, workerId, limit, leaseMs })
+    this.counts.claimed += records.length
+    for (const record of records) {
+      const handler = this.#options.handlers.get(record.kind)!
+      const attempt = new Attempt(this, record, handler, sentAt + leaseMs)
+      this.#held.add(attempt)
+      this.#buffer.push(attempt)
+    }
+    // A claim that came back while the worker was stopping, or whose step had been given up, is not lost.
+    if (this.#state !== 'running') this.#handBackBuffer()
+    this.#moreIsLikely = records.length === limit
+    this.#pump()
+    return this.#moreIsLikely && this.#room() > 0 ? 'more' : 'idle'
+  }
+
+  #room(): number {
+    if (this.#state !== 'running' || this.#settler.size > maxSettling + claimLimit * 2) return 0
+    return this.#prefetch.room(this.#running.size, this.#buffer.length - this.#next)
+  }
+
+  /** Starts handlers while there are slots and jobs. */
+  #pump(): void {
+    const { concurrency } = this.#options
+    while (this.#running.size < concurrency && this.#next < this.#buffer.length) {
+      const attempt = this.#buffer[this.#next++]!
+      // It may have been lost or handed back while it waited.
+      if (!attempt.isEnded) this.#begin(attempt)
+    }
+    if (this.#next === this.#buffer.length && this.#next > 0) {
+      this.#buffer = []
+      this.#next = 0
+    }
+    if (this.#moreIsLikely && this.#room() > 0) this.#bell.ring()
+  }
+
+  #begin(attempt: Attempt): void {
+    this.#running.add(attempt)
+    this.#prefetch.begun()
+    const { timeoutMs } = attempt.record
+    if (timeoutMs !== null) attempt.timer = setTimeout(() => this.#timeOut(attempt, timeoutMs), timeoutMs)
+    let returned: unknown
+    try {
+      returned = attempt.run()
+    } catch (error) {
+      // Not here: a handler that throws at once must not grow the stack of a handler that ended.
+      queueMicrotask(() => this.#threw(attempt, error))
+      return
+    }
+    if (isThenable(returned)) {
+      returned.then(
+        (value) => this.#returned(attempt, value),
+        (error: unknown) => this.#threw(attempt, error),
+      )
+    } else queueMicrotask(() => this.#returned(attempt, returned))
+  }
+
+  #returned(attempt: Attempt, value: unknown): void {
+    this.#leave(attempt)
+    if (attempt.isEnded) this.#held.delete(attempt)
+    else if (attempt.isUnsure) this.#confirm(attempt, rolledBack(attempt.jobId))
+    else if (attempt.handler.finish === 'transaction') {
+      this.counts.ackMissing++
+      const error = ackMissing(attempt.jobId)
+      this.#warn(error.message)
+      this.#finish(attempt, { kind: 'threw', error: encodeError(error) }, error)
+    } else this.#finish(attempt, { kind: 'returned', result: this.#encodeResult(attempt, value) })
+    this.#pump()
+  }
+
+  #threw(attempt: Attempt, error: unknown): void {
+    this.#leave(attempt)
+    if (attempt.isEnded) {
+      this.#held.delete(attempt)
+      if (!isSignalboxError(error, 'lease_lost')) this.#emit('late', () => ({ job: attempt.record, error }))
+    } else if (attempt.isUnsure) this.#confirm(attempt, error)
+    else if (isSignalboxError(error, 'undecodable')) {
+      this.#finish(attempt, { kind: 'threw', error: encodeError(error), dead: true }, error)
+    } else this.#finish(attempt, attempt.outcomeOf(error), error)
+    this.#pump()
+  }
+
+  /** The attempt is over and nobody has written so yet. */
+  #finish(attempt: Attempt, outcome: Outcome, error?: unknown): void {
+    if (!attempt.end()) return
+    const verdict = attempt.judge(outcome)
+    this.#settler.settle(attempt, verdict, (took) => this.#settled(attempt, verdict, took, error))
+  }
+
+  #confirm(attempt: Attempt, error: unknown): void {
+    if (!attempt.end()) return
+    const verdict = attempt.judge(attempt.outcomeOf(error))
+    this.#settler.confirm(attempt, verdict, (committed, took) => {
+      if (!committed) return this.#settled(attempt, verdict, took, error)
+      this.#held.delete(attempt)
+      this.counts.completed++
+      this.#emit('completed', () => ({ job: attempt.record }))
+    })
+  }
+
+  #settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void {
+    this.#held.delete(attempt)
+    const job = attempt.record
+    if (!took) {
+      this.counts.lost++
+      this.#emit('lost', () => ({ job }))
+    } else if (verdict.state === 'completed') {
+      this.counts.completed++
+      this.#emit('completed', () => ({ job }))
+    } else if (verdict.freeCount > job.freeCount) {
+      this.counts.handedBack++
+      this.#emit('handedBack', () => ({ job }))
+    } else {
+      this.counts.failed++
+      this.#emit('failed', () => ({ job, error, state: verdict.state }))
+    }
+    // A retry may fall due before the next poll.
+    if (verdict.state === 'ready') this.#bell.ring()
+    if (this.#moreIsLikely) this.#pump()
+  }
+
+  #leave(attempt: Attempt): void {
+    if (!this.#running.delete(attempt)) return
+    if (attempt.timer !== undefined) clearTimeout(attempt.timer)
+    if (this.#running.size === 0) this.#whenNoneRuns?.()
+  }
+
+  #timeOut(attempt: Attempt, timeoutMs: number): void {
+    const error = timedOut(attempt.jobId, timeoutMs)
+    attempt.abort(error)
+    this.#leave(attempt)
+    if (attempt.isUnsure) this.#confirm(attempt, error)
+    else this.#finish(attempt, { kind: 'threw', error: encodeError(error) }, error)
+    this.#pump()
+  }
+
+  #lose(attempt: Attempt): void {
+    if (!attempt.end()) return
+    attempt.abort(leaseLost(attempt.jobId))
+    this.#held.delete(attempt)
+    this.#leave(attempt)
+    this.counts.lost++
+    this.#emit('lost', () => ({ job: attempt.record }))
+    this.#pump()
+  }
+
+  /** Renews every lease in one statement. */
+  async #renew(): Promise<void> {
+    const attempts = [...this.#held].filter((attempt) => !attempt.isEnded)
+    if (attempts.length === 0) return
+    const { leaseMs } = this.#options
+    const sentAt = performance.now()
+    const renewals = await this.store.renew(attempts, leaseMs)
+    const byLease = new Map(renewals.map((renewal) => [`${renewal.jobId} ${renewal.token}`, renewal]))
+    for (const attempt of attempts) {
+      const renewal = byLease.get(`${attempt.jobId} ${attempt.token}`)
+      if (renewal === undefined) {
+        // Acked in a transaction of the user's, its row may be gone already; their handler will say.
+        if (!attempt.isUnsure) this.#lose(attempt)
+        continue
+      }
+      attempt.leaseUntil = sentAt + leaseMs
+      if (renewal.cancelRequested) attempt.cancel()
+    }
+  }
+
+  /** Gives up what must have run out by now, and learns which jobs somebody wants cancelled. */
+  async #mind(): Promise<void> {
+    const now = performance.now()
+    const asked: Attempt[] = []
+    for (const attempt of this.#held) {
+      if (attempt.isEnded) continue
+      if (attempt.leaseUntil < now && !attempt.isUnsure) this.#lose(attempt)
+      else if (this.#running.has(attempt) && now - attempt.begunAt > minderAgeMs) asked.push(attempt)
+    }
+    if (asked.length === 0) return
+    const cancelled = new Set(await this.store.cancelRequests(asked))
+    for (const attempt of asked) if (cancelled.has(attempt.jobId)) attempt.cancel()
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    const wasRunning = this.#state === 'running'
+    this.#state = 'stopping'
+    if (wasRunning) {
+      const deadline = performance.now() + graceMs
+      for (const unlisten of this.#unlisten) unlisten()
+      this.#handBackBuffer()
+      const [intake, ...others] = this.#loops
+      await intake!.stop({ graceMs: Math.min(graceMs, 5_000) })
+      await this.#noneRuns(deadline - performance.now())
+      this.#abandonRunning()
+      await Promise.race([this.#settler.idle(), timer(5_000)])
+      await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
+    }
+    this.#state = 'stopped'
+  }
+
+  #handBackBuffer(): void {
+    for (const attempt of this.#buffer.splice(this.#next)) this.#handBack(attempt)
+    this.#buffer = []
+    this.#next = 0
+  }
+
+  #abandonRunning(): void {
+    for (const attempt of [...this.#running]) {
+      attempt.abort(new DOMException('The worker stops.', 'AbortError'))
+      this.#handBack(attempt)
+      this.#leave(attempt)
+    }
+  }
+
+  #handBack(attempt: Attempt): void {
+    if (!attempt.end()) return
+    const verdict = attempt.judge({ kind: 'interrupted', delayMs: 0 })
+    const settled = (took: boolean) => this.#settled(attempt, verdict, took, undefined)
+    if (attempt.isUnsure)
+      this.#settler.confirm(attempt, verdict, (committed, took) => committed || settled(took))
+    else this.#settler.settle(attempt, verdict, settled)
+  }
+
+  async #noneRuns(timeoutMs: number): Promise<void> {
+    if (this.#running.size === 0 || timeoutMs <= 0) return
+    const none = new Promise<void>((resolve) => {
+      this.#whenNoneRuns = resolve
+    })
+    await Promise.race([none, timer(timeoutMs)])
+    this.#whenNoneRuns = undefined
+  }
+
+  /** What a plain handler returned, if it can be kept. The work is done, so a result that cannot is no failure. */
+  #encodeResult(attempt: Attempt, value: unknown): string | null {
+    if (value === undefined) return null
+    try {
+      return encodeJson('the result', value)
+    } catch (error) {
+      this.#warn(
+        `The result of job "${attempt.jobId}" (${attempt.record.kind}) cannot be kept and was dropped.`,
+        error,
+      )
+      return null
+    }
+  }
+
+  #warn(message: string, error?: unknown): void {
+    this.#emit('warning', () => (error === undefined ? { message } : { message, error }))
+  }
+
+  /** The event is made only when somebody listens: there is one for every job. */
+  #emit<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
+    if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  )
+}
+
+function timer(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)).unref())
+}
+
+function timedOut(id: string, timeoutMs: number): SignalboxError {
+  return new SignalboxError('timeout', `Job "${id}" took longer than its time-out of ${timeoutMs} ms.`)
+}
+
+function ackMissing(id: string): SignalboxError {
+  return new SignalboxError(
+    'ack_missing',
+    `The handler of job "${id}" must end it in a transaction, and returned without a committed ack or nack.`,
+  )
+}
+
+function rolledBack(id: string): SignalboxError {
+  return new SignalboxError(
+    'ack_missing',
+    `The handler of job "${id}" acked it in its own transaction, which was rolled back or never committed.`,
+  )
+}
