@@ -1,6 +1,6 @@
 /**
  * What a room registers. A room has trials; a trial is a set of contestants that do the same work, measured in
- * turns under the same process settings; a case is one figure of a trial, held against the goal of its issue.
+ * turns under the same process settings; a case is one figure of a trial, held against its goal.
  *
  *   room ── trial ──┬─ contestants: signalbox, peers, limit   (each measurement in a process of its own)
  *                   └─ cases: name, unit, which figure, goal

@@ -1,7 +1,7 @@
 /**
  * npm run bench -- ROOM [--json] [--quick]
  *
- * Measures a room against its peers and its limit and prints how it stands to the goals of its issue. It is a
+ * Measures a room against its peers and its limit and prints how it stands to its goals. It is a
  * report: an unmet goal is no failure of the run, so the exit code is 0 whenever the report could be made.
  */
 import { parseArgs } from 'node:util'

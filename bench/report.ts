@@ -18,7 +18,7 @@ export interface CaseReport {
   /** Above 1: ahead of the best peer, whichever way the unit runs. */
   readonly ratioToBestPeer: number | null
   readonly ratioToLimit: number | null
-  /** The figure its issue asks for. */
+  /** The figure to reach. */
   readonly goal: string
   readonly met: boolean
   /** Why something could not run. A case with a reason is never met. */

@@ -5,6 +5,7 @@ import type { Room } from './case.ts'
  */
 const rooms: Readonly<Record<string, () => Promise<Room>>> = {
   workqueue: async () => (await import('./rooms/workqueue/index.ts')).workqueueRoom,
+  jobs: async () => (await import('./rooms/jobs/index.ts')).jobsRoom,
 }
 
 /** The names `npm run bench -- ROOM` knows. */

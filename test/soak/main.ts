@@ -65,6 +65,8 @@ function resolveState(argv: string[]): SoakState {
 /** Runs one campaign, says how it ended, and never throws: the others still have their turn. */
 async function soak(campaign: Campaign, { seed, scale }: SoakState): Promise<Finding> {
   const startedAt = performance.now()
+  // Read first: a campaign takes long, and what is committed meanwhile is not what it ran.
+  const signalbox = version()
   let result = 'passed'
   let found: CampaignResult = { counts: {} }
   {
@@ -93,7 +95,7 @@ async function soak(campaign: Campaign, { seed, scale }: SoakState): Promise<Fin
     seed,
     durationMs,
     node: process.versions.node,
-    signalbox: version(),
+    signalbox,
     date: new Date().toISOString().slice(0, 10),
     notes: found.notes ?? [],
   }
