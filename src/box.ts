@@ -1,5 +1,4 @@
-import type { Backend } from './backends/backend.ts'
-import { openBackend } from './backends/open.ts'
+import { type Backend, openBackend } from './backends/open.ts'
 import { SignalboxError } from './core/errors.ts'
 import { duration, flag, onlyKeys, text } from './core/options.ts'
 import { createJobs, createUpkeep, type Jobs } from './jobs/index.ts'

