@@ -1,6 +1,7 @@
 import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { type AddBatcher, createAddBatcher } from './addbatch.ts'
+import { createAnnouncer } from './announce.ts'
 import { decodeClaimed, decodeJob } from './decode.ts'
 import { encodeError } from './failure.ts'
 import type { ClaimedJob, Job } from './job.ts'
@@ -90,6 +91,7 @@ const pruneBatch = 1_000
 
 export function createJobs({ store, bell }: JobsParts): Jobs {
   const workers = new Set<Worker>()
+  const announcer = createAnnouncer(bell)
   const batcher: AddBatcher = createAddBatcher(store)
 
   const ringFor = (queues: Iterable<string>) => {
@@ -102,7 +104,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
       const job = resolveNewJob('add', kind, payload, options)
       if (options.tx !== undefined) return (await store.add([job], options.tx))[0]!
       const added = await batcher.add(job)
-      if (!added.duplicate) bell.ring(queueTopic(job.queue))
+      if (!added.duplicate) announcer.announce([job])
       return added
     },
 
@@ -117,7 +119,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
       })
       if (records.length === 0) return []
       const added = await store.add(records, options.tx)
-      if (options.tx === undefined) ringFor(records.map(({ queue }) => queue))
+      if (options.tx === undefined) announcer.announce(records)
       return added
     },
 
@@ -233,6 +235,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
     },
 
     async [Symbol.asyncDispose]() {
+      announcer.clear()
       await Promise.all([...workers].map((worker) => worker.stop()))
     },
   }

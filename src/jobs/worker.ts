@@ -3,6 +3,7 @@ import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createEvents, type EventSource } from '../core/events.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import { onlyKeys, whole } from '../core/options.ts'
+import { createAlarm } from './alarm.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { encodeError } from './failure.ts'
 import { createTransactionGroups, type TransactionGroups } from './groups.ts'
@@ -94,6 +95,7 @@ class JobWorker implements Worker, AttemptHost {
   readonly #events = createEvents<WorkerEvents>()
   readonly #bell = createBell()
   readonly #cancelBell = createBell()
+  readonly #alarm = createAlarm(() => this.#bell.ring())
   readonly #settler: Settler
   readonly #prefetch: Prefetch
   /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
@@ -322,8 +324,10 @@ class JobWorker implements Worker, AttemptHost {
       this.counts.failed++
       this.#emit('failed', () => ({ job, error, state: verdict.state }))
     }
-    // A retry may fall due before the next poll.
     if (verdict.state === 'ready') this.#bell.ring()
+    // A retry may fall due before the next poll.
+    if (verdict.state === 'scheduled' && verdict.delayMs < this.#options.pollMs)
+      this.#alarm.set(verdict.delayMs)
     if (this.#moreIsLikely) this.#pump()
   }
 
@@ -392,6 +396,7 @@ class JobWorker implements Worker, AttemptHost {
     if (wasRunning) {
       const deadline = performance.now() + graceMs
       for (const unlisten of this.#unlisten) unlisten()
+      this.#alarm.clear()
       this.#handBackBuffer()
       const [intake, ...others] = this.#loops
       await intake!.stop({ graceMs: Math.min(graceMs, 5_000) })
