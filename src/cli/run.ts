@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
-import { isSignalboxError } from '../core/errors.ts'
+import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
+import { migrateCommand } from './commands/migrate.ts'
 import { serveCommand } from './commands/serve.ts'
 import { createPrinter, type Printer } from './print.ts'
 
@@ -9,15 +10,20 @@ export const exitCodes = { ok: 0, failure: 1, usage: 2 } as const
 
 /** Runs one command line (without `node` and the script) and gives its exit code. */
 export async function run(args: readonly string[], printer: Printer = createPrinter()): Promise<number> {
+  let exitCode: number = exitCodes.ok
+  const endWith = (code: number) => {
+    exitCode = code
+  }
   try {
-    await createProgram(printer).parseAsync(args, { from: 'user' })
-    return exitCodes.ok
+    await createProgram(printer, endWith).parseAsync(args, { from: 'user' })
+    return exitCode
   } catch (error) {
     return exitCodeOf(error, printer)
   }
 }
 
-function createProgram(printer: Printer): Command {
+/** `endWith` is for a command whose answer is not what its caller hoped for, which is no error. */
+function createProgram(printer: Printer, endWith: (exitCode: number) => void): Command {
   const program = new Command('signalbox')
     .description('Keeps a fleet of workers from colliding.')
     .version(version, '-V, --version', 'print the version')
@@ -25,9 +31,10 @@ function createProgram(printer: Printer): Command {
     .helpCommand(false)
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox serve\n  signalbox serve --port 8080\n  signalbox serve --help',
+      '\nExamples:\n  signalbox serve\n  signalbox serve --port 8080\n  signalbox migrate up --database sqlite:signalbox.db\n  signalbox serve --help',
     )
     .addCommand(serveCommand(printer))
+    .addCommand(migrateCommand(printer, endWith))
   // Every line that commander writes passes the printer; it throws instead of ending the process.
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
@@ -45,10 +52,18 @@ function exitCodeOf(error: unknown, printer: Printer): number {
     return error.code === 'commander.help' || error.exitCode !== 0 ? exitCodes.usage : exitCodes.ok
   }
   if (isSignalboxError(error)) {
-    printer.problem(error.message)
+    printer.problem(error.message + causeOf(error))
     return error.code === 'invalid_argument' ? exitCodes.usage : exitCodes.failure
   }
   // Not foreseen, so a bug: the stack is what a report needs.
   printer.problem(error instanceof Error ? (error.stack ?? error.message) : String(error))
   return exitCodes.failure
+}
+
+/** What the database itself said: a person at a shell has no other way to see it. */
+function causeOf({ code, message, cause }: SignalboxError): string {
+  if (!(cause instanceof Error) || !['store_unavailable', 'store_busy'].includes(code)) return ''
+  // A refused connection to a name with several addresses has no message of its own.
+  const said = cause.message || String((cause as { code?: unknown }).code ?? '')
+  return said === '' || message.includes(said) ? '' : ` (${said})`
 }

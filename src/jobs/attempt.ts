@@ -1,14 +1,15 @@
 import type { Backoff } from '../core/backoff.ts'
-import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys } from '../core/options.ts'
 import { decodeBackoff, decodeError, decodePayload } from './decode.ts'
-import { encodeError } from './failure.ts'
+import { encodeError, hasCode } from './failure.ts'
 import type { TransactionGroups } from './groups.ts'
 import type { ClaimedJob, JobError, JobState } from './job.ts'
 import type { AckOptions, NackOptions } from './jobs.ts'
 import { encodeJson } from './json.ts'
 import { type Judged, judge, type Outcome } from './lifecycle.ts'
 import { leaseLost } from './lost.ts'
+import { resolveNack } from './options.ts'
 import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from './store.ts'
 import type { HandlerSpec } from './workeroptions.ts'
 
@@ -39,6 +40,8 @@ export interface AttemptHost {
   readonly groups: TransactionGroups
   /** Writes a verdict with others; answers whether it took. */
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
+  /** Learns of a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
+  noted(attempt: Attempt, verdict: Verdict, took: boolean): void
 }
 
 /** Store trouble that is not the handler's fault: the attempt is given back. */
@@ -56,7 +59,8 @@ export class Attempt implements LeaseRef {
   #controller: AbortController | undefined
   #abortReason: unknown
   #isEnded = false
-  #isUnsure = false
+  #pledged: Verdict | undefined
+  #transaction: Promise<unknown> | undefined
   #isCancelled = false
   #trouble: unknown
   /** Up to when the lease surely holds, by the process's monotonic clock. */
@@ -82,9 +86,14 @@ export class Attempt implements LeaseRef {
     return this.#isEnded
   }
 
-  /** It was acked or nacked in a transaction of the user's, who may or may not have committed. */
-  get isUnsure(): boolean {
-    return this.#isUnsure
+  /** It was acked or nacked so in a transaction of the user's, who may or may not have committed. */
+  get pledged(): Verdict | undefined {
+    return this.#pledged
+  }
+
+  /** The `transaction` of it that is under way; it will say itself whether the lease held. */
+  get openTransaction(): Promise<unknown> | undefined {
+    return this.#transaction
   }
 
   get isCancelled(): boolean {
@@ -142,7 +151,18 @@ export class Attempt implements LeaseRef {
     return { kind: 'threw', error: encodeError(error) }
   }
 
-  async transaction<Result>(
+  transaction<Result>(
+    work: (tx: StoreTransaction) => Promise<Result> | Result,
+    options?: { readonly timeoutMs?: number | string },
+  ): Promise<Result> {
+    const transaction = this.#transact(work, options).finally(() => {
+      if (this.#transaction === transaction) this.#transaction = undefined
+    })
+    this.#transaction = transaction
+    return transaction
+  }
+
+  async #transact<Result>(
     work: (tx: StoreTransaction) => Promise<Result> | Result,
     options: { readonly timeoutMs?: number | string } = {},
   ): Promise<Result> {
@@ -151,12 +171,19 @@ export class Attempt implements LeaseRef {
       options.timeoutMs === undefined ? 0 : duration('transaction.timeoutMs', options.timeoutMs, { min: 1 })
     this.#mustBeOpen()
     let result!: Result
+    let verdict!: Verdict
+    // What the work itself threw may look like the store's answer: it may be about another job.
+    const own: { error?: unknown } = {}
     const step = async (tx: StoreTransaction): Promise<Verdict> => {
-      result = await work(tx)
-      return this.judge({
-        kind: 'returned',
-        result: result === undefined ? null : encodeJson('the result', result),
-      })
+      try {
+        result = await work(tx)
+      } catch (error) {
+        own.error = error
+        throw error
+      }
+      const kept = result === undefined ? null : encodeJson('the result', result)
+      verdict = this.judge({ kind: 'returned', result: kept })
+      return verdict
     }
     try {
       const { group } = this.handler
@@ -164,9 +191,10 @@ export class Attempt implements LeaseRef {
       if (group > 1) await this.#host.groups.run(group, step, limits)
       else await this.#host.store.transact(step, limits)
     } catch (error) {
-      if (!(await this.#committedAfterAll(error))) throw error
+      const isLost = hasCode(error, 'lease_lost') && error !== own.error
+      if (!(await this.#committedAfterAll(error, isLost))) throw error
     }
-    this.end()
+    if (this.end()) this.#host.noted(this, verdict, true)
     return result
   }
 
@@ -177,17 +205,7 @@ export class Attempt implements LeaseRef {
   }
 
   async nack(options: NackOptions = {}): Promise<void> {
-    onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead'])
-    const { error = 'nack', retryInMs, dead = false } = options
-    await this.#write(
-      {
-        kind: 'threw',
-        error: encodeError(error),
-        dead,
-        ...(retryInMs === undefined ? {} : { retryInMs: duration('nack.retryInMs', retryInMs) }),
-      },
-      options.tx,
-    )
+    await this.#write(resolveNack(options), options.tx)
   }
 
   async #write(outcome: Outcome, tx: unknown): Promise<void> {
@@ -199,7 +217,7 @@ export class Attempt implements LeaseRef {
       return
     }
     // Unsure from before the statement is sent: it may have reached the database although its answer did not.
-    this.#isUnsure = true
+    this.#pledged = verdict
     if (!(await this.#host.store.settleIn(tx, verdict))) throw leaseLost(this.jobId)
   }
 
@@ -207,23 +225,25 @@ export class Attempt implements LeaseRef {
    * COMMIT's answer was lost: asks the store what became of it before anything else is done. While the database still
    * holds that transaction open, giving the attempt back waits for it, and then takes only if it was rolled back.
    */
-  async #committedAfterAll(error: unknown): Promise<boolean> {
-    if (isSignalboxError(error, 'lease_lost')) this.end()
-    if (ourTrouble.some((code) => isSignalboxError(error, code))) this.#trouble = error
-    if (!isSignalboxError(error, 'commit_unknown')) return false
+  async #committedAfterAll(error: unknown, isLost: boolean): Promise<boolean> {
+    const handBack = this.judge({ kind: 'interrupted', delayMs: 0 })
+    if (isLost && this.end()) this.#host.noted(this, handBack, false)
+    if (ourTrouble.some((code) => hasCode(error, code))) this.#trouble = error
+    if (!hasCode(error, 'commit_unknown')) return false
+    let took: boolean | undefined = false
     while (performance.now() < this.leaseUntil) {
       try {
         const [outcome] = await this.#host.store.outcomes([this])
         if (outcome === 'settled') return true
         if (outcome === 'lost') break
-        const [took] = await this.#host.store.settle([this.judge({ kind: 'interrupted', delayMs: 0 })])
+        ;[took] = await this.#host.store.settle([handBack])
         if (took) break
       } catch {
         // The store is not back yet.
         await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 200))
       }
     }
-    this.end()
+    if (this.end()) this.#host.noted(this, handBack, took === true)
     return false
   }
 

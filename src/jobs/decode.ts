@@ -1,4 +1,4 @@
-import type { Backoff } from '../core/backoff.ts'
+import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import { SignalboxError } from '../core/errors.ts'
 import type { ClaimedJob, Job, JobError } from './job.ts'
 import { backoffDefaults } from './lifecycle.ts'
@@ -31,11 +31,13 @@ export function decodePayload({ id, payload }: JobRecord): unknown {
 
 export function decodeBackoff(text: string | null): Backoff {
   if (text === null) return backoffDefaults
-  const parsed = tryParse(text)
-  // Only what we wrote ourselves is here; whatever else it is, the defaults are safe.
-  return parsed.ok && typeof parsed.value === 'object'
-    ? { ...backoffDefaults, ...parsed.value }
-    : backoffDefaults
+  // Only what we wrote ourselves is here. Whatever else it is, the defaults are safe; a wait that is no number would be
+  // refused by the store, and with it the verdicts on other jobs in the same write.
+  try {
+    return resolveBackoff('backoff', JSON.parse(text) as Partial<Backoff>, backoffDefaults)
+  } catch {
+    return backoffDefaults
+  }
 }
 
 function outline(record: JobRecord): Omit<Job, 'payload'> {

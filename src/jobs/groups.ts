@@ -33,10 +33,12 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
   }
 
   async function commit(group: readonly Waiting[]): Promise<void> {
-    const timeoutMs = Math.max(...group.map(({ options }) => options.timeoutMs))
+    // 0 is the engine's own bound, and who asked for no other keeps it.
+    const timeouts = group.map(({ options }) => options.timeoutMs)
+    const timeoutMs = timeouts.includes(0) ? 0 : Math.max(...timeouts)
     try {
       const answers = await store.transactAll(
-        group.map(({ work }) => work),
+        group.map(({ work, options }) => alone(work, options.signal)),
         { timeoutMs },
       )
       group.forEach(({ resolve, reject }, index) => {
@@ -55,5 +57,25 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
         waiting.push({ work, options, resolve, reject })
         if (!isBusy) void commitAll(size)
       }),
+  }
+}
+
+/** One member's work, over when its signal aborts, so that a handler that hangs holds up nobody else of its group. */
+function alone(
+  work: (tx: StoreTransaction) => Promise<Verdict>,
+  signal: AbortSignal | undefined,
+): (tx: StoreTransaction) => Promise<Verdict> {
+  if (signal === undefined) return work
+  return async (tx) => {
+    signal.throwIfAborted()
+    const { promise: aborted, reject } = Promise.withResolvers<never>()
+    const abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort)
+    try {
+      // The store takes `tx` from a work that has ended, so what hangs cannot write into its neighbours' savepoints.
+      return await Promise.race([work(tx), aborted])
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
   }
 }

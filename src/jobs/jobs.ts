@@ -19,6 +19,7 @@ import {
   queueName,
   resolveClaim,
   resolveList,
+  resolveNack,
   resolveNewJob,
 } from './options.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
@@ -93,6 +94,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
   const workers = new Set<Worker>()
   const announcer = createAnnouncer(bell)
   const batcher: AddBatcher = createAddBatcher(store)
+  let isClosed = false
 
   const ringFor = (queues: Iterable<string>) => {
     for (const queue of new Set(queues)) bell.ring(queueTopic(queue))
@@ -112,7 +114,8 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
       onlyKeys('addMany', options, ['tx'])
       if (!Array.isArray(jobs)) throw notAList(jobs)
       if (jobs.length > maxAddMany) throw tooMany(jobs.length)
-      const records = jobs.map((job, index) => {
+      // Not `map`, which leaves holes as they are.
+      const records = Array.from(jobs as readonly JobToAdd[], (job, index) => {
         const name = `addMany[${index}]`
         checkJobToAdd(name, job)
         return resolveNewJob(name, job.kind, job.payload, job)
@@ -142,19 +145,11 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
     async ack(job, options = {}) {
       onlyKeys('ack', options, ['tx', 'result'])
       const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
-      const judged = { attempt: 0, maxAttempts: 1, freeCount: 0, backoff: backoffDefaults, ...held(job) }
-      await write(judged, { kind: 'returned', result }, options.tx)
+      await write(await judgedOf(job), { kind: 'returned', result }, options.tx)
     },
 
     async nack(job, options = {}) {
-      onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead'])
-      const { error = 'nack', retryInMs, dead = false } = options
-      const outcome: Outcome = {
-        kind: 'threw',
-        error: encodeError(error),
-        dead,
-        ...(retryInMs === undefined ? {} : { retryInMs: duration('nack.retryInMs', retryInMs) }),
-      }
+      const outcome = resolveNack(options)
       await write(await judgedOf(job), outcome, options.tx)
     },
 
@@ -229,12 +224,16 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
     wake: (queue) => bell.ring(queueTopic(queueName('wake.queue', queue))),
 
     worker(options) {
+      // Nobody would stop it any more.
+      if (isClosed)
+        throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
       const worker = createWorker({ store, bell }, options)
       workers.add(worker)
       return worker
     },
 
     async [Symbol.asyncDispose]() {
+      isClosed = true
       announcer.clear()
       await Promise.all([...workers].map((worker) => worker.stop()))
     },
@@ -246,7 +245,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
     if (!took) throw leaseLost(job.id)
   }
 
-  /** What judging a failure needs; from the job itself, or from the store when only id and token were kept. */
+  /** What judging needs; from the job itself, or from the store when only id and token were kept. */
   async function judgedOf(job: Held): Promise<Judged> {
     const { id, token } = held(job)
     const { attempt, maxAttempts, freeCount, backoff } = job

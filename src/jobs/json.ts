@@ -13,6 +13,7 @@ export const maxJsonDepth = 32
 export function encodeJson(name: string, value: unknown): string {
   if (value === undefined || value === null) return 'null'
   // The walk that can say where it stands costs several times as much, so it is made only when something is wrong.
+  nodesLeft = maxNodes
   if (!isSound(value, 0)) measure(name, value, 0)
   const text = JSON.stringify(value)
   // A UTF-16 unit takes at most three bytes, so most text need not be counted.
@@ -26,15 +27,23 @@ function byteLength(text: string): number {
   return encoder.encode(text).length
 }
 
+/**
+ * How many more values the quick walk looks at. One that holds the same array twice, and so on 32 levels down, is small
+ * in memory and four thousand million values long; `measure` stops at the size, which costs it at most so many.
+ */
+let nodesLeft = 0
+const maxNodes = 100_000
+
 /** Whether all is well, as `measure` below sees it, but for the size. */
 function isSound(value: unknown, depth: number): boolean {
+  if (--nodesLeft < 0) return false
   if (typeof value === 'string') return value.length < 10_000 && value.isWellFormed() && !value.includes('\0')
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object') return typeof value === 'boolean'
   if (value === null) return true
   if (depth >= maxJsonDepth) return false
   if (Array.isArray(value)) {
-    if (value.length > 10_000) return false
+    if (value.length > 10_000 || hasOwnWay(value)) return false
     // By index: `every` would skip holes, which JSON turns into null.
     for (let index = 0; index < value.length; index++) if (!isSound(value[index], depth + 1)) return false
     return true
@@ -71,7 +80,9 @@ function measure(path: string, value: unknown, depth: number): number {
 }
 
 function measureArray(path: string, values: readonly unknown[], depth: number): number {
-  let size = 2
+  if (hasOwnWay(values)) throw refused(path, 'an array with toJSON')
+  // Two brackets and a comma for each but the last.
+  let size = 1
   for (let index = 0; index < values.length; index++) {
     size += measure(`${path}[${index}]`, values[index], depth + 1) + 1
     if (size > maxJsonBytes) throw tooLarge(path)
@@ -81,12 +92,12 @@ function measureArray(path: string, values: readonly unknown[], depth: number): 
 
 function measureObject(path: string, value: object, depth: number): number {
   if (!isPlain(value)) throw refused(path, `a ${className(value)}, not a plain object`)
-  let size = 2
+  let size = 1
   for (const key of Object.keys(value)) {
     if (key === '__proto__') throw refused(path, 'an object with a property "__proto__"')
     const item = (value as Record<string, unknown>)[key]
     if (item === undefined) continue
-    size += checkText(`a name in ${path}`, key) + measure(`${path}.${key}`, item, depth + 1) + 4
+    size += checkText(`a name in ${path}`, key) + measure(`${path}.${key}`, item, depth + 1) + 2
     if (size > maxJsonBytes) throw tooLarge(path)
   }
   return size
@@ -97,7 +108,11 @@ function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value)
   if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null)
     return false
-  return typeof (value as { toJSON?: unknown }).toJSON !== 'function'
+  return !hasOwnWay(value)
+}
+
+function hasOwnWay(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === 'function'
 }
 
 function className(value: object): string {

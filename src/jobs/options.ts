@@ -1,10 +1,12 @@
 import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
-import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
+import { duration, flag, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
+import { encodeError } from './failure.ts'
 import { type JobState, jobStates } from './job.ts'
+import type { NackOptions } from './jobs.ts'
 import { encodeJson } from './json.ts'
-import { backoffDefaults } from './lifecycle.ts'
+import { backoffDefaults, type Outcome } from './lifecycle.ts'
 import type { ClaimRequest, ListQuery, NewJob } from './store.ts'
 
 /** How a job is to be run. Every field may be left out. */
@@ -101,7 +103,18 @@ export function queueNames(name: string, value: unknown): readonly string[] {
       `${name} must be a list of 1 to 100 queue names, not ${show(value)}.`,
     )
   }
-  return [...new Set(value.map((queue, index) => queueName(`${name}[${index}]`, queue)))]
+  // Not `map`, which leaves holes as they are.
+  return [...new Set(Array.from(value, (queue, index) => queueName(`${name}[${index}]`, queue)))]
+}
+
+function kindNames(name: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > 1_000) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be a list of 1 to 1000 kinds, not ${show(value)}. Leave it out for all kinds.`,
+    )
+  }
+  return [...new Set(Array.from(value, (kind, index) => text(`${name}[${index}]`, kind)))]
 }
 
 /** How to claim jobs by hand. */
@@ -123,10 +136,24 @@ export function resolveClaim(options: ClaimOptions): ClaimRequest {
   const { queues = ['default'], kinds, workerId = 'anonymous', limit = 1, leaseMs = 30_000 } = options
   return {
     queues: queueNames('claim.queues', queues),
-    kinds: kinds === undefined ? null : kinds.map((kind, index) => text(`claim.kinds[${index}]`, kind)),
+    kinds: kinds === undefined ? null : kindNames('claim.kinds', kinds),
     workerId: text('claim.workerId', workerId),
     limit: whole('claim.limit', limit, { min: 1, max: 1_000 }),
     leaseMs: leaseSpan('claim.leaseMs', leaseMs),
+  }
+}
+
+/** What a nack says, as an outcome. */
+export function resolveNack(options: NackOptions): Outcome {
+  onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead'])
+  const { error = 'nack', retryInMs, dead = false } = options
+  return {
+    kind: 'threw',
+    error: encodeError(error),
+    dead: flag('nack.dead', dead),
+    ...(retryInMs === undefined
+      ? {}
+      : { retryInMs: duration('nack.retryInMs', retryInMs, { max: maxSpanMs }) }),
   }
 }
 

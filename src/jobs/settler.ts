@@ -81,7 +81,7 @@ export function createSettler(store: JobStore, onTrouble: (error: unknown) => vo
   }
 
   async function ask(attempt: Attempt, verdict: Verdict): Promise<{ committed: boolean; took: boolean }> {
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       try {
         const [outcome] = await store.outcomes([attempt])
         if (outcome === 'settled') return { committed: true, took: false }
@@ -89,11 +89,13 @@ export function createSettler(store: JobStore, onTrouble: (error: unknown) => vo
         // Held: rolled back, or not committed yet. In the latter case this waits for their transaction to end.
         const [took] = await store.settle([verdict])
         if (took) return { committed: false, took: true }
+        // They committed, or the lease ended, between the two: the next answer says so.
+        if (tries === 1) continue
       } catch (error) {
         onTrouble(error)
-        if (performance.now() > attempt.leaseUntil) return { committed: false, took: false }
-        await pause(retryMs * (0.5 + Math.random()))
       }
+      if (performance.now() > attempt.leaseUntil) return { committed: false, took: false }
+      await pause(retryMs * (0.5 + Math.random()))
     }
   }
 

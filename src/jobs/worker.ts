@@ -1,11 +1,11 @@
 import { createBell } from '../core/bell.ts'
-import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { SignalboxError } from '../core/errors.ts'
 import { createEvents, type EventSource } from '../core/events.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import { onlyKeys, whole } from '../core/options.ts'
 import { createAlarm } from './alarm.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
-import { encodeError } from './failure.ts'
+import { encodeError, hasCode } from './failure.ts'
 import { createTransactionGroups, type TransactionGroups } from './groups.ts'
 import { encodeJson } from './json.ts'
 import type { Outcome } from './lifecycle.ts'
@@ -145,13 +145,16 @@ class JobWorker implements Worker, AttemptHost {
   async start(): Promise<void> {
     if (this.#state === 'running') return
     if (this.#state !== 'new') throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
-    this.#state = 'running'
     const { queues, pollMs, leaseMs, watchdogMs } = this.#options
     this.#unlisten = [
       this.#parts.bell.listen(queues.map(queueTopic), () => this.#bell.ring()),
       this.#parts.bell.listen([cancelTopic], () => this.#cancelBell.ring()),
     ]
+    // Only now: a closed store refuses to be listened to, and then nothing has begun.
+    this.#state = 'running'
     const backoff = { baseMs: 100, maxMs: 5_000 }
+    // A renewal must have two chances within a lease, also when the first one hangs or fails.
+    const renewMs = Math.ceil(leaseMs / 3)
     this.#loops = [
       createLoop({
         name: 'jobs.intake',
@@ -164,9 +167,9 @@ class JobWorker implements Worker, AttemptHost {
       createLoop({
         name: 'jobs.keeper',
         step: () => this.#renew(),
-        idleMs: Math.ceil(leaseMs / 3),
-        watchdogMs,
-        backoff,
+        idleMs: renewMs,
+        watchdogMs: Math.min(watchdogMs, Math.max(100, renewMs)),
+        backoff: { ...backoff, maxMs: Math.min(backoff.maxMs, renewMs) },
       }),
       createLoop({
         name: 'jobs.minder',
@@ -201,6 +204,10 @@ class JobWorker implements Worker, AttemptHost {
         resolve(took)
       })
     })
+  }
+
+  noted(attempt: Attempt, verdict: Verdict, took: boolean): void {
+    this.#settled(attempt, verdict, took, undefined)
   }
 
   /** One claim, as large as there is room for. */
@@ -246,29 +253,36 @@ class JobWorker implements Worker, AttemptHost {
 
   #begin(attempt: Attempt): void {
     this.#running.add(attempt)
-    this.#prefetch.begun()
     const { timeoutMs } = attempt.record
     if (timeoutMs !== null) attempt.timer = setTimeout(() => this.#timeOut(attempt, timeoutMs), timeoutMs)
-    let returned: unknown
     try {
-      returned = attempt.run()
+      const returned: unknown = attempt.run()
+      // By way of Promise: a foreign thenable may throw when it is looked at, throw when it is called, or call back
+      // twice, and none of that may reach the pump. What is no object needs no promise.
+      if (typeof returned === 'object' && returned !== null) {
+        Promise.resolve(returned).then(
+          (value) => this.#returned(attempt, value),
+          (error: unknown) => this.#threw(attempt, error),
+        )
+      } else queueMicrotask(() => this.#returned(attempt, returned))
     } catch (error) {
       // Not here: a handler that throws at once must not grow the stack of a handler that ended.
       queueMicrotask(() => this.#threw(attempt, error))
-      return
     }
-    if (isThenable(returned)) {
-      returned.then(
-        (value) => this.#returned(attempt, value),
-        (error: unknown) => this.#threw(attempt, error),
-      )
-    } else queueMicrotask(() => this.#returned(attempt, returned))
   }
 
   #returned(attempt: Attempt, value: unknown): void {
+    // Somebody forgot an `await`: acking now would pull the job from under the transaction, and its rows would be lost.
+    if (attempt.openTransaction && !attempt.isEnded) {
+      attempt.openTransaction.then(
+        () => this.#returned(attempt, value),
+        (error: unknown) => this.#threw(attempt, error),
+      )
+      return
+    }
     this.#leave(attempt)
     if (attempt.isEnded) this.#held.delete(attempt)
-    else if (attempt.isUnsure) this.#confirm(attempt, rolledBack(attempt.jobId))
+    else if (attempt.pledged) this.#confirm(attempt, rolledBack(attempt.jobId), false)
     else if (attempt.handler.finish === 'transaction') {
       this.counts.ackMissing++
       const error = ackMissing(attempt.jobId)
@@ -282,9 +296,9 @@ class JobWorker implements Worker, AttemptHost {
     this.#leave(attempt)
     if (attempt.isEnded) {
       this.#held.delete(attempt)
-      if (!isSignalboxError(error, 'lease_lost')) this.#emit('late', () => ({ job: attempt.record, error }))
-    } else if (attempt.isUnsure) this.#confirm(attempt, error)
-    else if (isSignalboxError(error, 'undecodable')) {
+      if (!hasCode(error, 'lease_lost')) this.#emit('late', () => ({ job: attempt.record, error }))
+    } else if (attempt.pledged) this.#confirm(attempt, error, true)
+    else if (hasCode(error, 'undecodable')) {
       this.#finish(attempt, { kind: 'threw', error: encodeError(error), dead: true }, error)
     } else this.#finish(attempt, attempt.outcomeOf(error), error)
     this.#pump()
@@ -297,14 +311,14 @@ class JobWorker implements Worker, AttemptHost {
     this.#settler.settle(attempt, verdict, (took) => this.#settled(attempt, verdict, took, error))
   }
 
-  #confirm(attempt: Attempt, error: unknown): void {
+  /** Ended in a transaction of the user's: theirs stands if they committed, else `error` decides. */
+  #confirm(attempt: Attempt, error: unknown, hasThrown: boolean): void {
     if (!attempt.end()) return
     const verdict = attempt.judge(attempt.outcomeOf(error))
     this.#settler.confirm(attempt, verdict, (committed, took) => {
       if (!committed) return this.#settled(attempt, verdict, took, error)
-      this.#held.delete(attempt)
-      this.counts.completed++
-      this.#emit('completed', () => ({ job: attempt.record }))
+      this.#settled(attempt, attempt.pledged!, true, error)
+      if (hasThrown) this.#emit('late', () => ({ job: attempt.record, error }))
     })
   }
 
@@ -333,6 +347,7 @@ class JobWorker implements Worker, AttemptHost {
 
   #leave(attempt: Attempt): void {
     if (!this.#running.delete(attempt)) return
+    this.#prefetch.ended()
     if (attempt.timer !== undefined) clearTimeout(attempt.timer)
     if (this.#running.size === 0) this.#whenNoneRuns?.()
   }
@@ -341,7 +356,7 @@ class JobWorker implements Worker, AttemptHost {
     const error = timedOut(attempt.jobId, timeoutMs)
     attempt.abort(error)
     this.#leave(attempt)
-    if (attempt.isUnsure) this.#confirm(attempt, error)
+    if (attempt.pledged) this.#confirm(attempt, error, true)
     else this.#finish(attempt, { kind: 'threw', error: encodeError(error) }, error)
     this.#pump()
   }
@@ -367,11 +382,12 @@ class JobWorker implements Worker, AttemptHost {
     for (const attempt of attempts) {
       const renewal = byLease.get(`${attempt.jobId} ${attempt.token}`)
       if (renewal === undefined) {
-        // Acked in a transaction of the user's, its row may be gone already; their handler will say.
-        if (!attempt.isUnsure) this.#lose(attempt)
+        // Acked in a transaction, its row may be gone already; the handler, or the transaction, will say.
+        if (!attempt.pledged && !attempt.openTransaction) this.#lose(attempt)
         continue
       }
-      attempt.leaseUntil = sentAt + leaseMs
+      // A renewal that was given up may answer after the one that took its place.
+      attempt.leaseUntil = Math.max(attempt.leaseUntil, sentAt + leaseMs)
       if (renewal.cancelRequested) attempt.cancel()
     }
   }
@@ -382,7 +398,7 @@ class JobWorker implements Worker, AttemptHost {
     const asked: Attempt[] = []
     for (const attempt of this.#held) {
       if (attempt.isEnded) continue
-      if (attempt.leaseUntil < now && !attempt.isUnsure) this.#lose(attempt)
+      if (attempt.leaseUntil < now && !attempt.pledged) this.#lose(attempt)
       else if (this.#running.has(attempt) && now - attempt.begunAt > minderAgeMs) asked.push(attempt)
     }
     if (asked.length === 0) return
@@ -426,9 +442,12 @@ class JobWorker implements Worker, AttemptHost {
     if (!attempt.end()) return
     const verdict = attempt.judge({ kind: 'interrupted', delayMs: 0 })
     const settled = (took: boolean) => this.#settled(attempt, verdict, took, undefined)
-    if (attempt.isUnsure)
-      this.#settler.confirm(attempt, verdict, (committed, took) => committed || settled(took))
-    else this.#settler.settle(attempt, verdict, settled)
+    if (attempt.pledged) {
+      this.#settler.confirm(attempt, verdict, (committed, took) => {
+        if (committed) this.#settled(attempt, attempt.pledged!, true, undefined)
+        else settled(took)
+      })
+    } else this.#settler.settle(attempt, verdict, settled)
   }
 
   async #noneRuns(timeoutMs: number): Promise<void> {
@@ -462,12 +481,6 @@ class JobWorker implements Worker, AttemptHost {
   #emit<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
     if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  )
 }
 
 function timer(ms: number): Promise<void> {

@@ -1,4 +1,7 @@
 import type { Campaign } from './campaign.ts'
+import { jobsBacklog } from './jobsbacklog.ts'
+import { jobsCrashes } from './jobscrashes.ts'
+import { jobsWalk } from './jobswalk.ts'
 import { mutationCampaign } from './mutations.ts'
 import { workqueueMutations } from './workqueuemutations.ts'
 import { workqueueWalk } from './workqueuewalk.ts'
@@ -11,4 +14,7 @@ export const campaigns: readonly Campaign[] = [
     paths: ['test/workqueue', 'src/workqueue'],
     mutations: workqueueMutations,
   }),
+  jobsWalk,
+  ...jobsCrashes,
+  jobsBacklog,
 ]

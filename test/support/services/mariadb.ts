@@ -6,6 +6,7 @@ import { binaryFolders, findBinary } from './binary.ts'
 import { createFolder } from './folder.ts'
 import { runProgram, startProgram } from './program.ts'
 import { startOnFreePort } from './ready.ts'
+import { createRevivable } from './revivable.ts'
 import type { Service, ServiceOptions } from './service.ts'
 import { allowedSources, findSource, type Places } from './source.ts'
 
@@ -69,25 +70,30 @@ export async function startMariadb({ durable = false }: ServiceOptions = {}): Pr
     ],
     { account },
   )
-  const { program, port, answer } = await startOnFreePort(
-    (port) =>
-      startProgram(
-        found.server,
-        [
-          ...settings,
-          ...(durable ? durableSettings : quickSettings),
-          '--bind-address=127.0.0.1',
-          `--port=${port}`,
-          `--socket=${join(folder.path, 'socket')}`,
-          `--pid-file=${join(folder.path, 'pid')}`,
-          '--skip-name-resolve',
-          '--max-connections=300',
-        ],
-        { account },
-      ),
-    (port) => ask(urlOf(port), data),
+  const start = (port: number) =>
+    startProgram(
+      found.server,
+      [
+        ...settings,
+        ...(durable ? durableSettings : quickSettings),
+        '--bind-address=127.0.0.1',
+        `--port=${port}`,
+        `--socket=${join(folder.path, 'socket')}`,
+        `--pid-file=${join(folder.path, 'pid')}`,
+        '--skip-name-resolve',
+        '--max-connections=300',
+      ],
+      { account },
+    )
+  const askOurs = (port: number) => ask(urlOf(port), data)
+  const { program, port, answer } = await startOnFreePort(start, askOurs)
+  const revivable = kept.use(
+    createRevivable(
+      program,
+      () => start(port),
+      () => askOurs(port),
+    ),
   )
-  kept.use(program)
   const owned = kept.move()
   return {
     name: 'mariadb',
@@ -96,6 +102,7 @@ export async function startMariadb({ durable = false }: ServiceOptions = {}): Pr
     from,
     pid: program.pid,
     folder: folder.path,
+    revivable,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

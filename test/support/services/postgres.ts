@@ -6,6 +6,7 @@ import { copyEmbeddedPostgres, findEmbeddedPostgres, restoreLinks } from './embe
 import { createFolder } from './folder.ts'
 import { runProgram, startProgram } from './program.ts'
 import { startOnFreePort } from './ready.ts'
+import { createRevivable } from './revivable.ts'
 import type { Service, ServiceOptions } from './service.ts'
 import { allowedSources, findSource, type Places } from './source.ts'
 
@@ -56,26 +57,22 @@ export async function startPostgres({ durable = false }: ServiceOptions = {}): P
     { account },
   )
   const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=200']
-  const { program, port, answer } = await startOnFreePort(
-    (port) =>
-      startProgram(
-        join(bin, 'postgres'),
-        [
-          '-D',
-          folder.path,
-          '-p',
-          `${port}`,
-          '-k',
-          folder.path,
-          ...settings,
-          ...(durable ? [] : quickSettings),
-        ],
-        // The quickest end that still frees its shared memory; SIGKILL would leave that to the next reboot.
-        { account, endSignal: 'SIGQUIT' },
-      ),
-    (port) => ask(urlOf(port), folder.path),
+  const start = (port: number) =>
+    startProgram(
+      join(bin, 'postgres'),
+      ['-D', folder.path, '-p', `${port}`, '-k', folder.path, ...settings, ...(durable ? [] : quickSettings)],
+      // The quickest end that still frees its shared memory; SIGKILL would leave that to the next reboot.
+      { account, endSignal: 'SIGQUIT' },
+    )
+  const askOurs = (port: number) => ask(urlOf(port), folder.path)
+  const { program, port, answer } = await startOnFreePort(start, askOurs)
+  const revivable = kept.use(
+    createRevivable(
+      program,
+      () => start(port),
+      () => askOurs(port),
+    ),
   )
-  kept.use(program)
   const owned = kept.move()
   return {
     name: 'postgres',
@@ -84,6 +81,7 @@ export async function startPostgres({ durable = false }: ServiceOptions = {}): P
     from,
     pid: program.pid,
     folder: folder.path,
+    revivable,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

@@ -42,7 +42,8 @@ export async function startOnFreePort<Answer>(
   throw new Error(failures.join('\n'))
 }
 
-async function untilReady<Answer>(program: Program, ask: () => Promise<Answer>): Promise<Answer> {
+/** Asks until there is an answer; throws with what the server said when it ended or took too long. */
+export async function untilReady<Answer>(program: Program, ask: () => Promise<Answer>): Promise<Answer> {
   const deadline = Date.now() + readyMs
   let refusal: unknown
   while (program.ended === undefined && Date.now() < deadline) {

@@ -1,3 +1,5 @@
+import type { Revivable } from './revivable.ts'
+
 /** The servers that tests can ask for. */
 export const serviceNames = ['postgres', 'mariadb', 'redis'] as const
 
@@ -27,6 +29,8 @@ export interface Service extends ServiceFacts {
   readonly pid?: number
   /** Where its data lies; absent when the server was there before us. */
   readonly folder?: string
+  /** How to kill it with -9 and start it again; absent when the server was there before us. */
+  readonly revivable?: Pick<Revivable, 'crash' | 'restart'>
   [Symbol.asyncDispose](): Promise<void>
 }
 

@@ -1,0 +1,22 @@
+/** Jobs, against graphile-worker, pg-boss and BullMQ, with raw SQL as the limit. */
+import type { Room } from '../../case.ts'
+import { bulkTrial } from './bulk.ts'
+import { drainTrials } from './drain.ts'
+import { growthTrial } from './growth.ts'
+import { idleTrials } from './idle.ts'
+import { inFlightTrial } from './inflight.ts'
+import { pickupTrials } from './pickup.ts'
+import { transactionTrials } from './transaction.ts'
+
+export const jobsRoom: Room = {
+  name: 'jobs',
+  trials: [
+    ...drainTrials,
+    bulkTrial,
+    ...transactionTrials,
+    ...pickupTrials,
+    growthTrial,
+    inFlightTrial,
+    ...idleTrials,
+  ],
+}

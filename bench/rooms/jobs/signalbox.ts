@@ -1,0 +1,34 @@
+/** Signalbox itself, through its public door. It keeps the history of every job, as it always does. */
+import { open } from 'signalbox'
+import type { WorkerOptions } from 'signalbox/jobs'
+import type { Lane, OpenLane } from './lane.ts'
+
+/** `settings` are those of the worker; with none, everything is as it comes. */
+export function signalboxLane(settings: Omit<WorkerOptions, 'handlers'>): OpenLane {
+  return async (url): Promise<Lane> => {
+    const box = await open(url, { migrate: true })
+    return {
+      async addMany(numbers) {
+        await box.jobs.addMany(numbers.map((number) => ({ kind: 'noop', payload: { number } })))
+      },
+      async add(number) {
+        await box.jobs.add('noop', { number })
+      },
+      async work(handle) {
+        const worker = box.jobs.worker({
+          ...settings,
+          handlers: { noop: (job) => handle((job.payload as { number: number }).number) },
+        })
+        await worker.start()
+        return { stop: () => worker.stop() }
+      },
+      async isEmpty() {
+        const queues = await box.jobs.stats()
+        return queues.every(
+          ({ scheduled, ready, waiting, running }) => scheduled + ready + waiting + running === 0,
+        )
+      },
+      [Symbol.asyncDispose]: () => box.close(),
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import type { Added, NewJob } from '../../jobs/index.ts'
+import { type CallerTx, toCallerTx, transactionRequired, wrongDatabase } from './callertx.ts'
+import { begin, type Call, commit, type Statement } from './calls.ts'
+import { nowMs } from './clock.ts'
+import type { Positions } from './position.ts'
+import { reclaimThese } from './reclaim.ts'
+import { chunkBySize } from './settle.ts'
+import type { Store } from './store.ts'
+import { errnoOf } from './trouble.ts'
+
+/**
+ * Adding: rows in one statement, or a few in one transaction. The unique index decides who was first, also between
+ * racing adds and within one statement; on a duplicate nothing is changed and RETURNING gives the row that is there,
+ * so each row's answer is the id it returned. Only MariaDB can do that; MySQL cannot.
+ */
+const columns =
+  'namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at, updated_at, backoff, timeout_ms'
+
+export function createAdd(
+  store: Store,
+  positions: Positions,
+): (jobs: readonly NewJob[], tx?: unknown) => Promise<readonly Added[]> {
+  return async function add(jobs, tx) {
+    if (tx === undefined) {
+      if (jobs.length === 0) return []
+      const added = await addOwn(store, jobs)
+      noteAdded(jobs)
+      return added
+    }
+    const caller = toCallerTx(tx)
+    store.calls.requireOpen()
+    await checkTransaction(store, caller)
+    const added: Added[] = []
+    for (const chunk of chunksOf(jobs, store.packetBytes)) {
+      const [sql, values] = encodeInsert(store, chunk, bytesBinder())
+      added.push(...compare(chunk, (await caller.query(sql, values)) as { id: string }[]))
+    }
+    noteAdded(jobs)
+    return added
+  }
+
+  function noteAdded(jobs: readonly NewJob[]): void {
+    if (positions.empty) return
+    // A due time of the past may stand anywhere in line.
+    if (jobs.some(({ due }) => 'runAt' in due)) positions.forget()
+    else for (const { priority } of jobs) positions.added(-priority)
+  }
+}
+
+async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
+  const added = await insert(store, jobs)
+  // A job that is dead by now, but not yet taken back, has no right to its key any more.
+  const winners = new Set(added.filter(({ duplicate }) => duplicate).map(({ id }) => id))
+  for (const { id } of jobs) winners.delete(id)
+  if (winners.size === 0 || !(await reclaimThese(store, [...winners]))) return added
+  const refused = jobs.filter((_, index) => added[index]!.duplicate)
+  const second = await insert(store, refused)
+  let next = 0
+  return added.map((answer) => (answer.duplicate ? second[next++]! : answer))
+}
+
+function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
+  const chunks = chunksOf(jobs, store.packetBytes)
+  return store.calls.run('add jobs', async (call: Call) => {
+    const added: Added[] = []
+    for (const [index, chunk] of chunks.entries()) {
+      const statements: Statement[] = [
+        [`SET @signalbox_now = ${nowMs}`, []],
+        encodeInsert(store, chunk, textBinder()),
+      ]
+      // A statement by itself is its own transaction.
+      if (chunks.length > 1 && index === 0) statements.unshift(begin)
+      if (chunks.length > 1 && index === chunks.length - 1) statements.push(commit)
+      const answers = await call.packet(statements)
+      added.push(...compare(chunk, answers[statements[0] === begin ? 2 : 1] as { id: string }[]))
+    }
+    return added
+  })
+}
+
+function chunksOf(jobs: readonly NewJob[], packetBytes: number): NewJob[][] {
+  return chunkBySize(
+    jobs,
+    ({ payload, queue, kind, uniqueKey, backoff }) =>
+      payload.length + queue.length + kind.length + (uniqueKey?.length ?? 0) + (backoff?.length ?? 0) + 100,
+    packetBytes,
+  )
+}
+
+function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Added[] {
+  return jobs.map((job, index) => {
+    const id = rows[index]!.id
+    return { id, duplicate: id !== job.id }
+  })
+}
+
+/** How values get into a statement: as text on our own sessions, as bytes on others' (see ack.ts). */
+interface Binder {
+  readonly now: string
+  readonly values: unknown[]
+  text(value: string | null): string
+}
+
+function textBinder(): Binder {
+  const values: unknown[] = []
+  const text = (value: string | null) => {
+    values.push(value)
+    return '?'
+  }
+  return { now: '@signalbox_now', values, text }
+}
+
+function bytesBinder(): Binder {
+  const values: unknown[] = []
+  const text = (value: string | null) => {
+    if (value === null) return 'NULL'
+    values.push(Buffer.from(value))
+    return '_utf8mb4 ?'
+  }
+  return { now: nowMs, values, text }
+}
+
+function encodeInsert({ tables, namespace }: Store, jobs: readonly NewJob[], binder: Binder): Statement {
+  const { now, values, text } = binder
+  const number = (value: number | null) => {
+    values.push(value)
+    return '?'
+  }
+  const rows = jobs.map((job) => {
+    const head = `${text(namespace)}, ${text(job.id)}, ${text(job.queue)}, ${text(job.kind)}, ${text(job.payload)}, ${number(job.priority)}, ${text(job.uniqueKey)}`
+    const { due } = job
+    let state = "'ready'"
+    if ('runAt' in due) state = `IF(${number(due.runAt)} <= ${now}, 'ready', 'scheduled')`
+    else if (due.delayMs > 0) state = "'scheduled'"
+    const most = number(job.maxAttempts)
+    let runAt = now
+    if ('runAt' in due) runAt = number(due.runAt)
+    else if (due.delayMs > 0) runAt = `${now} + ${number(due.delayMs)}`
+    return `(${head}, ${state}, ${most}, ${runAt}, ${now}, ${now}, ${text(job.backoff)}, ${number(job.timeoutMs)})`
+  })
+  return [
+    `INSERT INTO ${tables.queue} (${columns}) VALUES
+${rows.join(',\n')}
+ON DUPLICATE KEY UPDATE id = ${tables.queue}.id RETURNING id`,
+    values,
+  ]
+}
+
+/** One statement: whether the session is in a transaction, and whether our store is where it looks. */
+async function checkTransaction({ tables, storeId }: Store, caller: CallerTx): Promise<void> {
+  let rows: { inside: number; ours: number }[]
+  try {
+    rows = (await caller.query(
+      `SELECT @@in_transaction = 1 OR @@autocommit = 0 AS inside, (
+        SELECT COUNT(*) FROM ${tables.meta} WHERE name = 'store_id' AND value = _utf8mb4 ?) AS ours`,
+      [Buffer.from(storeId)],
+    )) as { inside: number; ours: number }[]
+  } catch (error) {
+    if ([1146, 1049, 1142, 1044].includes(errnoOf(error) ?? 0)) throw wrongDatabase(error)
+    throw error
+  }
+  if (!rows[0]?.inside) throw transactionRequired()
+  if (!rows[0].ours) throw wrongDatabase()
+}

@@ -1,0 +1,77 @@
+import type { Connection } from 'mysql2/promise'
+import { SignalboxError } from '../../core/errors.ts'
+import { show } from '../../core/options.ts'
+
+/**
+ * What a caller may hand in as `tx`, by its shape: a connection of `mysql2`, with promises or with callbacks, also one
+ * taken from a pool. A pool itself is refused: each of its statements may run on another connection, outside the
+ * transaction.
+ *
+ * Statements are asked for with options of their own, because the caller's connection may be set to give rows as
+ * arrays, nested by table or cast in its own way.
+ */
+export interface CallerTx {
+  query(sql: string, values: readonly unknown[]): Promise<unknown>
+}
+
+export function toCallerTx(tx: unknown): CallerTx {
+  const connection = findConnection(tx)
+  return {
+    async query(sql, values) {
+      const [answer] = await connection.query({
+        sql,
+        values: [...values],
+        rowsAsArray: false,
+        nestTables: false,
+        typeCast: true,
+        namedPlaceholders: false,
+      } as Parameters<Connection['query']>[0])
+      return answer
+    },
+  }
+}
+
+function findConnection(tx: unknown): Connection {
+  if (typeof tx !== 'object' || tx === null) throw refuse(tx)
+  const shape = tx as {
+    query?: unknown
+    execute?: unknown
+    getConnection?: unknown
+    promise?: unknown
+    beginTransaction?: unknown
+    connection?: unknown
+  }
+  if (typeof shape.getConnection === 'function') {
+    throw new SignalboxError(
+      'invalid_argument',
+      'tx is a pool, whose statements may each run on another connection. Hand in the connection your transaction is on.',
+    )
+  }
+  if (typeof shape.query !== 'function' || typeof shape.beginTransaction !== 'function') throw refuse(tx)
+  // The driver's callback connection gives the one with promises over the same socket; only that one lacks `promise`.
+  if (typeof shape.promise === 'function') return (shape.promise as () => Connection).call(tx)
+  if (typeof shape.execute !== 'function') throw refuse(tx)
+  return tx as Connection
+}
+
+function refuse(tx: unknown): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `tx must be a connection of mysql2 that is in a transaction, not ${show(tx)}.`,
+  )
+}
+
+export function transactionRequired(): SignalboxError {
+  return new SignalboxError(
+    'transaction_required',
+    'The connection handed in as tx is not in a transaction. Begin one first; after a deadlock (error 1213) MariaDB has ended it.',
+  )
+}
+
+export function wrongDatabase(cause?: unknown): SignalboxError {
+  return new SignalboxError(
+    'wrong_database',
+    'The transaction handed in as tx is on another server than the store, so the two cannot commit together.',
+    cause === undefined ? {} : { cause },
+  )
+}

@@ -1,0 +1,169 @@
+import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
+import { decodeJobRow, type JobRow } from '../jobrow.ts'
+import { createNonce, encodeToken } from '../token.ts'
+import { begin, type Call, commit, type Statement } from './calls.ts'
+import { nowMs } from './clock.ts'
+import { toCancelled } from './history.ts'
+import type { Place, Positions } from './position.ts'
+import { type Overdue, selectCancels, selectOverdue, takeBack } from './reclaim.ts'
+import type { Store } from './store.ts'
+
+/**
+ * Claiming: lock what comes first in each queue, skipping what others have locked, keep the first `limit` of all
+ * together, mark them by primary key, commit. Two packets when nothing was due or expired; when something was, it is
+ * put in line first and the look is repeated, so that priorities hold over it too.
+ *
+ * Nobody waits for anybody here: every row is found with SKIP LOCKED, and the rows written are locked already.
+ */
+const sweepLimit = 1_000
+const maxSweeps = 20
+const noRows: Statement = ['SELECT id FROM (SELECT 1 AS id) nothing WHERE FALSE', []]
+
+interface ReadyRow extends JobRow {
+  readonly lease_no: number
+  readonly sort_rank: number
+}
+
+export function createClaim(
+  store: Store,
+  positions: Positions,
+): (request: ClaimRequest) => Promise<readonly ClaimedRecord[]> {
+  const { tables, namespace } = store
+  /** Looks that found nothing last time: they are asked in one statement before a claim is made of them. */
+  const idle = new Set<string>()
+
+  const from = `FROM ${tables.queue} FORCE INDEX (job_queue_order)
+      WHERE namespace = ? AND queue = ? AND state = 'ready'
+        AND NOT EXISTS (SELECT 1 FROM ${tables.control} c WHERE c.namespace = ? AND c.queue = ?)`
+  const columns = `id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
+      created_at, started_at, NULL AS finished_at, worker_id, lease_ends_at, backoff, timeout_ms, NULL AS result, error,
+      FALSE AS cancel_requested, FALSE AS cancel_ignored, lease_no, sort_rank`
+
+  function selectReady(
+    select: string,
+    queue: string,
+    kinds: readonly string[] | null,
+    limit: number,
+    place: Place | undefined,
+  ): Statement {
+    const some = kinds === null ? '' : ' AND kind IN (?)'
+    const onward = place === undefined ? '' : ' AND (sort_rank > ? OR (sort_rank = ? AND sort_at >= ?))'
+    return [
+      `SELECT ${select} ${from}${some}${onward} ORDER BY sort_rank, sort_at, id LIMIT ? FOR UPDATE SKIP LOCKED`,
+      [
+        ...[namespace, queue, namespace, queue],
+        ...(kinds === null ? [] : [kinds]),
+        ...(place === undefined ? [] : [place.rank, place.rank, place.at]),
+        limit,
+      ],
+    ]
+  }
+
+  /** Whether there is anything to do, in one statement and without a transaction: what an idle worker costs. */
+  async function anything(call: Call, queues: readonly string[], kinds: readonly string[] | null) {
+    const looks = [
+      selectOverdue(store, queues, ['scheduled', 'running'], 1),
+      ...queues.map((queue) => selectReady('id, state, attempt, max_attempts', queue, kinds, 1, undefined)),
+    ]
+    const rows = await call.rows(
+      looks.map(([sql]) => `(${sql})`).join(' UNION ALL '),
+      looks.flatMap(([, values]) => values),
+    )
+    return rows.length > 0
+  }
+
+  return async function claim({ queues, kinds, workerId, limit, leaseMs }) {
+    if (limit < 1 || queues.length === 0 || kinds?.length === 0) return []
+    const distinct = [...new Set(queues)]
+    const look = JSON.stringify([distinct, kinds])
+    const claimed = await store.calls.run('claim jobs', async (call) => {
+      if (idle.has(look) && !(await anything(call, distinct, kinds))) return []
+      for (let sweep = 0; ; sweep++) {
+        const remembered = positions.find(look)
+        const asked = performance.now()
+        const [, overdue, cancelRows, ...found] = (await call.packet([
+          begin,
+          // InnoDB looks past the end of a range for as long as it meets dead entries, so with a place remembered
+          // (dead entries are many) what is due or expired waits for the next look from the front, a second at most.
+          remembered === undefined
+            ? selectOverdue(store, distinct, ['scheduled', 'running'], sweepLimit)
+            : noRows,
+          selectCancels(store),
+          ...distinct.map((queue) => selectReady(columns, queue, kinds, limit, remembered)),
+        ])) as [unknown, Overdue[], { id: string }[], ...ReadyRow[][]]
+        const tookMs = performance.now() - asked
+
+        const cancels = new Set(cancelRows.map(({ id }) => id))
+        if (overdue.length > 0 && sweep < maxSweeps) {
+          positions.forget()
+          await call.packet([...takeBack(store, overdue, cancels).statements, commit])
+          continue
+        }
+        const inLine = found.length === 1 ? found[0]! : found.flat().sort(byOrder)
+        const stray = inLine.filter(({ id }) => cancels.has(id)).map(({ id }) => id)
+        const chosen = inLine.filter(({ id }) => !cancels.has(id)).slice(0, limit)
+        if (remembered !== undefined && (stray.length > 0 || chosen.length < limit)) {
+          // Short from the middle of the line: there may be more before it.
+          positions.forget()
+          await call.packet([commit])
+          continue
+        }
+        const last = chosen.at(-1)
+        const place = last && { rank: last.sort_rank, at: Number(last.run_at) }
+        if (remembered === undefined) positions.note(look, tookMs, place)
+        else if (place !== undefined) positions.advance(look, place)
+
+        if (chosen.length === 0) {
+          await call.packet([...toCancelled(store, stray), commit])
+          return []
+        }
+        return hand(call, chosen, stray, workerId, leaseMs)
+      }
+    })
+    if (claimed.length > 0) idle.delete(look)
+    else if (idle.size < 1_000) idle.add(look)
+    return claimed
+  }
+
+  async function hand(
+    call: Call,
+    chosen: readonly ReadyRow[],
+    stray: readonly string[],
+    workerId: string,
+    leaseMs: number,
+  ): Promise<readonly ClaimedRecord[]> {
+    const nonce = createNonce()
+    const [, clock] = (await call.packet([
+      [`SET @signalbox_now = ${nowMs}`, []],
+      ['SELECT @signalbox_now AS now', []],
+      ...toCancelled(store, stray),
+      [
+        `UPDATE ${tables.queue}
+          SET state = 'running', attempt = attempt + 1, lease_no = lease_no + 1, lease_nonce = ?,
+            lease_ends_at = @signalbox_now + ?, worker_id = ?, room = '', started_at = @signalbox_now, updated_at = @signalbox_now
+          WHERE namespace = ? AND id IN (?)`,
+        [nonce, leaseMs, workerId, namespace, chosen.map(({ id }) => id).sort()],
+      ],
+      commit,
+    ])) as [unknown, { now: number }[]]
+    const now = Number(clock[0]!.now)
+    const leaseEndsAt = now + leaseMs
+    return chosen.map((row) => ({
+      ...decodeJobRow(row),
+      state: 'running',
+      attempt: row.attempt + 1,
+      startedAt: now,
+      workerId,
+      leaseEndsAt,
+      token: encodeToken({ leaseNo: String(row.lease_no + 1), nonce }),
+    }))
+  }
+}
+
+function byOrder(a: ReadyRow, b: ReadyRow): number {
+  return (
+    a.sort_rank - b.sort_rank ||
+    Number(a.run_at) - Number(b.run_at) ||
+    (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+  )
+}

@@ -1,0 +1,125 @@
+/** MariaDB (10.6 and later): jobs as rows, claimed with SKIP LOCKED, ended in your own transactions. */
+import { SignalboxError } from '../../core/errors.ts'
+import type { Backend, BackendOptions } from '../backend.ts'
+import { requireSchema } from '../migrate.ts'
+import { createMariadbBell } from './bell.ts'
+import { Calls } from './calls.ts'
+import { callMs, ownSession, type Place, parsePlace, userSession } from './connection.ts'
+import { createMariadbJobs } from './jobs.ts'
+import { createMigrator } from './migrator.ts'
+import { type Link, Pool } from './pool.ts'
+import type { Store } from './store.ts'
+import { qualifyTables } from './tables.ts'
+import { toStoreError } from './trouble.ts'
+
+/** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
+const ownPoolSize = 8
+
+/** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
+export async function openMariadb(url: string, { namespace, migrate }: BackendOptions): Promise<Backend> {
+  const place = parsePlace(url)
+  const facts = await inspect(place)
+  const own = new Pool({ ...place.options, multipleStatements: true }, ownSession, ownPoolSize)
+  const users = new Pool(place.options, userSession(facts.mode), place.poolSize)
+  const calls = new Calls(own)
+  const tables = qualifyTables(place.database)
+  const migrator = createMigrator(calls, own, tables, place.database)
+  const close = async () => void (await Promise.all([own.close(), users.close()]))
+
+  try {
+    if (migrate) await migrator.up()
+    requireSchema(await migrator.status())
+    const store: Store = {
+      namespace,
+      tables,
+      calls,
+      users,
+      storeId: await calls.run('read the store id', async (call) => {
+        const [row] = await call.rows<{ value: string }>(
+          `SELECT value FROM ${tables.meta} WHERE name = 'store_id'`,
+          [],
+        )
+        if (row === undefined) {
+          throw new SignalboxError(
+            'schema_missing',
+            'This database has no store_id in signalbox_meta. Run `signalbox migrate up`.',
+          )
+        }
+        return row.value
+      }),
+      packetBytes: facts.packetBytes,
+    }
+    return {
+      name: 'mariadb',
+      traits: { transactions: true, remoteBell: false },
+      jobs: createMariadbJobs(store),
+      bell: createMariadbBell(),
+      migrator,
+      warnings: facts.warnings,
+      ping: () => calls.run('answer', async (call) => void (await call.rows('SELECT 1', []))),
+      close,
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+interface Facts {
+  readonly mode: string
+  readonly packetBytes: number
+  readonly warnings: readonly string[]
+}
+
+/** Asks the server what it is and how it is set up, before anything depends on it. */
+async function inspect(place: Place): Promise<Facts> {
+  // No session of ours yet: MySQL would not know some of its settings, and is to be told so in words.
+  const pool = new Pool(place.options, [], 1)
+  let link: Link | undefined
+  try {
+    link = await pool.acquire(performance.now() + callMs)
+    const [row] = await link.ask<{ version: string; mode: string; packet: number; flush: number }[]>(
+      `SELECT VERSION() AS version, @@sql_mode AS mode, @@max_allowed_packet AS packet,
+        @@innodb_flush_log_at_trx_commit AS flush`,
+      [],
+      performance.now() + callMs,
+    )
+    const { version, mode, packet, flush } = row!
+    requireMariadb(version)
+    const [log] = await link.ask<{ on: number; sync: number; format: string }[]>(
+      'SELECT @@log_bin AS `on`, @@sync_binlog AS sync, @@binlog_format AS format',
+      [],
+      performance.now() + callMs,
+    )
+    const warnings: string[] = []
+    if (flush !== 1) {
+      warnings.push(
+        `innodb_flush_log_at_trx_commit is ${flush}: a crash may lose the last second of what was acknowledged. Set it to 1.`,
+      )
+    }
+    if (log!.on && log!.sync !== 1) {
+      warnings.push(
+        `sync_binlog is ${log!.sync}: after a crash the binary log may lack commits. Set it to 1.`,
+      )
+    }
+    if (log!.on && log!.format === 'STATEMENT') {
+      warnings.push('binlog_format is STATEMENT, which READ COMMITTED cannot use. Set it to MIXED or ROW.')
+    }
+    return { mode, warnings, packetBytes: Math.max(65_536, Math.min(Number(packet), 2 ** 25) - 65_536) }
+  } catch (error) {
+    throw toStoreError(error, 'open the database')
+  } finally {
+    if (link !== undefined) pool.discard(link)
+  }
+}
+
+function requireMariadb(version: string): void {
+  const [, major = 0, minor = 0] = /(\d+)\.(\d+)\.\d+-MariaDB/i.exec(version) ?? []
+  if (Number(major) > 10 || (Number(major) === 10 && Number(minor) >= 6)) return
+  throw new SignalboxError(
+    'engine_unsupported',
+    `This server is ${/MariaDB/i.test(version) ? 'MariaDB' : 'MySQL'} ${version}; Signalbox works on MariaDB 10.6 and later.`,
+    { details: { version } },
+  )
+}

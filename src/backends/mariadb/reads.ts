@@ -1,0 +1,189 @@
+import type { JobRecord, ListQuery, QueueStats } from '../../jobs/index.ts'
+import { expiredError } from '../expired.ts'
+import { decodeJobRow, type JobRow } from '../jobrow.ts'
+import type { Statement } from './calls.ts'
+import { nowMs } from './clock.ts'
+import type { Store } from './store.ts'
+
+/**
+ * Looking: plain reads, which never wait. Both tables are read in one statement, so that a job on its way from one to
+ * the other is seen once. A job is shown as what it is at this moment, whether or not anybody has acted on it: a due
+ * one is ready, one whose lease ran out is ready, dead or cancelled.
+ */
+const shown = [
+  ...[
+    'id',
+    'queue',
+    'kind',
+    'payload',
+    'priority',
+    'unique_key',
+    'state',
+    'attempt',
+    'max_attempts',
+    'free_count',
+  ],
+  ...[
+    'run_at',
+    'created_at',
+    'started_at',
+    'finished_at',
+    'worker_id',
+    'lease_ends_at',
+    'backoff',
+    'timeout_ms',
+  ],
+  ...['result', 'error', 'cancel_requested', 'cancel_ignored'],
+].join(', ')
+
+const lapsed = `(q.state = 'running' AND q.lease_ends_at <= ${nowMs})`
+const judged = `CASE
+    WHEN q.state = 'scheduled' AND q.run_at <= ${nowMs} THEN 'ready'
+    WHEN ${lapsed} AND c.job_id IS NOT NULL THEN 'cancelled'
+    WHEN ${lapsed} AND q.attempt >= q.max_attempts THEN 'dead'
+    WHEN ${lapsed} THEN 'ready'
+    ELSE CAST(q.state AS CHAR) END`
+const isLapsedEnd = `${lapsed} AND (c.job_id IS NOT NULL OR q.attempt >= q.max_attempts)`
+
+/** Live jobs under the names of `shown`; one value: the error of expired leases. */
+function fromQueue({ tables }: Store): string {
+  return `SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, ${judged} AS state, q.attempt,
+      q.max_attempts, q.free_count, q.run_at, q.created_at, q.started_at,
+      IF(${isLapsedEnd}, q.lease_ends_at, NULL) AS finished_at, q.worker_id,
+      IF(q.state = 'running' AND NOT ${lapsed}, q.lease_ends_at, NULL) AS lease_ends_at, q.backoff, q.timeout_ms,
+      NULL AS result, IF(${lapsed} AND c.job_id IS NULL AND q.attempt >= q.max_attempts, ?, q.error) AS error,
+      q.state = 'running' AND NOT ${lapsed} AND c.job_id IS NOT NULL AS cancel_requested, FALSE AS cancel_ignored
+    FROM ${tables.queue} q LEFT JOIN ${tables.cancel} c ON c.namespace = q.namespace AND c.job_id = q.id`
+}
+
+function fromHistory({ tables }: Store, join = ''): string {
+  return `SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, CAST(h.state AS CHAR) AS state, h.attempt,
+      h.max_attempts, h.free_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
+      NULL AS lease_ends_at, h.backoff, h.timeout_ms, h.result, h.error, FALSE AS cancel_requested, h.cancel_ignored
+    FROM ${join}${tables.history} h`
+}
+
+export async function find(store: Store, id: string): Promise<JobRecord | undefined> {
+  const { calls, namespace } = store
+  const [row] = await calls.run('find a job', (call) =>
+    call.rows<JobRow>(
+      `${fromQueue(store)} WHERE q.namespace = ? AND q.id = ?
+        UNION ALL ${fromHistory(store)} WHERE h.namespace = ? AND h.id = ?`,
+      [expiredError, namespace, id, namespace, id],
+    ),
+  )
+  return row && decodeJobRow(row)
+}
+
+export async function list(store: Store, query: ListQuery): Promise<readonly JobRecord[]> {
+  const { state, limit } = query
+  if (limit < 1) return []
+  const parts: Statement[] = []
+  if (state !== 'completed') parts.push(livePart(store, query))
+  if (state === 'dead') parts.push(deadPart(store, query))
+  else if (state === undefined || state === 'completed' || state === 'cancelled')
+    parts.push(historyPart(store, query))
+  const rows = await store.calls.run('list jobs', (call) =>
+    call.rows<JobRow>(
+      `SELECT ${shown} FROM (${parts.map(([sql]) => `(${sql})`).join(' UNION ALL ')}) jobs ORDER BY id DESC LIMIT ?`,
+      [...parts.flatMap(([, values]) => values), limit],
+    ),
+  )
+  return rows.map(decodeJobRow)
+}
+
+/** Conditions whose value is given, and their values. */
+function wanted(conditions: readonly (readonly [sql: string, value: unknown])[]): Statement {
+  const given = conditions.filter(([, value]) => value !== undefined)
+  return [given.map(([sql]) => sql).join(' AND '), given.map(([, value]) => value)]
+}
+
+function livePart(store: Store, { queue, kind, state, limit, before }: ListQuery): Statement {
+  // What can only be an expired lease, or a live one, need not be looked for among all that wait.
+  const stored = state === 'dead' || state === 'cancelled' || state === 'running' ? 'running' : undefined
+  const [where, values] = wanted([
+    ['q.namespace = ?', store.namespace],
+    ['q.id < ?', before],
+    ['q.queue = ?', queue],
+    ['q.kind = ?', kind],
+    ['q.state = ?', stored],
+    [`${judged} = ?`, state],
+  ])
+  return [`${fromQueue(store)} WHERE ${where} ORDER BY q.id DESC LIMIT ?`, [expiredError, ...values, limit]]
+}
+
+function historyPart(store: Store, { queue, kind, state, limit, before }: ListQuery): Statement {
+  const [where, values] = wanted([
+    ['h.namespace = ?', store.namespace],
+    ['h.id < ?', before],
+    ['h.queue = ?', queue],
+    ['h.kind = ?', kind],
+    ['h.state = ?', state],
+  ])
+  return [`${fromHistory(store)} WHERE ${where} ORDER BY h.id DESC LIMIT ?`, [...values, limit]]
+}
+
+/** The dead have a table of their own to find them by. */
+function deadPart(store: Store, { queue, kind, limit, before }: ListQuery): Statement {
+  const [where, values] = wanted([
+    ['d.namespace = ?', store.namespace],
+    ['d.queue = ?', queue],
+    ['d.id < ?', before],
+    ['d.kind = ?', kind],
+  ])
+  return [
+    `${fromHistory(store, `${store.tables.dead} d STRAIGHT_JOIN `)} ON h.namespace = d.namespace AND h.id = d.id
+      WHERE ${where} ORDER BY d.id DESC LIMIT ?`,
+    [...values, limit],
+  ]
+}
+
+export async function stats({ calls, tables, namespace }: Store): Promise<readonly QueueStats[]> {
+  interface Counted {
+    readonly queue: string
+    readonly state: string
+    readonly count: number
+  }
+  const [live, lapses, dead, paused] = await calls.run(
+    'count jobs',
+    async (call) =>
+      (await call.packet([
+        [
+          // All of it is in the index.
+          `SELECT queue, IF(state = 'scheduled' AND sort_at <= ${nowMs}, 'ready', CAST(state AS CHAR)) AS state,
+              COUNT(*) AS count
+            FROM ${tables.queue} FORCE INDEX (job_queue_order)
+            WHERE namespace = ? AND NOT (state = 'running' AND sort_at <= ${nowMs})
+            GROUP BY 1, 2`,
+          [namespace],
+        ],
+        [
+          `SELECT q.queue, ${judged} AS state, COUNT(*) AS count
+            FROM ${tables.queue} q FORCE INDEX (job_queue_order)
+            LEFT JOIN ${tables.cancel} c ON c.namespace = q.namespace AND c.job_id = q.id
+            WHERE q.namespace = ? AND q.state = 'running' AND q.sort_at <= ${nowMs}
+            GROUP BY 1, 2`,
+          [namespace],
+        ],
+        [
+          `SELECT queue, 'dead' AS state, COUNT(*) AS count FROM ${tables.dead} WHERE namespace = ? GROUP BY queue`,
+          [namespace],
+        ],
+        [`SELECT queue FROM ${tables.control} WHERE namespace = ?`, [namespace]],
+      ])) as [Counted[], Counted[], Counted[], { queue: string }[]],
+  )
+  type Counts = { -readonly [Key in keyof QueueStats]: QueueStats[Key] }
+  const queues = new Map<string, Counts>()
+  const of = (queue: string) => {
+    const known = queues.get(queue) ?? {
+      ...{ queue, paused: false, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 },
+    }
+    queues.set(queue, known)
+    return known
+  }
+  for (const { queue, state, count } of [...live, ...lapses, ...dead]) {
+    if (state !== 'cancelled') of(queue)[state as 'ready'] += Number(count)
+  }
+  for (const { queue } of paused) of(queue).paused = true
+  return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))
+}

@@ -1,0 +1,357 @@
+import { SignalboxError } from '../../core/errors.ts'
+import type {
+  Added,
+  AttemptOutcome,
+  CancelAnswer,
+  ClaimedRecord,
+  ClaimRequest,
+  FinalState,
+  JobRecord,
+  JobStore,
+  LeaseRef,
+  ListQuery,
+  NewJob,
+  QueueStats,
+  Renewal,
+  RetryAnswer,
+  StoreTransaction,
+  TransactOptions,
+  Verdict,
+} from '../../jobs/index.ts'
+import { expiredError } from '../expired.ts'
+import { createNonce, encodeToken } from '../token.ts'
+import { type Entry, goesBefore, Line } from './line.ts'
+import { createRow, judge, lapsesTo, type Row, toRecord } from './row.ts'
+import { runWorks, unsupported } from './transaction.ts'
+
+/**
+ * Jobs in memory. All rows are in one map; beside it stand the lines of those that wait, the set of those that run and
+ * the unique keys of both, and only `#enqueue`, `#claim` and `#end` move a row from one to the other.
+ */
+export class MemoryJobs implements JobStore {
+  readonly #now: () => number
+  readonly #rows = new Map<string, Row>()
+  /** By queue and kind, so that neither a paused queue nor an unknown kind is ever walked through. */
+  readonly #lines = new Map<string, Map<string, Line>>()
+  readonly #running = new Set<Row>()
+  /** The live job of each (queue, unique key). */
+  readonly #keys = new Map<string, Row>()
+  readonly #paused = new Set<string>()
+  /** Newest first; undefined when a row came or went since it was made. */
+  #ids: string[] | undefined
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
+    if (tx !== undefined) throw unsupported()
+    const now = this.#now()
+    return jobs.map((job) => {
+      const holder = this.#holderOf(job, now)
+      if (holder) return { id: holder.id, duplicate: true }
+      const row = createRow(job, now)
+      this.#rows.set(row.id, row)
+      this.#ids = undefined
+      this.#enqueue(row)
+      return { id: row.id, duplicate: false }
+    })
+  }
+
+  async claim({ queues, kinds, workerId, limit, leaseMs }: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    const now = this.#now()
+    for (const row of this.#lapsed(now)) this.#takeBack(row, now)
+    const lines = [...new Set(queues)]
+      .filter((queue) => !this.#paused.has(queue))
+      .flatMap((queue) => this.#linesOf(queue, kinds))
+    const claimed: ClaimedRecord[] = []
+    while (claimed.length < limit) {
+      let next: Entry | undefined
+      for (const line of lines) {
+        const first = line.first(now)
+        if (first && (!next || goesBefore(first, next))) next = first
+      }
+      if (!next) break
+      claimed.push(this.#claim(next.row, workerId, now, leaseMs))
+    }
+    return claimed
+  }
+
+  async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
+    const now = this.#now()
+    return leases.flatMap((lease) => {
+      const row = this.#held(lease, now)
+      if (!row) return []
+      row.leaseEndsAt = Math.max(row.leaseEndsAt, now + leaseMs)
+      const { leaseEndsAt, cancelRequested } = row
+      return [{ jobId: lease.jobId, token: lease.token, leaseEndsAt, cancelRequested }]
+    })
+  }
+
+  async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    const now = this.#now()
+    return verdicts.map((verdict) => this.#settle(verdict, now))
+  }
+
+  async settleIn(): Promise<boolean> {
+    throw unsupported()
+  }
+
+  async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
+    const [failed] = await this.transactAll([work], options)
+    if (failed) throw failed.error
+  }
+
+  async transactAll(
+    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
+    options: TransactOptions,
+  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
+    const outcomes = await runWorks(works, options)
+    const now = this.#now()
+    return outcomes.map((outcome) => {
+      if ('error' in outcome) return outcome
+      return this.#settle(outcome.verdict, now) ? undefined : { error: leaseLost(outcome.verdict) }
+    })
+  }
+
+  async outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
+    const now = this.#now()
+    return leases.map((lease) => {
+      if (this.#rows.get(lease.jobId)?.settled.has(lease.token)) return 'settled'
+      return this.#held(lease, now) ? 'held' : 'lost'
+    })
+  }
+
+  async cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]> {
+    const now = this.#now()
+    return leases.filter((lease) => this.#held(lease, now)?.cancelRequested).map(({ jobId }) => jobId)
+  }
+
+  async reclaim(limit: number): Promise<{ ready: number; dead: number; cancelled: number }> {
+    const now = this.#now()
+    const counts = { ready: 0, dead: 0, cancelled: 0 }
+    for (const row of this.#lapsed(now).slice(0, limit)) counts[this.#takeBack(row, now)]++
+    return counts
+  }
+
+  async find(id: string): Promise<JobRecord | undefined> {
+    const row = this.#rows.get(id)
+    return row && toRecord(row, this.#now())
+  }
+
+  async list({ queue, kind, state, limit, before }: ListQuery): Promise<readonly JobRecord[]> {
+    const now = this.#now()
+    const page: JobRecord[] = []
+    this.#ids ??= [...this.#rows.keys()].sort().reverse()
+    for (const id of this.#ids) {
+      if (page.length >= limit) break
+      const row = this.#rows.get(id)!
+      if (before !== undefined && id >= before) continue
+      if (queue !== undefined && row.queue !== queue) continue
+      if (kind !== undefined && row.kind !== kind) continue
+      if (state !== undefined && judge(row, now) !== state) continue
+      page.push(toRecord(row, now))
+    }
+    return page
+  }
+
+  async cancel(id: string): Promise<CancelAnswer | undefined> {
+    const now = this.#now()
+    const row = this.#judged(id, now)
+    if (!row) return undefined
+    if (row.stored === 'running') row.cancelRequested = true
+    if (row.stored === 'queued') this.#end(row, 'cancelled', now)
+    return { state: judge(row, now), cancelRequested: row.cancelRequested }
+  }
+
+  async retry(id: string): Promise<RetryAnswer | undefined> {
+    const now = this.#now()
+    const row = this.#judged(id, now)
+    return row && { outcome: this.#retry(row, now) }
+  }
+
+  async retryDead(query: { queue?: string; kind?: string; limit: number }): Promise<number> {
+    const now = this.#now()
+    const dead = [...this.#rows.values()]
+      .filter((row) => judge(row, now) === 'dead')
+      .filter((row) => query.queue === undefined || row.queue === query.queue)
+      .filter((row) => query.kind === undefined || row.kind === query.kind)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+    let took = 0
+    for (const row of dead) {
+      if (took === query.limit) break
+      this.#judged(row.id, now)
+      if (this.#retry(row, now) === 'ready') took++
+    }
+    return took
+  }
+
+  async stats(): Promise<readonly QueueStats[]> {
+    const now = this.#now()
+    const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
+    const queues = new Map<string, { -readonly [Key in keyof QueueStats]: QueueStats[Key] }>()
+    const of = (queue: string) => {
+      const known = queues.get(queue) ?? { queue, paused: this.#paused.has(queue), ...none }
+      queues.set(queue, known)
+      return known
+    }
+    for (const queue of this.#paused) of(queue)
+    for (const row of this.#rows.values()) {
+      const state = judge(row, now)
+      if (state !== 'completed' && state !== 'cancelled') of(row.queue)[state]++
+    }
+    return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))
+  }
+
+  async pause(queue: string): Promise<void> {
+    this.#paused.add(queue)
+  }
+
+  async resume(queue: string): Promise<void> {
+    this.#paused.delete(queue)
+  }
+
+  async prune({ olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<number> {
+    const before = this.#now() - olderThanMs
+    const old = [...this.#rows.values()]
+      .filter(({ finishedAt }) => finishedAt !== null && finishedAt < before)
+      .sort((a, b) => a.finishedAt! - b.finishedAt!)
+      .slice(0, limit)
+    for (const row of old) this.#rows.delete(row.id)
+    this.#ids = undefined
+    return old.length
+  }
+
+  /** The row whose live lease this is. */
+  #held({ jobId, token }: LeaseRef, now: number): Row | undefined {
+    const row = this.#rows.get(jobId)
+    return row?.token === token && row.leaseEndsAt > now ? row : undefined
+  }
+
+  #settle(verdict: Verdict, now: number): boolean {
+    const row = this.#held(verdict, now)
+    if (!row) return false
+    row.settled.add(verdict.token)
+    row.attempt = verdict.attempt
+    row.freeCount = verdict.freeCount
+    row.result = verdict.result
+    row.error = verdict.error
+    if (verdict.ranMs !== null) row.startedAt = now - verdict.ranMs
+    if (verdict.state === 'completed') row.cancelIgnored = row.cancelRequested
+    if (verdict.state !== 'ready' && verdict.state !== 'scheduled') this.#end(row, verdict.state, now)
+    else if (row.cancelRequested) this.#end(row, 'cancelled', now)
+    else {
+      if (verdict.state === 'scheduled') row.runAt = now + verdict.delayMs
+      this.#enqueue(row)
+    }
+    return true
+  }
+
+  #retry(row: Row, now: number): RetryAnswer['outcome'] {
+    if (row.stored === 'running') return 'running'
+    const holder = this.#holderOf(row, now)
+    if (holder && holder !== row) return 'taken'
+    row.attempt = 0
+    row.freeCount = 0
+    row.runAt = now
+    row.finishedAt = null
+    row.startedAt = null
+    row.workerId = null
+    row.result = null
+    row.cancelIgnored = false
+    this.#enqueue(row)
+    return 'ready'
+  }
+
+  /** The live job that has the unique key of this one. */
+  #holderOf({ queue, uniqueKey }: { queue: string; uniqueKey: string | null }, now: number): Row | undefined {
+    if (uniqueKey === null) return undefined
+    const holder = this.#keys.get(keyOf(queue, uniqueKey))
+    return holder && this.#judged(holder.id, now)?.finishedAt === null ? holder : undefined
+  }
+
+  /** The row, taken back first if its lease ran out. */
+  #judged(id: string, now: number): Row | undefined {
+    const row = this.#rows.get(id)
+    if (row?.stored === 'running' && row.leaseEndsAt <= now) this.#takeBack(row, now)
+    return row
+  }
+
+  #lapsed(now: number): Row[] {
+    const lapsed: Row[] = []
+    for (const row of this.#running) if (row.leaseEndsAt <= now) lapsed.push(row)
+    return lapsed.sort((a, b) => a.leaseEndsAt - b.leaseEndsAt)
+  }
+
+  #takeBack(row: Row, now: number): 'ready' | 'dead' | 'cancelled' {
+    const state = lapsesTo(row)
+    if (state === 'dead') row.error = expiredError
+    if (state === 'ready') this.#enqueue(row)
+    else this.#end(row, state, now)
+    return state
+  }
+
+  #enqueue(row: Row): void {
+    this.#letGo(row)
+    row.stored = 'queued'
+    if (row.uniqueKey !== null) this.#keys.set(keyOf(row.queue, row.uniqueKey), row)
+    this.#lineOf(row).add(row)
+  }
+
+  #claim(row: Row, workerId: string, now: number, leaseMs: number): ClaimedRecord {
+    this.#lineOf(row).remove(row)
+    this.#running.add(row)
+    row.stored = 'running'
+    row.attempt++
+    row.leaseNo++
+    row.token = encodeToken({ leaseNo: String(row.leaseNo), nonce: createNonce() })
+    row.leaseEndsAt = now + leaseMs
+    row.startedAt = now
+    row.workerId = workerId
+    return { ...toRecord(row, now), token: row.token, leaseEndsAt: row.leaseEndsAt }
+  }
+
+  #end(row: Row, state: FinalState, now: number): void {
+    if (row.stored === 'queued') this.#lineOf(row).remove(row)
+    this.#letGo(row)
+    row.stored = state
+    row.finishedAt = now
+    if (row.uniqueKey !== null) this.#keys.delete(keyOf(row.queue, row.uniqueKey))
+  }
+
+  #letGo(row: Row): void {
+    this.#running.delete(row)
+    row.token = null
+    row.cancelRequested = false
+  }
+
+  #lineOf({ queue, kind }: Row): Line {
+    const kinds = this.#lines.get(queue) ?? new Map<string, Line>()
+    this.#lines.set(queue, kinds)
+    const line = kinds.get(kind) ?? new Line()
+    kinds.set(kind, line)
+    return line
+  }
+
+  /** The lines of these kinds, or of all; those nobody stands in are forgotten, for names come and go. */
+  #linesOf(queue: string, kinds: readonly string[] | null): Line[] {
+    const known = this.#lines.get(queue)
+    if (!known) return []
+    for (const [kind, line] of known) if (line.isEmpty) known.delete(kind)
+    if (kinds === null) return [...known.values()]
+    return [...new Set(kinds)].flatMap((kind) => known.get(kind) ?? [])
+  }
+}
+
+/** Names have no control characters, so no two pairs give the same text. */
+function keyOf(queue: string, uniqueKey: string): string {
+  return `${queue}\n${uniqueKey}`
+}
+
+function leaseLost({ jobId }: Verdict): SignalboxError {
+  return new SignalboxError(
+    'lease_lost',
+    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
+    { details: { jobId } },
+  )
+}

@@ -1,0 +1,101 @@
+import type { Row } from './row.ts'
+
+/**
+ * The jobs of one queue and kind that wait to be claimed: those due in the order of claiming, the others in the order
+ * in which they fall due. A job leaves by its entry being forgotten; the heaps drop such entries as they meet them.
+ */
+export class Line {
+  readonly #due = new Heap<Entry>(goesBefore)
+  readonly #later = new Heap<Entry>((a, b) => a.runAt < b.runAt)
+  readonly #entries = new Map<Row, Entry>()
+
+  get isEmpty(): boolean {
+    return this.#entries.size === 0
+  }
+
+  /** Puts it in line, by its due time of now; a place that it had before is forgotten. */
+  add(row: Row): void {
+    const entry = { row, priority: row.priority, runAt: row.runAt, id: row.id }
+    this.#entries.set(row, entry)
+    this.#later.push(entry)
+  }
+
+  remove(row: Row): void {
+    this.#entries.delete(row)
+  }
+
+  /** Who would be claimed first at this moment. */
+  first(now: number): Entry | undefined {
+    for (let entry = this.#later.first; entry; entry = this.#later.first) {
+      if (this.#waits(entry) && entry.runAt > now) break
+      this.#later.pop()
+      if (this.#waits(entry)) this.#due.push(entry)
+    }
+    for (let entry = this.#due.first; entry; entry = this.#due.first) {
+      if (this.#waits(entry) && entry.runAt <= now) return entry
+      this.#due.pop()
+      // The clock was set back: it is not due any more.
+      if (this.#waits(entry)) this.#later.push(entry)
+    }
+    return undefined
+  }
+
+  #waits(entry: Entry): boolean {
+    return this.#entries.get(entry.row) === entry
+  }
+}
+
+/** A place in line. It keeps the order's fields as they were, so that a heap never changes under its own feet. */
+export interface Entry {
+  readonly row: Row
+  readonly priority: number
+  readonly runAt: number
+  readonly id: string
+}
+
+/** The order of claiming: priority, higher first; then due time; then id. */
+export function goesBefore(a: Entry, b: Entry): boolean {
+  if (a.priority !== b.priority) return a.priority > b.priority
+  if (a.runAt !== b.runAt) return a.runAt < b.runAt
+  return a.id < b.id
+}
+
+/** A binary heap: its first is the one that goes before all others. */
+class Heap<Item> {
+  readonly #items: Item[] = []
+  readonly #before: (a: Item, b: Item) => boolean
+
+  constructor(before: (a: Item, b: Item) => boolean) {
+    this.#before = before
+  }
+
+  get first(): Item | undefined {
+    return this.#items[0]
+  }
+
+  push(item: Item): void {
+    const items = this.#items
+    let at = items.push(item) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!this.#before(item, items[parent]!)) break
+      items[at] = items[parent]!
+      at = parent
+    }
+    items[at] = item
+  }
+
+  pop(): void {
+    const items = this.#items
+    const item = items.pop()
+    if (item === undefined || items.length === 0) return
+    let at = 0
+    for (let child = 1; child < items.length; child = 2 * at + 1) {
+      if (child + 1 < items.length && this.#before(items[child + 1]!, items[child]!)) child++
+      if (!this.#before(items[child]!, item)) break
+      items[at] = items[child]!
+      at = child
+    }
+    items[at] = item
+  }
+}

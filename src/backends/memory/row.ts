@@ -1,0 +1,75 @@
+import type { FinalState, JobRecord, JobState, NewJob } from '../../jobs/index.ts'
+import { expiredError } from '../expired.ts'
+
+/** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
+export interface Row extends Omit<NewJob, 'due'> {
+  stored: 'queued' | 'running' | FinalState
+  attempt: number
+  freeCount: number
+  runAt: number
+  createdAt: number
+  startedAt: number | null
+  finishedAt: number | null
+  workerId: string | null
+  /** Rises with every claim, for ever. */
+  leaseNo: number
+  /** The live lease's token, null when nobody holds the job. */
+  token: string | null
+  leaseEndsAt: number
+  /** The tokens of the attempts whose verdict was written. */
+  readonly settled: Set<string>
+  result: string | null
+  error: string | null
+  cancelRequested: boolean
+  cancelIgnored: boolean
+}
+
+export function createRow({ due, ...job }: NewJob, now: number): Row {
+  return {
+    ...job,
+    stored: 'queued',
+    attempt: 0,
+    freeCount: 0,
+    runAt: 'runAt' in due ? due.runAt : now + due.delayMs,
+    createdAt: now,
+    startedAt: null,
+    finishedAt: null,
+    workerId: null,
+    leaseNo: 0,
+    token: null,
+    leaseEndsAt: 0,
+    settled: new Set(),
+    result: null,
+    error: null,
+    cancelRequested: false,
+    cancelIgnored: false,
+  }
+}
+
+/** What becomes of a job whose lease ran out. */
+export function lapsesTo(row: Row): 'ready' | 'dead' | 'cancelled' {
+  if (row.cancelRequested) return 'cancelled'
+  return row.attempt >= row.maxAttempts ? 'dead' : 'ready'
+}
+
+/** The state at this moment, whether or not anybody has acted on it yet. */
+export function judge(row: Row, now: number): JobState {
+  if (row.stored === 'queued') return row.runAt <= now ? 'ready' : 'scheduled'
+  if (row.stored === 'running' && row.leaseEndsAt <= now) return lapsesTo(row)
+  return row.stored
+}
+
+/** The row as everybody sees it: a lease that ran out is shown as it will be once it is taken back. */
+export function toRecord(row: Row, now: number): JobRecord {
+  const { stored: _, leaseNo: __, token: ___, settled: ____, ...fields } = row
+  const state = judge(row, now)
+  const lapsed = row.stored === 'running' && state !== 'running'
+  return {
+    ...fields,
+    state,
+    leaseEndsAt: state === 'running' ? row.leaseEndsAt : null,
+    finishedAt: lapsed && state !== 'ready' ? row.leaseEndsAt : row.finishedAt,
+    error: lapsed && state === 'dead' ? expiredError : row.error,
+    cancelRequested: state === 'running' && row.cancelRequested,
+  }
+}

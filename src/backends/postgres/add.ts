@@ -1,0 +1,96 @@
+import type { Added, NewJob } from '../../jobs/index.ts'
+import { nowMs, repeated, sparse } from './columns.ts'
+import type { Statement } from './connection.ts'
+
+/**
+ * Adding jobs. Without unique keys it is one plain insert. With them, the keys are inserted first and each job goes in
+ * only where its key did; the others answer with the job that has it. A key whose holder this statement's snapshot
+ * cannot show (it was written, or freed, in between) is reported as unresolved, and the caller asks again for those.
+ */
+export interface AddStatements {
+  readonly plain: Statement
+  readonly unique: Statement
+}
+
+/** What the statement with unique keys answers for each job. */
+export interface AddRow {
+  readonly nr: number
+  readonly holder: string | null
+  /** Some lease of this namespace ran out, so the holder may be dead. */
+  readonly lapsed: boolean
+}
+
+export function addStatements(s: string): AddStatements {
+  const given = `
+clock AS MATERIALIZED (SELECT ${nowMs} AS now),
+given AS MATERIALIZED (
+  SELECT g.nr, g.id, coalesce(g.queue, ($3::text[])[1]) AS queue, coalesce(g.kind, ($4::text[])[1]) AS kind,
+         coalesce(g.payload, ($5::text[])[1]) AS payload, coalesce(g.priority, ($6::int[])[1]) AS priority,
+         g.unique_key COLLATE "C" AS unique_key,
+         coalesce(g.run_at, clock.now + coalesce(g.delay_ms, ($9::bigint[])[1])) AS run_at,
+         coalesce(g.max_attempts, ($10::int[])[1]) AS max_attempts, g.backoff, g.timeout_ms, clock.now
+  FROM clock, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[],
+    $9::bigint[], $10::int[], $11::text[], $12::bigint[]) WITH ORDINALITY
+    g (id, queue, kind, payload, priority, unique_key, run_at, delay_ms, max_attempts, backoff, timeout_ms, nr)
+  -- In a caller's transaction: only if its database is this store's.
+  WHERE $13::text IS NULL OR EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
+)`
+  const insert = `
+  INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
+    free_count, run_at, created_at, updated_at, backoff, timeout_ms)
+  SELECT $1, g.id, g.queue, g.kind, g.payload, g.priority, g.unique_key,
+         CASE WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END, 0, g.max_attempts, 0, g.run_at, g.now, g.now,
+         g.backoff, g.timeout_ms
+  FROM given g`
+  return {
+    plain: { name: 'sb_add', text: `WITH ${given}${insert}` },
+    unique: {
+      name: 'sb_add_unique',
+      text: `
+WITH ${given},
+won AS (
+  INSERT INTO ${s}.job_unique (namespace, queue, unique_key, job_id)
+  -- In one order, so that two adds of the same keys wait for each other and never in a ring.
+  SELECT DISTINCT ON (queue COLLATE "C", unique_key) $1, queue, unique_key, id FROM given
+  WHERE unique_key IS NOT NULL ORDER BY queue COLLATE "C", unique_key, nr
+  ON CONFLICT DO NOTHING
+  RETURNING queue, unique_key, job_id
+),
+added AS (${insert} LEFT JOIN won w ON w.job_id = g.id WHERE g.unique_key IS NULL OR w.job_id IS NOT NULL)
+SELECT g.nr::int AS nr,
+       CASE WHEN g.unique_key IS NULL THEN g.id ELSE coalesce(w.job_id, u.job_id) END AS holder,
+       EXISTS (SELECT FROM ${s}.job_lease l WHERE l.namespace = $1 AND l.ends_at <= g.now) AS lapsed
+FROM given g
+LEFT JOIN won w ON w.queue = g.queue AND w.unique_key = g.unique_key
+LEFT JOIN ${s}.job_unique u ON u.namespace = $1 AND u.queue = g.queue AND u.unique_key = g.unique_key
+ORDER BY g.nr`,
+    },
+  }
+}
+
+export function addValues(namespace: string, jobs: readonly NewJob[], storeId: string | null): unknown[] {
+  return [
+    namespace,
+    jobs.map(({ id }) => id),
+    repeated(jobs.map(({ queue }) => queue)),
+    repeated(jobs.map(({ kind }) => kind)),
+    repeated(jobs.map(({ payload }) => payload)),
+    repeated(jobs.map(({ priority }) => priority)),
+    sparse(jobs.map(({ uniqueKey }) => uniqueKey)),
+    sparse(jobs.map(({ due }) => ('runAt' in due ? due.runAt : null))),
+    repeated(jobs.map(({ due }) => ('delayMs' in due ? due.delayMs : 0))),
+    repeated(jobs.map(({ maxAttempts }) => maxAttempts)),
+    sparse(jobs.map(({ backoff }) => backoff)),
+    sparse(jobs.map(({ timeoutMs }) => timeoutMs)),
+    storeId,
+  ]
+}
+
+/** The answers in order; `unresolved` and `doubtful` are the positions to ask again for. */
+export function readAdded(jobs: readonly NewJob[], rows: readonly AddRow[]): readonly (Added | undefined)[] {
+  const answers: (Added | undefined)[] = jobs.map(() => undefined)
+  for (const { nr, holder } of rows) {
+    if (holder !== null) answers[nr - 1] = { id: holder, duplicate: holder !== jobs[nr - 1]!.id }
+  }
+  return answers
+}

@@ -1,0 +1,66 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { type Runner, statusOf } from './connection.ts'
+import { sqlState } from './failures.ts'
+
+/**
+ * A transaction of the caller's own, by its shape: a `pg` Client or a client lent by a Pool, with BEGIN behind it. A
+ * pool is refused: each of its statements may run on another connection, in no transaction at all.
+ */
+export async function requireTransaction(tx: unknown): Promise<Runner> {
+  const shape = tx as { query?: unknown; idleCount?: unknown; totalCount?: unknown } | null | undefined
+  if (typeof shape !== 'object' || shape === null || typeof shape.query !== 'function') {
+    throw new SignalboxError(
+      'invalid_argument',
+      'tx must be a `pg` client with an open transaction (a Client, or one that a Pool lent).',
+    )
+  }
+  if (shape.idleCount !== undefined || shape.totalCount !== undefined) {
+    throw new SignalboxError(
+      'invalid_argument',
+      'tx is a pool, and each statement of a pool may run on another connection. Hand in the client that pool.connect() gave you, after BEGIN.',
+    )
+  }
+  const client = tx as Runner
+  const status = statusOf(client)
+  if (status === 'I') throw notInTransaction()
+  if (status === 'E') {
+    throw new SignalboxError(
+      'transaction_required',
+      'The transaction of tx has failed already: an earlier statement in it ended in an error. Roll it back; nothing can be written in it.',
+    )
+  }
+  if (status === null) await probe(client)
+  return client
+}
+
+/** For a client that does not tell: a savepoint is refused outside a transaction, and harmless inside one. */
+async function probe(client: Runner): Promise<void> {
+  try {
+    await client.query('SAVEPOINT signalbox_probe')
+    await client.query('RELEASE SAVEPOINT signalbox_probe')
+  } catch (error) {
+    if (sqlState(error) === '25P01') throw notInTransaction(error)
+    throw error
+  }
+}
+
+function notInTransaction(cause?: unknown): SignalboxError {
+  return new SignalboxError(
+    'transaction_required',
+    'tx is not in a transaction. Run BEGIN on it first, and COMMIT when you are done.',
+    cause === undefined ? {} : { cause },
+  )
+}
+
+/** The tables are not there, or they are another store's. */
+export function wrongDatabase(cause?: unknown): SignalboxError {
+  return new SignalboxError(
+    'wrong_database',
+    'The transaction handed in as tx is connected to another database (or schema) than this store. Use a connection to the same one.',
+    cause === undefined ? {} : { cause },
+  )
+}
+
+export function isMissing(error: unknown): boolean {
+  return ['42P01', '3F000', '42883', '42704'].includes(sqlState(error) ?? '')
+}

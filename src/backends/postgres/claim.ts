@@ -1,0 +1,228 @@
+import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
+import { encodeToken } from '../token.ts'
+import { nowMs } from './columns.ts'
+import type { Statement } from './connection.ts'
+import type { Position } from './cursor.ts'
+
+/**
+ * Claiming: up to `limit` rows leave `job_pending` and become one row of `job_lease`, in one statement. What falls due
+ * is made ready by a statement sent just ahead of it, so that a due job of high priority is never overtaken. While a
+ * lease that ran out could be taken back, nothing is claimed: its jobs may go first.
+ */
+export interface ClaimStatements {
+  /** Makes ready what fell due; answers which leases ran out. */
+  readonly promote: Statement
+  readonly one: Statement
+  readonly many: Statement
+}
+
+export interface PromoteRow {
+  /** Lease numbers, as decimal text. */
+  readonly lapsed: readonly string[]
+}
+
+/** A row of the answer, by position: objects with twenty keys cost more than the rest of a claim. */
+export type ClaimRow = readonly (string | number | boolean | null)[]
+
+export interface Claimed {
+  readonly leaseNo: string
+  readonly jobs: readonly ClaimedRecord[]
+  readonly tookMs: number
+}
+
+export function claimStatements(s: string): ClaimStatements {
+  const promote = `
+WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
+due AS MATERIALIZED (
+  SELECT d.id
+  FROM clock, unnest($2::text[]) q (queue)
+  CROSS JOIN LATERAL (
+    SELECT p.id FROM ${s}.job_pending p
+    WHERE p.namespace = $1 AND p.queue = q.queue AND p.state = 'scheduled' AND p.run_at <= clock.now
+    ORDER BY p.run_at LIMIT 2000 FOR UPDATE SKIP LOCKED
+  ) d
+),
+moved AS (
+  UPDATE ${s}.job_pending p SET state = 'ready', updated_at = clock.now
+  FROM clock, due WHERE p.namespace = $1 AND p.id = due.id
+)
+SELECT ARRAY (
+  SELECT l.lease_no::text FROM clock, ${s}.job_lease l
+  WHERE l.namespace = $1 AND l.ends_at <= clock.now ORDER BY l.ends_at LIMIT 200
+) AS lapsed`
+
+  const eligible = `p.namespace = $1 AND p.state = 'ready'
+      AND p.run_at <= (SELECT now FROM clock)
+      AND ($3::text[] IS NULL OR p.kind = ANY ($3))
+      AND NOT EXISTS (
+        SELECT FROM ${s}.job_lease l
+        WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) AND NOT l.lease_no = ANY ($8::bigint[])
+      )`
+  const order = '(-p.priority::bigint), p.run_at, p.id'
+
+  const head = `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now, clock_timestamp() AS began)`
+  const tail = `,
+lease AS (
+  INSERT INTO ${s}.job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
+  SELECT nextval('${s.replaceAll("'", "''")}.job_lease_no'), $1, $5, $6, c.now, c.now + $7::bigint, j.job_count, j.jobs
+  FROM clock c, (
+    SELECT count(*)::int AS job_count,
+           array_agg(ROW (t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts,
+             t.free_count, t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error)::${s}.leased_job) AS jobs
+    FROM taken t
+  ) j
+  WHERE j.job_count > 0
+  RETURNING lease_no, claimed_at, ends_at
+)
+SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts, t.free_count,
+       t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error,
+       CASE WHEN t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true END,
+       NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8
+FROM taken t, lease l
+UNION ALL
+-- What all of them share is told once, in a row of its own.
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       l.lease_no, l.claimed_at, l.ends_at,
+       extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000
+FROM lease l`
+
+  // By place, not by key: the rows are locked, so they cannot have moved; and only what was deleted is handed out.
+  const taken = `,
+taken AS (
+  DELETE FROM ${s}.job_pending p USING picked WHERE p.ctid = picked.place RETURNING p.*
+)`
+  return {
+    promote: { name: 'sb_promote', text: promote },
+    one: {
+      name: 'sb_claim',
+      text: `${head},
+picked AS MATERIALIZED (
+  SELECT p.ctid AS place FROM ${s}.job_pending p
+  WHERE ${eligible} AND p.queue = ($2::text[])[1]
+    AND ((-p.priority::bigint), p.run_at, p.id) >= (($9::bigint[])[1], ($10::bigint[])[1], ($11::text[])[1])
+    AND NOT EXISTS (
+      SELECT FROM ${s}.queue_control c
+      WHERE c.namespace = $1 AND c.queue = ($2::text[])[1] AND c.paused_at IS NOT NULL)
+  ORDER BY ${order} LIMIT $4 FOR UPDATE SKIP LOCKED
+)${taken}${tail}`,
+    },
+    many: {
+      name: 'sb_claim_many',
+      // First how many of the best are in which queue, then that many from each: locking `limit` rows in every queue
+      // would keep others from jobs that are not taken.
+      text: `${head},
+asked AS MATERIALIZED (
+  SELECT q.* FROM unnest($2::text[], $9::bigint[], $10::bigint[], $11::text[]) q (queue, after_rank, after_run_at, after_id)
+  WHERE NOT EXISTS (
+    SELECT FROM ${s}.queue_control c
+    WHERE c.namespace = $1 AND c.queue = q.queue AND c.paused_at IS NOT NULL)
+),
+best AS MATERIALIZED (
+  SELECT b.queue, count(*) AS wanted
+  FROM (
+    SELECT q.queue
+    FROM asked q CROSS JOIN LATERAL (
+      SELECT p.priority, p.run_at, p.id FROM ${s}.job_pending p
+      WHERE ${eligible} AND p.queue = q.queue
+        AND ((-p.priority::bigint), p.run_at, p.id) >= (q.after_rank, q.after_run_at, q.after_id)
+      ORDER BY ${order} LIMIT $4
+    ) c
+    ORDER BY -c.priority::bigint, c.run_at, c.id LIMIT $4
+  ) b
+  GROUP BY b.queue
+),
+picked AS MATERIALIZED (
+  SELECT c.place
+  FROM best b JOIN asked q ON q.queue = b.queue CROSS JOIN LATERAL (
+    SELECT p.ctid AS place FROM ${s}.job_pending p
+    WHERE ${eligible} AND p.queue = b.queue
+      AND ((-p.priority::bigint), p.run_at, p.id) >= (q.after_rank, q.after_run_at, q.after_id)
+    ORDER BY ${order} LIMIT b.wanted FOR UPDATE SKIP LOCKED
+  ) c
+)${taken}${tail}`,
+    },
+  }
+}
+
+export function claimValues(
+  namespace: string,
+  { kinds, workerId, leaseMs }: ClaimRequest,
+  queues: readonly string[],
+  limit: number,
+  nonce: string,
+  /** Leases that ran out and cannot be taken back now. */
+  ignored: readonly string[],
+  positions: readonly Position[],
+): unknown[] {
+  return [
+    namespace,
+    queues,
+    kinds,
+    limit,
+    nonce,
+    workerId,
+    leaseMs,
+    ignored,
+    positions.map(({ rank }) => rank),
+    positions.map(({ runAt }) => runAt),
+    positions.map(({ id }) => id),
+  ]
+}
+
+export function decodeClaimed(
+  rows: readonly ClaimRow[],
+  nonce: string,
+  workerId: string,
+): Claimed | undefined {
+  const shared = rows.findLast((row) => row[0] === null)
+  if (shared === undefined) return undefined
+  const [leaseNo, claimedAt, endsAt, tookMs] = shared.slice(16) as [string, string, string, number]
+  const lease = {
+    startedAt: Number(claimedAt),
+    leaseEndsAt: Number(endsAt),
+    token: encodeToken({ leaseNo, nonce }),
+    workerId,
+  }
+  const jobs = rows.filter((row) => row !== shared).map((row) => decodeClaimedRow(row, lease))
+  return { leaseNo, jobs: jobs.sort(byOrder), tookMs }
+}
+
+interface Shared {
+  readonly startedAt: number
+  readonly leaseEndsAt: number
+  readonly token: string
+  readonly workerId: string
+}
+
+function decodeClaimedRow(row: ClaimRow, { startedAt, leaseEndsAt, token, workerId }: Shared): ClaimedRecord {
+  return {
+    id: row[0] as string,
+    queue: row[1] as string,
+    kind: row[2] as string,
+    payload: row[3] as string,
+    priority: row[4] as number,
+    uniqueKey: row[5] as string | null,
+    state: 'running',
+    attempt: row[6] as number,
+    maxAttempts: row[7] as number,
+    freeCount: row[8] as number,
+    runAt: Number(row[9]),
+    createdAt: Number(row[10]),
+    startedAt,
+    finishedAt: null,
+    workerId,
+    leaseEndsAt,
+    backoff: row[11] as string | null,
+    timeoutMs: row[12] === null ? null : Number(row[12]),
+    result: row[13] as string | null,
+    error: row[14] as string | null,
+    cancelRequested: row[15] === true,
+    cancelIgnored: false,
+    token,
+  }
+}
+
+/** RETURNING promises no order. */
+function byOrder(a: ClaimedRecord, b: ClaimedRecord): number {
+  return b.priority - a.priority || a.runAt - b.runAt || (a.id < b.id ? -1 : 1)
+}

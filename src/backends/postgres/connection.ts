@@ -1,0 +1,247 @@
+import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
+import { SignalboxError } from '../../core/errors.ts'
+import { whole } from '../../core/options.ts'
+import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
+
+/**
+ * The connections of one store, in three groups, so that none can starve another: `core` for the store's own short
+ * statements, `heartbeat` for renewals alone, and `handlers` for transactions that a user's work holds open.
+ *
+ * Every wait has a deadline. The server's own (lock and statement time-outs) come first and say why; the client's
+ * stands behind them, for a server that does not answer at all. The group `handlers` has none of the server's: how
+ * long a user's statement may take is the user's business, and transact.ts bounds the rest.
+ */
+export interface Target {
+  readonly config: ClientConfig
+  /** As `?schema=` gave it; undefined means whatever the connection's search_path says. */
+  readonly schema: string | undefined
+  /** How many transactions of handlers may be open at once. */
+  readonly poolSize: number
+}
+
+const connectMs = 10_000
+const lockMs = 5_000
+const statementMs = 20_000
+const answerMs = 25_000
+const closeMs = 5_000
+
+/**
+ * What the store's own statements are planned with. Their plans are made once per connection, perhaps while the tables
+ * were empty, when a sequential scan looks cheapest; with a million rows in them it would be ruinous.
+ */
+const plannerSettings = '-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off'
+
+export function parseTarget(url: string): Target {
+  let parsed: URL
+  try {
+    parsed = new URL(url)
+  } catch {
+    throw new SignalboxError(
+      'invalid_argument',
+      'The Postgres address is not a URL like postgres://user:password@host:5432/database.',
+    )
+  }
+  const schema = parsed.searchParams.get('schema') ?? undefined
+  if (schema !== undefined && !/^[a-z_][a-z0-9_]{0,30}$/.test(schema)) {
+    throw new SignalboxError(
+      'invalid_argument',
+      'The schema in the Postgres address must be 1 to 31 small letters, digits and underscores, and begin with no digit.',
+    )
+  }
+  const pool = parsed.searchParams.get('pool')
+  const poolSize = whole('pool in the Postgres address', pool === null ? 20 : Number(pool), {
+    min: 1,
+    max: 1_000,
+  })
+  parsed.searchParams.delete('schema')
+  parsed.searchParams.delete('pool')
+  const config: ClientConfig = {
+    connectionString: parsed.href,
+    connectionTimeoutMillis: connectMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    fallback_application_name: 'signalbox',
+  }
+  return { config, schema, poolSize }
+}
+
+/** What a statement of the store's own is: its text, and a name to be prepared under. */
+export interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
+/** Anything that runs statements in order and, being pipelined, takes the next before the last has answered. */
+export type Runner = Pick<Client, 'query'>
+
+export class Connections {
+  readonly #core: Pool
+  readonly #heartbeat: Pool
+  readonly #handlers: Pool
+  readonly target: Target
+  /** Off once a pooler was found that does not keep prepared statements. */
+  #prepared = true
+  #closed: Promise<void> | undefined
+  /** Calls under way, and who waits for the last of them. */
+  #active = 0
+  #onIdle: (() => void) | undefined
+
+  constructor(target: Target, takesOptions: boolean) {
+    this.target = target
+    const bounded = {
+      ...target.config,
+      query_timeout: answerMs,
+      ...(takesOptions
+        ? {
+            options: `${plannerSettings} -c lock_timeout=${lockMs} -c statement_timeout=${statementMs}`,
+          }
+        : {}),
+    }
+    this.#core = createPool(bounded, 6)
+    this.#heartbeat = createPool(bounded, 1)
+    this.#handlers = createPool(target.config, target.poolSize)
+  }
+
+  get closed(): boolean {
+    return this.#closed !== undefined
+  }
+
+  /** Runs one statement of the store's own, again when the database gave it up for another's sake. */
+  run<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
+    return this.use((client) => this.send<Row>(client, statement, values))
+  }
+
+  /** The same on the connection that nothing but renewals uses. */
+  beat<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
+    return this.#within(this.#heartbeat, (client) => this.send<Row>(client, statement, values))
+  }
+
+  /** Lends a connection for several statements; `work` is done over when the database gave it up. */
+  use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    return this.#within(this.#core, work)
+  }
+
+  /** Sends a statement without waiting for those before it. */
+  send<Row extends QueryResultRow>(
+    client: Runner,
+    { name, text }: Statement,
+    values: unknown[],
+  ): Promise<QueryResult<Row>> {
+    return client.query<Row>(this.#prepared ? { name, text, values } : { text, values })
+  }
+
+  /** The same, with rows as arrays. */
+  async sendForArrays<Row extends readonly unknown[]>(
+    client: Runner,
+    { name, text }: Statement,
+    values: unknown[],
+  ): Promise<readonly Row[]> {
+    const prepared = this.#prepared ? { name } : {}
+    const { rows } = await client.query<unknown[]>({ ...prepared, text, values, rowMode: 'array' })
+    return rows as unknown as readonly Row[]
+  }
+
+  /** A connection for a handler's transaction; whoever takes it gives it back, or breaks it. */
+  async lend(): Promise<PoolClient> {
+    this.refuseClosed()
+    try {
+      return await this.#handlers.connect()
+    } catch (error) {
+      throw toStoreError(error)
+    }
+  }
+
+  async #within<Result>(pool: Pool, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    this.refuseClosed()
+    this.#active++
+    try {
+      for (let tries = 1; ; tries++) {
+        try {
+          return await borrow(pool, work)
+        } catch (error) {
+          const state = sqlState(error)
+          if (state === '26000' || state === '42P05') this.#prepared = false
+          if (!retried.has(state ?? '') || tries === 5) throw toStoreError(error)
+        }
+      }
+    } finally {
+      this.#active--
+      if (this.#active === 0) this.#onIdle?.()
+    }
+  }
+
+  refuseClosed(): void {
+    if (this.#closed) {
+      throw new SignalboxError('closed', 'This Postgres store was closed. Open another.')
+    }
+  }
+
+  /** Waits for what is under way, but not for handlers that never give their connection back. */
+  close(): Promise<void> {
+    this.#closed ??= this.#end()
+    return this.#closed
+  }
+
+  async #end(): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, closeMs)
+    // A pool that is ended forgets those who still wait for one of its connections.
+    if (this.#active > 0) {
+      const { promise: idle, resolve: onIdle } = Promise.withResolvers<void>()
+      this.#onIdle = onIdle
+      await Promise.race([idle, late])
+    }
+    const ends = [this.#core, this.#heartbeat, this.#handlers].map((pool) => pool.end())
+    await Promise.race([Promise.allSettled(ends), late])
+    clearTimeout(timer)
+  }
+}
+
+/** Deadlock, serialisation failure, and prepared statements that a pooler forgot: nothing was written. */
+const retried = new Set(['40001', '40P01', '26000', '42P05'])
+
+async function borrow<Result>(pool: Pool, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  const client = await pool.connect()
+  let broken = false
+  try {
+    return await work(client)
+  } catch (error) {
+    broken = isConnectionLoss(error)
+    throw error
+  } finally {
+    // A connection with an open transaction, or with answers still to come, must not be lent to the next.
+    client.release(broken || statusOf(client) !== 'I')
+  }
+}
+
+function createPool(config: ClientConfig, max: number): Pool {
+  const pool = new Pool({ ...config, pipeline: true, max, idleTimeoutMillis: 30_000, allowExitOnIdle: true })
+  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  pool.on('error', () => undefined)
+  // The same for one that is lent: whoever has it learns of it from the statement that fails.
+  pool.on('connect', (client) => client.on('error', () => undefined))
+  return pool
+}
+
+/** 'I' idle, 'T' in a transaction, 'E' in one that failed. */
+export function statusOf(client: unknown): string | null {
+  return (client as { getTransactionStatus?(): string | null }).getTransactionStatus?.() ?? null
+}
+
+/**
+ * Whether the server takes settings when a connection is made. A pooler refuses them, and settings made later would
+ * stay with connections that others use; there the client's own deadlines must do.
+ */
+export async function takesOptions({ config }: Target): Promise<boolean> {
+  const client = new Client({ ...config, options: plannerSettings })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return true
+  } catch (error) {
+    if (sqlState(error) === '08P01' || /startup parameter/i.test(String(error))) return false
+    throw toStoreError(error)
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}

@@ -1,0 +1,75 @@
+import type { ClaimedRecord, NewJob } from '../../jobs/index.ts'
+
+/**
+ * Where to begin looking for ready jobs. Normally at the start, so that the order is exact. But while somebody holds an
+ * old snapshot open, index entries of jobs taken long ago cannot be removed, and every claim from the start would walk
+ * them all again. When a claim was slow, the next ones go on where it ended, for a second at most; then one looks from
+ * the start again. If going on turns out no quicker, it was not dead entries, and the cursor stays off for a while.
+ *
+ * What other processes add before the position is found by the next full look, or as soon as a claim comes short.
+ */
+export interface Position {
+  /** The priority, negated: what the index begins with. */
+  readonly rank: string
+  readonly runAt: string
+  readonly id: string
+}
+
+/** Before every job there can be. */
+export const start: Position = { rank: '-9223372036854775808', runAt: '-9223372036854775808', id: '' }
+
+/** A claim of that many jobs that took longer walked over something it did not take. */
+const slowMs = (taken: number) => 10 + taken * 0.06
+const forMs = 1_000
+const offMs = 5_000
+
+export class Cursor {
+  #position: Position | undefined
+  #until = 0
+  #offUntil = 0
+  /** What the full look cost that set the cursor, for one job. */
+  #fullCost = 0
+
+  /** Where to begin now. */
+  from(now: number): Position {
+    if (this.#position !== undefined && now >= this.#until) this.#position = undefined
+    return this.#position ?? start
+  }
+
+  /** A claim that began at `from` took these, in that time. */
+  took(from: Position, jobs: readonly ClaimedRecord[], tookMs: number, now: number): void {
+    const last = jobs.at(-1)
+    if (last === undefined) {
+      this.reset()
+      return
+    }
+    const cost = tookMs / jobs.length
+    if (from === start) {
+      this.#position = undefined
+      if (tookMs < slowMs(jobs.length) || now < this.#offUntil) return
+      this.#fullCost = cost
+      this.#until = now + forMs
+    } else if (cost > this.#fullCost / 2) {
+      this.#offUntil = now + offMs
+      this.reset()
+      return
+    } else if (this.#position === undefined) return
+    this.#position = { rank: String(-last.priority), runAt: String(last.runAt), id: last.id }
+  }
+
+  /** A job of this process goes in line: one that belongs before the position must not wait for the next full look. */
+  added({ priority, due, id }: Pick<NewJob, 'priority' | 'due' | 'id'>): void {
+    const at = this.#position
+    if (at === undefined) return
+    const rank = -priority - Number(at.rank)
+    if (rank > 0) return
+    if (rank === 0 && 'delayMs' in due) return
+    if (rank === 0 && 'runAt' in due && due.runAt - Number(at.runAt) > 0) return
+    if (rank === 0 && 'runAt' in due && due.runAt === Number(at.runAt) && id > at.id) return
+    this.reset()
+  }
+
+  reset(): void {
+    this.#position = undefined
+  }
+}

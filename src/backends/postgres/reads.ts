@@ -1,0 +1,148 @@
+import type { JobRecord, ListQuery, QueueStats } from '../../jobs/index.ts'
+import { expiredError } from '../expired.ts'
+import { decodeJobRow, type JobRow } from '../jobrow.ts'
+import { nowMs } from './columns.ts'
+import type { Connections, Statement } from './connection.ts'
+
+/**
+ * Looking at jobs. They are in three places; each statement that answers "no such job" looks into all three at one
+ * moment, so a job on its way from one to the next is never missed. Leases that ran out are shown as what they will be.
+ */
+export class Reads {
+  readonly #connections: Connections
+  readonly #namespace: string
+  readonly #statements: ReadStatements
+
+  constructor(connections: Connections, s: string, namespace: string) {
+    this.#connections = connections
+    this.#namespace = namespace
+    this.#statements = readStatements(s)
+  }
+
+  async find(id: string): Promise<JobRecord | undefined> {
+    // Most jobs asked for are not running, and looking into leases costs more.
+    const { rows } = await this.#connections.run<JobRow>(this.#statements.findResting, [this.#namespace, id])
+    if (rows[0]) return decodeJobRow(rows[0])
+    const anywhere = await this.#connections.run<JobRow>(this.#statements.findAnywhere, [
+      this.#namespace,
+      id,
+      expiredError,
+    ])
+    return anywhere.rows[0] && decodeJobRow(anywhere.rows[0])
+  }
+
+  async list({ queue, kind, state, limit, before }: ListQuery): Promise<readonly JobRecord[]> {
+    const { rows } = await this.#connections.run<JobRow>(this.#statements.list, [
+      this.#namespace,
+      before ?? null,
+      queue ?? null,
+      kind ?? null,
+      state ?? null,
+      limit,
+      expiredError,
+    ])
+    return rows.map(decodeJobRow)
+  }
+
+  async stats(): Promise<readonly QueueStats[]> {
+    const { rows } = await this.#connections.run<QueueStats & Record<string, unknown>>(
+      this.#statements.stats,
+      [this.#namespace],
+    )
+    return rows.map(({ queue, paused, scheduled, ready, waiting, running, dead }) => ({
+      queue,
+      paused,
+      scheduled: Number(scheduled),
+      ready: Number(ready),
+      waiting: Number(waiting),
+      running: Number(running),
+      dead: Number(dead),
+    }))
+  }
+}
+
+interface ReadStatements {
+  readonly findResting: Statement
+  readonly findAnywhere: Statement
+  readonly list: Statement
+  readonly stats: Statement
+}
+
+function readStatements(s: string): ReadStatements {
+  const pending = `
+SELECT p.id, p.queue, p.kind, p.payload, p.priority, p.unique_key,
+       CASE WHEN p.state = 'waiting' THEN 'waiting' WHEN p.run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END AS state,
+       p.attempt, p.max_attempts, p.free_count, p.run_at, p.created_at, p.started_at, NULL::bigint AS finished_at,
+       p.worker_id, NULL::bigint AS lease_ends_at, p.backoff, p.timeout_ms, p.result, p.error,
+       false AS cancel_requested, false AS cancel_ignored
+FROM ${s}.job_pending p WHERE p.namespace = $1`
+  const history = `
+SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, h.state, h.attempt, h.max_attempts, h.free_count,
+       h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id, NULL::bigint, h.backoff, h.timeout_ms,
+       h.result, h.error, false, h.cancel_ignored
+FROM ${s}.job_history h WHERE h.namespace = $1`
+  const leased = (expired: string) => `
+SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, q.state, q.attempt, q.max_attempts, q.free_count,
+       q.run_at, q.created_at, q.started_at,
+       CASE WHEN q.state IN ('dead', 'cancelled') THEN q.lease_ends_at END, q.worker_id,
+       CASE WHEN q.state = 'running' THEN q.lease_ends_at END, q.backoff, q.timeout_ms, q.result,
+       CASE WHEN q.state = 'dead' THEN ${expired} ELSE q.error END, q.cancel_requested AND q.state = 'running', false
+FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.lease_no IS NOT NULL`
+  const page = (source: string, id: string) =>
+    `(${source} AND ($2::text IS NULL OR ${id} < $2) %WHERE ORDER BY ${id} DESC LIMIT $6)`
+  return {
+    findResting: {
+      name: 'sb_find_resting',
+      text: `${pending} AND p.id = $2 UNION ALL ${history} AND h.id = $2 LIMIT 1`,
+    },
+    findAnywhere: {
+      name: 'sb_find',
+      text: `${pending} AND p.id = $2 UNION ALL ${history} AND h.id = $2 UNION ALL ${leased('$3')} AND q.id = $2 LIMIT 1`,
+    },
+    list: {
+      name: 'sb_list',
+      text: `
+SELECT * FROM (
+${page(pending, 'p.id').replace(
+  '%WHERE',
+  `AND ($3::text IS NULL OR p.queue = $3) AND ($4::text IS NULL OR p.kind = $4) AND ($5::text IS NULL OR $5 =
+  CASE WHEN p.state = 'waiting' THEN 'waiting' WHEN p.run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END)`,
+)}
+UNION ALL
+${page(history, 'h.id').replace(
+  '%WHERE',
+  `AND ($3::text IS NULL OR h.queue = $3) AND ($4::text IS NULL OR h.kind = $4) AND ($5::text IS NULL OR h.state = $5)`,
+)}
+UNION ALL
+${page(leased('$7'), 'q.id').replace(
+  '%WHERE',
+  `AND ($3::text IS NULL OR q.queue = $3) AND ($4::text IS NULL OR q.kind = $4) AND ($5::text IS NULL OR q.state = $5)`,
+)}
+) jobs ORDER BY id COLLATE "C" DESC LIMIT $6`,
+    },
+    stats: {
+      name: 'sb_stats',
+      text: `
+WITH counted AS (
+  SELECT queue, CASE WHEN state = 'waiting' THEN 'waiting' WHEN run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END AS state,
+         count(*) AS jobs
+  FROM ${s}.job_pending WHERE namespace = $1 GROUP BY 1, 2
+  UNION ALL
+  SELECT queue, state, count(*) FROM ${s}.job_queue WHERE namespace = $1 AND lease_no IS NOT NULL GROUP BY 1, 2
+  UNION ALL
+  SELECT queue, state, count(*) FROM ${s}.job_history WHERE namespace = $1 AND state = 'dead' GROUP BY 1, 2
+), paused AS (
+  SELECT queue FROM ${s}.queue_control WHERE namespace = $1 AND paused_at IS NOT NULL
+)
+SELECT names.queue, EXISTS (SELECT FROM paused p WHERE p.queue = names.queue) AS paused,
+       coalesce(sum(c.jobs) FILTER (WHERE c.state = 'scheduled'), 0) AS scheduled,
+       coalesce(sum(c.jobs) FILTER (WHERE c.state = 'ready'), 0) AS ready,
+       coalesce(sum(c.jobs) FILTER (WHERE c.state = 'waiting'), 0) AS waiting,
+       coalesce(sum(c.jobs) FILTER (WHERE c.state = 'running'), 0) AS running,
+       coalesce(sum(c.jobs) FILTER (WHERE c.state = 'dead'), 0) AS dead
+FROM (SELECT queue FROM counted WHERE state <> 'cancelled' UNION SELECT queue FROM paused) names
+LEFT JOIN counted c ON c.queue = names.queue
+GROUP BY names.queue ORDER BY names.queue COLLATE "C"`,
+    },
+  }
+}

@@ -1,0 +1,144 @@
+import { expiredError } from '../expired.ts'
+import { nowMs } from './columns.ts'
+import type { Connections, Statement } from './connection.ts'
+import type { Leases } from './leases.ts'
+
+/**
+ * Taking back what ran out, and clearing away what has served: leases whose jobs ended one by one, keys of job_end that
+ * nobody can ask about any more, and cancellations that came too late. All of it is safe anywhere, any number of times.
+ */
+export interface Reclaimed {
+  readonly ready: number
+  readonly dead: number
+  readonly cancelled: number
+}
+
+interface TakenRow extends Reclaimed {
+  readonly blocked: boolean
+}
+
+interface ReclaimStatements {
+  readonly lapsed: Statement
+  readonly takeBack: Statement
+  readonly sweep: Statement
+  readonly clear: Statement
+}
+
+function reclaimStatements(s: string): ReclaimStatements {
+  return {
+    lapsed: {
+      name: 'sb_lapsed',
+      text: `
+SELECT lease_no::text AS lease_no FROM ${s}.job_lease
+WHERE namespace = $1 AND ends_at <= ${nowMs} ORDER BY ends_at, lease_no LIMIT 1000`,
+    },
+    takeBack: {
+      name: 'sb_take_back',
+      text: `SELECT ready, dead, cancelled, blocked FROM ${s}.signalbox_take_back($1, $2, $3, $4)`,
+    },
+    sweep: { name: 'sb_sweep', text: `SELECT ${s}.signalbox_sweep($1, $2)` },
+    clear: {
+      name: 'sb_clear',
+      text: `
+WITH old AS (
+  DELETE FROM ${s}.job_end e USING (
+    SELECT lease_no, job_id FROM ${s}.job_end
+    WHERE how = 'returned' AND ended_at < ${nowMs} - 3600000
+      AND NOT EXISTS (SELECT FROM ${s}.job_lease l WHERE l.lease_no = job_end.lease_no)
+    ORDER BY ended_at LIMIT 5000 FOR UPDATE SKIP LOCKED
+  ) o WHERE e.lease_no = o.lease_no AND e.job_id = o.job_id
+)
+DELETE FROM ${s}.job_cancel c USING ${s}.job_history h
+WHERE c.namespace = $1 AND c.asked_at < ${nowMs} - 60000 AND h.namespace = c.namespace AND h.id = c.job_id`,
+    },
+  }
+}
+
+export class Reclaimer {
+  readonly #connections: Connections
+  readonly #statements: ReclaimStatements
+  readonly #leases: Leases
+  readonly #namespace: string
+  /** Leases that ran out with a job whose ack sits in an open transaction, and when to look at them again. */
+  readonly #blocked = new Map<string, number>()
+  #sweeping: NodeJS.Timeout | undefined
+  #clearAt = 0
+
+  constructor(connections: Connections, s: string, leases: Leases, namespace: string) {
+    this.#connections = connections
+    this.#statements = reclaimStatements(s)
+    this.#leases = leases
+    this.#namespace = namespace
+  }
+
+  /** The leases that a claim must not wait for. */
+  ignored(): readonly string[] {
+    const now = performance.now()
+    for (const [leaseNo, until] of this.#blocked) if (until <= now) this.#blocked.delete(leaseNo)
+    return [...this.#blocked.keys()]
+  }
+
+  async reclaim(limit: number): Promise<Reclaimed> {
+    const { rows } = await this.#connections.run<{ lease_no: string }>(this.#statements.lapsed, [
+      this.#namespace,
+    ])
+    const total = await this.takeBack(
+      rows.map(({ lease_no: leaseNo }) => leaseNo),
+      limit,
+    )
+    await this.#clear()
+    return total
+  }
+
+  /** Takes back up to `limit` jobs of these leases. */
+  async takeBack(leaseNos: readonly string[], limit: number): Promise<Reclaimed> {
+    const total = { ready: 0, dead: 0, cancelled: 0 }
+    for (const leaseNo of leaseNos) {
+      const left = limit - total.ready - total.dead - total.cancelled
+      if (left <= 0) break
+      const { rows } = await this.#connections.run<TakenRow>(this.#statements.takeBack, [
+        this.#namespace,
+        leaseNo,
+        left,
+        expiredError,
+      ])
+      const { ready, dead, cancelled, blocked } = rows[0]!
+      total.ready += ready
+      total.dead += dead
+      total.cancelled += cancelled
+      // Also one that another process is taking back just now: whoever claims must not stand still for it.
+      if (blocked || ready + dead + cancelled === 0)
+        this.#blocked.set(leaseNo, performance.now() + lookAgainMs)
+    }
+    return total
+  }
+
+  /** Within a second, leases that have no open job any more are removed. */
+  sweepSoon(): void {
+    if (this.#sweeping !== undefined || !this.#leases.hasSpent) return
+    this.#sweeping = setTimeout(() => {
+      this.#sweeping = undefined
+      // What fails here is left to whoever reclaims the lease when it has run out.
+      this.sweep().catch(() => undefined)
+    }, 200)
+    this.#sweeping.unref()
+  }
+
+  async sweep(): Promise<void> {
+    clearTimeout(this.#sweeping)
+    this.#sweeping = undefined
+    const spent = this.#leases.takeSpent()
+    for (let at = 0; at < spent.length; at += 500) {
+      await this.#connections.run(this.#statements.sweep, [this.#namespace, spent.slice(at, at + 500)])
+    }
+  }
+
+  async #clear(): Promise<void> {
+    if (performance.now() < this.#clearAt) return
+    this.#clearAt = performance.now() + clearEveryMs
+    await this.#connections.run(this.#statements.clear, [this.#namespace])
+  }
+}
+
+const lookAgainMs = 500
+const clearEveryMs = 30_000

@@ -1,0 +1,128 @@
+import type { Verdict } from '../../jobs/index.ts'
+import { decodeToken } from '../token.ts'
+import type { Connections } from './connection.ts'
+import { sqlState } from './failures.ts'
+import type { Leases } from './leases.ts'
+import {
+  notWholeState,
+  type Sealed,
+  type SettledRow,
+  type SettleStatements,
+  verdictValues,
+} from './settle.ts'
+
+/**
+ * Settles any number of verdicts in one or two statements: leases that end as a whole in the first, the others, and
+ * those that turned out not to be whole, in the second.
+ */
+export class Settler {
+  readonly #connections: Connections
+  readonly #statements: SettleStatements
+  readonly #leases: Leases
+  readonly #namespace: string
+
+  constructor(connections: Connections, statements: SettleStatements, leases: Leases, namespace: string) {
+    this.#connections = connections
+    this.#statements = statements
+    this.#leases = leases
+    this.#namespace = namespace
+  }
+
+  async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    // The first verdict on an attempt is the one that counts, as it would be one call after the other.
+    const first = new Map<string, number>()
+    const sealed: Sealed[] = []
+    for (const [nr, verdict] of verdicts.entries()) {
+      const token = decodeToken(verdict.token)
+      const key = `${verdict.token} ${verdict.jobId}`
+      if (token === undefined || first.has(key)) continue
+      first.set(key, nr)
+      sealed.push({ verdict, token })
+    }
+    const took = new Set<string>()
+    let rest: readonly Sealed[] = sealed
+    const whole = this.#wholeOnes(rest)
+    if (whole.length > 0) {
+      for (const key of await this.#settleWhole(whole)) took.add(key)
+      rest = rest.filter(({ verdict, token }) => !took.has(keyOf(token.leaseNo, verdict.jobId)))
+    }
+    if (rest.length > 0) for (const key of await this.#settleSome(rest)) took.add(key)
+
+    const answers = verdicts.map(() => false)
+    for (const { verdict, token } of sealed) {
+      const nr = first.get(`${verdict.token} ${verdict.jobId}`)!
+      answers[nr] = took.has(keyOf(token.leaseNo, verdict.jobId))
+    }
+    return answers
+  }
+
+  /** The verdicts that are all their lease still needs. At most so many leases: each takes a lock. */
+  #wholeOnes(sealed: readonly Sealed[]): readonly Sealed[] {
+    const groups = Map.groupBy(sealed, ({ verdict }) => verdict.token)
+    const whole = [...groups.values()].filter((group) =>
+      this.#leases.isWhole(
+        group[0]!.token,
+        group.map(({ verdict }) => verdict.jobId),
+      ),
+    )
+    return whole.slice(0, mostLeases).flat()
+  }
+
+  async #settleWhole(sealed: readonly Sealed[]): Promise<readonly string[]> {
+    const values = verdictValues(this.#namespace, sealed)
+    const sizes = new Map<string, number>()
+    for (const { token } of sealed) sizes.set(token.leaseNo, (sizes.get(token.leaseNo) ?? 0) + 1)
+    const counts = (values[1] as string[]).map((leaseNo) => sizes.get(leaseNo)!)
+    try {
+      const { rows } = await this.#connections.run<{ lease_no: string }>(this.#statements.whole, [
+        ...values,
+        counts,
+      ])
+      const gone = new Set(rows.map(({ lease_no: leaseNo }) => leaseNo))
+      for (const leaseNo of gone) this.#leases.forget(leaseNo)
+      return sealed
+        .filter(({ token }) => gone.has(token.leaseNo))
+        .map(({ verdict, token }) => keyOf(token.leaseNo, verdict.jobId))
+    } catch (error) {
+      if (isRefusal(error)) return []
+      throw error
+    }
+  }
+
+  async #settleSome(sealed: readonly Sealed[]): Promise<readonly string[]> {
+    const values = verdictValues(this.#namespace, sealed)
+    let rows: readonly SettledRow[]
+    try {
+      rows = (await this.#connections.run<SettledRow>(this.#statements.some, values)).rows
+    } catch (error) {
+      if (!isBlocked(error)) throw error
+      // Another transaction is just ending this attempt and has not committed: it is not ours to end.
+      if (sealed.length === 1) return []
+      const answers: string[] = []
+      for (const one of sealed) answers.push(...(await this.#settleSome([one])))
+      return answers
+    }
+    for (const { lease_no: leaseNo, id } of rows) this.#leases.ended(leaseNo, id)
+    return rows.map(({ lease_no: leaseNo, id }) => keyOf(leaseNo, id))
+  }
+}
+
+const mostLeases = 500
+
+function keyOf(leaseNo: string, jobId: string): string {
+  return `${leaseNo} ${jobId}`
+}
+
+/** The hint was wrong, or two ended the same job at the same moment and history's key noticed. */
+function isRefusal(error: unknown): boolean {
+  return stateOf(error) === notWholeState || stateOf(error) === '23505' || isBlocked(error)
+}
+
+function isBlocked(error: unknown): boolean {
+  return stateOf(error) === '55P03'
+}
+
+/** Of the error itself, or of what it was made from. */
+function stateOf(error: unknown): string | undefined {
+  return sqlState(error) ?? sqlState((error as { cause?: unknown }).cause)
+}

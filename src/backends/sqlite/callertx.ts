@@ -1,0 +1,106 @@
+import { statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { SignalboxError } from '../../core/errors.ts'
+import { Connection } from './connection.ts'
+import { isReadOnly } from './fault.ts'
+import { SqliteTransaction } from './tx.ts'
+
+/**
+ * Taking part in a transaction of the caller's: a node:sqlite database that is in one, or the `tx` of a transaction of
+ * ours. The caller begins and commits; what is written here counts when they do. All of it stands in one savepoint, so
+ * an error leaves their transaction as it was, and it is theirs to decide what becomes of it.
+ */
+export interface Home {
+  readonly path: string
+  readonly storeId: string
+}
+
+export function writeInCallers<Value>(
+  tx: unknown,
+  home: Home,
+  work: (connection: Connection) => Value,
+): Value {
+  const db = databaseOf(tx)
+  if (!db.isTransaction) {
+    throw new SignalboxError(
+      'transaction_required',
+      'The node:sqlite database handed in as `tx` is not in a transaction. Run BEGIN IMMEDIATE first, and COMMIT afterwards.',
+    )
+  }
+  // Made anew each time: a connection kept for a caller's database would keep that database alive.
+  const connection = new Connection(db)
+  requireHome(connection, home)
+  connection.run('SAVEPOINT signalbox_caller')
+  try {
+    const value = work(connection)
+    connection.run('RELEASE signalbox_caller')
+    return value
+  } catch (error) {
+    if (db.isTransaction) {
+      connection.run('ROLLBACK TO signalbox_caller')
+      connection.run('RELEASE signalbox_caller')
+    }
+    throw isReadOnly(error) ? readOnly(error) : error
+  }
+}
+
+function databaseOf(tx: unknown): DatabaseSync {
+  const db: unknown = tx instanceof SqliteTransaction ? tx.raw : tx
+  if (typeof db === 'object' && db !== null) {
+    const { prepare, exec, isTransaction } = db as Partial<DatabaseSync>
+    if (typeof prepare === 'function' && typeof exec === 'function' && typeof isTransaction === 'boolean') {
+      return db as DatabaseSync
+    }
+  }
+  throw new SignalboxError(
+    'invalid_argument',
+    'The `tx` of a SQLite store must be an open node:sqlite DatabaseSync in a transaction, or the `tx` that job.transaction gives.',
+  )
+}
+
+/**
+ * That the caller's main database is this store. A copy of the file has the same store id, so the file is compared
+ * too. An attached one is refused: in WAL mode a commit over two files can be torn by a power cut.
+ */
+function requireHome(connection: Connection, { path, storeId }: Home): void {
+  if (readStoreId(connection, 'main') === storeId && isSameFile(connection.db.location(), path)) return
+  const attached = connection
+    .all<{ name: string }>('SELECT name FROM pragma_database_list')
+    .some(({ name }) => name !== 'main' && name !== 'temp' && readStoreId(connection, name) === storeId)
+  throw new SignalboxError(
+    'wrong_database',
+    attached
+      ? 'The transaction handed in as `tx` has this store only as an attached database, and SQLite does not commit two files as one. Keep your tables in the store’s own file, and open that with `new DatabaseSync(…)`.'
+      : `The transaction handed in as \`tx\` belongs to another database file than this store, which is "${path}".`,
+  )
+}
+
+/** Undefined when the database has no such table. */
+export function readStoreId(connection: Connection, schema: string): string | undefined {
+  const name = `"${schema.replaceAll('"', '""')}"`
+  const exists = connection.db
+    .prepare(`SELECT 1 FROM ${name}.sqlite_schema WHERE type = 'table' AND name = 'signalbox_meta'`)
+    .get()
+  if (!exists) return undefined
+  const row = connection.db.prepare(`SELECT value FROM ${name}.signalbox_meta WHERE key = 'store_id'`).get()
+  return row?.value as string | undefined
+}
+
+function isSameFile(a: string | null, b: string): boolean {
+  if (a === b) return true
+  if (a === null) return false
+  try {
+    const [one, other] = [statSync(a, { bigint: true }), statSync(b, { bigint: true })]
+    return one.ino === other.ino && one.dev === other.dev
+  } catch {
+    return false
+  }
+}
+
+function readOnly(cause: unknown): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'The node:sqlite database handed in as `tx` was opened read-only, so no job can be written with it.',
+    { cause },
+  )
+}

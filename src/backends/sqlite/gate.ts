@@ -1,0 +1,282 @@
+import { SignalboxError } from '../../core/errors.ts'
+import type { Connection } from './connection.ts'
+import { busy, closed, explain, isBusy, isInputOutput } from './fault.ts'
+import { pauseMs } from './retry.ts'
+
+/**
+ * SQLite has one writer, and this is where a process's writes wait to be it: in JavaScript, never inside SQLite.
+ *
+ *     write ──▶ │ renewals │ writes, holds in the order they came │ ──▶ one turn at a time
+ *
+ * A turn is either one `hold`, which keeps the gate over its awaits with a connection of its own, or all the writes
+ * that wait in front of the next hold: they share one transaction and one fsync, each in a savepoint of its own, and
+ * are answered when it has been committed. A write is synchronous, so nothing of ours ever keeps the file locked over
+ * an await. When another process has the file, the turn is tried again from the event loop, until the deadline of each
+ * who waits; a write may be run again then, so it must have no effect but on its connection.
+ *
+ * Each turn begins in a new round of the event loop: what was asked for in one round shares a commit, and a stream of
+ * writes never starves timers and sockets.
+ */
+export interface GateOptions {
+  /** Opens the connection that writes share; called again after a fault of the disk. */
+  open(): Connection
+  /** Told when the file's lock was taken, and when a commit was made: the bell tells others' commits from ours by it. */
+  began?(): void
+  committed?(): void
+  /** How long a write may wait. @default 5_000 */
+  readonly deadlineMs?: number
+  /** How long a hold may stand in line; each in front of it is bounded by its own time-out. @default 30_000 */
+  readonly holdDeadlineMs?: number
+}
+
+export interface WriteOptions {
+  /** Goes before all that is not: the renewal of leases. */
+  readonly urgent?: boolean
+}
+
+interface Waiter {
+  readonly deadline: number
+  readonly reject: (error: unknown) => void
+}
+interface Write extends Waiter {
+  readonly work: (connection: Connection) => unknown
+  readonly resolve: (value: never) => void
+}
+interface Hold extends Waiter {
+  /** Runs it to its end; never rejects. */
+  readonly run: () => Promise<void>
+}
+
+/** A group commit takes up no more writes after this long, so that one turn does not stop the event loop for long. */
+const sliceMs = 20
+
+export class Gate {
+  readonly #options: GateOptions
+  readonly #urgent: Write[] = []
+  readonly #line: (Write | Hold)[] = []
+  readonly #closing = new AbortController()
+  #connection: Connection | undefined
+  #turning: Promise<void> | undefined
+  #watch: ReturnType<typeof setTimeout> | undefined
+
+  constructor(options: GateOptions) {
+    this.#options = options
+  }
+
+  /** Does `work` in a transaction of the shared connection, and answers once it is committed. */
+  write<Value>(work: (connection: Connection) => Value, options: WriteOptions = {}): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      if (this.#closing.signal.aborted) return reject(closed())
+      const deadline = performance.now() + (this.#options.deadlineMs ?? 5_000)
+      const line = options.urgent ? this.#urgent : this.#line
+      line.push({ work, resolve, reject, deadline })
+      this.#wake()
+    })
+  }
+
+  /**
+   * Keeps everybody else out from the moment `work` is called until it settles; `closing` says when it should hurry.
+   * Taking the file's lock is its own affair.
+   */
+  hold<Value>(work: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      if (this.#closing.signal.aborted) return reject(closed())
+      if (signal?.aborted) return reject(signal.reason)
+      const leave = () => {
+        const at = this.#line.indexOf(hold)
+        if (at >= 0) this.#line.splice(at, 1)
+        reject(signal!.reason)
+      }
+      const hold: Hold = {
+        deadline: performance.now() + (this.#options.holdDeadlineMs ?? 30_000),
+        reject: (error) => {
+          signal?.removeEventListener('abort', leave)
+          reject(error)
+        },
+        run: async () => {
+          signal?.removeEventListener('abort', leave)
+          try {
+            resolve(await work())
+          } catch (error) {
+            reject(error)
+          }
+        },
+      }
+      signal?.addEventListener('abort', leave)
+      this.#line.push(hold)
+      this.#wake()
+    })
+  }
+
+  /** Aborts when the gate closes: whoever holds it is to leave. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
+  /** Writes what waits, turns holds away and ends the one that is in, then closes the connection. */
+  async close(): Promise<void> {
+    if (!this.#closing.signal.aborted) {
+      this.#closing.abort(closed())
+      for (const waiter of this.#line.filter((waiter) => 'run' in waiter)) this.#turnAway(waiter, closed())
+    }
+    await this.#turning
+    clearTimeout(this.#watch)
+    this.#drop()
+  }
+
+  #wake(): void {
+    this.#turning ??= this.#turns()
+    if (this.#watch === undefined) this.#expireLater()
+  }
+
+  async #turns(): Promise<void> {
+    let tries = 0
+    while (true) {
+      await (tries === 0 ? nextRound() : new Promise((resolve) => setTimeout(resolve, pauseMs(tries))))
+      if (tries > 0) this.#expire()
+      const first = this.#urgent[0] ?? this.#line[0]
+      if (first === undefined) break
+      if (!('run' in first)) tries = this.#writeGroup() ? 0 : tries + 1
+      else {
+        this.#line.shift()
+        await first.run()
+        tries = 0
+      }
+    }
+    this.#turning = undefined
+  }
+
+  /** One transaction for all the writes in front; false when another process has the file. */
+  #writeGroup(): boolean {
+    let connection: Connection
+    try {
+      connection = this.#connection ??= this.#options.open()
+      connection.begin()
+    } catch (error) {
+      if (isBusy(error)) return false
+      // The file cannot be opened or locked at all: those who ask now are told, those who come later try again.
+      this.#drop()
+      for (const write of this.#takeGroup()) write.reject(explain(error))
+      return true
+    }
+    this.#options.began?.()
+
+    const group = this.#takeGroup()
+    const answers: (() => void)[] = []
+    const sliceEnd = performance.now() + sliceMs
+    let taken = 0
+    try {
+      for (const write of group) {
+        if (taken > 0 && performance.now() > sliceEnd) break
+        taken++
+        answers.push(runWrite(connection, write, group.length > 1))
+        if (!connection.db.isTransaction) throw gaveUp()
+      }
+      connection.commit()
+    } catch (error) {
+      this.#undo(connection, error)
+      this.#putBack(group.slice(taken))
+      if (isBusy(error)) {
+        this.#putBack(group.slice(0, taken))
+        return false
+      }
+      for (const write of group.slice(0, taken)) write.reject(explain(error))
+      return true
+    }
+    this.#putBack(group.slice(taken))
+    this.#options.committed?.()
+    for (const answer of answers) answer()
+    return true
+  }
+
+  /** Takes from the line what may share one commit: the urgent, and the writes in front of the first hold. */
+  #takeGroup(): Write[] {
+    const end = this.#line.findIndex((waiter) => 'run' in waiter)
+    const writes = this.#line.splice(0, end < 0 ? this.#line.length : end)
+    return [...this.#urgent.splice(0), ...(writes as Write[])]
+  }
+
+  /** Urgent ones that go back this way keep their place, for the ordinary line is where they were taken first. */
+  #putBack(writes: readonly Write[]): void {
+    this.#line.unshift(...writes)
+  }
+
+  #undo(connection: Connection, error: unknown): void {
+    try {
+      connection.rollback()
+      // After a failed fsync nobody knows what the system's cache holds: the next turn starts from the file.
+      if (isInputOutput(error)) this.#drop()
+    } catch {
+      this.#drop()
+    }
+  }
+
+  #drop(): void {
+    const connection = this.#connection
+    this.#connection = undefined
+    try {
+      connection?.close()
+    } catch {
+      // It is not used again either way.
+    }
+  }
+
+  /** One timer for all who wait, and none while turns follow one another: it is armed once per deadline. */
+  #expireLater(): void {
+    const waiters = [...this.#urgent, ...this.#line]
+    if (waiters.length === 0) return
+    const first = Math.min(...waiters.map(({ deadline }) => deadline))
+    this.#watch = setTimeout(
+      () => {
+        this.#watch = undefined
+        this.#expire()
+        this.#expireLater()
+      },
+      Math.max(5, first - performance.now() + 1),
+    )
+    // Whoever is in the gate meanwhile keeps the process alive; a watch over an empty line need not.
+    this.#watch.unref()
+  }
+
+  #expire(): void {
+    const now = performance.now()
+    for (const waiter of [...this.#urgent, ...this.#line]) {
+      if (waiter.deadline <= now) this.#turnAway(waiter, busy())
+    }
+  }
+
+  #turnAway(waiter: Write | Hold, error: unknown): void {
+    for (const line of [this.#urgent, this.#line] as (Write | Hold)[][]) {
+      const at = line.indexOf(waiter)
+      if (at >= 0) line.splice(at, 1)
+    }
+    waiter.reject(error)
+  }
+}
+
+/** Runs one write, alone or beside others; answers how to tell its caller once the commit is made. */
+function runWrite(connection: Connection, { work, resolve, reject }: Write, beside: boolean): () => void {
+  if (beside) connection.run('SAVEPOINT signalbox_write')
+  try {
+    const value = work(connection)
+    if (beside) connection.run('RELEASE signalbox_write')
+    return () => resolve(value as never)
+  } catch (error) {
+    // Alone, or busy, or rolled back by SQLite itself: then the whole turn is undone.
+    if (!beside || isBusy(error) || !connection.db.isTransaction) throw error
+    connection.run('ROLLBACK TO signalbox_write')
+    connection.run('RELEASE signalbox_write')
+    return () => reject(explain(error))
+  }
+}
+
+function gaveUp(): SignalboxError {
+  return new SignalboxError(
+    'store_unavailable',
+    'SQLite rolled the transaction back by itself; nothing of this call was kept.',
+  )
+}
+
+function nextRound(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

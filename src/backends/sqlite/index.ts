@@ -1,0 +1,77 @@
+import type { Backend, BackendOptions } from '../backend.ts'
+import { requireSchema } from '../migrate.ts'
+import { SqliteBell } from './bell.ts'
+import { readStoreId } from './callertx.ts'
+import { createFile, openReader, openWriter, parseLocation } from './connection.ts'
+import { closed } from './fault.ts'
+import { Gate } from './gate.ts'
+import { SqliteJobs } from './jobs.ts'
+import { createMigrator } from './migrator.ts'
+import { Reader } from './reader.ts'
+import { Transactions } from './transact.ts'
+
+/**
+ * SQLite in one file on this host, through node:sqlite: the default, with nothing to install. Three connections: one
+ * for our own writes, one for reads, one for handlers' transactions. The schema is always brought up to date, because
+ * nobody else could be meant to do it.
+ */
+export async function openSqlite(url: string, { namespace }: BackendOptions): Promise<Backend> {
+  const location = parseLocation(url)
+  createFile(location)
+  let isClosed = false
+  const check = () => {
+    if (isClosed) throw closed()
+  }
+
+  const reader = new Reader(() => openReader(location))
+  const bell = new SqliteBell(() =>
+    reader.readNow(
+      (connection) => connection.get<{ data_version: number }>('PRAGMA data_version')!.data_version,
+    ),
+  )
+  const began = () => bell.began()
+  const committed = () => bell.committed()
+  const open = () => openWriter(location)
+  const gate = new Gate({ open, began, committed })
+  const transactions = new Transactions({ gate, namespace, open, began, committed })
+  const migrator = createMigrator(gate, reader)
+
+  const close = async () => {
+    isClosed = true
+    bell.close()
+    await gate.close()
+    transactions.close()
+    reader.close()
+  }
+  try {
+    await migrator.up()
+    requireSchema(await migrator.status())
+    const storeId = await reader.read((connection) => readStoreId(connection, 'main')!)
+    return {
+      name: 'sqlite',
+      traits: { transactions: true, remoteBell: true },
+      jobs: new SqliteJobs({
+        namespace,
+        home: { path: location.path, storeId },
+        gate,
+        reader,
+        transactions,
+        check,
+      }),
+      bell,
+      migrator,
+      warnings: location.synchronous === 'full' ? [] : [weak],
+      async ping() {
+        await reader.read((connection) => connection.get('SELECT 1'))
+      },
+      close,
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const weak =
+  'SQLite runs with synchronous=normal: a power cut may undo the last commits, though they were answered. Leave `?synchronous=normal` off to keep them.'

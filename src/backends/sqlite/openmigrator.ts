@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs'
+import type { Migrator } from '../backend.ts'
+import { planMigrations } from '../migrate.ts'
+import { createFile, openReader, openWriter, parseLocation } from './connection.ts'
+import { Gate } from './gate.ts'
+import { migrations } from './migrations/index.ts'
+import { createMigrator } from './migrator.ts'
+import { Reader } from './reader.ts'
+
+/** The schema of a file, without a store on it. Asking makes no database and changes none; only `up` does. */
+export function openSqliteMigrator(url: string): Migrator & AsyncDisposable {
+  const location = parseLocation(url)
+  const gate = new Gate({ open: () => openWriter(location) })
+  const reader = new Reader(() => openReader(location))
+  const migrator = createMigrator(gate, reader)
+  return {
+    async status() {
+      if (existsSync(location.path)) return migrator.status()
+      const { steps: _, ...status } = planMigrations(0, migrations)
+      return status
+    },
+    async up() {
+      createFile(location)
+      return migrator.up()
+    },
+    sql() {
+      const recorded = migrations.map(
+        ({ number, name }) =>
+          `INSERT INTO signalbox_migration (number, name, applied_at) VALUES (${number}, '${name}', unixepoch() * 1000);\n`,
+      )
+      return `BEGIN IMMEDIATE;\n\n${migrator.sql()}\n${recorded.join('')}\nCOMMIT;\n`
+    },
+    async [Symbol.asyncDispose]() {
+      reader.close()
+      await gate.close()
+    },
+  }
+}

@@ -1,0 +1,149 @@
+import type {
+  AttemptOutcome,
+  JobRecord,
+  JobState,
+  LeaseRef,
+  ListQuery,
+  QueueStats,
+} from '../../jobs/index.ts'
+import type { JobRow } from '../jobrow.ts'
+import { decodeToken } from '../token.ts'
+import { type Connection, readNow } from './connection.ts'
+import { decodeRow, historyColumns, liveColumns } from './record.ts'
+
+/** What is only read. Each answer is one statement over both tables, so a job that moves is never missed or doubled. */
+export function findJob(connection: Connection, namespace: string, id: string): JobRecord | undefined {
+  const row = connection.get<JobRow>(
+    `SELECT ${liveColumns} FROM job_queue q WHERE q.namespace = ?1 AND q.id = ?2
+     UNION ALL
+     SELECT ${historyColumns} FROM job_history h WHERE h.namespace = ?1 AND h.id = ?2`,
+    namespace,
+    id,
+  )
+  return row && decodeRow(row, readNow(connection))
+}
+
+const lapsed = `q.state = 'running' AND q.lease_ends_at <= ?6`
+const cancelled = `EXISTS (SELECT 1 FROM job_cancel c
+    WHERE c.namespace = q.namespace AND c.job_id = q.id AND c.lease_no = q.lease_no)`
+
+/** Which live and which ended jobs are in a state at this moment; null: none of them can be. */
+const conditions: Readonly<Record<JobState | 'any', { live: string | null; ended: string | null }>> = {
+  any: { live: 'TRUE', ended: 'TRUE' },
+  scheduled: { live: `q.state = 'scheduled' AND q.run_at > ?6`, ended: null },
+  ready: {
+    live: `(q.state = 'ready' OR (q.state = 'scheduled' AND q.run_at <= ?6)
+      OR (${lapsed} AND q.attempt < q.max_attempts AND NOT ${cancelled}))`,
+    ended: null,
+  },
+  waiting: { live: `q.state = 'waiting'`, ended: null },
+  running: { live: `q.state = 'running' AND q.lease_ends_at > ?6`, ended: null },
+  completed: { live: null, ended: `h.state = 'completed'` },
+  // The second half of each is what SQLite needs to see before it uses the index of those that did not complete.
+  dead: {
+    live: `${lapsed} AND q.attempt >= q.max_attempts AND NOT ${cancelled}`,
+    ended: `h.state = 'dead' AND h.state <> 'completed'`,
+  },
+  cancelled: {
+    live: `${lapsed} AND ${cancelled}`,
+    ended: `h.state = 'cancelled' AND h.state <> 'completed'`,
+  },
+}
+
+export function listJobs(connection: Connection, namespace: string, query: ListQuery): readonly JobRecord[] {
+  const now = readNow(connection)
+  const { live, ended } = conditions[query.state ?? 'any']
+  const parts: string[] = []
+  if (live !== null) parts.push(`SELECT ${liveColumns} FROM job_queue q WHERE ${matches('q')} AND ${live}`)
+  if (ended !== null)
+    parts.push(`SELECT ${historyColumns} FROM job_history h WHERE ${matches('h')} AND ${ended}`)
+  const rows = connection.all<JobRow>(
+    // ?6 is named once more, for a list of ended jobs has no other use for it.
+    `${parts.join('\n UNION ALL ')}\n ORDER BY id DESC LIMIT iif(?6 IS NULL, 0, ?5)`,
+    namespace,
+    // Every blob is greater than every text: with no page before this one, all ids are below it.
+    query.before ?? new Uint8Array(0),
+    query.queue ?? null,
+    query.kind ?? null,
+    query.limit,
+    now,
+  )
+  return rows.map((row) => decodeRow(row, now))
+}
+
+function matches(table: 'q' | 'h'): string {
+  return `${table}.namespace = ?1 AND ${table}.id < ?2 AND (?3 IS NULL OR ${table}.queue = ?3)
+      AND (?4 IS NULL OR ${table}.kind = ?4)`
+}
+
+type Counts = { -readonly [Key in keyof QueueStats]: QueueStats[Key] }
+
+/** Counted along the indexes. Nothing is written as `waiting` yet, so nothing is counted as such. */
+export function countJobs(connection: Connection, namespace: string): readonly QueueStats[] {
+  const paused = connection.all<{ queue: string }>(
+    'SELECT queue FROM queue_control WHERE namespace = ?1 AND paused_at IS NOT NULL',
+    namespace,
+  )
+  const counted = connection.all<{ queue: string; state: JobState; count: number }>(
+    `SELECT queue, 'ready' AS state, count(*) AS count FROM job_queue
+     WHERE namespace = ?1 AND state = 'ready' GROUP BY queue
+     UNION ALL
+     SELECT queue, iif(run_at <= ?2, 'ready', 'scheduled'), count(*) FROM job_queue
+     WHERE namespace = ?1 AND state = 'scheduled' GROUP BY 1, 2
+     UNION ALL
+     SELECT queue, CASE WHEN lease_ends_at > ?2 THEN 'running' WHEN ${cancelled} THEN 'cancelled'
+       WHEN attempt < max_attempts THEN 'ready' ELSE 'dead' END, count(*)
+     FROM job_queue q WHERE namespace = ?1 AND state = 'running' GROUP BY 1, 2
+     UNION ALL
+     SELECT queue, 'dead', count(*) FROM job_history
+     WHERE namespace = ?1 AND state = 'dead' AND state <> 'completed' GROUP BY queue`,
+    namespace,
+    readNow(connection),
+  )
+  const queues = new Map<string, Counts>()
+  const of = (queue: string, isPaused: boolean): Counts => {
+    const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
+    const known = queues.get(queue) ?? { queue, paused: isPaused, ...none }
+    queues.set(queue, known)
+    return known
+  }
+  for (const { queue } of paused) of(queue, true)
+  for (const { queue, state, count } of counted) {
+    const counts = of(queue, false)
+    if (state !== 'completed' && state !== 'cancelled') counts[state] += count
+  }
+  return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))
+}
+
+interface LeaseRow {
+  readonly state: JobState
+  readonly lease_no: number
+  readonly lease_nonce: string | null
+  readonly lease_ends_at: number | null
+  readonly settled_tokens: string
+}
+
+/** What has become of an attempt. How a row remembers it is told in lease.ts. */
+export function findOutcome(
+  connection: Connection,
+  namespace: string,
+  { jobId, token }: LeaseRef,
+  now: number,
+): AttemptOutcome {
+  const row =
+    decodeToken(token) &&
+    connection.get<LeaseRow>(
+      `SELECT state, lease_no, lease_nonce, lease_ends_at, settled_tokens FROM job_queue
+       WHERE namespace = ?1 AND id = ?2
+       UNION ALL
+       SELECT state, lease_no, lease_nonce, NULL, settled_tokens FROM job_history
+       WHERE namespace = ?1 AND id = ?2`,
+      namespace,
+      jobId,
+    )
+  if (!row) return 'lost'
+  if (row.settled_tokens.split(' ').includes(token)) return 'settled'
+  if (row.lease_nonce === null || token !== `${row.lease_no}.${row.lease_nonce}`) return 'lost'
+  if (row.state !== 'running') return 'settled'
+  return row.lease_ends_at! > now ? 'held' : 'lost'
+}

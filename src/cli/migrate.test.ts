@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, test } from 'vitest'
+import { createPrinter } from './print.ts'
+import { run } from './run.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-migrate-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+let files = 0
+function freshFile(): string {
+  return join(folder, `${files++}.db`)
+}
+
+/** Runs a command line in this process, with what it printed. */
+async function migrate(...args: readonly string[]) {
+  const written = { out: '', err: '' }
+  const stdout = { write: (text: string) => (written.out += text) }
+  const stderr = { write: (text: string) => (written.err += text) }
+  const code = await run(['migrate', ...args], createPrinter(stdout, stderr, {}))
+  return { code, ...written }
+}
+
+test('a database without a schema is an answer, not an error: status says what is pending and exits 1', async () => {
+  const file = freshFile()
+  const { code, out, err } = await migrate('status', '--database', `sqlite:${file}`)
+  assert.equal(code, 1)
+  assert.equal(out, `sqlite:${file} has no schema yet\npending 1 jobs\n`)
+  assert.equal(err, '')
+  assert.equal(existsSync(file), false, 'asking made a database')
+})
+
+test('up applies what is pending, once, and status then exits 0', async () => {
+  const database = `sqlite:${freshFile()}`
+  assert.deepEqual(await migrate('up', '--database', database), {
+    code: 0,
+    out: `applied 1 jobs\n${database} is up to date: schema 1\n`,
+    err: '',
+  })
+  const upToDate = { code: 0, out: `${database} is up to date: schema 1\n`, err: '' }
+  assert.deepEqual(await migrate('up', '--database', database), upToDate)
+  assert.deepEqual(await migrate('status', '--database', database), upToDate)
+})
+
+test('several that bring one database up to date at once apply each step once between them', async () => {
+  const database = `sqlite:${freshFile()}`
+  const runs = await Promise.all(
+    Array.from({ length: 4 }, () => migrate('up', '--json', '--database', database)),
+  )
+  assert.deepEqual(
+    runs.flatMap(({ out }) => JSON.parse(out).applied),
+    [{ number: 1, name: 'jobs' }],
+  )
+})
+
+test('--json answers with one line for programs', async () => {
+  const database = `sqlite:${freshFile()}`
+  const ask = async (action: string) => {
+    const { out } = await migrate(action, '--json', '--database', database)
+    assert.equal(out.indexOf('\n'), out.length - 1)
+    return JSON.parse(out)
+  }
+  const pending = [{ number: 1, name: 'jobs' }]
+  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 1, pending })
+  assert.deepEqual(await ask('up'), { database, applied: pending, current: 1, latest: 1 })
+  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 1, latest: 1, pending: [] })
+  assert.match((await ask('sql')).sql, /CREATE TABLE job_queue/)
+})
+
+test('what sql prints can be run by hand, and is then up to date', async () => {
+  const file = freshFile()
+  const { code, out } = await migrate('sql', '--database', `sqlite:${file}`)
+  assert.equal(code, 0)
+  assert.equal(existsSync(file), false)
+  const db = new DatabaseSync(file)
+  db.exec(out)
+  db.close()
+  assert.equal((await migrate('status', '--database', `sqlite:${file}`)).code, 0)
+  assert.deepEqual(
+    JSON.parse((await migrate('up', '--json', '--database', `sqlite:${file}`)).out).applied,
+    [],
+  )
+})
+
+test('a schema of a newer Signalbox is neither up to date nor touched', async () => {
+  const file = freshFile()
+  const database = `sqlite:${file}`
+  await migrate('up', '--database', database)
+  const db = new DatabaseSync(file)
+  db.exec(`INSERT INTO signalbox_migration (number, name, applied_at) VALUES (99, 'later', 0)`)
+  db.close()
+  const status = await migrate('status', '--database', database)
+  assert.equal(status.code, 1)
+  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(1\)/)
+  const up = await migrate('up', '--database', database)
+  assert.equal(up.code, 1)
+  assert.match(up.err, /^signalbox: This database has schema 99.*Upgrade Signalbox here\.\n$/)
+})
+
+test('the steps for a server are printed without one', async () => {
+  const postgres = await migrate('sql', '--database', 'postgres://nobody@127.0.0.1:1/nowhere?schema=jobs')
+  assert.equal(postgres.code, 0)
+  assert.match(postgres.out, /CREATE VIEW "jobs"\.job_queue/)
+  const mariadb = await migrate('sql', '--database', 'mysql://nobody@127.0.0.1:1/nowhere')
+  assert.equal(mariadb.code, 0)
+  assert.match(mariadb.out, /CREATE TABLE IF NOT EXISTS job_queue/)
+})
+
+test('a server that is not there is one clear line and a failure', async () => {
+  for (const scheme of ['postgres', 'mysql']) {
+    for (const action of ['status', 'up']) {
+      const { code, out, err } = await migrate(action, '--database', `${scheme}://u@127.0.0.1:1/nowhere`)
+      assert.equal(code, 1)
+      assert.equal(out, '')
+      assert.match(err, /^signalbox: [^\n]*ECONNREFUSED[^\n]*\n$/)
+    }
+  }
+})
+
+test('a password in the address is never printed, whatever is wrong with it', async () => {
+  for (const address of [
+    'postgres://u:CANARY@127.0.0.1:1/nowhere',
+    'postgres://127.0.0.1:1/nowhere?user=u&password=CANARY',
+    'mysql://u:CANARY@127.0.0.1:1/nowhere',
+    'mysql://u:CANARY@127.0.0.1:1',
+    'mysql://u:CANARY@127.0.0.1:1/nowhere?nope=1',
+    'postgres://u:CANARY@[::x',
+    'oracle://u:CANARY@h/x',
+    'u:CANARY@h/x',
+  ]) {
+    for (const action of ['status', 'up', 'sql']) {
+      for (const json of [[], ['--json']]) {
+        const { out, err } = await migrate(action, ...json, '--database', address)
+        assert.doesNotMatch(out + err, /CANARY/)
+      }
+    }
+  }
+})
+
+test('every mistake in the command line is one clear line and exit code 2', async () => {
+  for (const [args, message] of [
+    [[], /missing required argument 'action'/],
+    [['down'], /'down' is invalid.*up, status, sql/],
+    [['up', 'now'], /too many arguments/],
+    [['up', '--nope'], /unknown option '--nope'/],
+    [['up', '--database'], /argument missing/],
+    [['up', '--database', ''], /database address is empty/],
+    [['up', '--database', 'memory:'], /no schema to migrate in "memory:"/],
+    [['up', '--database', 'sqlite:'], /must name a file/],
+  ] as const) {
+    const { code, out, err } = await migrate(...args)
+    assert.equal(code, 2, err)
+    assert.equal(out, '')
+    assert.match(err, message)
+    assert.match(err, /^signalbox: [^\n]+\n$/)
+  }
+})

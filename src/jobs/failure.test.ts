@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { SignalboxError } from '../core/errors.ts'
+import { describeError, encodeError, hasCode } from './failure.ts'
+
+/** A thing that throws however it is touched. */
+function untouchable(): object {
+  const refuse = () => {
+    throw new Error('do not touch')
+  }
+  return new Proxy({}, { get: refuse, getPrototypeOf: refuse, has: refuse, ownKeys: refuse })
+}
+
+test('an error keeps its name, message, code and stack', () => {
+  const error = Object.assign(new TypeError('no such user'), { code: 'ENOUSER' })
+  const { stack, ...rest } = describeError(error)
+  assert.deepEqual(rest, { name: 'TypeError', message: 'no such user', code: 'ENOUSER' })
+  assert.match(stack!, /no such user/)
+})
+
+test('text is the message, and a code may be a number', () => {
+  assert.deepEqual(describeError('plain'), { message: 'plain' })
+  assert.deepEqual(describeError({ message: 'x', code: 1205 }), { message: 'x', code: '1205' })
+})
+
+test('whatever was thrown has a message', () => {
+  for (const [thrown, message] of [
+    [undefined, /undefined/],
+    [null, /null/],
+    [0, /0/],
+    [12n, /12/],
+    [false, /false/],
+    [Symbol('late'), /late/],
+    [() => 1, /=>/],
+    [{}, /without a message/],
+    [Object.create(null), /without a message/],
+    [[], /without a message/],
+    [{ message: 5n }, /without a message/],
+  ] as const) {
+    const described = JSON.parse(encodeError(thrown)) as { message: string }
+    assert.match(described.message, message)
+  }
+})
+
+test('what throws when it is looked at is described all the same', () => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  const getters = {
+    get message() {
+      throw new Error('message')
+    },
+    get name() {
+      throw new Error('name')
+    },
+    get code() {
+      throw new Error('code')
+    },
+    get stack() {
+      throw new Error('stack')
+    },
+  }
+  const hostile = {
+    toString() {
+      throw new Error('toString')
+    },
+  }
+  for (const thrown of [untouchable(), proxy, getters, hostile]) {
+    assert.equal(describeError(thrown).message, 'Something without a message was thrown.')
+    assert.equal(hasCode(thrown, 'lease_lost'), false)
+  }
+  const callable = Object.assign(() => 1, { toString: hostile.toString })
+  assert.equal(describeError(callable).message, 'Something that cannot be shown was thrown.')
+})
+
+test('what is huge is cut, and what no store keeps is replaced', () => {
+  const huge = Object.assign(new Error('🚀'.repeat(100_000)), {
+    name: 'N'.repeat(10_000),
+    code: 'C'.repeat(10_000),
+    stack: 'S'.repeat(1_000_000),
+  })
+  const { name, message, code, stack } = describeError(huge)
+  assert.deepEqual([name!.length, message.length, code!.length, stack!.length], [191, 4_000, 191, 8_000])
+  assert.ok(message.isWellFormed())
+  assert.ok(encodeError(huge).length < 30_000)
+  assert.deepEqual(describeError('a\0b\ud800c'), { message: 'a\ufffdb\ufffdc' })
+})
+
+test('an error of ours is known by its code', () => {
+  assert.equal(hasCode(new SignalboxError('lease_lost', 'x'), 'lease_lost'), true)
+  assert.equal(hasCode(new SignalboxError('lease_lost', 'x'), 'undecodable'), false)
+  assert.equal(hasCode(undefined, 'lease_lost'), false)
+})

@@ -1,0 +1,161 @@
+/**
+ * The engines that every contract is run on. `open()` gives a backend that is fresh, migrated, empty and in a namespace
+ * of its own; the database behind it is made once per test file and removed at its end. An engine's code is imported
+ * when it is first opened, so that one that does not load fails its own tests and no others.
+ *
+ *   BACKENDS=sqlite,postgres npx vitest run test/conformance      only those
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+import type { Backend, BackendOptions } from '../../src/backends/backend.ts'
+import { hasService, type OwnDatabase, ownMariadb, ownPostgres } from '../support/services/own.ts'
+import {
+  type Caller,
+  mariadbCaller,
+  mariadbPool,
+  postgresCaller,
+  postgresPool,
+  sqliteCaller,
+} from './callers.ts'
+
+export const engineNames = ['memory', 'sqlite', 'postgres', 'mariadb'] as const
+
+export type EngineName = (typeof engineNames)[number]
+
+/** An engine under test. */
+export interface Candidate {
+  readonly name: EngineName
+  /** Opens the engine; without a namespace, in one that nobody used before. */
+  open(options?: Partial<BackendOptions> & { readonly url?: string }): Promise<Backend>
+  /** What only an engine with SQL has: a caller's own transactions, other openers, other databases. */
+  readonly sql: SqlSide | undefined
+}
+
+/** The user's side of an SQL engine: their own connections to the same database, or to another. */
+export interface SqlSide {
+  /** Whether a caller's open transaction leaves other writers alone; SQLite has one writer. */
+  readonly rowLocks: boolean
+  /** Whether one transaction may write to several databases of the server. */
+  readonly spansDatabases: boolean
+  /** Whether the engine makes its tables without being asked to. */
+  readonly migratesItself: boolean
+  /** Connects as a user's program does, to the candidate's database unless told another. */
+  connect(url?: string): Promise<Caller>
+  /** A pool where the driver has one: never a transaction. */
+  readonly pool: (() => Promise<{ readonly pool: unknown } & AsyncDisposable>) | undefined
+  /** An empty database apart. */
+  ownDatabase(): Promise<OwnDatabase>
+}
+
+type Open = (url: string, options: BackendOptions) => Promise<Backend>
+
+interface Engine {
+  readonly name: EngineName
+  readonly load: () => Promise<Open>
+  readonly ownDatabase: () => Promise<OwnDatabase>
+  readonly connect: (url: string) => Promise<Caller>
+  readonly pool: ((url: string) => Promise<{ readonly pool: unknown } & AsyncDisposable>) | undefined
+  readonly rowLocks: boolean
+  readonly spansDatabases: boolean
+  readonly migratesItself: boolean
+}
+
+const engines: readonly Engine[] = [
+  {
+    name: 'sqlite',
+    load: async () => (await import('../../src/backends/sqlite/index.ts')).openSqlite,
+    ownDatabase: ownSqlite,
+    connect: sqliteCaller,
+    pool: undefined,
+    rowLocks: false,
+    spansDatabases: false,
+    migratesItself: true,
+  },
+  {
+    name: 'postgres',
+    load: async () => (await import('../../src/backends/postgres/index.ts')).openPostgres,
+    ownDatabase: ownPostgres,
+    connect: postgresCaller,
+    pool: postgresPool,
+    rowLocks: true,
+    spansDatabases: false,
+    migratesItself: false,
+  },
+  {
+    name: 'mariadb',
+    load: async () => (await import('../../src/backends/mariadb/index.ts')).openMariadb,
+    ownDatabase: ownMariadb,
+    connect: mariadbCaller,
+    pool: mariadbPool,
+    rowLocks: true,
+    spansDatabases: true,
+    migratesItself: false,
+  },
+]
+
+/** The engines of this run. Called at a test file's top level: what they need is removed after its last test. */
+export function candidates(): readonly Candidate[] {
+  return engineNames.filter(isWanted).map((name) => {
+    if (name === 'memory') return memoryCandidate
+    return sqlCandidate(engines.find((engine) => engine.name === name)!)
+  })
+}
+
+function isWanted(name: EngineName): boolean {
+  const named = process.env.BACKENDS?.split(',').map((text) => text.trim())
+  const unknown = named?.find((text) => !engineNames.includes(text as EngineName))
+  if (unknown !== undefined)
+    throw new Error(`BACKENDS names "${unknown}"; it takes ${engineNames.join(', ')}`)
+  if (named && !named.includes(name)) return false
+  return name === 'memory' || name === 'sqlite' || hasService(name)
+}
+
+const memoryCandidate: Candidate = {
+  name: 'memory',
+  async open(options) {
+    const { openMemory } = await import('../../src/backends/memory/index.ts')
+    return openMemory({ namespace: aNamespace(), migrate: true, ...options })
+  },
+  sql: undefined,
+}
+
+function sqlCandidate(engine: Engine): Candidate {
+  let own: Promise<OwnDatabase> | undefined
+  const url = async () => {
+    own ??= engine.ownDatabase()
+    return (await own).url
+  }
+  afterAll(async () => (await own)?.[Symbol.asyncDispose]())
+  const { name, rowLocks, spansDatabases, migratesItself, ownDatabase, pool } = engine
+  return {
+    name,
+    async open({ url: other, ...options } = {}) {
+      const open = await engine.load()
+      return open(other ?? (await url()), { namespace: aNamespace(), migrate: true, ...options })
+    },
+    sql: {
+      rowLocks,
+      spansDatabases,
+      migratesItself,
+      ownDatabase,
+      connect: async (other) => engine.connect(other ?? (await url())),
+      pool: pool && (async () => pool(await url())),
+    },
+  }
+}
+
+export function aNamespace(): string {
+  return `test-${randomBytes(6).toString('hex')}`
+}
+
+/** A folder with one database in it. */
+export async function ownSqlite(): Promise<OwnDatabase> {
+  const folder = await mkdtemp(join(tmpdir(), 'signalbox-sqlite-'))
+  return {
+    url: `sqlite:${join(folder, 'signalbox.db')}`,
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  }
+}

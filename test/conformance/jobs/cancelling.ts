@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import {
+  addOne,
+  claim,
+  claimOne,
+  endedJob,
+  find,
+  lapse,
+  lapsedJob,
+  leaseOf,
+  longMs,
+  runningJob,
+  settleOne,
+  shortMs,
+} from './making.ts'
+
+/** A job that does not run is cancelled at once; one that runs is asked, and its attempt decides. */
+export function cancellingContract({ open }: Candidate): void {
+  test('a job that waits is cancelled at once', async () => {
+    await using backend = await open()
+    const ready = await addOne(backend)
+    const scheduled = await addOne(backend, { due: { delayMs: longMs } })
+    for (const id of [ready, scheduled]) {
+      assert.deepEqual(await backend.jobs.cancel(id), { state: 'cancelled', cancelRequested: false })
+      const job = await find(backend, id)
+      assert.equal(job.state, 'cancelled')
+      assert.equal(job.cancelRequested, false)
+      assert.equal(job.startedAt, null)
+      assert.ok(job.finishedAt !== null && job.finishedAt >= job.createdAt)
+    }
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('a job that waits for its next attempt is cancelled at once', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    await settleOne(backend, claimed, { state: 'scheduled', delayMs: longMs })
+    assert.deepEqual(await backend.jobs.cancel(claimed.id), { state: 'cancelled', cancelRequested: false })
+    const { state, attempt } = await find(backend, claimed.id)
+    assert.deepEqual([state, attempt], ['cancelled', 1])
+  })
+
+  for (const state of ['completed', 'dead', 'cancelled'] as const) {
+    test(`a job that is ${state} stays as it is`, async () => {
+      await using backend = await open()
+      const id = await endedJob(backend, state)
+      const before = await find(backend, id)
+      assert.deepEqual(await backend.jobs.cancel(id), { state, cancelRequested: false })
+      assert.deepEqual(await find(backend, id), before)
+    })
+  }
+
+  test('there is no cancelling a job that is not there', async () => {
+    await using backend = await open()
+    for (const id of ['nobody', '', `' OR '1'='1`, '🚂', 'x'.repeat(400)]) {
+      assert.equal(await backend.jobs.cancel(id), undefined)
+      assert.equal(await backend.jobs.retry(id), undefined)
+      assert.equal(await backend.jobs.find(id), undefined)
+    }
+  })
+
+  test('a job that runs is asked to end, and its worker can learn of it', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend, { queue: 'a' })
+    const other = await runningJob(backend, { queue: 'b' })
+    const leases = [leaseOf(claimed), leaseOf(other)]
+    assert.deepEqual(await backend.jobs.cancelRequests(leases), [])
+    const asked = { state: 'running', cancelRequested: true }
+    assert.deepEqual(await backend.jobs.cancel(claimed.id), asked)
+    assert.deepEqual(await backend.jobs.cancel(claimed.id), asked)
+
+    const { state, cancelRequested, leaseEndsAt } = await find(backend, claimed.id)
+    assert.deepEqual({ state, cancelRequested }, asked)
+    assert.equal(leaseEndsAt, claimed.leaseEndsAt)
+    assert.deepEqual(await backend.jobs.cancelRequests(leases), [claimed.id])
+    assert.deepEqual(await backend.jobs.cancelRequests([]), [])
+    const renewed = await backend.jobs.renew(leases, longMs)
+    assert.deepEqual(
+      new Map(renewed.map((renewal) => [renewal.jobId, renewal.cancelRequested])),
+      new Map([
+        [claimed.id, true],
+        [other.id, false],
+      ]),
+    )
+  })
+
+  for (const state of ['scheduled', 'ready'] as const) {
+    test(`an attempt that would come back as ${state} ends cancelled when that was asked for`, async () => {
+      await using backend = await open()
+      const claimed = await runningJob(backend, { uniqueKey: 'a' })
+      await backend.jobs.cancel(claimed.id)
+      const error = '{"message":"aborted"}'
+      assert.equal(await settleOne(backend, claimed, { state, delayMs: 0, error }), true)
+      const job = await find(backend, claimed.id)
+      assert.equal(job.state, 'cancelled')
+      assert.equal(job.error, error)
+      assert.deepEqual([job.cancelRequested, job.cancelIgnored], [false, false])
+      assert.ok(job.finishedAt !== null)
+      assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['settled'])
+      assert.deepEqual(await claim(backend), [])
+      await addOne(backend, { uniqueKey: 'a' })
+    })
+  }
+
+  test('an attempt that completes all the same is completed, and says that it ignored the request', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    await backend.jobs.cancel(claimed.id)
+    assert.equal(await settleOne(backend, claimed, { result: '1' }), true)
+    const { state, result, cancelRequested, cancelIgnored } = await find(backend, claimed.id)
+    assert.deepEqual([state, result, cancelRequested, cancelIgnored], ['completed', '1', false, true])
+  })
+
+  test('an attempt that ends dead or cancelled by itself has ignored nothing', async () => {
+    await using backend = await open()
+    for (const state of ['dead', 'cancelled'] as const) {
+      const claimed = await runningJob(backend, { queue: state })
+      await backend.jobs.cancel(claimed.id)
+      assert.equal(await settleOne(backend, claimed, { state }), true)
+      const job = await find(backend, claimed.id)
+      assert.deepEqual([job.state, job.cancelRequested, job.cancelIgnored], [state, false, false])
+    }
+  })
+
+  test('a verdict without a live lease does not end a job that was asked to', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    await backend.jobs.cancel(claimed.id)
+    const token = claimed.token.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
+    assert.equal(await settleOne(backend, { ...claimed, token }, { state: 'ready' }), false)
+    assert.equal((await find(backend, claimed.id)).state, 'running')
+  })
+
+  test('an attempt that was asked to end and ran out is taken back as cancelled', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend, { maxAttempts: 1, uniqueKey: 'a' }, { leaseMs: 300 })
+    assert.equal((await backend.jobs.cancel(claimed.id))?.cancelRequested, true)
+    await lapse(backend, claimed)
+    assert.deepEqual(await backend.jobs.reclaim(10), { ready: 0, dead: 0, cancelled: 1 })
+    const job = await find(backend, claimed.id)
+    assert.deepEqual([job.state, job.cancelRequested, job.cancelIgnored], ['cancelled', false, false])
+    assert.ok(job.finishedAt !== null)
+    await addOne(backend, { uniqueKey: 'a' })
+  })
+
+  test('a claim does not take up what ran out after it was asked to end', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend, {}, { leaseMs: 300 })
+    await backend.jobs.cancel(claimed.id)
+    await lapse(backend, claimed)
+    assert.deepEqual(await claim(backend), [])
+    await backend.jobs.reclaim(10)
+    assert.equal((await find(backend, claimed.id)).state, 'cancelled')
+  })
+
+  test('a job whose lease ran out does not run, so it is cancelled at once', async () => {
+    await using backend = await open()
+    const claimed = await lapsedJob(backend)
+    assert.deepEqual(await backend.jobs.cancel(claimed.id), { state: 'cancelled', cancelRequested: false })
+    assert.equal((await find(backend, claimed.id)).state, 'cancelled')
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('a job whose last lease ran out is dead, and cancelling leaves it so', async () => {
+    await using backend = await open()
+    const claimed = await lapsedJob(backend, { maxAttempts: 1 })
+    assert.deepEqual(await backend.jobs.cancel(claimed.id), { state: 'dead', cancelRequested: false })
+    assert.equal((await find(backend, claimed.id)).state, 'dead')
+  })
+
+  test('a request does not outlive the attempt it was made to', async () => {
+    await using backend = await open()
+    const first = await runningJob(backend)
+    await backend.jobs.cancel(first.id)
+    await settleOne(backend, first, { state: 'ready' })
+    assert.deepEqual(await backend.jobs.retry(first.id), { outcome: 'ready' })
+    const second = await claimOne(backend)
+    assert.equal(second.cancelRequested, false)
+    assert.deepEqual(await backend.jobs.cancelRequests([leaseOf(second)]), [])
+    await settleOne(backend, second, { state: 'ready' })
+    const third = await claimOne(backend)
+    await settleOne(backend, third)
+    const { state, cancelIgnored } = await find(backend, first.id)
+    assert.deepEqual([state, cancelIgnored], ['completed', false])
+  })
+
+  test('that a request was ignored is forgotten when the job runs anew', async () => {
+    await using backend = await open()
+    const first = await runningJob(backend)
+    await backend.jobs.cancel(first.id)
+    await settleOne(backend, first)
+    await backend.jobs.retry(first.id)
+    assert.equal((await find(backend, first.id)).cancelIgnored, false)
+    await settleOne(backend, await claimOne(backend))
+    assert.equal((await find(backend, first.id)).cancelIgnored, false)
+  })
+
+  test('a worker that lost its job is not told of a request to its successor', async () => {
+    await using backend = await open()
+    const first = await runningJob(backend, {}, { leaseMs: shortMs })
+    await lapse(backend, first)
+    const second = await claimOne(backend)
+    await backend.jobs.cancel(second.id)
+    assert.deepEqual(await backend.jobs.cancelRequests([leaseOf(first)]), [])
+    assert.deepEqual(await backend.jobs.cancelRequests([leaseOf(second)]), [second.id])
+  })
+}

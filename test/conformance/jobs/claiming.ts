@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { ClaimedRecord } from '../../../src/jobs/index.ts'
+import type { Candidate } from '../candidates.ts'
+import { aNamespace } from '../candidates.ts'
+import {
+  addOne,
+  aJob,
+  claim,
+  claimOne,
+  find,
+  ids,
+  lapsedJob,
+  leaseNo,
+  longMs,
+  settleOne,
+  shortMs,
+  until,
+} from './making.ts'
+
+/** Due jobs go out in order, each to one claimer, and only those that were asked for. */
+export function claimingContract({ open, sql }: Candidate): void {
+  test('a claimed job is running, in the hands of its claimer, under a lease', async () => {
+    await using backend = await open()
+    const id = await addOne(backend, { maxAttempts: 3 })
+    const claimed = await claimOne(backend, { workerId: 'worker 7', leaseMs: 60_000 })
+    assert.equal(claimed.id, id)
+    assert.equal(claimed.state, 'running')
+    assert.equal(claimed.attempt, 1)
+    assert.equal(claimed.workerId, 'worker 7')
+    assert.match(claimed.token, /^\d+\.[0-9a-f]{16}$/)
+    assert.ok(claimed.startedAt !== null && claimed.startedAt >= claimed.createdAt)
+    assert.ok(Math.abs(claimed.leaseEndsAt - claimed.startedAt - 60_000) <= 1_000)
+
+    const { token: _, ...record } = claimed
+    assert.deepEqual(await find(backend, id), record)
+  })
+
+  test('nothing to claim is an empty answer', async () => {
+    await using backend = await open()
+    assert.deepEqual(await claim(backend), [])
+    await addOne(backend)
+    assert.deepEqual(await claim(backend, { queues: ['other'] }), [])
+    assert.deepEqual(await claim(backend, { queues: [] }), [])
+    assert.deepEqual(await claim(backend, { kinds: [] }), [])
+  })
+
+  test('no more are claimed than asked for, and a claimed job is not claimed again', async () => {
+    await using backend = await open()
+    const jobs = Array.from({ length: 5 }, () => aJob({ due: { runAt: 1_000 } }))
+    await backend.jobs.add(jobs)
+    const claims = [await claim(backend, { limit: 2 }), await claim(backend, { limit: 2 })]
+    assert.deepEqual(claims.map(ids), [ids(jobs.slice(0, 2)), ids(jobs.slice(2, 4))])
+    assert.deepEqual(ids(await claim(backend)), [jobs[4]!.id])
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('a higher priority goes first, then the earlier due time, then the smaller id', async () => {
+    await using backend = await open()
+    const at = (priority: number, runAt: number) => aJob({ priority, due: { runAt } })
+    const inOrder = [at(9, 3_000), at(1, 1_000), at(1, 1_000), at(1, 2_000), at(0, 1_000), at(-5, 1)]
+    const shuffled = [3, 1, 5, 0, 4, 2].map((i) => inOrder[i]!)
+    for (const job of shuffled) await backend.jobs.add([job])
+    const claimed = [...(await claim(backend, { limit: 4 })), ...(await claim(backend, { limit: 4 }))]
+    assert.deepEqual(ids(claimed), ids(inOrder))
+  })
+
+  test('jobs added at once that are due at once go out in the order of their ids', async () => {
+    await using backend = await open()
+    const jobs = Array.from({ length: 30 }, () => aJob({ due: { runAt: 5 } }))
+    await backend.jobs.add([...jobs].reverse())
+    assert.deepEqual(ids(await claim(backend, { limit: 100 })), ids(jobs))
+  })
+
+  test('the order holds over all the queues together, whichever is named first', async () => {
+    await using backend = await open()
+    const at = (queue: string, priority: number, runAt: number) => aJob({ queue, priority, due: { runAt } })
+    const inOrder = [
+      at('b', 5, 9),
+      at('a', 4, 9),
+      at('c', 4, 10),
+      at('a', 0, 1),
+      at('b', 0, 2),
+      at('a', 0, 3),
+    ]
+    await backend.jobs.add([...inOrder].reverse())
+    await addOne(backend, { queue: 'd', priority: 100 })
+    assert.deepEqual(
+      ids(await claim(backend, { queues: ['a', 'b', 'c'], limit: 3 })),
+      ids(inOrder.slice(0, 3)),
+    )
+    assert.deepEqual(ids(await claim(backend, { queues: ['c', 'b', 'a', 'a'] })), ids(inOrder.slice(3)))
+  })
+
+  test('the least and the greatest priorities keep their place', async () => {
+    await using backend = await open()
+    const priorities = [2_147_483_647, 2_147_483_646, 1, 0, -1, -2_147_483_647, -2_147_483_648]
+    const jobs = priorities.map((priority) => aJob({ priority, due: { runAt: 1 } }))
+    await backend.jobs.add([4, 6, 0, 2, 5, 1, 3].map((i) => jobs[i]!))
+    const claimed = await claim(backend)
+    assert.deepEqual(
+      claimed.map(({ priority }) => priority),
+      priorities,
+    )
+  })
+
+  test('a job is not handed out before it is due', async () => {
+    await using backend = await open()
+    const id = await addOne(backend, { due: { delayMs: 80 } })
+    let claimed: readonly ClaimedRecord[] = []
+    await until('the delayed job is handed out', async () => {
+      claimed = await claim(backend)
+      return claimed.length > 0
+    })
+    assert.deepEqual(ids(claimed), [id])
+    assert.ok(claimed[0]!.startedAt! >= claimed[0]!.runAt, 'claimed once due')
+    assert.ok(claimed[0]!.runAt >= claimed[0]!.createdAt + 80)
+  })
+
+  test('a delayed job of high priority goes first as soon as it is due', async () => {
+    await using backend = await open()
+    await backend.jobs.add(Array.from({ length: 20 }, () => aJob()))
+    const urgent = await addOne(backend, { priority: 10, due: { delayMs: 60 } })
+    assert.notEqual((await claimOne(backend)).id, urgent)
+    await until('it is due', async () => (await find(backend, urgent)).state === 'ready')
+    assert.equal((await claimOne(backend)).id, urgent)
+  })
+
+  test('only the kinds asked for are handed out, however many others stand before them', async () => {
+    await using backend = await open()
+    await backend.jobs.add(Array.from({ length: 300 }, () => aJob({ kind: 'unknown', priority: 9 })))
+    const a = await addOne(backend, { kind: 'a' })
+    const b = await addOne(backend, { kind: 'b', priority: 1 })
+    assert.deepEqual(ids(await claim(backend, { kinds: ['a', 'b', 'c'], limit: 2 })), [b, a])
+    assert.deepEqual(await claim(backend, { kinds: ['a', 'b', 'c'] }), [])
+    assert.equal((await backend.jobs.list({ kind: 'unknown', state: 'ready', limit: 400 })).length, 300)
+  })
+
+  test('a paused queue hands out nothing until it is resumed, and holds up no other', async () => {
+    await using backend = await open()
+    const held = await addOne(backend, { queue: 'paused', priority: 9 })
+    const other = await addOne(backend, { queue: 'open' })
+    await backend.jobs.pause('paused')
+    await backend.jobs.pause('paused')
+    assert.deepEqual(ids(await claim(backend, { queues: ['paused', 'open'] })), [other])
+    assert.equal((await find(backend, held)).state, 'ready')
+    const later = await addOne(backend, { queue: 'paused' })
+    await backend.jobs.resume('paused')
+    await backend.jobs.resume('paused')
+    assert.deepEqual(ids(await claim(backend, { queues: ['paused', 'open'] })), [held, later])
+  })
+
+  test('a queue can be paused before it has a job', async () => {
+    await using backend = await open()
+    await backend.jobs.pause('mail')
+    await addOne(backend)
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('what runs when its queue is paused can be renewed and settled', async () => {
+    await using backend = await open()
+    await addOne(backend)
+    const claimed = await claimOne(backend)
+    await backend.jobs.pause('mail')
+    const lease = { jobId: claimed.id, token: claimed.token }
+    assert.equal((await backend.jobs.renew([lease], longMs)).length, 1)
+    assert.equal(await settleOne(backend, claimed), true)
+  })
+
+  test('ten claimers at once get every job once', async () => {
+    await using backend = await open()
+    const jobs = Array.from({ length: 120 }, () => aJob())
+    await backend.jobs.add(jobs)
+    const taken: string[] = []
+    const claimer = async (workerId: string) => {
+      for (;;) {
+        const claimed = await claim(backend, { workerId, limit: 5 })
+        taken.push(...ids(claimed))
+        // Another claimer's open claim may hide jobs for a moment; all are taken only when the count says so.
+        if (claimed.length === 0 && taken.length >= jobs.length) return
+      }
+    }
+    await Promise.all(Array.from({ length: 10 }, (_, i) => claimer(`w${i}`)))
+    assert.deepEqual(taken.toSorted(), ids(jobs))
+    for (const { attempt } of await backend.jobs.list({ limit: 200 })) assert.equal(attempt, 1)
+  })
+
+  test.runIf(sql)('two openers of one namespace share its jobs, each job to one of them', async () => {
+    const namespace = aNamespace()
+    await using one = await open({ namespace })
+    await using other = await open({ namespace })
+    const jobs = Array.from({ length: 40 }, () => aJob())
+    await one.jobs.add(jobs)
+    const taken: string[] = []
+    const drain = async (backend: typeof one) => {
+      while (taken.length < jobs.length) taken.push(...ids(await claim(backend, { limit: 3 })))
+    }
+    await Promise.all([drain(one), drain(other), drain(one), drain(other)])
+    assert.deepEqual(taken.toSorted(), ids(jobs))
+  })
+
+  test.runIf(sql)('what another opener adds goes in its place in line within a second', async () => {
+    const namespace = aNamespace()
+    await using one = await open({ namespace })
+    await using other = await open({ namespace })
+    await one.jobs.add(Array.from({ length: 900 }, () => aJob({ payload: '0' })))
+    for (let i = 0; i < 3; i++) await claim(one, { limit: 5 })
+    const urgent = await addOne(other, { priority: 5 })
+    await until(
+      'the urgent job is handed out',
+      async () => ids(await claim(one, { limit: 1 })).includes(urgent),
+      1_100,
+    )
+  })
+
+  test('every claim counts an attempt, and its token has a greater number', async () => {
+    await using backend = await open()
+    await addOne(backend)
+    let last = -1n
+    for (let attempt = 1; attempt <= 4; attempt++) {
+      const claimed = await claimOne(backend)
+      assert.equal(claimed.attempt, attempt)
+      assert.ok(leaseNo(claimed.token) > last)
+      last = leaseNo(claimed.token)
+      assert.equal(await settleOne(backend, claimed, { state: 'ready' }), true)
+    }
+  })
+
+  test('what another claimer let run out is claimed again, under a new lease', async () => {
+    await using backend = await open()
+    const first = await lapsedJob(backend)
+    const second = await claimOne(backend, { workerId: 'w2' })
+    assert.equal(second.id, first.id)
+    assert.equal(second.attempt, 2)
+    assert.equal(second.workerId, 'w2')
+    assert.equal(second.runAt, first.runAt)
+    assert.ok(leaseNo(second.token) > leaseNo(first.token))
+  })
+
+  test('a job whose lease ran out keeps its place in line', async () => {
+    await using backend = await open()
+    const first = await lapsedJob(backend, { priority: 5, due: { runAt: 2_000 } })
+    const after = await addOne(backend, { priority: 5, due: { runAt: 2_001 } })
+    const before = await addOne(backend, { priority: 5, due: { runAt: 1_999 } })
+    assert.deepEqual(ids(await claim(backend)), [before, first.id, after])
+  })
+
+  test('a job that was let run out as often as it may is never handed out again', async () => {
+    await using backend = await open()
+    await addOne(backend, { maxAttempts: 2 })
+    let grants = 0
+    await until('it is dead', async () => {
+      const claimed = await claim(backend, { leaseMs: shortMs })
+      grants += claimed.length
+      const [job] = await backend.jobs.list({ limit: 1 })
+      return job?.state === 'dead'
+    })
+    assert.deepEqual(await claim(backend), [])
+    assert.equal(grants, 2)
+  })
+
+  test('a lapsed job of a paused queue or of another kind is left alone by a claim', async () => {
+    await using backend = await open()
+    const paused = await lapsedJob(backend, { queue: 'paused' })
+    const unknown = await lapsedJob(backend, { kind: 'unknown' })
+    await backend.jobs.pause('paused')
+    assert.deepEqual(await claim(backend, { queues: ['paused', 'mail'], kinds: ['welcome'] }), [])
+    assert.equal((await find(backend, paused.id)).state, 'ready')
+    assert.equal((await find(backend, unknown.id)).state, 'ready')
+  })
+}

@@ -1,0 +1,27 @@
+/** A table of the user's, in the same database as the store: what a handler writes besides ending its job. */
+import { randomBytes } from 'node:crypto'
+import type { SqlSide } from '../candidates.ts'
+
+export interface Ledger extends AsyncDisposable {
+  readonly table: string
+  /** Everything that was committed, in order. */
+  notes(): Promise<readonly string[]>
+}
+
+/** Makes such a table, and drops it in the end. */
+export async function openLedger(sql: SqlSide): Promise<Ledger> {
+  const table = `ledger_${randomBytes(6).toString('hex')}`
+  const reader = await sql.connect()
+  await reader.exec(`CREATE TABLE ${table} (note VARCHAR(100) NOT NULL PRIMARY KEY)`)
+  return {
+    table,
+    async notes() {
+      const rows = await reader.exec(`SELECT note FROM ${table} ORDER BY note`)
+      return rows.map(({ note }) => String(note))
+    },
+    async [Symbol.asyncDispose]() {
+      await reader.exec(`DROP TABLE ${table}`)
+      await reader[Symbol.asyncDispose]()
+    },
+  }
+}

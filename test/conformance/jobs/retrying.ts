@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import {
+  addOne,
+  aJob,
+  claim,
+  claimOne,
+  endedJob,
+  find,
+  ids,
+  lapsedJob,
+  longMs,
+  runningJob,
+  settleOne,
+} from './making.ts'
+
+/** An operator can run anything again that does not run: the same job, from its first attempt. */
+export function retryingContract({ open }: Candidate): void {
+  for (const state of ['dead', 'cancelled', 'completed'] as const) {
+    test(`a ${state} job that is retried is ready, with its id and from its first attempt`, async () => {
+      await using backend = await open()
+      const first = await runningJob(backend, {
+        priority: 3,
+        maxAttempts: 2,
+        uniqueKey: 'a',
+        backoff: '{"baseMs":5}',
+        timeoutMs: 77,
+      })
+      await settleOne(backend, first, { state, result: '1', error: '{"message":"x"}' })
+      assert.deepEqual(await backend.jobs.retry(first.id), { outcome: 'ready' })
+
+      const job = await find(backend, first.id)
+      assert.equal(job.state, 'ready')
+      assert.equal(job.attempt, 0)
+      assert.equal(job.finishedAt, null)
+      assert.equal(job.leaseEndsAt, null)
+      assert.ok(job.runAt >= first.startedAt!)
+      const { queue, kind, payload, priority, maxAttempts, uniqueKey, backoff, timeoutMs, createdAt } = first
+      assert.partialDeepStrictEqual(job, {
+        ...{ queue, kind, payload, priority, maxAttempts, uniqueKey, backoff, timeoutMs, createdAt },
+      })
+      assert.deepEqual(ids(await backend.jobs.list({ limit: 10 })), [first.id])
+      const again = await claimOne(backend)
+      assert.equal(again.id, first.id)
+      assert.equal(again.attempt, 1)
+      assert.equal(await settleOne(backend, again), true)
+      assert.equal((await find(backend, first.id)).error, null)
+    })
+  }
+
+  test('a job that waits is due now when it is retried', async () => {
+    await using backend = await open()
+    const id = await addOne(backend, { due: { delayMs: longMs } })
+    assert.deepEqual(await backend.jobs.retry(id), { outcome: 'ready' })
+    const claimed = await claimOne(backend)
+    assert.equal(claimed.id, id)
+    await settleOne(backend, claimed, { state: 'scheduled', delayMs: longMs, error: '{"message":"x"}' })
+    assert.deepEqual(await backend.jobs.retry(id), { outcome: 'ready' })
+    const { state, attempt } = await find(backend, id)
+    assert.deepEqual([state, attempt], ['ready', 0])
+    assert.equal((await claimOne(backend)).attempt, 1)
+  })
+
+  test('a job that runs is left alone', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    const before = await find(backend, claimed.id)
+    assert.deepEqual(await backend.jobs.retry(claimed.id), { outcome: 'running' })
+    assert.deepEqual(await find(backend, claimed.id), before)
+    assert.equal(await settleOne(backend, claimed), true)
+  })
+
+  test('a job whose lease ran out does not run, so it can be retried', async () => {
+    await using backend = await open()
+    const more = await lapsedJob(backend, { maxAttempts: 3 })
+    const last = await lapsedJob(backend, { queue: 'other', maxAttempts: 1 })
+    for (const { id, queue, token } of [more, last]) {
+      assert.deepEqual(await backend.jobs.retry(id), { outcome: 'ready' })
+      const { state, attempt } = await find(backend, id)
+      assert.deepEqual([state, attempt], ['ready', 0])
+      const again = await claimOne(backend, { queues: [queue] })
+      assert.deepEqual([again.id, again.attempt], [id, 1])
+      assert.notEqual(again.token, token)
+    }
+  })
+
+  test('a job whose unique key another live job has by now is not retried', async () => {
+    await using backend = await open()
+    const first = await endedJob(backend, 'dead', { uniqueKey: 'a' })
+    const second = await addOne(backend, { uniqueKey: 'a', due: { delayMs: longMs } })
+    const before = await find(backend, first)
+    assert.deepEqual(await backend.jobs.retry(first), { outcome: 'taken' })
+    assert.deepEqual(await find(backend, first), before)
+    await backend.jobs.cancel(second)
+    assert.deepEqual(await backend.jobs.retry(first), { outcome: 'ready' })
+    assert.deepEqual(await backend.jobs.retry(second), { outcome: 'taken' })
+  })
+
+  test('a retried job has its unique key again', async () => {
+    await using backend = await open()
+    const id = await endedJob(backend, 'completed', { uniqueKey: 'a' })
+    await backend.jobs.retry(id)
+    assert.deepEqual(await backend.jobs.add([aJob({ uniqueKey: 'a' })]), [{ id, duplicate: true }])
+  })
+
+  test('all dead jobs are retried, and no others', async () => {
+    await using backend = await open()
+    const dead = [await endedJob(backend, 'dead'), await endedJob(backend, 'dead', { queue: 'other' })]
+    const completed = await endedJob(backend, 'completed')
+    const cancelled = await endedJob(backend, 'cancelled')
+    assert.equal(await backend.jobs.retryDead({ limit: 10 }), 2)
+    assert.equal(await backend.jobs.retryDead({ limit: 10 }), 0)
+    for (const id of dead) {
+      const { state, attempt } = await find(backend, id)
+      assert.deepEqual([state, attempt], ['ready', 0])
+    }
+    assert.equal((await find(backend, completed)).state, 'completed')
+    assert.equal((await find(backend, cancelled)).state, 'cancelled')
+    assert.deepEqual(ids(await claim(backend, { queues: ['mail', 'other'] })).sort(), dead.toSorted())
+  })
+
+  test('dead jobs are retried oldest first, as many as asked for', async () => {
+    await using backend = await open()
+    const dead: string[] = []
+    for (let i = 0; i < 5; i++) dead.push(await endedJob(backend, 'dead'))
+    assert.equal(await backend.jobs.retryDead({ limit: 2 }), 2)
+    const left = await backend.jobs.list({ state: 'dead', limit: 10 })
+    assert.deepEqual(ids(left).sort(), dead.slice(2))
+    assert.equal(await backend.jobs.retryDead({ limit: 0 }), 0)
+  })
+
+  test('dead jobs of one queue, or of one kind, are retried by themselves', async () => {
+    await using backend = await open()
+    const a = await endedJob(backend, 'dead', { queue: 'a', kind: 'x' })
+    const b = await endedJob(backend, 'dead', { queue: 'b', kind: 'x' })
+    const c = await endedJob(backend, 'dead', { queue: 'b', kind: 'y' })
+    const deadIds = async () => ids(await backend.jobs.list({ state: 'dead', limit: 10 })).sort()
+    assert.equal(await backend.jobs.retryDead({ queue: 'a', kind: 'y', limit: 10 }), 0)
+    assert.equal(await backend.jobs.retryDead({ kind: 'y', limit: 10 }), 1)
+    assert.deepEqual(await deadIds(), [a, b].sort())
+    assert.equal(await backend.jobs.retryDead({ queue: 'b', limit: 10 }), 1)
+    assert.deepEqual(await deadIds(), [a])
+    assert.equal((await find(backend, c)).state, 'ready')
+  })
+
+  test('dead jobs whose key is taken are left, and the others are retried all the same', async () => {
+    await using backend = await open()
+    const older = await endedJob(backend, 'dead', { uniqueKey: 'a' })
+    const newer = await endedJob(backend, 'dead', { uniqueKey: 'a' })
+    const blocked = await endedJob(backend, 'dead', { uniqueKey: 'b' })
+    const plain = await endedJob(backend, 'dead')
+    await addOne(backend, { uniqueKey: 'b', queue: 'mail', due: { delayMs: longMs } })
+    assert.equal(await backend.jobs.retryDead({ limit: 10 }), 2)
+    const states = async (...jobs: string[]) =>
+      Promise.all(jobs.map(async (id) => (await find(backend, id)).state))
+    assert.deepEqual(await states(older, newer, blocked, plain), ['ready', 'dead', 'dead', 'ready'])
+  })
+
+  test('of many who retry one job at once, it is there once', async () => {
+    await using backend = await open()
+    const id = await endedJob(backend, 'dead', { uniqueKey: 'a' })
+    const answers = await Promise.all(Array.from({ length: 6 }, () => backend.jobs.retry(id)))
+    assert.deepEqual(
+      answers.map((answer) => answer?.outcome),
+      answers.map(() => 'ready'),
+    )
+    assert.deepEqual(ids(await claim(backend)), [id])
+    assert.deepEqual(ids(await backend.jobs.list({ limit: 10 })), [id])
+  })
+}

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import { find, lapse, lapsedJob, leaseOf, runningJob, settleOne, shortMs, verdictOf } from './making.ts'
+
+const soon = { timeoutMs: 5_000 }
+
+/** The store's own transactions: what `work` writes and how its job ends are kept together, or not at all. */
+export function transactionsContract({ open, sql }: Candidate): void {
+  test('a transaction ends its job with the verdict of its work', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    await backend.jobs.transact(async () => verdictOf(claimed, { result: '{"ok":true}', ranMs: 5 }), soon)
+    const { state, result } = await find(backend, claimed.id)
+    assert.deepEqual([state, result], ['completed', '{"ok":true}'])
+    assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['settled'])
+  })
+
+  test('without a time-out a transaction takes the time it needs', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    await backend.jobs.transact(
+      async () => {
+        await sleep(60)
+        return verdictOf(claimed)
+      },
+      { timeoutMs: 0 },
+    )
+    assert.equal((await find(backend, claimed.id)).state, 'completed')
+  })
+
+  test('when its work throws, that error is thrown on and the job is still held', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    const error = new Error('the card was declined')
+    const work = async () => {
+      throw error
+    }
+    await assert.rejects(backend.jobs.transact(work, soon), (thrown) => thrown === error)
+    assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['held'])
+    assert.equal(await settleOne(backend, claimed), true)
+  })
+
+  test('what work throws need not be an error', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    const work = () => Promise.reject(undefined)
+    const [caught] = await Promise.allSettled([backend.jobs.transact(work, soon)])
+    assert.deepEqual(caught, { status: 'rejected', reason: undefined })
+    assert.deepEqual(await backend.jobs.transactAll([work, async () => verdictOf(claimed)], soon), [
+      { error: undefined },
+      undefined,
+    ])
+  })
+
+  test('a transaction whose lease ran out meanwhile is lost', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend, {}, { leaseMs: shortMs })
+    const work = async () => {
+      await lapse(backend, claimed)
+      return verdictOf(claimed)
+    }
+    await assert.rejects(backend.jobs.transact(work, soon), { code: 'lease_lost' })
+    assert.equal((await find(backend, claimed.id)).state, 'ready')
+  })
+
+  test('a transaction that takes too long is given up, and its job is still held', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    const work = async () => {
+      await sleep(400)
+      return verdictOf(claimed)
+    }
+    await assert.rejects(backend.jobs.transact(work, { timeoutMs: 60 }), { code: 'transaction_timeout' })
+    assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['held'])
+    assert.equal(await settleOne(backend, claimed), true)
+  })
+
+  test('a transaction that is aborted throws the reason, and its job is still held', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    const controller = new AbortController()
+    const reason = new Error('shutting down')
+    const work = async () => {
+      controller.abort(reason)
+      await sleep(200)
+      return verdictOf(claimed)
+    }
+    const { signal } = controller
+    await assert.rejects(backend.jobs.transact(work, { ...soon, signal }), (thrown) => thrown === reason)
+    assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['held'])
+
+    let ran = false
+    const late = async () => {
+      ran = true
+      return verdictOf(claimed)
+    }
+    await assert.rejects(backend.jobs.transact(late, { ...soon, signal }), (thrown) => thrown === reason)
+    assert.equal(ran, false)
+    assert.equal(await settleOne(backend, claimed), true)
+  })
+
+  test('a transaction ends a job that was to be cancelled as settling does', async () => {
+    await using backend = await open()
+    const [nacked, acked] = [
+      await runningJob(backend, { queue: 'a' }),
+      await runningJob(backend, { queue: 'b' }),
+    ]
+    await backend.jobs.cancel(nacked.id)
+    await backend.jobs.cancel(acked.id)
+    await backend.jobs.transact(async () => verdictOf(nacked, { state: 'scheduled' }), soon)
+    await backend.jobs.transact(async () => verdictOf(acked), soon)
+    assert.equal((await find(backend, nacked.id)).state, 'cancelled')
+    assert.equal((await find(backend, acked.id)).cancelIgnored, true)
+  })
+
+  test('several transactions under one commit are answered in order, each by itself', async () => {
+    await using backend = await open()
+    const lost = await lapsedJob(backend, { queue: 'lost' })
+    const [a, b, c] = [
+      await runningJob(backend, { queue: 'a' }),
+      await runningJob(backend, { queue: 'b' }),
+      await runningJob(backend, { queue: 'c' }),
+    ]
+    const error = new Error('b failed')
+    const answers = await backend.jobs.transactAll(
+      [
+        async () => verdictOf(a),
+        async () => {
+          throw error
+        },
+        async () => verdictOf(lost),
+        async () => verdictOf(c, { state: 'dead' }),
+        async () => verdictOf(a),
+      ],
+      soon,
+    )
+    assert.equal(answers.length, 5)
+    assert.equal(answers[0], undefined)
+    assert.equal(answers[1]?.error, error)
+    assert.equal(codeOf(answers[2]), 'lease_lost')
+    assert.equal(answers[3], undefined)
+    assert.equal(codeOf(answers[4]), 'lease_lost')
+    assert.deepEqual(await backend.jobs.outcomes([a, b, c, lost].map(leaseOf)), [
+      'settled',
+      'held',
+      'settled',
+      'lost',
+    ])
+    assert.deepEqual(await backend.jobs.transactAll([], soon), [])
+  })
+
+  test('when several transactions together take too long, nothing of any is kept', async () => {
+    await using backend = await open()
+    const [a, b] = [await runningJob(backend, { queue: 'a' }), await runningJob(backend, { queue: 'b' })]
+    const works = [
+      async () => verdictOf(a),
+      async () => {
+        await sleep(400)
+        return verdictOf(b)
+      },
+    ]
+    await assert.rejects(backend.jobs.transactAll(works, { timeoutMs: 80 }), { code: 'transaction_timeout' })
+    assert.deepEqual(await backend.jobs.outcomes([a, b].map(leaseOf)), ['held', 'held'])
+  })
+
+  test.runIf(!sql)('an engine without SQL refuses to query, and still ends the job', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    await backend.jobs.transact(async (tx) => {
+      await assert.rejects(tx.query('SELECT 1'), { code: 'transaction_unsupported' })
+      await assert.rejects(tx.sql`SELECT ${1}`, { code: 'transaction_unsupported' })
+      return verdictOf(claimed)
+    }, soon)
+    assert.equal((await find(backend, claimed.id)).state, 'completed')
+    await assert.rejects(backend.jobs.settleIn({}, verdictOf(claimed)), { code: 'transaction_unsupported' })
+  })
+}
+
+function codeOf(answer: undefined | { readonly error: unknown }): unknown {
+  return (answer as undefined | { readonly error: { readonly code?: unknown } })?.error.code
+}

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Backend } from '../../src/backends/backend.ts'
+import type { Candidate } from './candidates.ts'
+import {
+  addOne,
+  aJob,
+  claim,
+  endedJob,
+  ids,
+  lapsedJob,
+  leaseOf,
+  longMs,
+  runningJob,
+  settleOne,
+  verdictOf,
+} from './jobs/making.ts'
+
+/** A backend is opened by several at once, keeps its namespace to itself, and is not used once it is closed. */
+export function openingContract({ name, open, sql }: Candidate): void {
+  test('an open backend answers, and says what it is', async () => {
+    await using backend = await open()
+    assert.equal(backend.name, name)
+    assert.equal(backend.traits.transactions, sql !== undefined)
+    assert.ok(Array.isArray(backend.warnings))
+    await backend.ping()
+  })
+
+  test('an open backend has the newest schema, and bringing it up again does nothing', async () => {
+    await using backend = await open()
+    const status = await backend.migrator.status()
+    assert.ok(status.latest >= 1)
+    assert.equal(status.current, status.latest)
+    assert.deepEqual(status.pending, [])
+    assert.deepEqual(await backend.migrator.up(), [])
+    assert.deepEqual(await backend.migrator.status(), status)
+    if (sql) assert.match(backend.migrator.sql(), /CREATE TABLE/i)
+  })
+
+  test.runIf(sql)('several openers of an empty database at once all find it ready', async () => {
+    await using database = await sql!.ownDatabase()
+    const { url } = database
+    const backends = await Promise.all(Array.from({ length: 4 }, () => open({ url, namespace: 'shared' })))
+    try {
+      for (const backend of backends) {
+        const { current, latest } = await backend.migrator.status()
+        assert.equal(current, latest)
+      }
+      const ups = await Promise.all(backends.map(({ migrator }) => migrator.up()))
+      assert.deepEqual(ups.flat(), [])
+      const [first, ...others] = backends as [Backend, ...Backend[]]
+      const id = await addOne(first)
+      for (const { jobs } of others) assert.equal((await jobs.find(id))?.id, id)
+    } finally {
+      await Promise.all(backends.map((backend) => backend.close()))
+    }
+  })
+
+  test.runIf(sql)('what was written is still there when the database is opened again', async () => {
+    await using database = await sql!.ownDatabase()
+    const { url } = database
+    const before = await open({ url, namespace: 'kept' })
+    const claimed = await runningJob(before, { queue: 'a' })
+    const waiting = await addOne(before, { queue: 'b' })
+    const ended = await endedJob(before, 'dead', { queue: 'c' })
+    const records = await before.jobs.list({ limit: 10 })
+    await before.close()
+
+    const after = await open({ url, namespace: 'kept', migrate: false })
+    try {
+      assert.deepEqual(await after.jobs.list({ limit: 10 }), records)
+      assert.deepEqual(ids(records).sort(), [claimed.id, waiting, ended].sort())
+      assert.equal(await settleOne(after, claimed), true)
+    } finally {
+      await after.close()
+    }
+  })
+
+  test.runIf(sql && !sql.migratesItself)(
+    'an empty database is refused unless it may be migrated',
+    async () => {
+      await using database = await sql!.ownDatabase()
+      await assert.rejects(open({ url: database.url, migrate: false }), { code: 'schema_missing' })
+    },
+  )
+
+  test('namespaces do not see each other', async () => {
+    await using mine = await open()
+    await using yours = await open()
+    const running = await runningJob(mine, { queue: 'a', uniqueKey: 'k' })
+    const lapsed = await lapsedJob(mine, { queue: 'b' })
+    const dead = await endedJob(mine, 'dead', { queue: 'c' })
+    const ready = await addOne(mine, { uniqueKey: 'r' })
+    const before = await mine.jobs.list({ limit: 10 })
+
+    await yours.jobs.pause('mail')
+    assert.deepEqual(await claim(yours, { queues: ['a', 'b', 'c', 'mail'] }), [])
+    assert.deepEqual(await yours.jobs.list({ limit: 10 }), [])
+    for (const id of [running.id, lapsed.id, dead, ready]) {
+      assert.equal(await yours.jobs.find(id), undefined)
+      assert.equal(await yours.jobs.cancel(id), undefined)
+      assert.equal(await yours.jobs.retry(id), undefined)
+    }
+    assert.equal(await yours.jobs.retryDead({ limit: 10 }), 0)
+    assert.equal(await yours.jobs.prune({ olderThanMs: 0, limit: 10 }), 0)
+    assert.deepEqual(await yours.jobs.reclaim(10), { ready: 0, dead: 0, cancelled: 0 })
+    assert.deepEqual(await yours.jobs.renew([leaseOf(running)], longMs), [])
+    assert.equal(await settleOne(yours, running), false)
+    assert.deepEqual(await yours.jobs.outcomes([leaseOf(running)]), ['lost'])
+    await addOne(yours, { uniqueKey: 'r' })
+    assert.equal((await yours.jobs.stats()).length, 1)
+
+    assert.deepEqual(await mine.jobs.list({ limit: 10 }), before)
+    assert.deepEqual(ids(await claim(mine)), [ready])
+    assert.equal(await settleOne(mine, running), true)
+  })
+
+  test('a ring is heard by those who listen to its topic, until they stop', async () => {
+    await using backend = await open()
+    let [heard, others] = [0, 0]
+    const stop = backend.bell.listen(['jobs.mail', 'jobs.other'], () => heard++)
+    backend.bell.listen(['jobs.else'], () => others++)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    backend.bell.listen(['jobs.mail'], resolve)
+    backend.bell.ring('jobs.mail')
+    await promise
+    assert.ok(heard >= 1)
+    assert.equal(others, 0)
+    stop()
+    stop()
+    const before = heard
+    const again = Promise.withResolvers<void>()
+    backend.bell.listen(['jobs.other'], again.resolve)
+    backend.bell.ring('jobs.other')
+    await again.promise
+    assert.equal(heard, before)
+  })
+
+  test('a closed backend refuses every call, and can be closed again', async () => {
+    const backend = await open()
+    const claimed = await runningJob(backend)
+    await backend.close()
+    await backend.close()
+    const { jobs } = backend
+    const lease = leaseOf(claimed)
+    const calls: Record<string, () => Promise<unknown>> = {
+      add: () => jobs.add([aJob()]),
+      claim: () => claim(backend),
+      renew: () => jobs.renew([lease], 1_000),
+      settle: () => jobs.settle([verdictOf(claimed)]),
+      transact: () => jobs.transact(async () => verdictOf(claimed), { timeoutMs: 1_000 }),
+      transactAll: () => jobs.transactAll([async () => verdictOf(claimed)], { timeoutMs: 1_000 }),
+      outcomes: () => jobs.outcomes([lease]),
+      cancelRequests: () => jobs.cancelRequests([lease]),
+      reclaim: () => jobs.reclaim(1),
+      find: () => jobs.find(claimed.id),
+      list: () => jobs.list({ limit: 1 }),
+      cancel: () => jobs.cancel(claimed.id),
+      retry: () => jobs.retry(claimed.id),
+      retryDead: () => jobs.retryDead({ limit: 1 }),
+      stats: () => jobs.stats(),
+      pause: () => jobs.pause('mail'),
+      resume: () => jobs.resume('mail'),
+      prune: () => jobs.prune({ olderThanMs: 0, limit: 1 }),
+      ping: () => backend.ping(),
+      'migrator.status': () => backend.migrator.status(),
+      'migrator.up': () => backend.migrator.up(),
+    }
+    for (const [call, run] of Object.entries(calls)) await assert.rejects(run, { code: 'closed' }, call)
+  })
+
+  test.runIf(sql)('closing waits for what was already asked', async () => {
+    await using database = await sql!.ownDatabase()
+    const { url } = database
+    const backend = await open({ url, namespace: 'closing' })
+    const jobs = Array.from({ length: 5 }, () => aJob())
+    const adds = jobs.map((job) => backend.jobs.add([job]))
+    const [outcomes] = await Promise.all([Promise.allSettled(adds), backend.close()])
+    await using again = await open({ url, namespace: 'closing' })
+    const found = ids(await again.jobs.list({ limit: 10 }))
+    // Each was either done, and is there, or refused, and is not.
+    const done = jobs.filter((_, i) => outcomes[i]!.status === 'fulfilled')
+    assert.deepEqual(found.toSorted(), ids(done))
+  })
+}

@@ -1,0 +1,47 @@
+/** Draws from a seed: the same seed, the same draws, on every machine. */
+export class Random {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** From 0 up to but without `end`; mulberry32. */
+  below(end: number): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let bits = this.#state
+    bits = Math.imul(bits ^ (bits >>> 15), bits | 1)
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61)
+    return Math.floor((((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32) * end)
+  }
+
+  chance(share: number): boolean {
+    return this.below(1_000) < share * 1_000
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    return items[this.below(items.length)]!
+  }
+
+  /** Some of them, each at most once, in their order. */
+  some<Item>(items: readonly Item[], share = 0.5): Item[] {
+    return items.filter(() => this.chance(share))
+  }
+
+  /** `count` of them, the same one perhaps twice. */
+  draw<Item>(items: readonly Item[], count: number): Item[] {
+    return items.length === 0 ? [] : Array.from({ length: count }, () => this.pick(items))
+  }
+
+  /** An id made in the hour before `now`, in no order, so that the order of ids shows as such. */
+  id(now: number): string {
+    const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
+    let time = now - this.below(3_600_000)
+    let id = ''
+    for (let i = 0; i < 10; i++) {
+      id = alphabet[time % 32] + id
+      time = Math.floor(time / 32)
+    }
+    return id + Array.from({ length: 16 }, () => alphabet[this.below(32)]).join('')
+  }
+}

@@ -1,0 +1,40 @@
+import type { JobRecord, QueueStats } from '../../src/jobs/index.ts'
+
+/**
+ * A record as the walk compares it: everything that the contract decides, and instants only as far as two clocks can
+ * agree on them. Left out is what it does not decide: the worker, start and error of a job that waits or was cancelled
+ * by an operator, and, where leases ran out without anybody having taken them back, how their end will look.
+ */
+export function viewOf(record: JobRecord, { start, lapsed }: { start: number; lapsed: boolean }): unknown {
+  const { id, queue, kind, payload, priority, uniqueKey, state, attempt, maxAttempts, freeCount } = record
+  const { backoff, timeoutMs, cancelRequested, cancelIgnored, runAt } = record
+  const always = { id, queue, kind, payload, priority, uniqueKey, state, attempt, maxAttempts, freeCount }
+  const settings = { backoff, timeoutMs, cancelRequested, cancelIgnored, runAt: instant(runAt, start) }
+  const ended = state === 'completed' || state === 'dead' || state === 'cancelled'
+  if (lapsed && state !== 'running' && state !== 'completed') return { ...always, ...settings }
+  return {
+    ...always,
+    ...settings,
+    created: record.createdAt >= start - 60_000,
+    finished: record.finishedAt !== null,
+    leased: record.leaseEndsAt !== null,
+    ...((ended || state === 'running') && { workerId: record.workerId, started: record.startedAt !== null }),
+    ...(ended && { result: record.result }),
+    ...((state === 'completed' || state === 'dead') && { error: record.error }),
+  }
+}
+
+/** Instants that a test gave are compared as they are; those that a store's clock gave, as near or far. */
+export function instant(at: number, start: number): number | 'near' | 'far' {
+  if (at < start - 1_000) return at
+  return at > start + 100_000_000 ? 'far' : 'near'
+}
+
+/** The counts in order, without the queues that have none: whether those are shown is the engine's choice. */
+export function viewStats(stats: readonly QueueStats[]): readonly QueueStats[] {
+  return stats
+    .filter(
+      ({ scheduled, ready, waiting, running, dead }) => scheduled + ready + waiting + running + dead > 0,
+    )
+    .toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
+}

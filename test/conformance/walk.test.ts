@@ -1,0 +1,29 @@
+import { test } from 'vitest'
+import { candidates } from './candidates.ts'
+import { runWalk, type WalkCounts } from './walk.ts'
+
+/**
+ * `WALK_SEED` walks one walk again; `WALK_STEPS` says how long each is. Without a seed, new ones are drawn for a few
+ * seconds on each engine.
+ */
+const { WALK_SEED, WALK_STEPS } = process.env
+const steps = Number(WALK_STEPS ?? 150)
+const budgetMs = 3_000
+
+for (const { name, open } of candidates()) {
+  test(`${name} does what the memory model does, wherever a random walk goes`, async () => {
+    const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
+    const began = Date.now()
+    const operations: Record<string, number> = {}
+    let walks = 0
+    do {
+      const counts: WalkCounts = await runWalk({ open, seed: first + walks, steps })
+      for (const [operation, count] of Object.entries(counts)) {
+        operations[operation] = (operations[operation] ?? 0) + count
+      }
+      walks++
+    } while (WALK_SEED === undefined && Date.now() - began < budgetMs)
+    const total = Object.values(operations).reduce((sum, count) => sum + count, 0)
+    console.log(`[walk] ${name}: ${walks} walks of ${steps} steps from seed ${first}, ${total} operations`)
+  }, 60_000)
+}

@@ -1,0 +1,430 @@
+/**
+ * A seeded random walk: the same operations on the memory model and on an engine, whose answers and whose whole
+ * visible state must agree.
+ *
+ * The two have clocks of their own, so nothing here depends on an exact instant: a lease is far from its end or surely
+ * past it, a delay is nothing or far off, and operations that write the present moment are milliseconds apart. What the
+ * contract leaves open (see `Walk.#settleLapsed`, view.ts) is not compared.
+ */
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Backend } from '../../src/backends/backend.ts'
+import { openMemory } from '../../src/backends/memory/index.ts'
+import type { ClaimedRecord, JobStore, NewJob, StoreTransaction, Verdict } from '../../src/jobs/index.ts'
+import { verdictOf } from './jobs/making.ts'
+import { Random } from './random.ts'
+import { instant, viewOf, viewStats } from './view.ts'
+
+export interface WalkRequest {
+  /** A fresh backend in a namespace of its own. */
+  readonly open: () => Promise<Backend>
+  readonly seed: number
+  readonly steps: number
+}
+
+/** How often each operation was done. */
+export type WalkCounts = Readonly<Record<string, number>>
+
+/** Walks; throws with the seed, the step and what led there when model and engine differ. */
+export async function runWalk({ open, seed, steps }: WalkRequest): Promise<WalkCounts> {
+  await using engine = await open()
+  const walk = new Walk(engine, seed)
+  await walk.start()
+  for (let step = 1; step <= steps; step++) {
+    try {
+      await walk.step()
+    } catch (error) {
+      throw new Error(
+        `${engine.name} and the model differ at step ${step}: WALK_SEED=${seed} WALK_STEPS=${steps}\n${walk.trace.join('\n')}\n${error instanceof Error ? error.message : error}`,
+        { cause: error },
+      )
+    }
+  }
+  return walk.counts
+}
+
+const farMs = 1_000_000_000
+const lapseMs = 25
+const queues = ['a', 'A', 'ä'] as const
+const kinds = ['x', 'y'] as const
+const keys = ['k', 'K', 'k '] as const
+
+/** One attempt, with the token that each of the two gave it. */
+interface Attempt {
+  readonly model: ClaimedRecord
+  readonly engine: ClaimedRecord
+}
+
+class Walk {
+  readonly #random: Random
+  readonly #engine: Backend
+  #model!: Backend
+  /** The model's clock. The engine's moves as well: each step waits a little. */
+  #now = Date.now()
+  readonly #start = this.#now
+  readonly #ids: string[] = []
+  readonly #attempts: Attempt[] = []
+  /** Attempts of before a retry: what is still known of them is not promised. */
+  readonly #bygone = new Set<Attempt>()
+  /** Leases may have run out without having been taken back. */
+  #lapsed = false
+  /** Another call came since, which may have taken back some of them: that is the engine's own affair. */
+  #swept = false
+  readonly trace: string[] = []
+  readonly counts: Record<string, number> = {}
+
+  constructor(engine: Backend, seed: number) {
+    this.#engine = engine
+    this.#random = new Random(seed)
+  }
+
+  async start(): Promise<void> {
+    this.#model = await openMemory({ namespace: 'model', migrate: true, now: () => this.#now })
+  }
+
+  readonly #operations: readonly (readonly [weight: number, name: string, run: () => Promise<void>])[] = [
+    [14, 'add', () => this.#add()],
+    [12, 'claim', async () => void (await this.#claim(farMs))],
+    [4, 'lapse', () => this.#lapse()],
+    [12, 'settle', () => this.#settle()],
+    [4, 'transact', () => this.#transact()],
+    [2, 'transactAll', () => this.#transactAll()],
+    [5, 'renew', () => this.#renew()],
+    [5, 'cancel', () => this.#cancel()],
+    [5, 'retry', () => this.#retry()],
+    [2, 'retryDead', () => this.#retryDead()],
+    [2, 'pause', () => this.#pause('pause')],
+    [4, 'resume', () => this.#pause('resume')],
+    [3, 'reclaim', () => this.#settleLapsed()],
+    [1, 'prune', () => this.#prune()],
+    [3, 'outcomes', () => this.#outcomes()],
+    [2, 'cancelRequests', () => this.#cancelRequests()],
+    [3, 'list', () => this.#list()],
+  ]
+
+  async step(): Promise<void> {
+    const total = this.#operations.reduce((sum, [weight]) => sum + weight, 0)
+    let at = this.#random.below(total)
+    const [, name, run] = this.#operations.find(([weight]) => {
+      at -= weight
+      return at < 0
+    })!
+    this.counts[name] = (this.counts[name] ?? 0) + 1
+    this.trace.push(name)
+    if (this.trace.length > 40) this.trace.shift()
+    await run()
+    await this.#pass(3)
+    await this.#compareAll()
+  }
+
+  /** Lets both clocks move on by at least that much. */
+  async #pass(ms: number): Promise<void> {
+    const before = Date.now()
+    while (Date.now() - before < ms) await sleep(1)
+    this.#now += ms
+  }
+
+  #note(what: string): void {
+    this.trace[this.trace.length - 1] += ` ${what}`
+  }
+
+  /** The same call on both, whose answers must be the same once each is put in common terms. */
+  async #both<Answer>(
+    call: (jobs: JobStore, side: 'model' | 'engine') => Promise<Answer>,
+    view: (answer: Answer) => unknown = (answer) => answer,
+  ): Promise<Answer> {
+    if (this.#lapsed) this.#swept = true
+    const expected = await call(this.#model.jobs, 'model')
+    const actual = await call(this.#engine.jobs, 'engine')
+    this.#note(`→ ${JSON.stringify(view(expected))}`)
+    assert.deepEqual(view(actual), view(expected))
+    return expected
+  }
+
+  async #add(): Promise<void> {
+    await this.#settleLapsed()
+    const random = this.#random
+    const count = 1 + random.below(4)
+    const jobs = Array.from({ length: count }, (_, i): NewJob => {
+      const due = random.pick([
+        { runAt: this.#start - 60_000 - 1_000 * random.below(3) },
+        { runAt: this.#start + farMs },
+        { delayMs: farMs },
+        // The present moment is written for one job only, so that no two differ by what the clock did in between.
+        i === 0 ? { delayMs: 0 } : { runAt: this.#start - 60_000 },
+      ])
+      return {
+        id: random.id(this.#start),
+        queue: random.pick(queues),
+        kind: random.pick(kinds),
+        payload: JSON.stringify({ n: random.below(1_000) }),
+        priority: random.pick([0, 0, 0, 1, -1, 2_147_483_647, -2_147_483_648]),
+        uniqueKey: random.chance(0.4) ? random.pick(keys) : null,
+        due,
+        maxAttempts: 1 + random.below(3),
+        backoff: random.chance(0.3) ? '{"baseMs":1}' : null,
+        timeoutMs: random.chance(0.3) ? 1_000 : null,
+      }
+    })
+    this.#note(JSON.stringify(jobs))
+    await this.#both((store) => store.add(jobs))
+    this.#ids.push(...jobs.map(({ id }) => id))
+  }
+
+  async #claim(leaseMs: number): Promise<number> {
+    const random = this.#random
+    const request = {
+      queues: random.chance(0.5) ? queues : random.some(queues),
+      kinds: random.chance(0.6) ? null : random.some(kinds),
+      workerId: random.pick(['w1', 'w2']),
+      limit: 1 + random.below(4),
+      leaseMs,
+    }
+    this.#note(JSON.stringify(request))
+    const claims: Record<string, readonly ClaimedRecord[]> = {}
+    await this.#both(
+      async (jobs, side) => {
+        claims[side] = await jobs.claim(request)
+        return claims[side]
+      },
+      (claimed) =>
+        claimed.map((job) => {
+          const { id, priority, attempt, freeCount, workerId, state } = job
+          return { id, priority, runAt: instant(job.runAt, this.#start), attempt, freeCount, workerId, state }
+        }),
+    )
+    const taken = claims.model!.map((model, i) => ({ model, engine: claims.engine![i]! }))
+    for (const { model, engine } of taken) {
+      const earlier = this.#attempts.filter((attempt) => attempt.engine.id === engine.id)
+      const number = (token: string) => BigInt(token.split('.')[0]!)
+      for (const { engine: before } of earlier) {
+        assert.ok(number(engine.token) > number(before.token), 'tokens rise')
+      }
+      this.#attempts.push({ model, engine })
+    }
+    if (this.#attempts.length > 60) this.#attempts.splice(0, this.#attempts.length - 60)
+    return taken.length
+  }
+
+  async #lapse(): Promise<void> {
+    const count = await this.#claim(lapseMs)
+    await this.#pass(lapseMs + 5)
+    if (count > 0) this.#lapsed = true
+    if (this.#random.chance(0.4)) await this.#settleLapsed()
+  }
+
+  /**
+   * Takes back what ran out, on both. Whether a job that lapsed to its death still has its unique key, is retried by
+   * `retryDead` or pruned before anybody took it back is left open, so this comes before those. How many there are to
+   * take back is only known when no other call came in between.
+   */
+  async #settleLapsed(): Promise<void> {
+    if (this.#swept) {
+      await this.#model.jobs.reclaim(1_000)
+      await this.#engine.jobs.reclaim(1_000)
+    } else {
+      this.#lapsed = false
+      await this.#both((jobs) => jobs.reclaim(1_000))
+    }
+    this.#lapsed = false
+    this.#swept = false
+  }
+
+  /** A verdict for each of the two; only the first of a call may write the present moment. */
+  #verdict(attempt: Attempt, first: boolean): Record<'model' | 'engine', Verdict> {
+    const random = this.#random
+    const state = random.pick(['completed', 'completed', 'scheduled', 'ready', 'dead', 'cancelled'] as const)
+    const free = state === 'ready' && random.chance(0.5)
+    const { model, engine } = attempt
+    const verdict = {
+      state,
+      attempt: free ? model.attempt - 1 : model.attempt,
+      freeCount: free ? model.freeCount + 1 : model.freeCount,
+      delayMs: first && random.chance(0.5) ? 0 : farMs,
+      ranMs: random.chance(0.5) ? 5 : null,
+      // Only an end has a result: what a store does with one of an attempt that failed is left open.
+      result: state === 'completed' && random.chance(0.7) ? `{"r":${random.below(100)}}` : null,
+      error: random.chance(0.5) ? `{"message":"e${random.below(100)}"}` : null,
+    }
+    this.#note(`${nameOf(attempt)} ${JSON.stringify(verdict)}`)
+    return { model: verdictOf(model, verdict), engine: verdictOf(engine, verdict) }
+  }
+
+  async #settle(): Promise<void> {
+    const attempts = this.#random.draw(this.#attempts.slice(-15), 1 + this.#random.below(4))
+    const verdicts = attempts.map((attempt, i) => this.#verdict(attempt, i === 0))
+    await this.#both((jobs, side) => jobs.settle(verdicts.map((verdict) => verdict[side])))
+  }
+
+  async #transact(): Promise<void> {
+    for (const attempt of this.#random.draw(this.#attempts.slice(-10), 1)) {
+      const verdict = this.#verdict(attempt, true)
+      const throws = this.#random.chance(0.2)
+      await this.#both(async (jobs, side) => {
+        const work = async () => {
+          if (throws) throw new Error('the work failed')
+          return verdict[side]
+        }
+        try {
+          await jobs.transact(work, { timeoutMs: 5_000 })
+          return 'committed'
+        } catch (error) {
+          return codeOf(error)
+        }
+      })
+    }
+  }
+
+  async #transactAll(): Promise<void> {
+    const attempts = this.#random.draw(this.#attempts.slice(-10), 1 + this.#random.below(4))
+    const verdicts = attempts.map((attempt, i) => this.#verdict(attempt, i === 0))
+    const throwing = this.#random.below(6)
+    await this.#both(
+      (jobs, side) => {
+        const works = verdicts.map((verdict, i) => async (_: StoreTransaction) => {
+          if (i === throwing) throw new Error('the work failed')
+          return verdict[side]
+        })
+        return jobs.transactAll(works, { timeoutMs: 5_000 })
+      },
+      (answers) => answers.map((answer) => answer && codeOf(answer.error)),
+    )
+  }
+
+  async #renew(): Promise<void> {
+    const attempts = new Set(this.#random.draw(this.#attempts, 1 + this.#random.below(5)))
+    const ms = this.#random.pick([1, farMs, 2 * farMs])
+    this.#note(`${[...attempts].map(nameOf)} ${ms}`)
+    await this.#both(
+      (jobs, side) =>
+        jobs.renew(
+          [...attempts].map((attempt) => leaseOf(attempt[side])),
+          ms,
+        ),
+      (renewed) => renewed.map(({ jobId, cancelRequested }) => `${jobId} ${cancelRequested}`).sort(),
+    )
+  }
+
+  #anId(): string {
+    return this.#random.chance(0.03) ? 'nobody' : (this.#random.pick(this.#ids) ?? 'nobody')
+  }
+
+  async #cancel(): Promise<void> {
+    const id = this.#anId()
+    this.#note(id)
+    await this.#both((jobs) => jobs.cancel(id))
+  }
+
+  async #retry(): Promise<void> {
+    await this.#settleLapsedSometimes()
+    const id = this.#anId()
+    this.#note(id)
+    const answer = await this.#both((jobs) => jobs.retry(id))
+    if (answer?.outcome === 'ready') this.#forget(id)
+  }
+
+  async #retryDead(): Promise<void> {
+    await this.#settleLapsed()
+    const random = this.#random
+    const query = {
+      ...(random.chance(0.5) && { queue: random.pick(queues) }),
+      ...(random.chance(0.3) && { kind: random.pick(kinds) }),
+      limit: 1_000,
+    }
+    const dead = (await this.#model.jobs.list({ state: 'dead', limit: 1_000 })).filter(
+      (job) => (query.queue ?? job.queue) === job.queue && (query.kind ?? job.kind) === job.kind,
+    )
+    // Which of two dead jobs with one key comes first depends on what "oldest" means; none is compared.
+    const named = dead.flatMap(({ queue, uniqueKey }) => (uniqueKey === null ? [] : `${queue}\n${uniqueKey}`))
+    if (new Set(named).size < named.length) return
+    await this.#both((jobs) => jobs.retryDead(query))
+    // They are due at one moment in the model; where the engine's clock moved between two, their order may differ.
+    const runAts = new Set<number>()
+    for (const { id } of dead) this.#forget(id)
+    for (const { id } of dead) runAts.add((await this.#engine.jobs.find(id))!.runAt)
+    if (runAts.size > 1) for (const { id } of dead) await this.#both((jobs) => jobs.cancel(id))
+  }
+
+  async #pause(verb: 'pause' | 'resume'): Promise<void> {
+    const queue = this.#random.pick(queues)
+    this.#note(queue)
+    await this.#both((jobs) => jobs[verb](queue))
+  }
+
+  async #prune(): Promise<void> {
+    await this.#settleLapsed()
+    await this.#pass(3)
+    const olderThanMs = this.#random.chance(0.5) ? 0 : farMs
+    await this.#both((jobs) => jobs.prune({ olderThanMs, limit: 1_000 }))
+    for (const { model } of this.#attempts) {
+      if (!(await this.#model.jobs.find(model.id))) this.#forget(model.id)
+    }
+  }
+
+  async #outcomes(): Promise<void> {
+    const known = this.#attempts.filter((attempt) => !this.#bygone.has(attempt))
+    const attempts = this.#random.draw(known, 5)
+    this.#note(`${attempts.map(nameOf)}`)
+    await this.#both((jobs, side) => jobs.outcomes(attempts.map((attempt) => leaseOf(attempt[side]))))
+  }
+
+  #forget(id: string): void {
+    for (const attempt of this.#attempts) if (attempt.model.id === id) this.#bygone.add(attempt)
+  }
+
+  async #cancelRequests(): Promise<void> {
+    const attempts = this.#random.draw(this.#attempts, 6)
+    this.#note(`${attempts.map(nameOf)}`)
+    await this.#both(
+      (jobs, side) => jobs.cancelRequests(attempts.map((attempt) => leaseOf(attempt[side]))),
+      (ids) => [...new Set(ids)].sort(),
+    )
+  }
+
+  async #list(): Promise<void> {
+    const random = this.#random
+    const query = {
+      ...(random.chance(0.4) && { queue: random.pick(queues) }),
+      ...(random.chance(0.4) && { kind: random.pick(kinds) }),
+      ...(random.chance(0.6) && {
+        state: random.pick(['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const),
+      }),
+      ...(random.chance(0.3) && this.#ids.length > 0 && { before: random.pick(this.#ids) }),
+      limit: random.pick([1, 3, 1_000]),
+    }
+    this.#note(JSON.stringify(query))
+    await this.#both(
+      (jobs) => jobs.list(query),
+      (records) => records.map(({ id, state }) => [id, state]),
+    )
+  }
+
+  async #settleLapsedSometimes(): Promise<void> {
+    if (this.#random.chance(0.5)) await this.#settleLapsed()
+  }
+
+  async #compareAll(): Promise<void> {
+    const view = { start: this.#start, lapsed: this.#lapsed }
+    const expected = await this.#model.jobs.list({ limit: 10_000 })
+    const actual = await this.#engine.jobs.list({ limit: 10_000 })
+    assert.deepEqual(
+      actual.map((record) => viewOf(record, view)),
+      expected.map((record) => viewOf(record, view)),
+    )
+    assert.deepEqual(viewStats(await this.#engine.jobs.stats()), viewStats(await this.#model.jobs.stats()))
+  }
+}
+
+function leaseOf({ id, token }: ClaimedRecord) {
+  return { jobId: id, token }
+}
+
+/** An attempt as the trace tells of it: its job and the number of its lease. */
+function nameOf({ model }: Attempt): string {
+  return `${model.id}#${model.token.split('.')[0]}`
+}
+
+function codeOf(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string }
+  return code ?? String(message)
+}

@@ -1,0 +1,93 @@
+/**
+ * Worker processes, and the ways they come to grief. A process that ends without having been asked to is a failure
+ * of its own: nothing a handler or a database does may end a worker.
+ */
+import { join } from 'node:path'
+import { type Program, startProgram } from '../support/services/program.ts'
+import type { WorkerProcessOptions } from './workerprocess.ts'
+
+export interface Member {
+  readonly name: string
+  readonly program: Program
+}
+
+export interface Fleet extends AsyncDisposable {
+  readonly members: readonly Member[]
+  /** How many processes were started. */
+  readonly startCount: number
+  start(options?: Partial<WorkerProcessOptions>): Promise<Member>
+  /** kill -9, and a new one in its place, under the name and options of the old. */
+  killAndReplace(member: Member): Promise<Member>
+  kill(member: Member): Promise<void>
+  signal(member: Member, signal: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): void
+  /** Processes that ended by themselves, and their last words. */
+  readonly accidents: readonly string[]
+}
+
+export interface FleetOptions extends Omit<WorkerProcessOptions, 'name' | 'workerId'> {
+  /** A job may end its process; whoever did is replaced. */
+  readonly replaceFallen?: boolean
+}
+
+const script = join(import.meta.dirname, 'workerprocess.ts')
+
+export function createFleet({ replaceFallen = false, ...shared }: FleetOptions): Fleet {
+  const members = new Map<Member, WorkerProcessOptions>()
+  const accidents: string[] = []
+  let startCount = 0
+  let isOver = false
+
+  async function start(options: Partial<WorkerProcessOptions> = {}): Promise<Member> {
+    const name = options.name ?? `w${startCount}`
+    const whole: WorkerProcessOptions = { ...shared, workerId: name, ...options, name }
+    startCount++
+    const program = await startProgram(process.execPath, [
+      '--conditions=source',
+      '--disable-warning=ExperimentalWarning',
+      script,
+      JSON.stringify(whole),
+    ])
+    const member = { name, program }
+    members.set(member, whole)
+    void program.end.then(() => fell(member))
+    return member
+  }
+
+  function fell(member: Member): void {
+    const options = members.get(member)
+    if (options === undefined || isOver) return
+    members.delete(member)
+    if (replaceFallen) void start(options)
+    else accidents.push(`worker ${member.name} ended with ${member.program.ended}: ${member.program.tail()}`)
+  }
+
+  async function kill(member: Member): Promise<void> {
+    members.delete(member)
+    if (member.program.ended === undefined) process.kill(member.program.pid, 'SIGKILL')
+    await member.program.end
+  }
+
+  return {
+    get members() {
+      return [...members.keys()]
+    },
+    get startCount() {
+      return startCount
+    },
+    accidents,
+    start,
+    kill,
+    async killAndReplace(member) {
+      const options = members.get(member)
+      await kill(member)
+      return start(options)
+    },
+    signal(member, signal) {
+      if (member.program.ended === undefined) process.kill(member.program.pid, signal)
+    },
+    async [Symbol.asyncDispose]() {
+      isOver = true
+      await Promise.all([...members.keys()].map(kill))
+    },
+  }
+}

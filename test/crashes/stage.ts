@@ -1,0 +1,192 @@
+/**
+ * A campaign's set: a migrated database, a producer in this process, worker processes, and the history of them all.
+ * A campaign adds jobs, does its harm, calls `finish`, and gets the counts of what was seen, or an error that lists
+ * every broken promise.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Backend } from '../../src/backends/backend.ts'
+import { openBackend } from '../../src/backends/open.ts'
+import { createJobs, type JobRecord, type Jobs, type JobToAdd } from '../../src/jobs/index.ts'
+import { check } from './checker.ts'
+import { createFleet, type Fleet, type FleetOptions } from './fleet.ts'
+import { connect, type Ground, readEffects } from './ground.ts'
+import { createRecorder, createSilence, type HistoryEvent, readHistory } from './history.ts'
+import { createRandom, type Random } from './random.ts'
+import { recordStore } from './recordingstore.ts'
+
+export type Counts = Readonly<Record<string, number>>
+
+export interface Stage extends AsyncDisposable {
+  readonly ground: Ground
+  readonly random: Random
+  readonly jobs: Jobs
+  readonly store: Backend['jobs']
+  readonly fleet: Fleet
+  /** Starts so many workers and waits until they work. */
+  startWorkers(count: number, options?: Parameters<Fleet['start']>[0]): Promise<void>
+  /** Adds jobs; an add that fails is in the history and nobody's concern here. */
+  add(jobs: readonly JobToAdd[]): Promise<void>
+  /** Adds a job in a transaction of our own and rolls that back. */
+  addAndRollBack(): Promise<void>
+  /** Notes which jobs have ended by now, so that the end can tell whether they stayed so. */
+  look(): Promise<void>
+  /** How many jobs have not ended. */
+  backlog(): Promise<number>
+  /** Waits until every job has ended; complains when that takes longer than `withinMs`. */
+  drain(withinMs: number): Promise<void>
+  /** Ends the workers and judges. Throws when a promise was broken. */
+  finish(): Promise<Counts>
+}
+
+export interface StageOptions extends Partial<FleetOptions> {
+  readonly seed: number
+  /** Where the workers connect to, when that is not where the producer does. */
+  readonly url?: string
+}
+
+export async function createStage(ground: Ground, { seed, ...fleetOptions }: StageOptions): Promise<Stage> {
+  const backend = await openBackend(ground.url, { namespace: 'crashes', migrate: true })
+  const { isSilent = false } = fleetOptions
+  const recorder = isSilent ? createSilence('producer') : createRecorder(ground.folder, 'producer')
+  const jobs = createJobs({ store: recordStore(backend.jobs, recorder), bell: backend.bell })
+  const fleet = createFleet({
+    url: ground.url,
+    folder: ground.folder,
+    concurrency: 4,
+    prefetch: 4,
+    leaseMs: 1_000,
+    pollMs: 100,
+    isSilent,
+    ...fleetOptions,
+  })
+  const endedEarlier = new Map<string, JobRecord>()
+  const neverAdded: string[] = []
+
+  async function startWorkers(count: number, options?: Parameters<Fleet['start']>[0]): Promise<void> {
+    const isStarted = ({ detail }: HistoryEvent) => detail === 'started'
+    const before = readHistory(ground.folder).filter(isStarted).length
+    for (let i = 0; i < count; i++) await fleet.start(options)
+    const deadline = Date.now() + 30_000
+    while (readHistory(ground.folder).filter(isStarted).length < before + count) {
+      if (fleet.accidents.length > 0 || Date.now() > deadline)
+        throw new Error(`workers did not start: ${fleet.accidents.join('\n')}`)
+      await sleep(50)
+    }
+  }
+
+  async function backlog(): Promise<number> {
+    const lines = await backend.jobs.stats()
+    return lines.reduce((sum, line) => sum + line.scheduled + line.ready + line.running, 0)
+  }
+
+  async function drain(withinMs: number): Promise<void> {
+    const deadline = Date.now() + withinMs
+    for (let left = 'no answer'; ; await sleep(50)) {
+      if (fleet.accidents.length > 0) throw new Error(fleet.accidents.join('\n'))
+      try {
+        const count = await backlog()
+        if (count === 0) return
+        left = `${count} jobs left: ${JSON.stringify(await backend.jobs.stats())}`
+      } catch (error) {
+        left = String(error)
+      }
+      if (Date.now() > deadline)
+        throw new Error(
+          `QL3: not all jobs had ended ${withinMs} ms after the faults: ${left}\n${troubles(readHistory(ground.folder))}`,
+        )
+    }
+  }
+
+  return {
+    ground,
+    random: createRandom(seed),
+    jobs,
+    store: backend.jobs,
+    fleet,
+    startWorkers,
+    backlog,
+    drain,
+
+    add: (batch) =>
+      jobs.addMany(batch).then(
+        () => undefined,
+        () => undefined,
+      ),
+
+    async addAndRollBack() {
+      await using caller = await connect(ground.url)
+      await caller.begin()
+      const { id } = await jobs.add('transaction', {}, { tx: caller.tx })
+      await caller.rollback()
+      neverAdded.push(id)
+    },
+
+    async look() {
+      for (const record of await listAll(backend.jobs)) {
+        if (record.finishedAt !== null && !endedEarlier.has(record.id)) endedEarlier.set(record.id, record)
+      }
+    },
+
+    async finish() {
+      await fleet[Symbol.asyncDispose]()
+      const { complaints, counts } = check({
+        events: readHistory(ground.folder),
+        records: await listAll(backend.jobs),
+        effects: await readEffects(ground.url),
+        endedEarlier,
+        neverAdded,
+      })
+      const all = [...complaints, ...fleet.accidents]
+      if (all.length > 0) {
+        throw new Error(
+          `${all.length} complaints on ${ground.engine}, seed ${seed}:\n${all.slice(0, 20).join('\n')}`,
+        )
+      }
+      return counts
+    },
+
+    async [Symbol.asyncDispose]() {
+      await fleet[Symbol.asyncDispose]()
+      await backend.close()
+      recorder[Symbol.dispose]()
+    },
+  }
+}
+
+/** What went wrong most often, for whoever has to find out why. */
+function troubles(events: readonly HistoryEvent[]): string {
+  const said = Map.groupBy(
+    events.filter(({ type }) => type === 'info' || type === 'fail'),
+    ({ op, detail }) => `${op}: ${detail}`,
+  )
+  return [...said]
+    .sort(([, a], [, b]) => b.length - a.length)
+    .slice(0, 8)
+    .map(([what, times]) => `${times.length} × ${what}`)
+    .join('\n')
+}
+
+async function listAll(store: Backend['jobs']): Promise<readonly JobRecord[]> {
+  const records: JobRecord[] = []
+  for (;;) {
+    const before = records.at(-1)?.id
+    const page = await store.list({ limit: 500, ...(before === undefined ? {} : { before }) })
+    records.push(...page)
+    if (page.length < 500) return records
+  }
+}
+
+/** Jobs of all kinds that can end well, in the proportions of the plan's random numbers. */
+export function someJobs(random: Random, count: number): readonly JobToAdd[] {
+  const often = { maxAttempts: 1_000, backoff: { baseMs: 30, maxMs: 300 } }
+  return Array.from({ length: count }, () => ({
+    kind: random.pick(['transaction', 'transaction', 'transaction', 'grouped', 'own', 'plain']),
+    payload: {
+      beforeMs: random.whole(0, 30),
+      insideMs: random() < 0.5 ? random.whole(0, 10) : 0,
+      failUntil: random() < 0.1 ? 1 : 0,
+    },
+    priority: random.whole(0, 2),
+    ...often,
+  }))
+}

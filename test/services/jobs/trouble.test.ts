@@ -1,0 +1,317 @@
+/** What happens to jobs besides success and failure: time-outs, cancellation, lost leases, rows and kinds nobody can run. */
+import assert from 'node:assert/strict'
+import { describe } from 'vitest'
+import { aborted, gate, jobIn, jobWhen, stages, until } from './stage.ts'
+
+const soon = { backoff: { baseMs: 10, factor: 1, jitter: 0 } }
+
+/** Where an engine keeps what waits; only for a test that must damage a row. */
+const waitingTable = {
+  memory: '',
+  sqlite: 'job_queue',
+  postgres: 'job_pending',
+  mariadb: 'job_queue',
+} as const
+
+/** Stands still, and the whole process with it. */
+function block(ms: number): void {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
+for (const stage of stages()) {
+  describe(stage.name, () => {
+    stage.story(
+      'a job that takes too long is failed at once, and what it does later is ignored',
+      async (scene) => {
+        const box = await scene.open()
+        const late = gate()
+        const reasons: unknown[] = []
+        const worker = await scene.work(box, {
+          concurrency: 1,
+          handlers: {
+            slow: async (job, { signal }) => {
+              if (job.attempt > 1) return 'second'
+              reasons.push(await aborted(signal))
+              await late.promise
+              return 'first'
+            },
+          },
+        })
+        const failed = worker.events.once('failed')
+        const { id } = await box.jobs.add('slow', {}, { timeoutMs: 100, ...soon })
+        const { error, state } = await failed
+        assert.deepEqual([(error as { code: string }).code, state], ['timeout', 'scheduled'])
+        // The slot is free although the handler still hangs in it.
+        const job = await jobIn(box, id, 'completed')
+        late.resolve()
+        assert.deepEqual([job.result, job.attempt], ['second', 2])
+        assert.equal((reasons[0] as { code: string }).code, 'timeout')
+        await until('the late one has left', () => worker.load.running === 0)
+        assert.equal((await box.jobs.find(id))?.result, 'second')
+      },
+    )
+
+    stage.story('a late ack, nack or transaction after the time-out is refused', async (scene) => {
+      const box = await scene.open()
+      const codes: unknown[] = []
+      await scene.work(box, {
+        handlers: {
+          slow: async (job, { signal }) => {
+            await aborted(signal)
+            for (const act of [() => job.ack(), () => job.nack(), () => job.transaction(() => 1)])
+              await act().catch((error: { code: unknown }) => codes.push(error.code))
+          },
+        },
+      })
+      const { id } = await box.jobs.add('slow', {}, { timeoutMs: 50, maxAttempts: 1 })
+      assert.equal((await jobIn(box, id, 'dead')).error?.code, 'timeout')
+      await until('all three were refused', () => codes.length === 3)
+      assert.deepEqual(codes, ['lease_lost', 'lease_lost', 'lease_lost'])
+    })
+
+    stage.story(
+      'a wish to cancel reaches a running handler within a second, from another box too',
+      async (scene) => {
+        const box = await scene.open()
+        const other = await scene.openAnother(box)
+        await scene.work(box, {
+          handlers: {
+            long: async (_, { signal }) => {
+              await aborted(signal)
+              throw signal.reason
+            },
+          },
+        })
+        const { id } = await box.jobs.add('long', {}, { maxAttempts: 5 })
+        await jobIn(box, id, 'running')
+        const askedAt = performance.now()
+        assert.deepEqual(await other.jobs.cancel(id), { state: 'running', cancelRequested: true })
+        const job = await jobIn(box, id, 'cancelled')
+        const tookMs = performance.now() - askedAt
+        assert.ok(tookMs < 1_500, `it took ${tookMs} ms`)
+        assert.deepEqual([job.attempt, job.cancelIgnored], [1, false])
+      },
+    )
+
+    stage.story(
+      'a handler that completes in spite of the wish to cancel is completed, and says so',
+      async (scene) => {
+        const box = await scene.open()
+        await scene.work(box, {
+          handlers: {
+            stubborn: async (_, { signal }) => {
+              await aborted(signal)
+              return 'done all the same'
+            },
+          },
+        })
+        const { id } = await box.jobs.add('stubborn')
+        await jobIn(box, id, 'running')
+        await box.jobs.cancel(id)
+        const job = await jobIn(box, id, 'completed')
+        assert.deepEqual([job.result, job.cancelIgnored], ['done all the same', true])
+      },
+    )
+
+    stage.story('a job that waits is cancelled at once, and can be retried', async (scene) => {
+      const box = await scene.open()
+      const { id } = await box.jobs.add('mail', {}, { delayMs: '1h' })
+      assert.equal((await box.jobs.cancel(id)).state, 'cancelled')
+      await scene.work(box, { handlers: { mail: () => 'sent' } })
+      await box.jobs.retry(id)
+      assert.equal((await jobIn(box, id, 'completed')).result, 'sent')
+      await assert.rejects(box.jobs.cancel('nobody'), { code: 'not_found' })
+      await assert.rejects(box.jobs.retry('nobody'), { code: 'not_found' })
+    })
+
+    stage.story(
+      'a worker that stood still learns that its lease is lost, and the job runs again',
+      async (scene) => {
+        const box = await scene.open()
+        if (stage.hasTables) await scene.connect()
+        const reasons: unknown[] = []
+        const codes: unknown[] = []
+        const worker = await scene.work(box, {
+          leaseMs: 250,
+          handlers: {
+            charge: async (job, { signal }) => {
+              if (job.attempt === 1) {
+                block(600)
+                reasons.push(await aborted(signal))
+              }
+              const pay = job.transaction(async (tx) => {
+                if (stage.hasTables)
+                  await tx.sql`INSERT INTO paid (scene, job, note) VALUES (${scene.namespace}, ${job.id}, ${`attempt ${job.attempt}`})`
+                return job.attempt
+              })
+              await pay.catch((error: { code: unknown }) => codes.push(error.code))
+            },
+          },
+        })
+        const { id } = await box.jobs.add('charge')
+        const job = await jobIn(box, id, 'completed')
+        assert.deepEqual([job.result, job.attempt], [2, 2])
+        assert.equal((reasons[0] as { code: string }).code, 'lease_lost')
+        assert.deepEqual(codes, ['lease_lost'])
+        assert.equal(worker.counts.lost, 1)
+        if (stage.hasTables) assert.deepEqual(await scene.paid(), ['attempt 2'])
+      },
+    )
+
+    stage.story(
+      'an ack that comes right after the process stood still is refused by the store itself',
+      async (scene) => {
+        const box = await scene.open()
+        const codes: unknown[] = []
+        await scene.work(box, {
+          leaseMs: 250,
+          handlers: {
+            charge: async (job) => {
+              if (job.attempt === 1) block(600)
+              await job
+                .ack({ result: job.attempt })
+                .catch((error: { code: unknown }) => codes.push(error.code))
+            },
+          },
+        })
+        const { id } = await box.jobs.add('charge')
+        const job = await jobIn(box, id, 'completed')
+        assert.deepEqual([job.result, codes], [2, ['lease_lost']])
+      },
+    )
+
+    stage.story('a long handler keeps its lease', async (scene) => {
+      const box = await scene.open()
+      const other = await scene.openAnother(box)
+      const done = gate()
+      const handlers = { long: () => done.promise }
+      const workers = [
+        await scene.work(box, { leaseMs: 300, handlers }),
+        await scene.work(other, { leaseMs: 300, handlers }),
+      ]
+      const { id } = await box.jobs.add('long')
+      await jobIn(box, id, 'running')
+      const until = performance.now() + 1_200
+      while (performance.now() < until) {
+        const job = await other.jobs.find(id)
+        assert.deepEqual([job?.state, job?.attempt], ['running', 1])
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      done.resolve()
+      assert.equal((await jobIn(box, id, 'completed')).attempt, 1)
+      assert.deepEqual(
+        workers.map(({ counts }) => counts.lost),
+        [0, 0],
+      )
+    })
+
+    stage.story('QL1: the jobs of a dead worker are taken up soon after their lease', async (scene) => {
+      const box = await scene.open()
+      const other = await scene.openAnother(box)
+      const { id } = await box.jobs.add('mail')
+      const leaseMs = 300
+      // Claimed by somebody who is never heard of again.
+      const [job] = await box.jobs.claim({ leaseMs, workerId: 'dead' })
+      const claimedAt = performance.now()
+      assert.equal(job?.id, id)
+      await scene.work(other, { pollMs: 1_000, handlers: { mail: () => 'sent' } })
+      const { attempt, workerId } = await jobIn(box, id, 'completed')
+      const tookMs = performance.now() - claimedAt
+      assert.ok(tookMs >= leaseMs - 5 && tookMs < leaseMs + 1_000 + 1_000, `${tookMs} ms`)
+      assert.deepEqual([attempt, workerId === 'dead'], [2, false])
+      await assert.rejects(box.jobs.ack(job!), { code: 'lease_lost' })
+    })
+
+    stage.story('a job that kills its worker every time is dead after exactly maxAttempts', async (scene) => {
+      const box = await scene.open()
+      const { id } = await box.jobs.add('killer', {}, { maxAttempts: 3 })
+      let grants = 0
+      await until('it is handed out no more', async () => {
+        grants += (await box.jobs.claim({ leaseMs: 100 })).length
+        return (await box.jobs.find(id))?.state === 'dead'
+      })
+      const job = await box.jobs.find(id)
+      assert.deepEqual([grants, job?.attempt, job?.error?.code], [3, 3, 'lease_expired'])
+    })
+
+    stage.story(
+      'QL6: two thousand jobs of an unknown kind hold nobody up and stay for those who know them',
+      async (scene) => {
+        const box = await scene.open()
+        await box.jobs.addMany(Array.from({ length: 2_000 }, () => ({ kind: 'unknown', priority: 5 })))
+        await box.jobs.addMany([{ kind: 'constructor' }, { kind: '__proto__' }, { kind: 'toString' }])
+        const { id } = await box.jobs.add('known')
+        const startedAt = performance.now()
+        const worker = await scene.work(box, { handlers: { known: () => 'run' } })
+        await jobIn(box, id, 'completed')
+        const tookMs = performance.now() - startedAt
+        assert.ok(tookMs < 2_500, `${tookMs} ms`)
+        const [line] = await box.jobs.stats()
+        assert.deepEqual([line?.ready, line?.running, line?.dead], [2_003, 0, 0])
+        assert.equal(worker.counts.claimed, 1)
+        for (const kind of ['constructor', '__proto__', 'toString'])
+          assert.equal((await box.jobs.list({ kind })).items[0]?.attempt, 0)
+        await scene.work(box, {
+          handlers: { ['__proto__' as string]: () => 'own', constructor: () => 'own' },
+        })
+        // `{ __proto__: … }` would set the prototype; a computed name makes an own key, which is a handler like any other.
+        const [job] = (await box.jobs.list({ kind: 'constructor' })).items
+        assert.equal((await jobIn(box, job!.id, 'completed')).result, 'own')
+      },
+    )
+
+    stage.tableStory(
+      'a row that cannot be read ends dead with a reason, and its neighbours run',
+      async (scene) => {
+        const box = await scene.open()
+        const session = await scene.connect()
+        await box.jobs.pause('default')
+        const added = await box.jobs.addMany(
+          Array.from({ length: 5 }, (_, n) => ({ kind: 'mail', payload: n })),
+        )
+        const broken = added[2]!.id
+        const table = waitingTable[stage.name]
+        await session.exec(`UPDATE ${table} SET payload = '{"to": "ad' WHERE id = ?`, broken)
+        assert.equal((await box.jobs.find(broken))?.error?.code, 'undecodable')
+        await box.jobs.resume('default')
+        await scene.work(box, { handlers: { mail: (job) => job.payload } })
+        for (const { id } of added) {
+          const job = await jobWhen(box, id, ({ finishedAt }) => finishedAt !== null)
+          if (id === broken)
+            assert.deepEqual([job.state, job.error?.code, job.attempt], ['dead', 'undecodable', 1])
+          else assert.equal(job.state, 'completed')
+        }
+      },
+    )
+
+    stage.tableStory(
+      'a row whose back-off cannot be read takes the usual one, and spoils no other verdict',
+      async (scene) => {
+        const box = await scene.open()
+        const session = await scene.connect()
+        await box.jobs.pause('default')
+        const added = await box.jobs.addMany(
+          Array.from({ length: 3 }, (_, n) => ({ kind: 'mail', payload: n, ...soon, maxAttempts: 2 })),
+        )
+        const broken = added[1]!.id
+        await session.exec(
+          `UPDATE ${waitingTable[stage.name]} SET backoff = '{"baseMs":"x","jitter":7}' WHERE id = ?`,
+          broken,
+        )
+        await box.jobs.resume('default')
+        await scene.work(box, {
+          handlers: {
+            mail: () => {
+              throw new Error('no')
+            },
+          },
+        })
+        for (const { id } of added) if (id !== broken) await jobIn(box, id, 'dead')
+        const job = await jobWhen(box, broken, ({ error }) => error !== null)
+        assert.equal(job.state, 'scheduled')
+        assert.ok(job.runAt > Date.now() + 500)
+      },
+    )
+  })
+}

@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Program } from './program.ts'
+import { untilReady } from './ready.ts'
+
+/** A server that can die as by a power cut of its own and come back on its old port and data. */
+export interface Revivable extends AsyncDisposable {
+  /** Kills it with -9, and all that it forked. */
+  crash(): Promise<void>
+  /** Starts it again and waits until it answers, which is after its recovery. */
+  restart(): Promise<void>
+}
+
+const restartMs = 30_000
+
+export function createRevivable(
+  first: Program,
+  start: () => Promise<Program>,
+  ask: () => Promise<unknown>,
+): Revivable {
+  let program = first
+  return {
+    async crash() {
+      // Stopped first, so that it forks nobody between our look and our blow. Postgres puts each of its processes in a
+      // group of its own; those that outlived it would keep its data locked.
+      signal(program.pid, 'SIGSTOP')
+      for (const pid of [program.pid, ...childrenOf(program.pid)]) signal(pid, 'SIGKILL')
+      await program.end
+    },
+    async restart() {
+      for (const deadline = Date.now() + restartMs; ; await sleep(100)) {
+        program = await start()
+        try {
+          await untilReady(program, ask)
+          return
+        } catch (error) {
+          await program[Symbol.asyncDispose]()
+          // Its data may be locked for another moment by processes that are still being cleared away.
+          if (Date.now() > deadline) throw error
+        }
+      }
+    },
+    [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** By /proc; where there is none, forks have to notice the death of their parent by themselves. */
+function childrenOf(parent: number): readonly number[] {
+  let names: readonly string[] = []
+  try {
+    names = readdirSync('/proc')
+  } catch {
+    return []
+  }
+  return names.map(Number).filter((pid) => pid > 0 && parentOf(pid) === parent)
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    // The name is in brackets and may hold anything; the parent is the second field after it.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    return undefined
+  }
+}
