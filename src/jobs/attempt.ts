@@ -262,7 +262,7 @@ export class Attempt implements LeaseRef {
 }
 
 /** The job as its handler sees it: its fields, and the three ways to finish. */
-class RunningJob implements HandlerJob {
+export class RunningJob implements HandlerJob {
   readonly #attempt: Attempt
   readonly id: string
   readonly queue: string

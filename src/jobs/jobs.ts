@@ -2,6 +2,7 @@ import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { type AddBatcher, createAddBatcher } from './addbatch.ts'
 import { createAnnouncer } from './announce.ts'
+import { RunningJob } from './attempt.ts'
 import { decodeClaimed, decodeJob } from './decode.ts'
 import { encodeError } from './failure.ts'
 import type { ClaimedJob, Job } from './job.ts'
@@ -143,12 +144,15 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
     },
 
     async ack(job, options = {}) {
+      // In a handler its worker must know of it, as if the job itself had been asked.
+      if (job instanceof RunningJob) return job.ack(options)
       onlyKeys('ack', options, ['tx', 'result'])
       const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
       await write(await judgedOf(job), { kind: 'returned', result }, options.tx)
     },
 
     async nack(job, options = {}) {
+      if (job instanceof RunningJob) return job.nack(options)
       const outcome = resolveNack(options)
       await write(await judgedOf(job), outcome, options.tx)
     },

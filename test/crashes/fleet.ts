@@ -25,13 +25,13 @@ export interface Fleet extends AsyncDisposable {
 }
 
 export interface FleetOptions extends Omit<WorkerProcessOptions, 'name' | 'workerId'> {
-  /** A job may end its process; whoever did is replaced. */
-  readonly replaceFallen?: boolean
+  /** Ends that a job may bring upon its process, such as `code 3`; who came to one of them is replaced. */
+  readonly expectedEnds?: readonly string[]
 }
 
 const script = join(import.meta.dirname, 'workerprocess.ts')
 
-export function createFleet({ replaceFallen = false, ...shared }: FleetOptions): Fleet {
+export function createFleet({ expectedEnds = [], ...shared }: FleetOptions): Fleet {
   const members = new Map<Member, WorkerProcessOptions>()
   const accidents: string[] = []
   let startCount = 0
@@ -57,7 +57,7 @@ export function createFleet({ replaceFallen = false, ...shared }: FleetOptions):
     const options = members.get(member)
     if (options === undefined || isOver) return
     members.delete(member)
-    if (replaceFallen) void start(options)
+    if (expectedEnds.includes(member.program.ended!)) void start(options)
     else accidents.push(`worker ${member.name} ended with ${member.program.ended}: ${member.program.tail()}`)
   }
 

@@ -14,6 +14,8 @@ export interface Payload {
   readonly parts?: readonly string[]
   /** Work before the transaction. */
   readonly beforeMs?: number
+  /** Block the event loop so long, in the first attempt alone. */
+  readonly blockMs?: number
   /** Work inside the transaction, after the effect is written. */
   readonly insideMs?: number
   /** Fail in the transaction until this attempt. */
@@ -41,6 +43,9 @@ export function createHandlers(surroundings: Surroundings): Record<string, Handl
   const begun = async (job: CrashJob): Promise<void> => {
     recorder.write({ type: 'invoke', op: 'begin', items: [{ job: job.id, token: job.token }] })
     if (job.payload.beforeMs) await sleep(job.payload.beforeMs)
+    const { blockMs = 0 } = job.payload
+    if (blockMs > 0 && job.attempt === 1)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockMs)
   }
 
   const writing =

@@ -20,7 +20,7 @@ export async function poisonWorkers(ground: Ground, { seed, poisons, jobs }: Poi
     leaseMs: 500,
     concurrency: 1,
     prefetch: 0,
-    replaceFallen: true,
+    expectedEnds: ['code 3', 'signal SIGKILL'],
   })
   const { random, fleet } = stage
   const maxAttempts = 3

@@ -52,7 +52,7 @@ export const jobsCrashes: readonly Campaign[] = [
 
   campaign('jobs-tangles', 'provokes deadlocks and lock waits', serverEngines, async (engine, seed) => {
     await using ground = await engine.createGround()
-    return await tangleRows(ground, { seed, jobs: 400 })
+    return await tangleRows(ground, { seed, jobs: 300 })
   }),
 
   campaign('jobs-busy', 'holds the file that workers share', ['sqlite'], async (engine, seed) => {

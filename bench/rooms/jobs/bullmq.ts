@@ -1,4 +1,7 @@
-/** BullMQ, on Redis and on Postgres. Finished jobs stay by its default; tuned, as its users do, they are removed. */
+/**
+ * BullMQ, on Redis and on Postgres. Finished jobs stay by its default; tuned, as its users do, they are removed. It
+ * reaches Redis by node-redis, which the tests have anyway; by ioredis it is about as fast.
+ */
 import { createClient } from '@redis/client'
 import { createNodeRedisClient, createPostgresBackend, Queue, Worker, withBackend } from 'bullmq'
 import type { Lane, OpenLane } from './lane.ts'

@@ -42,7 +42,7 @@ const drained =
 async function workOff(lane: Lane, count: number): Promise<number> {
   const tally = new Tally(count)
   const startedAt = performance.now()
-  const worker = await lane.work(tally.handle)
+  const worker = await lane.work(tally.handle, tally.fail)
   await tally.done
   await untilEmpty(lane)
   const ms = performance.now() - startedAt

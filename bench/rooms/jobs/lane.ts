@@ -6,8 +6,8 @@ export interface Lane extends AsyncDisposable {
   /** Adds one job for each number, in one call of the library's own bulk form. */
   addMany(numbers: readonly number[]): Promise<void>
   add(number: number): Promise<void>
-  /** Starts a worker that hands every job's number to `handle`. */
-  work(handle: (number: number) => void): Promise<LaneWorker>
+  /** Starts a worker that hands every job's number to `handle`, and whatever ends it early to `fail`. */
+  work(handle: (number: number) => void, fail: (error: unknown) => void): Promise<LaneWorker>
   /** Whether the store has settled all that was added. */
   isEmpty(): Promise<boolean>
 }
@@ -23,12 +23,14 @@ export type OpenLane = (url: string) => Promise<Lane>
 export class Tally {
   readonly done: Promise<void>
   readonly handle: (number: number) => void
+  readonly fail: (error: unknown) => void
 
   constructor(count: number) {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const seen = new Uint8Array(count)
     let left = count
     this.done = promise
+    this.fail = reject
     this.handle = (number) => {
       if (!(number >= 0 && number < count) || seen[number] === 1) {
         reject(new Error(`Job ${number} of ${count} was handled twice or never added.`))

@@ -42,10 +42,16 @@ const remote =
         return promise
       })
     } finally {
-      child.kill()
+      // It has nothing to save.
+      child.kill('SIGKILL')
       await once(child, 'exit')
     }
   }
+
+/** Ends the process, and so the measurement: its last words are the reason. */
+function raise(error: unknown): void {
+  throw error
+}
 
 async function ready(child: ChildProcess): Promise<void> {
   const told = await Promise.race([once(child, 'message'), once(child, 'exit')])
@@ -60,7 +66,7 @@ const local =
     await using place = await createPlace(conditions, engine)
     await using lane = await (await load())(place.url)
     let picked: (number: number) => void = () => undefined
-    const worker = await lane.work((number) => picked(number))
+    const worker = await lane.work((number) => picked(number), raise)
     const figures = await sample(lane, conditions.quick, (number) => {
       const { promise, resolve } = Promise.withResolvers<bigint>()
       picked = (seen) => {

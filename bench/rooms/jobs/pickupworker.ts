@@ -13,8 +13,13 @@ const { lane: name, url } = JSON.parse(process.argv[2]!) as { lane: LaneName; ur
 process.on('disconnect', () => process.exit())
 const open = await lanes[name].load()
 const lane = await open(url)
-await lane.work((number) => {
-  const at = process.hrtime.bigint()
-  process.send!({ number, at: `${at}` } satisfies PickedUp)
-})
+await lane.work(
+  (number) => {
+    const at = process.hrtime.bigint()
+    process.send!({ number, at: `${at}` } satisfies PickedUp)
+  },
+  (error) => {
+    throw error
+  },
+)
 process.send!('ready')

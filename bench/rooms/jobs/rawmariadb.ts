@@ -3,7 +3,7 @@
  * so a claim is a locking read that skips what others hold, then an update by primary key; an ack copies to history
  * and deletes. Batches of 500 on two connections, READ COMMITTED, ids in order: the quickest found.
  */
-import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise'
+import { type Connection, createConnection, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise'
 import type { Lane, LaneWorker } from './lane.ts'
 import { rawIds } from './rawpostgres.ts'
 
@@ -72,13 +72,14 @@ export async function rawMariadbClaim(
 
 /** Ends jobs whose lease is live, inside the caller's transaction: two round trips. */
 export async function rawMariadbAck(connection: Connection, ids: readonly string[]): Promise<void> {
-  await connection.query(
+  const [kept] = await connection.query<ResultSetHeader>(
     `INSERT INTO job_history
      SELECT id, queue, kind, payload, priority, 'completed', attempt, max_attempts, run_at, created_at, started_at,
        worker_id, ${now}
      FROM job_queue WHERE id IN (?) AND state = 'running' AND lease_no = 1 AND lease_ends_at > ${now}`,
     [ids],
   )
+  if (kept.affectedRows !== ids.length) throw new Error('The lease is lost.')
   await connection.query(`DELETE FROM job_queue WHERE id IN (?) AND lease_no = 1`, [ids])
 }
 
@@ -99,7 +100,7 @@ export async function rawMariadbLane(url: string): Promise<Lane> {
   return {
     addMany: (numbers) => rawMariadbAdd(adders[turn++ % adders.length]!, numbers),
     add: (number) => rawMariadbAdd(adders[0]!, [number]),
-    work: (handle) => work(url, handle),
+    work: (handle, fail) => work(url, handle, fail),
     async isEmpty() {
       const [rows] = await adders[0]!.query<RowDataPacket[]>('SELECT id FROM job_queue LIMIT 1')
       return rows.length === 0
@@ -110,7 +111,7 @@ export async function rawMariadbLane(url: string): Promise<Lane> {
   }
 }
 
-async function work(url: string, handle: (number: number) => void): Promise<LaneWorker> {
+async function work(url: string, ...[handle, fail]: Parameters<Lane['work']>): Promise<LaneWorker> {
   const connections = await connectMariadb(url, 2)
   let isStopped = false
   const loops = connections.map(async (connection) => {
@@ -127,6 +128,7 @@ async function work(url: string, handle: (number: number) => void): Promise<Lane
       await connection.query('COMMIT')
     }
   })
+  Promise.all(loops).catch(fail)
   return {
     async stop() {
       isStopped = true

@@ -74,7 +74,7 @@ export async function rawPostgresLane(url: string): Promise<Lane> {
   return {
     addMany,
     add: (number) => addMany([number]),
-    work: (handle) => work(url, handle),
+    work: (handle, fail) => work(url, handle, fail),
     async isEmpty() {
       const { rows } = await adders[0]!.query(
         `SELECT NOT EXISTS (SELECT FROM job_pending) AND NOT EXISTS (SELECT FROM job_lease) AS empty`,
@@ -87,7 +87,7 @@ export async function rawPostgresLane(url: string): Promise<Lane> {
   }
 }
 
-async function work(url: string, handle: (number: number) => void): Promise<LaneWorker> {
+async function work(url: string, ...[handle, fail]: Parameters<Lane['work']>): Promise<LaneWorker> {
   const clients = await connect(url, 2)
   let isStopped = false
   const loops = clients.map(async (client) => {
@@ -103,6 +103,7 @@ async function work(url: string, handle: (number: number) => void): Promise<Lane
       if (rowCount !== rows.length) throw new Error('The lease is lost.')
     }
   })
+  Promise.all(loops).catch(fail)
   return {
     async stop() {
       isStopped = true

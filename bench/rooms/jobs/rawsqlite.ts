@@ -95,7 +95,7 @@ export async function rawSqliteLane(url: string): Promise<Lane> {
     async add(number) {
       raw.addMany([number])
     },
-    work: async (handle) => work(raw, handle),
+    work: async (handle, fail) => work(raw, handle, fail),
     async isEmpty() {
       return raw.isEmpty
     },
@@ -105,7 +105,7 @@ export async function rawSqliteLane(url: string): Promise<Lane> {
   }
 }
 
-function work(raw: RawSqlite, handle: (number: number) => void): LaneWorker {
+function work(raw: RawSqlite, ...[handle, fail]: Parameters<Lane['work']>): LaneWorker {
   let isStopped = false
   const loop = async (): Promise<void> => {
     while (!isStopped) {
@@ -121,6 +121,7 @@ function work(raw: RawSqlite, handle: (number: number) => void): LaneWorker {
     }
   }
   const running = loop()
+  running.catch(fail)
   return {
     async stop() {
       isStopped = true

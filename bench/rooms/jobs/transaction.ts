@@ -128,19 +128,16 @@ const pgBossPays = async (): Promise<Prepare> => {
     return async () => {
       let left = numbers.length
       const { promise, resolve } = Promise.withResolvers<void>()
-      await boss.work<{ number: number }, void, { transactional: true }>(
+      await boss.work(
         queue,
-        { transactional: true, batchSize: 2, localConcurrency: 10, burstWhenBatchFull: true } as never,
-        (async (
-          jobs: { data: { number: number } }[],
-          tx: { executeSql(sql: string, values: unknown[]): Promise<unknown> },
-        ) => {
+        { transactional: true, batchSize: 2, localConcurrency: 10, burstWhenBatchFull: true },
+        async (jobs: { data: { number: number } }[], tx) => {
           for (const job of jobs) {
             await tx.executeSql('INSERT INTO payment (order_id, amount) VALUES ($1, 100)', [job.data.number])
           }
           left -= jobs.length
           if (left === 0) resolve()
-        }) as never,
+        },
       )
       await promise
       while (!(await bossIsEmpty(pool))) await new Promise((wake) => setTimeout(wake, 1))

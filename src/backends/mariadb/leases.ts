@@ -39,13 +39,12 @@ async function renewSome(
   leases: readonly LeaseRef[],
   leaseMs: number,
 ): Promise<Renewal[]> {
-  const tokens = new Map(leases.map(({ jobId, token }) => [jobId, token]))
-  const ids = [...tokens.keys()].sort()
+  const asked = new Set(leases.map(({ jobId, token }) => `${jobId}\n${token}`))
+  const ids = [...new Set(leases.map(({ jobId }) => jobId))].sort()
   if (ids.length === 0) return []
   const live = `FROM ${tables.queue} FORCE INDEX (PRIMARY)
       WHERE namespace = ? AND id IN (?) AND state = 'running' AND lease_ends_at > ${nowMs}`
-  const ours = ({ id, lease_no, lease_nonce }: LeaseRow) =>
-    tokens.get(id) === encodeToken({ leaseNo: String(lease_no), nonce: lease_nonce })
+  const ours = (row: LeaseRow) => asked.has(`${row.id}\n${tokenOf(row)}`)
 
   return calls.run('renew leases', async (call) => {
     const [, locked, seen, cancels] = (await call.packet([
@@ -73,22 +72,21 @@ async function renewSome(
       now = Number(clock[0]!.now)
     }
     const wanted = new Set(cancels.map(({ id }) => id))
-    return seen.filter(ours).map(({ id, lease_ends_at }) => ({
-      jobId: id,
-      token: tokens.get(id)!,
-      leaseEndsAt: mine.has(id) ? Math.max(lease_ends_at, now + leaseMs) : lease_ends_at,
-      cancelRequested: wanted.has(id),
+    return seen.filter(ours).map((row) => ({
+      jobId: row.id,
+      token: tokenOf(row),
+      leaseEndsAt: mine.has(row.id) ? Math.max(row.lease_ends_at, now + leaseMs) : row.lease_ends_at,
+      cancelRequested: wanted.has(row.id),
     }))
   })
 }
 
 interface OutcomeRow {
   readonly id: string
-  readonly held: number
-  readonly lease_no: number
-  readonly lease_nonce: string | null
-  readonly settled_no: number | null
-  readonly settled_nonce: string | null
+  /** The token of the live lease. */
+  readonly held: string | null
+  /** The tokens of the attempts that were settled. */
+  readonly settled: string | null
 }
 
 /**
@@ -103,27 +101,21 @@ export async function outcomes(
   const ids = [...new Set(leases.map(({ jobId }) => jobId))].sort()
   const rows = await calls.run('look up attempts', (call) =>
     call.rows<OutcomeRow>(
-      `SELECT id, state = 'running' AND lease_ends_at > ${nowMs} AS held,
-          lease_no, IF(state = 'running', lease_nonce, NULL) AS lease_nonce, settled_no, settled_nonce
+      `SELECT id, settled,
+          IF(state = 'running' AND lease_ends_at > ${nowMs}, CONCAT(lease_no, '.', lease_nonce), NULL) AS held
         FROM ${tables.queue} WHERE namespace = ? AND id IN (?)
         UNION ALL
-        SELECT id, 0, NULL, NULL, lease_no, lease_nonce FROM ${tables.history}
-        WHERE namespace = ? AND id IN (?)
-        UNION ALL
-        SELECT id, 0, NULL, NULL, settled_no, settled_nonce FROM ${tables.history}
-        WHERE namespace = ? AND id IN (?)`,
-      [namespace, ids, namespace, ids, namespace, ids],
+        SELECT id, CONCAT_WS(' ', settled, CONCAT(lease_no, '.', lease_nonce)), NULL
+        FROM ${tables.history} WHERE namespace = ? AND id IN (?)`,
+      [namespace, ids, namespace, ids],
     ),
   )
-  const byId = Map.groupBy(rows, ({ id }) => id)
+  const byId = new Map(rows.map((row) => [row.id, row]))
   return leases.map(({ jobId, token }) => {
-    const asked = decodeToken(token)
-    if (asked === undefined) return 'lost'
-    for (const row of byId.get(jobId) ?? []) {
-      if (`${row.settled_no}` === asked.leaseNo && row.settled_nonce === asked.nonce) return 'settled'
-      if (row.held && `${row.lease_no}` === asked.leaseNo && row.lease_nonce === asked.nonce) return 'held'
-    }
-    return 'lost'
+    if (decodeToken(token) === undefined) return 'lost'
+    const row = byId.get(jobId)
+    if (row?.settled?.split(' ').includes(token)) return 'settled'
+    return row !== undefined && row.held === token ? 'held' : 'lost'
   })
 }
 
@@ -133,19 +125,18 @@ export async function cancelRequests(
   leases: readonly LeaseRef[],
 ): Promise<readonly string[]> {
   if (leases.length === 0) return []
-  const tokens = new Map(leases.map(({ jobId, token }) => [jobId, token]))
+  const asked = new Set(leases.map(({ jobId, token }) => `${jobId}\n${token}`))
   const rows = await calls.run('look up cancellations', (call) =>
     call.rows<LeaseRow>(
       `SELECT q.id, q.lease_no, q.lease_nonce FROM ${tables.cancel} c STRAIGHT_JOIN ${tables.queue} q
         ON q.namespace = c.namespace AND q.id = c.job_id
-        WHERE c.namespace = ? AND c.job_id IN (?) AND q.state = 'running'`,
-      [namespace, [...tokens.keys()]],
+        WHERE c.namespace = ? AND c.job_id IN (?) AND q.state = 'running' AND q.lease_ends_at > ${nowMs}`,
+      [namespace, [...new Set(leases.map(({ jobId }) => jobId))]],
     ),
   )
-  return rows
-    .filter(
-      ({ id, lease_no, lease_nonce }) =>
-        tokens.get(id) === encodeToken({ leaseNo: String(lease_no), nonce: lease_nonce }),
-    )
-    .map(({ id }) => id)
+  return rows.filter((row) => asked.has(`${row.id}\n${tokenOf(row)}`)).map(({ id }) => id)
+}
+
+function tokenOf({ lease_no, lease_nonce }: LeaseRow): string {
+  return encodeToken({ leaseNo: String(lease_no), nonce: lease_nonce })
 }

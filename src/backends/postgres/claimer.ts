@@ -85,7 +85,10 @@ export class Claimer {
       this.#note(queues, from, lease.jobs, lease.tookMs)
       return { jobs: lease.jobs, lapsed: [] }
     }
-    return { jobs: [], lapsed: (promoted?.rows[0]?.lapsed ?? []).filter((leaseNo) => !ignored.includes(leaseNo)) }
+    return {
+      jobs: [],
+      lapsed: (promoted?.rows[0]?.lapsed ?? []).filter((leaseNo) => !ignored.includes(leaseNo)),
+    }
   }
 
   #note(

@@ -25,8 +25,10 @@ test('after a slow claim the next ones go on where it ended, for a second', () =
 test('when going on is no quicker, the cursor stays off for a while', () => {
   const cursor = new Cursor()
   cursor.took(start, taken(100), 200, 0)
-  cursor.took(cursor.from(1), taken(100), 190, 200)
-  assert.equal(cursor.from(201), start)
+  for (const now of [100, 200]) cursor.took(cursor.from(now), taken(100), 190, now)
+  assert.notEqual(cursor.from(201), start)
+  cursor.took(cursor.from(300), taken(100), 190, 300)
+  assert.equal(cursor.from(301), start)
   cursor.took(start, taken(100), 200, 400)
   assert.equal(cursor.from(401), start)
   cursor.took(start, taken(100), 200, 6_000)

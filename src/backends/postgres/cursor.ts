@@ -22,6 +22,7 @@ export const start: Position = { rank: '-9223372036854775808', runAt: '-92233720
 const slowMs = (taken: number) => 10 + taken * 0.06
 const forMs = 1_000
 const offMs = 5_000
+const missesAllowed = 3
 
 export class Cursor {
   #position: Position | undefined
@@ -29,6 +30,8 @@ export class Cursor {
   #offUntil = 0
   /** What the full look cost that set the cursor, for one job. */
   #fullCost = 0
+  /** Claims from the cursor in a row that were no quicker; one alone may have been slow for another reason. */
+  #misses = 0
 
   /** Where to begin now. */
   from(now: number): Position {
@@ -49,11 +52,15 @@ export class Cursor {
       if (tookMs < slowMs(jobs.length) || now < this.#offUntil) return
       this.#fullCost = cost
       this.#until = now + forMs
-    } else if (cost > this.#fullCost / 2) {
-      this.#offUntil = now + offMs
-      this.reset()
-      return
-    } else if (this.#position === undefined) return
+      this.#misses = 0
+    } else {
+      this.#misses = cost > this.#fullCost / 2 ? this.#misses + 1 : 0
+      if (this.#misses === missesAllowed) {
+        this.#offUntil = now + offMs
+        this.reset()
+      }
+      if (this.#position === undefined) return
+    }
     this.#position = { rank: String(-last.priority), runAt: String(last.runAt), id: last.id }
   }
 

@@ -27,36 +27,49 @@ const lapsed = `q.state = 'running' AND q.lease_ends_at <= ?6`
 const cancelled = `EXISTS (SELECT 1 FROM job_cancel c
     WHERE c.namespace = q.namespace AND c.job_id = q.id AND c.lease_no = q.lease_no)`
 
-/** Which live and which ended jobs are in a state at this moment; null: none of them can be. */
-const conditions: Readonly<Record<JobState | 'any', { live: string | null; ended: string | null }>> = {
-  any: { live: 'TRUE', ended: 'TRUE' },
-  scheduled: { live: `q.state = 'scheduled' AND q.run_at > ?6`, ended: null },
+interface Place {
+  readonly from: string
+  readonly where: string
+}
+const queue = 'job_queue q'
+const history = 'job_history h'
+// Named, because SQLite would rather walk all ids in their order than sort the few rows that are meant.
+const running = 'job_queue q INDEXED BY job_queue_running'
+const unfinished = 'job_history h INDEXED BY job_history_unfinished'
+
+/** Where live and ended jobs are found that are in a state at this moment; null: none of them can be. */
+const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Place | null }>> = {
+  any: { live: { from: queue, where: 'TRUE' }, ended: { from: history, where: 'TRUE' } },
+  scheduled: { live: { from: queue, where: `q.state = 'scheduled' AND q.run_at > ?6` }, ended: null },
   ready: {
-    live: `(q.state = 'ready' OR (q.state = 'scheduled' AND q.run_at <= ?6)
-      OR (${lapsed} AND q.attempt < q.max_attempts AND NOT ${cancelled}))`,
+    live: {
+      from: queue,
+      where: `(q.state = 'ready' OR (q.state = 'scheduled' AND q.run_at <= ?6)
+        OR (${lapsed} AND q.attempt < q.max_attempts AND NOT ${cancelled}))`,
+    },
     ended: null,
   },
-  waiting: { live: `q.state = 'waiting'`, ended: null },
-  running: { live: `q.state = 'running' AND q.lease_ends_at > ?6`, ended: null },
-  completed: { live: null, ended: `h.state = 'completed'` },
-  // The second half of each is what SQLite needs to see before it uses the index of those that did not complete.
+  waiting: { live: { from: queue, where: `q.state = 'waiting'` }, ended: null },
+  running: { live: { from: running, where: `q.state = 'running' AND q.lease_ends_at > ?6` }, ended: null },
+  completed: { live: null, ended: { from: history, where: `h.state = 'completed'` } },
+  // The second half of each `ended` is what SQLite needs to see before it may use that index.
   dead: {
-    live: `${lapsed} AND q.attempt >= q.max_attempts AND NOT ${cancelled}`,
-    ended: `h.state = 'dead' AND h.state <> 'completed'`,
+    live: { from: running, where: `${lapsed} AND q.attempt >= q.max_attempts AND NOT ${cancelled}` },
+    ended: { from: unfinished, where: `h.state = 'dead' AND h.state <> 'completed'` },
   },
   cancelled: {
-    live: `${lapsed} AND ${cancelled}`,
-    ended: `h.state = 'cancelled' AND h.state <> 'completed'`,
+    live: { from: running, where: `${lapsed} AND ${cancelled}` },
+    ended: { from: unfinished, where: `h.state = 'cancelled' AND h.state <> 'completed'` },
   },
 }
 
 export function listJobs(connection: Connection, namespace: string, query: ListQuery): readonly JobRecord[] {
   const now = readNow(connection)
-  const { live, ended } = conditions[query.state ?? 'any']
+  const { live, ended } = places[query.state ?? 'any']
   const parts: string[] = []
-  if (live !== null) parts.push(`SELECT ${liveColumns} FROM job_queue q WHERE ${matches('q')} AND ${live}`)
-  if (ended !== null)
-    parts.push(`SELECT ${historyColumns} FROM job_history h WHERE ${matches('h')} AND ${ended}`)
+  if (live) parts.push(`SELECT ${liveColumns} FROM ${live.from} WHERE ${matches('q')} AND ${live.where}`)
+  if (ended)
+    parts.push(`SELECT ${historyColumns} FROM ${ended.from} WHERE ${matches('h')} AND ${ended.where}`)
   const rows = connection.all<JobRow>(
     // ?6 is named once more, for a list of ended jobs has no other use for it.
     `${parts.join('\n UNION ALL ')}\n ORDER BY id DESC LIMIT iif(?6 IS NULL, 0, ?5)`,

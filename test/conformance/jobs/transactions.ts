@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
+import { within } from '../../support/deadline.ts'
 import type { Candidate } from '../candidates.ts'
 import { find, lapse, lapsedJob, leaseOf, runningJob, settleOne, shortMs, verdictOf } from './making.ts'
 
@@ -98,6 +99,23 @@ export function transactionsContract({ open, sql }: Candidate): void {
     }
     await assert.rejects(backend.jobs.transact(late, { ...soon, signal }), (thrown) => thrown === reason)
     assert.equal(ran, false)
+    assert.equal(await settleOne(backend, claimed), true)
+  })
+
+  test('a transaction that is aborted or takes too long does not wait for work that never ends', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    const never = () => Promise.withResolvers<never>().promise
+    const controller = new AbortController()
+    const reason = new Error('shutting down')
+    const work = () => {
+      setTimeout(() => controller.abort(reason), 20)
+      return never()
+    }
+    const aborted = backend.jobs.transact(work, { timeoutMs: 10_000, signal: controller.signal })
+    await assert.rejects(within(3_000, 'giving up', aborted), (thrown) => thrown === reason)
+    const late = backend.jobs.transact(never, { timeoutMs: 50 })
+    await assert.rejects(within(3_000, 'giving up', late), { code: 'transaction_timeout' })
     assert.equal(await settleOne(backend, claimed), true)
   })
 

@@ -327,6 +327,35 @@ for (const stage of stages()) {
       },
     )
 
+    stage.tableStory(
+      'box.jobs.ack in a handler is the same as job.ack, also when it is rolled back',
+      async (scene) => {
+        const box = await scene.open()
+        const session = await scene.connect()
+        const worker = await scene.work(box, {
+          handlers: {
+            charge: async (job) => {
+              await session.begin()
+              await session.exec(insert, scene.namespace, job.id, `attempt ${job.attempt}`)
+              await box.jobs.ack(job, { tx: session.tx, result: 'kept' })
+              if (job.attempt === 1) await session.rollback()
+              else await session.commit()
+              return 'not this'
+            },
+            refuse: (job) => box.jobs.nack(job, { error: 'no', dead: true }),
+          },
+        })
+        const { id } = await box.jobs.add('charge', {}, soon)
+        const job = await jobIn(box, id, 'completed')
+        assert.deepEqual([job.attempt, job.result], [2, 'kept'])
+        assert.deepEqual(await scene.paid(), ['attempt 2'])
+        const refused = await box.jobs.add('refuse')
+        assert.equal((await jobIn(box, refused.id, 'dead')).error?.message, 'no')
+        await until('all are counted', () => worker.counts.failed === 2 && worker.counts.completed === 1)
+        assert.equal(worker.counts.lost, 0)
+      },
+    )
+
     stage.tableStory('after a committed ack, what the handler throws changes nothing', async (scene) => {
       const box = await scene.open()
       const session = await scene.connect()

@@ -1,5 +1,6 @@
 /** What happens to jobs besides success and failure: time-outs, cancellation, lost leases, rows and kinds nobody can run. */
 import assert from 'node:assert/strict'
+import type { WorkerOptions } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { aborted, gate, jobIn, jobWhen, stages, until } from './stage.ts'
 
@@ -111,6 +112,47 @@ for (const stage of stages()) {
         await box.jobs.cancel(id)
         const job = await jobIn(box, id, 'completed')
         assert.deepEqual([job.result, job.cancelIgnored], ['done all the same', true])
+      },
+    )
+
+    stage.tableStory(
+      'a time-out, a wish to cancel or a stop rolls back the transaction that is open',
+      async (scene) => {
+        const box = await scene.open()
+        await scene.connect()
+        const reasons: unknown[] = []
+        const inside: string[] = []
+        const handlers: WorkerOptions['handlers'] = {
+          charge: (job) =>
+            job
+              .transaction(async (tx) => {
+                await tx.sql`INSERT INTO paid (scene, job, note) VALUES (${scene.namespace}, ${job.id}, ${'never'})`
+                inside.push(job.id)
+                await new Promise(() => undefined)
+              })
+              .catch((error) => {
+                reasons.push(error.code ?? error.name)
+                throw error
+              }),
+        }
+        const worker = await scene.work(box, { handlers })
+        const timed = await box.jobs.add('charge', {}, { timeoutMs: 300, maxAttempts: 1 })
+        assert.equal((await jobIn(box, timed.id, 'dead')).error?.code, 'timeout')
+
+        const cancelled = await box.jobs.add('charge')
+        await until('it is inside', () => inside.includes(cancelled.id))
+        await box.jobs.cancel(cancelled.id)
+        await jobIn(box, cancelled.id, 'cancelled')
+
+        const stopped = await box.jobs.add('charge')
+        await until('it is inside', () => inside.includes(stopped.id))
+        await worker.stop({ graceMs: 50 })
+        const job = await box.jobs.find(stopped.id)
+        assert.deepEqual([job?.state, job?.attempt], ['ready', 0])
+
+        await until('each was told', () => reasons.length === 3)
+        assert.equal(reasons[0], 'timeout')
+        assert.deepEqual(await scene.paid(), [])
       },
     )
 

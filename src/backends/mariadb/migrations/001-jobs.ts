@@ -13,6 +13,8 @@ import type { Migration } from '../../migrate.ts'
  * The states stand in the order in which they should follow each other in that index: a search that finds nothing runs
  * on over entries that are dead but not yet purged, into the next state's; after `scheduled` come hardly any.
  *
+ * `settled` lists the tokens of earlier attempts whose verdict was written, so that each can be told what became of it.
+ *
  * `room` is blank and keeps the row's place: pages are filled to the brim as jobs are added, and a claim, which writes
  * the worker's name and the lease, would make every row grow and split its page. Instead it empties `room`; that halves
  * what the update costs (46 to 27 µs a row, measured).
@@ -52,8 +54,7 @@ export const jobsMigration: Migration = {
   lease_no BIGINT NOT NULL DEFAULT 0,
   lease_nonce VARCHAR(16) NULL,
   lease_ends_at BIGINT NULL,
-  settled_no BIGINT NULL,
-  settled_nonce VARCHAR(16) NULL,
+  settled TEXT NULL,
   backoff TEXT NULL,
   timeout_ms BIGINT NULL,
   error LONGTEXT NULL,
@@ -82,8 +83,7 @@ export const jobsMigration: Migration = {
   worker_id VARCHAR(191) NULL,
   lease_no BIGINT NOT NULL,
   lease_nonce VARCHAR(16) NULL,
-  settled_no BIGINT NULL,
-  settled_nonce VARCHAR(16) NULL,
+  settled TEXT NULL,
   backoff TEXT NULL,
   timeout_ms BIGINT NULL,
   result LONGTEXT NULL,
