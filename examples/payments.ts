@@ -18,8 +18,6 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { createConnection } from 'mysql2/promise'
-import { Client } from 'pg'
 import { open } from 'signalbox'
 
 const { values, positionals } = parseArgs({
@@ -33,10 +31,11 @@ else await work(positionals[0]!, values.worker)
 async function work(url: string, namespace: string): Promise<void> {
   const box = await open(url, { namespace })
   const worker = box.jobs.worker({
-    leaseMs: 2_000, // so that others take over two seconds after a kill
+    leaseMs: 2_000, // two seconds after a kill the next worker takes over
+    pollMs: 50, // and it looks for orders all the time, so that every kill finds it at work
     handlers: {
       async pay(job) {
-        await sleep(Math.random() * 20) // ask the bank
+        await sleep(Math.random() * 200) // ask the bank
         await job.transaction(async (tx) => {
           const { orderId, amount } = job.payload
           await tx.sql`INSERT INTO example_payments (order_id, amount) VALUES (${orderId}, ${amount})`
@@ -125,12 +124,14 @@ async function connect(url: string) {
 async function connectDriver(url: string) {
   type Rows = readonly { n?: unknown }[]
   if (url.startsWith('postgres')) {
+    const { Client } = await import('pg')
     const client = new Client(url)
     await client.connect()
     const run = async (sql: string): Promise<Rows> => (await client.query(sql)).rows
     return { tx: client, run, close: () => client.end() }
   }
   if (url.startsWith('mysql')) {
+    const { createConnection } = await import('mysql2/promise')
     const connection = await createConnection(url)
     const run = async (sql: string) => (await connection.query(sql))[0] as unknown as Rows
     return { tx: connection, run, close: () => connection.end() }

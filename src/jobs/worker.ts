@@ -5,6 +5,7 @@ import { createLoop, type Loop } from '../core/loop.ts'
 import { onlyKeys, whole } from '../core/options.ts'
 import { createAlarm } from './alarm.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
+import { decodeError } from './decode.ts'
 import { encodeError, hasCode } from './failure.ts'
 import { createTransactionGroups, type TransactionGroups } from './groups.ts'
 import { encodeJson } from './json.ts'
@@ -200,7 +201,7 @@ class JobWorker implements Worker, AttemptHost {
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean> {
     return new Promise((resolve) => {
       this.#settler.settle(attempt, verdict, (took) => {
-        this.#settled(attempt, verdict, took, undefined)
+        this.#settled(attempt, verdict, took, decodeError(verdict.error))
         resolve(took)
       })
     })
@@ -317,9 +318,15 @@ class JobWorker implements Worker, AttemptHost {
     const verdict = attempt.judge(attempt.outcomeOf(error))
     this.#settler.confirm(attempt, verdict, (committed, took) => {
       if (!committed) return this.#settled(attempt, verdict, took, error)
-      this.#settled(attempt, attempt.pledged!, true, error)
+      this.#stands(attempt)
       if (hasThrown) this.#emit('late', () => ({ job: attempt.record, error }))
     })
+  }
+
+  /** What the user wrote and committed; its error is the one they kept, whatever was thrown afterwards. */
+  #stands(attempt: Attempt): void {
+    const verdict = attempt.pledged!
+    this.#settled(attempt, verdict, true, decodeError(verdict.error))
   }
 
   #settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void {
@@ -444,7 +451,7 @@ class JobWorker implements Worker, AttemptHost {
     const settled = (took: boolean) => this.#settled(attempt, verdict, took, undefined)
     if (attempt.pledged) {
       this.#settler.confirm(attempt, verdict, (committed, took) => {
-        if (committed) this.#settled(attempt, attempt.pledged!, true, undefined)
+        if (committed) this.#stands(attempt)
         else settled(took)
       })
     } else this.#settler.settle(attempt, verdict, settled)

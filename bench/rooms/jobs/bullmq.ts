@@ -1,6 +1,6 @@
 /**
  * BullMQ, on Redis and on Postgres. Finished jobs stay by its default; tuned, as its users do, they are removed. It
- * reaches Redis by node-redis, which the tests have anyway; by ioredis it is about as fast.
+ * reaches Redis by node-redis, which the tests have anyway.
  */
 import { createClient } from '@redis/client'
 import { createNodeRedisClient, createPostgresBackend, Queue, Worker, withBackend } from 'bullmq'

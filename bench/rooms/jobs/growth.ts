@@ -201,7 +201,13 @@ export const growthTrial: Trial = {
   open: groundOf('postgres'),
   contestants: { signalbox },
   cases: [
-    { ...growth, name: 'claim-growth', unit: 'x from 1 k rows to 1 M (quick: 100 k)', figure: 'growth', goal: atMost(2) },
+    {
+      ...growth,
+      name: 'claim-growth',
+      unit: 'x from 1 k rows to 1 M (quick: 100 k)',
+      figure: 'growth',
+      goal: atMost(2),
+    },
     {
       ...growth,
       name: 'claim-growth-snapshot',

@@ -86,7 +86,7 @@ export function addValues(namespace: string, jobs: readonly NewJob[], storeId: s
   ]
 }
 
-/** The answers in order; `unresolved` and `doubtful` are the positions to ask again for. */
+/** The answers in order; undefined where the holder of the key could not be told, and must be asked for again. */
 export function readAdded(jobs: readonly NewJob[], rows: readonly AddRow[]): readonly (Added | undefined)[] {
   const answers: (Added | undefined)[] = jobs.map(() => undefined)
   for (const { nr, holder } of rows) {

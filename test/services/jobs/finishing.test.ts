@@ -313,7 +313,8 @@ for (const stage of stages()) {
         const failed = worker.events.once('failed')
         const late = worker.events.once('late')
         const { id } = await box.jobs.add('charge')
-        assert.equal((await failed).state, 'scheduled')
+        const { state, error } = await failed
+        assert.deepEqual([state, error], ['scheduled', { message: 'no funds', code: 'E_FUNDS' }])
         assert.match(String((await late).error), /thrown after the commit/)
         const job = await box.jobs.find(id)
         assert.deepEqual(

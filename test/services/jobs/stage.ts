@@ -138,7 +138,7 @@ export async function jobWhen(
   box: Box,
   id: string,
   isSo: (job: Job) => boolean,
-  limitMs = 10_000,
+  limitMs = 8_000,
 ): Promise<Job> {
   const deadline = performance.now() + limitMs
   for (;;) {
