@@ -3,7 +3,7 @@
  * transaction that also completes its job: both exist or neither does, at whatever moment the blow falls. The table of
  * payments has no unique constraint to hide behind, so an order that was paid twice would show.
  *
- *   npx node --conditions=source examples/payments.ts                 SQLite in a temporary folder, 100 kills (CI: 20)
+ *   npx node --conditions=source examples/payments.ts                 SQLite in a temporary folder, 100 kills (CI: 10)
  *   npx node --conditions=source examples/payments.ts --kills 10
  *   npx node --conditions=source examples/payments.ts postgres://…    the same on Postgres, or on MariaDB by mysql://…
  *
@@ -50,7 +50,7 @@ async function work(url: string, namespace: string): Promise<void> {
 
 /** Takes orders, and kills and restarts the worker meanwhile; then counts. */
 async function supervise(given: string | undefined): Promise<number> {
-  const kills = Number(values.kills ?? (process.env.CI ? 20 : 100))
+  const kills = Number(values.kills ?? (process.env.CI ? 10 : 100))
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-payments-'))
   const url = given ?? `sqlite:${join(folder, 'shop.db')}`
   const namespace = `payments-${process.pid}-${Date.now()}`

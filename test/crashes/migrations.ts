@@ -10,9 +10,12 @@ export interface MigrationsOptions {
   readonly seed: number
   /** How many processes open the empty database at once. */
   readonly openers: number
-  /** How many openers are killed on the second database, before one is let through. */
+  /** How many openers are killed, before one is let through. */
   readonly kills: number
 }
+
+/** Once an opener came through, the kills that follow find nothing to disturb. */
+const killsPerDatabase = 4
 
 const script = join(import.meta.dirname, 'openerprocess.ts')
 
@@ -30,23 +33,34 @@ export async function crashMigrations(
   await using calm = await createGround(engine, server)
   const alone = await openDatabase(calm)
   const expected = await schemaOf(calm)
+  const expectedCount = await countTables(calm)
   const tookMs = Number(alone.tail())
 
   await using crowded = await createGround(engine, server)
   await Promise.all(Array.from({ length: openers }, () => openDatabase(crowded)))
   assert.deepEqual(await schemaOf(crowded), expected, 'many openers at once make the schema that one makes')
 
-  await using harmed = await createGround(engine, server)
   let died = 0
-  for (let kill = 0; kill < kills; kill++) {
-    await using opener = await startOpener(harmed, String(random() * tookMs * 1.5))
-    await opener.end
-    if (opener.ended === 'signal SIGKILL') died++
-    else assert.equal(opener.ended, 'code 0', opener.tail())
+  let halfway = 0
+  for (let left = kills; left > 0; left -= killsPerDatabase) {
+    await using harmed = await createGround(engine, server)
+    const none = await countTables(harmed)
+    for (let kill = 0; kill < Math.min(left, killsPerDatabase); kill++) {
+      await using opener = await startOpener(harmed, String(random() * tookMs * 1.2))
+      await opener.end
+      if (opener.ended === 'signal SIGKILL') died++
+      else assert.equal(opener.ended, 'code 0', opener.tail())
+      const count = await countTables(harmed)
+      if (count > none && count < expectedCount) halfway++
+    }
+    await openDatabase(harmed)
+    assert.deepEqual(await schemaOf(harmed), expected, 'killed openers leave the schema that one makes')
   }
-  await openDatabase(harmed)
-  assert.deepEqual(await schemaOf(harmed), expected, 'killed openers leave the schema that one makes')
-  return { openers, 'openers killed': died }
+  return { openers, 'openers killed': died, 'found halfway': halfway }
+}
+
+async function countTables({ engine, url }: Ground): Promise<number> {
+  return (await ask(url, schemaQueries[engine][0])).length
 }
 
 async function openDatabase(ground: Ground): Promise<Program> {
@@ -61,7 +75,7 @@ function startOpener({ url }: Ground, ...args: readonly string[]): Promise<Progr
   return startProgram(process.execPath, [...flags, script, url, ...args])
 }
 
-const schemaQueries: Record<SqlEngine, readonly string[]> = {
+const schemaQueries: Record<SqlEngine, readonly [string, ...string[]]> = {
   sqlite: ['SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name'],
   postgres: [
     `SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns

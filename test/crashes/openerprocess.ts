@@ -15,6 +15,11 @@ const killer = `
     process.kill(process.pid, 'SIGKILL')
   })
   parentPort.postMessage('ready')`
+// Loaded beforehand, or most of the time and most of the kills would go to loading.
+if (url!.startsWith('sqlite')) await import('../../src/backends/sqlite/index.ts')
+else if (url!.startsWith('postgres')) await import('../../src/backends/postgres/index.ts')
+else await import('../../src/backends/mariadb/index.ts')
+
 if (killAfterMs !== undefined) {
   const thread = new Worker(killer, { eval: true, workerData: Number(killAfterMs) })
   await new Promise((resolve) => thread.once('message', resolve))

@@ -1,6 +1,7 @@
 import type { Connection } from 'mysql2/promise'
 import { SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
+import { isStoreTransaction } from '../storetx.ts'
 
 /**
  * What a caller may hand in as `tx`, by its shape: a connection of `mysql2`, with promises or with callbacks, also one
@@ -15,7 +16,7 @@ export interface CallerTx {
 }
 
 export function toCallerTx(tx: unknown): CallerTx {
-  const connection = findConnection(tx)
+  const connection = findConnection(isStoreTransaction(tx) ? tx.raw : tx)
   return {
     async query(sql, values) {
       const [answer] = await connection.query({

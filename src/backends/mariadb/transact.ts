@@ -137,10 +137,15 @@ class Hand {
   async work(work: Work): Promise<Verdict> {
     const link = this.#link
     const query = (sql: string, params?: readonly unknown[]) => this.#query(sql, params)
+    const hand = this
     const tx: StoreTransaction = {
       query,
       sql: (strings, ...params) => query(strings.join('?'), params),
-      raw: link.raw,
+      get raw() {
+        // Afterwards the connection is somebody else's.
+        hand.#mustBeOpen()
+        return link.raw
+      },
     }
     let verdict: Verdict
     try {
@@ -157,13 +162,16 @@ class Hand {
     return verdict
   }
 
+  #mustBeOpen(): void {
+    if (!this.#over) return
+    throw new SignalboxError(
+      'closed',
+      'This transaction is over. Await every statement before the handler returns.',
+    )
+  }
+
   async #query(sql: string, params: readonly unknown[] = []): Promise<QueryResult> {
-    if (this.#over) {
-      throw new SignalboxError(
-        'closed',
-        'This transaction is over. Await every statement before the handler returns.',
-      )
-    }
+    this.#mustBeOpen()
     try {
       const [answer] = await this.#link.raw.query(sql, [...params])
       if (Array.isArray(answer)) {

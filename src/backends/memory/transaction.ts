@@ -44,7 +44,8 @@ export function unsupported(): SignalboxError {
 const refuse = async () => {
   throw unsupported()
 }
-const noTransaction: StoreTransaction = { query: refuse, sql: refuse, raw: undefined }
+// `raw` is something, so that `{ tx: tx.raw }` is refused and not taken for no transaction at all.
+const noTransaction: StoreTransaction = { query: refuse, sql: refuse, raw: Object.freeze({}) }
 
 function tookTooLong(timeoutMs: number): SignalboxError {
   return new SignalboxError(

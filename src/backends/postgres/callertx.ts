@@ -1,4 +1,5 @@
 import { SignalboxError } from '../../core/errors.ts'
+import { isStoreTransaction } from '../storetx.ts'
 import { type Runner, statusOf } from './connection.ts'
 import { sqlState } from './failures.ts'
 
@@ -7,6 +8,8 @@ import { sqlState } from './failures.ts'
  * pool is refused: each of its statements may run on another connection, in no transaction at all.
  */
 export async function requireTransaction(tx: unknown): Promise<Runner> {
+  // Ours: BEGIN is on its way, though perhaps not answered, so the connection's status says nothing yet.
+  if (isStoreTransaction(tx)) return tx.raw as Runner
   const shape = tx as { query?: unknown; idleCount?: unknown; totalCount?: unknown } | null | undefined
   if (typeof shape !== 'object' || shape === null || typeof shape.query !== 'function') {
     throw new SignalboxError(

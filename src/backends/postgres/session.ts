@@ -68,12 +68,7 @@ export class Session {
 
   #transaction(): StoreTransaction {
     const query = async (sql: string, params: readonly unknown[] = []): Promise<QueryResult> => {
-      if (!this.#open) {
-        throw new SignalboxError(
-          'closed',
-          'This transaction is over: its work has returned. Await every statement before returning.',
-        )
-      }
+      this.#mustBeOpen()
       try {
         const client = this.begun()
         const answer = await (params.length > 0 ? client.query(sql, [...params]) : client.query(sql))
@@ -95,9 +90,19 @@ export class Session {
           params,
         ),
       get raw() {
+        // Afterwards the connection is somebody else's.
+        session.#mustBeOpen()
         return session.begun()
       },
     }
+  }
+
+  #mustBeOpen(): void {
+    if (this.#open) return
+    throw new SignalboxError(
+      'closed',
+      'This transaction is over: its work has returned. Await every statement before returning.',
+    )
   }
 
   savepoint(): void {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
+import type { StoreTransaction, Verdict } from '../../../src/jobs/index.ts'
 import { within } from '../../support/deadline.ts'
 import type { Candidate } from '../candidates.ts'
-import { find, lapse, lapsedJob, leaseOf, runningJob, settleOne, shortMs, verdictOf } from './making.ts'
+import { aJob, find, lapse, lapsedJob, leaseOf, runningJob, settleOne, shortMs, verdictOf } from './making.ts'
 
 const soon = { timeoutMs: 5_000 }
 
@@ -17,6 +18,32 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.deepEqual([state, result], ['completed', '{"ok":true}'])
     assert.deepEqual(await backend.jobs.outcomes([leaseOf(claimed)]), ['settled'])
   })
+
+  test.skipIf(!sql)(
+    'the next job can be added in the transaction that ends this one, by tx or by tx.raw',
+    async () => {
+      await using backend = await open()
+      for (const way of ['tx', 'raw'] as const) {
+        const claimed = await runningJob(backend)
+        const next = aJob({ queue: 'next' })
+        const thrown = new Error('rolled back')
+        const work = async (tx: StoreTransaction, end: () => Verdict) => {
+          await backend.jobs.add([next], way === 'tx' ? tx : tx.raw)
+          return end()
+        }
+        const fail = () => {
+          throw thrown
+        }
+        await assert.rejects(
+          backend.jobs.transact((tx) => work(tx, fail), soon),
+          (error) => error === thrown,
+        )
+        assert.equal(await backend.jobs.find(next.id), undefined)
+        await backend.jobs.transact((tx) => work(tx, () => verdictOf(claimed)), soon)
+        assert.equal((await find(backend, next.id)).state, 'ready')
+      }
+    },
+  )
 
   test('without a time-out a transaction takes the time it needs', async () => {
     await using backend = await open()
