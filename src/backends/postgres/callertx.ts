@@ -25,14 +25,16 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
   }
   const client = tx as Runner
   const status = statusOf(client)
-  if (status === 'I') throw notInTransaction()
+  // On a pipelined connection BEGIN may have been sent and not answered yet; there only the server knows.
+  const mayBeLate = (client as { pipeline?: unknown }).pipeline === true
+  if (status === 'I' && !mayBeLate) throw notInTransaction()
   if (status === 'E') {
     throw new SignalboxError(
       'transaction_required',
       'The transaction of tx has failed already: an earlier statement in it ended in an error. Roll it back; nothing can be written in it.',
     )
   }
-  if (status === null) await probe(client)
+  if (status === null || status === 'I') await probe(client)
   return client
 }
 
