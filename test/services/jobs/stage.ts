@@ -72,6 +72,12 @@ export class Stage {
     else test.skip(`${name} (this engine has no tables of the user's)`, () => undefined)
   }
 
+  /** The same, where a user's open transaction leaves other writers alone. */
+  rowLockStory(name: string, tell: (scene: Scene) => Promise<void>, limitMs?: number): void {
+    if (this.name !== 'sqlite') this.tableStory(name, tell, limitMs)
+    else test.skip(`${name} (this engine has one writer)`, () => undefined)
+  }
+
   async connect(): Promise<Caller> {
     assert.ok(this.name !== 'memory')
     return connects[this.name](await this.url())
