@@ -12,6 +12,8 @@ import { isConflict, isConnectionLoss, toStoreError } from './failures.ts'
 export class Session {
   readonly #client: PoolClient
   #begun = false
+  /** What goes out with the next statement. */
+  #riding: string[] = []
   #open = false
   #over: { readonly reason: unknown } | undefined
   #committing = false
@@ -36,20 +38,38 @@ export class Session {
     if (this.#over) throw this.#over.reason
   }
 
-  /** The connection, with BEGIN sent. */
+  /** The connection, with BEGIN sent, and all else that rides with the next statement. */
   begun(): PoolClient {
     this.throwIfOver()
     if (!this.#begun) {
       this.#begun = true
-      this.#send('BEGIN')
+      this.#riding.unshift('BEGIN')
+    }
+    if (this.#riding.length > 0) {
+      // Its failure shows in the statement after it.
+      this.#client.query(this.#riding.join('; ')).catch(() => undefined)
+      this.#riding = []
     }
     return this.#client
   }
 
+  /** What `send` sends goes out in one packet: handing data to the system is half of what a transaction costs here. */
+  together<Answer>(send: () => Answer): Answer {
+    const { stream } = (this.#client as unknown as { connection: Connection }).connection
+    stream.cork()
+    try {
+      return send()
+    } finally {
+      stream.uncork()
+    }
+  }
+
   async run(work: (tx: StoreTransaction) => Promise<Verdict>): Promise<Verdict> {
     this.#open = true
+    // Of its own, so that a work that was given up cannot write into the savepoint of the next.
+    const hand = { open: true }
     try {
-      const verdict = await work(this.#transaction())
+      const verdict = await work(this.#transaction(hand))
       this.throwIfOver()
       if (this.#begun && statusOf(this.#client) === 'I' && !this.#lost && this.#answered) {
         throw new SignalboxError(
@@ -60,18 +80,21 @@ export class Session {
       return verdict
     } finally {
       this.#open = false
+      hand.open = false
     }
   }
 
   /** Some statement of the work was answered, so the connection's status is that of this transaction. */
   #answered = false
 
-  #transaction(): StoreTransaction {
+  #transaction(hand: { readonly open: boolean }): StoreTransaction {
     const query = async (sql: string, params: readonly unknown[] = []): Promise<QueryResult> => {
-      this.#mustBeOpen()
+      this.#mustBeOpen(hand)
       try {
-        const client = this.begun()
-        const answer = await (params.length > 0 ? client.query(sql, [...params]) : client.query(sql))
+        const answer = await this.together(() => {
+          const client = this.begun()
+          return params.length > 0 ? client.query(sql, [...params]) : client.query(sql)
+        })
         this.#answered = true
         const last = Array.isArray(answer) ? answer.at(-1) : answer
         return { rows: last?.rows ?? [], rowCount: last?.rowCount ?? 0 }
@@ -91,14 +114,14 @@ export class Session {
         ),
       get raw() {
         // Afterwards the connection is somebody else's.
-        session.#mustBeOpen()
+        session.#mustBeOpen(hand)
         return session.begun()
       },
     }
   }
 
-  #mustBeOpen(): void {
-    if (this.#open) return
+  #mustBeOpen(hand: { readonly open: boolean }): void {
+    if (this.#open && hand.open) return
     throw new SignalboxError(
       'closed',
       'This transaction is over: its work has returned. Await every statement before returning.',
@@ -106,17 +129,22 @@ export class Session {
   }
 
   savepoint(): void {
-    this.begun()
     this.failure = undefined
-    this.#send('SAVEPOINT signalbox')
+    this.#riding.push('SAVEPOINT signalbox')
   }
 
   release(): void {
-    this.#send('RELEASE SAVEPOINT signalbox')
+    this.#riding.push('RELEASE SAVEPOINT signalbox')
   }
 
+  /** Undoes what came after the savepoint. */
   async undo(): Promise<void> {
     this.failure = undefined
+    if (this.#riding.at(-1) === 'SAVEPOINT signalbox') {
+      // It was never sent, so nothing came after it.
+      this.#riding.pop()
+      return
+    }
     await bounded(this.#client.query('ROLLBACK TO SAVEPOINT signalbox; RELEASE SAVEPOINT signalbox'))
   }
 
@@ -187,11 +215,6 @@ export class Session {
     // Ending it politely would wait for whatever is under way.
     if (!clean) (this.#client as unknown as { connection: Connection }).connection.stream.destroy()
     this.#client.release(!clean)
-  }
-
-  #send(sql: string): void {
-    // Its failure shows in the statement after it.
-    this.#client.query(sql).catch(() => undefined)
   }
 }
 

@@ -146,7 +146,7 @@ freed AS (
   const answer = 'SELECT lease_no, id FROM settled'
   const answerIn = `SELECT EXISTS (SELECT FROM settled) AS took,
        EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13) AS here`
-  const answerOrFail = `SELECT CASE WHEN EXISTS (SELECT FROM settled) THEN 0
+  const answerOrFail = `SELECT CASE WHEN (SELECT count(*) FROM settled) = cardinality($5::text[]) THEN 0
        ELSE ${s}.signalbox_refuse('${leaseLostState}', 'the lease is lost') END AS took`
   // A lease may go only if each of its open jobs has a verdict here; else this is undone and done one by one.
   const answerWhole = `SELECT lease_no,
@@ -184,7 +184,6 @@ ${answerWhole}`,
 WITH ended AS (
   INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how)
   SELECT $2::bigint, $4, ${nowMs}, 'final' WHERE ${s}.signalbox_is_held($1, $2, $3)
-  ON CONFLICT DO NOTHING
   RETURNING ended_at
 ),
 over AS (

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { SignalboxError } from '../../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../jobs/index.ts'
 import { decodeToken } from '../token.ts'
 import type { Connections } from './connection.ts'
@@ -14,6 +14,9 @@ import {
   type SettleStatements,
   verdictValues,
 } from './settle.ts'
+
+/** What became of one of several works; undefined when it was committed. */
+type Outcome = undefined | { readonly error: unknown }
 
 /**
  * Transactions of the store's own, in which a handler's work and its job's end commit together. The connection is
@@ -50,10 +53,12 @@ export class Transactor {
       const answer = await session.run(work)
       // Told before anything is sent: behind an ack that was never sent, COMMIT would take effect.
       if (decodeToken(answer.token) === undefined) throw leaseLost(answer.jobId)
-      const acked = this.#ack(session, answer)
-      // Not waited for: COMMIT follows at once, and tells first if the connection is gone.
-      acked.catch(() => undefined)
-      await session.commit(acked)
+      await session.together(() => {
+        const acked = this.#ack(session, [answer])
+        // Not waited for: COMMIT follows at once, and tells first if the connection is gone.
+        acked.catch(() => undefined)
+        return session.commit(acked)
+      })
       return answer
     })
     this.#noteEnd(verdict)
@@ -62,15 +67,38 @@ export class Transactor {
   async transactAll(
     works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
     options: TransactOptions,
-  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
-    const outcomes: (undefined | { readonly error: unknown })[] = []
+  ): Promise<readonly Outcome[]> {
+    try {
+      return await this.#transactTogether(works, options)
+    } catch (error) {
+      if (!isSignalboxError(error, 'lease_lost')) throw error
+    }
+    // One of the leases was lost, so nothing was kept. Each by itself, then: only the lost one fails.
+    const outcomes: Outcome[] = []
+    for (const work of works) {
+      try {
+        await this.transact(work, options)
+        outcomes.push(undefined)
+      } catch (error) {
+        outcomes.push({ error })
+      }
+    }
+    return outcomes
+  }
+
+  /** A savepoint for each work, one ack for all of them, one commit. */
+  async #transactTogether(
+    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
+    options: TransactOptions,
+  ): Promise<readonly Outcome[]> {
+    const outcomes: Outcome[] = []
     const verdicts: Verdict[] = []
     await this.#inTransaction(options, async (session) => {
       for (const work of works) {
         session.savepoint()
         try {
           const verdict = await session.run(work)
-          await this.#ack(session, verdict)
+          if (decodeToken(verdict.token) === undefined) throw new NotAToken(verdict.jobId)
           verdicts.push(verdict)
           outcomes.push(undefined)
           session.release()
@@ -79,11 +107,15 @@ export class Transactor {
           if (session.lost || isConnectionLoss(error)) throw toStoreError(error)
           // A deadlock or serialisation failure ends the whole transaction, whoever's statement met it.
           if (sqlState(error) === '40001' || sqlState(error) === '40P01') throw conflict(error)
-          outcomes.push({ error })
+          outcomes.push({ error: error instanceof NotAToken ? leaseLost(error.message) : error })
           await session.undo()
         }
       }
-      await session.commit()
+      await session.together(() => {
+        const acked = verdicts.length === 0 ? Promise.resolve() : this.#ack(session, verdicts)
+        acked.catch(() => undefined)
+        return session.commit(acked)
+      })
     })
     for (const verdict of verdicts) this.#noteEnd(verdict)
     return outcomes
@@ -93,15 +125,15 @@ export class Transactor {
     this.#leases.ended(decodeToken(token)!.leaseNo, jobId)
   }
 
-  async #ack(session: Session, verdict: Verdict): Promise<void> {
-    const token = decodeToken(verdict.token)
-    if (token === undefined) throw leaseLost(verdict.jobId)
-    const sent = this.#sendAck(session.begun(), { verdict, token })
+  /** Ends them all, or raises an error. */
+  async #ack(session: Session, verdicts: readonly Verdict[]): Promise<void> {
+    const sealed = verdicts.map((verdict) => ({ verdict, token: decodeToken(verdict.token)! }))
+    const [{ jobId }] = verdicts as [Verdict]
+    const sent = this.#sendAck(session.begun(), sealed)
     try {
       await sent
     } catch (error) {
-      if (sqlState(error) === leaseLostState || sqlState(error) === '23505')
-        throw leaseLost(verdict.jobId, error)
+      if (sqlState(error) === leaseLostState || sqlState(error) === '23505') throw leaseLost(jobId, error)
       // Behind a failed statement of the work every other fails too; the first is the reason.
       if (sqlState(error) === '25P02') throw session.failure ?? error
       if (isConflict(error)) throw conflict(error)
@@ -109,20 +141,18 @@ export class Transactor {
     }
   }
 
-  #sendAck(client: PoolClient, sealed: Sealed): Promise<unknown> {
-    const { verdict } = sealed
-    const job = this.#leases.find(verdict)
+  #sendAck(client: PoolClient, sealed: readonly Sealed[]): Promise<unknown> {
+    const [first] = sealed as [Sealed]
+    const { verdict } = first
+    const values = () => [...verdictValues(this.#namespace, sealed), this.#storeId]
+    const job = sealed.length === 1 ? this.#leases.find(verdict) : undefined
+    if (job === undefined) return this.#connections.send(client, this.#statements.someOrFail, values())
     const isOver = verdict.state !== 'ready' && verdict.state !== 'scheduled'
-    if (job !== undefined && job.uniqueKey === null && isOver) {
-      return this.#connections.send(
-        client,
-        this.#statements.finalOrFail,
-        finalValues(this.#namespace, sealed, job),
-      )
+    if (job.uniqueKey !== null || !isOver) {
+      return this.#connections.send(client, this.#statements.givenOrFail, [...values(), ...givenValues(job)])
     }
-    const values = [...verdictValues(this.#namespace, [sealed]), this.#storeId]
-    if (job === undefined) return this.#connections.send(client, this.#statements.someOrFail, values)
-    return this.#connections.send(client, this.#statements.givenOrFail, [...values, ...givenValues(job)])
+    const final = finalValues(this.#namespace, first, job)
+    return this.#connections.send(client, this.#statements.finalOrFail, final)
   }
 
   async #inTransaction<Result>(
@@ -154,6 +184,9 @@ export class Transactor {
     }
   }
 }
+
+/** A verdict whose token cannot be one: no lease matches it. */
+class NotAToken extends Error {}
 
 function tookTooLong(timeoutMs: number): SignalboxError {
   return new SignalboxError(
