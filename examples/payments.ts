@@ -63,7 +63,7 @@ async function supervise(given: string | undefined): Promise<number> {
   let worker = fork(import.meta.filename, [url, '--worker', namespace])
   let orderId = 0
   for (let kill = 1; kill <= kills; kill++) {
-    await once(worker, 'message')
+    await once(worker, 'message', { signal: AbortSignal.timeout(30_000) }) // it is ready
     // An order and the job to pay it are one transaction too: there is no order that nobody will pay.
     await shop.run('BEGIN')
     for (let i = 0; i < 20; i++) {

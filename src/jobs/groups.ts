@@ -16,12 +16,15 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
+/** Groups under way at once: while one commits, another is at work. */
+const maxGroups = 2
+
 export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): TransactionGroups {
   let waiting: Waiting[] = []
-  let isBusy = false
+  let groups = 0
 
   async function commitAll(size: number): Promise<void> {
-    isBusy = true
+    groups++
     // A turn of the event loop later, so that all handlers that were just called can join.
     await new Promise((resolve) => setImmediate(resolve))
     while (waiting.length > 0) {
@@ -29,7 +32,7 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
       waiting = waiting.slice(size)
       await commit(group)
     }
-    isBusy = false
+    groups--
   }
 
   async function commit(group: readonly Waiting[]): Promise<void> {
@@ -55,7 +58,7 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
     run: (size, work, options) =>
       new Promise((resolve, reject) => {
         waiting.push({ work, options, resolve, reject })
-        if (!isBusy) void commitAll(size)
+        if (groups < maxGroups) void commitAll(size)
       }),
   }
 }

@@ -79,6 +79,7 @@ test('the checker finds two ends, overlapping leases, and a lease after the comm
 test('the checker finds attempts that were not counted, and ended jobs that changed', () => {
   const crashed = [add(), claim(first, 2_000), claim(second, 4_000), commit(second)]
   assert.deepEqual(verdictOn({ events: crashed, effects: [effect(second)] }), ['Q6'])
+  assert.deepEqual(verdictOn({ records: [record({ attempt: 2 })], everyGrantSeen: true }), ['Q6'])
   const early = record({ state: 'dead', attempt: 3, error: '{}' })
   assert.deepEqual(verdictOn({ records: [early], effects: [] }), ['Q6'])
   assert.deepEqual(verdictOn({ endedEarlier: new Map([['j', record({ state: 'dead' })]]) }), ['Q11'])

@@ -17,6 +17,8 @@ export interface Evidence {
   readonly endedEarlier: ReadonlyMap<string, JobRecord>
   /** Jobs whose adding was rolled back. */
   readonly neverAdded: readonly string[]
+  /** No claimer was killed or cut off before it could write down what it got. */
+  readonly everyGrantSeen?: boolean
 }
 
 export interface Verdicts {
@@ -42,7 +44,8 @@ interface Lease {
   ends: number
 }
 
-export function check({ events, records, effects, endedEarlier, neverAdded }: Evidence): Verdicts {
+export function check(evidence: Evidence): Verdicts {
+  const { events, records, effects, endedEarlier, neverAdded, everyGrantSeen = false } = evidence
   const complaints: string[] = []
   const say = (promise: string, job: string, what: string) =>
     complaints.push(`${promise}: job ${job} ${what}`)
@@ -63,7 +66,16 @@ export function check({ events, records, effects, endedEarlier, neverAdded }: Ev
 
   checkEffects(records, effects, leases, say)
   for (const [job, held] of leases) checkLeases(job, held, say)
-  for (const record of records) checkAttempts(record, leases.get(record.id) ?? [], say)
+  for (const record of records) {
+    const grants = leases.get(record.id)?.length ?? 0
+    checkAttempts(record, grants, say)
+    if (everyGrantSeen && record.attempt + record.freeCount > grants)
+      say(
+        'Q6',
+        record.id,
+        `counts ${record.attempt} + ${record.freeCount} free, and was leased ${grants} times`,
+      )
+  }
 
   for (const [job, earlier] of endedEarlier) {
     const now = byId.get(job)
@@ -176,9 +188,8 @@ function checkLeases(job: string, held: readonly Lease[], say: Say): void {
 }
 
 /** Q6: every grant is an attempt or was handed back free; nobody has more attempts than allowed. */
-function checkAttempts(record: JobRecord, held: readonly Lease[], say: Say): void {
+function checkAttempts(record: JobRecord, grants: number, say: Say): void {
   const { id, attempt, maxAttempts, freeCount, state, error } = record
-  const grants = held.length
   if (attempt > maxAttempts) say('Q6', id, `has ${attempt} attempts of ${maxAttempts}`)
   if (freeCount > maxFree) say('Q6', id, `was handed back free ${freeCount} times`)
   if (attempt + freeCount < grants)

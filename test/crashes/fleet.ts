@@ -19,7 +19,9 @@ export interface Fleet extends AsyncDisposable {
   /** kill -9, and a new one in its place, under the name and options of the old. */
   killAndReplace(member: Member): Promise<Member>
   kill(member: Member): Promise<void>
-  signal(member: Member, signal: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): void
+  /** SIGTERM, as a deploy does it, and a new one in its place; who does not leave in time has an accident. */
+  retireAndReplace(member: Member): Promise<Member>
+  signal(member: Member, signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Processes that ended by themselves, and their last words. */
   readonly accidents: readonly string[]
 }
@@ -29,6 +31,8 @@ export interface FleetOptions extends Omit<WorkerProcessOptions, 'name' | 'worke
   readonly expectedEnds?: readonly string[]
 }
 
+/** A worker gives its handlers two seconds and its last writes five. */
+const retireMs = 15_000
 const script = join(import.meta.dirname, 'workerprocess.ts')
 
 export function createFleet({ expectedEnds = [], ...shared }: FleetOptions): Fleet {
@@ -80,6 +84,21 @@ export function createFleet({ expectedEnds = [], ...shared }: FleetOptions): Fle
     async killAndReplace(member) {
       const options = members.get(member)
       await kill(member)
+      return start(options)
+    },
+    async retireAndReplace(member) {
+      const options = members.get(member)
+      members.delete(member)
+      const { program } = member
+      const kill = setTimeout(() => process.kill(program.pid, 'SIGKILL'), retireMs)
+      if (program.ended === undefined) process.kill(program.pid, 'SIGTERM')
+      await program.end
+      clearTimeout(kill)
+      // One that was still starting has no ear for it yet.
+      if (program.ended !== 'code 0' && program.ended !== 'signal SIGTERM')
+        accidents.push(
+          `worker ${member.name} was to leave and ended with ${program.ended}: ${program.tail()}`,
+        )
       return start(options)
     },
     signal(member, signal) {

@@ -3,11 +3,11 @@
  * write to, and a folder for the history. `effects` has no unique index, so that an effect that happened twice shows.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Caller, mariadbCaller, postgresCaller, sqliteCaller } from '../conformance/callers.ts'
+import { Client } from 'pg'
+import { type Caller, mariadbCaller, sqliteCaller } from '../conformance/callers.ts'
+import { createFolder } from '../support/services/folder.ts'
 
 export type SqlEngine = 'sqlite' | 'postgres' | 'mariadb'
 
@@ -19,26 +19,23 @@ export interface Ground extends AsyncDisposable {
 
 /** Makes a database on the server that listens at `server`; SQLite needs none. */
 export async function createGround(engine: SqlEngine, server = ''): Promise<Ground> {
-  const folder = await mkdtemp(join(tmpdir(), `signalbox-crashes-${engine}-`))
+  await using kept = new AsyncDisposableStack()
+  const folder = kept.use(createFolder(`crashes-${engine}`)).path
   const name = `crashes_${randomBytes(6).toString('hex')}`
   const url = engine === 'sqlite' ? `sqlite:${join(folder, 'store.db')}` : withDatabase(server, name)
-  if (engine !== 'sqlite') await ask(server, `CREATE DATABASE ${name}`)
+  if (engine !== 'sqlite') {
+    await ask(server, `CREATE DATABASE ${name}`)
+    const force = engine === 'postgres' ? 'WITH (FORCE)' : ''
+    kept.defer(async () => void (await ask(server, `DROP DATABASE IF EXISTS ${name} ${force}`)))
+  }
   await ask(
     url,
     `CREATE TABLE effects (
        job VARCHAR(64) NOT NULL, part VARCHAR(32) NOT NULL, token VARCHAR(64) NOT NULL,
        worker VARCHAR(191) NOT NULL, nonce VARCHAR(32) NOT NULL)`,
   )
-  return {
-    engine,
-    url,
-    folder,
-    async [Symbol.asyncDispose]() {
-      if (engine === 'postgres') await ask(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-      if (engine === 'mariadb') await ask(server, `DROP DATABASE IF EXISTS ${name}`)
-      await rm(folder, { recursive: true, force: true, maxRetries: 5 })
-    },
-  }
+  const owned = kept.move()
+  return { engine, url, folder, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 export function withDatabase(server: string, name: string): string {
@@ -49,8 +46,8 @@ export function withDatabase(server: string, name: string): string {
 
 /** A user's own connection to the database at `url`. */
 export async function connect(url: string): Promise<Caller> {
-  if (url.startsWith('postgres')) return surviving(await postgresCaller(url))
-  if (url.startsWith('mysql')) return surviving(await mariadbCaller(url))
+  if (url.startsWith('postgres')) return await survivingPostgres(url)
+  if (url.startsWith('mysql')) return await survivingMariadb(url)
   const caller = await sqliteCaller(url)
   // A wait inside SQLite would stop this process's event loop, and with it whoever it waits for.
   await caller.exec('PRAGMA journal_mode = WAL')
@@ -58,8 +55,31 @@ export async function connect(url: string): Promise<Caller> {
   return { ...caller, begin: () => patiently(() => caller.begin()) }
 }
 
-/** Servers are killed here; a connection that breaks while nobody uses it must not end the process. */
-function surviving(caller: Caller): Caller {
+/**
+ * Servers are killed here, also in the moment after a connection was made: one that breaks while nobody uses it must
+ * not end the process, so it is listened to from the first.
+ */
+async function survivingPostgres(url: string): Promise<Caller> {
+  const client = new Client(url)
+  client.on('error', () => undefined)
+  await client.connect()
+  const run = async (sql: string) => void (await client.query(sql))
+  return {
+    tx: client,
+    begin: () => run('BEGIN'),
+    commit: () => run('COMMIT'),
+    rollback: () => run('ROLLBACK'),
+    async exec(sql, ...params) {
+      let number = 0
+      const text = sql.replaceAll('?', () => `$${++number}`)
+      return (await client.query(text, [...params])).rows
+    },
+    [Symbol.asyncDispose]: () => client.end().catch(() => undefined),
+  }
+}
+
+async function survivingMariadb(url: string): Promise<Caller> {
+  const caller = await mariadbCaller(url)
   const connection = caller.tx as NodeJS.EventEmitter
   connection.on('error', () => undefined)
   return {

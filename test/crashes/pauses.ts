@@ -40,5 +40,5 @@ export async function pauseWorkers(ground: Ground, { seed, pauses, jobs }: Pause
     return op === 'transact' && detail?.startsWith('lease_lost')
   }).length
   assert.ok(refused > 0, 'handlers outlived their leases, and yet the store refused none of them')
-  return { pauses, refused, ...(await stage.finish()) }
+  return { pauses, refused, ...(await stage.finish({ everyGrantSeen: true })) }
 }

@@ -45,7 +45,7 @@ export async function poisonWorkers(ground: Ground, { seed, poisons, jobs }: Poi
     assert.equal(record.attempt, maxAttempts)
     assert.equal(grants.filter(({ job }) => job === id).length, maxAttempts, 'grants of a poison job')
   }
-  const counts = await stage.finish()
+  const counts = await stage.finish({ everyGrantSeen: true })
   assert.equal(counts.completed, jobs, 'all other jobs complete')
   return { poisons, 'processes lost': fleet.startCount - 2, ...counts }
 }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Backend } from '../../src/backends/backend.ts'
 import { openBackend } from '../../src/backends/open.ts'
 import { createJobs, type JobRecord, type Jobs, type JobToAdd } from '../../src/jobs/index.ts'
-import { check } from './checker.ts'
+import { check, type Evidence } from './checker.ts'
 import { createFleet, type Fleet, type FleetOptions } from './fleet.ts'
 import { connect, type Ground, readEffects } from './ground.ts'
 import { createRecorder, createSilence, type HistoryEvent, readHistory } from './history.ts'
@@ -35,7 +35,7 @@ export interface Stage extends AsyncDisposable {
   /** Waits until every job has ended; complains when that takes longer than `withinMs`. */
   drain(withinMs: number): Promise<void>
   /** Ends the workers and judges. Throws when a promise was broken. */
-  finish(): Promise<Counts>
+  finish(options?: Pick<Evidence, 'everyGrantSeen'>): Promise<Counts>
 }
 
 export interface StageOptions extends Partial<FleetOptions> {
@@ -127,7 +127,7 @@ export async function createStage(ground: Ground, { seed, ...fleetOptions }: Sta
       }
     },
 
-    async finish() {
+    async finish(options) {
       await fleet[Symbol.asyncDispose]()
       const { complaints, counts } = check({
         events: readHistory(ground.folder),
@@ -135,6 +135,7 @@ export async function createStage(ground: Ground, { seed, ...fleetOptions }: Sta
         effects: await readEffects(ground.url),
         endedEarlier,
         neverAdded,
+        ...options,
       })
       const all = [...complaints, ...fleet.accidents]
       if (all.length > 0) {

@@ -21,9 +21,11 @@ export function createRevivable(
   let program = first
   return {
     async crash() {
-      // Stopped first, so that it forks nobody between our look and our blow. Postgres puts each of its processes in a
-      // group of its own; those that outlived it would keep its data locked.
+      // Stopped first, and seen to have stopped, so that it forks nobody between our look and our blow. Postgres puts
+      // each of its processes in a group of its own; one that outlived it would keep its data locked.
       signal(program.pid, 'SIGSTOP')
+      for (const deadline = Date.now() + 1_000; statOf(program.pid)?.state !== 'T'; await sleep(1))
+        if (Date.now() > deadline) break
       for (const pid of [program.pid, ...childrenOf(program.pid)]) signal(pid, 'SIGKILL')
       await program.end
     },
@@ -60,14 +62,15 @@ function childrenOf(parent: number): readonly number[] {
   } catch {
     return []
   }
-  return names.map(Number).filter((pid) => pid > 0 && parentOf(pid) === parent)
+  return names.map(Number).filter((pid) => pid > 0 && statOf(pid)?.parent === parent)
 }
 
-function parentOf(pid: number): number | undefined {
+function statOf(pid: number): { state: string; parent: number } | undefined {
   try {
-    // The name is in brackets and may hold anything; the parent is the second field after it.
+    // The name is in brackets and may hold anything; state and parent are the fields after it.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+    const [state = '', parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return { state, parent: Number(parent) }
   } catch {
     return undefined
   }
