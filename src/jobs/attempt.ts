@@ -48,7 +48,7 @@ export interface AttemptHost {
 const ourTrouble = ['transaction_conflict', 'store_busy', 'store_unavailable', 'commit_unknown'] as const
 const troubleDelayMs = 500
 
-export class Attempt implements LeaseRef {
+export class Attempt implements LeaseRef, Judged {
   readonly jobId: string
   readonly token: string
   readonly record: ClaimedRecord
@@ -75,6 +75,26 @@ export class Attempt implements LeaseRef {
     this.token = record.token
     this.handler = handler
     this.leaseUntil = leaseUntil
+  }
+
+  get id(): string {
+    return this.jobId
+  }
+
+  get attempt(): number {
+    return this.record.attempt
+  }
+
+  get maxAttempts(): number {
+    return this.record.maxAttempts
+  }
+
+  get freeCount(): number {
+    return this.record.freeCount
+  }
+
+  get backoff(): Backoff {
+    return decodeBackoff(this.record.backoff)
   }
 
   get begunAt(): number {
@@ -140,7 +160,7 @@ export class Attempt implements LeaseRef {
   /** The verdict on what the handler came to. */
   judge(outcome: Outcome): Verdict {
     const ranMs = this.#begunAt === 0 ? null : Math.round(performance.now() - this.#begunAt)
-    return judge(this.#judged(), outcome, ranMs)
+    return judge(this, outcome, ranMs)
   }
 
   /** What a throw means: cancelled when that was asked for, interrupted when the store was to blame, else a failure. */
@@ -253,11 +273,6 @@ export class Attempt implements LeaseRef {
       'lease_lost',
       `Job "${this.jobId}" has ended already (acked, nacked, timed out, handed back or lost); it cannot be ended again.`,
     )
-  }
-
-  #judged(): Judged {
-    const { id, token, attempt, maxAttempts, freeCount, backoff } = this.record
-    return { id, token, attempt, maxAttempts, freeCount, backoff: decodeBackoff(backoff) }
   }
 }
 

@@ -37,33 +37,41 @@ export function judge(
   ranMs: number | null = null,
   random: () => number = Math.random,
 ): Verdict {
-  const same = {
-    jobId: job.id,
-    token: job.token,
-    attempt: job.attempt,
-    freeCount: job.freeCount,
-    delayMs: 0,
-    ranMs,
-    result: null,
-    error: null,
-  }
   const exhausted = job.attempt >= job.maxAttempts
   switch (outcome.kind) {
     case 'returned':
-      return { ...same, state: 'completed', result: outcome.result }
+      return verdict(job, 'completed', ranMs, { result: outcome.result })
     case 'threw': {
       const { error, retryInMs, dead } = outcome
-      if (dead === true || exhausted) return { ...same, state: 'dead', error }
+      if (dead === true || exhausted) return verdict(job, 'dead', ranMs, { error })
       const delayMs = retryInMs ?? Math.round(backoffMs(job.backoff, job.attempt, random))
-      return { ...same, state: 'scheduled', delayMs, error }
+      return verdict(job, 'scheduled', ranMs, { error, delayMs })
     }
     case 'interrupted': {
       const { delayMs } = outcome
-      const back = { ...same, state: delayMs > 0 ? ('scheduled' as const) : ('ready' as const), delayMs }
-      if (job.freeCount < maxFree) return { ...back, attempt: job.attempt - 1, freeCount: job.freeCount + 1 }
-      return exhausted ? { ...same, state: 'dead', error: handedBack } : back
+      const isFree = job.freeCount < maxFree
+      if (!isFree && exhausted) return verdict(job, 'dead', ranMs, { error: handedBack })
+      const attempt = isFree ? job.attempt - 1 : job.attempt
+      const freeCount = isFree ? job.freeCount + 1 : job.freeCount
+      return verdict(job, delayMs > 0 ? 'scheduled' : 'ready', ranMs, { delayMs, attempt, freeCount })
     }
     case 'cancelled':
-      return { ...same, state: 'cancelled', error: outcome.error }
+      return verdict(job, 'cancelled', ranMs, { error: outcome.error })
   }
+}
+
+/** Field by field: it is made for every job, and spreading costs as much as all the rest. */
+function verdict(
+  job: Judged,
+  state: Verdict['state'],
+  ranMs: number | null,
+  {
+    attempt = job.attempt,
+    freeCount = job.freeCount,
+    delayMs = 0,
+    result = null,
+    error = null,
+  }: Partial<Verdict>,
+): Verdict {
+  return { jobId: job.id, token: job.token, state, attempt, freeCount, delayMs, ranMs, result, error }
 }

@@ -53,7 +53,7 @@ function aStore(script: {
     },
   } as unknown as JobStore
   const troubles: unknown[] = []
-  return { calls, troubles, settler: createSettler(store, (error) => troubles.push(error)) }
+  return { calls, troubles, settler: createSettler(store, { onTrouble: (error) => troubles.push(error) }) }
 }
 
 type Settler = ReturnType<typeof aStore>['settler']

@@ -33,7 +33,14 @@ const maxBatch = 1_000
 const maxWrites = 2
 const retryMs = 200
 
-export function createSettler(store: JobStore, onTrouble: (error: unknown) => void): Settler {
+/** Who is told of a settler's doings. */
+export interface SettlerHooks {
+  readonly onTrouble: (error: unknown) => void
+  /** A write has ended, and all it wrote has been told. */
+  readonly onWritten?: () => void
+}
+
+export function createSettler(store: JobStore, { onTrouble, onWritten }: SettlerHooks): Settler {
   let waiting: Entry[] = []
   let writes = 0
   let confirms = 0
@@ -54,18 +61,16 @@ export function createSettler(store: JobStore, onTrouble: (error: unknown) => vo
 
   async function write(batch: readonly Entry[]): Promise<void> {
     writes++
-    const took = await persist(batch.map(({ attempt, verdict }) => ({ attempt, verdict })))
+    const took = await persist(batch)
     writes--
     for (const [index, { told }] of batch.entries()) told(took[index]!)
+    onWritten?.()
     schedule()
     wakeIdlers()
   }
 
   /** Whether each verdict was written: by this call, or by a try whose answer was lost. */
-  async function persist(
-    batch: readonly { readonly attempt: Attempt; readonly verdict: Verdict }[],
-  ): Promise<readonly boolean[]> {
-    const deadline = Math.max(...batch.map(({ attempt }) => attempt.leaseUntil))
+  async function persist(batch: readonly Entry[]): Promise<readonly boolean[]> {
     for (let tries = 1; ; tries++) {
       try {
         const took = await store.settle(batch.map(({ verdict }) => verdict))
@@ -74,6 +79,7 @@ export function createSettler(store: JobStore, onTrouble: (error: unknown) => vo
         return took.map((did, index) => did || outcomes[index] === 'settled')
       } catch (error) {
         onTrouble(error)
+        const deadline = Math.max(...batch.map(({ attempt }) => attempt.leaseUntil))
         if (performance.now() > deadline) return batch.map(() => false)
         await pause(retryMs * (0.5 + Math.random()))
       }

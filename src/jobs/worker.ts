@@ -109,6 +109,8 @@ class JobWorker implements Worker, AttemptHost {
   #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
   #stopped: Promise<void> | undefined
   #moreIsLikely = false
+  /** A claim is under way or was asked for; it looks for room by itself when it is done. */
+  #isClaiming = false
   #whenNoneRuns: (() => void) | undefined
 
   constructor(parts: JobsParts, options: ResolvedWorkerOptions) {
@@ -117,9 +119,11 @@ class JobWorker implements Worker, AttemptHost {
     this.#options = options
     this.#kinds = [...options.handlers.keys()]
     this.groups = createTransactionGroups(parts.store)
-    this.#settler = createSettler(parts.store, (error) =>
-      this.#warn('Ends of jobs could not be written yet.', error),
-    )
+    this.#settler = createSettler(parts.store, {
+      onTrouble: (error) => this.#warn('Ends of jobs could not be written yet.', error),
+      // What was not written yet may have been the reason to claim no more.
+      onWritten: () => this.#askForMore(),
+    })
     this.#prefetch = createPrefetch(options)
   }
 
@@ -213,6 +217,15 @@ class JobWorker implements Worker, AttemptHost {
 
   /** One claim, as large as there is room for. */
   async #intake(): Promise<'more' | 'idle'> {
+    this.#isClaiming = true
+    try {
+      return await this.#claim()
+    } finally {
+      this.#isClaiming = false
+    }
+  }
+
+  async #claim(): Promise<'more' | 'idle'> {
     const limit = Math.min(claimLimit, this.#room())
     if (limit <= 0) return 'idle'
     const sentAt = performance.now()
@@ -249,7 +262,13 @@ class JobWorker implements Worker, AttemptHost {
       this.#buffer = []
       this.#next = 0
     }
-    if (this.#moreIsLikely && this.#room() > 0) this.#bell.ring()
+    this.#askForMore()
+  }
+
+  #askForMore(): void {
+    if (!this.#moreIsLikely || this.#isClaiming || this.#room() <= 0) return
+    this.#isClaiming = true
+    this.#bell.ring()
   }
 
   #begin(attempt: Attempt): void {
@@ -349,7 +368,6 @@ class JobWorker implements Worker, AttemptHost {
     // A retry may fall due before the next poll.
     if (verdict.state === 'scheduled' && verdict.delayMs < this.#options.pollMs)
       this.#alarm.set(verdict.delayMs)
-    if (this.#moreIsLikely) this.#pump()
   }
 
   #leave(attempt: Attempt): void {

@@ -26,6 +26,7 @@ export type ClaimRow = readonly (string | number | boolean | null)[]
 
 export interface Claimed {
   readonly leaseNo: string
+  /** In the order of the lease's row. */
   readonly jobs: readonly ClaimedRecord[]
   readonly tookMs: number
 }
@@ -184,7 +185,7 @@ export function decodeClaimed(
     workerId,
   }
   const jobs = rows.filter((row) => row !== shared).map((row) => decodeClaimedRow(row, lease))
-  return { leaseNo, jobs: jobs.sort(byOrder), tookMs }
+  return { leaseNo, jobs, tookMs }
 }
 
 interface Shared {
@@ -222,7 +223,7 @@ function decodeClaimedRow(row: ClaimRow, { startedAt, leaseEndsAt, token, worker
   }
 }
 
-/** RETURNING promises no order. */
-function byOrder(a: ClaimedRecord, b: ClaimedRecord): number {
+/** The order of claims; RETURNING promises none. */
+export function byOrder(a: ClaimedRecord, b: ClaimedRecord): number {
   return b.priority - a.priority || a.runAt - b.runAt || (a.id < b.id ? -1 : 1)
 }

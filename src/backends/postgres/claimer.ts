@@ -1,6 +1,7 @@
 import type { ClaimedRecord, ClaimRequest, NewJob } from '../../jobs/index.ts'
 import { createNonce } from '../token.ts'
 import {
+  byOrder,
   type ClaimRow,
   type ClaimStatements,
   claimStatements,
@@ -82,8 +83,9 @@ export class Claimer {
     const lease = decodeClaimed(claimed, nonce, request.workerId)
     if (lease) {
       this.#leases.remember({ leaseNo: lease.leaseNo, nonce }, lease.jobs, request.leaseMs)
-      this.#note(queues, from, lease.jobs, lease.tookMs)
-      return { jobs: lease.jobs, lapsed: [] }
+      const jobs = lease.jobs.toSorted(byOrder)
+      this.#note(queues, from, jobs, lease.tookMs)
+      return { jobs, lapsed: [] }
     }
     return {
       jobs: [],

@@ -24,6 +24,7 @@ import { Attempts } from './attempts.ts'
 import { isMissing, requireTransaction, wrongDatabase } from './callertx.ts'
 import { Claimer } from './claimer.ts'
 import type { Connections, Runner } from './connection.ts'
+import { finishStatement } from './finish.ts'
 import { Leases } from './leases.ts'
 import { Operations } from './operate.ts'
 import { Reads } from './reads.ts'
@@ -56,7 +57,12 @@ export class PostgresJobs implements JobStore {
     this.#settles = settleStatements(schema)
     this.#reclaimer = new Reclaimer(connections, schema, this.#leases, namespace)
     this.#claimer = new Claimer(connections, schema, namespace, this.#leases, this.#reclaimer)
-    this.#settler = new Settler(connections, this.#settles, this.#leases, namespace)
+    this.#settler = new Settler(
+      connections,
+      { ...this.#settles, finish: finishStatement(schema) },
+      this.#leases,
+      namespace,
+    )
     this.#transactor = new Transactor(connections, this.#settles, this.#leases, namespace, storeId)
     this.#attempts = new Attempts(connections, schema, namespace, this.#leases)
     this.#reads = new Reads(connections, schema, namespace)

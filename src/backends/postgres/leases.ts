@@ -15,6 +15,7 @@ export class Leases {
     return this.#leases.size
   }
 
+  /** `jobs` as they lie in the lease's row. */
   remember(token: Token, jobs: readonly ClaimedRecord[], leaseMs: number): void {
     this.#forgetOld()
     this.#leases.set(token.leaseNo, {
@@ -34,6 +35,13 @@ export class Leases {
   renewed(leaseNo: string, leaseMs: number): void {
     const lease = this.#leases.get(leaseNo)
     if (lease) lease.forgetAt = Math.max(lease.forgetAt, performance.now() + leaseMs + graceMs)
+  }
+
+  /** All its jobs in the order of its row, if none of them has ended. */
+  untouched({ leaseNo, nonce }: Token): readonly ClaimedRecord[] | undefined {
+    const lease = this.#leases.get(leaseNo)
+    if (lease === undefined || lease.nonce !== nonce || lease.open.size !== lease.jobs.size) return undefined
+    return [...lease.jobs.values()]
   }
 
   /** Whether these are all the jobs of the lease that are still open. */

@@ -1,7 +1,8 @@
 import type { Verdict } from '../../jobs/index.ts'
-import { decodeToken } from '../token.ts'
-import type { Connections } from './connection.ts'
+import { decodeToken, type Token } from '../token.ts'
+import type { Connections, Statement } from './connection.ts'
 import { sqlState } from './failures.ts'
+import { finishValues } from './finish.ts'
 import type { Leases } from './leases.ts'
 import {
   notWholeState,
@@ -17,11 +18,16 @@ import {
  */
 export class Settler {
   readonly #connections: Connections
-  readonly #statements: SettleStatements
+  readonly #statements: SettleStatements & { readonly finish: Statement }
   readonly #leases: Leases
   readonly #namespace: string
 
-  constructor(connections: Connections, statements: SettleStatements, leases: Leases, namespace: string) {
+  constructor(
+    connections: Connections,
+    statements: SettleStatements & { readonly finish: Statement },
+    leases: Leases,
+    namespace: string,
+  ) {
     this.#connections = connections
     this.#statements = statements
     this.#leases = leases
@@ -29,13 +35,55 @@ export class Settler {
   }
 
   async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    const answers = verdicts.map(() => false)
+    const rest: Numbered[] = []
+    const finished: Promise<void>[] = []
+    for (const group of groupByToken(verdicts)) {
+      const token = decodeToken(group[0]!.verdict.token)
+      if (token === undefined) continue
+      const values = this.#finishValues(token, group)
+      if (values === undefined) rest.push(...group)
+      else finished.push(this.#finish(token, values, group, answers, rest))
+    }
+    await Promise.all(finished)
+    if (rest.length > 0) await this.#settleRest(rest, answers)
+    return answers
+  }
+
+  #finishValues(token: Token, group: readonly Numbered[]): unknown[] | undefined {
+    const verdicts = group.map(({ verdict }) => verdict)
+    return finishValues(this.#namespace, this.#leases, token, verdicts)
+  }
+
+  /** Ends a lease all of whose jobs completed; what turned out to be otherwise is added to the rest. */
+  async #finish(
+    token: Token,
+    values: unknown[],
+    group: readonly Numbered[],
+    answers: boolean[],
+    rest: Numbered[],
+  ): Promise<void> {
+    try {
+      const { rowCount } = await this.#connections.run(this.#statements.finish, values)
+      if (rowCount === 1) {
+        this.#leases.forget(token.leaseNo)
+        for (const { nr } of group) answers[nr] = true
+        return
+      }
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+    }
+    rest.push(...group)
+  }
+
+  async #settleRest(numbered: readonly Numbered[], answers: boolean[]): Promise<void> {
     // The first verdict on an attempt is the one that counts, as it would be one call after the other.
     const first = new Map<string, number>()
     const sealed: Sealed[] = []
-    for (const [nr, verdict] of verdicts.entries()) {
-      const token = decodeToken(verdict.token)
-      const key = `${verdict.token} ${verdict.jobId}`
-      if (token === undefined || first.has(key)) continue
+    for (const { verdict, nr } of numbered) {
+      const token = decodeToken(verdict.token)!
+      const key = `${token.leaseNo} ${token.nonce} ${verdict.jobId}`
+      if (first.has(key)) continue
       first.set(key, nr)
       sealed.push({ verdict, token })
     }
@@ -47,13 +95,10 @@ export class Settler {
       rest = rest.filter(({ verdict, token }) => !took.has(keyOf(token.leaseNo, verdict.jobId)))
     }
     if (rest.length > 0) for (const key of await this.#settleSome(rest)) took.add(key)
-
-    const answers = verdicts.map(() => false)
     for (const { verdict, token } of sealed) {
-      const nr = first.get(`${verdict.token} ${verdict.jobId}`)!
+      const nr = first.get(`${token.leaseNo} ${token.nonce} ${verdict.jobId}`)!
       answers[nr] = took.has(keyOf(token.leaseNo, verdict.jobId))
     }
-    return answers
   }
 
   /** The verdicts that are all their lease still needs. At most so many leases: each takes a lock. */
@@ -108,6 +153,22 @@ export class Settler {
 }
 
 const mostLeases = 500
+
+/** A verdict and its place in the call. */
+interface Numbered {
+  readonly verdict: Verdict
+  readonly nr: number
+}
+
+function groupByToken(verdicts: readonly Verdict[]): Iterable<readonly Numbered[]> {
+  const groups = new Map<string, Numbered[]>()
+  for (const [nr, verdict] of verdicts.entries()) {
+    const group = groups.get(verdict.token)
+    if (group) group.push({ verdict, nr })
+    else groups.set(verdict.token, [{ verdict, nr }])
+  }
+  return groups.values()
+}
 
 function keyOf(leaseNo: string, jobId: string): string {
   return `${leaseNo} ${jobId}`

@@ -1,25 +1,30 @@
 import type { BackendBell } from '../backend.ts'
+import type { Connection } from './connection.ts'
 import { closed } from './fault.ts'
+import type { Reader } from './reader.ts'
 
 /**
  * Rings reach listeners of this process at once. Other processes send none: that they committed something shows in
  * SQLite's `data_version`, which is looked at every 20 ms while somebody listens, and then every listener is called,
  * whatever its topics.
  *
- * Our own commits change `data_version` too. So that a worker is not woken by its own claims, the gate says when it
- * has the file's lock (what changed until then was others' doing) and when it has committed (what changed since was
- * ours). A neighbour's commit in the few microseconds between our commit and that look goes unheard, as a ring may.
+ * A connection's `data_version` stands still for its own commits. So that a worker is not woken by its own claims, the
+ * one that is looked at is always that of ours which had the file's lock last: what it shows is others' doing. When
+ * another of ours takes the lock, the last one is asked once more before the new one is relied on, so nothing falls
+ * between the two, and commits that follow one another on one connection cost no look at all.
  */
 export class SqliteBell implements BackendBell {
-  readonly #readVersion: () => number
+  readonly #reader: Reader
   readonly #listeners = new Map<() => void, readonly string[]>()
+  /** Ours that had the lock last; undefined is the reader, which never writes and so counts for any. */
+  #writer: Connection | undefined
   #seen = 0
   #news = false
   #timer: ReturnType<typeof setInterval> | undefined
   #closed = false
 
-  constructor(readVersion: () => number) {
-    this.#readVersion = readVersion
+  constructor(reader: Reader) {
+    this.#reader = reader
   }
 
   ring(topic: string): void {
@@ -33,7 +38,7 @@ export class SqliteBell implements BackendBell {
     const listener = () => heard()
     this.#listeners.set(listener, topics)
     if (this.#timer === undefined) {
-      this.#look()
+      this.#relyOn(undefined)
       this.#news = false
       this.#timer = setInterval(() => this.#poll(), 20)
       this.#timer.unref()
@@ -44,17 +49,11 @@ export class SqliteBell implements BackendBell {
     }
   }
 
-  /** The file's lock was just taken. */
-  began(): void {
-    if (this.#timer !== undefined) this.#look()
-  }
-
-  /** This process just committed. */
-  committed(): void {
-    if (this.#timer === undefined) return
-    const heard = this.#news
+  /** This connection of ours just took the file's lock. */
+  began(connection: Connection): void {
+    if (this.#timer === undefined || connection === this.#writer) return
     this.#look()
-    this.#news = heard
+    this.#relyOn(connection)
   }
 
   close(): void {
@@ -71,6 +70,12 @@ export class SqliteBell implements BackendBell {
   }
 
   #look(): void {
+    // Replaced after a fault or a time-out. What it has not seen by now it will not tell, so there may be news.
+    if (this.#writer?.db.isOpen === false) {
+      this.#relyOn(undefined)
+      this.#news = true
+      return
+    }
     try {
       const version = this.#readVersion()
       if (version !== this.#seen) this.#news = true
@@ -80,8 +85,25 @@ export class SqliteBell implements BackendBell {
     }
   }
 
+  #relyOn(connection: Connection | undefined): void {
+    this.#writer = connection
+    try {
+      this.#seen = this.#readVersion()
+    } catch {
+      // As above; the next look that gets through finds another number, which is a ring too many at worst.
+    }
+  }
+
+  #readVersion(): number {
+    return this.#writer ? dataVersion(this.#writer) : this.#reader.readNow(dataVersion)
+  }
+
   #stop(): void {
     clearInterval(this.#timer)
     this.#timer = undefined
   }
+}
+
+function dataVersion(connection: Connection): number {
+  return connection.get<{ data_version: number }>('PRAGMA data_version')!.data_version
 }

@@ -136,9 +136,11 @@ export class Connection {
 }
 
 /** The store's clock, in whole milliseconds; rounded, because 0.891 · 1,000 may fall just short of 891. */
+export const now = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER)`
+const selectNow = `SELECT ${now} AS now`
+
 export function readNow(connection: Connection): number {
-  return connection.get<{ now: number }>(`SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS now`)!
-    .now
+  return connection.get<{ now: number }>(selectNow)!.now
 }
 
 /** Opens the file for writing. Throws busy faults as SQLite gives them, for the caller to try again. */

@@ -1,5 +1,5 @@
-import type { FinalState } from '../../jobs/index.ts'
-import type { Connection } from './connection.ts'
+import type { FinalState, Verdict } from '../../jobs/index.ts'
+import { type Connection, now } from './connection.ts'
 
 /** How a job leaves the queue for the history. What is undefined stays as the queue has it. */
 export interface End {
@@ -24,17 +24,56 @@ export function endJobs(connection: Connection, ends: readonly End[], now: numbe
   const [first] = ends
   if (!first) return
   if (ends.length === 1) {
-    copyToHistory(connection, first, 'rowid = ?1', first.row, now)
+    copyToHistory(connection, first, oneRow, first.row, now)
     connection.run('DELETE FROM job_queue WHERE rowid = ?1', first.row)
     return
   }
   for (const alike of Map.groupBy(ends, sameness).values()) {
     const [one] = alike
-    if (alike.length === 1) copyToHistory(connection, one!, 'rowid = ?1', one!.row, now)
-    else copyToHistory(connection, one!, 'rowid IN (SELECT value FROM json_each(?1))', list(alike), now)
+    if (alike.length === 1) copyToHistory(connection, one!, oneRow, one!.row, now)
+    else copyToHistory(connection, one!, manyRows, list(alike), now)
   }
   connection.run('DELETE FROM job_queue WHERE rowid IN (SELECT value FROM json_each(?1))', list(ends))
 }
+
+/**
+ * Moves one job to the history if its lease is live and nobody asked for its cancellation; answers whether. It is
+ * what a transaction does for each job, so the look, the clock and the copy are one statement.
+ */
+export function endIfHeld(connection: Connection, namespace: string, verdict: Verdict): boolean {
+  const { jobId, token, state, attempt, freeCount, ranMs, result, error } = verdict
+  if (state === 'ready' || state === 'scheduled') return false
+  const ended = connection.run(
+    copyHeld,
+    namespace,
+    jobId,
+    token,
+    state,
+    attempt,
+    freeCount,
+    ranMs,
+    result,
+    error,
+  )
+  if (ended === 0) return false
+  connection.run('DELETE FROM job_queue WHERE namespace = ?1 AND id = ?2', namespace, jobId)
+  return true
+}
+
+const historyColumns = `
+  namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
+  created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, result, error,
+  cancel_ignored, settled_tokens`
+
+const copyHeld = `
+  INSERT INTO job_history (${historyColumns})
+  SELECT namespace, id, queue, kind, payload, priority, unique_key, ?4, ?5, max_attempts, ?6, run_at, created_at,
+    iif(?7 IS NULL, started_at, ${now} - ?7), ${now}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, ?8, ?9,
+    0, settled_tokens
+  FROM job_queue
+  WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at > ${now}
+    AND lease_no || '.' || lease_nonce = ?3
+    AND NOT EXISTS (SELECT 1 FROM job_cancel WHERE namespace = ?1 AND job_id = ?2)`
 
 /** The same text for two ends that differ in nothing but their row; the lengths keep the last two apart. */
 function sameness(end: End): string {
@@ -47,22 +86,33 @@ function list(ends: readonly End[]): string {
   return `[${ends.map(({ row }) => row).join()}]`
 }
 
+/** Written out once each: a text put together anew would have to be hashed anew to find its prepared statement. */
+function statements(which: string): { readonly copy: string; readonly uncancel: string } {
+  return {
+    copy: `
+      INSERT INTO job_history (${historyColumns})
+      SELECT namespace, id, queue, kind, payload, priority, unique_key, ?2, coalesce(?3, attempt), max_attempts,
+        coalesce(?4, free_count), run_at, created_at, coalesce(?5, started_at), ?6, worker_id, lease_no,
+        iif(?7, NULL, lease_nonce), backoff, timeout_ms, ?8, iif(?9, error, ?10), ?11, settled_tokens
+      FROM job_queue WHERE ${which}`,
+    uncancel: `
+      DELETE FROM job_cancel
+      WHERE (namespace, job_id) IN (SELECT namespace, id FROM job_queue WHERE ${which})`,
+  }
+}
+
+const oneRow = statements('rowid = ?1')
+const manyRows = statements('rowid IN (SELECT value FROM json_each(?1))')
+
 function copyToHistory(
   connection: Connection,
   end: End,
-  which: 'rowid = ?1' | 'rowid IN (SELECT value FROM json_each(?1))',
+  { copy, uncancel }: typeof oneRow,
   rows: number | string,
   now: number,
 ): void {
   connection.run(
-    `INSERT INTO job_history (
-       namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
-       created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, result, error,
-       cancel_ignored, settled_tokens)
-     SELECT namespace, id, queue, kind, payload, priority, unique_key, ?2, coalesce(?3, attempt), max_attempts,
-       coalesce(?4, free_count), run_at, created_at, coalesce(?5, started_at), ?6, worker_id, lease_no,
-       iif(?7, NULL, lease_nonce), backoff, timeout_ms, ?8, iif(?9, error, ?10), ?11, settled_tokens
-     FROM job_queue WHERE ${which}`,
+    copy,
     rows,
     end.state,
     end.attempt ?? null,
@@ -75,10 +125,5 @@ function copyToHistory(
     end.error ?? null,
     end.cancelRequested && end.state === 'completed' ? 1 : 0,
   )
-  if (!end.cancelRequested) return
-  connection.run(
-    `DELETE FROM job_cancel
-     WHERE (namespace, job_id) IN (SELECT namespace, id FROM job_queue WHERE ${which})`,
-    rows,
-  )
+  if (end.cancelRequested) connection.run(uncancel, rows)
 }

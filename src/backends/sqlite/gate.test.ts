@@ -48,7 +48,7 @@ function signalbox(code: string) {
 
 test('writes of one round share a commit and are answered in order, after it', async () => {
   let commits = 0
-  await using set = setUp({ committed: () => commits++ })
+  await using set = setUp({ began: () => commits++ })
   const answered: string[] = []
   const writes = ['a', 'b', 'c'].map(async (name) => {
     answered.push(await set.gate.write(insert(name)))
@@ -240,7 +240,7 @@ test('a stream of writes leaves room for timers', async () => {
 
 test('writes that would take long are spread over several commits, in order', async () => {
   let commits = 0
-  await using set = setUp({ committed: () => commits++ })
+  await using set = setUp({ began: () => commits++ })
   const slow = (name: string) => (connection: Connection) => {
     const end = performance.now() + 15
     while (performance.now() < end);

@@ -14,15 +14,15 @@ import { pauseMs } from './retry.ts'
  * an await. When another process has the file, the turn is tried again from the event loop, until the deadline of each
  * who waits; a write may be run again then, so it must have no effect but on its connection.
  *
- * Each turn begins in a new round of the event loop: what was asked for in one round shares a commit, and a stream of
- * writes never starves timers and sockets.
+ * A turn of writes begins in a new round of the event loop, so what was asked for in one round shares a commit. A hold
+ * shares with nobody and begins as soon as the one before it is out; but only for some milliseconds on end, so that
+ * no stream of turns ever starves timers and sockets.
  */
 export interface GateOptions {
   /** Opens the connection that writes share; called again after a fault of the disk. */
   open(): Connection
-  /** Told when the file's lock was taken, and when a commit was made: the bell tells others' commits from ours by it. */
-  began?(): void
-  committed?(): void
+  /** Told when the file's lock was taken: the bell tells others' commits from ours by it. */
+  began?(connection: Connection): void
   /** How long a write may wait. @default 5_000 */
   readonly deadlineMs?: number
   /** How long a hold may stand in line; each in front of it is bounded by its own time-out. @default 30_000 */
@@ -49,6 +49,8 @@ interface Hold extends Waiter {
 
 /** A group commit takes up no more writes after this long, so that one turn does not stop the event loop for long. */
 const sliceMs = 20
+/** Holds follow one another without a look at the event loop for this long. */
+const roundMs = 5
 
 export class Gate {
   readonly #options: GateOptions
@@ -76,33 +78,35 @@ export class Gate {
 
   /**
    * Keeps everybody else out from the moment `work` is called until it settles; `closing` says when it should hurry.
-   * Taking the file's lock is its own affair.
+   * Taking the file's lock is its own affair. When `signal` aborts, it leaves the line; once inside, `interrupt` is
+   * called instead, so that whoever holds need not listen to the signal too, which is dear.
    */
-  hold<Value>(work: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
+  hold<Value>(
+    work: () => Promise<Value>,
+    signal?: AbortSignal,
+    interrupt?: (reason: unknown) => void,
+  ): Promise<Value> {
     return new Promise((resolve, reject) => {
       if (this.#closing.signal.aborted) return reject(closed())
       if (signal?.aborted) return reject(signal.reason)
-      const leave = () => {
-        const at = this.#line.indexOf(hold)
-        if (at >= 0) this.#line.splice(at, 1)
-        reject(signal!.reason)
+      let isInside = false
+      const aborted = () => {
+        if (isInside) interrupt?.(signal!.reason)
+        else this.#turnAway(hold, signal!.reason)
       }
+      const over = () => signal?.removeEventListener('abort', aborted)
       const hold: Hold = {
         deadline: performance.now() + (this.#options.holdDeadlineMs ?? 30_000),
         reject: (error) => {
-          signal?.removeEventListener('abort', leave)
+          over()
           reject(error)
         },
-        run: async () => {
-          signal?.removeEventListener('abort', leave)
-          try {
-            resolve(await work())
-          } catch (error) {
-            reject(error)
-          }
+        run: () => {
+          isInside = true
+          return work().then(resolve, reject).then(over)
         },
       }
-      signal?.addEventListener('abort', leave)
+      signal?.addEventListener('abort', aborted)
       this.#line.push(hold)
       this.#wake()
     })
@@ -117,7 +121,7 @@ export class Gate {
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) {
       this.#closing.abort(closed())
-      for (const waiter of this.#line.filter((waiter) => 'run' in waiter)) this.#turnAway(waiter, closed())
+      for (const waiter of this.#line.filter(isHold)) this.#turnAway(waiter, closed())
     }
     await this.#turning
     clearTimeout(this.#watch)
@@ -131,12 +135,18 @@ export class Gate {
 
   async #turns(): Promise<void> {
     let tries = 0
+    let roundEnd = 0
     while (true) {
-      await (tries === 0 ? nextRound() : new Promise((resolve) => setTimeout(resolve, pauseMs(tries))))
-      if (tries > 0) this.#expire()
-      const first = this.#urgent[0] ?? this.#line[0]
+      if (tries > 0) {
+        await new Promise((resolve) => setTimeout(resolve, pauseMs(tries)))
+        this.#expire()
+      } else if (!isHold(this.#first()) || performance.now() >= roundEnd) {
+        await nextRound()
+        roundEnd = performance.now() + roundMs
+      }
+      const first = this.#first()
       if (first === undefined) break
-      if (!('run' in first)) tries = this.#writeGroup() ? 0 : tries + 1
+      if (!isHold(first)) tries = this.#writeGroup() ? 0 : tries + 1
       else {
         this.#line.shift()
         await first.run()
@@ -144,6 +154,10 @@ export class Gate {
       }
     }
     this.#turning = undefined
+  }
+
+  #first(): Write | Hold | undefined {
+    return this.#urgent[0] ?? this.#line[0]
   }
 
   /** One transaction for all the writes in front; false when another process has the file. */
@@ -159,7 +173,7 @@ export class Gate {
       for (const write of this.#takeGroup()) write.reject(explain(error))
       return true
     }
-    this.#options.began?.()
+    this.#options.began?.(connection)
 
     const group = this.#takeGroup()
     const answers: (() => void)[] = []
@@ -184,14 +198,13 @@ export class Gate {
       return true
     }
     this.#putBack(group.slice(taken))
-    this.#options.committed?.()
     for (const answer of answers) answer()
     return true
   }
 
   /** Takes from the line what may share one commit: the urgent, and the writes in front of the first hold. */
   #takeGroup(): Write[] {
-    const end = this.#line.findIndex((waiter) => 'run' in waiter)
+    const end = this.#line.findIndex(isHold)
     const writes = this.#line.splice(0, end < 0 ? this.#line.length : end)
     return [...this.#urgent.splice(0), ...(writes as Write[])]
   }
@@ -252,6 +265,10 @@ export class Gate {
     }
     waiter.reject(error)
   }
+}
+
+function isHold(waiter: Write | Hold | undefined): waiter is Hold {
+  return waiter !== undefined && 'run' in waiter
 }
 
 /** Runs one write, alone or beside others; answers how to tell its caller once the commit is made. */

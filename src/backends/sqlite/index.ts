@@ -2,7 +2,7 @@ import type { Backend, BackendOptions } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { SqliteBell } from './bell.ts'
 import { readStoreId } from './callertx.ts'
-import { createFile, openReader, openWriter, parseLocation } from './connection.ts'
+import { type Connection, createFile, openReader, openWriter, parseLocation } from './connection.ts'
 import { closed } from './fault.ts'
 import { Gate } from './gate.ts'
 import { SqliteJobs } from './jobs.ts'
@@ -24,24 +24,20 @@ export async function openSqlite(url: string, { namespace }: BackendOptions): Pr
   }
 
   const reader = new Reader(() => openReader(location))
-  const bell = new SqliteBell(() =>
-    reader.readNow(
-      (connection) => connection.get<{ data_version: number }>('PRAGMA data_version')!.data_version,
-    ),
-  )
-  const began = () => bell.began()
-  const committed = () => bell.committed()
+  const bell = new SqliteBell(reader)
+  const began = (connection: Connection) => bell.began(connection)
   const open = () => openWriter(location)
-  const gate = new Gate({ open, began, committed })
-  const transactions = new Transactions({ gate, namespace, open, began, committed })
+  const gate = new Gate({ open, began })
+  const transactions = new Transactions({ gate, namespace, open, began })
   const migrator = createMigrator(gate, reader)
 
   const close = async () => {
     isClosed = true
     bell.close()
+    // Before the writers: SQLite removes `-wal` and `-shm` with the last connection, if that one may write.
+    reader.close()
     await gate.close()
     transactions.close()
-    reader.close()
   }
   try {
     await migrator.up()

@@ -29,10 +29,10 @@ const leaseColumns = `
   SELECT q.id, q.rowid, q.lease_no, q.lease_nonce, q.lease_ends_at,
     ?3 AND EXISTS (SELECT 1 FROM job_cancel c
       WHERE c.namespace = ?1 AND c.job_id = q.id AND c.lease_no = q.lease_no)`
-const oneJob = `
+const oneJob = `${leaseColumns}
   FROM job_queue q
   WHERE q.namespace = ?1 AND q.id = ?2 AND q.state = 'running' AND q.lease_ends_at > ?4`
-const manyJobs = `
+const manyJobs = `${leaseColumns}
   FROM json_each(?2) AS wanted
   CROSS JOIN job_queue q ON q.namespace = ?1 AND q.id = wanted.value
   WHERE q.state = 'running' AND q.lease_ends_at > ?4`
@@ -54,9 +54,9 @@ export function findHeld(
 ): readonly (Held | undefined)[] {
   const rows =
     leases.length === 1
-      ? connection.rows<LeaseColumns>(`${leaseColumns} ${oneJob}`, namespace, leases[0]!.jobId, 1, now)
+      ? connection.rows<LeaseColumns>(oneJob, namespace, leases[0]!.jobId, 1, now)
       : connection.rows<LeaseColumns>(
-          `${leaseColumns} ${manyJobs}`,
+          manyJobs,
           namespace,
           JSON.stringify(leases.map(({ jobId }) => jobId)),
           anyCancelled(connection, namespace),

@@ -1,7 +1,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Verdict } from '../../jobs/index.ts'
-import type { Connection } from './connection.ts'
-import { type End, endJobs } from './end.ts'
+import { type Connection, readNow } from './connection.ts'
+import { type End, endIfHeld, endJobs } from './end.ts'
 import { findHeld } from './lease.ts'
 
 /**
@@ -32,6 +32,14 @@ export function settleAll(
   })
   endJobs(connection, ends, now)
   return took
+}
+
+/** The same for one verdict, at the moment it is asked. */
+export function settleOne(connection: Connection, namespace: string, verdict: Verdict): boolean {
+  return (
+    endIfHeld(connection, namespace, verdict) ||
+    settleAll(connection, namespace, [verdict], readNow(connection))[0]!
+  )
 }
 
 /** Twenty tokens or so: a job's recent attempts, however often it is tried. */

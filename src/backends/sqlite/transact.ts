@@ -1,10 +1,10 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../jobs/index.ts'
-import { type Connection, readNow } from './connection.ts'
-import { explain, isInputOutput } from './fault.ts'
+import type { Connection } from './connection.ts'
+import { busy, explain, isBusy, isInputOutput } from './fault.ts'
 import type { Gate } from './gate.ts'
-import { whenFree } from './retry.ts'
-import { leaseLost, settleAll } from './settle.ts'
+import { pauseMs } from './retry.ts'
+import { leaseLost, settleOne } from './settle.ts'
 import { SqliteTransaction } from './tx.ts'
 
 /**
@@ -21,8 +21,7 @@ export interface TransactionsOptions {
   readonly namespace: string
   open(): Connection
   /** As for the gate. */
-  began(): void
-  committed(): void
+  began(connection: Connection): void
 }
 
 /** The engine's own bound: everybody else's writes wait meanwhile. */
@@ -76,17 +75,19 @@ export class Transactions {
     { timeoutMs, signal }: TransactOptions,
     inside: (connection: Connection, limit: Limit) => Promise<Value>,
   ): Promise<Value> {
-    return this.#options.gate.hold(async () => {
-      const connection = await this.#begin(signal)
-      const limit = new Limit(timeoutMs === 0 ? defaultTimeoutMs : timeoutMs, signal)
+    const { gate } = this.#options
+    const transaction = async (): Promise<Value> => {
+      const connection = this.#beginNow() ?? (await this.#begin(signal))
+      const limit = new Limit(timeoutMs === 0 ? defaultTimeoutMs : timeoutMs)
       this.#limit = limit
-      const { closing } = this.#options.gate
-      if (closing.aborted) limit.end(closing.reason)
+      // While it was taking the lock, nobody could interrupt it yet.
+      if (signal?.aborted) limit.end(signal.reason)
+      if (gate.closing.aborted) limit.end(gate.closing.reason)
       try {
         const value = await inside(connection, limit)
         // From here on it is only a matter of the commit, which nothing may interrupt.
         limit.stop()
-        await this.#commit(connection)
+        if (!this.#commitNow(connection)) await this.#commit(connection)
         return value
       } catch (error) {
         this.#abandon(connection, limit.isOver)
@@ -95,25 +96,34 @@ export class Transactions {
         limit.stop()
         this.#limit = undefined
       }
-    }, signal)
+    }
+    return gate.hold(transaction, signal, (reason) => this.#limit?.end(reason))
   }
 
-  async #begin(signal: AbortSignal | undefined): Promise<Connection> {
-    const begin = () => {
+  /** Undefined when another process has the file. */
+  #beginNow(): Connection | undefined {
+    try {
       this.#connection ??= this.#options.open()
       this.#connection.begin()
-      this.#options.began()
-      return this.#connection
-    }
-    try {
-      return await whenFree(begin, performance.now() + lockWaitMs, () => {
-        signal?.throwIfAborted()
-        this.#options.gate.closing.throwIfAborted()
-      })
     } catch (error) {
+      if (isBusy(error)) return undefined
       if (isInputOutput(error)) this.#drop()
       throw explain(error)
     }
+    this.#options.began(this.#connection)
+    return this.#connection
+  }
+
+  async #begin(signal: AbortSignal | undefined): Promise<Connection> {
+    const deadline = performance.now() + lockWaitMs
+    for (let tries = 0; performance.now() < deadline; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, pauseMs(tries)))
+      signal?.throwIfAborted()
+      this.#options.gate.closing.throwIfAborted()
+      const connection = this.#beginNow()
+      if (connection) return connection
+    }
+    throw busy()
   }
 
   /** One handler's work and its verdict: answers how it failed, if it did. Throws what ends the whole transaction. */
@@ -124,10 +134,9 @@ export class Transactions {
   ): Promise<undefined | { readonly error: unknown }> {
     if (limit.isOver) throw limit.reason
     const tx = new SqliteTransaction(connection)
-    limit.tx = tx
     let verdict: Verdict
     try {
-      verdict = await Promise.race([work(tx), limit.ended])
+      verdict = await limit.run(tx, work)
     } catch (error) {
       if (limit.isOver) throw limit.reason
       tx.end()
@@ -137,23 +146,35 @@ export class Transactions {
     // SQLite rolls back by itself on some faults, and a handler may have swallowed the error that said so.
     if (!connection.db.isTransaction) throw gaveUp()
     try {
-      const [took] = settleAll(connection, this.#options.namespace, [verdict], readNow(connection))
-      return took ? undefined : { error: leaseLost(verdict) }
+      return settleOne(connection, this.#options.namespace, verdict)
+        ? undefined
+        : { error: leaseLost(verdict) }
     } catch (error) {
       return { error: explain(error) }
     }
   }
 
-  async #commit(connection: Connection): Promise<void> {
+  /** False when another process is in the way. */
+  #commitNow(connection: Connection): boolean {
     if (!connection.db.isTransaction) throw gaveUp()
     try {
-      await whenFree(() => connection.commit(), performance.now() + lockWaitMs)
+      connection.commit()
+      return true
     } catch (error) {
+      if (isBusy(error)) return false
       if (!isInputOutput(error)) throw explain(error)
       this.#drop()
       throw commitUnknown(error)
     }
-    this.#options.committed()
+  }
+
+  async #commit(connection: Connection): Promise<void> {
+    const deadline = performance.now() + lockWaitMs
+    for (let tries = 0; performance.now() < deadline; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, pauseMs(tries)))
+      if (this.#commitNow(connection)) return
+    }
+    throw busy()
   }
 
   /** Rolls back. A connection that its handler may still use, or that cannot roll back, is not used again. */
@@ -179,40 +200,35 @@ export class Transactions {
 
 /** The end that is put to a transaction from outside: its time is over, its signal aborted, or the store closed. */
 class Limit {
-  /** Rejects when the end has come. */
-  readonly ended: Promise<never>
-  /** Refused from then on. */
-  tx: SqliteTransaction | undefined
   isOver = false
   reason: unknown
-  readonly #reject: (reason: unknown) => void
   readonly #timer: ReturnType<typeof setTimeout>
-  readonly #signal: AbortSignal | undefined
-  readonly #abort = () => this.end(this.#signal!.reason)
+  #tx: SqliteTransaction | undefined
+  #reject: ((reason: unknown) => void) | undefined
 
-  constructor(timeoutMs: number, signal: AbortSignal | undefined) {
-    const { promise, reject } = Promise.withResolvers<never>()
-    this.ended = promise
-    // Whoever races against it may be done before: then nobody hears of it, and need not.
-    promise.catch(() => {})
-    this.#reject = reject
+  constructor(timeoutMs: number) {
     this.#timer = setTimeout(() => this.end(tookTooLong(timeoutMs)), timeoutMs)
-    this.#signal = signal
-    signal?.addEventListener('abort', this.#abort)
-    // It may have aborted on the way in.
-    if (signal?.aborted) this.end(signal.reason)
+  }
+
+  /** What `work` comes to, or the end if that comes first: then its `tx` is refused from there on. */
+  run(tx: SqliteTransaction, work: Work): Promise<Verdict> {
+    this.#tx = tx
+    return new Promise((resolve, reject) => {
+      this.#reject = reject
+      work(tx).then(resolve, reject)
+    })
   }
 
   end(reason: unknown): void {
+    if (this.isOver) return
     this.isOver = true
     this.reason = reason
-    this.tx?.end(reason)
-    this.#reject(reason)
+    this.#tx?.end(reason)
+    this.#reject?.(reason)
   }
 
   stop(): void {
     clearTimeout(this.#timer)
-    this.#signal?.removeEventListener('abort', this.#abort)
   }
 }
 

@@ -9,7 +9,8 @@ import type { Connection } from './connection.ts'
  */
 export class SqliteTransaction implements StoreTransaction {
   readonly #connection: Connection
-  #ended: unknown
+  #isEnded = false
+  #reason: unknown
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -20,7 +21,7 @@ export class SqliteTransaction implements StoreTransaction {
   }
 
   async query(sql: string, params: readonly unknown[] = []): Promise<QueryResult> {
-    if (this.#ended !== undefined) throw this.#ended
+    if (this.#isEnded) throw this.#reason ?? over()
     // Ending the transaction is not for the handler: its job would no longer end with its data.
     if (/^\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i.test(sql)) throw ownedByUs()
     const statement = this.#connection.prepare(sql)
@@ -36,9 +37,11 @@ export class SqliteTransaction implements StoreTransaction {
     return this.query(strings.join('?'), params)
   }
 
-  /** Refuses whatever comes from now on, with this error. */
-  end(reason: unknown = over()): void {
-    this.#ended ??= reason
+  /** Refuses whatever comes from now on, with this error; without one, it is made when somebody comes. */
+  end(reason?: unknown): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    this.#reason = reason
   }
 }
 
