@@ -48,9 +48,12 @@ function createBox(backend: Backend, retentionMs: number | undefined): Box {
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {
-    await jobs[Symbol.asyncDispose]()
-    await upkeep?.[Symbol.asyncDispose]()
-    await backend.close()
+    try {
+      await jobs[Symbol.asyncDispose]()
+      await upkeep?.[Symbol.asyncDispose]()
+    } finally {
+      await backend.close()
+    }
   }
 
   return {

@@ -1,5 +1,6 @@
 import { SignalboxError } from '../core/errors.ts'
 import type { Backend, BackendOptions } from './backend.ts'
+import { withDriver } from './driver.ts'
 
 export type { Backend, BackendOptions } from './backend.ts'
 
@@ -26,18 +27,5 @@ export async function openBackend(url: string, options: BackendOptions): Promise
         'invalid_argument',
         `There is no engine for "${scheme}:". Use memory:, sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
       )
-  }
-}
-
-async function withDriver<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
-  try {
-    return await load()
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new SignalboxError(
-      'engine_unsupported',
-      `This engine needs the package "${name}", which is not installed. Run: npm install ${name}`,
-      { cause: error },
-    )
   }
 }

@@ -52,7 +52,7 @@ export function finishValues(
   const results: (string | null)[] = []
   for (const job of order) {
     const verdict = byId.get(job.id)
-    if (verdict?.state !== 'completed' || job.uniqueKey !== null) return undefined
+    if (verdict?.state !== 'completed' || verdict.error !== null || job.uniqueKey !== null) return undefined
     if (verdict.attempt !== job.attempt || verdict.freeCount !== job.freeCount) return undefined
     ran.push(verdict.ranMs)
     results.push(verdict.result)
