@@ -98,7 +98,10 @@ export class Transactor {
         session.savepoint()
         try {
           const verdict = await session.run(work)
-          if (decodeToken(verdict.token) === undefined) throw new NotAToken(verdict.jobId)
+          const isAgain = verdicts.some(
+            ({ jobId, token }) => jobId === verdict.jobId && token === verdict.token,
+          )
+          if (isAgain || decodeToken(verdict.token) === undefined) throw new NotHeld(verdict.jobId)
           verdicts.push(verdict)
           outcomes.push(undefined)
           session.release()
@@ -107,7 +110,7 @@ export class Transactor {
           if (session.lost || isConnectionLoss(error)) throw toStoreError(error)
           // A deadlock or serialisation failure ends the whole transaction, whoever's statement met it.
           if (sqlState(error) === '40001' || sqlState(error) === '40P01') throw conflict(error)
-          outcomes.push({ error: error instanceof NotAToken ? leaseLost(error.message) : error })
+          outcomes.push({ error: error instanceof NotHeld ? leaseLost(error.message) : error })
           await session.undo()
         }
       }
@@ -185,8 +188,8 @@ export class Transactor {
   }
 }
 
-/** A verdict whose token cannot be one: no lease matches it. */
-class NotAToken extends Error {}
+/** A verdict on an attempt that another of the group has ended, or whose token cannot be one. */
+class NotHeld extends Error {}
 
 function tookTooLong(timeoutMs: number): SignalboxError {
   return new SignalboxError(
