@@ -24,8 +24,11 @@ export class Claimer {
   readonly #namespace: string
   readonly #leases: Leases
   readonly #reclaimer: Reclaimer
-  /** By queue. Forgotten altogether when there are too many: queue names may come and go. */
-  readonly #cursors = new Map<string, Cursor>()
+  /**
+   * By queue and kinds: whoever wants other kinds has not seen what this one passed over. Forgotten altogether when
+   * there are too many: queue names may come and go.
+   */
+  readonly #cursors = new Map<string, { readonly queue: string; readonly cursor: Cursor }>()
 
   constructor(connections: Connections, s: string, namespace: string, leases: Leases, reclaimer: Reclaimer) {
     this.#connections = connections
@@ -38,27 +41,30 @@ export class Claimer {
   async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const queues = [...new Set(request.queues)]
     if (queues.length === 0 || request.limit <= 0) return []
+    const cursorOf = (queue: string) => this.#cursors.get(keyOf(queue, request.kinds))?.cursor
     const claimed: ClaimedRecord[] = []
     // Each look may find leases that ran out meanwhile; a bound, so that a claim always ends.
     for (let looks = 0; looks < 4 && claimed.length < request.limit; looks++) {
       const now = performance.now()
-      const from = queues.map((queue) => this.#cursors.get(queue)?.from(now) ?? start)
+      const from = queues.map((queue) => cursorOf(queue)?.from(now) ?? start)
       const { jobs, lapsed } = await this.#look(request, queues, request.limit - claimed.length, from)
       claimed.push(...jobs)
       if (lapsed.length > 0) {
         await this.#reclaimer.takeBack(lapsed, 100_000)
-        for (const queue of queues) this.#cursors.get(queue)?.reset()
+        for (const queue of queues) cursorOf(queue)?.reset()
         continue
       }
       if (from.every((position) => position === start)) break
-      if (claimed.length < request.limit) for (const queue of queues) this.#cursors.get(queue)?.reset()
+      if (claimed.length < request.limit) for (const queue of queues) cursorOf(queue)?.reset()
     }
     return claimed
   }
 
   added(jobs: readonly NewJob[]): void {
     if (this.#cursors.size === 0) return
-    for (const job of jobs) this.#cursors.get(job.queue)?.added(job)
+    for (const { queue, cursor } of this.#cursors.values()) {
+      for (const job of jobs) if (job.queue === queue) cursor.added(job)
+    }
   }
 
   async #look(
@@ -84,7 +90,7 @@ export class Claimer {
     if (lease) {
       this.#leases.remember({ leaseNo: lease.leaseNo, nonce }, lease.jobs, request.leaseMs)
       const jobs = lease.jobs.toSorted(byOrder)
-      this.#note(queues, from, jobs, lease.tookMs)
+      this.#note(request.kinds, queues, from, jobs, lease.tookMs)
       return { jobs, lapsed: [] }
     }
     return {
@@ -94,6 +100,7 @@ export class Claimer {
   }
 
   #note(
+    kinds: readonly string[] | null,
     queues: readonly string[],
     from: readonly Position[],
     jobs: readonly ClaimedRecord[],
@@ -104,8 +111,9 @@ export class Claimer {
     for (const [nr, queue] of queues.entries()) {
       const ofQueue = queues.length === 1 ? jobs : jobs.filter((job) => job.queue === queue)
       if (ofQueue.length === 0) continue
-      const cursor = this.#cursors.get(queue) ?? new Cursor()
-      this.#cursors.set(queue, cursor)
+      const key = keyOf(queue, kinds)
+      const { cursor } = this.#cursors.get(key) ?? { cursor: new Cursor() }
+      this.#cursors.set(key, { queue, cursor })
       cursor.took(from[nr]!, ofQueue, tookMs, now)
     }
   }
@@ -122,4 +130,8 @@ async function bothOf<First, Second>(
   const [one, two] = await Promise.allSettled([first, second])
   if (two.status === 'rejected') throw two.reason
   return [one.status === 'fulfilled' ? one.value : undefined, two.value]
+}
+
+function keyOf(queue: string, kinds: readonly string[] | null): string {
+  return JSON.stringify([queue, kinds])
 }
