@@ -13,6 +13,7 @@ interface Manifest {
   readonly bin: Readonly<Record<string, string>>
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
   readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
 }
 
 const root = join(import.meta.dirname, '..')
@@ -75,18 +76,39 @@ function installInto(project: string): string {
   const installed = join(project, 'node_modules', manifest.name)
   mkdirSync(installed, { recursive: true })
   run('tar', ['-xzf', join(project, filename), '-C', installed, '--strip-components=1'], project)
-  for (const dependency of Object.keys(manifest.dependencies ?? {})) {
-    const link = join(project, 'node_modules', dependency)
-    mkdirSync(dirname(link), { recursive: true })
-    symlinkSync(join(root, 'node_modules', dependency), link)
-  }
+  linkInto(project, Object.keys(manifest.dependencies ?? {}))
   return installed
 }
+
+function linkInto(project: string, packages: readonly string[]): void {
+  for (const name of packages) {
+    const link = join(project, 'node_modules', name)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), link)
+  }
+}
+
+/** With nothing installed but the package: a job on the embedded engine, and a clear word where a driver is needed. */
+const bareUse = `
+import { open } from 'signalbox'
+await using box = await open('sqlite:bare.db')
+await box.jobs.add('hello', { to: 'world' })
+const [job] = await box.jobs.claim()
+if (job?.payload.to !== 'world') throw new Error('the job did not come back')
+await box.jobs.ack(job)
+for (const url of ['postgres://127.0.0.1/none', 'mysql://127.0.0.1/none']) {
+  const code = await open(url).then(() => 'opened', (error) => error.code)
+  if (code !== 'engine_unsupported') throw new Error(\`\${url} without its driver: \${code}\`)
+}
+`
 
 function useIn(project: string, installed: string): void {
   const imports = publicNames().map((name, i) => `import * as name${i} from '${name}'`)
   const uses = publicNames().map((_, i) => `if (Object.keys(name${i}).length === 0) throw new Error('empty')`)
   writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
+  writeFileSync(join(project, 'bare.js'), bareUse)
+  run(process.execPath, ['bare.js'], project)
+  linkInto(project, Object.keys(manifest.peerDependencies ?? {}))
   writeFileSync(join(project, 'consumer.ts'), [...imports, ...uses, ''].join('\n'))
   run(process.execPath, ['consumer.ts'], project)
   // The declarations are checked too, as a consumer without skipLibCheck would.

@@ -40,10 +40,12 @@ export function createAdd(
   }
 
   function noteAdded(jobs: readonly NewJob[]): void {
-    if (positions.empty) return
-    // A due time of the past may stand anywhere in line.
-    if (jobs.some(({ due }) => 'runAt' in due)) positions.forget()
-    else for (const { priority } of jobs) positions.added(-priority)
+    const ranks = new Set<number>()
+    for (const { priority, due } of jobs) {
+      if ('runAt' in due) positions.passed({ rank: -priority, at: due.runAt })
+      else if (due.delayMs === 0) ranks.add(-priority)
+    }
+    for (const rank of ranks) positions.passedNow(rank)
   }
 }
 

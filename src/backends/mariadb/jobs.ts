@@ -1,4 +1,4 @@
-import type { JobStore } from '../../jobs/index.ts'
+import type { JobStore, StoreTransaction, Verdict } from '../../jobs/index.ts'
 import { createAdd } from './add.ts'
 import { createClaim } from './claim.ts'
 import { cancelRequests, outcomes, renew } from './leases.ts'
@@ -10,6 +10,8 @@ import { settle, settleIn } from './settle.ts'
 import type { Store } from './store.ts'
 import { transact, transactAll } from './transact.ts'
 
+type Work = (tx: StoreTransaction) => Promise<Verdict>
+
 /** The JobStore of MariaDB: each part is a file, and all share the pools and the claims' positions. */
 export function createMariadbJobs(store: Store): JobStore {
   const positions = new Positions()
@@ -19,22 +21,33 @@ export function createMariadbJobs(store: Store): JobStore {
     positions.forget()
     return answer
   }
+  /** The same for users' transactions, of which only the verdicts tell. */
+  const watched = async <Answer>(run: (watch: (work: Work) => Work) => Promise<Answer>): Promise<Answer> => {
+    let isBack = false
+    const watch = (work: Work) => async (tx: StoreTransaction) => {
+      const verdict = await work(tx)
+      isBack ||= verdict.state === 'ready' || verdict.state === 'scheduled'
+      return verdict
+    }
+    const answer = await run(watch)
+    if (isBack) positions.forget()
+    return answer
+  }
   return {
     add: createAdd(store, positions),
     claim: createClaim(store, positions),
     renew: (leases, leaseMs) => renew(store, leases, leaseMs),
-    settle: (verdicts) => {
-      const settled = settle(store, verdicts)
-      return verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')
-        ? thenForget(settled)
-        : settled
-    },
+    settle: (verdicts) => settle(store, positions, verdicts),
     settleIn: (tx, verdict) => settleIn(store, tx, verdict),
-    transact: (work, options) => transact(store, work, options),
-    transactAll: (works, options) => transactAll(store, works, options),
+    transact: (work, options) => watched((watch) => transact(store, watch(work), options)),
+    transactAll: (works, options) => watched((watch) => transactAll(store, works.map(watch), options)),
     outcomes: (leases) => outcomes(store, leases),
     cancelRequests: (leases) => cancelRequests(store, leases),
-    reclaim: (limit) => thenForget(reclaim(store, limit)),
+    reclaim: async (limit) => {
+      const count = await reclaim(store, limit)
+      if (count.ready > 0) positions.forget()
+      return count
+    },
     find: (id) => find(store, id),
     list: (query) => list(store, query),
     cancel: (id) => cancel(store, id),

@@ -1,61 +1,122 @@
 /**
- * Where claims of a queue begin to look. While somebody holds an old snapshot, InnoDB cannot purge the index entries
- * of jobs that have left the line, and each claim would walk over all of them. So after a slow claim the place where
- * it found its jobs is remembered and the next claims begin there, for a second at most; then one looks from the
- * front again. What comes to stand before the place (a higher priority, a job handed back) forgets it when this
- * process put it there, and waits that second at most when another did. In normal times no claim is slow and every
- * one looks from the front.
+ * Where claims begin to look. While somebody holds an old snapshot, InnoDB cannot purge the index entries of jobs that
+ * have left the line, and each look from the front walks over all of them. So when such looks are slow, the place where
+ * jobs were found is remembered and the next claims begin there, for twenty times as long as the look took and a second
+ * at most: looking from the front costs a twentieth of the time or less, and never happens more rarely.
+ *
+ * What this process puts in line before a remembered place moves the place back to it, also while a look is under way.
+ * What another process puts there, what falls due and whose lease runs out waits for the next look from the front. In
+ * normal times no look is slow and every one is from the front. One slow look may be the machine's doing; two in a row
+ * are taken for dead entries.
  */
-const slowMs = 30
+const slowMs = 3
+const keepFactor = 20
 const keepMs = 1_000
+/** An add reads the clock, then commits: its job may stand a little before a look that did not see it yet. */
+const slackMs = 1_000
 
 export interface Place {
   readonly rank: number
   readonly at: number
 }
 
-interface Remembered {
-  readonly place: Place
-  readonly until: number
+/** What a look from the front came to, by the database's clock. */
+export interface Found {
+  readonly tookMs: number
+  readonly now: number
+  readonly place: Place | undefined
+}
+
+/** One look, from its beginning to its end: what is put in line meanwhile is held against what it finds. */
+export interface Look extends Disposable {
+  /** Where to begin, or undefined: at the front. */
+  readonly from: Place | undefined
+  /** After a look from the front that was done in full. */
+  note(found: Found): void
+  /** After a look from a place: moves on along the line, not in time. */
+  advance(place: Place): void
+}
+
+/** A key whose last look from the front was slow. */
+interface Slow {
+  /** Undefined: only once so far, or something unknown has changed in the line. */
+  place: Place | undefined
+  /** The database's clock at the last look from the front. */
+  since: number
+  until: number
+}
+
+/** What was put in line during a look: the first of the known places, and of those due at the moment. */
+interface Pending {
+  earliest: Place | undefined
+  rank: number | undefined
+  isForgotten: boolean
 }
 
 export class Positions {
-  readonly #remembered = new Map<string, Remembered>()
+  readonly #slow = new Map<string, Slow>()
+  readonly #pending = new Set<Pending>()
 
-  /** Where to begin, or undefined: at the front. `key` names the queue and what is looked for in it. */
-  find(key: string): Place | undefined {
-    const found = this.#remembered.get(key)
-    if (found === undefined || found.until > performance.now()) return found?.place
-    this.#remembered.delete(key)
-    return undefined
-  }
-
-  /** Told of every look from the front that was done in full. */
-  note(key: string, tookMs: number, place: Place | undefined): void {
-    if (tookMs < slowMs || place === undefined) return
-    if (this.#remembered.size > 10_000) this.#remembered.clear()
-    this.#remembered.set(key, { place, until: performance.now() + keepMs })
-  }
-
-  /** Moves on along the line, not in time. */
-  advance(key: string, place: Place): void {
-    const found = this.#remembered.get(key)
-    if (found !== undefined) this.#remembered.set(key, { ...found, place })
-  }
-
-  /** Something may stand before the places remembered. */
-  forget(): void {
-    this.#remembered.clear()
-  }
-
-  /** Something of this rank was put in line, due now: only places of a later rank are passed by it. */
-  added(rank: number): void {
-    for (const [key, { place }] of this.#remembered) {
-      if (rank < place.rank) this.#remembered.delete(key)
+  /** `key` names the queues and what is looked for in them. */
+  begin(key: string): Look {
+    const slow = this.#slow.get(key)
+    const from = slow !== undefined && slow.until > performance.now() ? slow.place : undefined
+    const pending: Pending = { earliest: undefined, rank: undefined, isForgotten: false }
+    this.#pending.add(pending)
+    return {
+      from,
+      note: (found) => this.#note(key, found, pending),
+      advance: (place) => {
+        // Another place by now: somebody moved it, and knows better.
+        if (slow !== undefined && slow.place === from) slow.place = place
+      },
+      [Symbol.dispose]: () => void this.#pending.delete(pending),
     }
   }
 
-  get empty(): boolean {
-    return this.#remembered.size === 0
+  #note(key: string, { tookMs, now, place }: Found, { earliest, rank, isForgotten }: Pending): void {
+    if (tookMs < slowMs) {
+      this.#slow.delete(key)
+      return
+    }
+    const again = this.#slow.has(key)
+    if (!again && this.#slow.size >= 10_000) this.#slow.clear()
+    const until = performance.now() + Math.min(keepMs, keepFactor * tookMs)
+    const slow: Slow = { place: again && !isForgotten ? place : undefined, since: now, until }
+    if (earliest !== undefined) moveBack(slow, earliest)
+    if (rank !== undefined) moveBack(slow, aboutNow(slow, rank))
+    this.#slow.set(key, slow)
   }
+
+  /** Jobs may have come to stand anywhere. */
+  forget(): void {
+    for (const slow of this.#slow.values()) slow.place = undefined
+    for (const pending of this.#pending) pending.isForgotten = true
+  }
+
+  /** This process put a job in line. */
+  passed(place: Place): void {
+    for (const slow of this.#slow.values()) moveBack(slow, place)
+    for (const pending of this.#pending) {
+      if (pending.earliest === undefined || isBefore(place, pending.earliest)) pending.earliest = place
+    }
+  }
+
+  /** This process put a job in line that is due from the moment it was written. */
+  passedNow(rank: number): void {
+    for (const slow of this.#slow.values()) moveBack(slow, aboutNow(slow, rank))
+    for (const pending of this.#pending) pending.rank = Math.min(rank, pending.rank ?? rank)
+  }
+}
+
+function moveBack(slow: Slow, place: Place): void {
+  if (slow.place !== undefined && isBefore(place, slow.place)) slow.place = place
+}
+
+function aboutNow({ since }: Slow, rank: number): Place {
+  return { rank, at: since - slackMs }
+}
+
+function isBefore(a: Place, b: Place): boolean {
+  return a.rank < b.rank || (a.rank === b.rank && a.at < b.at)
 }

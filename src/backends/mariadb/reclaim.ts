@@ -4,8 +4,9 @@ import { toCancelled, toDead, toReady } from './history.ts'
 import type { Store } from './store.ts'
 
 /**
- * Taking back what ran out, making due what was scheduled, and ending what should have been cancelled. Everything is
- * looked for with SKIP LOCKED: a running job whose row is locked is being ended by its own worker (it may have acked
+ * Taking back what ran out, making due what was scheduled, and ending what should have been cancelled. What there is is
+ * seen by a plain read, since index entries that are dead but not yet purged may be many and a locking read locks each
+ * of them; what was seen is then locked by primary key. Everything is locked with SKIP LOCKED: a running job whose row is locked is being ended by its own worker (it may have acked
  * in a transaction that works on for long), and that transaction decides, not we.
  */
 export interface Overdue {
@@ -21,7 +22,7 @@ export interface Reclaimed {
   readonly cancelled: number
 }
 
-/** Due jobs and expired leases of these queues, locked. */
+/** Due jobs and expired leases of these queues: their ids, as far as others have committed; not locked. */
 export function selectOverdue(
   { tables, namespace }: Store,
   queues: readonly string[],
@@ -29,11 +30,36 @@ export function selectOverdue(
   limit: number,
 ): Statement {
   return [
-    `SELECT id, state, attempt, max_attempts FROM ${tables.queue} FORCE INDEX (job_queue_order)
-      WHERE namespace = ? AND queue IN (?) AND state IN (?) AND sort_rank = 0 AND sort_at <= ${nowMs}
-      LIMIT ? FOR UPDATE SKIP LOCKED`,
+    `SELECT id FROM ${tables.queue} FORCE INDEX (job_queue_order) ${overdueWhere} LIMIT ?`,
     [namespace, queues, states, limit],
   ]
+}
+
+const overdueWhere = `WHERE namespace = ? AND queue IN (?) AND state IN (?) AND sort_rank = 0 AND sort_at <= ${nowMs}`
+
+/** Locks those of the jobs seen by `selectOverdue` that are overdue still and free. */
+export async function lockOverdue(
+  { tables, namespace }: Store,
+  call: Call,
+  seen: readonly { readonly id: string }[],
+  queues: readonly string[],
+  states: readonly Overdue['state'][],
+  limit: number,
+): Promise<readonly Overdue[]> {
+  if (seen.length === 0) return []
+  const columns = 'id, state, attempt, max_attempts'
+  const locked = await call.rows<Overdue>(
+    `SELECT ${columns} FROM ${tables.queue} FORCE INDEX (PRIMARY)
+      WHERE namespace = ? AND id IN (?) AND state IN (?) AND sort_at <= ${nowMs} FOR UPDATE SKIP LOCKED`,
+    [namespace, seen.map(({ id }) => id).sort(), states],
+  )
+  if (locked.length > 0 || seen.length < limit) return locked
+  // As many as were looked for are in others' hands: they must not hide the ones behind them.
+  return call.rows<Overdue>(
+    `SELECT ${columns} FROM ${tables.queue} FORCE INDEX (job_queue_order) ${overdueWhere}
+      LIMIT ? FOR UPDATE SKIP LOCKED`,
+    [namespace, queues, states, limit],
+  )
 }
 
 /** The jobs somebody wants cancelled. There are hardly ever any, so all are read. */
@@ -41,7 +67,7 @@ export function selectCancels({ tables, namespace }: Store): Statement {
   return [`SELECT job_id AS id FROM ${tables.cancel} WHERE namespace = ? LIMIT 10000`, [namespace]]
 }
 
-/** What to write for rows found by `selectOverdue`, still locked. */
+/** What to write for rows that `lockOverdue` locked. */
 export function takeBack(
   store: Store,
   rows: readonly Overdue[],
@@ -74,15 +100,17 @@ export async function reclaim(store: Store, limit: number): Promise<Reclaimed> {
   if (limit < 1) return { ready: 0, dead: 0, cancelled: 0 }
   return store.calls.run('take back jobs', async (call) => {
     const queues = await liveQueues(store, call)
-    const [, overdue, cancels, stray] = (await call.packet([
+    const [, seen, cancels, stray] = (await call.packet([
       begin,
-      queues.length === 0 ? ['DO 0', []] : selectOverdue(store, queues, ['running'], limit),
+      queues.length === 0
+        ? ['SELECT 1 AS id WHERE FALSE', []]
+        : selectOverdue(store, queues, ['running'], limit),
       selectCancels(store),
       selectStray(store, limit),
-    ])) as [unknown, Overdue[], { id: string }[], { id: string }[]]
+    ])) as [unknown, { id: string }[], { id: string }[], { id: string }[]]
     const { statements, count } = takeBack(
       store,
-      queues.length === 0 ? [] : overdue,
+      await lockOverdue(store, call, seen, queues, ['running'], limit),
       new Set(cancels.map(({ id }) => id)),
     )
     const strays = stray.map(({ id }) => id)

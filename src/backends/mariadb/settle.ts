@@ -6,6 +6,7 @@ import { toCallerTx, transactionRequired, wrongDatabase } from './callertx.ts'
 import { begin, type Call, commit, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import { carried, ending, leave } from './history.ts'
+import type { Positions } from './position.ts'
 import type { Store } from './store.ts'
 import { errnoOf } from './trouble.ts'
 
@@ -20,20 +21,26 @@ interface HeldRow {
   readonly id: string
   readonly lease_no: number
   readonly lease_nonce: string
+  readonly priority: number
+  readonly run_at: number
 }
 
 const batch = 1_000
 
-export async function settle(store: Store, verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+export async function settle(
+  store: Store,
+  positions: Positions,
+  verdicts: readonly Verdict[],
+): Promise<readonly boolean[]> {
   const took = new Array<boolean>(verdicts.length).fill(false)
   let left: number[] = []
   for (let i = 0; i < verdicts.length; i += batch) {
     const some = Array.from({ length: Math.min(batch, verdicts.length - i) }, (_, n) => i + n)
-    left.push(...(await settleSome(store, verdicts, some, took)))
+    left.push(...(await settleSome(store, positions, verdicts, some, took)))
   }
   if (left.length === 0) return took
   await store.calls.until('settle a job', async () => {
-    left = await settleSome(store, verdicts, left, took)
+    left = await settleSome(store, positions, verdicts, left, took)
     return left.length === 0 ? true : undefined
   })
   return took
@@ -42,6 +49,7 @@ export async function settle(store: Store, verdicts: readonly Verdict[]): Promis
 /** Settles those of the verdicts at `indexes` whose rows are free; answers which have to be asked for again. */
 async function settleSome(
   store: Store,
+  positions: Positions,
   verdicts: readonly Verdict[],
   indexes: readonly number[],
   took: boolean[],
@@ -56,7 +64,7 @@ async function settleSome(
     else byId.set(jobId, index)
   }
   const ids = [...byId.keys()].sort()
-  const held = `SELECT id, lease_no, lease_nonce FROM ${tables.queue} FORCE INDEX (PRIMARY)
+  const held = `SELECT id, lease_no, lease_nonce, priority, run_at FROM ${tables.queue} FORCE INDEX (PRIMARY)
       WHERE namespace = ? AND id IN (?) AND state = 'running' AND lease_ends_at > ${nowMs}`
   const holds = ({ id, lease_no, lease_nonce }: HeldRow) =>
     verdicts[byId.get(id)!]!.token === encodeToken({ leaseNo: String(lease_no), nonce: lease_nonce })
@@ -71,19 +79,25 @@ async function settleSome(
         [namespace, ids[0], ids.at(-1)],
       ],
     ])) as [unknown, HeldRow[], { id: string }[]]
-    const mine = new Set(locked.filter(holds).map(({ id }) => id))
+    const mine = new Map(locked.filter(holds).map((row) => [row.id, row]))
     // Whoever is neither ours nor gone is locked. Read before our own rows go, in the transaction that has them.
     const rest = ids.filter((id) => !mine.has(id))
     const seen = rest.length === 0 ? [] : await call.rows<HeldRow>(held, [namespace, rest])
     await write(
       store,
       call,
-      [...mine].map((id) => verdicts[byId.get(id)!]!),
+      [...mine.keys()].map((id) => verdicts[byId.get(id)!]!),
       new Set(cancels.map(({ id }) => id)),
     )
     return { mine, skipped: seen.filter(holds).map(({ id }) => byId.get(id)!) }
   })
-  for (const id of left.mine) took[byId.get(id)!] = true
+  for (const [id, { priority, run_at }] of left.mine) {
+    const index = byId.get(id)!
+    took[index] = true
+    const { state, delayMs } = verdicts[index]!
+    if (state === 'ready') positions.passed({ rank: -priority, at: Number(run_at) })
+    else if (state === 'scheduled' && delayMs <= 0) positions.passedNow(-priority)
+  }
   return [...left.skipped, ...again]
 }
 
