@@ -164,7 +164,8 @@ class JobWorker implements Worker, AttemptHost {
       createLoop({
         name: 'jobs.intake',
         step: () => this.#intake(),
-        idleMs: pollMs,
+        // Each worker at a pace of its own, so that a fleet that was started at once does not look at once.
+        idleMs: Math.round(pollMs * (1 + Math.random() * 0.1)),
         bell: this.#bell,
         watchdogMs,
         backoff,

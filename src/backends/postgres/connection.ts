@@ -2,6 +2,7 @@ import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult, typ
 import { SignalboxError } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
 import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
+import { Lender } from './lender.ts'
 
 /**
  * The connections of one store, in three groups, so that none can starve another: `core` for the store's own short
@@ -78,6 +79,7 @@ export class Connections {
   readonly #core: Pool
   readonly #heartbeat: Pool
   readonly #handlers: Pool
+  readonly #lender: Lender
   readonly target: Target
   /** Off once a pooler was found that does not keep prepared statements. */
   #prepared = true
@@ -100,6 +102,7 @@ export class Connections {
     this.#core = createPool(bounded, 6)
     this.#heartbeat = createPool(bounded, 1)
     this.#handlers = createPool(target.config, target.poolSize)
+    this.#lender = new Lender(this.#handlers)
   }
 
   get closed(): boolean {
@@ -145,10 +148,15 @@ export class Connections {
   async lend(): Promise<PoolClient> {
     this.refuseClosed()
     try {
-      return await this.#handlers.connect()
+      return await this.#lender.lend()
     } catch (error) {
       throw toStoreError(error)
     }
+  }
+
+  /** Takes a lent connection back; one that is not clean is done away with. */
+  giveBack(client: PoolClient, isClean: boolean): void {
+    this.#lender.giveBack(client, isClean)
   }
 
   async #within<Result>(pool: Pool, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
@@ -191,6 +199,7 @@ export class Connections {
       this.#onIdle = onIdle
       await Promise.race([idle, late])
     }
+    this.#lender.close()
     const ends = [this.#core, this.#heartbeat, this.#handlers].map((pool) => pool.end())
     await Promise.race([Promise.allSettled(ends), late])
     clearTimeout(timer)

@@ -155,23 +155,37 @@ export class Session {
     this.#committing = true
     const committed = this.begun().query('COMMIT')
     committed.catch(() => undefined)
+    const late = createDeadline()
     try {
-      await bounded(acked)
+      const command = await this.#answers(acked, committed, late.promise)
+      if (command !== 'COMMIT')
+        throw this.failure ?? conflict(new Error(`COMMIT was answered with ${command}`))
+      this.#begun = false
+    } finally {
+      late.clear()
+    }
+  }
+
+  /** The command tag of the commit; throws what went wrong, the ack's trouble first. */
+  async #answers(
+    acked: Promise<void>,
+    committed: Promise<{ readonly command: string }>,
+    late: Promise<never>,
+  ): Promise<string> {
+    try {
+      await Promise.race([acked, late])
     } catch (error) {
       if (isLoss(error)) throw this.#unknown(error)
       // An ack that failed makes COMMIT a rollback; its answer is awaited so that the connection is clean.
-      await bounded(committed).catch(() => this.#noticeLoss())
+      await Promise.race([committed, late]).catch(() => this.#noticeLoss())
       throw error
     }
-    let command: string
     try {
-      ;({ command } = await bounded(committed))
+      return (await Promise.race([committed, late])).command
     } catch (error) {
       if (isLoss(error)) throw this.#unknown(error)
       throw isConflict(error) ? conflict(error) : error
     }
-    if (command !== 'COMMIT') throw this.failure ?? conflict(new Error(`COMMIT was answered with ${command}`))
-    this.#begun = false
   }
 
   #unknown(cause: unknown): SignalboxError {
@@ -208,13 +222,14 @@ export class Session {
     return isConflict(error) ? conflict(error) : error
   }
 
-  giveBack(): void {
+  /** Ends it; answers whether the connection may be used again. */
+  close(): boolean {
     this.#client.off('error', this.#noticeLoss)
     this.#client.off('end', this.#noticeLoss)
-    const clean = !this.#begun && !this.#lost && !this.#over && statusOf(this.#client) === 'I'
+    const isClean = !this.#begun && !this.#lost && !this.#over && statusOf(this.#client) === 'I'
     // Ending it politely would wait for whatever is under way.
-    if (!clean) (this.#client as unknown as { connection: Connection }).connection.stream.destroy()
-    this.#client.release(!clean)
+    if (!isClean) (this.#client as unknown as { connection: Connection }).connection.stream.destroy()
+    return isClean
   }
 }
 
@@ -223,14 +238,26 @@ class Unanswered extends Error {}
 
 const answerMs = 30_000
 
-async function bounded<Result>(answer: Promise<Result>): Promise<Result> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
+interface Deadline {
+  /** Rejects when the time is over. */
+  readonly promise: Promise<never>
+  clear(): void
+}
+
+function createDeadline(): Deadline {
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => undefined)
   const timer = setTimeout(() => reject(new Unanswered('The database did not answer in time')), answerMs)
+  return { promise, clear: () => clearTimeout(timer) }
+}
+
+async function bounded<Result>(answer: Promise<Result>): Promise<Result> {
+  const late = createDeadline()
   answer.catch(() => undefined)
   try {
-    return await Promise.race([answer, late])
+    return await Promise.race([answer, late.promise])
   } finally {
-    clearTimeout(timer)
+    late.clear()
   }
 }
 

@@ -178,25 +178,9 @@ ${answerWhole}`,
     someOrFail: { name: 'sb_settle_or_fail', text: one(true, fromLease, answerOrFail) },
     givenOrFail: { name: 'sb_settle_given_or_fail', text: one(true, fromGiven, answerOrFail) },
     finalOrFail: {
-      name: 'sb_settle_final_or_fail',
-      // A request to cancel it, if there is one, stays behind for upkeep to clear away.
-      text: `
-WITH ended AS (
-  INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how)
-  SELECT $2::bigint, $4, ${nowMs}, 'final' WHERE ${s}.signalbox_is_held($1, $2, $3)
-  RETURNING ended_at
-),
-over AS (
-  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored)
-  SELECT $1, $4, $10, $11, $12, $13, $5, $6, $14, $7, $15, $16, coalesce(ended_at - $8::bigint, $17), ended_at, $18,
-    $2, $19, $20, $9, $21,
-    $5 = 'completed' AND EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = $1 AND c.job_id = $4)
-  FROM ended
-)
-SELECT CASE WHEN EXISTS (SELECT FROM ended) THEN 0
-       ELSE ${s}.signalbox_refuse('${leaseLostState}', 'the lease is lost') END AS took`,
+      name: 'sb_end',
+      text: `SELECT ${s}.signalbox_end($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+  $19, $20, $21)`,
     },
   }
 }

@@ -183,7 +183,7 @@ export class Transactor {
     } finally {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
-      session.giveBack()
+      this.#connections.giveBack(client, session.close())
     }
   }
 }

@@ -180,12 +180,34 @@ BEGIN
     WHERE l.namespace = ns AND l.nonce = g.nonce AND l.ends_at > ${nowMs};
 END $$`,
 
-      `CREATE FUNCTION ${s}.signalbox_is_held(ns text, no bigint, given_nonce text) RETURNS boolean LANGUAGE plpgsql AS $$
+      // The end of one job that is over, for the transaction that also has the user's rows: the commonest of all, so
+      // its steps are planned once and nothing is read that the caller knows. Raises an error when the lease is lost,
+      // so that the COMMIT sent right behind it is a rollback. A request to cancel it stays for upkeep to clear away.
+      `CREATE FUNCTION ${s}.signalbox_end(ns text, no bigint, given_nonce text, job_id text, becomes text,
+  attempt integer, free_count integer, ran_ms bigint, result text, queue text, kind text, payload text, priority integer,
+  max_attempts integer, run_at bigint, created_at bigint, claimed_at bigint, worker_id text, backoff text,
+  timeout_ms bigint, error text) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+  at bigint;
+  asked boolean := false;
 BEGIN
   PERFORM ${lock('pg_advisory_xact_lock_shared', 'no')};
-  RETURN EXISTS (
-    SELECT FROM ${s}.job_lease l
-    WHERE l.lease_no = no AND l.namespace = ns AND l.nonce = given_nonce AND l.ends_at > ${nowMs});
+  at := ${nowMs};
+  PERFORM FROM ${s}.job_lease l
+  WHERE l.lease_no = no AND l.namespace = ns AND l.nonce = given_nonce AND l.ends_at > at;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'SBX01', MESSAGE = 'the lease is lost';
+  END IF;
+  INSERT INTO ${s}.job_end VALUES (no, job_id, at, 'final');
+  IF becomes = 'completed' THEN
+    asked := EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = ns AND c.job_id = signalbox_end.job_id);
+  END IF;
+  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts,
+    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
+    cancel_ignored)
+  VALUES (ns, job_id, queue, kind, payload, priority, becomes, attempt, max_attempts, free_count, run_at, created_at,
+    coalesce(at - ran_ms, claimed_at), at, worker_id, no, backoff, timeout_ms, result, error, asked);
 END $$`,
 
       // Ends whole leases: those live, that nobody else is ending jobs of, with exactly that many jobs open.
