@@ -249,6 +249,8 @@ export class Attempt implements LeaseRef, Judged {
     const handBack = this.judge({ kind: 'interrupted', delayMs: 0 })
     if (isLost && this.end()) this.#host.noted(this, handBack, false)
     if (ourTrouble.some((code) => hasCode(error, code))) this.#trouble = error
+    // A group has one time-out, and who was slow is not known: nobody's attempt is burnt.
+    if (this.handler.group > 1 && hasCode(error, 'transaction_timeout')) this.#trouble = error
     if (!hasCode(error, 'commit_unknown')) return false
     let took: boolean | undefined = false
     while (performance.now() < this.leaseUntil) {

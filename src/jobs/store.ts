@@ -26,7 +26,10 @@ export interface JobStore {
    */
   claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]>
 
-  /** Keeps the leases that are still live: never shortens one. Answers for those that took, in any order. */
+  /**
+   * Keeps the leases that are still live: never shortens one. Answers for those that took, in any order. An engine may
+   * keep jobs that were claimed together alive together; then the others are kept too.
+   */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]>
 
   /**

@@ -316,3 +316,26 @@ test('a worker that was never started stops at once, and starts no more', async 
   await assert.rejects(worker.start(), { code: 'closed' })
   assert.throws(() => worker.stop({ graceMs: -1 }), { code: 'invalid_argument' })
 })
+
+test('a ring that comes while there is no room is heeded as soon as there is, not at the next poll', async () => {
+  await using bench = await aBench()
+  const worker = bench.jobs.worker({
+    concurrency: 10,
+    pollMs: 3_600_000,
+    handlers: {
+      quick: () => new Promise((resolve) => setTimeout(resolve, 10)),
+      late: () => 'at last',
+    },
+  })
+  await worker.start()
+  const quick = (count: number) =>
+    bench.jobs.addMany(Array.from({ length: count }, () => ({ kind: 'quick' })))
+  // Quick enough, so that it holds jobs ready; then fewer than it asks for, so that it believes there are no more.
+  await quick(400)
+  await until('it has shown its pace', () => worker.counts.completed === 400)
+  await quick(80)
+  await until('it holds jobs ready', () => worker.load.buffered > 30)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  const { id } = await bench.jobs.add('late')
+  assert.equal((await ended(bench.jobs, id)).result, 'at last')
+})

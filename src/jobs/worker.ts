@@ -228,7 +228,11 @@ class JobWorker implements Worker, AttemptHost {
 
   async #claim(): Promise<'more' | 'idle'> {
     const limit = Math.min(claimLimit, this.#room())
-    if (limit <= 0) return 'idle'
+    if (limit <= 0) {
+      // Whoever rang is not forgotten: there is a look as soon as there is room.
+      this.#moreIsLikely = true
+      return 'idle'
+    }
     const sentAt = performance.now()
     const { queues, workerId, leaseMs } = this.#options
     const records = await this.store.claim({ queues, kinds: this.#kinds, workerId, limit, leaseMs })
@@ -441,7 +445,8 @@ class JobWorker implements Worker, AttemptHost {
       this.#alarm.clear()
       this.#handBackBuffer()
       const [intake, ...others] = this.#loops
-      await intake!.stop({ graceMs: Math.min(graceMs, 5_000) })
+      // Not cut short: what a claim under way brings must be handed back, or it lies until its lease ends.
+      await intake!.stop({ graceMs: 5_000 })
       await this.#noneRuns(deadline - performance.now())
       this.#abandonRunning()
       await Promise.race([this.#settler.idle(), timer(5_000)])

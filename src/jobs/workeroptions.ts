@@ -88,7 +88,7 @@ function resolveHandlers(handlers: unknown): ReadonlyMap<string, Required<Handle
   if (typeof handlers !== 'object' || handlers === null || Object.keys(handlers).length === 0) {
     throw new SignalboxError(
       'invalid_argument',
-      `worker.handlers must be an object with a handler for each kind, not ${show(handlers)}.`,
+      `worker.handlers must be an object with a handler for each kind, such as { mail: async (job) => { … } }, not ${typeof handlers === 'object' && handlers !== null ? 'an empty one' : show(handlers)}.`,
     )
   }
   return new Map(
@@ -102,6 +102,12 @@ function resolveHandlers(handlers: unknown): ReadonlyMap<string, Required<Handle
 function resolveHandler(kind: string, handler: unknown): Required<HandlerSpec> {
   const name = `worker.handlers.${kind}`
   if (typeof handler === 'function') return { run: handler as HandlerFunction, finish: 'any', group: 1 }
+  if (typeof handler !== 'object' || handler === null) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be a function, or { run, … }, not ${show(handler)}.`,
+    )
+  }
   onlyKeys(name, handler, ['run', 'finish', 'group'])
   const { run, finish = 'any', group = 1 } = handler as Partial<HandlerSpec>
   if (typeof run !== 'function') {

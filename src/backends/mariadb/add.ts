@@ -41,8 +41,8 @@ export function createAdd(
 
   function noteAdded(jobs: readonly NewJob[]): void {
     const ranks = new Set<number>()
-    for (const { priority, due } of jobs) {
-      if ('runAt' in due) positions.passed({ rank: -priority, at: due.runAt })
+    for (const { id, priority, due } of jobs) {
+      if ('runAt' in due) positions.passed({ rank: -priority, at: due.runAt, id })
       else if (due.delayMs === 0) ranks.add(-priority)
     }
     for (const rank of ranks) positions.passedNow(rank)

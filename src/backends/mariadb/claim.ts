@@ -27,6 +27,13 @@ const measured: Statement = [
   [],
 ]
 
+/** The session's variables that hold where a queue's line begins. */
+type Front = readonly [rank: string, at: string, id: string]
+
+function nameFront(_queue: string, index: number): Front {
+  return [`@signalbox_rank${index}`, `@signalbox_at${index}`, `@signalbox_id${index}`]
+}
+
 interface ReadyRow extends JobRow {
   readonly lease_no: number
   readonly sort_rank: number
@@ -47,7 +54,8 @@ export function createClaim(
       created_at, started_at, NULL AS finished_at, worker_id, lease_ends_at, backoff, timeout_ms, NULL AS result, error,
       FALSE AS cancel_requested, FALSE AS cancel_ignored, lease_no, sort_rank`
 
-  const onward = ' AND (sort_rank > ? OR (sort_rank = ? AND sort_at >= ?))'
+  const onward = (rank: string, at: string, id: string) =>
+    ` AND (sort_rank > ${rank} OR (sort_rank = ${rank} AND (sort_at > ${at} OR (sort_at = ${at} AND id >= ${id}))))`
 
   /** What comes first in line, as far as others have committed; not locked. */
   function selectFront(
@@ -57,27 +65,27 @@ export function createClaim(
     from: Place | undefined,
   ): Statement {
     const some = kinds === null ? '' : ' AND kind IN (?)'
+    const after = from === undefined ? '' : onward('?', '?', '?')
     return [
-      `SELECT ${select} ${line}${some}${from === undefined ? '' : onward} ORDER BY sort_rank, sort_at, id LIMIT 1`,
+      `SELECT ${select} ${line}${some}${after} ORDER BY sort_rank, sort_at, id LIMIT 1`,
       [
         ...[namespace, queue, namespace, queue],
         ...(kinds === null ? [] : [kinds]),
-        ...(from === undefined ? [] : [from.rank, from.rank, from.at]),
+        ...(from === undefined ? [] : [from.rank, from.rank, from.at, from.at, from.id]),
       ],
     ]
   }
 
   /** From the front that was found just before; there is none when no job is ready, and NULL finds none. */
   function selectReady(
-    index: number,
+    front: Front,
     queue: string,
     kinds: readonly string[] | null,
     limit: number,
   ): Statement {
-    const rank = `@signalbox_rank${index}`
+    const some = kinds === null ? '' : ' AND kind IN (?)'
     return [
-      `SELECT ${columns} ${line}${kinds === null ? '' : ' AND kind IN (?)'}
-        AND (sort_rank > ${rank} OR (sort_rank = ${rank} AND sort_at >= @signalbox_at${index}))
+      `SELECT ${columns} ${line}${some}${onward(...front)}
         ORDER BY sort_rank, sort_at, id LIMIT ? FOR UPDATE SKIP LOCKED`,
       [namespace, queue, namespace, queue, ...(kinds === null ? [] : [kinds]), limit],
     ]
@@ -99,6 +107,7 @@ export function createClaim(
   return async function claim({ queues, kinds, workerId, limit, leaseMs }) {
     if (limit < 1 || queues.length === 0 || kinds?.length === 0) return []
     const distinct = [...new Set(queues)]
+    const fronts = distinct.map(nameFront)
     const key = JSON.stringify([distinct, kinds])
     const claimed = await store.calls.run('claim jobs', async (call) => {
       if (idle.has(key) && !(await anything(call, distinct, kinds))) return []
@@ -108,18 +117,18 @@ export function createClaim(
         const answers = await call.packet([
           begin,
           [
-            `SET @signalbox_begun = SYSDATE(6)${distinct.map((_, i) => `, @signalbox_rank${i} = NULL, @signalbox_at${i} = NULL`).join('')}`,
+            `SET @signalbox_begun = SYSDATE(6)${fronts.map((front) => front.map((name) => `, ${name} = NULL`).join('')).join('')}`,
             [],
           ],
           // With a place remembered (dead entries are many) what is due or expired waits for the next look from the
           // front, a second at most: InnoDB reads past the end of a range for as long as it meets dead entries.
           from === undefined ? selectOverdue(store, distinct, ['scheduled', 'running'], sweepLimit) : noRows,
           ...distinct.map((queue, i) =>
-            selectFront(`sort_rank, sort_at INTO @signalbox_rank${i}, @signalbox_at${i}`, queue, kinds, from),
+            selectFront(`sort_rank, sort_at, id INTO ${fronts[i]!.join(', ')}`, queue, kinds, from),
           ),
           measured,
           selectCancels(store),
-          ...distinct.map((queue, i) => selectReady(i, queue, kinds, limit)),
+          ...distinct.map((queue, i) => selectReady(fronts[i]!, queue, kinds, limit)),
         ])
         const overdue = answers[2] as { id: string }[]
         const [[measure], cancelRows, ...found] = answers.slice(3 + distinct.length) as [
@@ -154,7 +163,7 @@ export function createClaim(
           continue
         }
         const last = chosen.at(-1)
-        const place = last && { rank: last.sort_rank, at: Number(last.run_at) }
+        const place = last && { rank: last.sort_rank, at: Number(last.run_at), id: last.id }
         if (from === undefined) look.note({ tookMs: Number(measure.tookMs), now: Number(measure.now), place })
         else if (place !== undefined) look.advance(place)
 

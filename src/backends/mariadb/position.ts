@@ -1,23 +1,26 @@
 /**
  * Where claims begin to look. While somebody holds an old snapshot, InnoDB cannot purge the index entries of jobs that
  * have left the line, and each look from the front walks over all of them. So when such looks are slow, the place where
- * jobs were found is remembered and the next claims begin there, for twenty times as long as the look took and a second
- * at most: looking from the front costs a twentieth of the time or less, and never happens more rarely.
+ * jobs were found is remembered and the next claims begin there, for twenty times as long as the look took; but one
+ * look from the front begins each second, unless it alone would take half of the time.
  *
  * What this process puts in line before a remembered place moves the place back to it, also while a look is under way.
- * What another process puts there, what falls due and whose lease runs out waits for the next look from the front. In
- * normal times no look is slow and every one is from the front. One slow look may be the machine's doing; two in a row
- * are taken for dead entries.
+ * What another process puts there, what falls due and whose lease runs out waits for the next look from the front; so
+ * does what comes with a caller's own transaction, since nobody tells us of its commit. In normal times no look is slow
+ * and every one is from the front. One slow look may be the machine's doing; three in a row are taken for dead entries.
  */
 const slowMs = 3
+const slowInARow = 3
 const keepFactor = 20
 const keepMs = 1_000
 /** An add reads the clock, then commits: its job may stand a little before a look that did not see it yet. */
 const slackMs = 1_000
 
+/** A place in line. The id belongs to it: jobs added together are due at the same millisecond, however many. */
 export interface Place {
   readonly rank: number
   readonly at: number
+  readonly id: string
 }
 
 /** What a look from the front came to, by the database's clock. */
@@ -39,7 +42,9 @@ export interface Look extends Disposable {
 
 /** A key whose last look from the front was slow. */
 interface Slow {
-  /** Undefined: only once so far, or something unknown has changed in the line. */
+  /** How many in a row were. */
+  readonly count: number
+  /** Undefined: too few so far, or something unknown has changed in the line. */
   place: Place | undefined
   /** The database's clock at the last look from the front. */
   since: number
@@ -68,23 +73,25 @@ export class Positions {
       note: (found) => this.#note(key, found, pending),
       advance: (place) => {
         // Another place by now: somebody moved it, and knows better.
-        if (slow !== undefined && slow.place === from) slow.place = place
+        if (slow === undefined || slow.place !== from) return
+        slow.place = place
+        holdBack(slow, pending)
       },
       [Symbol.dispose]: () => void this.#pending.delete(pending),
     }
   }
 
-  #note(key: string, { tookMs, now, place }: Found, { earliest, rank, isForgotten }: Pending): void {
+  #note(key: string, { tookMs, now, place }: Found, pending: Pending): void {
     if (tookMs < slowMs) {
       this.#slow.delete(key)
       return
     }
-    const again = this.#slow.has(key)
-    if (!again && this.#slow.size >= 10_000) this.#slow.clear()
-    const until = performance.now() + Math.min(keepMs, keepFactor * tookMs)
-    const slow: Slow = { place: again && !isForgotten ? place : undefined, since: now, until }
-    if (earliest !== undefined) moveBack(slow, earliest)
-    if (rank !== undefined) moveBack(slow, aboutNow(slow, rank))
+    const count = (this.#slow.get(key)?.count ?? 0) + 1
+    if (this.#slow.size >= 10_000) this.#slow.clear()
+    const until = performance.now() + Math.max(tookMs, Math.min(keepMs - tookMs, keepFactor * tookMs))
+    const isKept = count >= slowInARow && !pending.isForgotten
+    const slow: Slow = { count, place: isKept ? place : undefined, since: now, until }
+    holdBack(slow, pending)
     this.#slow.set(key, slow)
   }
 
@@ -109,14 +116,21 @@ export class Positions {
   }
 }
 
+/** What was put in line during the look may stand before the place it came to. */
+function holdBack(slow: Slow, { earliest, rank }: Pending): void {
+  if (earliest !== undefined) moveBack(slow, earliest)
+  if (rank !== undefined) moveBack(slow, aboutNow(slow, rank))
+}
+
 function moveBack(slow: Slow, place: Place): void {
   if (slow.place !== undefined && isBefore(place, slow.place)) slow.place = place
 }
 
 function aboutNow({ since }: Slow, rank: number): Place {
-  return { rank, at: since - slackMs }
+  return { rank, at: since - slackMs, id: '' }
 }
 
 function isBefore(a: Place, b: Place): boolean {
-  return a.rank < b.rank || (a.rank === b.rank && a.at < b.at)
+  if (a.rank !== b.rank) return a.rank < b.rank
+  return a.at === b.at ? a.id < b.id : a.at < b.at
 }

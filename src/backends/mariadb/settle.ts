@@ -95,7 +95,7 @@ async function settleSome(
     const index = byId.get(id)!
     took[index] = true
     const { state, delayMs } = verdicts[index]!
-    if (state === 'ready') positions.passed({ rank: -priority, at: Number(run_at) })
+    if (state === 'ready') positions.passed({ rank: -priority, at: Number(run_at), id })
     else if (state === 'scheduled' && delayMs <= 0) positions.passedNow(-priority)
   }
   return [...left.skipped, ...again]

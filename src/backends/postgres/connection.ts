@@ -30,7 +30,8 @@ const closeMs = 5_000
  * What the store's own statements are planned with. Their plans are made once per connection, perhaps while the tables
  * were empty, when a sequential scan looks cheapest; with a million rows in them it would be ruinous.
  */
-const plannerSettings = '-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off'
+const plannerSettings =
+  '-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off -c default_transaction_isolation=read\\ committed'
 
 export function parseTarget(url: string): Target {
   let parsed: URL
@@ -100,7 +101,7 @@ export class Connections {
         : {}),
     }
     this.#core = createPool(bounded, 6)
-    this.#heartbeat = createPool(bounded, 1)
+    this.#heartbeat = createPool(bounded, 2)
     this.#handlers = createPool(target.config, target.poolSize)
     this.#lender = new Lender(this.#handlers)
   }
@@ -114,9 +115,18 @@ export class Connections {
     return this.use((client) => this.send<Row>(client, statement, values))
   }
 
-  /** The same on the connection that nothing but renewals uses. */
-  beat<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
-    return this.#within(this.#heartbeat, (client) => this.send<Row>(client, statement, values))
+  /**
+   * The same on connections that nothing but renewals uses, and within that time: one that does not answer is broken
+   * and another tried, while there is still a lease to be kept.
+   */
+  beat<Row extends QueryResultRow>(
+    { name, text }: Statement,
+    values: unknown[],
+    timeoutMs: number,
+  ): Promise<QueryResult<Row>> {
+    const prepared = this.#prepared ? { name } : {}
+    const query = { ...prepared, text, values, query_timeout: timeoutMs }
+    return this.#within(this.#heartbeat, (client) => client.query<Row>(query))
   }
 
   /** Lends a connection for several statements; `work` is done over when the database gave it up. */

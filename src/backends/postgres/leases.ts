@@ -8,12 +8,9 @@ import { decodeToken, type Token } from '../token.ts'
  */
 export class Leases {
   readonly #leases = new Map<string, Remembered>()
+  #forgetAt = 0
   /** Leases that may have no open job any more, to be swept. */
   readonly #spent = new Set<string>()
-
-  get size(): number {
-    return this.#leases.size
-  }
 
   /** `jobs` as they lie in the lease's row. */
   remember(token: Token, jobs: readonly ClaimedRecord[], leaseMs: number): void {
@@ -21,6 +18,7 @@ export class Leases {
     this.#leases.set(token.leaseNo, {
       nonce: token.nonce,
       forgetAt: performance.now() + leaseMs + graceMs,
+      jobCount: jobs.length,
       jobs: new Map(jobs.map((job) => [job.id, job])),
       open: new Set(jobs.map(({ id }) => id)),
     })
@@ -40,7 +38,7 @@ export class Leases {
   /** All its jobs in the order of its row, if none of them has ended. */
   untouched({ leaseNo, nonce }: Token): readonly ClaimedRecord[] | undefined {
     const lease = this.#leases.get(leaseNo)
-    if (lease === undefined || lease.nonce !== nonce || lease.open.size !== lease.jobs.size) return undefined
+    if (lease === undefined || lease.nonce !== nonce || lease.jobs.size !== lease.jobCount) return undefined
     return [...lease.jobs.values()]
   }
 
@@ -59,6 +57,7 @@ export class Leases {
   ended(leaseNo: string, jobId: string): void {
     const lease = this.#leases.get(leaseNo)
     lease?.open.delete(jobId)
+    lease?.jobs.delete(jobId)
     if (lease === undefined || lease.open.size === 0) this.#spent.add(leaseNo)
   }
 
@@ -79,20 +78,21 @@ export class Leases {
     return spent
   }
 
-  /** Leases nobody ended or renewed: forgotten in the order in which they came, once their time is over. */
+  /** Leases nobody ended or renewed, once their time is over; looked for now and then, since it looks at all. */
   #forgetOld(): void {
     const now = performance.now()
-    for (const [leaseNo, { forgetAt }] of this.#leases) {
-      if (forgetAt > now) break
-      this.#leases.delete(leaseNo)
-    }
+    if (now < this.#forgetAt) return
+    this.#forgetAt = now + graceMs / 10
+    for (const [leaseNo, { forgetAt }] of this.#leases) if (forgetAt <= now) this.#leases.delete(leaseNo)
   }
 }
 
 interface Remembered {
   readonly nonce: string
   forgetAt: number
-  readonly jobs: ReadonlyMap<string, ClaimedRecord>
+  readonly jobCount: number
+  /** Those not seen ended. */
+  readonly jobs: Map<string, ClaimedRecord>
   readonly open: Set<string>
 }
 

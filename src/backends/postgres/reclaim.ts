@@ -86,7 +86,6 @@ export class Reclaimer {
       rows.map(({ lease_no: leaseNo }) => leaseNo),
       limit,
     )
-    await this.#clear()
     return total
   }
 
@@ -110,6 +109,7 @@ export class Reclaimer {
       if (blocked || ready + dead + cancelled === 0)
         this.#blocked.set(leaseNo, performance.now() + lookAgainMs)
     }
+    await this.#clear()
     return total
   }
 
@@ -131,6 +131,7 @@ export class Reclaimer {
     for (let at = 0; at < spent.length; at += 500) {
       await this.#connections.run(this.#statements.sweep, [this.#namespace, spent.slice(at, at + 500)])
     }
+    await this.#clear()
   }
 
   async #clear(): Promise<void> {

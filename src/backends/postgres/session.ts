@@ -14,6 +14,8 @@ export class Session {
   #begun = false
   /** What goes out with the next statement. */
   #riding: string[] = []
+  /** How many savepoints there were. */
+  #part = 0
   #open = false
   #over: { readonly reason: unknown } | undefined
   #committing = false
@@ -43,7 +45,8 @@ export class Session {
     this.throwIfOver()
     if (!this.#begun) {
       this.#begun = true
-      this.#riding.unshift('BEGIN')
+      // Said outright: the fence needs statements that see what was committed before them, whatever the default is.
+      this.#riding.unshift('BEGIN ISOLATION LEVEL READ COMMITTED')
     }
     if (this.#riding.length > 0) {
       // Its failure shows in the statement after it.
@@ -77,6 +80,8 @@ export class Session {
           'The work ended its transaction by itself (COMMIT or ROLLBACK through tx.raw), so its job cannot end in it.',
         )
       }
+      // It swallowed the error of a statement, and with it the transaction has failed.
+      if (this.failure !== undefined && statusOf(this.#client) === 'E') throw this.failure
       return verdict
     } finally {
       this.#open = false
@@ -128,24 +133,31 @@ export class Session {
     )
   }
 
+  /** Begins a part that can be undone by itself. Each has a name of its own: undoing one never reaches into another. */
   savepoint(): void {
     this.failure = undefined
-    this.#riding.push('SAVEPOINT signalbox')
+    this.#part++
+    this.#riding.push(`SAVEPOINT ${this.#savepointName}`)
   }
 
   release(): void {
-    this.#riding.push('RELEASE SAVEPOINT signalbox')
+    this.#riding.push(`RELEASE SAVEPOINT ${this.#savepointName}`)
   }
 
-  /** Undoes what came after the savepoint. */
+  /** Undoes the part begun last. */
   async undo(): Promise<void> {
     this.failure = undefined
-    if (this.#riding.at(-1) === 'SAVEPOINT signalbox') {
+    const name = this.#savepointName
+    if (this.#riding.at(-1) === `SAVEPOINT ${name}`) {
       // It was never sent, so nothing came after it.
       this.#riding.pop()
       return
     }
-    await bounded(this.#client.query('ROLLBACK TO SAVEPOINT signalbox; RELEASE SAVEPOINT signalbox'))
+    await bounded(this.#client.query(`ROLLBACK TO SAVEPOINT ${name}; RELEASE SAVEPOINT ${name}`))
+  }
+
+  get #savepointName(): string {
+    return `signalbox_${this.#part}`
   }
 
   /** Commits; `acked` is the statement sent just before, which comes first in saying what went wrong. */
@@ -206,11 +218,9 @@ export class Session {
   async giveUp(error: unknown): Promise<unknown> {
     this.#open = false
     if (this.#over) return this.#over.reason
-    // The connection was gone before COMMIT was sent: certainly nothing was kept.
-    if (isConnectionLoss(error)) {
-      this.#lost = true
-      return toStoreError(error)
-    }
+    // The connection was gone before COMMIT was sent: certainly nothing was kept. What looks like it and is not ours,
+    // such as a provider that refused a connection, is the work's own error.
+    if (this.#lost && isConnectionLoss(error)) return toStoreError(error)
     if (this.#begun && !this.#lost) {
       try {
         await bounded(this.#client.query('ROLLBACK'))
@@ -219,7 +229,7 @@ export class Session {
         this.#lost = true
       }
     }
-    return isConflict(error) ? conflict(error) : error
+    return isConflict(error) && error === this.failure ? conflict(error) : error
   }
 
   /** Ends it; answers whether the connection may be used again. */

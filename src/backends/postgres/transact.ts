@@ -71,9 +71,10 @@ export class Transactor {
     try {
       return await this.#transactTogether(works, options)
     } catch (error) {
-      if (!isSignalboxError(error, 'lease_lost')) throw error
+      if (!isSignalboxError(error, 'lease_lost') && !(error instanceof Broken)) throw error
     }
-    // One of the leases was lost, so nothing was kept. Each by itself, then: only the lost one fails.
+    // A lease was lost, or one of them broke the transaction for all, so nothing was kept. Each by itself, then: only
+    // whoever is to blame fails.
     const outcomes: Outcome[] = []
     for (const work of works) {
       try {
@@ -107,11 +108,14 @@ export class Transactor {
           session.release()
         } catch (error) {
           session.throwIfOver()
-          if (session.lost || isConnectionLoss(error)) throw toStoreError(error)
+          if (session.lost) throw isConnectionLoss(error) ? toStoreError(error) : error
+          const isOurs = error === session.failure
           // A deadlock or serialisation failure ends the whole transaction, whoever's statement met it.
-          if (sqlState(error) === '40001' || sqlState(error) === '40P01') throw conflict(error)
+          if (isOurs && ['40001', '40P01'].includes(sqlState(error) ?? '')) throw conflict(error)
+          // The transaction had failed before this one's statement: a statement that somebody did not wait for.
+          if (isOurs && sqlState(error) === '25P02') throw new Broken('', { cause: error })
           outcomes.push({ error: error instanceof NotHeld ? leaseLost(error.message) : error })
-          await session.undo()
+          await undo(session)
         }
       }
       await session.together(() => {
@@ -119,6 +123,8 @@ export class Transactor {
         acked.catch(() => undefined)
         return session.commit(acked)
       })
+    }).catch((error: unknown) => {
+      throw sqlState(error) === '25P02' ? new Broken('', { cause: error }) : error
     })
     for (const verdict of verdicts) this.#noteEnd(verdict)
     return outcomes
@@ -185,6 +191,18 @@ export class Transactor {
       signal?.removeEventListener('abort', abort)
       this.#connections.giveBack(client, session.close())
     }
+  }
+}
+
+/** The transaction of a group failed through a member that did not say so. */
+class Broken extends Error {}
+
+async function undo(session: Session): Promise<void> {
+  try {
+    await session.undo()
+  } catch (error) {
+    if (sqlState(error) === undefined) throw error
+    throw new Broken('', { cause: error })
   }
 }
 

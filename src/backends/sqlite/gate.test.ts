@@ -138,6 +138,56 @@ test('a hold that throws or is aborted in line lets the next one in', async () =
   await third
 })
 
+test('a signal that aborts inside a hold interrupts it, and afterwards does nothing', async () => {
+  await using set = setUp()
+  const controller = new AbortController()
+  const interrupted: unknown[] = []
+  const { promise: free, resolve: leave } = Promise.withResolvers<void>()
+  const { promise: inside, resolve: enter } = Promise.withResolvers<void>()
+  const work = async () => {
+    enter()
+    await free
+  }
+  const held = set.gate.hold(work, controller.signal, (reason) => interrupted.push(reason))
+  const other = new AbortController()
+  const done = set.gate.hold(
+    async () => 'done',
+    other.signal,
+    () => assert.fail('it is out already'),
+  )
+  await inside
+  controller.abort('now')
+  assert.deepEqual(interrupted, ['now'])
+  leave()
+  await held
+  assert.equal(await done, 'done')
+  other.abort()
+})
+
+test('holds follow one another without a round of the event loop between, and still leave room for timers', async () => {
+  await using set = setUp()
+  let rounds = 0
+  const count = () => {
+    rounds++
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  let left = 200
+  let fired = Number.NaN
+  setTimeout(() => {
+    fired = left
+  }, 1)
+  const busy = async () => {
+    const end = performance.now() + 0.2
+    while (performance.now() < end);
+    left--
+  }
+  await Promise.all(Array.from({ length: left }, () => set.gate.hold(busy)))
+  clearImmediate(counting)
+  assert.ok(rounds < 100, `${rounds} rounds for 200 holds`)
+  assert.ok(fired > 0, 'the timer fired between two holds')
+})
+
 test("another process's lock is waited for without stopping the event loop", async () => {
   await using set = setUp()
   set.neighbour.begin()

@@ -94,16 +94,21 @@ export class Gate {
         if (isInside) interrupt?.(signal!.reason)
         else this.#turnAway(hold, signal!.reason)
       }
+      // Before it is answered: who has been told the end may abort for reasons of its own.
       const over = () => signal?.removeEventListener('abort', aborted)
+      const fail = (error: unknown) => {
+        over()
+        reject(error)
+      }
       const hold: Hold = {
         deadline: performance.now() + (this.#options.holdDeadlineMs ?? 30_000),
-        reject: (error) => {
-          over()
-          reject(error)
-        },
+        reject: fail,
         run: () => {
           isInside = true
-          return work().then(resolve, reject).then(over)
+          return work().then((value) => {
+            over()
+            resolve(value)
+          }, fail)
         },
       }
       signal?.addEventListener('abort', aborted)

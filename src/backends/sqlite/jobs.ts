@@ -26,7 +26,7 @@ import { extend, findHeld } from './lease.ts'
 import { cancelJob, pauseQueue, pruneHistory, retryDeadJobs, retryJob } from './operate.ts'
 import type { Reader } from './reader.ts'
 import { countJobs, findJob, findOutcome, listJobs } from './reads.ts'
-import { settleAll } from './settle.ts'
+import { settleAll, settleOne } from './settle.ts'
 import type { Transactions } from './transact.ts'
 
 /**
@@ -85,9 +85,9 @@ export class SqliteJobs implements JobStore {
   }
 
   async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
-    return this.#writeIn(
-      tx,
-      (connection, now) => settleAll(connection, this.#namespace, [verdict], now)[0] === true,
+    this.#options.check()
+    return writeInCallers(tx, this.#options.home, (connection) =>
+      settleOne(connection, this.#namespace, verdict),
     )
   }
 

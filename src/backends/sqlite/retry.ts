@@ -29,3 +29,19 @@ export async function whenFree<Value>(
     check?.()
   }
 }
+
+/** Tries again, after a pause, what answers undefined while the file is busy; the rest as above. */
+export async function untilFree<Value>(
+  work: () => Value | undefined,
+  waitMs: number,
+  check?: () => void,
+): Promise<Value> {
+  const deadline = performance.now() + waitMs
+  for (let tries = 0; performance.now() < deadline; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, pauseMs(tries)))
+    check?.()
+    const value = work()
+    if (value !== undefined) return value
+  }
+  throw busy()
+}

@@ -1,9 +1,9 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../jobs/index.ts'
 import type { Connection } from './connection.ts'
-import { busy, explain, isBusy, isInputOutput } from './fault.ts'
+import { explain, isBusy, isInputOutput } from './fault.ts'
 import type { Gate } from './gate.ts'
-import { pauseMs } from './retry.ts'
+import { untilFree } from './retry.ts'
 import { leaseLost, settleOne } from './settle.ts'
 import { SqliteTransaction } from './tx.ts'
 
@@ -76,8 +76,13 @@ export class Transactions {
     inside: (connection: Connection, limit: Limit) => Promise<Value>,
   ): Promise<Value> {
     const { gate } = this.#options
+    const check = () => {
+      signal?.throwIfAborted()
+      gate.closing.throwIfAborted()
+    }
     const transaction = async (): Promise<Value> => {
-      const connection = this.#beginNow() ?? (await this.#begin(signal))
+      // Hardly ever is another process in the way; what it costs to wait is paid only then.
+      const connection = this.#begin() ?? (await untilFree(() => this.#begin(), lockWaitMs, check))
       const limit = new Limit(timeoutMs === 0 ? defaultTimeoutMs : timeoutMs)
       this.#limit = limit
       // While it was taking the lock, nobody could interrupt it yet.
@@ -87,7 +92,7 @@ export class Transactions {
         const value = await inside(connection, limit)
         // From here on it is only a matter of the commit, which nothing may interrupt.
         limit.stop()
-        if (!this.#commitNow(connection)) await this.#commit(connection)
+        if (!this.#commit(connection)) await untilFree(() => this.#commit(connection), lockWaitMs)
         return value
       } catch (error) {
         this.#abandon(connection, limit.isOver)
@@ -101,7 +106,7 @@ export class Transactions {
   }
 
   /** Undefined when another process has the file. */
-  #beginNow(): Connection | undefined {
+  #begin(): Connection | undefined {
     try {
       this.#connection ??= this.#options.open()
       this.#connection.begin()
@@ -112,18 +117,6 @@ export class Transactions {
     }
     this.#options.began(this.#connection)
     return this.#connection
-  }
-
-  async #begin(signal: AbortSignal | undefined): Promise<Connection> {
-    const deadline = performance.now() + lockWaitMs
-    for (let tries = 0; performance.now() < deadline; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, pauseMs(tries)))
-      signal?.throwIfAborted()
-      this.#options.gate.closing.throwIfAborted()
-      const connection = this.#beginNow()
-      if (connection) return connection
-    }
-    throw busy()
   }
 
   /** One handler's work and its verdict: answers how it failed, if it did. Throws what ends the whole transaction. */
@@ -154,27 +147,18 @@ export class Transactions {
     }
   }
 
-  /** False when another process is in the way. */
-  #commitNow(connection: Connection): boolean {
+  /** Undefined when another process is in the way. */
+  #commit(connection: Connection): true | undefined {
     if (!connection.db.isTransaction) throw gaveUp()
     try {
       connection.commit()
       return true
     } catch (error) {
-      if (isBusy(error)) return false
+      if (isBusy(error)) return undefined
       if (!isInputOutput(error)) throw explain(error)
       this.#drop()
       throw commitUnknown(error)
     }
-  }
-
-  async #commit(connection: Connection): Promise<void> {
-    const deadline = performance.now() + lockWaitMs
-    for (let tries = 0; performance.now() < deadline; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, pauseMs(tries)))
-      if (this.#commitNow(connection)) return
-    }
-    throw busy()
   }
 
   /** Rolls back. A connection that its handler may still use, or that cannot roll back, is not used again. */

@@ -70,6 +70,16 @@ export function transactionsContract({ open, sql }: Candidate): void {
     assert.equal(await settleOne(backend, claimed), true)
   })
 
+  test('an error of its own that looks like a lost connection is thrown on as it is', async () => {
+    await using backend = await open()
+    const claimed = await runningJob(backend)
+    const refused = Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:443'), { code: 'ECONNREFUSED' })
+    const work = () => Promise.reject(refused)
+    await assert.rejects(backend.jobs.transact(work, soon), (thrown) => thrown === refused)
+    const answers = await backend.jobs.transactAll([work, async () => verdictOf(claimed)], soon)
+    assert.deepEqual([answers[0]?.error === refused, answers[1]], [true, undefined])
+  })
+
   test('what work throws need not be an error', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)

@@ -173,6 +173,11 @@ RETURNS TABLE (lease_no bigint, worker_id text, claimed_at bigint) LANGUAGE plpg
 #variable_conflict use_column
 BEGIN
   PERFORM ${lock('pg_advisory_xact_lock_shared', 'n')} FROM unnest(nos) n;
+  -- A caller's snapshot may be older than the lease's end and show it alive. Locking the row does not go by the
+  -- snapshot: it is refused (40001) when the row is gone or was renewed since, and their transaction starts over.
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM FROM ${s}.job_lease l WHERE l.lease_no = ANY (nos) FOR KEY SHARE;
+  END IF;
   RETURN QUERY
     SELECT l.lease_no, l.worker_id, l.claimed_at
     FROM unnest(nos, nonces) g (no, nonce)

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'vitest'
+import type { NewJob } from '../../jobs/index.ts'
+import { openSqlite } from './index.ts'
+
+function setUp() {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-sqlite-'))
+  const path = join(folder, 'store.db')
+  return {
+    path,
+    open: () => openSqlite(`sqlite:${path}?synchronous=normal`, { namespace: 'default', migrate: true }),
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true }),
+  }
+}
+
+function aJob(id: string): NewJob {
+  const rest = {
+    payload: 'null',
+    priority: 0,
+    uniqueKey: null,
+    maxAttempts: 5,
+    backoff: null,
+    timeoutMs: null,
+  }
+  return { id, queue: 'mail', kind: 'send', due: { delayMs: 0 }, ...rest }
+}
+
+const request = { queues: ['mail'], kinds: ['send'], workerId: 'w', limit: 1, leaseMs: 30_000 }
+
+/** Uses all three connections: a read, a write, a transaction. */
+async function workOff(store: Awaited<ReturnType<typeof openSqlite>>, id: string): Promise<void> {
+  await store.jobs.add([aJob(id)])
+  const [claimed] = await store.jobs.claim(request)
+  const { token, attempt, freeCount } = claimed!
+  const verdict = { jobId: id, token, attempt, freeCount, delayMs: 0, ranMs: 0, result: null, error: null }
+  await store.jobs.transact(async () => ({ ...verdict, state: 'completed' }), { timeoutMs: 0 })
+  assert.equal((await store.jobs.find(id))?.state, 'completed')
+}
+
+test('a store that was closed leaves one file, with everything in it', async () => {
+  using set = setUp()
+  const store = await set.open()
+  await workOff(store, 'a')
+  assert.ok(existsSync(`${set.path}-wal`), 'WAL mode has its file while the store is open')
+  await store.close()
+  assert.deepEqual([existsSync(`${set.path}-wal`), existsSync(`${set.path}-shm`)], [false, false])
+
+  await using again = await set.open()
+  assert.equal((await again.jobs.find('a'))?.state, 'completed')
+})
+
+test("the bell rings for a neighbour's commits, and for none of our own", async () => {
+  using set = setUp()
+  await using store = await set.open()
+  await using neighbour = await set.open()
+  let heard = 0
+  let ring = Promise.withResolvers<void>()
+  const unlisten = store.bell.listen(['jobs:mail'], () => {
+    heard++
+    ring.resolve()
+  })
+  const polled = () => new Promise((resolve) => setTimeout(resolve, 70))
+
+  for (const id of ['a', 'b', 'c']) await workOff(store, id)
+  await polled()
+  assert.equal(heard, 0, 'writes and transactions of this store')
+
+  await workOff(neighbour, 'd')
+  await ring.promise
+  await polled()
+  heard = 0
+  ring = Promise.withResolvers()
+  // In one go with our own, so that it falls between two of ours and before the next look.
+  await Promise.all([workOff(store, 'e'), neighbour.jobs.add([{ ...aJob('f'), queue: 'other' }])])
+  await ring.promise
+  await polled()
+  assert.equal(heard, 1)
+  unlisten()
+})
+
+test('the bell still hears others after a transaction ran out of time and its connection was replaced', async () => {
+  using set = setUp()
+  await using store = await set.open()
+  await using neighbour = await set.open()
+  let ring = Promise.withResolvers<void>()
+  const unlisten = store.bell.listen(['jobs:mail'], () => ring.resolve())
+  const late = store.jobs.transact(() => new Promise(() => {}), { timeoutMs: 20 })
+  await assert.rejects(late, { code: 'transaction_timeout' })
+  await new Promise((resolve) => setTimeout(resolve, 70))
+  ring = Promise.withResolvers()
+  await neighbour.jobs.add([aJob('a')])
+  await ring.promise
+  unlisten()
+})
