@@ -38,6 +38,7 @@ export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
 export interface AttemptHost {
   readonly store: JobStore
   readonly groups: TransactionGroups
+  readonly leaseMs: number
   /** Writes a verdict with others; answers whether it took. */
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
   /** Learns of a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
@@ -207,7 +208,7 @@ export class Attempt implements LeaseRef, Judged {
     }
     try {
       const { group } = this.handler
-      const limits = { timeoutMs, signal: this.signal }
+      const limits = { timeoutMs, leaseMs: this.#host.leaseMs, signal: this.signal }
       if (group > 1) await this.#host.groups.run(group, step, limits)
       else await this.#host.store.transact(step, limits)
     } catch (error) {

@@ -39,10 +39,11 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
     // 0 is the engine's own bound, and who asked for no other keeps it.
     const timeouts = group.map(({ options }) => options.timeoutMs)
     const timeoutMs = timeouts.includes(0) ? 0 : Math.max(...timeouts)
+    const leaseMs = group[0]?.options.leaseMs
     try {
       const answers = await store.transactAll(
         group.map(({ work, options }) => alone(work, options.signal)),
-        { timeoutMs },
+        leaseMs === undefined ? { timeoutMs } : { timeoutMs, leaseMs },
       )
       group.forEach(({ resolve, reject }, index) => {
         const answer = answers[index]

@@ -214,8 +214,10 @@ export interface QueryResult {
 }
 
 export interface TransactOptions {
-  /** How long it may take; 0 means the engine's own bound (SQLite: 5 s; elsewhere none). */
+  /** How long it may take; 0 means the engine's own bound (SQLite: 5 s or a third of the lease; elsewhere none). */
   readonly timeoutMs: number
+  /** The lease of the jobs it ends, where it is known: an engine with one writer must let renewals through in time. */
+  readonly leaseMs?: number
   /** When it aborts, the transaction is rolled back and its reason thrown. */
   readonly signal?: AbortSignal
 }

@@ -82,6 +82,7 @@ export function createWorker(parts: JobsParts, options: WorkerOptions): Worker {
 class JobWorker implements Worker, AttemptHost {
   readonly store: JobStore
   readonly groups: TransactionGroups
+  readonly leaseMs: number
   readonly counts: WorkerCounts = {
     claimed: 0,
     completed: 0,
@@ -117,6 +118,7 @@ class JobWorker implements Worker, AttemptHost {
     this.#parts = parts
     this.store = parts.store
     this.#options = options
+    this.leaseMs = options.leaseMs
     this.#kinds = [...options.handlers.keys()]
     this.groups = createTransactionGroups(parts.store)
     this.#settler = createSettler(parts.store, {

@@ -55,7 +55,7 @@ export function createMariadbJobs(store: Store): JobStore {
     retryDead: (query) => thenForget(retryDead(store, query)),
     stats: () => stats(store),
     pause: (queue) => pause(store, queue),
-    resume: (queue) => resume(store, queue),
+    resume: (queue) => thenForget(resume(store, queue)),
     prune: (request) => prune(store, request),
   }
 }

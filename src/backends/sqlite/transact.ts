@@ -72,7 +72,7 @@ export class Transactions {
 
   /** From BEGIN to COMMIT. */
   #within<Value>(
-    { timeoutMs, signal }: TransactOptions,
+    { timeoutMs, leaseMs, signal }: TransactOptions,
     inside: (connection: Connection, limit: Limit) => Promise<Value>,
   ): Promise<Value> {
     const { gate } = this.#options
@@ -83,7 +83,7 @@ export class Transactions {
     const transaction = async (): Promise<Value> => {
       // Hardly ever is another process in the way; what it costs to wait is paid only then.
       const connection = this.#begin() ?? (await untilFree(() => this.#begin(), lockWaitMs, check))
-      const limit = new Limit(timeoutMs === 0 ? defaultTimeoutMs : timeoutMs)
+      const limit = new Limit(timeoutMs === 0 ? ownLimitMs(leaseMs) : timeoutMs)
       this.#limit = limit
       // While it was taking the lock, nobody could interrupt it yet.
       if (signal?.aborted) limit.end(signal.reason)
@@ -214,6 +214,11 @@ class Limit {
   stop(): void {
     clearTimeout(this.#timer)
   }
+}
+
+/** Renewals wait for whoever is inside, so nobody may be for longer than a third of the lease. */
+function ownLimitMs(leaseMs = Number.POSITIVE_INFINITY): number {
+  return Math.max(1, Math.min(defaultTimeoutMs, Math.floor(leaseMs / 3)))
 }
 
 function tookTooLong(timeoutMs: number): SignalboxError {
