@@ -5,6 +5,8 @@ import type { Added, JobStore, NewJob } from './store.ts'
  * nobody waits longer than for the write before. A lone add is written at once.
  */
 export interface AddBatcher {
+  /** Nothing is being written or waits to be. */
+  readonly isIdle: boolean
   add(job: NewJob): Promise<Added>
 }
 
@@ -46,6 +48,9 @@ export function createAddBatcher(store: Pick<JobStore, 'add'>): AddBatcher {
   }
 
   return {
+    get isIdle() {
+      return writes === 0
+    },
     add: (job) =>
       new Promise((resolve, reject) => {
         waiting.push({ job, resolve, reject })

@@ -5,6 +5,7 @@ import { createAnnouncer } from './announce.ts'
 import { RunningJob } from './attempt.ts'
 import { decodeClaimed, decodeJob } from './decode.ts'
 import { encodeError } from './failure.ts'
+import { createHandover, type Taker } from './handover.ts'
 import type { ClaimedJob, Job } from './job.ts'
 import { encodeJson } from './json.ts'
 import { backoffDefaults, type Judged, judge, type Outcome } from './lifecycle.ts'
@@ -92,7 +93,8 @@ const maxAddMany = 10_000
 const pruneBatch = 1_000
 
 export function createJobs({ store, bell }: JobsParts): Jobs {
-  const workers = new Set<Worker>()
+  const workers = new Set<Worker & Taker>()
+  const handover = createHandover(store, workers)
   const announcer = createAnnouncer(bell)
   const batcher: AddBatcher = createAddBatcher(store)
   let isClosed = false
@@ -106,6 +108,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
       checkAddOptions('add', options)
       const job = resolveNewJob('add', kind, payload, options)
       if (options.tx !== undefined) return (await store.add([job], options.tx))[0]!
+      if (batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
       const added = await batcher.add(job)
       if (!added.duplicate) announcer.announce([job])
       return added

@@ -20,6 +20,14 @@ export interface JobStore {
   add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]>
 
   /**
+   * Adds a job that is due and has no unique key, and hands it to the claimer in the same step: one commit instead of
+   * two between a producer and a worker that stands idle beside it. Only if it would be the next anyway: no job waits
+   * in its queue, no lease has run out, the queue is not paused. Undefined: nothing was written. Engines on which that
+   * saves nothing leave it out.
+   */
+  addClaimed?(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined>
+
+  /**
    * Hands out due jobs under a new lease, by priority (higher first), then due time, then id, over all the queues
    * together; each to one claimer. `attempt` is counted here. Takes up what other claimers let run out, and never
    * hands out a job of a paused queue or of a kind not asked for.

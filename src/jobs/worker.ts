@@ -8,13 +8,14 @@ import { Attempt, type AttemptHost } from './attempt.ts'
 import { decodeError } from './decode.ts'
 import { encodeError, hasCode } from './failure.ts'
 import { createTransactionGroups, type TransactionGroups } from './groups.ts'
+import type { Taker } from './handover.ts'
 import { encodeJson } from './json.ts'
 import type { Outcome } from './lifecycle.ts'
 import { leaseLost } from './lost.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
 import { createPrefetch, type Prefetch } from './prefetch.ts'
 import { createSettler, type Settler } from './settler.ts'
-import type { ClaimedRecord, JobStore, Verdict } from './store.ts'
+import type { ClaimedRecord, ClaimRequest, JobStore, NewJob, Verdict } from './store.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './workeroptions.ts'
 
 /**
@@ -75,11 +76,11 @@ const minderMs = 500
 /** Younger attempts are not asked about: most end sooner, and a wish to cancel may take a second to arrive. */
 const minderAgeMs = 250
 
-export function createWorker(parts: JobsParts, options: WorkerOptions): Worker {
+export function createWorker(parts: JobsParts, options: WorkerOptions): Worker & Taker {
   return new JobWorker(parts, resolveWorkerOptions(options))
 }
 
-class JobWorker implements Worker, AttemptHost {
+class JobWorker implements Worker, Taker, AttemptHost {
   readonly store: JobStore
   readonly groups: TransactionGroups
   readonly leaseMs: number
@@ -112,6 +113,8 @@ class JobWorker implements Worker, AttemptHost {
   #moreIsLikely = false
   /** A claim is under way or was asked for; it looks for room by itself when it is done. */
   #isClaiming = false
+  /** Places kept for jobs that are being handed over. */
+  #promised = 0
   #whenNoneRuns: (() => void) | undefined
 
   constructor(parts: JobsParts, options: ResolvedWorkerOptions) {
@@ -238,23 +241,42 @@ class JobWorker implements Worker, AttemptHost {
     const sentAt = performance.now()
     const { queues, workerId, leaseMs } = this.#options
     const records = await this.store.claim({ queues, kinds: this.#kinds, workerId, limit, leaseMs })
+    this.#moreIsLikely = records.length === limit
+    this.#receive(records, sentAt)
+    return this.#moreIsLikely && this.#room() > 0 ? 'more' : 'idle'
+  }
+
+  offer({ queue, kind }: NewJob): ClaimRequest | undefined {
+    const { queues, concurrency, workerId, leaseMs, handlers } = this.#options
+    // Only when it waits with nothing to do: else it takes its jobs in the order of the line.
+    const isIdle = this.#state === 'running' && !this.#isClaiming && !this.#moreIsLikely
+    const isFree = this.#running.size + this.#promised < concurrency && this.#buffer.length === 0
+    if (!isIdle || !isFree || !queues.includes(queue) || !handlers.has(kind)) return undefined
+    this.#promised++
+    return { queues: [queue], kinds: [kind], workerId, limit: 1, leaseMs }
+  }
+
+  take(record: ClaimedRecord | undefined, sentAt: number): void {
+    this.#promised--
+    if (record !== undefined) this.#receive([record], sentAt)
+  }
+
+  #receive(records: readonly ClaimedRecord[], sentAt: number): void {
     this.counts.claimed += records.length
     for (const record of records) {
       const handler = this.#options.handlers.get(record.kind)!
-      const attempt = new Attempt(this, record, handler, sentAt + leaseMs)
+      const attempt = new Attempt(this, record, handler, sentAt + this.#options.leaseMs)
       this.#held.add(attempt)
       this.#buffer.push(attempt)
     }
-    // A claim that came back while the worker was stopping, or whose step had been given up, is not lost.
+    // What came while the worker was stopping, or to a step that had been given up, is not lost.
     if (this.#state !== 'running') this.#handBackBuffer()
-    this.#moreIsLikely = records.length === limit
     this.#pump()
-    return this.#moreIsLikely && this.#room() > 0 ? 'more' : 'idle'
   }
 
   #room(): number {
     if (this.#state !== 'running' || this.#settler.size > maxSettling + claimLimit * 2) return 0
-    return this.#prefetch.room(this.#running.size, this.#buffer.length - this.#next)
+    return this.#prefetch.room(this.#running.size + this.#promised, this.#buffer.length - this.#next)
   }
 
   /** Starts handlers while there are slots and jobs. */

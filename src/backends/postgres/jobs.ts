@@ -20,6 +20,7 @@ import type {
 } from '../../jobs/index.ts'
 import { decodeToken } from '../token.ts'
 import { type AddRow, addStatements, addValues, readAdded } from './add.ts'
+import { ClaimedAdder } from './addclaimed.ts'
 import { Attempts } from './attempts.ts'
 import { isMissing, requireTransaction, wrongDatabase } from './callertx.ts'
 import { Claimer } from './claimer.ts'
@@ -45,6 +46,7 @@ export class PostgresJobs implements JobStore {
   readonly #claimer: Claimer
   readonly #settler: Settler
   readonly #transactor: Transactor
+  readonly #claimedAdder: ClaimedAdder
   readonly #attempts: Attempts
   readonly #reads: Reads
   readonly #operations: Operations
@@ -64,6 +66,7 @@ export class PostgresJobs implements JobStore {
       namespace,
     )
     this.#transactor = new Transactor(connections, this.#settles, this.#leases, namespace, storeId)
+    this.#claimedAdder = new ClaimedAdder(connections, schema, namespace, this.#leases)
     this.#attempts = new Attempts(connections, schema, namespace, this.#leases)
     this.#reads = new Reads(connections, schema, namespace)
     this.#operations = new Operations(connections, schema, namespace, this.#reclaimer)
@@ -164,6 +167,10 @@ export class PostgresJobs implements JobStore {
     } catch (error) {
       throw isMissing(error) ? wrongDatabase(error) : error
     }
+  }
+
+  async addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {
+    return this.#claimedAdder.add(job, request)
   }
 
   async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
