@@ -16,6 +16,7 @@ import {
   settleOne,
   shortMs,
   until,
+  verdictOf,
 } from './making.ts'
 
 /** Due jobs go out in order, each to one claimer, and only those that were asked for. */
@@ -267,5 +268,41 @@ export function claimingContract({ open, sql }: Candidate): void {
     assert.deepEqual(await claim(backend, { queues: ['paused', 'mail'], kinds: ['welcome'] }), [])
     assert.equal((await find(backend, paused.id)).state, 'ready')
     assert.equal((await find(backend, unknown.id)).state, 'ready')
+  })
+
+  test('a job may be born claimed, and is then like any other', async (context) => {
+    await using backend = await open()
+    if (backend.jobs.addClaimed === undefined) return context.skip('adds and claims apart')
+    const job = aJob()
+    const request = { queues: [job.queue], kinds: [job.kind], workerId: 'w', limit: 1, leaseMs: 60_000 }
+    const claimed = await backend.jobs.addClaimed(job, request)
+    const { state, attempt, payload, workerId } = await find(backend, job.id)
+    assert.deepEqual([state, attempt, payload, workerId], ['running', 1, job.payload, 'w'])
+    assert.deepEqual(await backend.jobs.claim(request), [])
+    const lease = { jobId: job.id, token: claimed!.token }
+    assert.equal((await backend.jobs.renew([lease], 60_000)).length, 1)
+    assert.deepEqual(await backend.jobs.settle([verdictOf(claimed!)]), [true])
+    assert.equal((await find(backend, job.id)).state, 'completed')
+  })
+
+  test('a job is born claimed only when nobody waits before it', async (context) => {
+    await using backend = await open()
+    const { jobs } = backend
+    if (jobs.addClaimed === undefined) return context.skip('adds and claims apart')
+    const refused = async (queue: string) => {
+      const job = aJob({ queue })
+      const request = { queues: [queue], kinds: [job.kind], workerId: 'w', limit: 1, leaseMs: 60_000 }
+      assert.equal(await jobs.addClaimed!(job, request), undefined)
+      assert.equal(await jobs.find(job.id), undefined)
+    }
+    await jobs.add([aJob({ queue: 'ready' })])
+    await refused('ready')
+    await jobs.add([aJob({ queue: 'due', due: { delayMs: 1 } })])
+    await until('it is due', async () => (await jobs.list({ queue: 'due', limit: 1 }))[0]!.state === 'ready')
+    await refused('due')
+    await jobs.pause('paused')
+    await refused('paused')
+    await lapsedJob(backend, { queue: 'lapsed' })
+    await refused('lapsed')
   })
 }
