@@ -3,7 +3,7 @@ import { type CallerTx, toCallerTx, transactionRequired, wrongDatabase } from '.
 import { begin, type Call, commit, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import type { Positions } from './position.ts'
-import { reclaimThese } from './reclaim.ts'
+import { reclaim, reclaimThese } from './reclaim.ts'
 import { chunkBySize } from './settle.ts'
 import type { Store } from './store.ts'
 import { errnoOf } from './trouble.ts'
@@ -30,6 +30,8 @@ export function createAdd(
     const caller = toCallerTx(tx)
     store.calls.requireOpen()
     await checkTransaction(store, caller)
+    // Whoever is dead by now has no right to its key; found before the insert, which would lock its row.
+    if (jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
     const added: Added[] = []
     for (const chunk of chunksOf(jobs, store.packetBytes)) {
       const [sql, values] = encodeInsert(store, chunk, bytesBinder())

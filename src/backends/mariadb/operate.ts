@@ -77,6 +77,13 @@ function request({ tables, namespace }: Store, id: string, leaseNo: number): Sta
 }
 
 export async function retry(store: Store, id: string): Promise<RetryAnswer | undefined> {
+  const answer = await retryOnce(store, id)
+  // Whoever has the key may be dead by now, and then it is free.
+  if (answer?.outcome !== 'taken' || (await reclaim(store, 1_000)).dead === 0) return answer
+  return retryOnce(store, id)
+}
+
+async function retryOnce(store: Store, id: string): Promise<RetryAnswer | undefined> {
   const { calls, tables, namespace } = store
   const answer = await calls.until('retry a job', (deadline) =>
     calls.run(

@@ -168,4 +168,12 @@ export function retryingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [id])
     assert.deepEqual(ids(await backend.jobs.list({ limit: 10 })), [id])
   })
+
+  test('a key whose job died with its lease is free for a retry, before anybody took that job back', async () => {
+    await using backend = await open()
+    const id = await endedJob(backend, 'dead', { uniqueKey: 'key', maxAttempts: 1 })
+    const holder = await lapsedJob(backend, { uniqueKey: 'key', maxAttempts: 1 })
+    assert.equal((await find(backend, holder.id)).state, 'dead')
+    assert.deepEqual(await backend.jobs.retry(id), { outcome: 'ready' })
+  })
 }
