@@ -1,38 +1,17 @@
 import type { Backoff } from '../core/backoff.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys } from '../core/options.ts'
-import { decodeBackoff, decodeError, decodePayload } from './decode.ts'
+import { decodeBackoff } from './decode.ts'
 import { encodeError, hasCode } from './failure.ts'
 import type { TransactionGroups } from './groups.ts'
-import type { ClaimedJob, JobError, JobState } from './job.ts'
+import { RunningJob } from './handlerjob.ts'
 import type { AckOptions, NackOptions } from './jobs.ts'
 import { encodeJson } from './json.ts'
 import { type Judged, judge, type Outcome } from './lifecycle.ts'
-import { leaseLost } from './lost.ts'
 import { resolveNack } from './options.ts'
+import { leaseLost } from './refusals.ts'
 import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from './store.ts'
 import type { HandlerSpec } from './workeroptions.ts'
-
-/**
- * One claimed job in a worker's hands, from its claim to the verdict. It is ended once, by whoever comes first:
- *
- *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
- *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts when they commit; asked when the handler settles)
- *            ├─ ack/nack, return, throw ────────▶ ended   (written by the settler)
- *            ├─ timeout, hand-back ─────────────▶ ended
- *            └─ lease lost ─────────────────────▶ ended   (nothing may be written any more)
- */
-export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
-  /** Runs `work` in a transaction, completes the job in it with what `work` returns, and commits both or nothing. */
-  transaction<Result>(
-    work: (tx: StoreTransaction) => Promise<Result> | Result,
-    options?: { readonly timeoutMs?: number | string },
-  ): Promise<Result>
-  /** Completes the job; with `tx` in your own transaction, when you commit. */
-  ack(options?: AckOptions): Promise<void>
-  /** Fails the job; with `tx` in your own transaction, when you commit. */
-  nack(options?: NackOptions): Promise<void>
-}
 
 /** What an attempt needs of its worker. */
 export interface AttemptHost {
@@ -49,6 +28,15 @@ export interface AttemptHost {
 const ourTrouble = ['transaction_conflict', 'store_busy', 'store_unavailable', 'commit_unknown'] as const
 const troubleDelayMs = 500
 
+/**
+ * One claimed job in a worker's hands, from its claim to the verdict. It is ended once, by whoever comes first:
+ *
+ *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
+ *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts when they commit; asked when the handler settles)
+ *            ├─ ack/nack, return, throw ────────▶ ended   (written by the settler)
+ *            ├─ timeout, hand-back ─────────────▶ ended
+ *            └─ lease lost ─────────────────────▶ ended   (nothing may be written any more)
+ */
 export class Attempt implements LeaseRef, Judged {
   readonly jobId: string
   readonly token: string
@@ -276,72 +264,5 @@ export class Attempt implements LeaseRef, Judged {
       'lease_lost',
       `Job "${this.jobId}" has ended already (acked, nacked, timed out, handed back or lost); it cannot be ended again.`,
     )
-  }
-}
-
-/** The job as its handler sees it: its fields, and the three ways to finish. */
-export class RunningJob implements HandlerJob {
-  readonly #attempt: Attempt
-  readonly id: string
-  readonly queue: string
-  readonly kind: string
-  readonly payload: unknown
-  readonly priority: number
-  readonly uniqueKey: string | null
-  readonly state: JobState = 'running'
-  readonly attempt: number
-  readonly maxAttempts: number
-  readonly freeCount: number
-  readonly runAt: number
-  readonly createdAt: number
-  readonly startedAt: number | null
-  readonly finishedAt = null
-  readonly result = null
-  readonly error: JobError | null
-  readonly workerId: string | null
-  readonly backoff: Backoff
-  readonly timeoutMs: number | null
-  readonly cancelRequested: boolean
-  readonly cancelIgnored = false
-  readonly token: string
-  readonly leaseEndsAt: number
-
-  /** Field by field, because this happens for every job: spreading costs as much as all the rest. */
-  constructor(attempt: Attempt, record: ClaimedRecord) {
-    this.#attempt = attempt
-    this.id = record.id
-    this.queue = record.queue
-    this.kind = record.kind
-    this.payload = decodePayload(record)
-    this.priority = record.priority
-    this.uniqueKey = record.uniqueKey
-    this.attempt = record.attempt
-    this.maxAttempts = record.maxAttempts
-    this.freeCount = record.freeCount
-    this.runAt = record.runAt
-    this.createdAt = record.createdAt
-    this.startedAt = record.startedAt
-    this.error = decodeError(record.error)
-    this.workerId = record.workerId
-    this.backoff = decodeBackoff(record.backoff)
-    this.timeoutMs = record.timeoutMs
-    this.cancelRequested = record.cancelRequested
-    this.token = record.token
-    this.leaseEndsAt = record.leaseEndsAt
-  }
-
-  transaction<Result>(
-    work: (tx: StoreTransaction) => Promise<Result> | Result,
-    options?: { readonly timeoutMs?: number | string },
-  ): Promise<Result> {
-    return this.#attempt.transaction(work, options)
-  }
-
-  ack(options?: AckOptions): Promise<void> {
-    return this.#attempt.ack(options)
-  }
-
-  nack(options?: NackOptions): Promise<void> {
-    return this.#attempt.nack(options)
   }
 }

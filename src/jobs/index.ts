@@ -1,5 +1,5 @@
 /** Jobs that commit with your data: leased, fenced, retried, kept. */
-export type { HandlerJob } from './attempt.ts'
+export type { HandlerJob } from './handlerjob.ts'
 export * from './job.ts'
 export {
   type AckOptions,
@@ -13,5 +13,6 @@ export type { AddOptions, ClaimOptions, JobToAdd, ListOptions } from './options.
 export type { JobsBell, JobsParts } from './parts.ts'
 export * from './store.ts'
 export { createUpkeep } from './upkeep.ts'
-export type { Worker, WorkerCounts, WorkerEvents } from './worker.ts'
+export type { Worker } from './worker.ts'
+export type { WorkerCounts, WorkerEvents } from './workerevents.ts'
 export type { Handler, HandlerContext, HandlerFunction, HandlerSpec, WorkerOptions } from './workeroptions.ts'

@@ -2,14 +2,13 @@ import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { type AddBatcher, createAddBatcher } from './addbatch.ts'
 import { createAnnouncer } from './announce.ts'
-import { RunningJob } from './attempt.ts'
 import { decodeClaimed, decodeJob } from './decode.ts'
 import { encodeError } from './failure.ts'
+import { RunningJob } from './handlerjob.ts'
 import { createHandover, type Taker } from './handover.ts'
 import type { ClaimedJob, Job } from './job.ts'
 import { encodeJson } from './json.ts'
 import { backoffDefaults, type Judged, judge, type Outcome } from './lifecycle.ts'
-import { leaseLost } from './lost.ts'
 import {
   type AddOptions,
   type ClaimOptions,
@@ -25,6 +24,7 @@ import {
   resolveNewJob,
 } from './options.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
+import { leaseLost } from './refusals.ts'
 import type { Added, CancelAnswer, QueueStats, Verdict } from './store.ts'
 import { createWorker, type Worker } from './worker.ts'
 import type { WorkerOptions } from './workeroptions.ts'

@@ -10,12 +10,14 @@ import { encodeError, hasCode } from './failure.ts'
 import { createTransactionGroups, type TransactionGroups } from './groups.ts'
 import type { Taker } from './handover.ts'
 import { encodeJson } from './json.ts'
+import { createKeeper, type Keeper } from './keeper.ts'
 import type { Outcome } from './lifecycle.ts'
-import { leaseLost } from './lost.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
 import { createPrefetch, type Prefetch } from './prefetch.ts'
+import { ackMissing, leaseLost, rolledBack, timedOut } from './refusals.ts'
 import { createSettler, type Settler } from './settler.ts'
 import type { ClaimedRecord, ClaimRequest, JobStore, NewJob, Verdict } from './store.ts'
+import type { WorkerCounts, WorkerEvents } from './workerevents.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './workeroptions.ts'
 
 /**
@@ -46,35 +48,10 @@ export interface Worker extends AsyncDisposable {
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }
 
-export interface WorkerCounts {
-  claimed: number
-  completed: number
-  failed: number
-  handedBack: number
-  lost: number
-  ackMissing: number
-}
-
-/** What happens to a worker's jobs, for logs, metrics and tests. */
-export interface WorkerEvents {
-  completed: { readonly job: ClaimedRecord }
-  /** An attempt failed; `state` says what became of the job. */
-  failed: { readonly job: ClaimedRecord; readonly error: unknown; readonly state: Verdict['state'] }
-  handedBack: { readonly job: ClaimedRecord }
-  /** The lease was not ours any more; whatever the handler did, nothing was written. */
-  lost: { readonly job: ClaimedRecord }
-  /** A handler threw or returned after its job had ended; nobody else will see it. */
-  late: { readonly job: ClaimedRecord; readonly error: unknown }
-  /** Something that a person should know: a store that does not answer, a result that cannot be kept. */
-  warning: { readonly message: string; readonly error?: unknown }
-}
-
 /** Ends not written yet, beyond which nothing new is claimed. */
 const maxSettling = 20
 const claimLimit = 500
 const minderMs = 500
-/** Younger attempts are not asked about: most end sooner, and a wish to cancel may take a second to arrive. */
-const minderAgeMs = 250
 
 export function createWorker(parts: JobsParts, options: WorkerOptions): Worker & Taker {
   return new JobWorker(parts, resolveWorkerOptions(options))
@@ -101,6 +78,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
   readonly #alarm = createAlarm(() => this.#bell.ring())
   readonly #settler: Settler
   readonly #prefetch: Prefetch
+  readonly #keeper: Keeper
   /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
   readonly #held = new Set<Attempt>()
   readonly #running = new Set<Attempt>()
@@ -130,6 +108,13 @@ class JobWorker implements Worker, Taker, AttemptHost {
       onWritten: () => this.#askForMore(),
     })
     this.#prefetch = createPrefetch(options)
+    this.#keeper = createKeeper({
+      store: parts.store,
+      leaseMs: options.leaseMs,
+      held: this.#held,
+      running: this.#running,
+      lose: (attempt) => this.#lose(attempt),
+    })
   }
 
   get workerId(): string {
@@ -177,14 +162,14 @@ class JobWorker implements Worker, Taker, AttemptHost {
       }),
       createLoop({
         name: 'jobs.keeper',
-        step: () => this.#renew(),
+        step: () => this.#keeper.renew(),
         idleMs: renewMs,
         watchdogMs: Math.min(watchdogMs, Math.max(100, renewMs)),
         backoff: { ...backoff, maxMs: Math.min(backoff.maxMs, renewMs) },
       }),
       createLoop({
         name: 'jobs.minder',
-        step: () => this.#mind(),
+        step: () => this.#keeper.mind(),
         idleMs: Math.min(minderMs, Math.ceil(leaseMs / 4)),
         bell: this.#cancelBell,
         watchdogMs,
@@ -425,41 +410,6 @@ class JobWorker implements Worker, Taker, AttemptHost {
     this.#pump()
   }
 
-  /** Renews every lease in one statement. */
-  async #renew(): Promise<void> {
-    const attempts = [...this.#held].filter((attempt) => !attempt.isEnded)
-    if (attempts.length === 0) return
-    const { leaseMs } = this.#options
-    const sentAt = performance.now()
-    const renewals = await this.store.renew(attempts, leaseMs)
-    const byLease = new Map(renewals.map((renewal) => [`${renewal.jobId} ${renewal.token}`, renewal]))
-    for (const attempt of attempts) {
-      const renewal = byLease.get(`${attempt.jobId} ${attempt.token}`)
-      if (renewal === undefined) {
-        // Acked in a transaction, its row may be gone already; the handler, or the transaction, will say.
-        if (!attempt.pledged && !attempt.openTransaction) this.#lose(attempt)
-        continue
-      }
-      // A renewal that was given up may answer after the one that took its place.
-      attempt.leaseUntil = Math.max(attempt.leaseUntil, sentAt + leaseMs)
-      if (renewal.cancelRequested) attempt.cancel()
-    }
-  }
-
-  /** Gives up what must have run out by now, and learns which jobs somebody wants cancelled. */
-  async #mind(): Promise<void> {
-    const now = performance.now()
-    const asked: Attempt[] = []
-    for (const attempt of this.#held) {
-      if (attempt.isEnded) continue
-      if (attempt.leaseUntil < now && !attempt.pledged) this.#lose(attempt)
-      else if (this.#running.has(attempt) && now - attempt.begunAt > minderAgeMs) asked.push(attempt)
-    }
-    if (asked.length === 0) return
-    const cancelled = new Set(await this.store.cancelRequests(asked))
-    for (const attempt of asked) if (cancelled.has(attempt.jobId)) attempt.cancel()
-  }
-
   async #stop(graceMs: number): Promise<void> {
     const wasRunning = this.#state === 'running'
     this.#state = 'stopping'
@@ -540,22 +490,4 @@ class JobWorker implements Worker, Taker, AttemptHost {
 
 function timer(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)).unref())
-}
-
-function timedOut(id: string, timeoutMs: number): SignalboxError {
-  return new SignalboxError('timeout', `Job "${id}" took longer than its time-out of ${timeoutMs} ms.`)
-}
-
-function ackMissing(id: string): SignalboxError {
-  return new SignalboxError(
-    'ack_missing',
-    `The handler of job "${id}" must end it in a transaction, and returned without a committed ack or nack.`,
-  )
-}
-
-function rolledBack(id: string): SignalboxError {
-  return new SignalboxError(
-    'ack_missing',
-    `The handler of job "${id}" acked it in its own transaction, which was rolled back or never committed.`,
-  )
 }

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
-import type { HandlerJob } from './attempt.ts'
+import type { HandlerJob } from './handlerjob.ts'
 import { leaseSpan, queueNames } from './options.ts'
 
 /** What a handler is given besides its job. */

@@ -1,0 +1,25 @@
+import type { ClaimedRecord, Verdict } from './store.ts'
+
+/** What a worker has done since it was made. */
+export interface WorkerCounts {
+  claimed: number
+  completed: number
+  failed: number
+  handedBack: number
+  lost: number
+  ackMissing: number
+}
+
+/** What happens to a worker's jobs, for logs, metrics and tests. */
+export interface WorkerEvents {
+  completed: { readonly job: ClaimedRecord }
+  /** An attempt failed; `state` says what became of the job. */
+  failed: { readonly job: ClaimedRecord; readonly error: unknown; readonly state: Verdict['state'] }
+  handedBack: { readonly job: ClaimedRecord }
+  /** The lease was not ours any more; whatever the handler did, nothing was written. */
+  lost: { readonly job: ClaimedRecord }
+  /** A handler threw or returned after its job had ended; nobody else will see it. */
+  late: { readonly job: ClaimedRecord; readonly error: unknown }
+  /** Something that a person should know: a store that does not answer, a result that cannot be kept. */
+  warning: { readonly message: string; readonly error?: unknown }
+}
