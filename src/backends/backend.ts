@@ -31,7 +31,7 @@ export interface Traits {
  * be merged with others or lost; whoever depends on it polls as well.
  */
 export interface BackendBell {
-  /** Rings after the caller's commit, never within it. At most once per topic and 10 ms to other processes. */
+  /** Rings after the caller's commit, never within it. Rings of a topic that follow each other at once are told to other processes as one. */
   ring(topic: string): void
   /** Calls `heard` at every ring of these topics, until the returned function is called. `heard` must not throw. */
   listen(topics: readonly string[], heard: () => void): () => void

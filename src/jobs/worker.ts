@@ -256,7 +256,9 @@ class JobWorker implements Worker, Taker, AttemptHost {
     }
     // What came while the worker was stopping, or to a step that had been given up, is not lost.
     if (this.#state !== 'running') this.#handBackBuffer()
-    this.#pump()
+    // With more to come the next claim is sent first, and these are run while the store is at it.
+    if (this.#moreIsLikely && this.#room() > 0) setImmediate(() => this.#pump())
+    else this.#pump()
   }
 
   #room(): number {

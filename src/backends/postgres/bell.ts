@@ -6,7 +6,7 @@ import type { Connections, Statement } from './connection.ts'
 /**
  * A bell over LISTEN and NOTIFY. A ring is told in this process at once, and to others by a statement of its own, never
  * inside a transaction that writes: NOTIFY there would make all commits of the database queue up. Rings of a topic
- * within 10 ms become one.
+ * within 2 ms become one.
  *
  * There is one connection that listens, opened when somebody first does. When it is lost it is opened anew, and once it
  * listens again everybody is called: what was rung in between was not heard. That it still works is asked every 15 s.
@@ -16,7 +16,7 @@ export class PostgresBell implements BackendBell {
   readonly #channel: string
   readonly #warnings: string[]
   readonly #listeners = new Map<string, Set<() => void>>()
-  /** Topics told within the last 10 ms: whether they were rung again since. */
+  /** Topics told within the last moments: whether they were rung again since. */
   readonly #recent = new Map<string, { again: boolean; timer: NodeJS.Timeout }>()
   #line: Client | undefined
   #retry: NodeJS.Timeout | undefined
@@ -82,7 +82,7 @@ export class PostgresBell implements BackendBell {
       const again = this.#recent.get(topic)?.again
       this.#recent.delete(topic)
       if (again && !this.#closed) this.#notify(topic)
-    }, 10)
+    }, mergeMs)
     timer.unref()
     this.#recent.set(topic, { again: false, timer })
     // A ring may be lost: whoever depends on it polls.
@@ -149,6 +149,9 @@ export class PostgresBell implements BackendBell {
     this.#retry.unref()
   }
 }
+
+/** Longer, and a producer that adds a job every few milliseconds would wait for the end of it each time. */
+const mergeMs = 2
 
 const notify: Statement = { name: 'sb_notify', text: 'SELECT pg_notify($1, $2)' }
 

@@ -60,6 +60,11 @@ export class Claimer {
     return claimed
   }
 
+  /** Something went back in line, perhaps before a remembered place. */
+  forget(): void {
+    this.#cursors.clear()
+  }
+
   added(jobs: readonly NewJob[]): void {
     if (this.#cursors.size === 0) return
     for (const { queue, cursor } of this.#cursors.values()) {

@@ -19,7 +19,7 @@ export interface Position {
 export const start: Position = { rank: '-9223372036854775808', runAt: '-9223372036854775808', id: '' }
 
 /** A claim of that many jobs that took longer walked over something it did not take. */
-const slowMs = (taken: number) => 10 + taken * 0.06
+const slowMs = (taken: number) => 3 + taken * 0.03
 const forMs = 1_000
 const offMs = 5_000
 const missesAllowed = 3

@@ -184,6 +184,7 @@ export class PostgresJobs implements JobStore {
   async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
     if (verdicts.length === 0) return []
     const answers = await this.#settler.settle(verdicts)
+    if (verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')) this.#claimer.forget()
     this.#reclaimer.sweepSoon()
     return answers
   }
@@ -212,7 +213,9 @@ export class PostgresJobs implements JobStore {
   }
 
   async reclaim(limit: number): Promise<Reclaimed> {
-    return this.#reclaimer.reclaim(limit)
+    const taken = await this.#reclaimer.reclaim(limit)
+    this.#claimer.forget()
+    return taken
   }
 
   async find(id: string): Promise<JobRecord | undefined> {
@@ -228,10 +231,13 @@ export class PostgresJobs implements JobStore {
   }
 
   async retry(id: string): Promise<RetryAnswer | undefined> {
-    return this.#operations.retry(id)
+    const answer = await this.#operations.retry(id)
+    this.#claimer.forget()
+    return answer
   }
 
   async retryDead(query: { queue?: string; kind?: string; limit: number }): Promise<number> {
+    this.#claimer.forget()
     return this.#operations.retryDead(query)
   }
 
@@ -245,6 +251,7 @@ export class PostgresJobs implements JobStore {
 
   async resume(queue: string): Promise<void> {
     await this.#operations.resume(queue)
+    this.#claimer.forget()
   }
 
   async prune(request: { olderThanMs: number; limit: number }): Promise<number> {
