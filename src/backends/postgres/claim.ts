@@ -17,6 +17,8 @@ export interface ClaimStatements {
 }
 
 export interface PromoteRow {
+  /** Something fell due and is ready now. */
+  readonly moved: boolean
   /** Lease numbers, as decimal text. */
   readonly lapsed: readonly string[]
 }
@@ -46,8 +48,9 @@ due AS MATERIALIZED (
 moved AS (
   UPDATE ${s}.job_pending p SET state = 'ready', updated_at = clock.now
   FROM clock, due WHERE p.namespace = $1 AND p.id = due.id
+  RETURNING 1
 )
-SELECT ARRAY (
+SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
   SELECT l.lease_no::text FROM clock, ${s}.job_lease l
   WHERE l.namespace = $1 AND l.ends_at <= clock.now ORDER BY l.ends_at LIMIT 200
 ) AS lapsed`

@@ -80,17 +80,23 @@ export class Claimer {
   ): Promise<{ jobs: readonly ClaimedRecord[]; lapsed: readonly string[] }> {
     const nonce = createNonce()
     const ignored = this.#reclaimer.ignored()
-    const values = claimValues(this.#namespace, request, queues, limit, nonce, ignored, from)
     const statement = queues.length === 1 ? this.#statements.one : this.#statements.many
-    const [promoted, claimed] = await this.#connections.use((client) =>
-      bothOf(
-        this.#connections.send<PromoteRow & Record<string, unknown>>(client, this.#statements.promote, [
-          this.#namespace,
-          queues,
-        ]),
-        this.#connections.sendForArrays<ClaimRow>(client, statement, values),
-      ),
-    )
+    const valuesFrom = (positions: readonly Position[]) =>
+      claimValues(this.#namespace, request, queues, limit, nonce, ignored, positions)
+    const [promoted, claimed] = await this.#connections.use(async (client) => {
+      const promoting = this.#connections.send<PromoteRow & Record<string, unknown>>(
+        client,
+        this.#statements.promote,
+        [this.#namespace, queues],
+      )
+      const claimFrom = (positions: readonly Position[]) =>
+        this.#connections.sendForArrays<ClaimRow>(client, statement, valuesFrom(positions))
+      if (from.every((position) => position === start)) return bothOf(promoting, claimFrom(from))
+      // What fell due may belong before the remembered places, so they are used only if nothing did.
+      const { rows } = await promoting
+      const positions = rows[0]?.moved === true ? from.map(() => start) : from
+      return [{ rows }, await claimFrom(positions)] as const
+    })
     const lease = decodeClaimed(claimed, nonce, request.workerId)
     if (lease) {
       this.#leases.remember({ leaseNo: lease.leaseNo, nonce }, lease.jobs, request.leaseMs)
