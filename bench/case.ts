@@ -30,7 +30,7 @@ export interface Ground extends AsyncDisposable {
 }
 
 export interface Case {
-  /** Stable: it is how a figure of an issue is found again. */
+  /** Stable: it is how a figure is found again. */
   readonly name: string
   readonly unit: string
   readonly better: 'higher' | 'lower'

@@ -1,5 +1,5 @@
 /**
- * What an issue asks of a figure, as a sentence and as a decision over the medians of one run. A goal that needs a
+ * What is asked of a figure, as a sentence and as a decision over the medians of one run. A goal that needs a
  * contestant which could not run does not hold.
  */
 

@@ -94,7 +94,9 @@ export function measureInChild(measurement: Measurement): Promise<Figures> {
   child.on('close', (code, signal) => {
     clearTimeout(timer)
     // Settled already when it answered; this is for those that died first.
-    reject(new Error(complaint.trim().split('\n').at(-1) || `ended with ${signal ?? code} and no figures`))
+    // Node's own last words are its version, not the reason.
+    const words = complaint.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('Node.js v'))
+    reject(new Error(words.at(-1) ?? `ended with ${signal ?? code} and no figures`))
   })
   return promise
 }

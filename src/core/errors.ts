@@ -109,10 +109,14 @@ export function isSignalboxError<Code extends ErrorCode = ErrorCode>(
   value: unknown,
   code?: Code,
 ): value is SignalboxError & { readonly code: Code } {
-  if (!(value instanceof SignalboxError)) {
-    if (typeof value !== 'object' || value === null) return false
+  if (typeof value !== 'object' || value === null) return false
+  try {
     const { name, code: itsCode } = value as { name?: unknown; code?: unknown }
-    if (name !== 'SignalboxError' || typeof itsCode !== 'string') return false
+    const isOurs =
+      value instanceof SignalboxError || (name === 'SignalboxError' && typeof itsCode === 'string')
+    return isOurs && (code === undefined || itsCode === code)
+  } catch {
+    // Anything can be thrown, also what throws when it is looked at; that is none of ours.
+    return false
   }
-  return code === undefined || (value as SignalboxError).code === code
 }

@@ -11,7 +11,7 @@ const maxInstants = 1_000
 /** The store's clock decides what is due and has whole milliseconds; a ring that comes early would find nothing. */
 const slackMs = 2
 
-export function createAlarm(ring: () => void): Alarm {
+export function createAlarm(ring: () => void, onSpent: () => void = () => undefined): Alarm {
   let instants: number[] = []
   let timer: NodeJS.Timeout | undefined
   let timerAt = Number.POSITIVE_INFINITY
@@ -30,6 +30,7 @@ export function createAlarm(ring: () => void): Alarm {
     instants = instants.filter((at) => at > now)
     ring()
     if (instants.length > 0) arm(Math.min(...instants))
+    else onSpent()
   }
 
   return {

@@ -17,7 +17,11 @@ export function createAnnouncer(bell: JobsBell): Announcer {
   function alarmFor(queue: string): Alarm {
     const found = alarms.get(queue)
     if (found !== undefined) return found
-    const alarm = createAlarm(() => bell.ring(queueTopic(queue)))
+    // Queues come and go; an alarm with nothing to wait for is forgotten.
+    const alarm = createAlarm(
+      () => bell.ring(queueTopic(queue)),
+      () => alarms.delete(queue),
+    )
     alarms.set(queue, alarm)
     return alarm
   }

@@ -1,8 +1,8 @@
 import type { Backoff } from '../core/backoff.ts'
-import { SignalboxError } from '../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys } from '../core/options.ts'
 import { decodeBackoff } from './decode.ts'
-import { encodeError, hasCode } from './failure.ts'
+import { encodeError } from './failure.ts'
 import type { TransactionGroups } from './groups.ts'
 import { RunningJob } from './handlerjob.ts'
 import type { AckOptions, NackOptions } from './jobs.ts'
@@ -109,7 +109,7 @@ export class Attempt implements LeaseRef, Judged {
     return this.#isCancelled
   }
 
-  /** Made when first asked for: most handlers never look, and making one costs more than running them. */
+  /** Made when first asked for: most handlers never look. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -200,7 +200,7 @@ export class Attempt implements LeaseRef, Judged {
       if (group > 1) await this.#host.groups.run(group, step, limits)
       else await this.#host.store.transact(step, limits)
     } catch (error) {
-      const isLost = hasCode(error, 'lease_lost') && error !== own.error
+      const isLost = isSignalboxError(error, 'lease_lost') && error !== own.error
       if (!(await this.#committedAfterAll(error, isLost))) throw error
     }
     if (this.end()) this.#host.noted(this, verdict, true)
@@ -237,10 +237,10 @@ export class Attempt implements LeaseRef, Judged {
   async #committedAfterAll(error: unknown, isLost: boolean): Promise<boolean> {
     const handBack = this.judge({ kind: 'interrupted', delayMs: 0 })
     if (isLost && this.end()) this.#host.noted(this, handBack, false)
-    if (ourTrouble.some((code) => hasCode(error, code))) this.#trouble = error
+    if (ourTrouble.some((code) => isSignalboxError(error, code))) this.#trouble = error
     // A group has one time-out, and who was slow is not known: nobody's attempt is burnt.
-    if (this.handler.group > 1 && hasCode(error, 'transaction_timeout')) this.#trouble = error
-    if (!hasCode(error, 'commit_unknown')) return false
+    if (this.handler.group > 1 && isSignalboxError(error, 'transaction_timeout')) this.#trouble = error
+    if (!isSignalboxError(error, 'commit_unknown')) return false
     let took: boolean | undefined = false
     while (performance.now() < this.leaseUntil) {
       try {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { SignalboxError } from '../core/errors.ts'
-import { describeError, encodeError, hasCode } from './failure.ts'
+import { isSignalboxError } from '../core/errors.ts'
+import { describeError, encodeError } from './failure.ts'
 
 /** A thing that throws however it is touched. */
 function untouchable(): object {
@@ -66,7 +66,7 @@ test('what throws when it is looked at is described all the same', () => {
   }
   for (const thrown of [untouchable(), proxy, getters, hostile]) {
     assert.equal(describeError(thrown).message, 'Something without a message was thrown.')
-    assert.equal(hasCode(thrown, 'lease_lost'), false)
+    assert.equal(isSignalboxError(thrown, 'lease_lost'), false)
   }
   const callable = Object.assign(() => 1, { toString: hostile.toString })
   assert.equal(describeError(callable).message, 'Something that cannot be shown was thrown.')
@@ -83,10 +83,4 @@ test('what is huge is cut, and what no store keeps is replaced', () => {
   assert.ok(message.isWellFormed())
   assert.ok(encodeError(huge).length < 30_000)
   assert.deepEqual(describeError('a\0b\ud800c'), { message: 'a\ufffdb\ufffdc' })
-})
-
-test('an error of ours is known by its code', () => {
-  assert.equal(hasCode(new SignalboxError('lease_lost', 'x'), 'lease_lost'), true)
-  assert.equal(hasCode(new SignalboxError('lease_lost', 'x'), 'undecodable'), false)
-  assert.equal(hasCode(undefined, 'lease_lost'), false)
 })

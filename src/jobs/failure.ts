@@ -1,4 +1,3 @@
-import { type ErrorCode, isSignalboxError } from '../core/errors.ts'
 import type { JobError } from './job.ts'
 
 /**
@@ -26,15 +25,6 @@ export function describeError(thrown: unknown): JobError {
 
 export function encodeError(thrown: unknown): string {
   return JSON.stringify(describeError(thrown))
-}
-
-/** Whether it is an error of ours with that code; asking may call into the thrown thing, which may throw. */
-export function hasCode(thrown: unknown, code: ErrorCode): boolean {
-  try {
-    return isSignalboxError(thrown, code)
-  } catch {
-    return false
-  }
 }
 
 function field(thrown: object, name: string, max: number): string | undefined {

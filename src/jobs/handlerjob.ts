@@ -45,7 +45,7 @@ export class RunningJob implements HandlerJob {
   readonly token: string
   readonly leaseEndsAt: number
 
-  /** Field by field, because this happens for every job: spreading costs as much as all the rest. */
+  /** Field by field and without spreading: it is made for every job. */
   constructor(attempt: Attempt, record: ClaimedRecord) {
     this.#attempt = attempt
     this.id = record.id

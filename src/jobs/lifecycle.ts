@@ -60,7 +60,7 @@ export function judge(
   }
 }
 
-/** Field by field: it is made for every job, and spreading costs as much as all the rest. */
+/** Field by field and without spreading: it is made for every job. */
 function verdict(
   job: Judged,
   state: Verdict['state'],

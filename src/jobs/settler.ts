@@ -1,5 +1,5 @@
+import { isSignalboxError } from '../core/errors.ts'
 import type { Attempt } from './attempt.ts'
-import { hasCode } from './failure.ts'
 import type { JobStore, Verdict } from './store.ts'
 
 /**
@@ -79,7 +79,7 @@ export function createSettler(store: JobStore, { onTrouble, onWritten }: Settler
         const outcomes = await store.outcomes(batch.map(({ attempt }) => attempt))
         return took.map((did, index) => did || outcomes[index] === 'settled')
       } catch (error) {
-        if (hasCode(error, 'closed')) return batch.map(() => false)
+        if (isSignalboxError(error, 'closed')) return batch.map(() => false)
         onTrouble(error)
         const deadline = Math.max(...batch.map(({ attempt }) => attempt.leaseUntil))
         if (performance.now() > deadline) return batch.map(() => false)
@@ -100,7 +100,7 @@ export function createSettler(store: JobStore, { onTrouble, onWritten }: Settler
         // They committed, or the lease ended, between the two: the next answer says so.
         if (tries === 1) continue
       } catch (error) {
-        if (hasCode(error, 'closed')) return { committed: false, took: false }
+        if (isSignalboxError(error, 'closed')) return { committed: false, took: false }
         onTrouble(error)
       }
       if (performance.now() > attempt.leaseUntil) return { committed: false, took: false }

@@ -319,23 +319,30 @@ test('a worker that was never started stops at once, and starts no more', async 
 
 test('a ring that comes while there is no room is heeded as soon as there is, not at the next poll', async () => {
   await using bench = await aBench()
+  const { promise: isFree, resolve: free } = Promise.withResolvers<void>()
+  const { promise: isAnswered, resolve: answer } = Promise.withResolvers<void>()
+  let claims = 0
+  // The first claim hangs, is given up by the watchdog, and finds nothing in the end: it is what makes the worker
+  // believe that nothing more is likely, at a moment when the claim after it has filled all slots.
+  bench.intercept = async (next, name) => {
+    if (name !== 'claim' || ++claims > 1) return next()
+    await isAnswered
+    return []
+  }
   const worker = bench.jobs.worker({
-    concurrency: 10,
+    concurrency: 2,
+    prefetch: 0,
     pollMs: 3_600_000,
-    handlers: {
-      quick: () => new Promise((resolve) => setTimeout(resolve, 10)),
-      late: () => 'at last',
-    },
+    watchdogMs: 100,
+    handlers: { slow: () => isFree, late: () => 'at last' },
   })
+  await bench.jobs.addMany([{ kind: 'slow' }, { kind: 'slow' }])
   await worker.start()
-  const quick = (count: number) =>
-    bench.jobs.addMany(Array.from({ length: count }, () => ({ kind: 'quick' })))
-  // Quick enough, so that it holds jobs ready; then fewer than it asks for, so that it believes there are no more.
-  await quick(400)
-  await until('it has shown its pace', () => worker.counts.completed === 400)
-  await quick(80)
-  await until('it holds jobs ready', () => worker.load.buffered > 30)
-  await new Promise((resolve) => setTimeout(resolve, 5))
+  await until('both slots are taken', () => worker.load.running === 2)
+  answer()
   const { id } = await bench.jobs.add('late')
+  // The ring has been heard by then, and there was no room.
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+  free()
   assert.equal((await ended(bench.jobs, id)).result, 'at last')
 })

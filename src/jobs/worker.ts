@@ -1,12 +1,12 @@
 import { createBell } from '../core/bell.ts'
-import { SignalboxError } from '../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createEvents, type EventSource } from '../core/events.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import { onlyKeys, whole } from '../core/options.ts'
 import { createAlarm } from './alarm.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { decodeError } from './decode.ts'
-import { encodeError, hasCode } from './failure.ts'
+import { encodeError } from './failure.ts'
 import { createTransactionGroups, type TransactionGroups } from './groups.ts'
 import type { Taker } from './handover.ts'
 import { encodeJson } from './json.ts'
@@ -332,9 +332,9 @@ class JobWorker implements Worker, Taker, AttemptHost {
     this.#leave(attempt)
     if (attempt.isEnded) {
       this.#held.delete(attempt)
-      if (!hasCode(error, 'lease_lost')) this.#emit('late', () => ({ job: attempt.record, error }))
+      if (!isSignalboxError(error, 'lease_lost')) this.#emit('late', () => ({ job: attempt.record, error }))
     } else if (attempt.pledged) this.#confirm(attempt, error, true)
-    else if (hasCode(error, 'undecodable')) {
+    else if (isSignalboxError(error, 'undecodable')) {
       this.#finish(attempt, { kind: 'threw', error: encodeError(error), dead: true }, error)
     } else this.#finish(attempt, attempt.outcomeOf(error), error)
     this.#pump()

@@ -42,7 +42,7 @@ test('a ratio above 1 is ahead, whichever way the unit runs', () => {
   assert.equal(best([], 'lower'), undefined)
 })
 
-test('a goal reads as its issue does and decides on the medians', () => {
+test('a goal reads as a sentence and decides on the medians', () => {
   const standing = { signalbox: 2, peers: { a: 1, b: 4 }, limit: 2.5, bestPeer: 4 }
   assert.equal(atLeastTimes(1.2, 'a').text, '>= 1.2 x a')
   assert.equal(atLeastTimes(2, 'a').holds(standing), true)

@@ -33,6 +33,8 @@ export async function sqliteCaller(url: string): Promise<Caller> {
 
 export async function postgresCaller(url: string): Promise<Caller> {
   const client = new Client(url)
+  // Some tests kill the server: a connection that breaks while nobody uses it must not end the process.
+  client.on('error', () => undefined)
   await client.connect()
   const run = async (sql: string) => void (await client.query(sql))
   return {
@@ -55,6 +57,7 @@ export async function postgresCaller(url: string): Promise<Caller> {
 
 export async function mariadbCaller(url: string): Promise<Caller> {
   const connection = await createConnection(url)
+  connection.on('error', () => undefined)
   const run = async (sql: string) => void (await connection.query(sql))
   return {
     tx: connection,

@@ -1,18 +1,16 @@
+import { createNumbers } from '../support/random.ts'
+
 /** Draws from a seed: the same seed, the same draws, on every machine. */
 export class Random {
-  #state: number
+  readonly #next: () => number
 
   constructor(seed: number) {
-    this.#state = seed >>> 0
+    this.#next = createNumbers(seed)
   }
 
-  /** From 0 up to but without `end`; mulberry32. */
+  /** From 0 up to but without `end`. */
   below(end: number): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0
-    let bits = this.#state
-    bits = Math.imul(bits ^ (bits >>> 15), bits | 1)
-    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61)
-    return Math.floor((((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32) * end)
+    return Math.floor(this.#next() * end)
   }
 
   chance(share: number): boolean {

@@ -5,8 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client } from 'pg'
-import { type Caller, mariadbCaller, sqliteCaller } from '../conformance/callers.ts'
+import { type Caller, mariadbCaller, postgresCaller, sqliteCaller } from '../conformance/callers.ts'
 import { createFolder } from '../support/services/folder.ts'
 
 export type SqlEngine = 'sqlite' | 'postgres' | 'mariadb'
@@ -46,8 +45,8 @@ export function withDatabase(server: string, name: string): string {
 
 /** A user's own connection to the database at `url`. */
 export async function connect(url: string): Promise<Caller> {
-  if (url.startsWith('postgres')) return await survivingPostgres(url)
-  if (url.startsWith('mysql')) return await survivingMariadb(url)
+  if (url.startsWith('postgres')) return surviving(await postgresCaller(url))
+  if (url.startsWith('mysql')) return surviving(await mariadbCaller(url))
   const caller = await sqliteCaller(url)
   // A wait inside SQLite would stop this process's event loop, and with it whoever it waits for.
   await caller.exec('PRAGMA journal_mode = WAL')
@@ -55,33 +54,8 @@ export async function connect(url: string): Promise<Caller> {
   return { ...caller, begin: () => patiently(() => caller.begin()) }
 }
 
-/**
- * Servers are killed here, also in the moment after a connection was made: one that breaks while nobody uses it must
- * not end the process, so it is listened to from the first.
- */
-async function survivingPostgres(url: string): Promise<Caller> {
-  const client = new Client(url)
-  client.on('error', () => undefined)
-  await client.connect()
-  const run = async (sql: string) => void (await client.query(sql))
-  return {
-    tx: client,
-    begin: () => run('BEGIN'),
-    commit: () => run('COMMIT'),
-    rollback: () => run('ROLLBACK'),
-    async exec(sql, ...params) {
-      let number = 0
-      const text = sql.replaceAll('?', () => `$${++number}`)
-      return (await client.query(text, [...params])).rows
-    },
-    [Symbol.asyncDispose]: () => client.end().catch(() => undefined),
-  }
-}
-
-async function survivingMariadb(url: string): Promise<Caller> {
-  const caller = await mariadbCaller(url)
-  const connection = caller.tx as NodeJS.EventEmitter
-  connection.on('error', () => undefined)
+/** Servers are killed here, so ending a connection may find it broken. */
+function surviving(caller: Caller): Caller {
   return {
     ...caller,
     async [Symbol.asyncDispose]() {

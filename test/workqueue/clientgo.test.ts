@@ -1,6 +1,6 @@
 /**
- * Known faults of client-go and its kin, by name: the six probed on its July 2026 head (research/workqueue.md,
- * section 2), the issues its users filed, and JavaScript's own traps (section 5). None of them may be ours.
+ * Known faults of client-go and its kin, by name: the six that its July 2026 head shows when it is
+ * tried, those its users reported, and JavaScript's own traps. None of them may be ours.
  */
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'

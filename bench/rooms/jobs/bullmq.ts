@@ -8,7 +8,7 @@ import type { Lane, OpenLane } from './lane.ts'
 
 const name = 'noop'
 
-/** As tuned for the research: 200 at a time on Redis, 32 on Postgres. `default` sets nothing: one at a time. */
+/** As tuned by trying: 200 at a time on Redis, 32 on Postgres. `default` sets nothing: one at a time. */
 const settings = {
   default: { redis: {}, postgres: {} },
   tuned: {

@@ -4,7 +4,7 @@ import { Pool } from 'pg'
 import type { Lane, OpenLane } from './lane.ts'
 
 /**
- * As tuned for the research: concurrency 24, a local queue of 1,000, acks in batches. `default` sets nothing: one job
+ * As tuned by trying: concurrency 24, a local queue of 1,000, acks in batches. `default` sets nothing: one job
  * at a time, a round trip to take it and one to end it.
  */
 const settings = {

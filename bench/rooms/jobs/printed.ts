@@ -1,4 +1,4 @@
 import type { Goal } from '../../goal.ts'
 
-/** Its issue names no bar for this figure, only that it be seen. */
+/** There is no bar for this figure; it is there to be seen. */
 export const printed: Goal = { text: 'printed', holds: () => true }

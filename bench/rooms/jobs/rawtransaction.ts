@@ -17,7 +17,7 @@ import { RawSqlite } from './rawsqlite.ts'
 const batch = 100
 const now = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
-/** The seed's layout: a claim marks the row, an ack deletes it and writes the history row, in one statement. */
+/** The plainest layout: a claim marks the row, an ack deletes it and writes the history row, in one statement. */
 const tables = `
   CREATE TABLE job_queue (
     id text COLLATE "C" PRIMARY KEY, queue text NOT NULL, kind text NOT NULL, payload text NOT NULL,

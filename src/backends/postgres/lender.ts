@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from 'pg'
 
 /**
- * Lends a pool's connections to handlers' transactions. One that comes back clean is kept at hand for the next, because
- * going through the pool each time (timers, events, queues) costs as much as a statement; after a while without use
- * it goes back to the pool, which closes it when it likes. Whoever waits at the pool comes before what is kept here.
+ * Lends a pool's connections to handlers' transactions. One that comes back clean is kept at hand for the next, so that a
+ * transaction need not go through the pool's timers, events and queue; after a while without use it goes back to the
+ * pool, which closes it when it likes. Whoever waits at the pool comes before what is kept here.
  */
 export class Lender {
   readonly #pool: Pool

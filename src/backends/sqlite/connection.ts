@@ -129,6 +129,15 @@ export class Connection {
     if (this.db.isOpen && this.db.isTransaction) this.run('ROLLBACK')
   }
 
+  /** Closes what is not used again either way, whatever that says. */
+  abandon(): void {
+    try {
+      this.close()
+    } catch {
+      // The file's state is the next one's business.
+    }
+  }
+
   close(): void {
     this.#statements.clear()
     if (this.db.isOpen) this.db.close()

@@ -230,13 +230,8 @@ export class Gate {
   }
 
   #drop(): void {
-    const connection = this.#connection
+    this.#connection?.abandon()
     this.#connection = undefined
-    try {
-      connection?.close()
-    } catch {
-      // It is not used again either way.
-    }
   }
 
   /** One timer for all who wait, and none while turns follow one another: it is armed once per deadline. */

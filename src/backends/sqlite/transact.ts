@@ -172,13 +172,8 @@ export class Transactions {
   }
 
   #drop(): void {
-    const connection = this.#connection
+    this.#connection?.abandon()
     this.#connection = undefined
-    try {
-      connection?.close()
-    } catch {
-      // It is not used again either way.
-    }
   }
 }
 
