@@ -234,7 +234,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
       // Nobody would stop it any more.
       if (isClosed)
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
-      const worker = createWorker({ store, bell }, options)
+      const worker = createWorker({ store, bell }, options, () => workers.delete(worker))
       workers.add(worker)
       return worker
     },

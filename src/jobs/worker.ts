@@ -1,6 +1,6 @@
 import { createBell } from '../core/bell.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
-import { createEvents, type EventSource } from '../core/events.ts'
+import type { EventSource } from '../core/events.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import { onlyKeys, whole } from '../core/options.ts'
 import { createAlarm } from './alarm.ts'
@@ -9,14 +9,15 @@ import { decodeError } from './decode.ts'
 import { encodeError } from './failure.ts'
 import { createTransactionGroups, type TransactionGroups } from './groups.ts'
 import type { Taker } from './handover.ts'
+import { Intake } from './intake.ts'
 import { encodeJson } from './json.ts'
 import { createKeeper, type Keeper } from './keeper.ts'
 import type { Outcome } from './lifecycle.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
-import { createPrefetch, type Prefetch } from './prefetch.ts'
 import { ackMissing, leaseLost, rolledBack, timedOut } from './refusals.ts'
 import { createSettler, type Settler } from './settler.ts'
 import type { ClaimedRecord, ClaimRequest, JobStore, NewJob, Verdict } from './store.ts'
+import { Tally } from './tally.ts'
 import type { WorkerCounts, WorkerEvents } from './workerevents.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './workeroptions.ts'
 
@@ -48,36 +49,29 @@ export interface Worker extends AsyncDisposable {
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }
 
-/** Ends not written yet, beyond which nothing new is claimed. */
-const maxSettling = 20
-const claimLimit = 500
 const minderMs = 500
 
-export function createWorker(parts: JobsParts, options: WorkerOptions): Worker & Taker {
-  return new JobWorker(parts, resolveWorkerOptions(options))
+export function createWorker(
+  parts: JobsParts,
+  options: WorkerOptions,
+  onStopped: () => void = () => undefined,
+): Worker & Taker {
+  return new JobWorker(parts, resolveWorkerOptions(options), onStopped)
 }
 
 class JobWorker implements Worker, Taker, AttemptHost {
   readonly store: JobStore
   readonly groups: TransactionGroups
   readonly leaseMs: number
-  readonly counts: WorkerCounts = {
-    claimed: 0,
-    completed: 0,
-    failed: 0,
-    handedBack: 0,
-    lost: 0,
-    ackMissing: 0,
-  }
+  readonly #tally = new Tally()
+  readonly #onStopped: () => void
   readonly #parts: JobsParts
   readonly #options: ResolvedWorkerOptions
-  readonly #kinds: readonly string[]
-  readonly #events = createEvents<WorkerEvents>()
   readonly #bell = createBell()
   readonly #cancelBell = createBell()
   readonly #alarm = createAlarm(() => this.#bell.ring())
   readonly #settler: Settler
-  readonly #prefetch: Prefetch
+  readonly #intake: Intake
   readonly #keeper: Keeper
   /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
   readonly #held = new Set<Attempt>()
@@ -88,26 +82,32 @@ class JobWorker implements Worker, Taker, AttemptHost {
   #unlisten: (() => void)[] = []
   #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
   #stopped: Promise<void> | undefined
-  #moreIsLikely = false
-  /** A claim is under way or was asked for; it looks for room by itself when it is done. */
-  #isClaiming = false
-  /** Places kept for jobs that are being handed over. */
-  #promised = 0
   #whenNoneRuns: (() => void) | undefined
 
-  constructor(parts: JobsParts, options: ResolvedWorkerOptions) {
+  constructor(parts: JobsParts, options: ResolvedWorkerOptions, onStopped: () => void) {
+    this.#onStopped = onStopped
     this.#parts = parts
     this.store = parts.store
     this.#options = options
     this.leaseMs = options.leaseMs
-    this.#kinds = [...options.handlers.keys()]
     this.groups = createTransactionGroups(parts.store)
     this.#settler = createSettler(parts.store, {
-      onTrouble: (error) => this.#warn('Ends of jobs could not be written yet.', error),
+      onTrouble: (error) => this.#tally.warn('Ends of jobs could not be written yet.', error),
       // What was not written yet may have been the reason to claim no more.
-      onWritten: () => this.#askForMore(),
+      onWritten: () => this.#intake.askForMore(),
     })
-    this.#prefetch = createPrefetch(options)
+    this.#intake = new Intake({
+      store: parts.store,
+      options,
+      bell: this.#bell,
+      load: () => ({
+        isOpen: this.#state === 'running',
+        running: this.#running.size,
+        buffered: this.#buffer.length - this.#next,
+        settling: this.#settler.size,
+      }),
+      receive: (records, sentAt) => this.#receive(records, sentAt),
+    })
     this.#keeper = createKeeper({
       store: parts.store,
       leaseMs: options.leaseMs,
@@ -122,7 +122,11 @@ class JobWorker implements Worker, Taker, AttemptHost {
   }
 
   get events(): EventSource<WorkerEvents> {
-    return this.#events
+    return this.#tally.events
+  }
+
+  get counts(): Readonly<WorkerCounts> {
+    return this.#tally.counts
   }
 
   get ready(): boolean {
@@ -153,7 +157,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
     this.#loops = [
       createLoop({
         name: 'jobs.intake',
-        step: () => this.#intake(),
+        step: () => this.#intake.step(),
         // Each worker at a pace of its own, so that a fleet that was started at once does not look at once.
         idleMs: Math.round(pollMs * (1 + Math.random() * 0.1)),
         bell: this.#bell,
@@ -177,8 +181,8 @@ class JobWorker implements Worker, Taker, AttemptHost {
       }),
     ]
     for (const loop of this.#loops) {
-      loop.events.on('failed', ({ error }) => this.#warn(`A step of ${loop.name} failed.`, error))
-      loop.events.on('stalled', () => this.#warn(`${loop.name} made no progress and was replaced.`))
+      loop.events.on('failed', ({ error }) => this.#tally.warn(`A step of ${loop.name} failed.`, error))
+      loop.events.on('stalled', () => this.#tally.warn(`${loop.name} made no progress and was replaced.`))
     }
   }
 
@@ -206,48 +210,17 @@ class JobWorker implements Worker, Taker, AttemptHost {
     this.#settled(attempt, verdict, took, undefined)
   }
 
-  /** One claim, as large as there is room for. */
-  async #intake(): Promise<'more' | 'idle'> {
-    this.#isClaiming = true
-    try {
-      return await this.#claim()
-    } finally {
-      this.#isClaiming = false
-    }
-  }
-
-  async #claim(): Promise<'more' | 'idle'> {
-    const limit = Math.min(claimLimit, this.#room())
-    if (limit <= 0) {
-      // Whoever rang is not forgotten: there is a look as soon as there is room.
-      this.#moreIsLikely = true
-      return 'idle'
-    }
-    const sentAt = performance.now()
-    const { queues, workerId, leaseMs } = this.#options
-    const records = await this.store.claim({ queues, kinds: this.#kinds, workerId, limit, leaseMs })
-    this.#moreIsLikely = records.length === limit
-    this.#receive(records, sentAt)
-    return this.#moreIsLikely && this.#room() > 0 ? 'more' : 'idle'
-  }
-
-  offer({ queue, kind }: NewJob): ClaimRequest | undefined {
-    const { queues, concurrency, workerId, leaseMs, handlers } = this.#options
-    // Only when it waits with nothing to do: else it takes its jobs in the order of the line.
-    const isIdle = this.#state === 'running' && !this.#isClaiming && !this.#moreIsLikely
-    const isFree = this.#running.size + this.#promised < concurrency && this.#buffer.length === 0
-    if (!isIdle || !isFree || !queues.includes(queue) || !handlers.has(kind)) return undefined
-    this.#promised++
-    return { queues: [queue], kinds: [kind], workerId, limit: 1, leaseMs }
+  offer(job: NewJob): ClaimRequest | undefined {
+    return this.#intake.offer(job)
   }
 
   take(record: ClaimedRecord | undefined, sentAt: number): void {
-    this.#promised--
+    this.#intake.handedOver()
     if (record !== undefined) this.#receive([record], sentAt)
   }
 
   #receive(records: readonly ClaimedRecord[], sentAt: number): void {
-    this.counts.claimed += records.length
+    this.#tally.counts.claimed += records.length
     for (const record of records) {
       const handler = this.#options.handlers.get(record.kind)!
       const attempt = new Attempt(this, record, handler, sentAt + this.#options.leaseMs)
@@ -257,13 +230,8 @@ class JobWorker implements Worker, Taker, AttemptHost {
     // What came while the worker was stopping, or to a step that had been given up, is not lost.
     if (this.#state !== 'running') this.#handBackBuffer()
     // With more to come the next claim is sent first, and these are run while the store is at it.
-    if (this.#moreIsLikely && this.#room() > 0) setImmediate(() => this.#pump())
+    if (this.#intake.wantsMore) setImmediate(() => this.#pump())
     else this.#pump()
-  }
-
-  #room(): number {
-    if (this.#state !== 'running' || this.#settler.size > maxSettling + claimLimit * 2) return 0
-    return this.#prefetch.room(this.#running.size + this.#promised, this.#buffer.length - this.#next)
   }
 
   /** Starts handlers while there are slots and jobs. */
@@ -278,13 +246,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
       this.#buffer = []
       this.#next = 0
     }
-    this.#askForMore()
-  }
-
-  #askForMore(): void {
-    if (!this.#moreIsLikely || this.#isClaiming || this.#room() <= 0) return
-    this.#isClaiming = true
-    this.#bell.ring()
+    this.#intake.askForMore()
   }
 
   #begin(attempt: Attempt): void {
@@ -320,9 +282,9 @@ class JobWorker implements Worker, Taker, AttemptHost {
     if (attempt.isEnded) this.#held.delete(attempt)
     else if (attempt.pledged) this.#confirm(attempt, rolledBack(attempt.jobId), false)
     else if (attempt.handler.finish === 'transaction') {
-      this.counts.ackMissing++
+      this.#tally.counts.ackMissing++
       const error = ackMissing(attempt.jobId)
-      this.#warn(error.message)
+      this.#tally.warn(error.message)
       this.#finish(attempt, { kind: 'threw', error: encodeError(error) }, error)
     } else this.#finish(attempt, { kind: 'returned', result: this.#encodeResult(attempt, value) })
     this.#pump()
@@ -332,7 +294,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
     this.#leave(attempt)
     if (attempt.isEnded) {
       this.#held.delete(attempt)
-      if (!isSignalboxError(error, 'lease_lost')) this.#emit('late', () => ({ job: attempt.record, error }))
+      if (!isSignalboxError(error, 'lease_lost')) this.#tally.late(attempt.record, error)
     } else if (attempt.pledged) this.#confirm(attempt, error, true)
     else if (isSignalboxError(error, 'undecodable')) {
       this.#finish(attempt, { kind: 'threw', error: encodeError(error), dead: true }, error)
@@ -354,7 +316,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
     this.#settler.confirm(attempt, verdict, (committed, took) => {
       if (!committed) return this.#settled(attempt, verdict, took, error)
       this.#stands(attempt)
-      if (hasThrown) this.#emit('late', () => ({ job: attempt.record, error }))
+      if (hasThrown) this.#tally.late(attempt.record, error)
     })
   }
 
@@ -366,20 +328,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
 
   #settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void {
     this.#held.delete(attempt)
-    const job = attempt.record
-    if (!took) {
-      this.counts.lost++
-      this.#emit('lost', () => ({ job }))
-    } else if (verdict.state === 'completed') {
-      this.counts.completed++
-      this.#emit('completed', () => ({ job }))
-    } else if (verdict.freeCount > job.freeCount) {
-      this.counts.handedBack++
-      this.#emit('handedBack', () => ({ job }))
-    } else {
-      this.counts.failed++
-      this.#emit('failed', () => ({ job, error, state: verdict.state }))
-    }
+    this.#tally.settled(attempt.record, verdict, took, error)
     if (verdict.state === 'ready') this.#bell.ring()
     // A retry may fall due before the next poll.
     if (verdict.state === 'scheduled' && verdict.delayMs < this.#options.pollMs)
@@ -388,7 +337,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
 
   #leave(attempt: Attempt): void {
     if (!this.#running.delete(attempt)) return
-    this.#prefetch.ended()
+    this.#intake.ended()
     if (attempt.timer !== undefined) clearTimeout(attempt.timer)
     if (this.#running.size === 0) this.#whenNoneRuns?.()
   }
@@ -407,8 +356,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
     attempt.abort(leaseLost(attempt.jobId))
     this.#held.delete(attempt)
     this.#leave(attempt)
-    this.counts.lost++
-    this.#emit('lost', () => ({ job: attempt.record }))
+    this.#tally.lost(attempt.record)
     this.#pump()
   }
 
@@ -429,6 +377,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
       await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
     }
     this.#state = 'stopped'
+    this.#onStopped()
   }
 
   #handBackBuffer(): void {
@@ -472,21 +421,12 @@ class JobWorker implements Worker, Taker, AttemptHost {
     try {
       return encodeJson('the result', value)
     } catch (error) {
-      this.#warn(
+      this.#tally.warn(
         `The result of job "${attempt.jobId}" (${attempt.record.kind}) cannot be kept and was dropped.`,
         error,
       )
       return null
     }
-  }
-
-  #warn(message: string, error?: unknown): void {
-    this.#emit('warning', () => (error === undefined ? { message } : { message, error }))
-  }
-
-  /** The event is made only when somebody listens: there is one for every job. */
-  #emit<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
-    if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
   }
 }
 

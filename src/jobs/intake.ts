@@ -1,0 +1,110 @@
+import type { Bell } from '../core/bell.ts'
+import { createPrefetch, type Prefetch } from './prefetch.ts'
+import type { ClaimedRecord, ClaimRequest, JobStore, NewJob } from './store.ts'
+import type { ResolvedWorkerOptions } from './workeroptions.ts'
+
+/**
+ * When to claim, and how much. A claim that came back full means that more is likely, and then the next is asked for as
+ * soon as there is room; one that came short means waiting for a ring or the poll. A ring without room is remembered
+ * as "more is likely". Each claim looks for room itself when it is done, so nobody rings while one is under way.
+ */
+export interface IntakeParts {
+  readonly store: Pick<JobStore, 'claim'>
+  readonly options: ResolvedWorkerOptions
+  readonly bell: Pick<Bell, 'ring'>
+  readonly load: () => Load
+  readonly receive: (records: readonly ClaimedRecord[], sentAt: number) => void
+}
+
+export interface Load {
+  /** Whether anything may be claimed at all. */
+  readonly isOpen: boolean
+  readonly running: number
+  readonly buffered: number
+  readonly settling: number
+}
+
+/** The most jobs of one claim. */
+const claimLimit = 500
+/** Ends not written yet, beyond which nothing new is claimed: the store does not keep up. */
+const maxSettling = 1_000
+
+export class Intake {
+  readonly #parts: IntakeParts
+  readonly #kinds: readonly string[]
+  readonly #prefetch: Prefetch
+  #moreIsLikely = false
+  /** A claim is under way or was asked for. */
+  #isClaiming = false
+  /** Places kept for jobs that are being handed over. */
+  #promised = 0
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts
+    this.#kinds = [...parts.options.handlers.keys()]
+    this.#prefetch = createPrefetch(parts.options)
+  }
+
+  /** More is likely, and there is room for it. */
+  get wantsMore(): boolean {
+    return this.#moreIsLikely && this.#room() > 0
+  }
+
+  /** One claim, as large as there is room for. */
+  async step(): Promise<'more' | 'idle'> {
+    this.#isClaiming = true
+    try {
+      await this.#claim()
+      return this.wantsMore ? 'more' : 'idle'
+    } finally {
+      this.#isClaiming = false
+    }
+  }
+
+  askForMore(): void {
+    if (this.#isClaiming || !this.wantsMore) return
+    this.#isClaiming = true
+    this.#parts.bell.ring()
+  }
+
+  /** A handler ended: what the pace is known by. */
+  ended(): void {
+    this.#prefetch.ended()
+  }
+
+  /** What to claim a job with that is to be handed over; a place is kept until `handedOver`. */
+  offer({ queue, kind }: NewJob): ClaimRequest | undefined {
+    const { queues, concurrency, workerId, leaseMs, handlers } = this.#parts.options
+    const { isOpen, running, buffered } = this.#parts.load()
+    // Only when it waits with nothing to do: else it takes its jobs in the order of the line.
+    const isIdle = isOpen && !this.#isClaiming && !this.#moreIsLikely && buffered === 0
+    const hasPlace = running + this.#promised < concurrency
+    if (!isIdle || !hasPlace || !queues.includes(queue) || !handlers.has(kind)) return undefined
+    this.#promised++
+    return { queues: [queue], kinds: [kind], workerId, limit: 1, leaseMs }
+  }
+
+  handedOver(): void {
+    this.#promised--
+  }
+
+  async #claim(): Promise<void> {
+    const limit = Math.min(claimLimit, this.#room())
+    if (limit <= 0) {
+      // Whoever rang is not forgotten: there is a look as soon as there is room.
+      this.#moreIsLikely = true
+      return
+    }
+    const sentAt = performance.now()
+    const { queues, workerId, leaseMs } = this.#parts.options
+    const records = await this.#parts.store.claim({ queues, kinds: this.#kinds, workerId, limit, leaseMs })
+    this.#moreIsLikely = records.length === limit
+    this.#parts.receive(records, sentAt)
+  }
+
+  #room(): number {
+    const { isOpen, running, buffered, settling } = this.#parts.load()
+    if (!isOpen || settling > maxSettling) return 0
+    return this.#prefetch.room(running + this.#promised, buffered)
+  }
+}

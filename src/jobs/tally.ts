@@ -1,0 +1,53 @@
+import { createEvents, type EventSource, type Events } from '../core/events.ts'
+import type { ClaimedRecord, Verdict } from './store.ts'
+import type { WorkerCounts, WorkerEvents } from './workerevents.ts'
+
+/** Counts what a worker does and tells whoever listens. */
+export class Tally {
+  readonly counts: WorkerCounts = {
+    claimed: 0,
+    completed: 0,
+    failed: 0,
+    handedBack: 0,
+    lost: 0,
+    ackMissing: 0,
+  }
+  readonly #events: Events<WorkerEvents> = createEvents<WorkerEvents>()
+
+  get events(): EventSource<WorkerEvents> {
+    return this.#events
+  }
+
+  /** A verdict was written, or its lease was lost. */
+  settled(job: ClaimedRecord, verdict: Verdict, took: boolean, error: unknown): void {
+    if (!took) this.lost(job)
+    else if (verdict.state === 'completed') {
+      this.counts.completed++
+      this.#tell('completed', () => ({ job }))
+    } else if (verdict.freeCount > job.freeCount) {
+      this.counts.handedBack++
+      this.#tell('handedBack', () => ({ job }))
+    } else {
+      this.counts.failed++
+      this.#tell('failed', () => ({ job, error, state: verdict.state }))
+    }
+  }
+
+  lost(job: ClaimedRecord): void {
+    this.counts.lost++
+    this.#tell('lost', () => ({ job }))
+  }
+
+  late(job: ClaimedRecord, error: unknown): void {
+    this.#tell('late', () => ({ job, error }))
+  }
+
+  warn(message: string, error?: unknown): void {
+    this.#tell('warning', () => (error === undefined ? { message } : { message, error }))
+  }
+
+  /** The event is made only when somebody listens: there is one for every job. */
+  #tell<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
+    if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
+  }
+}
