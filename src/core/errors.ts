@@ -24,10 +24,16 @@ export const errorCodes = {
     status: 400,
     meaning: 'The transaction handed in as `tx` belongs to another database than the store.',
   },
+  unauthorized: { status: 401, meaning: 'No token came with the request, or not one that is valid now.' },
   forbidden: { status: 403, meaning: 'The request was understood and is refused to this caller.' },
   not_found: { status: 404, meaning: 'There is no such thing, or no such route.' },
+  method_not_allowed: { status: 405, meaning: 'The path is there, but not with this method.' },
   request_timeout: { status: 408, meaning: 'The request did not arrive whole in the time allowed.' },
   conflict: { status: 409, meaning: 'The thing is in a state that does not allow this.' },
+  in_progress: {
+    status: 409,
+    meaning: 'A request with the same Idempotency-Key has begun and has not ended yet.',
+  },
   lease_lost: {
     status: 409,
     meaning: 'The job or lock is no longer held with this token: it ended, ran out or was taken over.',
@@ -38,6 +44,11 @@ export const errorCodes = {
       'The database gave the transaction up: deadlock, serialisation or lock wait. It can be tried again.',
   },
   too_large: { status: 413, meaning: 'It is larger than is taken.' },
+  idempotency_mismatch: {
+    status: 422,
+    meaning: 'The Idempotency-Key was used before, for another route or another body.',
+  },
+  too_many: { status: 429, meaning: 'It is more than is allowed at once, or in so short a time.' },
   headers_too_large: { status: 431, meaning: 'The headers are larger than the server takes.' },
   internal: {
     status: 500,

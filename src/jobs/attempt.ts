@@ -1,14 +1,14 @@
 import type { Backoff } from '../core/backoff.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { encodeError } from '../core/failure.ts'
+import { encodeJson } from '../core/json.ts'
 import { duration, onlyKeys } from '../core/options.ts'
 import { decodeBackoff } from './decode.ts'
-import { encodeError } from './failure.ts'
 import type { TransactionGroups } from './groups.ts'
 import { RunningJob } from './handlerjob.ts'
-import type { AckOptions, NackOptions } from './jobs.ts'
-import { encodeJson } from './json.ts'
+import type { AckOptions, Ended, NackOptions } from './jobs.ts'
 import { type Judged, judge, type Outcome } from './lifecycle.ts'
-import { resolveNack } from './options.ts'
+import { type Ending, resolveAck, resolveNack } from './options.ts'
 import { leaseLost } from './refusals.ts'
 import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from './store.ts'
 import type { HandlerSpec } from './workeroptions.ts'
@@ -207,27 +207,26 @@ export class Attempt implements LeaseRef, Judged {
     return result
   }
 
-  async ack(options: AckOptions = {}): Promise<void> {
-    onlyKeys('ack', options, ['tx', 'result'])
-    const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
-    await this.#write({ kind: 'returned', result }, options.tx)
+  async ack(options: AckOptions = {}): Promise<Ended> {
+    return this.#write(resolveAck(options), options.tx)
   }
 
-  async nack(options: NackOptions = {}): Promise<void> {
-    await this.#write(resolveNack(options), options.tx)
+  async nack(options: NackOptions = {}): Promise<Ended> {
+    return this.#write(resolveNack(options), options.tx)
   }
 
-  async #write(outcome: Outcome, tx: unknown): Promise<void> {
+  async #write({ outcome, ranMs }: Ending, tx: unknown): Promise<Ended> {
     this.#mustBeOpen()
-    const verdict = this.judge(outcome)
+    const verdict = ranMs === null ? this.judge(outcome) : judge(this, outcome, ranMs)
     if (tx === undefined) {
       this.end()
       if (!(await this.#host.settle(this, verdict))) throw leaseLost(this.jobId)
-      return
+    } else {
+      // Unsure from before the statement is sent: it may have reached the database although its answer did not.
+      this.#pledged = verdict
+      if (!(await this.#host.store.settleIn(tx, verdict))) throw leaseLost(this.jobId)
     }
-    // Unsure from before the statement is sent: it may have reached the database although its answer did not.
-    this.#pledged = verdict
-    if (!(await this.#host.store.settleIn(tx, verdict))) throw leaseLost(this.jobId)
+    return { state: verdict.state }
   }
 
   /**

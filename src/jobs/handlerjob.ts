@@ -2,7 +2,7 @@ import type { Backoff } from '../core/backoff.ts'
 import type { Attempt } from './attempt.ts'
 import { decodeBackoff, decodeError, decodePayload } from './decode.ts'
 import type { ClaimedJob, JobError, JobState } from './job.ts'
-import type { AckOptions, NackOptions } from './jobs.ts'
+import type { AckOptions, Ended, NackOptions } from './jobs.ts'
 import type { ClaimedRecord, StoreTransaction } from './store.ts'
 
 /** A job in its handler's hands, with the three ways to finish it: returning or throwing is the third. */
@@ -13,9 +13,9 @@ export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
     options?: { readonly timeoutMs?: number | string },
   ): Promise<Result>
   /** Completes the job; with `tx` in your own transaction, when you commit. */
-  ack(options?: AckOptions): Promise<void>
+  ack(options?: AckOptions): Promise<Ended>
   /** Fails the job; with `tx` in your own transaction, when you commit. */
-  nack(options?: NackOptions): Promise<void>
+  nack(options?: NackOptions): Promise<Ended>
 }
 
 /** The job as its handler sees it: its fields, and the three ways to finish. */
@@ -76,11 +76,11 @@ export class RunningJob implements HandlerJob {
     return this.#attempt.transaction(work, options)
   }
 
-  ack(options?: AckOptions): Promise<void> {
+  ack(options?: AckOptions): Promise<Ended> {
     return this.#attempt.ack(options)
   }
 
-  nack(options?: NackOptions): Promise<void> {
+  nack(options?: NackOptions): Promise<Ended> {
     return this.#attempt.nack(options)
   }
 }

@@ -4,13 +4,14 @@ export * from './job.ts'
 export {
   type AckOptions,
   createJobs,
+  type Ended,
   type Held,
   type InTransaction,
   type Jobs,
   type NackOptions,
 } from './jobs.ts'
 export type { AddOptions, ClaimOptions, JobToAdd, ListOptions } from './options.ts'
-export type { JobsBell, JobsParts } from './parts.ts'
+export { cancelTopic, type JobsBell, type JobsParts, queueTopic } from './parts.ts'
 export * from './store.ts'
 export { createUpkeep } from './upkeep.ts'
 export type { Worker } from './worker.ts'

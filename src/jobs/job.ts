@@ -1,4 +1,5 @@
 import type { Backoff } from '../core/backoff.ts'
+import type { Failure } from '../core/failure.ts'
 
 /**
  * A job, from the moment it is added until for ever after.
@@ -28,12 +29,7 @@ export const jobStates: readonly JobState[] = [
 ]
 
 /** Why a job failed, as it is kept and shown. */
-export interface JobError {
-  readonly name?: string
-  readonly message: string
-  readonly code?: string
-  readonly stack?: string
-}
+export type JobError = Failure
 
 /** A job as its users see it. Instants are epoch milliseconds of the store's clock. */
 export interface Job<Payload = unknown> {

@@ -1,14 +1,13 @@
 import { SignalboxError } from '../core/errors.ts'
+import { encodeError } from '../core/failure.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { type AddBatcher, createAddBatcher } from './addbatch.ts'
-import { createAnnouncer } from './announce.ts'
-import { decodeClaimed, decodeJob } from './decode.ts'
-import { encodeError } from './failure.ts'
+import { type Announcer, createAnnouncer } from './announce.ts'
+import { decodeBackoff, decodeClaimed, decodeJob } from './decode.ts'
 import { RunningJob } from './handlerjob.ts'
 import { createHandover, type Taker } from './handover.ts'
 import type { ClaimedJob, Job } from './job.ts'
-import { encodeJson } from './json.ts'
-import { backoffDefaults, type Judged, judge, type Outcome } from './lifecycle.ts'
+import { backoffDefaults, type Judged, judge } from './lifecycle.ts'
 import {
   type AddOptions,
   type ClaimOptions,
@@ -18,12 +17,14 @@ import {
   type ListOptions,
   leaseSpan,
   queueName,
+  resolveAck,
   resolveClaim,
   resolveList,
   resolveNack,
   resolveNewJob,
 } from './options.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
+import { RecentClaims } from './recentclaims.ts'
 import { leaseLost } from './refusals.ts'
 import type { Added, CancelAnswer, QueueStats, Verdict } from './store.ts'
 import { createWorker, type Worker } from './worker.ts'
@@ -41,9 +42,12 @@ export interface Jobs extends AsyncDisposable {
   /** Takes due jobs in hand, each under a lease. */
   claim(options?: ClaimOptions): Promise<readonly ClaimedJob[]>
   /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
-  ack(job: Held, options?: AckOptions): Promise<void>
-  /** The job failed: back in line after its back-off, or dead when no attempts are left. Throws `lease_lost`. */
-  nack(job: Held, options?: NackOptions): Promise<void>
+  ack(job: Held, options?: AckOptions): Promise<Ended>
+  /**
+   * The job failed: back in line after its back-off, or dead when no attempts are left; cancelled when that was asked
+   * for. Answers which. Throws `lease_lost`.
+   */
+  nack(job: Held, options?: NackOptions): Promise<Ended>
   /** Keeps the job for another `leaseMs`; answers when that ends. Throws `lease_lost`. */
   renew(job: Held, leaseMs?: number | string): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
   find(id: string): Promise<Job | undefined>
@@ -78,6 +82,8 @@ export interface InTransaction {
 export interface AckOptions extends InTransaction {
   /** Kept with the job: any JSON value. */
   readonly result?: unknown
+  /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
+  readonly ranMs?: number | undefined
 }
 
 export interface NackOptions extends InTransaction {
@@ -87,15 +93,35 @@ export interface NackOptions extends InTransaction {
   readonly retryInMs?: number | string | undefined
   /** No further attempt. */
   readonly dead?: boolean | undefined
+  /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
+  readonly handBack?: boolean | undefined
+  /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
+  readonly ranMs?: number | undefined
+}
+
+/** How an attempt ended: the state its job is in now. */
+export interface Ended {
+  readonly state: Verdict['state']
 }
 
 const maxAddMany = 10_000
 const pruneBatch = 1_000
 
-export function createJobs({ store, bell }: JobsParts): Jobs {
+/** What a service knows, so that another one beside it can share it. */
+interface Knowledge {
+  readonly announcer: Announcer
+  readonly recent: RecentClaims
+}
+const knowledge = new WeakMap<Jobs, Knowledge>()
+
+export function createJobs({ store, bell, beside }: JobsParts): Jobs {
   const workers = new Set<Worker & Taker>()
   const handover = createHandover(store, workers)
-  const announcer = createAnnouncer(bell)
+  const known: Knowledge = (beside && knowledge.get(beside)) ?? {
+    announcer: createAnnouncer(bell),
+    recent: new RecentClaims(),
+  }
+  const { announcer, recent } = known
   const batcher: AddBatcher = createAddBatcher(store)
   let isClosed = false
 
@@ -103,7 +129,7 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
     for (const queue of new Set(queues)) bell.ring(queueTopic(queue))
   }
 
-  return {
+  const jobs: Jobs = {
     async add(kind, payload, options = {}) {
       checkAddOptions('add', options)
       const job = resolveNewJob('add', kind, payload, options)
@@ -114,12 +140,12 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
       return added
     },
 
-    async addMany(jobs, options = {}) {
+    async addMany(list, options = {}) {
       onlyKeys('addMany', options, ['tx'])
-      if (!Array.isArray(jobs)) throw notAList(jobs)
-      if (jobs.length > maxAddMany) throw tooMany(jobs.length)
+      if (!Array.isArray(list)) throw notAList(list)
+      if (list.length > maxAddMany) throw tooMany(list.length)
       // Not `map`, which leaves holes as they are.
-      const records = Array.from(jobs as readonly JobToAdd[], (job, index) => {
+      const records = Array.from(list as readonly JobToAdd[], (job, index) => {
         const name = `addMany[${index}]`
         checkJobToAdd(name, job)
         return resolveNewJob(name, job.kind, job.payload, job)
@@ -132,32 +158,41 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
 
     async claim(options = {}) {
       const records = await store.claim(resolveClaim(options))
-      const jobs: ClaimedJob[] = []
+      const claimed: ClaimedJob[] = []
       const parked: Verdict[] = []
       for (const record of records) {
         try {
-          jobs.push(decodeClaimed(record))
+          claimed.push(decodeClaimed(record))
         } catch (error) {
           const judged = { ...record, backoff: backoffDefaults }
           parked.push(judge(judged, { kind: 'threw', error: encodeError(error), dead: true }))
         }
       }
       if (parked.length > 0) await store.settle(parked)
-      return jobs
+      recent.remember(claimed)
+      return claimed
     },
 
     async ack(job, options = {}) {
       // In a handler its worker must know of it, as if the job itself had been asked.
       if (job instanceof RunningJob) return job.ack(options)
-      onlyKeys('ack', options, ['tx', 'result'])
-      const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
-      await write(await judgedOf(job), { kind: 'returned', result }, options.tx)
+      const { outcome, ranMs } = resolveAck(options)
+      const ended = await write(judge(knownOf(job) ?? (await judgedOf(job)), outcome, ranMs), options.tx)
+      recent.forget(job.id)
+      return ended
     },
 
     async nack(job, options = {}) {
       if (job instanceof RunningJob) return job.nack(options)
-      const outcome = resolveNack(options)
-      await write(await judgedOf(job), outcome, options.tx)
+      const { outcome, ranMs } = resolveNack(options)
+      const judged = await judgedOf(job)
+      const verdict = judge(judged, outcome, ranMs)
+      // Where it would come back the store ends it itself when that was asked for; death must ask first.
+      if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isUnwanted(judged)))) {
+        return write(verdict, options.tx)
+      }
+      const error = outcome.kind === 'threw' ? outcome.error : null
+      return write(judge(judged, { kind: 'cancelled', error }, ranMs), options.tx)
     },
 
     async renew(job, leaseMs = 30_000) {
@@ -241,35 +276,63 @@ export function createJobs({ store, bell }: JobsParts): Jobs {
 
     async [Symbol.asyncDispose]() {
       isClosed = true
-      announcer.clear()
+      if (beside === undefined) announcer.clear()
       await Promise.all([...workers].map((worker) => worker.stop()))
     },
   }
+  knowledge.set(jobs, known)
+  return jobs
 
-  async function write(job: Judged, outcome: Outcome, tx: unknown): Promise<void> {
-    const verdict = judge(job, outcome)
+  async function write(verdict: Verdict, tx: unknown): Promise<Ended> {
     const took = tx === undefined ? (await store.settle([verdict]))[0] : await store.settleIn(tx, verdict)
-    if (!took) throw leaseLost(job.id)
+    if (!took) throw leaseLost(verdict.jobId)
+    return { state: verdict.state }
+  }
+
+  /** What judging an ack needs, where the job was claimed here; a nack must also know of a wish to cancel. */
+  function knownOf(job: Held): Judged | undefined {
+    const { id, token } = held(job)
+    return recent.find(id, token)
   }
 
   /** What judging needs; from the job itself, or from the store when only id and token were kept. */
-  async function judgedOf(job: Held): Promise<Judged> {
+  async function judgedOf(job: Held): Promise<JudgedHeld> {
     const { id, token } = held(job)
-    const { attempt, maxAttempts, freeCount, backoff } = job
+    const { attempt, maxAttempts, freeCount, backoff, cancelRequested = false } = job
     if (
       attempt !== undefined &&
       maxAttempts !== undefined &&
       freeCount !== undefined &&
       backoff !== undefined
     ) {
-      return { id, token, attempt, maxAttempts, freeCount, backoff }
+      return { id, token, attempt, maxAttempts, freeCount, backoff, cancelRequested }
     }
-    const record = await store.find(id)
-    // None of these change while the lease lives, and without it nothing is written.
-    if (record === undefined) throw leaseLost(id)
-    return { ...record, token, backoff: decodeJob(record).backoff }
+    // But for the wish to cancel, none of these change while the lease lives, and without it nothing is written. So
+    // any will do for a job that is gone, and what becomes of the verdict is the store's to say: a request made twice
+    // gets its first answer, everyone else `lease_lost`.
+    const record = (await store.find(id)) ?? gone
+    return {
+      id,
+      token,
+      attempt: record.attempt,
+      maxAttempts: record.maxAttempts,
+      freeCount: record.freeCount,
+      backoff: decodeBackoff(record.backoff),
+      cancelRequested: record.cancelRequested,
+    }
+  }
+
+  /** Whether somebody wants it cancelled, as the store knows it now. */
+  async function isUnwanted({ id }: Judged): Promise<boolean> {
+    return (await store.find(id))?.cancelRequested === true
   }
 }
+
+interface JudgedHeld extends Judged {
+  readonly cancelRequested: boolean
+}
+
+const gone = { attempt: 1, maxAttempts: 1, freeCount: 0, backoff: null, cancelRequested: false }
 
 function held(job: Held): Held {
   if (typeof job !== 'object' || job === null || typeof job.token !== 'string') {

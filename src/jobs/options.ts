@@ -1,11 +1,11 @@
 import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import { SignalboxError } from '../core/errors.ts'
+import { encodeError } from '../core/failure.ts'
 import { createId } from '../core/ids.ts'
+import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
-import { encodeError } from './failure.ts'
 import { type JobState, jobStates } from './job.ts'
-import type { NackOptions } from './jobs.ts'
-import { encodeJson } from './json.ts'
+import type { AckOptions, NackOptions } from './jobs.ts'
 import { backoffDefaults, type Outcome } from './lifecycle.ts'
 import type { ClaimRequest, ListQuery, NewJob } from './store.ts'
 
@@ -39,6 +39,8 @@ const addKeys = ['queue', 'priority', 'uniqueKey', 'runAt', 'delayMs', 'maxAttem
 const maxInstant = 8_640_000_000_000_000
 const maxSpanMs = 3_155_760_000_000
 const maxTimerMs = 2 ** 31 - 1
+/** A year; nothing runs longer, and an older start would only be a mistake. */
+const maxRanMs = 31_557_600_000
 
 /** Queues whose names begin so belong to Signalbox itself. */
 const reserved = 'signalbox.'
@@ -143,18 +145,51 @@ export function resolveClaim(options: ClaimOptions): ClaimRequest {
   }
 }
 
-/** What a nack says, as an outcome. */
-export function resolveNack(options: NackOptions): Outcome {
-  onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead'])
-  const { error = 'nack', retryInMs, dead = false } = options
-  return {
+/** What came of an attempt, and how long it took as its handler knows it. */
+export interface Ending {
+  readonly outcome: Outcome
+  readonly ranMs: number | null
+}
+
+/** What an ack says. */
+export function resolveAck(options: AckOptions): Ending {
+  onlyKeys('ack', options, ['tx', 'result', 'ranMs'])
+  const result = options.result === undefined ? null : encodeJson('ack.result', options.result)
+  return { outcome: { kind: 'returned', result }, ranMs: ranSpan('ack.ranMs', options.ranMs) }
+}
+
+/** What a nack says. */
+export function resolveNack(options: NackOptions): Ending {
+  onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead', 'handBack', 'ranMs'])
+  const { error, retryInMs, dead = false, handBack = false } = options
+  const ranMs = ranSpan('nack.ranMs', options.ranMs)
+  flag('nack.dead', dead)
+  if (flag('nack.handBack', handBack)) {
+    // It is nobody's fault and nobody's to delay: anything that says otherwise is a mistake.
+    if (dead || error !== undefined || retryInMs !== undefined) throw notHandedBack()
+    return { outcome: { kind: 'interrupted', delayMs: 0 }, ranMs }
+  }
+  const outcome = {
     kind: 'threw',
-    error: encodeError(error),
-    dead: flag('nack.dead', dead),
+    error: encodeError(error === undefined ? 'nack' : error),
+    dead,
     ...(retryInMs === undefined
       ? {}
       : { retryInMs: duration('nack.retryInMs', retryInMs, { max: maxSpanMs }) }),
-  }
+  } as const
+  return { outcome, ranMs }
+}
+
+function ranSpan(name: string, value: number | undefined): number | null {
+  return value === undefined ? null : whole(name, value, { max: maxRanMs })
+}
+
+function notHandedBack(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'nack has handBack and also error, retryInMs or dead; a job that is handed back has not failed. Give one of them.',
+    { details: { option: 'nack.handBack' } },
+  )
 }
 
 /** A lease lasts from 100 ms to a day: shorter ones are lost to a busy event loop, longer ones outlive their worker. */

@@ -1,9 +1,15 @@
+import type { Jobs } from './jobs.ts'
 import type { JobStore } from './store.ts'
 
 /** What the room is made of; the caller hands it in from a backend. */
 export interface JobsParts {
   readonly store: JobStore
   readonly bell: JobsBell
+  /**
+   * The service of the same queues that this one stands in for, perhaps for one request: what is added here and falls
+   * due later is told of by that one, which lives longer. @default it tells by itself
+   */
+  readonly beside?: Jobs
 }
 
 /** The part of a backend's bell that jobs ring and hear. */

@@ -255,4 +255,6 @@ export interface QueueStats {
   readonly waiting: number
   readonly running: number
   readonly dead: number
+  /** Since when its longest waiting ready job could have been claimed; null when none is ready. */
+  readonly oldestReadyAt: number | null
 }

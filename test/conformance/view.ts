@@ -31,10 +31,11 @@ export function instant(at: number, start: number): number | 'near' | 'far' {
 }
 
 /** The counts in order, without the queues that have none: whether those are shown is the engine's choice. */
-export function viewStats(stats: readonly QueueStats[]): readonly QueueStats[] {
+export function viewStats(stats: readonly QueueStats[]): readonly unknown[] {
   return stats
     .filter(
       ({ scheduled, ready, waiting, running, dead }) => scheduled + ready + waiting + running + dead > 0,
     )
     .toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
+    .map(({ oldestReadyAt, ...counts }) => ({ ...counts, hasReady: oldestReadyAt !== null }))
 }

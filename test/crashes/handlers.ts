@@ -84,7 +84,7 @@ export function createHandlers(surroundings: Surroundings): Record<string, Handl
           workerId,
           aNonce(),
         )
-      await work(write, () => job.ack({ tx: caller.tx }))
+      await work(write, async () => void (await job.ack({ tx: caller.tx })))
       if (job.attempt <= (job.payload.failUntil ?? 0)) throw new Error('not yet')
       await caller.commit()
     } catch (error) {

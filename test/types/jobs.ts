@@ -1,6 +1,6 @@
 /** The surface of `signalbox` and `signalbox/jobs` as their contract declares it; `tsc` is the test. */
 import type * as whole from 'signalbox'
-import type { Box, OpenOptions, open } from 'signalbox'
+import type { Box, OpenOptions } from 'signalbox'
 import type * as room from 'signalbox/jobs'
 import type {
   Added,
@@ -8,6 +8,7 @@ import type {
   CancelAnswer,
   ClaimedJob,
   ClaimOptions,
+  Ended,
   Handler,
   HandlerContext,
   HandlerJob,
@@ -36,14 +37,31 @@ type Loose<T> = { -readonly [K in keyof T]: Exclude<T[K], undefined> }
 /** The values: these names and no others. */
 export type Names = [
   Expect<Equal<keyof typeof whole, 'open' | 'SignalboxError' | 'isSignalboxError'>>,
-  Expect<Equal<keyof typeof room, 'createJobs' | 'createUpkeep' | 'jobStates'>>,
+  Expect<
+    Equal<keyof typeof room, 'createJobs' | 'createUpkeep' | 'jobStates' | 'queueTopic' | 'cancelTopic'>
+  >,
 ]
 
 // ------------------------------------------------------------------ box
 export type Boxes = [
-  Expect<Equal<typeof open, (url: string, options?: OpenOptions) => Promise<Box>>>,
-  Expect<Equal<Loose<OpenOptions>, { namespace?: string; migrate?: boolean; retentionMs?: number | string }>>,
-  Expect<Equal<keyof Box, 'jobs' | 'warnings' | 'ping' | 'close' | typeof Symbol.asyncDispose>>,
+  Expect<
+    Equal<
+      Loose<OpenOptions>,
+      {
+        namespace?: string
+        migrate?: boolean
+        retentionMs?: number | string
+        thread?: boolean
+        redis?: string
+      }
+    >
+  >,
+  Expect<
+    Equal<
+      keyof Box,
+      'jobs' | 'locks' | 'backend' | 'warnings' | 'ping' | 'close' | typeof Symbol.asyncDispose
+    >
+  >,
   Expect<Equal<Box['jobs'], Jobs>>,
 ]
 
@@ -79,7 +97,7 @@ export type Verbs = [
     Equal<Jobs['addMany'], (jobs: readonly JobToAdd[], options?: InTransaction) => Promise<readonly Added[]>>
   >,
   Expect<Equal<Jobs['claim'], (options?: ClaimOptions) => Promise<readonly ClaimedJob[]>>>,
-  Expect<Equal<Jobs['nack'], (job: Held, options?: NackOptions) => Promise<void>>>,
+  Expect<Equal<Jobs['nack'], (job: Held, options?: NackOptions) => Promise<Ended>>>,
   Expect<Equal<Jobs['find'], (id: string) => Promise<Job | undefined>>>,
   Expect<
     Equal<Jobs['list'], (options?: ListOptions) => Promise<{ items: readonly Job[]; cursor: string | null }>>
@@ -99,7 +117,7 @@ export type Records = [
     >
   >,
   Expect<Equal<keyof ClaimOptions, 'queues' | 'kinds' | 'workerId' | 'limit' | 'leaseMs'>>,
-  Expect<Equal<keyof NackOptions, 'tx' | 'error' | 'retryInMs' | 'dead'>>,
+  Expect<Equal<keyof NackOptions, 'tx' | 'error' | 'retryInMs' | 'dead' | 'handBack' | 'ranMs'>>,
   Expect<Equal<keyof ListOptions, 'queue' | 'kind' | 'state' | 'limit' | 'cursor'>>,
   Expect<Equal<Exclude<keyof ClaimedJob, keyof Job>, 'token' | 'leaseEndsAt' | 'freeCount'>>,
   Expect<Equal<Exclude<keyof HandlerJob, keyof ClaimedJob>, 'transaction' | 'ack' | 'nack'>>,

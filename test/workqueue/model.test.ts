@@ -1,9 +1,9 @@
-/** The queue beside the naive model; `SIGNALBOX_RUNS` walks longer, `npm run soak` longest. */
+/** The queue beside the naive model; `SIGNALBOX_TEST_RUNS` walks longer, `npm run soak` longest. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { walk } from './walk.ts'
 
-const runs = Number(process.env.SIGNALBOX_RUNS ?? 300)
+const runs = Number(process.env.SIGNALBOX_TEST_RUNS ?? 300)
 
 test(
   'a random walk over every operation agrees with the naive model, step by step',

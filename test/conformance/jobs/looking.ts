@@ -12,11 +12,13 @@ import {
   endedJob,
   find,
   ids,
+  lapse,
   lapsedJob,
   leaseOf,
   longMs,
   runningJob,
   settleOne,
+  shortMs,
   until,
 } from './making.ts'
 
@@ -126,10 +128,44 @@ export function lookingContract({ open }: Candidate): void {
     await backend.jobs.pause('Mail')
     const none = { paused: false, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
     const stats = [...(await backend.jobs.stats())].sort((a, b) => (a.queue < b.queue ? -1 : 1))
-    assert.deepEqual(stats, [
-      { ...none, queue: 'Mail', paused: true, dead: 1 },
-      { ...none, queue: 'mail', scheduled: 1, ready: 3, running: 1, dead: 1 },
+    const counts = stats.map(({ oldestReadyAt, ...count }) => ({
+      ...count,
+      hasReady: oldestReadyAt !== null,
+    }))
+    assert.deepEqual(counts, [
+      { ...none, queue: 'Mail', paused: true, dead: 1, hasReady: false },
+      { ...none, queue: 'mail', scheduled: 1, ready: 3, running: 1, dead: 1, hasReady: true },
     ])
+  })
+
+  test('a queue says since when its longest waiting job has been ready', async () => {
+    await using backend = await open()
+    const first = await addOne(backend, { priority: -1 })
+    await addOne(backend, { due: { delayMs: 60_000 } })
+    const { runAt } = await find(backend, first)
+    await addOne(backend, { priority: 5, due: { runAt: runAt + 1 } })
+    const [stats] = await backend.jobs.stats()
+    assert.equal(stats?.oldestReadyAt, runAt)
+  })
+
+  test('a job that fell due, or whose lease ran out, has been ready since it was due', async () => {
+    await using backend = await open()
+    const oldest = async () => (await backend.jobs.stats())[0]?.oldestReadyAt
+    await addOne(backend, { due: { delayMs: longMs } })
+    const running = await runningJob(backend, { due: { runAt: 1_000 } })
+    assert.equal(await oldest(), null, 'neither a scheduled nor a running job is ready')
+    const soon = await find(backend, await addOne(backend, { due: { delayMs: 60 } }))
+    await until('it is due', async () => (await oldest()) !== null)
+    assert.equal(await oldest(), soon.runAt)
+    await addOne(backend, { due: { runAt: 5_000 } })
+    await addOne(backend, { due: { runAt: 6_000 }, kind: 'other' })
+    await addOne(backend, { due: { runAt: 2_000 }, queue: 'z' })
+    assert.equal(await oldest(), 5_000)
+    await settleOne(backend, running)
+    const lapsed = await claim(backend, { kinds: ['welcome'], limit: 1, leaseMs: shortMs })
+    assert.equal(await oldest(), 6_000)
+    await lapse(backend, ...lapsed)
+    assert.equal(await oldest(), 5_000)
   })
 
   test('the counts judge leases at the moment of the call', async () => {

@@ -1,15 +1,21 @@
-import type { JobError } from './job.ts'
-
 /**
  * Whatever a handler threw or a caller handed in, as the error that is kept: always an object with a message, never
  * too long for any store, and never by letting the thrown thing throw again.
  */
 
+/** Why something failed, as it is kept and shown. */
+export interface Failure {
+  readonly name?: string
+  readonly message: string
+  readonly code?: string
+  readonly stack?: string
+}
+
 const maxMessage = 4_000
 const maxStack = 8_000
 const maxName = 191
 
-export function describeError(thrown: unknown): JobError {
+export function describeError(thrown: unknown): Failure {
   if (typeof thrown === 'string') return { message: clip(thrown, maxMessage) }
   if (typeof thrown !== 'object' || thrown === null) return { message: clip(safeString(thrown), maxMessage) }
   const name = field(thrown, 'name', maxName)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { isSignalboxError } from '../core/errors.ts'
+import { isSignalboxError } from './errors.ts'
 import { encodeJson, maxJsonBytes, maxJsonDepth } from './json.ts'
 
 function nested(depth: number, innermost: unknown = 1): unknown {

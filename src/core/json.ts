@@ -1,4 +1,4 @@
-import { SignalboxError } from '../core/errors.ts'
+import { SignalboxError } from './errors.ts'
 
 /**
  * What users hand in as payload or result, judged once and before any engine sees it, so that every engine has the

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { isSignalboxError } from '../core/errors.ts'
+import { isSignalboxError } from './errors.ts'
 import { describeError, encodeError } from './failure.ts'
 
 /** A thing that throws however it is touched. */
