@@ -1,22 +1,62 @@
+import type { TokenStore } from '../access/index.ts'
 import type { JobStore } from '../jobs/index.ts'
+import type { LockStore } from '../locks/index.ts'
 
 /**
  * A backend is where everything is kept: the stores of the rooms, a bell, and what it can and cannot do. What not all
  * of them can do is a trait; nobody asks a backend for its name.
  */
-export interface Backend extends AsyncDisposable {
+export interface Backend extends Stores, AsyncDisposable {
   /** For messages and people: 'memory', 'sqlite', 'postgres', 'mariadb'. */
   readonly name: string
   readonly traits: Traits
-  readonly jobs: JobStore
-  readonly bell: BackendBell
+  /** The tokens of all namespaces. */
+  readonly tokens: TokenStore
   readonly migrator: Migrator
   /** Weak settings that were found at opening, in words; empty when all is well. */
   readonly warnings: readonly string[]
+  /** The stores of another namespace, on the same connections. Cheap to make, and nothing to close. */
+  within(namespace: string): Stores
+  /** Forgets up to `limit` request keys, of any namespace, whose time is over; answers how many. */
+  pruneKeys(limit: number): Promise<number>
   /** Whether the store answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
   /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
   close(): Promise<void>
+}
+
+/** What belongs to one namespace. */
+export interface Stores {
+  readonly jobs: JobStore
+  readonly locks: LockStore
+  readonly bell: BackendBell
+  /**
+   * The same stores for one request that must not be done twice. The first call that writes (add, claim, renew,
+   * settle, cancel, retry, retryDead, pause, resume, prune) writes the key and its own answer in the same transaction
+   * as its effect. Where the key is there already, the answer kept with it is given and nothing else is done. Reads,
+   * and further writes through the same view, are as ever.
+   *
+   * `idempotency_mismatch`: the key was used with another fingerprint. `in_progress`: another call with it has not
+   * ended. A call that throws, and a claim that finds nothing, leave no key. A caller's transaction (`add` with `tx`,
+   * `settleIn`, `transact`) is none of ours to write in: there the key is not looked at.
+   */
+  keyed(key: RequestKey): KeyedStores
+}
+
+export interface KeyedStores {
+  readonly jobs: JobStore
+}
+
+/** A request that must not be done twice. Keys of different callers are different keys. */
+export interface RequestKey {
+  /** Who asks: a token's id, or a word for everybody on this machine. */
+  readonly caller: string
+  /** As the caller chose it: 1 to 255 printable characters. */
+  readonly key: string
+  /** SHA-256 of what is asked, in hexadecimal: the route and the body. */
+  readonly fingerprint: string
+  /** How long it is kept. */
+  readonly keepMs: number
 }
 
 export interface Traits {
@@ -64,4 +104,11 @@ export interface BackendOptions {
   readonly namespace: string
   /** Bring the schema up to date when opening. */
   readonly migrate: boolean
+  /**
+   * SQLite: make writes in a thread of their own, so that no fsync stops this one. `transact`, `transactAll` and a
+   * caller's `tx` are refused then. Engines whose writes are made elsewhere anyway ignore it. @default false
+   */
+  readonly thread?: boolean
+  /** The address of a Redis that holds the locks instead. @default none */
+  readonly redis?: string | undefined
 }

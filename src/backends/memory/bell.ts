@@ -1,12 +1,27 @@
 import type { BackendBell } from '../backend.ts'
 
-/** A bell for this process alone; `silence` lets go of everyone who listens. */
-export interface MemoryBell extends BackendBell {
+/** The bells of this process alone; `silence` lets go of everyone who listens. */
+export interface MemoryBell {
+  /** The bell of one namespace; topics of different ones never meet. */
+  within(namespace: string): BackendBell
   silence(): void
 }
 
 export function createMemoryBell(check: () => void): MemoryBell {
-  const listeners = new Map<string, Set<() => void>>()
+  const namespaces = new Map<string, Map<string, Set<() => void>>>()
+  return {
+    within(namespace) {
+      const listeners = namespaces.get(namespace) ?? new Map<string, Set<() => void>>()
+      namespaces.set(namespace, listeners)
+      return createBell(listeners, check)
+    },
+    silence() {
+      for (const listeners of namespaces.values()) listeners.clear()
+    },
+  }
+}
+
+function createBell(listeners: Map<string, Set<() => void>>, check: () => void): BackendBell {
   return {
     ring(topic) {
       // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same ring.
@@ -29,6 +44,5 @@ export function createMemoryBell(check: () => void): MemoryBell {
         }
       }
     },
-    silence: () => listeners.clear(),
   }
 }

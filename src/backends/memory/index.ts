@@ -1,8 +1,12 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { JobStore } from '../../jobs/index.ts'
-import type { Backend, BackendOptions } from '../backend.ts'
+import type { Backend, BackendOptions, Stores } from '../backend.ts'
+import { createKeyedJobs } from '../requestkey.ts'
 import { createMemoryBell } from './bell.ts'
 import { MemoryJobs } from './jobs.ts'
+import { MemoryKeys } from './keys.ts'
+import { createMemoryLocks } from './locks.ts'
+import { MemoryTokens } from './tokens.ts'
 
 /** What the memory engine can be opened with. */
 export interface MemoryOptions extends BackendOptions {
@@ -13,9 +17,9 @@ export interface MemoryOptions extends BackendOptions {
 /**
  * Everything in this process's memory, gone when it is closed: for tests, and as the model that the other engines are
  * compared with. Each call does all its work before it lets go of the thread, which makes each one atomic; nothing
- * here is clever, so that what is right can be read off it.
+ * here is clever, so that what is right can be read off it. A namespace has jobs and a bell of its own.
  */
-export async function openMemory({ now = Date.now }: MemoryOptions): Promise<Backend> {
+export async function openMemory({ namespace, now = Date.now }: MemoryOptions): Promise<Backend> {
   let closed = false
   const check = () => {
     if (closed) {
@@ -25,16 +29,42 @@ export async function openMemory({ now = Date.now }: MemoryOptions): Promise<Bac
       )
     }
   }
+  const clock = () => Math.floor(now())
   const bell = createMemoryBell(check)
+  const keys = new MemoryKeys(clock)
+  const namespaces = new Map<string, Stores>()
+  const within = (name: string): Stores => {
+    const known = namespaces.get(name)
+    if (known) return known
+    const jobs: JobStore = refusing(new MemoryJobs(clock), check)
+    const stores: Stores = {
+      jobs,
+      locks: refusing(createMemoryLocks(clock), check),
+      bell: bell.within(name),
+      keyed: (key) => ({
+        jobs: createKeyedJobs(jobs, (method, args) => {
+          const call = jobs[method] as (...args: readonly unknown[]) => Promise<unknown>
+          return keys.once(name, key, method, () => call(...args))
+        }),
+      }),
+    }
+    namespaces.set(name, stores)
+    return stores
+  }
   const close = async () => {
     closed = true
     bell.silence()
   }
   return {
+    ...within(namespace),
     name: 'memory',
     traits: { transactions: false, remoteBell: false },
-    jobs: refusing(new MemoryJobs(() => Math.floor(now())), check),
-    bell,
+    tokens: refusing(new MemoryTokens(clock), check),
+    within,
+    async pruneKeys(limit) {
+      check()
+      return keys.prune(limit)
+    },
     migrator: {
       async status() {
         check()
@@ -56,8 +86,8 @@ export async function openMemory({ now = Date.now }: MemoryOptions): Promise<Bac
 }
 
 /** The same store, asking `check` before each call. */
-function refusing(jobs: JobStore, check: () => void): JobStore {
-  return new Proxy(jobs, {
+function refusing<Store extends object>(store: Store, check: () => void): Store {
+  return new Proxy(store, {
     get(target, name) {
       const method: unknown = Reflect.get(target, name)
       if (typeof method !== 'function') return method

@@ -191,14 +191,18 @@ export class MemoryJobs implements JobStore {
     const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
     const queues = new Map<string, { -readonly [Key in keyof QueueStats]: QueueStats[Key] }>()
     const of = (queue: string) => {
-      const known = queues.get(queue) ?? { queue, paused: this.#paused.has(queue), ...none }
+      const paused = this.#paused.has(queue)
+      const known = queues.get(queue) ?? { queue, paused, ...none, oldestReadyAt: null }
       queues.set(queue, known)
       return known
     }
     for (const queue of this.#paused) of(queue)
     for (const row of this.#rows.values()) {
       const state = judge(row, now)
-      if (state !== 'completed' && state !== 'cancelled') of(row.queue)[state]++
+      if (state === 'completed' || state === 'cancelled') continue
+      const counts = of(row.queue)
+      counts[state]++
+      if (state === 'ready') counts.oldestReadyAt = Math.min(counts.oldestReadyAt ?? row.runAt, row.runAt)
     }
     return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))
   }

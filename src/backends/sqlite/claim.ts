@@ -1,6 +1,6 @@
 import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
 import { createNonce, encodeToken } from '../token.ts'
-import { type Connection, readNow } from './connection.ts'
+import type { Connection } from './connection.ts'
 import { takeBackLapsed } from './lapse.ts'
 
 /**
@@ -39,8 +39,12 @@ const readyColumns = `priority, run_at, id, rowid, lease_no, queue, kind, payloa
         free_count, created_at, backoff, timeout_ms, error`
 
 /** Whether a claim could find anything. Asked of a reader, so that an idle worker never needs the writer's lock. */
-export function mayClaim(connection: Connection, namespace: string, request: ClaimRequest): boolean {
-  const now = readNow(connection)
+export function mayClaim(
+  connection: Connection,
+  namespace: string,
+  request: ClaimRequest,
+  now: number,
+): boolean {
   const { due } = connection.get<{ due: number }>(
     `SELECT EXISTS (SELECT 1 FROM job_queue
          WHERE namespace = ?1 AND state = 'scheduled' AND run_at <= ?2)
@@ -49,7 +53,9 @@ export function mayClaim(connection: Connection, namespace: string, request: Cla
     namespace,
     now,
   )!
-  return due === 1 || choose(connection, namespace, { ...request, limit: 1 }).length > 0
+  if (due === 1) return true
+  const paused = pausedQueues(connection, namespace)
+  return choose(connection, namespace, { ...request, limit: 1 }, paused).length > 0
 }
 
 /** Hands out jobs, or undefined when there was too much to sweep for one turn and it should be asked again. */
@@ -57,13 +63,19 @@ export function claimJobs(
   connection: Connection,
   namespace: string,
   request: ClaimRequest,
+  now: number,
 ): readonly ClaimedRecord[] | undefined {
-  const now = readNow(connection)
-  const promoted = promoteDue(connection, namespace, now)
-  const lapsed = takeBackLapsed(connection, namespace, sweepLimit, now)
-  if (promoted === sweepLimit || lapsed.length === sweepLimit) return undefined
+  const { turn } = connection
+  if (!turn.swept.has(namespace)) {
+    const promoted = promoteDue(connection, namespace, now)
+    const lapsed = takeBackLapsed(connection, namespace, sweepLimit, now)
+    if (promoted === sweepLimit || lapsed.length === sweepLimit) return undefined
+    turn.swept.add(namespace)
+  }
 
-  const rows = choose(connection, namespace, request)
+  const paused = turn.paused.get(namespace) ?? pausedQueues(connection, namespace)
+  turn.paused.set(namespace, paused)
+  const rows = choose(connection, namespace, request, paused)
   if (rows.length === 0) return []
   const lease: Lease = {
     workerId: request.workerId,
@@ -138,15 +150,8 @@ function choose(
   connection: Connection,
   namespace: string,
   { queues, kinds, limit }: ClaimRequest,
+  paused: ReadonlySet<string>,
 ): readonly ReadyRow[] {
-  const paused = new Set(
-    connection
-      .all<{ queue: string }>(
-        'SELECT queue FROM queue_control WHERE namespace = ?1 AND paused_at IS NOT NULL',
-        namespace,
-      )
-      .map(({ queue }) => queue),
-  )
   const lines = [...new Set(queues)]
     .filter((queue) => !paused.has(queue))
     .flatMap((queue) => {
@@ -159,6 +164,14 @@ function choose(
     parts.push(...merge(connection, namespace, lines.slice(at, at + mergedLines), limit))
   }
   return parts.sort(byPriorityThenAge).slice(0, limit)
+}
+
+function pausedQueues(connection: Connection, namespace: string): ReadonlySet<string> {
+  const rows = connection.all<{ queue: string }>(
+    'SELECT queue FROM queue_control WHERE namespace = ?1 AND paused_at IS NOT NULL',
+    namespace,
+  )
+  return new Set(rows.map(({ queue }) => queue))
 }
 
 /** The kinds that have ready jobs in a queue, found by leaping from one to the next along the index. */

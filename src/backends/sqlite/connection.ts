@@ -68,6 +68,7 @@ export class Connection {
   readonly db: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   readonly #reading = new WeakMap<StatementSync, boolean>()
+  #turn = createTurn()
 
   constructor(db: DatabaseSync) {
     this.db = db
@@ -118,6 +119,12 @@ export class Connection {
 
   begin(): void {
     this.run('BEGIN IMMEDIATE')
+    this.#turn = createTurn()
+  }
+
+  /** What writes that share a transaction need to find out once. */
+  get turn(): Turn {
+    return this.#turn
   }
 
   commit(): void {
@@ -142,6 +149,20 @@ export class Connection {
     this.#statements.clear()
     if (this.db.isOpen) this.db.close()
   }
+}
+
+/** What is known in one transaction of the writer's; nothing of it outlives that. */
+export interface Turn {
+  /** The store's clock when the lock was got. */
+  now: number | undefined
+  /** Namespaces in which all that fell due or ran out by `now` has been made ready. */
+  readonly swept: Set<string>
+  /** The paused queues by namespace, where they have been looked up. */
+  readonly paused: Map<string, ReadonlySet<string>>
+}
+
+function createTurn(): Turn {
+  return { now: undefined, swept: new Set(), paused: new Map() }
 }
 
 /** The store's clock, in whole milliseconds; rounded, because 0.891 · 1,000 may fall just short of 891. */

@@ -181,24 +181,34 @@ export class Gate {
     this.#options.began?.(connection)
 
     const group = this.#takeGroup()
+    // Most groups have nobody in them that fails, and savepoints cost as much as the writes themselves. So they are set
+    // only when somebody did fail: then all is undone and run again, each in a savepoint of its own.
+    return this.#runGroup(connection, group, false) ?? this.#runGroup(connection, group, true) ?? true
+  }
+
+  /** Undefined when it was undone and should be run with savepoints; nobody has been answered then. */
+  #runGroup(connection: Connection, group: readonly Write[], apart: boolean): boolean | undefined {
     const answers: (() => void)[] = []
     const sliceEnd = performance.now() + sliceMs
     let taken = 0
     try {
+      if (apart) connection.begin()
       for (const write of group) {
         if (taken > 0 && performance.now() > sliceEnd) break
         taken++
-        answers.push(runWrite(connection, write, group.length > 1))
+        answers.push(runWrite(connection, write, apart))
         if (!connection.db.isTransaction) throw gaveUp()
       }
       connection.commit()
     } catch (error) {
       this.#undo(connection, error)
-      this.#putBack(group.slice(taken))
       if (isBusy(error)) {
-        this.#putBack(group.slice(0, taken))
+        this.#putBack(group)
         return false
       }
+      const isAlone = group.length === 1
+      if (!apart && !isAlone && taken > 0 && connection.db.isOpen && !isInputOutput(error)) return undefined
+      this.#putBack(group.slice(taken))
       for (const write of group.slice(0, taken)) write.reject(explain(error))
       return true
     }

@@ -1,21 +1,27 @@
-import type { Backend, BackendOptions } from '../backend.ts'
+import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
+import { createKeyedJobs } from '../requestkey.ts'
 import { SqliteBell } from './bell.ts'
 import { readStoreId } from './callertx.ts'
-import { type Connection, createFile, openReader, openWriter, parseLocation } from './connection.ts'
+import { createFile, openReader, parseLocation } from './connection.ts'
 import { closed } from './fault.ts'
-import { Gate } from './gate.ts'
 import { SqliteJobs } from './jobs.ts'
+import { readBootId } from './leaseclock.ts'
+import { createSqliteLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
 import { Reader } from './reader.ts'
-import { Transactions } from './transact.ts'
+import { createTokens } from './tokens.ts'
+import { writeHere, writeInThread } from './writing.ts'
 
 /**
  * SQLite in one file on this host, through node:sqlite: the default, with nothing to install. Three connections: one
  * for our own writes, one for reads, one for handlers' transactions. The schema is always brought up to date, because
  * nobody else could be meant to do it.
  */
-export async function openSqlite(url: string, { namespace }: BackendOptions): Promise<Backend> {
+export async function openSqlite(
+  url: string,
+  { namespace, thread = false }: BackendOptions,
+): Promise<Backend> {
   const location = parseLocation(url)
   createFile(location)
   let isClosed = false
@@ -24,37 +30,38 @@ export async function openSqlite(url: string, { namespace }: BackendOptions): Pr
   }
 
   const reader = new Reader(() => openReader(location))
-  const bell = new SqliteBell(reader)
-  const began = (connection: Connection) => bell.began(connection)
-  const open = () => openWriter(location)
-  const gate = new Gate({ open, began })
-  const transactions = new Transactions({ gate, namespace, open, began })
-  const migrator = createMigrator(gate, reader)
+  const writing = thread ? writeInThread(location) : writeHere(location, reader)
+  const { writer } = writing
+  const bell = new SqliteBell(writing.watch)
+  const migrator = createMigrator(writer, reader)
 
   const close = async () => {
     isClosed = true
     bell.close()
     // Before the writers: SQLite removes `-wal` and `-shm` with the last connection, if that one may write.
     reader.close()
-    await gate.close()
-    transactions.close()
+    await writing.close()
   }
   try {
     await migrator.up()
     requireSchema(await migrator.status())
+    await writer.write({ operation: 'rebaseLeases', namespace: '', args: [readBootId()] })
     const storeId = await reader.read((connection) => readStoreId(connection, 'main')!)
+    const transactions = writing.transactionsAt({ path: location.path, storeId })
+    const storesOf = (name: string): Stores => {
+      const jobs = new SqliteJobs({ namespace: name, writer, reader, transactions, check })
+      const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
+      const locks = createSqliteLocks(name, writer, reader, check)
+      return { jobs, locks, bell: bell.within(name), keyed: (key) => ({ jobs: once(key) }) }
+    }
+    const own = storesOf(namespace)
     return {
+      ...own,
       name: 'sqlite',
-      traits: { transactions: true, remoteBell: true },
-      jobs: new SqliteJobs({
-        namespace,
-        home: { path: location.path, storeId },
-        gate,
-        reader,
-        transactions,
-        check,
-      }),
-      bell,
+      traits: { transactions: !thread, remoteBell: true },
+      tokens: createTokens(reader, writer),
+      within: (other) => (other === namespace ? own : storesOf(other)),
+      pruneKeys: (limit) => writer.write({ operation: 'forgetKeys', namespace: '', args: [limit] }),
       migrator,
       warnings: location.synchronous === 'full' ? [] : [weak],
       async ping() {

@@ -16,37 +16,40 @@ import type {
   TransactOptions,
   Verdict,
 } from '../../jobs/index.ts'
+import type { RequestKey } from '../backend.ts'
 import { addJobs } from './add.ts'
-import { type Home, writeInCallers } from './callertx.ts'
-import { claimJobs, mayClaim } from './claim.ts'
+import { mayClaim } from './claim.ts'
 import { type Connection, readNow } from './connection.ts'
-import type { Gate, WriteOptions } from './gate.ts'
-import { takeBackLapsed } from './lapse.ts'
-import { extend, findHeld } from './lease.ts'
-import { cancelJob, pauseQueue, pruneHistory, retryDeadJobs, retryJob } from './operate.ts'
+import { findKept } from './keys.ts'
+import { findHeld } from './lease.ts'
 import type { Reader } from './reader.ts'
 import { countJobs, findJob, findOutcome, listJobs } from './reads.ts'
-import { settleAll, settleOne } from './settle.ts'
+import { settleOne } from './settle.ts'
 import type { Transactions } from './transact.ts'
+import type { Writer } from './writer.ts'
+import type { Operation, WriteCall, Writes } from './writes.ts'
 
-/**
- * Jobs in SQLite: says of each operation where it runs (the gate, the reader, a transaction) and with which statements.
- * Each reads the clock once, when it has the lock, so all it decides is of one moment and none of it is of a moment
- * before it had to wait.
- */
+/** Jobs of one namespace in SQLite: says of each operation where it runs (the writer, the reader, a transaction). */
 export interface SqliteJobsOptions {
   readonly namespace: string
-  readonly home: Home
-  readonly gate: Gate
+  readonly writer: Writer
   readonly reader: Reader
-  readonly transactions: Transactions
+  readonly transactions: SqliteTransactions
   /** Throws when the store was closed. */
   check(): void
+}
+
+/** Transactions in which jobs may be written: the store's own, and those of callers on the same file. */
+export interface SqliteTransactions extends Pick<Transactions, 'transact' | 'transactAll'> {
+  /** Does `work` in the caller's transaction, which decides when it counts. */
+  join<Value>(tx: unknown, work: (connection: Connection) => Value): Value
 }
 
 export class SqliteJobs implements JobStore {
   readonly #options: SqliteJobsOptions
   readonly #namespace: string
+  /** The last claim found something, so the next is likely to. */
+  #wasClaiming = false
 
   constructor(options: SqliteJobsOptions) {
     this.#options = options
@@ -54,52 +57,37 @@ export class SqliteJobs implements JobStore {
   }
 
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
-    if (tx === undefined)
-      return this.#write((connection, now) => addJobs(connection, this.#namespace, jobs, now))
-    return this.#writeIn(tx, (connection, now) => addJobs(connection, this.#namespace, jobs, now))
+    if (tx === undefined) return this.#write('add', [jobs])
+    return this.#join(tx, (connection) => addJobs(connection, this.#namespace, jobs, readNow(connection)))
   }
 
-  async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
-    if (!(await this.#read((connection) => mayClaim(connection, this.#namespace, request)))) return []
-    while (true) {
-      const claimed = await this.#write((connection) => claimJobs(connection, this.#namespace, request))
-      if (claimed) return claimed
-    }
+  claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    return this.#claim(request)
   }
 
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
-    return this.#write(
-      (connection, now) =>
-        findHeld(connection, this.#namespace, leases, now).flatMap((held, i) => {
-          if (!held) return []
-          const { jobId, token } = leases[i]!
-          const leaseEndsAt = extend(connection, held, now + leaseMs, now)
-          return [{ jobId, token, leaseEndsAt, cancelRequested: held.cancelRequested }]
-        }),
-      { urgent: true },
-    )
+    return this.#write('renew', [leases, leaseMs])
   }
 
   settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-    return this.#write((connection, now) => settleAll(connection, this.#namespace, verdicts, now))
+    return this.#write('settle', [verdicts])
   }
 
   async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
+    return this.#join(tx, (connection) => settleOne(connection, this.#namespace, verdict))
+  }
+
+  async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
     this.#options.check()
-    return writeInCallers(tx, this.#options.home, (connection) =>
-      settleOne(connection, this.#namespace, verdict),
-    )
+    return this.#options.transactions.transact(this.#namespace, work, options)
   }
 
-  transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
-    return this.#options.transactions.transact(work, options)
-  }
-
-  transactAll(
+  async transactAll(
     works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
     options: TransactOptions,
   ): Promise<readonly (undefined | { readonly error: unknown })[]> {
-    return this.#options.transactions.transactAll(works, options)
+    this.#options.check()
+    return this.#options.transactions.transactAll(this.#namespace, works, options)
   }
 
   outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
@@ -117,11 +105,7 @@ export class SqliteJobs implements JobStore {
   }
 
   reclaim(limit: number): Promise<{ ready: number; dead: number; cancelled: number }> {
-    return this.#write((connection, now) => {
-      const counts = { ready: 0, dead: 0, cancelled: 0 }
-      for (const state of takeBackLapsed(connection, this.#namespace, limit, now)) counts[state]++
-      return counts
-    })
+    return this.#write('reclaim', [limit])
   }
 
   find(id: string): Promise<JobRecord | undefined> {
@@ -133,15 +117,15 @@ export class SqliteJobs implements JobStore {
   }
 
   cancel(id: string): Promise<CancelAnswer | undefined> {
-    return this.#write((connection, now) => cancelJob(connection, this.#namespace, id, now))
+    return this.#write('cancel', [id])
   }
 
   retry(id: string): Promise<RetryAnswer | undefined> {
-    return this.#write((connection, now) => retryJob(connection, this.#namespace, id, now))
+    return this.#write('retry', [id])
   }
 
   retryDead(query: { queue?: string; kind?: string; limit: number }): Promise<number> {
-    return this.#write((connection, now) => retryDeadJobs(connection, this.#namespace, query, now))
+    return this.#write('retryDead', [query])
   }
 
   stats(): Promise<readonly QueueStats[]> {
@@ -149,30 +133,59 @@ export class SqliteJobs implements JobStore {
   }
 
   pause(queue: string): Promise<void> {
-    return this.#write((connection, now) => pauseQueue(connection, this.#namespace, queue, now))
+    return this.#write('pause', [queue])
   }
 
   resume(queue: string): Promise<void> {
-    return this.#write((connection) => pauseQueue(connection, this.#namespace, queue, null))
+    return this.#write('resume', [queue])
   }
 
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number> {
-    return this.#write((connection, now) => pruneHistory(connection, this.#namespace, request, now))
+    return this.#write('prune', [request])
   }
 
-  #write<Value>(
-    work: (connection: Connection, now: number) => Value,
-    options?: WriteOptions,
-  ): Promise<Value> {
-    return this.#options.gate.write((connection) => work(connection, readNow(connection)), options)
+  /** One of the methods above that write, for a request that must not be done twice. */
+  once(key: RequestKey, method: keyof JobStore, args: readonly unknown[]): Promise<unknown> {
+    if (method === 'claim') return this.#claim(args[0] as ClaimRequest, key)
+    const operation = method as Operation
+    return this.#options.writer.write({ operation, namespace: this.#namespace, args, key } as WriteCall)
+  }
+
+  /**
+   * Looks before it asks the writer: an idle worker never needs its lock, and a key that is kept is an answer. While
+   * claims bring something there is no need to look.
+   */
+  async #claim(request: ClaimRequest, key?: RequestKey): Promise<readonly ClaimedRecord[]> {
+    const isWorthIt =
+      this.#wasClaiming ||
+      (await this.#read(
+        (connection, now) =>
+          (key !== undefined && findKept(connection, this.#namespace, key, now) !== undefined) ||
+          mayClaim(connection, this.#namespace, request, now),
+      ))
+    if (!isWorthIt) return []
+    while (true) {
+      const claimed = await this.#write('claim', [request], key)
+      if (claimed === undefined) continue
+      this.#wasClaiming = claimed.length > 0
+      return claimed
+    }
+  }
+
+  #write<Name extends Operation>(
+    operation: Name,
+    args: Parameters<Writes[Name]>,
+    key?: RequestKey,
+  ): Promise<ReturnType<Writes[Name]>> {
+    return this.#options.writer.write({ operation, namespace: this.#namespace, args, key })
   }
 
   #read<Value>(work: (connection: Connection, now: number) => Value): Promise<Value> {
     return this.#options.reader.read((connection) => work(connection, readNow(connection)))
   }
 
-  #writeIn<Value>(tx: unknown, work: (connection: Connection, now: number) => Value): Value {
+  #join<Value>(tx: unknown, work: (connection: Connection) => Value): Value {
     this.#options.check()
-    return writeInCallers(tx, this.#options.home, (connection) => work(connection, readNow(connection)))
+    return this.#options.transactions.join(tx, work)
   }
 }

@@ -1,23 +1,23 @@
 import type { AppliedMigration, MigrationStatus, Migrator } from '../backend.ts'
 import { named, planMigrations, printMigrations } from '../migrate.ts'
 import type { Connection } from './connection.ts'
-import type { Gate } from './gate.ts'
 import { migrations } from './migrations/index.ts'
 import type { Reader } from './reader.ts'
+import type { Writer } from './writer.ts'
 
 /**
  * SQLite's DDL is transactional and its writer is one, so all that is missing is made in one transaction: several
  * processes that start at once wait for the first and find it done, and one that is killed leaves nothing behind.
  * The version is in a table of its own; `user_version` belongs to whoever else uses the file.
  */
-export function createMigrator(gate: Gate, reader: Reader): Migrator {
+export function createMigrator(writer: Writer, reader: Reader): Migrator {
   return {
     async status(): Promise<MigrationStatus> {
       const { steps: _, ...status } = planMigrations(await reader.read(readVersion), migrations)
       return status
     },
     up(): Promise<readonly AppliedMigration[]> {
-      return gate.write(applyMigrations)
+      return writer.write({ operation: 'migrate', namespace: '', args: [] })
     },
     sql(): string {
       return printMigrations([{ number: 0, name: 'versions', statements: [versions] }, ...migrations])
@@ -31,7 +31,8 @@ const versions = `CREATE TABLE IF NOT EXISTS signalbox_migration (
       applied_at INTEGER NOT NULL
     ) STRICT`
 
-function applyMigrations(connection: Connection): readonly AppliedMigration[] {
+/** Makes what is missing, in the caller's transaction. */
+export function applyMigrations(connection: Connection): readonly AppliedMigration[] {
   const { steps } = planMigrations(readVersion(connection), migrations)
   if (steps.length === 0) return []
   connection.run(versions)

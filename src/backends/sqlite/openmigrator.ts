@@ -6,13 +6,14 @@ import { Gate } from './gate.ts'
 import { migrations } from './migrations/index.ts'
 import { createMigrator } from './migrator.ts'
 import { Reader } from './reader.ts'
+import { createGateWriter } from './writer.ts'
 
 /** The schema of a file, without a store on it. Asking makes no database and changes none; only `up` does. */
 export function openSqliteMigrator(url: string): Migrator & AsyncDisposable {
   const location = parseLocation(url)
-  const gate = new Gate({ open: () => openWriter(location) })
+  const writer = createGateWriter(new Gate({ open: () => openWriter(location) }))
   const reader = new Reader(() => openReader(location))
-  const migrator = createMigrator(gate, reader)
+  const migrator = createMigrator(writer, reader)
   return {
     async status() {
       if (existsSync(location.path)) return migrator.status()
@@ -32,7 +33,7 @@ export function openSqliteMigrator(url: string): Migrator & AsyncDisposable {
     },
     async [Symbol.asyncDispose]() {
       reader.close()
-      await gate.close()
+      await writer.close()
     },
   }
 }

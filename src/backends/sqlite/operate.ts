@@ -111,6 +111,7 @@ export function pauseQueue(
   queue: string,
   pausedAt: number | null,
 ): void {
+  connection.turn.paused.delete(namespace)
   connection.run(
     `INSERT INTO queue_control (namespace, queue, paused_at) VALUES (?1, ?2, ?3)
      ON CONFLICT DO UPDATE SET paused_at = excluded.paused_at`,

@@ -97,18 +97,18 @@ export function countJobs(connection: Connection, namespace: string): readonly Q
     'SELECT queue FROM queue_control WHERE namespace = ?1 AND paused_at IS NOT NULL',
     namespace,
   )
-  const counted = connection.all<{ queue: string; state: JobState; count: number }>(
-    `SELECT queue, 'ready' AS state, count(*) AS count FROM job_queue
+  const counted = connection.all<{ queue: string; state: JobState; count: number; oldest: number }>(
+    `SELECT queue, 'ready' AS state, count(*) AS count, min(run_at) AS oldest FROM job_queue
      WHERE namespace = ?1 AND state = 'ready' GROUP BY queue
      UNION ALL
-     SELECT queue, iif(run_at <= ?2, 'ready', 'scheduled'), count(*) FROM job_queue
+     SELECT queue, iif(run_at <= ?2, 'ready', 'scheduled'), count(*), min(run_at) FROM job_queue
      WHERE namespace = ?1 AND state = 'scheduled' GROUP BY 1, 2
      UNION ALL
      SELECT queue, CASE WHEN lease_ends_at > ?2 THEN 'running' WHEN ${cancelled} THEN 'cancelled'
-       WHEN attempt < max_attempts THEN 'ready' ELSE 'dead' END, count(*)
+       WHEN attempt < max_attempts THEN 'ready' ELSE 'dead' END, count(*), min(run_at)
      FROM job_queue q WHERE namespace = ?1 AND state = 'running' GROUP BY 1, 2
      UNION ALL
-     SELECT queue, 'dead', count(*) FROM job_history
+     SELECT queue, 'dead', count(*), 0 FROM job_history
      WHERE namespace = ?1 AND state = 'dead' AND state <> 'completed' GROUP BY queue`,
     namespace,
     readNow(connection),
@@ -116,13 +116,14 @@ export function countJobs(connection: Connection, namespace: string): readonly Q
   const queues = new Map<string, Counts>()
   const of = (queue: string, isPaused: boolean): Counts => {
     const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
-    const known = queues.get(queue) ?? { queue, paused: isPaused, ...none }
+    const known = queues.get(queue) ?? { queue, paused: isPaused, ...none, oldestReadyAt: null }
     queues.set(queue, known)
     return known
   }
   for (const { queue } of paused) of(queue, true)
-  for (const { queue, state, count } of counted) {
+  for (const { queue, state, count, oldest } of counted) {
     const counts = of(queue, false)
+    if (state === 'ready') counts.oldestReadyAt = Math.min(counts.oldestReadyAt ?? oldest, oldest)
     if (state !== 'completed' && state !== 'cancelled') counts[state] += count
   }
   return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))

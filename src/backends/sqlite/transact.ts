@@ -18,7 +18,6 @@ type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 export interface TransactionsOptions {
   readonly gate: Gate
-  readonly namespace: string
   open(): Connection
   /** As for the gate. */
   began(connection: Connection): void
@@ -41,14 +40,15 @@ export class Transactions {
     closing.addEventListener('abort', () => this.#limit?.end(closing.reason))
   }
 
-  transact(work: Work, options: TransactOptions): Promise<void> {
+  transact(namespace: string, work: Work, options: TransactOptions): Promise<void> {
     return this.#within(options, async (connection, limit) => {
-      const failed = await this.#attempt(connection, work, limit)
+      const failed = await this.#attempt(connection, namespace, work, limit)
       if (failed) throw failed.error
     })
   }
 
   transactAll(
+    namespace: string,
     works: readonly Work[],
     options: TransactOptions,
   ): Promise<readonly (undefined | { readonly error: unknown })[]> {
@@ -56,7 +56,7 @@ export class Transactions {
       const answers: (undefined | { error: unknown })[] = []
       for (const work of works) {
         connection.run('SAVEPOINT signalbox_part')
-        const failed = await this.#attempt(connection, work, limit)
+        const failed = await this.#attempt(connection, namespace, work, limit)
         answers.push(failed)
         if (!connection.db.isTransaction) throw failed ? failed.error : gaveUp()
         if (failed) connection.run('ROLLBACK TO signalbox_part')
@@ -122,6 +122,7 @@ export class Transactions {
   /** One handler's work and its verdict: answers how it failed, if it did. Throws what ends the whole transaction. */
   async #attempt(
     connection: Connection,
+    namespace: string,
     work: Work,
     limit: Limit,
   ): Promise<undefined | { readonly error: unknown }> {
@@ -139,9 +140,7 @@ export class Transactions {
     // SQLite rolls back by itself on some faults, and a handler may have swallowed the error that said so.
     if (!connection.db.isTransaction) throw gaveUp()
     try {
-      return settleOne(connection, this.#options.namespace, verdict)
-        ? undefined
-        : { error: leaseLost(verdict) }
+      return settleOne(connection, namespace, verdict) ? undefined : { error: leaseLost(verdict) }
     } catch (error) {
       return { error: explain(error) }
     }

@@ -1,0 +1,18 @@
+/** Who may do what: bearer tokens with a scope and a namespace. */
+export { FailedAttempts, type FailedAttemptsOptions, networkOf } from './failures.ts'
+export { Fresh, type FreshOptions, inTime } from './fresh.ts'
+export { digestOf, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'
+export * from './store.ts'
+export * from './token.ts'
+export {
+  type CreateTokenOptions,
+  createTokens,
+  type ListedToken,
+  type ListTokensOptions,
+  type TokenPage,
+  type Tokens,
+  type TokensParts,
+  type TokenWithSecret,
+} from './tokens.ts'
+export { VerifiedTokens, type VerifiedTokensOptions } from './verified.ts'
+export { TokenWatch, type TokenWatchOptions } from './watch.ts'

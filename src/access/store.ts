@@ -1,0 +1,38 @@
+import type { Scope, Token } from './token.ts'
+
+/**
+ * What access asks of a backend: the tokens of all namespaces. Whether a token is live is judged by the store's own
+ * clock at the moment of the call.
+ */
+export interface TokenStore {
+  /** Writes it; answers it as kept. */
+  create(token: NewToken): Promise<TokenRecord>
+  find(id: string): Promise<TokenRecord | undefined>
+  /** Oldest first by id, also those that ended; of one namespace, or of all. `after` is the last id of the page before. */
+  list(query: {
+    readonly namespace?: string
+    readonly limit: number
+    readonly after?: string
+  }): Promise<readonly TokenRecord[]>
+  /** Ends it from now on; once revoked it stays as it was. Undefined: there is none. */
+  revoke(id: string): Promise<TokenRecord | undefined>
+  /** Whether any token is live. */
+  hasLive(): Promise<boolean>
+}
+
+/** A token to be written, whole and checked. */
+export interface NewToken {
+  readonly id: string
+  readonly name: string
+  readonly scope: Scope
+  readonly namespace: string
+  /** SHA-256 of the secret, in hexadecimal. */
+  readonly digest: string
+  readonly expiresInMs: number | null
+}
+
+export interface TokenRecord extends Token {
+  readonly digest: string
+  /** Neither revoked nor expired, as of the call. */
+  readonly live: boolean
+}

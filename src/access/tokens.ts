@@ -1,0 +1,148 @@
+import { SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
+import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
+import { createSecret, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'
+import type { TokenRecord, TokenStore } from './store.ts'
+import { type Scope, scopes, type Token } from './token.ts'
+
+/** Makes, lists, ends and recognises tokens. */
+export interface Tokens {
+  /** The secret is in this answer and nowhere else, ever. */
+  create(options: CreateTokenOptions): Promise<TokenWithSecret>
+  find(id: string): Promise<ListedToken | undefined>
+  /** Oldest first, also those that ended. */
+  list(options?: ListTokensOptions): Promise<TokenPage>
+  /** Ends it from now on; ending it again changes nothing. Throws `not_found`. */
+  revoke(id: string): Promise<Token>
+  /** The live token that this is the secret of. Takes in any text. */
+  verify(secret: string): Promise<Token | undefined>
+}
+
+export interface CreateTokenOptions {
+  /** For people: whose it is. */
+  readonly name: string
+  readonly scope: Scope
+  /** The namespace it speaks for; `*` is every one. */
+  readonly namespace: string
+  /** How long it counts: milliseconds, or text such as '30d'. @default for ever */
+  readonly expiresInMs?: number | string | null | undefined
+}
+
+export interface TokenWithSecret extends Token {
+  readonly secret: string
+}
+
+export interface ListTokensOptions {
+  /** @default all */
+  readonly namespace?: string | undefined
+  /** @default 50 */
+  readonly limit?: number | undefined
+  /** Where the page before ended. */
+  readonly cursor?: string | undefined
+}
+
+export interface TokenPage {
+  readonly items: readonly ListedToken[]
+  readonly cursor: string | null
+}
+
+/** A token, and whether it counts now by the store's clock. */
+export interface ListedToken extends Token {
+  readonly live: boolean
+}
+
+/** What tokens are made of. */
+export interface TokensParts {
+  readonly store: TokenStore
+  /** Is told the id whenever one was made or ended here, also when it is not certain that it was. Must not throw. */
+  readonly onChange?: (id: string) => void
+}
+
+const maxSpanMs = 3_155_760_000_000
+
+/** Makes the service of tokens over a store. */
+export function createTokens({ store, onChange = () => {} }: TokensParts): Tokens {
+  return {
+    async create(options) {
+      onlyKeys('token', options, ['name', 'scope', 'namespace', 'expiresInMs'])
+      const { expiresInMs } = options
+      const id = createId()
+      const secret = createSecret(id)
+      const token = {
+        id,
+        name: text('token.name', options.name),
+        scope: oneOf('token.scope', options.scope, scopes),
+        namespace: text('token.namespace', options.namespace),
+        digest: presentSecret(secret).digest,
+        expiresInMs:
+          expiresInMs === undefined || expiresInMs === null
+            ? null
+            : duration('token.expiresInMs', expiresInMs, { min: 1, max: maxSpanMs }),
+      }
+      try {
+        return { ...tokenOf(await store.create(token)), secret }
+      } finally {
+        onChange(id)
+      }
+    },
+
+    async find(id) {
+      const record = await store.find(id)
+      return record && listed(record)
+    },
+
+    async list({ namespace, limit = 50, cursor } = {}) {
+      whole('tokens.limit', limit, { min: 1, max: 500 })
+      // One more than asked for tells whether there is a next page.
+      const records = await store.list({
+        limit: limit + 1,
+        ...(namespace !== undefined && { namespace }),
+        ...(cursor !== undefined && { after: cursor }),
+      })
+      const items = records.slice(0, limit).map(listed)
+      return { items, cursor: records.length > limit ? items.at(-1)!.id : null }
+    },
+
+    async revoke(id) {
+      try {
+        const record = await store.revoke(id)
+        if (!record) throw noSuchToken(id)
+        return tokenOf(record)
+      } finally {
+        onChange(id)
+      }
+    },
+
+    async verify(secret) {
+      return findPresented(store, presentSecret(secret))
+    },
+  }
+}
+
+const noDigest = '0'.repeat(64)
+
+/** The live token of a secret. One whose id is not known costs the same comparison as one that is. */
+export async function findPresented(
+  store: TokenStore,
+  presented: PresentedSecret,
+): Promise<Token | undefined> {
+  const record = presented.id === undefined ? undefined : await store.find(presented.id)
+  const same = sameDigest(presented.digest, record?.digest ?? noDigest)
+  return same && record?.live ? tokenOf(record) : undefined
+}
+
+/** The error for a token that is not there; a secret given instead of an id is not repeated. */
+function noSuchToken(id: string): SignalboxError {
+  const named = isSecret(id) ? 'with a secret for its id' : show(id)
+  return new SignalboxError('not_found', `There is no token ${named}. List them to see their ids.`)
+}
+
+function listed(record: TokenRecord): ListedToken {
+  return { ...tokenOf(record), live: record.live }
+}
+
+/** The record without its digest, field by field: what a store adds one day is not shown by accident. */
+export function tokenOf(record: Token): Token {
+  const { id, name, scope, namespace, createdAt, expiresAt, revokedAt } = record
+  return { id, name, scope, namespace, createdAt, expiresAt, revokedAt }
+}

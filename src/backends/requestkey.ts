@@ -1,0 +1,90 @@
+import { SignalboxError } from '../core/errors.ts'
+import type { JobStore } from '../jobs/index.ts'
+
+/**
+ * Requests that must not be done twice: what the engines share. How a key, its answer and the effect get into one
+ * transaction differs by engine; which calls are kept, how an answer is written down and what is thrown does not.
+ */
+
+/** The calls that write, and so are kept with the request's key. */
+export const keyedMethods: readonly (keyof JobStore)[] = [
+  'add',
+  'claim',
+  'renew',
+  'settle',
+  'cancel',
+  'retry',
+  'retryDead',
+  'pause',
+  'resume',
+  'prune',
+]
+
+/** Whether this answer is worth a key: a claim that finds nothing leaves none, so that it may be asked again. */
+export function leavesKey(method: string, answer: unknown): boolean {
+  return method !== 'claim' || (Array.isArray(answer) && answer.length > 0)
+}
+
+/** An answer as text; JSON has no word for undefined, which is what a call that found nothing answers. */
+export function encodeAnswer(value: unknown): string {
+  return value === undefined ? '' : JSON.stringify(value)
+}
+
+export function decodeAnswer(text: string): unknown {
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+/**
+ * The view that `keyed` gives: the first call that writes goes to `once`, everything else to the store as ever. The
+ * key is still to be had after a call that left none: it threw, or it claimed nothing.
+ */
+export function createKeyedJobs(
+  jobs: JobStore,
+  once: (method: keyof JobStore, args: readonly unknown[]) => Promise<unknown>,
+): JobStore {
+  let isSpent = false
+  const first = async (method: keyof JobStore, args: readonly unknown[]): Promise<unknown> => {
+    isSpent = true
+    try {
+      const answer = await once(method, args)
+      if (!leavesKey(method, answer)) isSpent = false
+      return answer
+    } catch (error) {
+      isSpent = false
+      throw error
+    }
+  }
+  return new Proxy(jobs, {
+    get(target, name) {
+      // A shorter way to add, past the key. Whoever finds that a store has none takes the way that is kept.
+      if (name === 'addClaimed') return undefined
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      const method = name as keyof JobStore
+      const isKeyed = keyedMethods.includes(method)
+      return (...args: readonly unknown[]): unknown => {
+        // A caller's transaction is not ours to write a key in.
+        const isTheirs = method === 'add' && args[1] !== undefined
+        return isKeyed && !isSpent && !isTheirs ? first(method, args) : Reflect.apply(member, target, args)
+      }
+    },
+  })
+}
+
+/** The key was used before, for something else. */
+export function keyMismatch(key: string): SignalboxError {
+  return new SignalboxError(
+    'idempotency_mismatch',
+    `The Idempotency-Key "${key}" was used before, for another route or another body; nothing was done. Use a new key for a new request.`,
+    { details: { key } },
+  )
+}
+
+/** Another call with this key has begun and not ended. */
+export function keyInProgress(key: string): SignalboxError {
+  return new SignalboxError(
+    'in_progress',
+    `A request with the Idempotency-Key "${key}" has begun and has not ended yet. Ask again with the same key in a moment.`,
+    { details: { key } },
+  )
+}

@@ -1,0 +1,153 @@
+import {
+  acquire,
+  evict,
+  expire,
+  keep,
+  type LineTimes,
+  leave,
+  type Rule,
+  type Ruled,
+  release,
+  renew,
+  runNow,
+  shorten,
+  sweep,
+  type Told,
+} from '../../lines/index.ts'
+import type { LockKey, LockStore } from '../../locks/index.ts'
+import type { RuledLocks } from '../ruledlocks.ts'
+import type { Connection } from './connection.ts'
+import { readLeaseClock } from './leaseclock.ts'
+import { SqliteLine } from './linerows.ts'
+
+/** The steps on a line, as they are asked for. */
+export type LockSteps = RuledLocks
+
+/** One step by name, in plain data. */
+export type LockStep = {
+  [Name in keyof LockSteps]: [name: Name, args: Parameters<LockSteps[Name]>]
+}[keyof LockSteps]
+
+/** Takes one step in the transaction that the connection is in. */
+export function takeStep(
+  connection: Connection,
+  namespace: string,
+  [name, args]: LockStep,
+  wall: number,
+): Ruled<object> {
+  const on = <Answer>(key: LockKey, rule: Rule<Answer>) => runRule(connection, namespace, key, rule, wall)
+  switch (name) {
+    case 'acquire':
+      return on(args[0], acquire(args[1], args[2]))
+    case 'release':
+      return on(args[0], release(args[1], args[2], args[3]))
+    case 'renew':
+      return on(args[0], renew(args[1], args[2], args[3]))
+    case 'shorten':
+      return on(args[0], shorten(args[1], args[2], args[3]))
+    case 'leave':
+      return on(args[0], leave(args[1], args[2]))
+    case 'evict':
+      return on(args[0], evict(args[1], args[2]))
+    case 'keep':
+      return on(args[0], keep(args[1], args[2], args[3]))
+  }
+}
+
+function runRule<Answer>(
+  connection: Connection,
+  namespace: string,
+  key: LockKey,
+  rule: Rule<Answer>,
+  wall: number,
+): Answer {
+  const rows = new SqliteLine(connection, namespace, key, wall)
+  const answer = runNow(rule, rows)
+  rows.close()
+  return answer
+}
+
+/** Brings lines of the namespace to the present whose time has come, and forgets what is over. */
+export function sweepLines(
+  connection: Connection,
+  namespace: string,
+  limit: number,
+  times: LineTimes,
+  wall: number,
+): Awaited<ReturnType<LockStore['sweep']>> {
+  const now = readLeaseClock()
+  const swept: { key: LockKey; told: Told }[] = []
+  const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
+    const { told } = runRule(connection, namespace, key, rule, wall)
+    if (told.changed) swept.push({ key, told })
+  }
+  for (const { operation, resource } of findDue(connection, namespace, now, limit)) {
+    step({ operation, resource }, sweep(times))
+  }
+  for (const { operation, resource, node, requestId } of findGone(connection, namespace, now, limit)) {
+    step({ operation, resource }, expire({ node, requestId }, times))
+  }
+  forget(connection, namespace, now, wall - times.keepMs, limit)
+  return swept
+}
+
+function findDue(connection: Connection, namespace: string, now: number, limit: number): readonly LockKey[] {
+  return connection.all<LockKey>(
+    `SELECT operation, resource FROM lock_line WHERE due_at <= ?2 AND namespace = ?1 ORDER BY due_at LIMIT ?3`,
+    namespace,
+    now,
+    limit,
+  )
+}
+
+/** Those who wait no longer: their lease ran out, or their deadline came. */
+function findGone(
+  connection: Connection,
+  namespace: string,
+  now: number,
+  limit: number,
+): readonly (LockKey & { readonly node: string; readonly requestId: string })[] {
+  return connection.all(
+    `SELECT operation, resource, w.node AS node, w.request_id AS requestId
+     FROM (SELECT line, node, request_id FROM lock_waiter WHERE lease_ends_at <= ?2
+           UNION SELECT line, node, request_id FROM lock_waiter WHERE deadline_at <= ?2) AS w
+     JOIN lock_line USING (line) WHERE namespace = ?1 LIMIT ?3`,
+    namespace,
+    now,
+    limit,
+  )
+}
+
+function forget(
+  connection: Connection,
+  namespace: string,
+  now: number,
+  endedBefore: number,
+  limit: number,
+): void {
+  const over = connection.all<{ line: number; node: string; request_id: string }>(
+    `SELECT line, node, request_id FROM lock_outcome WHERE kept_until <= ?1 LIMIT ?2`,
+    now,
+    limit,
+  )
+  for (const { line, node, request_id: requestId } of over) {
+    const gone = connection.run(
+      `DELETE FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
+      line,
+      node,
+      requestId,
+    )
+    connection.run(`UPDATE lock_line SET outcome_count = outcome_count - ?2 WHERE line = ?1`, line, gone)
+  }
+  connection.run(
+    `DELETE FROM lock_line WHERE line IN (
+       SELECT line FROM lock_line
+       WHERE node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2
+         AND (ended_at IS NULL OR ended_at <= ?3)
+       LIMIT ?4)`,
+    namespace,
+    now,
+    endedBefore,
+    limit,
+  )
+}

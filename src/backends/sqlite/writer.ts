@@ -1,0 +1,25 @@
+import type { Gate } from './gate.ts'
+import { type Operation, perform, type WriteCall, type Writes } from './writes.ts'
+
+/** Whoever makes this store's writes: the gate in this thread, or one in a thread of its own (thread.ts). */
+export interface Writer {
+  /** Answers once it is committed. */
+  write<Name extends Operation>(call: WriteCall<Name>): Promise<ReturnType<Writes[Name]>>
+  /** Writes what was asked for, refuses what comes afterwards, and lets go of the file. */
+  close(): Promise<void>
+}
+
+export function createGateWriter(gate: Gate): Writer {
+  return {
+    write: <Name extends Operation>(call: WriteCall<Name>) =>
+      gate.write((connection) => perform(connection, call) as ReturnType<Writes[Name]>, {
+        urgent: isUrgent(call),
+      }),
+    close: () => gate.close(),
+  }
+}
+
+/** The renewal of leases goes before all else: what it comes too late for is done twice. */
+export function isUrgent({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): boolean {
+  return operation === 'renew' || (operation === 'lock' && args[0] === 'renew')
+}

@@ -1,0 +1,130 @@
+import type { NewToken, TokenRecord } from '../../access/index.ts'
+import type {
+  Added,
+  CancelAnswer,
+  ClaimedRecord,
+  ClaimRequest,
+  LeaseRef,
+  NewJob,
+  Renewal,
+  RetryAnswer,
+  Verdict,
+} from '../../jobs/index.ts'
+import type { LineTimes, Ruled } from '../../lines/index.ts'
+import type { LockStore } from '../../locks/index.ts'
+import type { AppliedMigration, RequestKey } from '../backend.ts'
+import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../requestkey.ts'
+import { addJobs } from './add.ts'
+import { claimJobs } from './claim.ts'
+import { type Connection, readNow } from './connection.ts'
+import { findKept, forgetKeys, keepAnswer } from './keys.ts'
+import { takeBackLapsed } from './lapse.ts'
+import { extend, findHeld } from './lease.ts'
+import { readLeaseClock, rebaseLeases } from './leaseclock.ts'
+import { type LockStep, sweepLines, takeStep } from './locksteps.ts'
+import { applyMigrations } from './migrator.ts'
+import { cancelJob, pauseQueue, pruneHistory, retryDeadJobs, retryJob } from './operate.ts'
+import { settleAll } from './settle.ts'
+import { insertToken, revokeToken } from './tokens.ts'
+
+/**
+ * Every write, by name: synchronous, on the connection of whoever has the gate, and asked for in plain data, so that
+ * who asks and who writes may be in different threads. The clock is read once for all that share a transaction, when the
+ * lock was got: all that is decided there is of one moment, and none of it of a moment before somebody had to wait.
+ */
+export interface Writes {
+  add(jobs: readonly NewJob[]): readonly Added[]
+  /** Undefined when there was too much to sweep for one turn and it should be asked again. */
+  claim(request: ClaimRequest): readonly ClaimedRecord[] | undefined
+  renew(leases: readonly LeaseRef[], leaseMs: number): readonly Renewal[]
+  settle(verdicts: readonly Verdict[]): readonly boolean[]
+  reclaim(limit: number): { ready: number; dead: number; cancelled: number }
+  cancel(id: string): CancelAnswer | undefined
+  retry(id: string): RetryAnswer | undefined
+  retryDead(query: { readonly queue?: string; readonly kind?: string; readonly limit: number }): number
+  pause(queue: string): void
+  resume(queue: string): void
+  prune(request: { readonly olderThanMs: number; readonly limit: number }): number
+  lock(...step: LockStep): Ruled<object>
+  sweepLocks(limit: number, times: LineTimes): Awaited<ReturnType<LockStore['sweep']>>
+  /** Brings leases of another boot of the host to this one's clock. */
+  rebaseLeases(bootId: string): void
+  createToken(token: NewToken): TokenRecord
+  revokeToken(id: string): TokenRecord | undefined
+  forgetKeys(limit: number): number
+  migrate(): readonly AppliedMigration[]
+}
+
+export type Operation = keyof Writes
+
+/** One write as it is asked for. With a key, it is done once. */
+export interface WriteCall<Name extends Operation = Operation> {
+  readonly operation: Name
+  readonly namespace: string
+  readonly args: Parameters<Writes[Name]>
+  readonly key?: RequestKey | undefined
+}
+
+/** Where and when a write is done. */
+interface Moment {
+  readonly connection: Connection
+  readonly namespace: string
+  readonly now: number
+}
+
+type Performers = {
+  readonly [Name in Operation]: (
+    moment: Moment,
+    ...args: Parameters<Writes[Name]>
+  ) => ReturnType<Writes[Name]>
+}
+
+const performers: Performers = {
+  add: ({ connection, namespace, now }, jobs) => addJobs(connection, namespace, jobs, now),
+  claim: ({ connection, namespace, now }, request) => claimJobs(connection, namespace, request, now),
+  renew: ({ connection, namespace, now }, leases, leaseMs) =>
+    findHeld(connection, namespace, leases, now).flatMap((held, i) => {
+      if (!held) return []
+      const { jobId, token } = leases[i]!
+      const leaseEndsAt = extend(connection, held, now + leaseMs, now)
+      return [{ jobId, token, leaseEndsAt, cancelRequested: held.cancelRequested }]
+    }),
+  settle: ({ connection, namespace, now }, verdicts) => settleAll(connection, namespace, verdicts, now),
+  reclaim: ({ connection, namespace, now }, limit) => {
+    const counts = { ready: 0, dead: 0, cancelled: 0 }
+    for (const state of takeBackLapsed(connection, namespace, limit, now)) counts[state]++
+    return counts
+  },
+  cancel: ({ connection, namespace, now }, id) => cancelJob(connection, namespace, id, now),
+  retry: ({ connection, namespace, now }, id) => retryJob(connection, namespace, id, now),
+  retryDead: ({ connection, namespace, now }, query) => retryDeadJobs(connection, namespace, query, now),
+  pause: ({ connection, namespace, now }, queue) => pauseQueue(connection, namespace, queue, now),
+  resume: ({ connection, namespace }, queue) => pauseQueue(connection, namespace, queue, null),
+  prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
+  lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
+  sweepLocks: ({ connection, namespace, now }, limit, times) =>
+    sweepLines(connection, namespace, limit, times, now),
+  rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock()),
+  createToken: ({ connection, now }, token) => insertToken(connection, token, now),
+  revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),
+  forgetKeys: ({ connection, now }, limit) => forgetKeys(connection, limit, now),
+  migrate: ({ connection }) => applyMigrations(connection),
+}
+
+/** Does one write in the transaction that the connection is in; with a key, only if it has not been done before. */
+export function perform(connection: Connection, { operation, namespace, args, key }: WriteCall): unknown {
+  const { turn } = connection
+  turn.now ??= readNow(connection)
+  const { now } = turn
+  const write = performers[operation] as (moment: Moment, ...args: readonly unknown[]) => unknown
+  if (key === undefined) return write({ connection, namespace, now }, ...args)
+
+  const kept = findKept(connection, namespace, key, now)
+  if (kept) {
+    if (kept.fingerprint !== key.fingerprint) throw keyMismatch(key.key)
+    return decodeAnswer(kept.answer)
+  }
+  const answer = write({ connection, namespace, now }, ...args)
+  if (leavesKey(operation, answer)) keepAnswer(connection, namespace, key, encodeAnswer(answer), now)
+  return answer
+}

@@ -1,0 +1,60 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { type Home, writeInCallers } from './callertx.ts'
+import { type Connection, type Location, openWriter } from './connection.ts'
+import { DataVersion, type Watch } from './dataversion.ts'
+import { Gate } from './gate.ts'
+import type { SqliteTransactions } from './jobs.ts'
+import type { Reader } from './reader.ts'
+import { WriterThread } from './thread.ts'
+import { Transactions } from './transact.ts'
+import { createGateWriter, type Writer } from './writer.ts'
+
+/** Where a store's writes are made, and what follows from that. */
+export interface Writing {
+  readonly writer: Writer
+  /** Notices other processes' commits, and none of our own. */
+  readonly watch: Watch
+  /** For a store whose tables are there, and which is known by now. */
+  transactionsAt(home: Home): SqliteTransactions
+  close(): Promise<void>
+}
+
+/** On the caller's thread: each commit stops it, and it can share its transactions with the caller. */
+export function writeHere(location: Location, reader: Reader): Writing {
+  const watch = new DataVersion(reader)
+  const began = (connection: Connection) => watch.began(connection)
+  const open = () => openWriter(location)
+  const gate = new Gate({ open, began })
+  const writer = createGateWriter(gate)
+  const transactions = new Transactions({ gate, open, began })
+  return {
+    writer,
+    watch,
+    transactionsAt: (home) => ({
+      transact: (namespace, work, options) => transactions.transact(namespace, work, options),
+      transactAll: (namespace, works, options) => transactions.transactAll(namespace, works, options),
+      join: (tx, work) => writeInCallers(tx, home, work),
+    }),
+    async close() {
+      await writer.close()
+      transactions.close()
+    },
+  }
+}
+
+/** In a thread of its own: no commit stops the caller, and no transaction can be shared with it. */
+export function writeInThread(location: Location): Writing {
+  const thread = new WriterThread(location)
+  const refuse = () => {
+    throw new SignalboxError(
+      'transaction_unsupported',
+      'This SQLite store writes in a thread of its own, where no transaction can be shared with it. Open it without `thread: true` for that.',
+    )
+  }
+  return {
+    writer: thread,
+    watch: thread,
+    transactionsAt: () => ({ transact: refuse, transactAll: refuse, join: refuse }),
+    close: () => thread.close(),
+  }
+}

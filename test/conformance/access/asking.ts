@@ -1,0 +1,24 @@
+/** Keys and views for the contracts of access. */
+import { createHash, randomUUID } from 'node:crypto'
+import type { Backend, RequestKey, Stores } from '../../../src/backends/backend.ts'
+import { longMs } from '../jobs/making.ts'
+
+/** A key that nobody used before, unless the test says which. */
+export function aKey(key: Partial<RequestKey> = {}): RequestKey {
+  return {
+    caller: 'token-1',
+    key: randomUUID(),
+    fingerprint: fingerprintOf('POST /v1/jobs {}'),
+    keepMs: longMs,
+    ...key,
+  }
+}
+
+export function fingerprintOf(request: string): string {
+  return createHash('sha256').update(request).digest('hex')
+}
+
+/** A namespace's stores where jobs are made: all that the makers use of a backend is its jobs. */
+export function jobsOf(stores: Stores): Backend {
+  return stores as Backend
+}

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Backend, BackendBell, Stores } from '../../../src/backends/backend.ts'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import {
+  addOne,
+  aJob,
+  claim,
+  endedJob,
+  ids,
+  lapsedJob,
+  leaseOf,
+  longMs,
+  runningJob,
+  settleOne,
+  verdictOf,
+} from '../jobs/making.ts'
+import { aKey, jobsOf } from './asking.ts'
+
+/** One backend serves many namespaces, and none of them sees another. */
+export function namespacesContract({ open, isShared, sql }: Candidate): void {
+  test('namespaces of one backend do not see each other', async () => {
+    await using backend = await open()
+    const [mine, yours] = [viewOf(backend), viewOf(backend)]
+    const running = await runningJob(mine, { queue: 'a', uniqueKey: 'k' })
+    const lapsed = await lapsedJob(mine, { queue: 'b' })
+    const dead = await endedJob(mine, 'dead', { queue: 'c' })
+    const ready = await addOne(mine, { uniqueKey: 'r' })
+    const before = await mine.jobs.list({ limit: 10 })
+
+    await yours.jobs.pause('mail')
+    assert.deepEqual(await claim(yours, { queues: ['a', 'b', 'c', 'mail'] }), [])
+    assert.deepEqual(await yours.jobs.list({ limit: 10 }), [])
+    for (const id of [running.id, lapsed.id, dead, ready]) {
+      assert.equal(await yours.jobs.find(id), undefined)
+      assert.equal(await yours.jobs.cancel(id), undefined)
+      assert.equal(await yours.jobs.retry(id), undefined)
+    }
+    assert.equal(await yours.jobs.retryDead({ limit: 10 }), 0)
+    assert.equal(await yours.jobs.prune({ olderThanMs: 0, limit: 10 }), 0)
+    assert.deepEqual(await yours.jobs.reclaim(10), { ready: 0, dead: 0, cancelled: 0 })
+    assert.deepEqual(await yours.jobs.renew([leaseOf(running)], longMs), [])
+    assert.equal(await settleOne(yours, running), false)
+    assert.deepEqual(await yours.jobs.outcomes([leaseOf(running)]), ['lost'])
+    await addOne(yours, { uniqueKey: 'r' })
+    assert.equal((await yours.jobs.stats()).length, 1)
+
+    assert.deepEqual(await mine.jobs.list({ limit: 10 }), before)
+    assert.deepEqual(ids(await claim(mine)), [ready])
+    assert.equal(await settleOne(mine, running), true)
+    assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
+  })
+
+  test('a namespace is the same whichever view of it is used', async () => {
+    const namespace = aNamespace()
+    await using backend = await open({ namespace })
+    const views = [backend, jobsOf(backend.within(namespace)), jobsOf(backend.within(namespace))]
+    const [own, again, other] = views as [Backend, Backend, Backend]
+    const id = await addOne(again)
+    for (const { jobs } of views) assert.equal((await jobs.find(id))?.id, id)
+    await other.jobs.pause('mail')
+    assert.deepEqual(await claim(own), [])
+    await own.jobs.resume('mail')
+    const [claimed] = await claim(again)
+    assert.equal(await settleOne(own, claimed!), true)
+    const key = aKey()
+    const added = await own.keyed(key).jobs.add([aJob()])
+    assert.deepEqual(await again.keyed(key).jobs.add([aJob()]), added)
+  })
+
+  test.runIf(isShared)('a view of a namespace is what its own opening sees', async () => {
+    const namespace = aNamespace()
+    await using backend = await open()
+    await using opened = await open({ namespace })
+    const view = jobsOf(backend.within(namespace))
+    const id = await addOne(view)
+    assert.deepEqual(await opened.jobs.find(id), await view.jobs.find(id))
+    const [claimed] = await claim(opened)
+    assert.equal(await settleOne(view, claimed!), true)
+  })
+
+  test('names that look the same when joined, or nearly the same, are apart all the same', async () => {
+    await using backend = await open()
+    const base = aNamespace()
+    const names = ['', ':', ':a', ' ', '.', '%', '_', 'é', 'e\u0301', '🚂', '\\', "'"].map(
+      (end) => `${base}${end}`,
+    )
+    names.push(base.toUpperCase(), `1:${base}`, `${base.length}:${base}`)
+    const made: [Stores, string][] = []
+    for (const name of names) {
+      const view = jobsOf(backend.within(name))
+      // With the same key in every one, and a queue that fills up what the name lacks.
+      const [added] = await view.keyed(aKey({ key: 'k' })).jobs.add([aJob({ queue: ':a', uniqueKey: 'u' })])
+      assert.equal(added?.duplicate, false, name)
+      made.push([view, added.id])
+    }
+    for (const [view, id] of made) assert.deepEqual(ids(await view.jobs.list({ limit: 50 })), [id])
+    assert.equal(new Set(made.map(([, id]) => id)).size, names.length)
+  })
+
+  test('a namespace may have 191 characters of four bytes, told apart by the last', async () => {
+    await using backend = await open()
+    const name = '🚂'.repeat(190)
+    const [one, other] = [backend.within(`${name}🚃`), backend.within(`${name}🚄`)]
+    const key = aKey()
+    const queue = name
+    const job = { queue, kind: name, uniqueKey: name }
+    const [first] = await one.keyed(key).jobs.add([aJob(job)])
+    const [second] = await other.keyed(key).jobs.add([aJob(job)])
+    assert.deepEqual(ids(await one.jobs.list({ queue, limit: 9 })), [first?.id])
+    assert.deepEqual(ids(await other.jobs.list({ queue, limit: 9 })), [second?.id])
+    const heard = ring(one.bell, name)
+    one.bell.ring(name)
+    await heard
+    assert.deepEqual(await one.keyed(key).jobs.add([aJob(job)]), [first])
+    for (const { jobs } of [one, other]) {
+      for (const { id } of await jobs.list({ limit: 9 })) await jobs.cancel(id)
+    }
+  })
+
+  test('a ring is heard in its namespace alone', async () => {
+    await using backend = await open()
+    const base = aNamespace()
+    // Each pair is the same text once it is joined with a colon.
+    const [short, long] = [backend.within(base), backend.within(`${base}:a`)]
+    const heard: string[] = []
+    const stops = [
+      short.bell.listen(['b', 'a:b', `${base}:b`], () => heard.push('short')),
+      backend.bell.listen(['b', 'a:b', `${base}:a:b`], () => heard.push('own')),
+    ]
+    const came = ring(long.bell, 'b')
+    long.bell.ring('b')
+    await came
+    assert.deepEqual(heard, [])
+    // And it was not a deaf one: the same listener hears what is meant for it.
+    const cameToo = ring(short.bell, 'a:b')
+    short.bell.ring('a:b')
+    await cameToo
+    assert.ok(heard.length > 0 && heard.every((who) => who === 'short'), heard.join())
+    for (const stop of stops) stop()
+  })
+
+  test('a ring of one view is heard in every view of its namespace', async () => {
+    const namespace = aNamespace()
+    await using backend = await open({ namespace })
+    const heard = [ring(backend.bell, 'news'), ring(backend.within(namespace).bell, 'news')]
+    backend.within(namespace).bell.ring('news')
+    await Promise.all(heard)
+  })
+
+  test('many namespaces are worked in at once, each by itself', async () => {
+    await using backend = await open()
+    const work = async (view: Backend) => {
+      const added = await view.jobs.add([aJob(), aJob(), aJob()])
+      const claimed = await claim(view, { limit: 3 })
+      assert.deepEqual(ids(claimed).sort(), ids(added).sort())
+      assert.deepEqual(await view.jobs.settle(claimed.map((job) => verdictOf(job))), [true, true, true])
+    }
+    await Promise.all(Array.from({ length: 20 }, () => work(viewOf(backend))))
+  })
+
+  test.runIf(sql)('a transaction of the store ends a job of its namespace, and of no other', async () => {
+    await using backend = await open()
+    const [mine, yours] = [viewOf(backend), viewOf(backend)]
+    const claimed = await runningJob(mine)
+    const verdict = async () => verdictOf(claimed)
+    await assert.rejects(yours.jobs.transact(verdict, { timeoutMs: 0 }), { code: 'lease_lost' })
+    const [lost] = await yours.jobs.transactAll([verdict], { timeoutMs: 0 })
+    assert.ok(lost)
+    await mine.jobs.transact(verdict, { timeoutMs: 0 })
+    assert.equal((await mine.jobs.find(claimed.id))?.state, 'completed')
+  })
+
+  test('a view of a closed backend refuses every call', async () => {
+    const backend = await open()
+    const view = jobsOf(backend.within(aNamespace()))
+    await backend.close()
+    for (const stores of [view, backend.within(aNamespace())]) {
+      await assert.rejects(stores.jobs.add([aJob()]), { code: 'closed' })
+      await assert.rejects(stores.jobs.list({ limit: 1 }), { code: 'closed' })
+      await assert.rejects(stores.keyed(aKey()).jobs.add([aJob()]), { code: 'closed' })
+    }
+  })
+}
+
+/** A namespace of this backend that nobody used before. */
+function viewOf(backend: Backend): Backend {
+  return jobsOf(backend.within(aNamespace()))
+}
+
+/** Resolves at the next ring of the topic. */
+function ring(bell: BackendBell, topic: string): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = bell.listen([topic], () => {
+      stop()
+      resolve()
+    })
+  })
+}
