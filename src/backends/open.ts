@@ -1,6 +1,7 @@
 import { SignalboxError } from '../core/errors.ts'
 import type { Backend, BackendOptions } from './backend.ts'
 import { withDriver } from './driver.ts'
+import { checkRedisUrl, withRedis } from './withredis.ts'
 
 export type { Backend, BackendOptions } from './backend.ts'
 
@@ -8,7 +9,19 @@ export type { Backend, BackendOptions } from './backend.ts'
  * The one place that chooses an engine, by the URL's scheme. Each is loaded only when asked for, so nobody needs a
  * driver for a database they do not use.
  */
-export async function openBackend(url: string, options: BackendOptions): Promise<Backend> {
+export async function openBackend(url: string, { redis, ...options }: BackendOptions): Promise<Backend> {
+  if (redis === undefined) return openEngine(url, options)
+  const address = checkRedisUrl('redis', redis)
+  const backend = await openEngine(url, options)
+  try {
+    return await withRedis(backend, address, options.namespace)
+  } catch (error) {
+    await backend.close()
+    throw error
+  }
+}
+
+async function openEngine(url: string, options: BackendOptions): Promise<Backend> {
   const [scheme = ''] = /^[a-z][a-z0-9+.-]*(?=:)/.exec(url) ?? []
   switch (scheme) {
     case 'memory':

@@ -11,7 +11,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import type { Backend, BackendOptions } from '../../src/backends/backend.ts'
-import { hasService, type OwnDatabase, ownMariadb, ownPostgres } from '../support/services/own.ts'
+import {
+  hasService,
+  type OwnDatabase,
+  type OwnKeys,
+  ownMariadb,
+  ownPostgres,
+  ownRedis,
+} from '../support/services/own.ts'
 import {
   type Caller,
   mariadbCaller,
@@ -20,6 +27,7 @@ import {
   postgresPool,
   sqliteCaller,
 } from './callers.ts'
+import { type LocksBackend, openLocks } from './locks/opening.ts'
 
 export const engineNames = ['memory', 'sqlite', 'postgres', 'mariadb'] as const
 
@@ -28,10 +36,21 @@ export type EngineName = (typeof engineNames)[number]
 /** An engine under test. */
 export interface Candidate {
   readonly name: EngineName
+  /** What its tests stand under: the engine, and the way in which it is opened where that matters. */
+  readonly title: string
+  /** Whether a second opening of the same namespace reaches the same data. */
+  readonly isShared: boolean
   /** Opens the engine; without a namespace, in one that nobody used before. */
   open(options?: Partial<BackendOptions> & { readonly url?: string }): Promise<Backend>
   /** What only an engine with SQL has: a caller's own transactions, other openers, other databases. */
   readonly sql: SqlSide | undefined
+}
+
+/** An engine under test for what it keeps of locks: any of the above, or Redis, which keeps no jobs. */
+export interface LocksCandidate {
+  readonly title: string
+  readonly isShared: boolean
+  open(options?: { readonly namespace?: string }): Promise<LocksBackend>
 }
 
 /** The user's side of an SQL engine: their own connections to the same database, or to another. */
@@ -104,17 +123,53 @@ export function candidates(): readonly Candidate[] {
   })
 }
 
-function isWanted(name: EngineName): boolean {
+/**
+ * SQLite with its writes in a thread of its own. To a caller it is an engine without transactions; all else is the
+ * same, and is tested the same.
+ */
+export function threadedCandidates(): readonly Candidate[] {
+  if (!isWanted('sqlite')) return []
+  const { sql: _, open, ...sqlite } = sqlCandidate(engines.find(({ name }) => name === 'sqlite')!)
+  return [
+    {
+      ...sqlite,
+      title: 'sqlite in a thread',
+      open: (options) => open({ thread: true, ...options }),
+      sql: undefined,
+    },
+  ]
+}
+
+/** Redis, which keeps locks and no jobs. */
+export function redisCandidates(): readonly LocksCandidate[] {
+  if (!isWanted('redis')) return []
+  let own: Promise<OwnKeys> | undefined
+  afterAll(async () => (await own)?.[Symbol.asyncDispose]())
+  return [
+    {
+      title: 'redis',
+      isShared: true,
+      async open({ namespace = aNamespace() } = {}) {
+        own ??= ownRedis()
+        return openLocks((await own).url, namespace)
+      },
+    },
+  ]
+}
+
+function isWanted(name: EngineName | 'redis'): boolean {
+  const known: readonly string[] = [...engineNames, 'redis']
   const named = process.env.BACKENDS?.split(',').map((text) => text.trim())
-  const unknown = named?.find((text) => !engineNames.includes(text as EngineName))
-  if (unknown !== undefined)
-    throw new Error(`BACKENDS names "${unknown}"; it takes ${engineNames.join(', ')}`)
+  const unknown = named?.find((text) => !known.includes(text))
+  if (unknown !== undefined) throw new Error(`BACKENDS names "${unknown}"; it takes ${known.join(', ')}`)
   if (named && !named.includes(name)) return false
   return name === 'memory' || name === 'sqlite' || hasService(name)
 }
 
 const memoryCandidate: Candidate = {
   name: 'memory',
+  title: 'memory',
+  isShared: false,
   async open(options) {
     const { openMemory } = await import('../../src/backends/memory/index.ts')
     return openMemory({ namespace: aNamespace(), migrate: true, ...options })
@@ -132,6 +187,8 @@ function sqlCandidate(engine: Engine): Candidate {
   const { name, rowLocks, spansDatabases, migratesItself, ownDatabase, pool } = engine
   return {
     name,
+    title: name,
+    isShared: true,
     async open({ url: other, ...options } = {}) {
       const open = await engine.load()
       return open(other ?? (await url()), { namespace: aNamespace(), migrate: true, ...options })

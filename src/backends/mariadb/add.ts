@@ -2,7 +2,6 @@ import type { Added, NewJob } from '../../jobs/index.ts'
 import { type CallerTx, toCallerTx, transactionRequired, wrongDatabase } from './callertx.ts'
 import { begin, type Call, commit, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
-import type { Positions } from './position.ts'
 import { reclaim, reclaimThese } from './reclaim.ts'
 import { chunkBySize } from './settle.ts'
 import type { Store } from './store.ts'
@@ -18,13 +17,13 @@ const columns =
 
 export function createAdd(
   store: Store,
-  positions: Positions,
 ): (jobs: readonly NewJob[], tx?: unknown) => Promise<readonly Added[]> {
+  const { positions } = store.memory
   return async function add(jobs, tx) {
     if (tx === undefined) {
       if (jobs.length === 0) return []
       const added = await addOwn(store, jobs)
-      noteAdded(jobs)
+      store.calls.onCommit(() => noteAdded(jobs))
       return added
     }
     const caller = toCallerTx(tx)

@@ -5,38 +5,47 @@ import type { BackendBell } from '../backend.ts'
  * false). A ring is heard in a later turn of the event loop, once a turn for each listener: whoever rings inside a
  * loop of adds wakes its listeners once.
  */
-export function createMariadbBell(): BackendBell {
-  const listeners = new Map<string, Set<() => void>>()
-  let due = new Set<() => void>()
+export class MariadbBells {
+  /** By namespace and topic. */
+  readonly #listeners = new Map<string, Set<() => void>>()
+  #due = new Set<() => void>()
 
-  function deliver(): void {
-    const now = due
-    due = new Set()
+  /** The bell of a namespace, whose rings no other namespace hears; all that are asked for are the same one. */
+  within(namespace: string): BackendBell {
+    const placeOf = (topic: string) => JSON.stringify([namespace, topic])
+    return {
+      ring: (topic) => this.#ring(placeOf(topic)),
+      listen: (topics, heard) => this.#listen(topics.map(placeOf), heard),
+    }
+  }
+
+  #ring(place: string): void {
+    const those = this.#listeners.get(place)
+    if (those === undefined) return
+    if (this.#due.size === 0) queueMicrotask(() => this.#deliver())
+    for (const heard of those) this.#due.add(heard)
+  }
+
+  #deliver(): void {
+    const now = this.#due
+    this.#due = new Set()
     for (const heard of now) heard()
   }
 
-  return {
-    ring(topic) {
-      const those = listeners.get(topic)
-      if (those === undefined) return
-      if (due.size === 0) queueMicrotask(deliver)
-      for (const heard of those) due.add(heard)
-    },
-    listen(topics, heard) {
-      // A function of our own, so that the same `heard` given twice is two listeners.
-      const mine = () => heard()
-      for (const topic of topics) {
-        const those = listeners.get(topic) ?? new Set()
-        listeners.set(topic, those.add(mine))
+  #listen(places: readonly string[], heard: () => void): () => void {
+    // A function of our own, so that the same `heard` given twice is two listeners.
+    const mine = () => heard()
+    for (const place of places) {
+      const those = this.#listeners.get(place) ?? new Set()
+      this.#listeners.set(place, those.add(mine))
+    }
+    return () => {
+      this.#due.delete(mine)
+      for (const place of places) {
+        const those = this.#listeners.get(place)
+        those?.delete(mine)
+        if (those?.size === 0) this.#listeners.delete(place)
       }
-      return () => {
-        due.delete(mine)
-        for (const topic of topics) {
-          const those = listeners.get(topic)
-          those?.delete(mine)
-          if (those?.size === 0) listeners.delete(topic)
-        }
-      }
-    },
+    }
   }
 }

@@ -5,24 +5,46 @@ import type { Link, Pool } from './pool.ts'
 import { isConflict, toStoreError } from './trouble.ts'
 
 /**
- * How our own statements are run: on a connection of our own, tried again with jitter when the server gives them up
+ * How our own statements are run: each body a transaction of its own (below), or all of them in one (pinned.ts). What is
+ * written against this does not know which.
+ */
+export interface Calls {
+  /** Throws `closed` when the backend was closed: for what runs on a caller's connection. */
+  requireOpen(): void
+  /** Runs `body` on a connection; `doing` completes "could not …" in messages. */
+  run<Answer>(doing: string, body: (call: Call) => Promise<Answer>, deadline?: number): Promise<Answer>
+  /** Asks again until `look` has an answer; `store_busy` when there is none by the deadline. */
+  until<Answer>(doing: string, look: (deadline: number) => Promise<Answer | undefined>): Promise<Answer>
+  /** Notes an effect once what was written before it is committed: for what this process remembers. */
+  onCommit(effect: () => void): void
+}
+
+/** One connection during one call. */
+export interface Call {
+  readonly deadline: number
+  /** Runs one statement that gives rows. */
+  rows<Row>(sql: string, values: readonly unknown[]): Promise<Row[]>
+  /** Runs several statements in one packet; answers what each gave, in order. */
+  packet(statements: readonly Statement[]): Promise<readonly unknown[]>
+}
+
+/**
+ * Calls on connections of our own, tried again with jitter when the server gives them up
  * (deadlock, lock wait), until the call's deadline. A body is one transaction that commits in its last packet, so a
  * conflict always finds it uncommitted and running it again is safe. A lost connection is not tried again here: the
  * commit may have been written.
  */
-export class Calls {
+export class PooledCalls implements Calls {
   readonly #pool: Pool
 
   constructor(pool: Pool) {
     this.#pool = pool
   }
 
-  /** Throws `closed` when the backend was closed: for what runs on a caller's connection. */
   requireOpen(): void {
     this.#pool.requireOpen()
   }
 
-  /** Runs `body` on a connection; `doing` completes "could not …" in messages. */
   async run<Answer>(
     doing: string,
     body: (call: Call) => Promise<Answer>,
@@ -32,7 +54,7 @@ export class Calls {
       let link: Link | undefined
       try {
         link = await this.#pool.acquire(deadline)
-        const call = new Call(link, deadline)
+        const call = new LinkCall(link, deadline)
         const answer = await body(call)
         this.#pool.release(link)
         return answer
@@ -53,7 +75,7 @@ export class Calls {
     }
   }
 
-  /** Asks again until `look` has an answer, with growing pauses; `store_busy` when there is none by the deadline. */
+  /** With growing pauses. */
   async until<Answer>(
     doing: string,
     look: (deadline: number) => Promise<Answer | undefined>,
@@ -72,10 +94,14 @@ export class Calls {
       await sleep(pause)
     }
   }
+
+  /** A body has committed when it has answered. */
+  onCommit(effect: () => void): void {
+    effect()
+  }
 }
 
-/** One connection during one call. */
-export class Call {
+class LinkCall implements Call {
   readonly #link: Link
   readonly deadline: number
 
@@ -84,12 +110,10 @@ export class Call {
     this.deadline = deadline
   }
 
-  /** Runs one statement that gives rows. */
   rows<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
     return this.#link.ask<Row[]>(sql, values, this.deadline)
   }
 
-  /** Runs several statements in one packet; answers what each gave, in order. */
   async packet(statements: readonly Statement[]): Promise<readonly unknown[]> {
     const sql = statements.map(([text]) => text).join(';\n')
     const answer = await this.#link.ask<unknown>(

@@ -4,7 +4,7 @@ import { createNonce, encodeToken } from '../token.ts'
 import { begin, type Call, commit, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import { toCancelled } from './history.ts'
-import type { Place, Positions } from './position.ts'
+import type { Place } from './position.ts'
 import { lockOverdue, selectCancels, selectOverdue, takeBack } from './reclaim.ts'
 import type { Store } from './store.ts'
 
@@ -39,13 +39,9 @@ interface ReadyRow extends JobRow {
   readonly sort_rank: number
 }
 
-export function createClaim(
-  store: Store,
-  positions: Positions,
-): (request: ClaimRequest) => Promise<readonly ClaimedRecord[]> {
+export function createClaim(store: Store): (request: ClaimRequest) => Promise<readonly ClaimedRecord[]> {
   const { tables, namespace } = store
-  /** Looks that found nothing last time: they are asked in one statement before a claim is made of them. */
-  const idle = new Set<string>()
+  const { positions, idle } = store.memory
 
   const line = `FROM ${tables.queue} FORCE INDEX (job_queue_order)
       WHERE namespace = ? AND queue = ? AND state = 'ready'
@@ -149,7 +145,9 @@ export function createClaim(
           )
           if (locked.length > 0) {
             await call.packet([...takeBack(store, locked, cancels).statements, commit])
+            // For our own next look, and for others once they can see what was put in line.
             positions.forget()
+            store.calls.onCommit(() => positions.forget())
             continue
           }
         }

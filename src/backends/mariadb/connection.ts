@@ -76,14 +76,22 @@ const names = 'SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin'
 /**
  * Sessions for our own statements. Lock waits are the shortest there are: what cannot be had is skipped or tried
  * again from JavaScript. A long IN list stays a list of keys: as the join that MariaDB would make of it from 1,000 on, it
- * could read, and lock, other rows. `max_statement_time` lets the server, too, give up what nobody waits for any more.
+ * could read, and lock, other rows. `max_statement_time` lets the server, too, give up what nobody waits for any more, and
+ * `idle_transaction_timeout` what a process that stands still has begun.
  */
 export const ownSession: readonly string[] = [
   names,
   isolation,
   `SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
-    autocommit = 1, innodb_lock_wait_timeout = 1, in_predicate_conversion_threshold = 0, max_statement_time = ${callMs / 1_000}`,
+    autocommit = 1, innodb_lock_wait_timeout = 1, in_predicate_conversion_threshold = 0, max_statement_time = ${callMs / 1_000},
+    idle_transaction_timeout = ${2 * (callMs / 1_000)}`,
 ]
+
+/**
+ * Sessions for transactions on lines. One that a process which stands still has begun keeps others from its line; it is
+ * ended before they give up.
+ */
+export const lineSession: readonly string[] = [...ownSession, 'SET SESSION idle_transaction_timeout = 5']
 
 /**
  * Sessions for users' transactions. READ COMMITTED, because with REPEATABLE READ a server with

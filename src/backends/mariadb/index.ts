@@ -1,36 +1,44 @@
 /** MariaDB (10.6 and later): jobs as rows, claimed with SKIP LOCKED, ended in your own transactions. */
 import { SignalboxError } from '../../core/errors.ts'
-import type { Backend, BackendOptions } from '../backend.ts'
+import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
-import { createMariadbBell } from './bell.ts'
-import { Calls } from './calls.ts'
-import { callMs, ownSession, type Place, parsePlace, userSession } from './connection.ts'
+import { MariadbBells } from './bell.ts'
+import { PooledCalls } from './calls.ts'
+import { callMs, lineSession, ownSession, type Place, parsePlace, userSession } from './connection.ts'
 import { createMariadbJobs } from './jobs.ts'
+import { createKeyed, pruneKeys } from './keys.ts'
+import { createMariadbLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
 import { type Link, Pool } from './pool.ts'
+import { Positions } from './position.ts'
 import type { Store } from './store.ts'
 import { qualifyTables } from './tables.ts'
+import { createTokens } from './tokens.ts'
 import { toStoreError } from './trouble.ts'
+import { Views } from './views.ts'
 
 /** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
 const ownPoolSize = 8
+/** Transactions on lines of locks: they may wait for each other, and must not keep anything else waiting. */
+const linePoolSize = 6
 
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
 export async function openMariadb(url: string, { namespace, migrate }: BackendOptions): Promise<Backend> {
   const place = parsePlace(url)
   const facts = await inspect(place)
   const own = new Pool({ ...place.options, multipleStatements: true }, ownSession, ownPoolSize)
+  const lines = new Pool({ ...place.options, multipleStatements: true }, lineSession, linePoolSize)
   const users = new Pool(place.options, userSession(facts.mode), place.poolSize)
-  const calls = new Calls(own)
+  const calls = new PooledCalls(own)
+  const lineCalls = new PooledCalls(lines)
   const tables = qualifyTables(place.database)
   const migrator = createMigrator(calls, own, tables, place.database)
-  const close = async () => void (await Promise.all([own.close(), users.close()]))
+  const close = async () => void (await Promise.all([own.close(), lines.close(), users.close()]))
 
   try {
     if (migrate) await migrator.up()
     requireSchema(await migrator.status())
-    const store: Store = {
-      namespace,
+    const shared: Omit<Store, 'namespace' | 'memory'> = {
       tables,
       calls,
       users,
@@ -49,11 +57,34 @@ export async function openMariadb(url: string, { namespace, migrate }: BackendOp
       }),
       packetBytes: facts.packetBytes,
     }
+    const bells = new MariadbBells()
+    const createStores = (name: string): Stores => {
+      const store = {
+        ...shared,
+        namespace: name,
+        memory: { positions: new Positions(), idle: new Set<string>() },
+      }
+      const jobs = createMariadbJobs(store)
+      const keyed = createKeyed(store, jobs)
+      const { packetBytes } = facts
+      const locks = createMariadbLocks({
+        namespace: name,
+        tables: tables.locks,
+        calls,
+        lineCalls,
+        packetBytes,
+      })
+      return { jobs, locks, bell: bells.within(name), keyed: (key) => ({ jobs: keyed(key) }) }
+    }
+    const stores = createStores(namespace)
+    const views = new Views(createStores)
     return {
       name: 'mariadb',
       traits: { transactions: true, remoteBell: false },
-      jobs: createMariadbJobs(store),
-      bell: createMariadbBell(),
+      ...stores,
+      tokens: createTokens(calls, tables),
+      within: (name) => (name === namespace ? stores : views.within(name)),
+      pruneKeys: (limit) => pruneKeys(calls, tables.requestKey, limit),
       migrator,
       warnings: facts.warnings,
       ping: () => calls.run('answer', async (call) => void (await call.rows('SELECT 1', []))),

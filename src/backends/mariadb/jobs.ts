@@ -3,7 +3,6 @@ import { createAdd } from './add.ts'
 import { createClaim } from './claim.ts'
 import { cancelRequests, outcomes, renew } from './leases.ts'
 import { cancel, pause, prune, resume, retry, retryDead } from './operate.ts'
-import { Positions } from './position.ts'
 import { find, list, stats } from './reads.ts'
 import { reclaim } from './reclaim.ts'
 import { settle, settleIn } from './settle.ts'
@@ -14,11 +13,12 @@ type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 /** The JobStore of MariaDB: each part is a file, and all share the pools and the claims' positions. */
 export function createMariadbJobs(store: Store): JobStore {
-  const positions = new Positions()
+  const { positions } = store.memory
+  const forget = () => store.calls.onCommit(() => positions.forget())
   /** For what may put a job before the place where claims begin to look. */
   const thenForget = async <Answer>(call: Promise<Answer>): Promise<Answer> => {
     const answer = await call
-    positions.forget()
+    forget()
     return answer
   }
   /** The same for users' transactions, of which only the verdicts tell. */
@@ -34,10 +34,10 @@ export function createMariadbJobs(store: Store): JobStore {
     return answer
   }
   return {
-    add: createAdd(store, positions),
-    claim: createClaim(store, positions),
+    add: createAdd(store),
+    claim: createClaim(store),
     renew: (leases, leaseMs) => renew(store, leases, leaseMs),
-    settle: (verdicts) => settle(store, positions, verdicts),
+    settle: (verdicts) => settle(store, verdicts),
     settleIn: (tx, verdict) => settleIn(store, tx, verdict),
     transact: (work, options) => watched((watch) => transact(store, watch(work), options)),
     transactAll: (works, options) => watched((watch) => transactAll(store, works.map(watch), options)),
@@ -45,7 +45,7 @@ export function createMariadbJobs(store: Store): JobStore {
     cancelRequests: (leases) => cancelRequests(store, leases),
     reclaim: async (limit) => {
       const count = await reclaim(store, limit)
-      if (count.ready > 0) positions.forget()
+      if (count.ready > 0) forget()
       return count
     },
     find: (id) => find(store, id),

@@ -1,5 +1,5 @@
 import type { Migrator } from '../backend.ts'
-import { Calls } from './calls.ts'
+import { PooledCalls } from './calls.ts'
 import { ownSession, parsePlace } from './connection.ts'
 import { createMigrator } from './migrator.ts'
 import { Pool } from './pool.ts'
@@ -9,7 +9,7 @@ import { qualifyTables } from './tables.ts'
 export function openMariadbMigrator(url: string): Migrator & AsyncDisposable {
   const { options, database } = parsePlace(url)
   const pool = new Pool(options, ownSession, 1)
-  const migrator = createMigrator(new Calls(pool), pool, qualifyTables(database), database)
+  const migrator = createMigrator(new PooledCalls(pool), pool, qualifyTables(database), database)
   return {
     status: () => migrator.status(),
     up: () => migrator.up(),

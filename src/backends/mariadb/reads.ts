@@ -143,6 +143,7 @@ export async function stats({ calls, tables, namespace }: Store): Promise<readon
     readonly queue: string
     readonly state: string
     readonly count: number
+    readonly oldest: number
   }
   const [live, lapses, dead, paused] = await calls.run(
     'count jobs',
@@ -151,14 +152,14 @@ export async function stats({ calls, tables, namespace }: Store): Promise<readon
         [
           // All of it is in the index.
           `SELECT queue, IF(state = 'scheduled' AND sort_at <= ${nowMs}, 'ready', CAST(state AS CHAR)) AS state,
-              COUNT(*) AS count
+              COUNT(*) AS count, MIN(sort_at) AS oldest
             FROM ${tables.queue} FORCE INDEX (job_queue_order)
             WHERE namespace = ? AND NOT (state = 'running' AND sort_at <= ${nowMs})
             GROUP BY 1, 2`,
           [namespace],
         ],
         [
-          `SELECT q.queue, ${judged} AS state, COUNT(*) AS count
+          `SELECT q.queue, ${judged} AS state, COUNT(*) AS count, MIN(q.run_at) AS oldest
             FROM ${tables.queue} q FORCE INDEX (job_queue_order)
             LEFT JOIN ${tables.cancel} c ON c.namespace = q.namespace AND c.job_id = q.id
             WHERE q.namespace = ? AND q.state = 'running' AND q.sort_at <= ${nowMs}
@@ -166,7 +167,7 @@ export async function stats({ calls, tables, namespace }: Store): Promise<readon
           [namespace],
         ],
         [
-          `SELECT queue, 'dead' AS state, COUNT(*) AS count FROM ${tables.dead} WHERE namespace = ? GROUP BY queue`,
+          `SELECT queue, 'dead' AS state, COUNT(*) AS count, 0 AS oldest FROM ${tables.dead} WHERE namespace = ? GROUP BY queue`,
           [namespace],
         ],
         [`SELECT queue FROM ${tables.control} WHERE namespace = ?`, [namespace]],
@@ -177,12 +178,16 @@ export async function stats({ calls, tables, namespace }: Store): Promise<readon
   const of = (queue: string) => {
     const known = queues.get(queue) ?? {
       ...{ queue, paused: false, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 },
+      oldestReadyAt: null,
     }
     queues.set(queue, known)
     return known
   }
-  for (const { queue, state, count } of [...live, ...lapses, ...dead]) {
-    if (state !== 'cancelled') of(queue)[state as 'ready'] += Number(count)
+  for (const { queue, state, count, oldest } of [...live, ...lapses, ...dead]) {
+    if (state === 'cancelled') continue
+    const counts = of(queue)
+    counts[state as 'ready'] += Number(count)
+    if (state === 'ready') counts.oldestReadyAt = Math.min(counts.oldestReadyAt ?? Infinity, Number(oldest))
   }
   for (const { queue } of paused) of(queue).paused = true
   return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))

@@ -6,7 +6,6 @@ import { toCallerTx, transactionRequired, wrongDatabase } from './callertx.ts'
 import { begin, type Call, commit, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import { carried, ending, leave } from './history.ts'
-import type { Positions } from './position.ts'
 import type { Store } from './store.ts'
 import { errnoOf } from './trouble.ts'
 
@@ -27,20 +26,16 @@ interface HeldRow {
 
 const batch = 1_000
 
-export async function settle(
-  store: Store,
-  positions: Positions,
-  verdicts: readonly Verdict[],
-): Promise<readonly boolean[]> {
+export async function settle(store: Store, verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
   const took = new Array<boolean>(verdicts.length).fill(false)
   let left: number[] = []
   for (let i = 0; i < verdicts.length; i += batch) {
     const some = Array.from({ length: Math.min(batch, verdicts.length - i) }, (_, n) => i + n)
-    left.push(...(await settleSome(store, positions, verdicts, some, took)))
+    left.push(...(await settleSome(store, verdicts, some, took)))
   }
   if (left.length === 0) return took
   await store.calls.until('settle a job', async () => {
-    left = await settleSome(store, positions, verdicts, left, took)
+    left = await settleSome(store, verdicts, left, took)
     return left.length === 0 ? true : undefined
   })
   return took
@@ -49,12 +44,11 @@ export async function settle(
 /** Settles those of the verdicts at `indexes` whose rows are free; answers which have to be asked for again. */
 async function settleSome(
   store: Store,
-  positions: Positions,
   verdicts: readonly Verdict[],
   indexes: readonly number[],
   took: boolean[],
 ): Promise<number[]> {
-  const { tables, namespace, calls } = store
+  const { tables, namespace, calls, memory } = store
   // The same attempt twice in one call: the first verdict counts.
   const byId = new Map<string, number>()
   const again: number[] = []
@@ -95,8 +89,11 @@ async function settleSome(
     const index = byId.get(id)!
     took[index] = true
     const { state, delayMs } = verdicts[index]!
-    if (state === 'ready') positions.passed({ rank: -priority, at: Number(run_at), id })
-    else if (state === 'scheduled' && delayMs <= 0) positions.passedNow(-priority)
+    const { positions } = memory
+    calls.onCommit(() => {
+      if (state === 'ready') positions.passed({ rank: -priority, at: Number(run_at), id })
+      else if (state === 'scheduled' && delayMs <= 0) positions.passedNow(-priority)
+    })
   }
   return [...left.skipped, ...again]
 }

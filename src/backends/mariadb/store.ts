@@ -1,10 +1,12 @@
 import type { Calls } from './calls.ts'
 import type { Pool } from './pool.ts'
+import type { Positions } from './position.ts'
 import type { Tables } from './tables.ts'
 
-/** What every part of this engine works with. */
+/** What every part of this engine works with, in one namespace. */
 export interface Store {
   readonly namespace: string
+  readonly memory: Memory
   readonly tables: Tables
   /** For our own statements. */
   readonly calls: Calls
@@ -14,4 +16,12 @@ export interface Store {
   readonly storeId: string
   /** The largest packet to send; the server takes a little more. */
   readonly packetBytes: number
+}
+
+/** What this process remembers of a namespace. It only saves time: losing it is harmless. */
+export interface Memory {
+  /** Where claims begin to look. */
+  readonly positions: Positions
+  /** Looks that found nothing last time: they are asked in one statement before a claim is made of them. */
+  readonly idle: Set<string>
 }

@@ -8,8 +8,20 @@ export interface Tables {
   readonly dead: string
   readonly cancel: string
   readonly control: string
+  readonly token: string
+  readonly requestKey: string
+  readonly locks: LockTables
   readonly meta: string
   readonly migration: string
+}
+
+/** The tables of lines. */
+export interface LockTables {
+  readonly line: string
+  readonly waiter: string
+  readonly outcome: string
+  readonly result: string
+  readonly shard: string
 }
 
 export function qualifyTables(database: string): Tables {
@@ -20,6 +32,15 @@ export function qualifyTables(database: string): Tables {
     dead: of('job_dead'),
     cancel: of('job_cancel'),
     control: of('queue_control'),
+    token: of('access_token'),
+    requestKey: of('request_key'),
+    locks: {
+      line: of('lock_line'),
+      waiter: of('lock_waiter'),
+      outcome: of('lock_outcome'),
+      result: of('lock_result'),
+      shard: of('lock_shard'),
+    },
     meta: of('signalbox_meta'),
     migration: of('signalbox_migration'),
   }

@@ -26,6 +26,13 @@ export function isConflict(error: unknown): boolean {
   return errno !== undefined && conflicts.has(errno)
 }
 
+/** What a lock wait that was over would be: for who finds a row locked and did not wait for it. */
+export function lockedByOthers(doing: string): Error {
+  return Object.assign(new Error(`could not ${doing}: its row is locked by another transaction`), {
+    errno: 1205,
+  })
+}
+
 /** Whether the connection itself is gone: the driver's own errors are fatal, or have no number of the server's. */
 export function isLost(error: unknown): boolean {
   const { fatal, code } = (error ?? {}) as { fatal?: unknown; code?: unknown }
@@ -39,10 +46,12 @@ export function isLost(error: unknown): boolean {
   )
 }
 
-/** The error a store's call ends in. */
-export function toStoreError(error: unknown, doing: string): SignalboxError {
+/** The error a store's call ends in. What neither the server nor the driver said is a defect, and is seen as it is. */
+export function toStoreError(error: unknown, doing: string): unknown {
   if (isSignalboxError(error)) return error
   const errno = errnoOf(error)
+  if (errno === undefined && !isLost(error) && (error as { code?: unknown } | null)?.code === undefined)
+    return error
   const said = error instanceof Error ? error.message : String(error)
   if (isConflict(error) || errno === slow) {
     return new SignalboxError(

@@ -1,32 +1,30 @@
 import type { ClaimedRecord, ClaimRequest, NewJob } from '../../jobs/index.ts'
 import { createNonce, encodeToken } from '../token.ts'
 import { nowMs } from './columns.ts'
-import type { Connections, Statement } from './connection.ts'
-import type { Leases } from './leases.ts'
+import type { Statement } from './connection.ts'
+import type { Sender } from './sender.ts'
+import type { Space } from './space.ts'
 
 /**
  * A job that is born claimed: it goes straight into a lease's row and never lies in `job_pending`. One commit instead of
  * two. It may not overtake anybody, so the same statement looks whether somebody waits.
  */
 export class ClaimedAdder {
-  readonly #connections: Connections
-  readonly #namespace: string
-  readonly #leases: Leases
-  readonly #statement: Statement
+  readonly #sender: Sender
+  readonly #space: Space
 
-  constructor(connections: Connections, s: string, namespace: string, leases: Leases) {
-    this.#connections = connections
-    this.#namespace = namespace
-    this.#leases = leases
-    this.#statement = addClaimedStatement(s)
+  constructor(sender: Sender, space: Space) {
+    this.#sender = sender
+    this.#space = space
   }
 
   async add(job: NewJob, { workerId, leaseMs }: ClaimRequest): Promise<ClaimedRecord | undefined> {
     const nonce = createNonce()
-    const { rows } = await this.#connections.run<{ lease_no: string; claimed_at: string; ends_at: string }>(
-      this.#statement,
+    const { namespace, statements, leases } = this.#space
+    const { rows } = await this.#sender.run<{ lease_no: string; claimed_at: string; ends_at: string }>(
+      statements.addClaimed,
       [
-        this.#namespace,
+        namespace,
         job.queue,
         nonce,
         workerId,
@@ -70,12 +68,12 @@ export class ClaimedAdder {
       cancelIgnored: false,
       token: encodeToken(token),
     }
-    this.#leases.remember(token, [record], leaseMs)
+    this.#sender.onCommit(() => leases.remember(token, [record], leaseMs))
     return record
   }
 }
 
-function addClaimedStatement(s: string): Statement {
+export function addClaimedStatement(s: string): Statement {
   return {
     name: 'sb_add_claimed',
     text: `

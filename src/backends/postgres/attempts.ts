@@ -1,8 +1,9 @@
 import type { AttemptOutcome, LeaseRef, Renewal } from '../../jobs/index.ts'
 import { decodeToken } from '../token.ts'
 import { nowMs } from './columns.ts'
-import type { Connections, Statement } from './connection.ts'
-import type { Leases } from './leases.ts'
+import type { Statement } from './connection.ts'
+import type { Sender } from './sender.ts'
+import type { Space } from './space.ts'
 
 /**
  * Questions about attempts under way: keep them, how did they end, does somebody want them cancelled. None of the
@@ -10,29 +11,27 @@ import type { Leases } from './leases.ts'
  * `job_end` are not seen.
  */
 export class Attempts {
-  readonly #connections: Connections
-  readonly #namespace: string
-  readonly #leases: Leases
+  readonly #sender: Sender
+  readonly #space: Space
   readonly #statements: AttemptStatements
 
-  constructor(connections: Connections, s: string, namespace: string, leases: Leases) {
-    this.#connections = connections
-    this.#namespace = namespace
-    this.#leases = leases
-    this.#statements = attemptStatements(s)
+  constructor(sender: Sender, space: Space) {
+    this.#sender = sender
+    this.#space = space
+    this.#statements = space.statements.attempts
   }
 
   async renew(refs: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
     const asked = this.#decode(refs)
     if (asked.length === 0) return []
-    const { rows } = await this.#connections.beat<{ nr: number; ends_at: string; cancel_requested: boolean }>(
+    const { rows } = await this.#sender.beat<{ nr: number; ends_at: string; cancel_requested: boolean }>(
       this.#statements.renew,
       [...this.#values(asked), leaseMs],
       Math.max(500, Math.floor(leaseMs / 4)),
     )
     return rows.map(({ nr, ends_at: endsAt, cancel_requested: cancelRequested }) => {
       const { ref, leaseNo } = asked[nr - 1]!
-      this.#leases.renewed(leaseNo, leaseMs)
+      this.#sender.onCommit(() => this.#space.leases.renewed(leaseNo, leaseMs))
       return { jobId: ref.jobId, token: ref.token, leaseEndsAt: Number(endsAt), cancelRequested }
     })
   }
@@ -41,7 +40,7 @@ export class Attempts {
     const answers: AttemptOutcome[] = refs.map(() => 'lost')
     const asked = this.#decode(refs)
     if (asked.length === 0) return answers
-    const { rows } = await this.#connections.run<{ nr: number; outcome: AttemptOutcome }>(
+    const { rows } = await this.#sender.run<{ nr: number; outcome: AttemptOutcome }>(
       this.#statements.outcomes,
       this.#values(asked),
     )
@@ -52,7 +51,7 @@ export class Attempts {
   async cancelRequests(refs: readonly LeaseRef[]): Promise<readonly string[]> {
     const asked = this.#decode(refs)
     if (asked.length === 0) return []
-    const { rows } = await this.#connections.run<{ nr: number }>(
+    const { rows } = await this.#sender.run<{ nr: number }>(
       this.#statements.cancelRequests,
       this.#values(asked),
     )
@@ -63,13 +62,13 @@ export class Attempts {
     return refs.flatMap((ref, at) => {
       const token = decodeToken(ref.token)
       if (token === undefined) return []
-      return [{ ref, at, ...token, known: this.#leases.find(ref) !== undefined }]
+      return [{ ref, at, ...token, known: this.#space.leases.find(ref) !== undefined }]
     })
   }
 
   #values(asked: readonly Asked[]): unknown[] {
     return [
-      this.#namespace,
+      this.#space.namespace,
       asked.map(({ leaseNo }) => leaseNo),
       asked.map(({ nonce }) => nonce),
       asked.map(({ ref }) => ref.jobId),
@@ -87,13 +86,13 @@ interface Asked {
   readonly known: boolean
 }
 
-interface AttemptStatements {
+export interface AttemptStatements {
   readonly renew: Statement
   readonly outcomes: Statement
   readonly cancelRequests: Statement
 }
 
-function attemptStatements(s: string): AttemptStatements {
+export function attemptStatements(s: string): AttemptStatements {
   const asked = `
 clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 asked AS MATERIALIZED (

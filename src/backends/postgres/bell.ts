@@ -1,168 +1,155 @@
-import { createHash } from 'node:crypto'
-import { Client } from 'pg'
+import { createHash, randomBytes } from 'node:crypto'
 import type { BackendBell } from '../backend.ts'
 import type { Connections, Statement } from './connection.ts'
+import { Line } from './line.ts'
 
 /**
- * A bell over LISTEN and NOTIFY. A ring is told in this process at once, and to others by a statement of its own, never
- * inside a transaction that writes: NOTIFY there would make all commits of the database queue up. Rings of a topic
- * within 2 ms become one.
+ * Bells over LISTEN and NOTIFY, one for each namespace, whose rings no other namespace hears. A ring is told in this
+ * process at once, and to others by a statement of its own, never inside a transaction that writes: NOTIFY there would
+ * make all commits of the database queue up. Rings of a topic within 2 ms become one.
  *
- * There is one connection that listens, opened when somebody first does. When it is lost it is opened anew, and once it
- * listens again everybody is called: what was rung in between was not heard. That it still works is asked every 15 s.
+ * Each namespace has a channel. The connection that listens is one for all of them, and listens to a channel while
+ * somebody here does, and a little longer: who listens anew for each of many waits should not miss what is between.
  */
-export class PostgresBell implements BackendBell {
+export class PostgresBells {
   readonly #connections: Connections
-  readonly #channel: string
-  readonly #warnings: string[]
+  readonly #schema: string
+  readonly #line: Line
+  /** By channel and topic. */
   readonly #listeners = new Map<string, Set<() => void>>()
+  readonly #channels = new Map<string, Channel>()
   /** Topics told within the last moments: whether they were rung again since. */
   readonly #recent = new Map<string, { again: boolean; timer: NodeJS.Timeout }>()
-  #line: Client | undefined
-  #retry: NodeJS.Timeout | undefined
-  #ping: NodeJS.Timeout | undefined
-  #failures = 0
-  #connecting = false
   #closed = false
   /** Its own rings come back by LISTEN; they were told already. */
-  readonly #self = createHash('sha256').update(crypto.randomUUID()).digest('hex').slice(0, 12)
+  readonly #self = randomBytes(6).toString('hex')
 
-  constructor(connections: Connections, channel: string, warnings: string[]) {
+  constructor(connections: Connections, schema: string, warnings: string[]) {
     this.#connections = connections
-    this.#channel = channel
-    this.#warnings = warnings
+    this.#schema = schema
+    this.#line = new Line(connections.target.config, {
+      heard: (channel, payload) => {
+        const space = payload.indexOf(' ')
+        if (payload.slice(0, space) !== this.#self) this.#tell(placeOf(channel, payload.slice(space + 1)))
+      },
+      reconnected: () => {
+        for (const place of [...this.#listeners.keys()]) this.#tell(place)
+      },
+      failed: (times) => {
+        if (times !== 3) return
+        warnings.push(
+          'Postgres does not let this process LISTEN (a pooler in transaction mode does not); jobs are found by polling.',
+        )
+      },
+    })
   }
 
-  ring(topic: string): void {
-    if (this.#closed) return
-    this.#tell(topic)
-    const recent = this.#recent.get(topic)
-    if (recent) {
-      recent.again = true
-      return
-    }
-    this.#notify(topic)
-  }
-
-  listen(topics: readonly string[], heard: () => void): () => void {
-    const mine = () => heard()
-    for (const topic of topics) {
-      const others = this.#listeners.get(topic)
-      if (others) others.add(mine)
-      else this.#listeners.set(topic, new Set([mine]))
-    }
-    if (topics.length > 0) this.#open()
-    return () => {
-      for (const topic of topics) {
-        const others = this.#listeners.get(topic)
-        others?.delete(mine)
-        if (others?.size === 0) this.#listeners.delete(topic)
-      }
+  /** The bell of a namespace; all that are asked for are the same one. */
+  within(namespace: string): BackendBell {
+    const channel = channelOf(this.#schema, namespace)
+    return {
+      ring: (topic) => this.#ring(channel, topic),
+      listen: (topics, heard) => this.#listen(channel, topics, heard),
     }
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#closed = true
-    clearTimeout(this.#retry)
-    clearInterval(this.#ping)
+    this.#line.close()
     for (const { timer } of this.#recent.values()) clearTimeout(timer)
+    for (const { timer } of this.#channels.values()) clearTimeout(timer)
     this.#recent.clear()
+    this.#channels.clear()
     this.#listeners.clear()
-    const line = this.#line
-    this.#line = undefined
-    if (line) hangUp(line)
   }
 
-  #tell(topic: string): void {
-    for (const heard of [...(this.#listeners.get(topic) ?? [])]) heard()
+  #ring(channel: string, topic: string): void {
+    if (this.#closed) return
+    const place = placeOf(channel, topic)
+    this.#tell(place)
+    const recent = this.#recent.get(place)
+    if (recent) recent.again = true
+    else this.#notify(channel, topic, place)
   }
 
-  #notify(topic: string): void {
+  #listen(channel: string, topics: readonly string[], heard: () => void): () => void {
+    if (this.#closed || topics.length === 0) return () => undefined
+    const mine = () => heard()
+    const places = topics.map((topic) => placeOf(channel, topic))
+    for (const place of places) {
+      const others = this.#listeners.get(place)
+      if (others) others.add(mine)
+      else this.#listeners.set(place, new Set([mine]))
+    }
+    this.#open(channel)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      for (const place of places) {
+        const others = this.#listeners.get(place)
+        others?.delete(mine)
+        if (others?.size === 0) this.#listeners.delete(place)
+      }
+      this.#leave(channel)
+    }
+  }
+
+  #open(channel: string): void {
+    const open = this.#channels.get(channel) ?? { listeners: 0, timer: undefined }
+    clearTimeout(open.timer)
+    open.listeners++
+    this.#channels.set(channel, open)
+    this.#line.want(channel)
+  }
+
+  #leave(channel: string): void {
+    const open = this.#channels.get(channel)
+    if (open === undefined || --open.listeners > 0) return
+    open.timer = setTimeout(() => {
+      this.#channels.delete(channel)
+      this.#line.drop(channel)
+    }, lingerMs)
+    open.timer.unref()
+  }
+
+  #tell(place: string): void {
+    for (const heard of [...(this.#listeners.get(place) ?? [])]) heard()
+  }
+
+  #notify(channel: string, topic: string, place: string): void {
     const timer = setTimeout(() => {
-      const again = this.#recent.get(topic)?.again
-      this.#recent.delete(topic)
-      if (again && !this.#closed) this.#notify(topic)
+      const again = this.#recent.get(place)?.again
+      this.#recent.delete(place)
+      if (again && !this.#closed) this.#notify(channel, topic, place)
     }, mergeMs)
     timer.unref()
-    this.#recent.set(topic, { again: false, timer })
+    this.#recent.set(place, { again: false, timer })
     // A ring may be lost: whoever depends on it polls.
-    this.#connections.run(notify, [this.#channel, `${this.#self} ${topic}`]).catch(() => undefined)
+    this.#connections.run(notify, [channel, `${this.#self} ${topic}`]).catch(() => undefined)
   }
+}
 
-  #open(): void {
-    if (this.#line !== undefined || this.#connecting || this.#closed || this.#retry !== undefined) return
-    this.#connecting = true
-    this.#connect()
-      .catch(() => this.#tryLater())
-      .finally(() => {
-        this.#connecting = false
-      })
-  }
-
-  async #connect(): Promise<void> {
-    const line = new Client({ ...this.#connections.target.config, query_timeout: 10_000 })
-    const lost = () => {
-      if (this.#line !== line) return
-      this.#line = undefined
-      clearInterval(this.#ping)
-      hangUp(line)
-      this.#tryLater()
-    }
-    line.on('error', lost)
-    line.on('end', lost)
-    line.on('notification', ({ payload = '' }) => {
-      const space = payload.indexOf(' ')
-      if (payload.slice(0, space) !== this.#self) this.#tell(payload.slice(space + 1))
-    })
-    try {
-      await line.connect()
-      await line.query(`LISTEN ${this.#channel}`)
-    } catch (error) {
-      hangUp(line)
-      throw error
-    }
-    if (this.#closed)
-      return hangUp(line)
-      // Listening must not keep a process alive that has nothing else to do.
-    ;(line as unknown as { unref(): void }).unref()
-    this.#line = line
-    this.#ping = setInterval(() => void line.query('SELECT 1').catch(lost), 15_000)
-    this.#ping.unref()
-    const isAgain = this.#failures > 0
-    this.#failures = 0
-    if (isAgain) for (const topic of [...this.#listeners.keys()]) this.#tell(topic)
-  }
-
-  #tryLater(): void {
-    if (this.#closed) return
-    this.#failures++
-    if (this.#failures === 3) {
-      this.#warnings.push(
-        'Postgres does not let this process LISTEN (a pooler in transaction mode does not); jobs are found by polling.',
-      )
-    }
-    const ms = Math.min(100 * 2 ** (this.#failures - 1), 10_000) * (0.75 + Math.random() / 2)
-    this.#retry = setTimeout(() => {
-      this.#retry = undefined
-      this.#open()
-    }, ms)
-    this.#retry.unref()
-  }
+interface Channel {
+  listeners: number
+  /** Ends it, once nobody listens. */
+  timer: NodeJS.Timeout | undefined
 }
 
 /** Longer, and a producer that adds a job every few milliseconds would wait for the end of it each time. */
 const mergeMs = 2
+/** How long a channel is listened to after the last listener left. */
+const lingerMs = 10_000
 
 const notify: Statement = { name: 'sb_notify', text: 'SELECT pg_notify($1, $2)' }
 
-/** Not politely: a connection that does not answer would keep us waiting. */
-function hangUp(line: Client): void {
-  line.end().catch(() => undefined)
-  ;(line as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
+/** A topic of a channel; no channel has a space in it. */
+function placeOf(channel: string, topic: string): string {
+  return `${channel} ${topic}`
 }
 
 /** The channel's name: NOTIFY reaches every schema of a database, so schema and namespace are in it. */
-export function channelOf(schema: string, namespace: string): string {
+function channelOf(schema: string, namespace: string): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([schema, namespace]))
     .digest('hex')

@@ -66,6 +66,15 @@ export function wrongDatabase(cause?: unknown): SignalboxError {
   )
 }
 
-export function isMissing(error: unknown): boolean {
+/** Runs statements of ours in the caller's transaction. */
+export async function inCallers<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    throw isMissing(error) ? wrongDatabase(error) : error
+  }
+}
+
+function isMissing(error: unknown): boolean {
   return ['42P01', '3F000', '42883', '42704'].includes(sqlState(error) ?? '')
 }

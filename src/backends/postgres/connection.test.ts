@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { isSignalboxError } from '../../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { parseTarget } from './connection.ts'
 import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
 
@@ -45,9 +45,14 @@ test('failures of the store have one code each', () => {
   assert.equal(codeOf(coded('22012')), '22012')
 })
 
-test('a code of the network is not taken for one of the database', () => {
+test('a code of the network is not taken for one of the database, nor our own words for the driver’s', () => {
   assert.equal(sqlState(coded('EPIPE')), undefined)
   assert.equal(sqlState(coded('40P01')), '40P01')
   assert.equal(isConnectionLoss(coded('EPIPE')), true)
   assert.equal(isConnectionLoss(coded('40P01')), false)
+  assert.equal(isConnectionLoss(new Error('Connection terminated unexpectedly')), true)
+  assert.equal(
+    isConnectionLoss(new SignalboxError('conflict', '"connection terminated" was used before')),
+    false,
+  )
 })

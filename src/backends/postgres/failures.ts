@@ -30,7 +30,8 @@ const lossWords =
 
 /** Whether the connection is gone, so that whatever was open on it was or will be rolled back. */
 export function isConnectionLoss(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
+  // Our own errors quote what users gave, which may read like the driver's words.
+  if (!(error instanceof Error) || error instanceof SignalboxError) return false
   const state = sqlState(error)
   if (state !== undefined) return state.startsWith('08') || shutdowns.has(state)
   const code = (error as { code?: unknown }).code

@@ -1,11 +1,18 @@
 import { escapeIdentifier } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
-import type { Backend, BackendOptions } from '../backend.ts'
+import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
-import { channelOf, PostgresBell } from './bell.ts'
+import { PostgresBells } from './bell.ts'
 import { Connections, parseTarget, type Target, takesOptions } from './connection.ts'
 import { PostgresJobs } from './jobs.ts'
+import { Keys } from './keys.ts'
+import { lineStatements } from './linestatements.ts'
+import { createPostgresLocks } from './locks.ts'
 import { createMigrator, withClient } from './migrator.ts'
+import { createSpace, type Ground } from './space.ts'
+import { jobStatements } from './statements.ts'
+import { createTokens } from './tokens.ts'
+import { Views } from './views.ts'
 
 /**
  * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else the
@@ -26,18 +33,28 @@ export async function openPostgres(url: string, { namespace, migrate }: BackendO
   requireSchema(await migrator.status())
 
   const connections = new Connections(target, optionsTaken)
-  const bell = new PostgresBell(connections, channelOf(schema, namespace), warnings)
+  const bells = new PostgresBells(connections, schema, warnings)
+  const keys = new Keys(connections, quoted)
   let closing: Promise<void> | undefined
   try {
-    const { rows } = await connections.run<{ value: string }>(
-      { name: 'sb_store_id', text: `SELECT value FROM ${quoted}.signalbox_meta WHERE key = 'store_id'` },
-      [],
-    )
-    const jobs = new PostgresJobs(connections, quoted, namespace, rows[0]!.value)
+    const ground = await readGround(connections, quoted)
+    const lines = lineStatements(quoted)
+    const createStores = (name: string): Stores => {
+      const space = createSpace(ground, name)
+      const jobs = new PostgresJobs(connections, space)
+      return {
+        jobs,
+        locks: createPostgresLocks(connections, name, quoted, lines),
+        bell: bells.within(name),
+        keyed: (key) => ({ jobs: keys.view(space, jobs, key) }),
+      }
+    }
+    const stores = createStores(namespace)
+    const views = new Views(createStores)
     const close = () => {
       closing ??= (async () => {
-        await bell.close()
-        await jobs.flush()
+        bells.close()
+        await Promise.all([...ground.sweepers].map((sweeper) => sweeper.sweep()))
         await connections.close()
       })()
       return closing
@@ -45,8 +62,10 @@ export async function openPostgres(url: string, { namespace, migrate }: BackendO
     return {
       name: 'postgres',
       traits: { transactions: true, remoteBell: true },
-      jobs,
-      bell,
+      ...stores,
+      tokens: createTokens(connections, quoted),
+      within: (name) => (name === namespace ? stores : views.within(name)),
+      pruneKeys: (limit) => keys.prune(limit),
       migrator: {
         async status() {
           connections.refuseClosed()
@@ -68,6 +87,19 @@ export async function openPostgres(url: string, { namespace, migrate }: BackendO
   } catch (error) {
     await connections.close()
     throw error
+  }
+}
+
+async function readGround(connections: Connections, quoted: string): Promise<Ground> {
+  const { rows } = await connections.run<{ value: string }>(
+    { name: 'sb_store_id', text: `SELECT value FROM ${quoted}.signalbox_meta WHERE key = 'store_id'` },
+    [],
+  )
+  return {
+    connections,
+    statements: jobStatements(quoted),
+    storeId: rows[0]!.value,
+    sweepers: new Set(),
   }
 }
 

@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { SignalboxError } from '../../core/errors.ts'
 import type {
   Added,
   AttemptOutcome,
@@ -19,29 +17,26 @@ import type {
   Verdict,
 } from '../../jobs/index.ts'
 import { decodeToken } from '../token.ts'
-import { type AddRow, addStatements, addValues, readAdded } from './add.ts'
 import { ClaimedAdder } from './addclaimed.ts'
+import { Adder } from './adder.ts'
 import { Attempts } from './attempts.ts'
-import { isMissing, requireTransaction, wrongDatabase } from './callertx.ts'
+import { inCallers, requireTransaction, wrongDatabase } from './callertx.ts'
 import { Claimer } from './claimer.ts'
-import type { Connections, Runner } from './connection.ts'
-import { finishStatement } from './finish.ts'
-import { Leases } from './leases.ts'
+import type { Connections } from './connection.ts'
 import { Operations } from './operate.ts'
 import { Reads } from './reads.ts'
 import { type Reclaimed, Reclaimer } from './reclaim.ts'
-import { givenValues, type SettledInRow, settleStatements, verdictValues } from './settle.ts'
+import type { Sender } from './sender.ts'
+import { givenValues, type SettledInRow, verdictValues } from './settle.ts'
 import { Settler } from './settler.ts'
+import type { Space } from './space.ts'
 import { Transactor } from './transact.ts'
 
 /** Jobs on Postgres: the parts put together. migrations/0001-jobs.ts says how the tables work. */
 export class PostgresJobs implements JobStore {
-  readonly #connections: Connections
-  readonly #namespace: string
-  readonly #storeId: string
-  readonly #leases = new Leases()
-  readonly #adds: ReturnType<typeof addStatements>
-  readonly #settles: ReturnType<typeof settleStatements>
+  readonly #sender: Sender
+  readonly #space: Space
+  readonly #adder: Adder
   readonly #reclaimer: Reclaimer
   readonly #claimer: Claimer
   readonly #settler: Settler
@@ -51,122 +46,45 @@ export class PostgresJobs implements JobStore {
   readonly #reads: Reads
   readonly #operations: Operations
 
-  constructor(connections: Connections, schema: string, namespace: string, storeId: string) {
-    this.#connections = connections
-    this.#namespace = namespace
-    this.#storeId = storeId
-    this.#adds = addStatements(schema)
-    this.#settles = settleStatements(schema)
-    this.#reclaimer = new Reclaimer(connections, schema, this.#leases, namespace)
-    this.#claimer = new Claimer(connections, schema, namespace, this.#leases, this.#reclaimer)
-    this.#settler = new Settler(
-      connections,
-      { ...this.#settles, finish: finishStatement(schema) },
-      this.#leases,
-      namespace,
-    )
-    this.#transactor = new Transactor(connections, this.#settles, this.#leases, namespace, storeId)
-    this.#claimedAdder = new ClaimedAdder(connections, schema, namespace, this.#leases)
-    this.#attempts = new Attempts(connections, schema, namespace, this.#leases)
-    this.#reads = new Reads(connections, schema, namespace)
-    this.#operations = new Operations(connections, schema, namespace, this.#reclaimer)
+  /** `sender` runs what is not in a transaction of a handler's or a caller's. */
+  constructor(connections: Connections, space: Space, sender: Sender = connections) {
+    this.#sender = sender
+    this.#space = space
+    this.#reclaimer = new Reclaimer(sender, space)
+    this.#adder = new Adder(sender, space, this.#reclaimer)
+    this.#claimer = new Claimer(sender, space, this.#reclaimer)
+    this.#settler = new Settler(sender, space)
+    this.#transactor = new Transactor(connections, space)
+    this.#claimedAdder = new ClaimedAdder(sender, space)
+    this.#attempts = new Attempts(sender, space)
+    this.#reads = new Reads(sender, space)
+    this.#operations = new Operations(sender, space, this.#reclaimer)
   }
 
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
     if (jobs.length === 0) return []
-    const isUnique = jobs.some(({ uniqueKey }) => uniqueKey !== null)
-    if (tx !== undefined) return this.#addIn(await requireTransaction(tx), jobs)
-    const answers = isUnique ? await this.#addUnique(jobs) : await this.#addPlain(jobs)
-    this.#claimer.added(jobs)
+    if (tx !== undefined) return this.#adder.addIn(await requireTransaction(tx), jobs)
+    const answers = await this.#adder.add(jobs)
+    this.#sender.onCommit(() => this.#space.cursors.added(jobs))
     return answers
-  }
-
-  async #addPlain(jobs: readonly NewJob[]): Promise<readonly Added[]> {
-    await this.#connections.run(this.#adds.plain, addValues(this.#namespace, jobs, null))
-    return jobs.map(({ id }) => ({ id, duplicate: false }))
-  }
-
-  async #addUnique(jobs: readonly NewJob[]): Promise<readonly Added[]> {
-    for (let tries = 0; tries < 20; tries++) {
-      // Several jobs are all written or none, so what cannot be answered yet is taken back and begun anew.
-      const { answers, lapsed } = await this.#connections.use(async (client) => {
-        const begun = client.query('BEGIN')
-        begun.catch(() => undefined)
-        try {
-          const { rows } = await this.#connections.send<AddRow & Record<string, unknown>>(
-            client,
-            this.#adds.unique,
-            addValues(this.#namespace, jobs, null),
-          )
-          const answers = readAdded(jobs, rows)
-          // A holder whose lease ran out may be dead, which frees its key.
-          const lapsed = tries === 0 && rows[0]!.lapsed && answers.some((answer) => answer?.duplicate)
-          const isWhole = !lapsed && answers.every((answer) => answer !== undefined)
-          await client.query(isWhole ? 'COMMIT' : 'ROLLBACK')
-          return { answers: isWhole ? (answers as readonly Added[]) : undefined, lapsed }
-        } catch (error) {
-          await client.query('ROLLBACK').catch(() => undefined)
-          throw error
-        }
-      })
-      if (answers) return answers
-      if (lapsed) await this.#reclaimer.reclaim(100_000)
-      else await sleep(Math.min(2 ** tries, 50))
-    }
-    throw new SignalboxError(
-      'store_busy',
-      'A unique key changed hands again and again while a job was being added. Try again.',
-    )
-  }
-
-  /** In the caller's transaction what was written stays; only those without an answer are asked for again. */
-  async #addIn(client: Runner, jobs: readonly NewJob[]): Promise<readonly Added[]> {
-    const answers: (Added | undefined)[] = jobs.map(() => undefined)
-    for (let tries = 0; tries < 20; tries++) {
-      const open = jobs.flatMap((job, nr) => (answers[nr] === undefined ? [{ job, nr }] : []))
-      if (open.length === 0) return answers as readonly Added[]
-      const some = open.map(({ job }) => job)
-      const rows = await this.#inCallers(async () => {
-        const values = addValues(this.#namespace, some, this.#storeId)
-        return (await client.query<AddRow & Record<string, unknown>>(this.#adds.unique.text, values)).rows
-      })
-      if (rows.length === 0) throw wrongDatabase()
-      const doubt = tries === 0 && rows[0]!.lapsed
-      for (const [at, answer] of readAdded(some, rows).entries()) {
-        if (answer && !(doubt && answer.duplicate)) answers[open[at]!.nr] = answer
-      }
-      if (doubt) await this.#reclaimer.reclaim(100_000)
-      else if (tries > 0) await sleep(Math.min(2 ** tries, 50))
-    }
-    throw new SignalboxError(
-      'store_busy',
-      'A unique key changed hands again and again while a job was being added. Try again.',
-    )
   }
 
   async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
     const client = await requireTransaction(tx)
     const token = decodeToken(verdict.token)
     if (token === undefined) return false
-    const values = [...verdictValues(this.#namespace, [{ verdict, token }]), this.#storeId]
-    const job = this.#leases.find(verdict)
-    const row = await this.#inCallers(async () => {
+    const { namespace, storeId, leases, statements } = this.#space
+    const values = [...verdictValues(namespace, [{ verdict, token }]), storeId]
+    const job = leases.find(verdict)
+    const row = await inCallers(async () => {
       // Without a name: what is prepared on a caller's connection is the caller's business.
       const { rows } = job
-        ? await client.query<SettledInRow>(this.#settles.givenIn.text, [...values, ...givenValues(job)])
-        : await client.query<SettledInRow>(this.#settles.someIn.text, values)
+        ? await client.query<SettledInRow>(statements.settle.givenIn.text, [...values, ...givenValues(job)])
+        : await client.query<SettledInRow>(statements.settle.someIn.text, values)
       return rows[0]!
     })
     if (!row.here) throw wrongDatabase()
     return row.took
-  }
-
-  async #inCallers<Result>(work: () => Promise<Result>): Promise<Result> {
-    try {
-      return await work()
-    } catch (error) {
-      throw isMissing(error) ? wrongDatabase(error) : error
-    }
   }
 
   async addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {
@@ -184,14 +102,17 @@ export class PostgresJobs implements JobStore {
   async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
     if (verdicts.length === 0) return []
     const answers = await this.#settler.settle(verdicts)
-    if (verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')) this.#claimer.forget()
-    this.#reclaimer.sweepSoon()
+    const isBack = verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')
+    this.#sender.onCommit(() => {
+      if (isBack) this.#space.cursors.forget()
+      this.#space.sweeper.soon()
+    })
     return answers
   }
 
   async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
     await this.#transactor.transact(work, options)
-    this.#reclaimer.sweepSoon()
+    this.#space.sweeper.soon()
   }
 
   async transactAll(
@@ -200,7 +121,7 @@ export class PostgresJobs implements JobStore {
   ): Promise<readonly (undefined | { readonly error: unknown })[]> {
     if (works.length === 0) return []
     const outcomes = await this.#transactor.transactAll(works, options)
-    this.#reclaimer.sweepSoon()
+    this.#space.sweeper.soon()
     return outcomes
   }
 
@@ -214,7 +135,7 @@ export class PostgresJobs implements JobStore {
 
   async reclaim(limit: number): Promise<Reclaimed> {
     const taken = await this.#reclaimer.reclaim(limit)
-    this.#claimer.forget()
+    this.#forgetCursors()
     return taken
   }
 
@@ -232,13 +153,17 @@ export class PostgresJobs implements JobStore {
 
   async retry(id: string): Promise<RetryAnswer | undefined> {
     const answer = await this.#operations.retry(id)
-    this.#claimer.forget()
+    this.#forgetCursors()
     return answer
   }
 
   async retryDead(query: { queue?: string; kind?: string; limit: number }): Promise<number> {
-    this.#claimer.forget()
-    return this.#operations.retryDead(query)
+    try {
+      return await this.#operations.retryDead(query)
+    } finally {
+      // Also after a failure: some of them may have gone back.
+      this.#forgetCursors()
+    }
   }
 
   async stats(): Promise<readonly QueueStats[]> {
@@ -251,15 +176,15 @@ export class PostgresJobs implements JobStore {
 
   async resume(queue: string): Promise<void> {
     await this.#operations.resume(queue)
-    this.#claimer.forget()
+    this.#forgetCursors()
   }
 
   async prune(request: { olderThanMs: number; limit: number }): Promise<number> {
     return this.#operations.prune(request)
   }
 
-  /** Clears away what can be at once; what fails is left to whoever reclaims later. */
-  async flush(): Promise<void> {
-    await this.#reclaimer.sweep().catch(() => undefined)
+  /** Something may have gone back in line before a remembered place. */
+  #forgetCursors(): void {
+    this.#sender.onCommit(() => this.#space.cursors.forget())
   }
 }

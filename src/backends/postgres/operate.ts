@@ -1,23 +1,25 @@
 import type { CancelAnswer, RetryAnswer } from '../../jobs/index.ts'
 import { nowMs } from './columns.ts'
-import type { Connections, Statement } from './connection.ts'
+import type { Statement } from './connection.ts'
 import { idBound } from './idtime.ts'
 import type { Reclaimer } from './reclaim.ts'
+import type { Sender } from './sender.ts'
+import type { Space } from './space.ts'
 
 /**
  * What operators do: cancel, try again, pause, prune. A job may be on its way from one place to the next while it is
  * looked for; each statement acts on what it finds where it is, and when nobody has it, all are asked once more.
  */
 export class Operations {
-  readonly #connections: Connections
+  readonly #sender: Sender
   readonly #namespace: string
   readonly #statements: OperationStatements
   readonly #reclaimer: Reclaimer
 
-  constructor(connections: Connections, s: string, namespace: string, reclaimer: Reclaimer) {
-    this.#connections = connections
+  constructor(sender: Sender, { namespace, statements }: Space, reclaimer: Reclaimer) {
+    this.#sender = sender
     this.#namespace = namespace
-    this.#statements = operationStatements(s)
+    this.#statements = statements.operations
     this.#reclaimer = reclaimer
   }
 
@@ -81,7 +83,7 @@ export class Operations {
   }
 
   #run<Row extends Record<string, unknown>>(statement: Statement, values: unknown[]) {
-    return this.#connections.run<Row>(statement, [this.#namespace, ...values])
+    return this.#sender.run<Row>(statement, [this.#namespace, ...values])
   }
 
   async #took(statement: Statement, id: string): Promise<boolean> {
@@ -95,7 +97,7 @@ const manyJobs = 100_000
 const clockSlackMs = 3_600_000
 const cancelled: CancelAnswer = { state: 'cancelled', cancelRequested: false }
 
-interface OperationStatements {
+export interface OperationStatements {
   readonly cancelPending: Statement
   readonly askCancel: Statement
   readonly ended: Statement
@@ -108,7 +110,7 @@ interface OperationStatements {
   readonly prune: Statement
 }
 
-function operationStatements(s: string): OperationStatements {
+export function operationStatements(s: string): OperationStatements {
   // From history back in line, for the rows of `old`: with its key if it has one, or not at all.
   const back = `
 clock AS MATERIALIZED (SELECT ${nowMs} AS now),
@@ -226,10 +228,12 @@ ON CONFLICT (namespace, queue) DO UPDATE SET paused_at = coalesce(queue_control.
     prune: {
       name: 'sb_prune',
       text: `
-DELETE FROM ${s}.job_history h USING (
+-- Materialised: as a join's inner side the choice would be made anew for every row, and the limit with it.
+WITH old AS MATERIALIZED (
   SELECT id FROM ${s}.job_history
   WHERE namespace = $1 AND id < $4 AND finished_at < ${nowMs} - $2::bigint ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
-) old WHERE h.namespace = $1 AND h.id = old.id`,
+)
+DELETE FROM ${s}.job_history h USING old WHERE h.namespace = $1 AND h.id = old.id`,
     },
   }
 }

@@ -2,28 +2,30 @@ import type { JobRecord, ListQuery, QueueStats } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { decodeJobRow, type JobRow } from '../jobrow.ts'
 import { nowMs } from './columns.ts'
-import type { Connections, Statement } from './connection.ts'
+import type { Statement } from './connection.ts'
+import type { Sender } from './sender.ts'
+import type { Space } from './space.ts'
 
 /**
  * Looking at jobs. They are in three places; each statement that answers "no such job" looks into all three at one
  * moment, so a job on its way from one to the next is never missed. Leases that ran out are shown as what they will be.
  */
 export class Reads {
-  readonly #connections: Connections
+  readonly #sender: Sender
   readonly #namespace: string
   readonly #statements: ReadStatements
 
-  constructor(connections: Connections, s: string, namespace: string) {
-    this.#connections = connections
+  constructor(sender: Sender, { namespace, statements }: Space) {
+    this.#sender = sender
     this.#namespace = namespace
-    this.#statements = readStatements(s)
+    this.#statements = statements.reads
   }
 
   async find(id: string): Promise<JobRecord | undefined> {
     // Most jobs asked for are not running, and looking into leases costs more.
-    const { rows } = await this.#connections.run<JobRow>(this.#statements.findResting, [this.#namespace, id])
+    const { rows } = await this.#sender.run<JobRow>(this.#statements.findResting, [this.#namespace, id])
     if (rows[0]) return decodeJobRow(rows[0])
-    const anywhere = await this.#connections.run<JobRow>(this.#statements.findAnywhere, [
+    const anywhere = await this.#sender.run<JobRow>(this.#statements.findAnywhere, [
       this.#namespace,
       id,
       expiredError,
@@ -32,7 +34,7 @@ export class Reads {
   }
 
   async list({ queue, kind, state, limit, before }: ListQuery): Promise<readonly JobRecord[]> {
-    const { rows } = await this.#connections.run<JobRow>(this.#statements.list, [
+    const { rows } = await this.#sender.run<JobRow>(this.#statements.list, [
       this.#namespace,
       before ?? null,
       queue ?? null,
@@ -45,11 +47,10 @@ export class Reads {
   }
 
   async stats(): Promise<readonly QueueStats[]> {
-    const { rows } = await this.#connections.run<QueueStats & Record<string, unknown>>(
-      this.#statements.stats,
-      [this.#namespace],
-    )
-    return rows.map(({ queue, paused, scheduled, ready, waiting, running, dead }) => ({
+    const { rows } = await this.#sender.run<QueueStats & Record<string, unknown>>(this.#statements.stats, [
+      this.#namespace,
+    ])
+    return rows.map(({ queue, paused, scheduled, ready, waiting, running, dead, oldestReadyAt }) => ({
       queue,
       paused,
       scheduled: Number(scheduled),
@@ -57,18 +58,19 @@ export class Reads {
       waiting: Number(waiting),
       running: Number(running),
       dead: Number(dead),
+      oldestReadyAt: oldestReadyAt === null ? null : Number(oldestReadyAt),
     }))
   }
 }
 
-interface ReadStatements {
+export interface ReadStatements {
   readonly findResting: Statement
   readonly findAnywhere: Statement
   readonly list: Statement
   readonly stats: Statement
 }
 
-function readStatements(s: string): ReadStatements {
+export function readStatements(s: string): ReadStatements {
   const pending = `
 SELECT p.id, p.queue, p.kind, p.payload, p.priority, p.unique_key,
        CASE WHEN p.state = 'waiting' THEN 'waiting' WHEN p.run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END AS state,
@@ -125,12 +127,12 @@ ${page(leased('$7'), 'q.id').replace(
       text: `
 WITH counted AS (
   SELECT queue, CASE WHEN state = 'waiting' THEN 'waiting' WHEN run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END AS state,
-         count(*) AS jobs
+         count(*) AS jobs, min(run_at) AS oldest
   FROM ${s}.job_pending WHERE namespace = $1 GROUP BY 1, 2
   UNION ALL
-  SELECT queue, state, count(*) FROM ${s}.job_queue WHERE namespace = $1 AND lease_no IS NOT NULL GROUP BY 1, 2
+  SELECT queue, state, count(*), min(run_at) FROM ${s}.job_queue WHERE namespace = $1 AND lease_no IS NOT NULL GROUP BY 1, 2
   UNION ALL
-  SELECT queue, state, count(*) FROM ${s}.job_history WHERE namespace = $1 AND state = 'dead' GROUP BY 1, 2
+  SELECT queue, state, count(*), NULL FROM ${s}.job_history WHERE namespace = $1 AND state = 'dead' GROUP BY 1, 2
 ), paused AS (
   SELECT queue FROM ${s}.queue_control WHERE namespace = $1 AND paused_at IS NOT NULL
 )
@@ -139,7 +141,8 @@ SELECT names.queue, EXISTS (SELECT FROM paused p WHERE p.queue = names.queue) AS
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'ready'), 0) AS ready,
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'waiting'), 0) AS waiting,
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'running'), 0) AS running,
-       coalesce(sum(c.jobs) FILTER (WHERE c.state = 'dead'), 0) AS dead
+       coalesce(sum(c.jobs) FILTER (WHERE c.state = 'dead'), 0) AS dead,
+       min(c.oldest) FILTER (WHERE c.state = 'ready') AS "oldestReadyAt"
 FROM (SELECT queue FROM counted WHERE state <> 'cancelled' UNION SELECT queue FROM paused) names
 LEFT JOIN counted c ON c.queue = names.queue
 GROUP BY names.queue ORDER BY names.queue COLLATE "C"`,

@@ -1,7 +1,9 @@
 import { expiredError } from '../expired.ts'
 import { nowMs } from './columns.ts'
-import type { Connections, Statement } from './connection.ts'
-import type { Leases } from './leases.ts'
+import type { Statement } from './connection.ts'
+import type { Sender } from './sender.ts'
+import type { Space } from './space.ts'
+import { clearAway } from './sweeper.ts'
 
 /**
  * Taking back what ran out, and clearing away what has served: leases whose jobs ended one by one, keys of job_end that
@@ -17,14 +19,14 @@ interface TakenRow extends Reclaimed {
   readonly blocked: boolean
 }
 
-interface ReclaimStatements {
+export interface ReclaimStatements {
   readonly lapsed: Statement
   readonly takeBack: Statement
   readonly sweep: Statement
   readonly clear: Statement
 }
 
-function reclaimStatements(s: string): ReclaimStatements {
+export function reclaimStatements(s: string): ReclaimStatements {
   return {
     lapsed: {
       name: 'sb_lapsed',
@@ -55,32 +57,19 @@ WHERE c.namespace = $1 AND c.asked_at < ${nowMs} - 60000 AND h.namespace = c.nam
 }
 
 export class Reclaimer {
-  readonly #connections: Connections
+  readonly #sender: Sender
+  readonly #space: Space
   readonly #statements: ReclaimStatements
-  readonly #leases: Leases
-  readonly #namespace: string
-  /** Leases that ran out with a job whose ack sits in an open transaction, and when to look at them again. */
-  readonly #blocked = new Map<string, number>()
-  #sweeping: NodeJS.Timeout | undefined
-  #clearAt = 0
 
-  constructor(connections: Connections, s: string, leases: Leases, namespace: string) {
-    this.#connections = connections
-    this.#statements = reclaimStatements(s)
-    this.#leases = leases
-    this.#namespace = namespace
-  }
-
-  /** The leases that a claim must not wait for. */
-  ignored(): readonly string[] {
-    const now = performance.now()
-    for (const [leaseNo, until] of this.#blocked) if (until <= now) this.#blocked.delete(leaseNo)
-    return [...this.#blocked.keys()]
+  constructor(sender: Sender, space: Space) {
+    this.#sender = sender
+    this.#space = space
+    this.#statements = space.statements.reclaim
   }
 
   async reclaim(limit: number): Promise<Reclaimed> {
-    const { rows } = await this.#connections.run<{ lease_no: string }>(this.#statements.lapsed, [
-      this.#namespace,
+    const { rows } = await this.#sender.run<{ lease_no: string }>(this.#statements.lapsed, [
+      this.#space.namespace,
     ])
     const total = await this.takeBack(
       rows.map(({ lease_no: leaseNo }) => leaseNo),
@@ -91,12 +80,13 @@ export class Reclaimer {
 
   /** Takes back up to `limit` jobs of these leases. */
   async takeBack(leaseNos: readonly string[], limit: number): Promise<Reclaimed> {
+    const { namespace, lapses } = this.#space
     const total = { ready: 0, dead: 0, cancelled: 0 }
     for (const leaseNo of leaseNos) {
       const left = limit - total.ready - total.dead - total.cancelled
       if (left <= 0) break
-      const { rows } = await this.#connections.run<TakenRow>(this.#statements.takeBack, [
-        this.#namespace,
+      const { rows } = await this.#sender.run<TakenRow>(this.#statements.takeBack, [
+        namespace,
         leaseNo,
         left,
         expiredError,
@@ -106,40 +96,9 @@ export class Reclaimer {
       total.dead += dead
       total.cancelled += cancelled
       // Also one that another process is taking back just now: whoever claims must not stand still for it.
-      if (blocked || ready + dead + cancelled === 0)
-        this.#blocked.set(leaseNo, performance.now() + lookAgainMs)
+      if (blocked || ready + dead + cancelled === 0) lapses.block(leaseNo)
     }
-    await this.#clear()
+    await clearAway(this.#sender, this.#space)
     return total
   }
-
-  /** Within a second, leases that have no open job any more are removed. */
-  sweepSoon(): void {
-    if (this.#sweeping !== undefined || !this.#leases.hasSpent) return
-    this.#sweeping = setTimeout(() => {
-      this.#sweeping = undefined
-      // What fails here is left to whoever reclaims the lease when it has run out.
-      this.sweep().catch(() => undefined)
-    }, 200)
-    this.#sweeping.unref()
-  }
-
-  async sweep(): Promise<void> {
-    clearTimeout(this.#sweeping)
-    this.#sweeping = undefined
-    const spent = this.#leases.takeSpent()
-    for (let at = 0; at < spent.length; at += 500) {
-      await this.#connections.run(this.#statements.sweep, [this.#namespace, spent.slice(at, at + 500)])
-    }
-    await this.#clear()
-  }
-
-  async #clear(): Promise<void> {
-    if (performance.now() < this.#clearAt) return
-    this.#clearAt = performance.now() + clearEveryMs
-    await this.#connections.run(this.#statements.clear, [this.#namespace])
-  }
 }
-
-const lookAgainMs = 500
-const clearEveryMs = 30_000

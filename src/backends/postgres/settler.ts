@@ -1,37 +1,22 @@
 import type { Verdict } from '../../jobs/index.ts'
 import { decodeToken, type Token } from '../token.ts'
-import type { Connections, Statement } from './connection.ts'
 import { sqlState } from './failures.ts'
 import { finishValues } from './finish.ts'
-import type { Leases } from './leases.ts'
-import {
-  notWholeState,
-  type Sealed,
-  type SettledRow,
-  type SettleStatements,
-  verdictValues,
-} from './settle.ts'
+import type { Sender } from './sender.ts'
+import { notWholeState, type Sealed, type SettledRow, verdictValues } from './settle.ts'
+import type { Space } from './space.ts'
 
 /**
  * Settles any number of verdicts in one or two statements: leases that end as a whole in the first, the others, and
  * those that turned out not to be whole, in the second.
  */
 export class Settler {
-  readonly #connections: Connections
-  readonly #statements: SettleStatements & { readonly finish: Statement }
-  readonly #leases: Leases
-  readonly #namespace: string
+  readonly #sender: Sender
+  readonly #space: Space
 
-  constructor(
-    connections: Connections,
-    statements: SettleStatements & { readonly finish: Statement },
-    leases: Leases,
-    namespace: string,
-  ) {
-    this.#connections = connections
-    this.#statements = statements
-    this.#leases = leases
-    this.#namespace = namespace
+  constructor(sender: Sender, space: Space) {
+    this.#sender = sender
+    this.#space = space
   }
 
   async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
@@ -52,7 +37,7 @@ export class Settler {
 
   #finishValues(token: Token, group: readonly Numbered[]): unknown[] | undefined {
     const verdicts = group.map(({ verdict }) => verdict)
-    return finishValues(this.#namespace, this.#leases, token, verdicts)
+    return finishValues(this.#space.namespace, this.#space.leases, token, verdicts)
   }
 
   /** Ends a lease all of whose jobs completed; what turned out to be otherwise is added to the rest. */
@@ -64,9 +49,9 @@ export class Settler {
     rest: Numbered[],
   ): Promise<void> {
     try {
-      const { rowCount } = await this.#connections.run(this.#statements.finish, values)
+      const { rowCount } = await this.#sender.attempt(this.#space.statements.finish, values)
       if (rowCount === 1) {
-        this.#leases.forget(token.leaseNo)
+        this.#sender.onCommit(() => this.#space.leases.forget(token.leaseNo))
         for (const { nr } of group) answers[nr] = true
         return
       }
@@ -105,7 +90,7 @@ export class Settler {
   #wholeOnes(sealed: readonly Sealed[]): readonly Sealed[] {
     const groups = Map.groupBy(sealed, ({ verdict }) => verdict.token)
     const whole = [...groups.values()].filter((group) =>
-      this.#leases.isWhole(
+      this.#space.leases.isWhole(
         group[0]!.token,
         group.map(({ verdict }) => verdict.jobId),
       ),
@@ -114,17 +99,20 @@ export class Settler {
   }
 
   async #settleWhole(sealed: readonly Sealed[]): Promise<readonly string[]> {
-    const values = verdictValues(this.#namespace, sealed)
+    const { namespace, statements, leases } = this.#space
+    const values = verdictValues(namespace, sealed)
     const sizes = new Map<string, number>()
     for (const { token } of sealed) sizes.set(token.leaseNo, (sizes.get(token.leaseNo) ?? 0) + 1)
     const counts = (values[1] as string[]).map((leaseNo) => sizes.get(leaseNo)!)
     try {
-      const { rows } = await this.#connections.run<{ lease_no: string }>(this.#statements.whole, [
+      const { rows } = await this.#sender.attempt<{ lease_no: string }>(statements.settle.whole, [
         ...values,
         counts,
       ])
       const gone = new Set(rows.map(({ lease_no: leaseNo }) => leaseNo))
-      for (const leaseNo of gone) this.#leases.forget(leaseNo)
+      this.#sender.onCommit(() => {
+        for (const leaseNo of gone) leases.forget(leaseNo)
+      })
       return sealed
         .filter(({ token }) => gone.has(token.leaseNo))
         .map(({ verdict, token }) => keyOf(token.leaseNo, verdict.jobId))
@@ -135,10 +123,11 @@ export class Settler {
   }
 
   async #settleSome(sealed: readonly Sealed[]): Promise<readonly string[]> {
-    const values = verdictValues(this.#namespace, sealed)
+    const { namespace, statements, leases } = this.#space
+    const values = verdictValues(namespace, sealed)
     let rows: readonly SettledRow[]
     try {
-      rows = (await this.#connections.run<SettledRow>(this.#statements.some, values)).rows
+      rows = (await this.#sender.attempt<SettledRow>(statements.settle.some, values)).rows
     } catch (error) {
       if (!isBlocked(error)) throw error
       // Another transaction is just ending this attempt and has not committed: it is not ours to end.
@@ -147,7 +136,9 @@ export class Settler {
       for (const one of sealed) answers.push(...(await this.#settleSome([one])))
       return answers
     }
-    for (const { lease_no: leaseNo, id } of rows) this.#leases.ended(leaseNo, id)
+    this.#sender.onCommit(() => {
+      for (const { lease_no: leaseNo, id } of rows) leases.ended(leaseNo, id)
+    })
     return rows.map(({ lease_no: leaseNo, id }) => keyOf(leaseNo, id))
   }
 }

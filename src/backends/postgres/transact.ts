@@ -4,7 +4,6 @@ import type { StoreTransaction, TransactOptions, Verdict } from '../../jobs/inde
 import { decodeToken } from '../token.ts'
 import type { Connections } from './connection.ts'
 import { isConflict, isConnectionLoss, leaseLost, sqlState, toStoreError } from './failures.ts'
-import type { Leases } from './leases.ts'
 import { conflict, Session } from './session.ts'
 import {
   finalValues,
@@ -14,6 +13,7 @@ import {
   type SettleStatements,
   verdictValues,
 } from './settle.ts'
+import type { Space } from './space.ts'
 
 /** What became of one of several works; undefined when it was committed. */
 type Outcome = undefined | { readonly error: unknown }
@@ -30,22 +30,12 @@ type Outcome = undefined | { readonly error: unknown }
 export class Transactor {
   readonly #connections: Connections
   readonly #statements: SettleStatements
-  readonly #leases: Leases
-  readonly #namespace: string
-  readonly #storeId: string
+  readonly #space: Space
 
-  constructor(
-    connections: Connections,
-    statements: SettleStatements,
-    leases: Leases,
-    namespace: string,
-    storeId: string,
-  ) {
+  constructor(connections: Connections, space: Space) {
     this.#connections = connections
-    this.#statements = statements
-    this.#leases = leases
-    this.#namespace = namespace
-    this.#storeId = storeId
+    this.#statements = space.statements.settle
+    this.#space = space
   }
 
   async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
@@ -131,7 +121,7 @@ export class Transactor {
   }
 
   #noteEnd({ jobId, token }: Verdict): void {
-    this.#leases.ended(decodeToken(token)!.leaseNo, jobId)
+    this.#space.leases.ended(decodeToken(token)!.leaseNo, jobId)
   }
 
   /** Ends them all, or raises an error. */
@@ -153,14 +143,14 @@ export class Transactor {
   #sendAck(client: PoolClient, sealed: readonly Sealed[]): Promise<unknown> {
     const [first] = sealed as [Sealed]
     const { verdict } = first
-    const values = () => [...verdictValues(this.#namespace, sealed), this.#storeId]
-    const job = sealed.length === 1 ? this.#leases.find(verdict) : undefined
+    const values = () => [...verdictValues(this.#space.namespace, sealed), this.#space.storeId]
+    const job = sealed.length === 1 ? this.#space.leases.find(verdict) : undefined
     if (job === undefined) return this.#connections.send(client, this.#statements.someOrFail, values())
     const isOver = verdict.state !== 'ready' && verdict.state !== 'scheduled'
     if (job.uniqueKey !== null || !isOver) {
       return this.#connections.send(client, this.#statements.givenOrFail, [...values(), ...givenValues(job)])
     }
-    const final = finalValues(this.#namespace, first, job)
+    const final = finalValues(this.#space.namespace, first, job)
     return this.#connections.send(client, this.#statements.finalOrFail, final)
   }
 

@@ -1,8 +1,10 @@
 /** Every step of the schema, in order; a released one is never edited. */
 import type { Migration } from '../../migrate.ts'
 import { jobs } from './0001-jobs.ts'
+import { access } from './0002-access.ts'
+import { locks } from './0003-locks.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
-  return [jobs(schema)]
+  return [jobs(schema), access(schema), locks(schema)]
 }

@@ -1,0 +1,83 @@
+import type { LineQuery, LineSummary, LineView, LockKey } from '../../locks/index.ts'
+import { nameLine } from '../linekey.ts'
+import {
+  decodeLast,
+  decodeSummary,
+  lastColumns,
+  type StoredLast,
+  type StoredSummary,
+  type StoredWaiter,
+} from '../linerecord.ts'
+import { type Calls, commit, type Statement } from './calls.ts'
+import { nowMs } from './clock.ts'
+import type { LockTables } from './tables.ts'
+
+const shown = `l.operation, l.resource, l.waiter_count, l.holder_node, l.holder_request_id, l.holder_attempt,
+  l.holder_since, l.lease_ends_at, l.progress, ${nowMs} AS now`
+
+/** A line at one moment: both looks see the same. */
+export function inspectLine(
+  calls: Calls,
+  tables: LockTables,
+  namespace: string,
+  key: LockKey,
+  limit: number,
+): Promise<LineView | undefined> {
+  const { lineKey } = nameLine(namespace, key)
+  return calls.run('look at a lock', async (call) => {
+    const [, , [row], waiters] = (await call.packet([
+      ['SET TRANSACTION ISOLATION LEVEL REPEATABLE READ', []],
+      ['START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY', []],
+      [
+        `SELECT ${shown}, l.revision, ${lastColumns.join(', ')} FROM ${tables.line} l WHERE l.line_key = ?`,
+        [lineKey],
+      ],
+      [
+        `SELECT node, request_id, since, want FROM ${tables.waiter} WHERE line_key = ? ORDER BY seq LIMIT ?`,
+        [lineKey, limit],
+      ],
+      commit,
+    ])) as [unknown, unknown, (StoredSummary & StoredLast & { revision: number })[], StoredWaiter[]]
+    if (!row) return undefined
+    return {
+      ...decodeSummary(row),
+      revision: row.revision,
+      waiters: waiters.map(({ node, request_id: requestId, since, want }, index) => ({
+        node,
+        requestId,
+        position: index + 1,
+        since: Number(since),
+        want,
+      })),
+      lastOutcome: decodeLast(row),
+    }
+  })
+}
+
+/** By operation and resource, in the order of bytes. */
+export function listLines(
+  calls: Calls,
+  { line }: LockTables,
+  namespace: string,
+  { operation, search, limit, after }: LineQuery,
+): Promise<readonly LineSummary[]> {
+  const conditions: Statement[] = [['namespace = ? AND idle_since IS NULL', [namespace]]]
+  if (operation !== undefined) conditions.push(['operation = ?', [operation]])
+  if (search !== undefined) conditions.push(['LOCATE(?, resource) > 0', [search]])
+  if (after !== undefined) {
+    conditions.push(['operation >= ?', [after.operation]])
+    conditions.push(['(operation > ? OR resource > ?)', [after.operation, after.resource]])
+  }
+  // Those of the page are chosen first, without what may be large in their rows.
+  const page = `SELECT line_key FROM ${line} FORCE INDEX (lock_line_idle)
+    WHERE ${conditions.map(([text]) => text).join(' AND ')} ORDER BY operation, resource LIMIT ?`
+  return calls.run('list locks', async (call) => {
+    // Else sorting would look at the first 1,024 bytes of a name only.
+    const rows = await call.rows<StoredSummary>(
+      `SET STATEMENT max_sort_length = 4096 FOR SELECT ${shown} FROM (${page}) page JOIN ${line} l ON l.line_key = page.line_key
+        ORDER BY l.operation, l.resource`,
+      [...conditions.flatMap(([, values]) => values), limit],
+    )
+    return rows.map(decodeSummary)
+  })
+}

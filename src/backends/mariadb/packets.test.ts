@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Statement } from './calls.ts'
+import { packStatements } from './packets.ts'
+
+const small: Statement = ['SELECT ?', ['a']]
+const large: Statement = ['SELECT ?', ['é'.repeat(400)]]
+
+test('statements that fit go in one packet', () => {
+  assert.deepEqual(packStatements([small, large, small], 100_000), [[small, large, small]])
+  assert.deepEqual(packStatements([], 1_000), [])
+})
+
+test('statements that do not fit together keep their order, and none is left out', () => {
+  const statements = [small, large, large, small, small]
+  const packets = packStatements(statements, 1_500)
+  assert.deepEqual(packets.flat(), statements)
+  assert.equal(packets.length, 2)
+})
+
+test('a statement that is larger than a packet goes by itself', () => {
+  assert.deepEqual(packStatements([small, large, small], 100), [[small], [large], [small]])
+})
+
+test('values in lists of rows are counted', () => {
+  const rows: Statement = ['INSERT … VALUES ?', [[['x'.repeat(300)], ['x'.repeat(300)]]]]
+  assert.deepEqual(packStatements([rows, rows], 2_000), [[rows], [rows]])
+})

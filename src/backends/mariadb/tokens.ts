@@ -1,0 +1,86 @@
+import type { Scope, TokenRecord, TokenStore } from '../../access/index.ts'
+import type { Calls } from './calls.ts'
+import { nowMs } from './clock.ts'
+import type { Tables } from './tables.ts'
+
+/** The tokens of all namespaces, in one table. They are few: nothing here needs an index but the id. */
+export function createTokens(calls: Calls, { token: table }: Tables): TokenStore {
+  const live = `(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${nowMs}))`
+  const shown = `namespace, id, name, CAST(scope AS CHAR) AS scope, digest, created_at, expires_at, revoked_at,
+      ${live} AS live`
+  const selectOne = `SELECT ${shown} FROM ${table} WHERE id = ?`
+  return {
+    create({ namespace, id, name, scope, digest, expiresInMs }) {
+      return calls.run('create a token', async (call) => {
+        await call.rows(
+          `INSERT INTO ${table} (namespace, id, name, scope, digest, created_at, expires_at)
+            VALUES (?, ?, ?, ?, ?, ${nowMs}, ${nowMs} + ?)`,
+          [namespace, id, name, scope, digest, expiresInMs],
+        )
+        const [row] = await call.rows<TokenRow>(selectOne, [id])
+        return decodeToken(row!)
+      })
+    },
+
+    find(id) {
+      return calls.run('find a token', async (call) => {
+        const [row] = await call.rows<TokenRow>(selectOne, [id])
+        return row && decodeToken(row)
+      })
+    },
+
+    list({ namespace, limit, after = '' }) {
+      return calls.run('list tokens', async (call) => {
+        const rows = await call.rows<TokenRow>(
+          `SELECT ${shown} FROM ${table}
+            WHERE id > ? ${namespace === undefined ? '' : 'AND namespace = ?'} ORDER BY id LIMIT ?`,
+          [after, ...(namespace === undefined ? [] : [namespace]), limit],
+        )
+        return rows.map(decodeToken)
+      })
+    },
+
+    revoke(id) {
+      return calls.run('revoke a token', async (call) => {
+        const [, [row]] = (await call.packet([
+          [`UPDATE ${table} SET revoked_at = ${nowMs} WHERE id = ? AND revoked_at IS NULL`, [id]],
+          [selectOne, [id]],
+        ])) as [unknown, TokenRow[]]
+        return row && decodeToken(row)
+      })
+    },
+
+    hasLive() {
+      return calls.run('look for a live token', async (call) => {
+        const rows = await call.rows(`SELECT 1 FROM ${table} WHERE ${live} LIMIT 1`, [])
+        return rows.length > 0
+      })
+    },
+  }
+}
+
+interface TokenRow {
+  readonly namespace: string
+  readonly id: string
+  readonly name: string
+  readonly scope: Scope
+  readonly digest: string
+  readonly created_at: number
+  readonly expires_at: number | null
+  readonly revoked_at: number | null
+  readonly live: number
+}
+
+function decodeToken(row: TokenRow): TokenRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    scope: row.scope,
+    namespace: row.namespace,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    digest: row.digest,
+    live: row.live === 1,
+  }
+}

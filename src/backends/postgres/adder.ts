@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SignalboxError } from '../../core/errors.ts'
+import type { Added, NewJob } from '../../jobs/index.ts'
+import { type AddRow, addValues, readAdded } from './add.ts'
+import { inCallers, wrongDatabase } from './callertx.ts'
+import type { Runner } from './connection.ts'
+import type { Reclaimer } from './reclaim.ts'
+import type { Sender } from './sender.ts'
+import type { Space } from './space.ts'
+
+/** Runs adds: one statement, and with unique keys as many as it takes to tell who has each. */
+export class Adder {
+  readonly #sender: Sender
+  readonly #space: Space
+  readonly #reclaimer: Reclaimer
+
+  constructor(sender: Sender, space: Space, reclaimer: Reclaimer) {
+    this.#sender = sender
+    this.#space = space
+    this.#reclaimer = reclaimer
+  }
+
+  async add(jobs: readonly NewJob[]): Promise<readonly Added[]> {
+    const isUnique = jobs.some(({ uniqueKey }) => uniqueKey !== null)
+    return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs)
+  }
+
+  async #addPlain(jobs: readonly NewJob[]): Promise<readonly Added[]> {
+    const { namespace, statements } = this.#space
+    await this.#sender.run(statements.add.plain, addValues(namespace, jobs, null))
+    return jobs.map(({ id }) => ({ id, duplicate: false }))
+  }
+
+  async #addUnique(jobs: readonly NewJob[]): Promise<readonly Added[]> {
+    for (let tries = 0; tries < 20; tries++) {
+      // Several jobs are all written or none, so what cannot be answered yet is taken back and begun anew.
+      const { answers, lapsed } = await this.#sender.allOrNothing(
+        (client) => this.#tryUnique(client, jobs, tries === 0),
+        ({ answers }) => answers !== undefined,
+      )
+      if (answers) return answers
+      if (lapsed) await this.#reclaimer.reclaim(100_000)
+      else await sleep(Math.min(2 ** tries, 50))
+    }
+    throw handsChanged()
+  }
+
+  async #tryUnique(
+    client: Runner,
+    jobs: readonly NewJob[],
+    isFirst: boolean,
+  ): Promise<{ readonly answers: readonly Added[] | undefined; readonly lapsed: boolean }> {
+    const { namespace, statements } = this.#space
+    const { rows } = await this.#sender.send<AddRow & Record<string, unknown>>(
+      client,
+      statements.add.unique,
+      addValues(namespace, jobs, null),
+    )
+    const answers = readAdded(jobs, rows)
+    // A holder whose lease ran out may be dead, which frees its key.
+    const lapsed = isFirst && rows[0]!.lapsed && answers.some((answer) => answer?.duplicate)
+    const isWhole = !lapsed && answers.every((answer) => answer !== undefined)
+    return { answers: isWhole ? (answers as readonly Added[]) : undefined, lapsed }
+  }
+
+  /** In the caller's transaction what was written stays; only those without an answer are asked for again. */
+  async addIn(client: Runner, jobs: readonly NewJob[]): Promise<readonly Added[]> {
+    const { namespace, statements, storeId } = this.#space
+    const answers: (Added | undefined)[] = jobs.map(() => undefined)
+    for (let tries = 0; tries < 20; tries++) {
+      const open = jobs.flatMap((job, nr) => (answers[nr] === undefined ? [{ job, nr }] : []))
+      if (open.length === 0) return answers as readonly Added[]
+      const some = open.map(({ job }) => job)
+      const rows = await inCallers(async () => {
+        const values = addValues(namespace, some, storeId)
+        return (await client.query<AddRow & Record<string, unknown>>(statements.add.unique.text, values)).rows
+      })
+      if (rows.length === 0) throw wrongDatabase()
+      const doubt = tries === 0 && rows[0]!.lapsed
+      for (const [at, answer] of readAdded(some, rows).entries()) {
+        if (answer && !(doubt && answer.duplicate)) answers[open[at]!.nr] = answer
+      }
+      if (doubt) await this.#reclaimer.reclaim(100_000)
+      else if (tries > 0) await sleep(Math.min(2 ** tries, 50))
+    }
+    throw handsChanged()
+  }
+}
+
+function handsChanged(): SignalboxError {
+  return new SignalboxError(
+    'store_busy',
+    'A unique key changed hands again and again while a job was being added. Try again.',
+  )
+}

@@ -1,0 +1,125 @@
+import { Client, type ClientConfig } from 'pg'
+
+/** What a line tells. */
+export interface LineEvents {
+  heard(channel: string, payload: string): void
+  /** It listens again after it was lost: what was rung in between was not heard. */
+  reconnected(): void
+  /** It could not be opened, that many times in a row. */
+  failed(times: number): void
+}
+
+/**
+ * The one connection that listens, for all channels that are wanted; opened when the first is. When it is lost it is
+ * opened anew and listens to all of them again. That it still works is asked every 15 s.
+ */
+export class Line {
+  readonly #config: ClientConfig
+  readonly #events: LineEvents
+  readonly #wanted = new Set<string>()
+  #client: Client | undefined
+  #retry: NodeJS.Timeout | undefined
+  #ping: NodeJS.Timeout | undefined
+  #failures = 0
+  #connecting = false
+  #closed = false
+
+  constructor(config: ClientConfig, events: LineEvents) {
+    this.#config = config
+    this.#events = events
+  }
+
+  /** A channel's name goes into the statement as it is: it must be an identifier. */
+  want(channel: string): void {
+    if (this.#closed || this.#wanted.has(channel)) return
+    this.#wanted.add(channel)
+    if (this.#client) this.#say(this.#client, `LISTEN ${channel}`)
+    else this.#open()
+  }
+
+  drop(channel: string): void {
+    if (this.#wanted.delete(channel) && this.#client) this.#say(this.#client, `UNLISTEN ${channel}`)
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#retry)
+    clearInterval(this.#ping)
+    this.#wanted.clear()
+    const client = this.#client
+    this.#client = undefined
+    if (client) hangUp(client)
+  }
+
+  #open(): void {
+    if (this.#client !== undefined || this.#connecting || this.#closed || this.#retry !== undefined) return
+    if (this.#wanted.size === 0) return
+    this.#connecting = true
+    this.#connect()
+      .catch(() => this.#tryLater())
+      .finally(() => {
+        this.#connecting = false
+      })
+  }
+
+  async #connect(): Promise<void> {
+    const client = new Client({ ...this.#config, pipeline: true, query_timeout: 10_000 })
+    client.on('error', () => this.#lost(client))
+    client.on('end', () => this.#lost(client))
+    client.on('notification', ({ channel, payload = '' }) => this.#events.heard(channel, payload))
+    const asked = new Set(this.#wanted)
+    try {
+      await client.connect()
+      await client.query([...asked].map((channel) => `LISTEN ${channel}`).join('; '))
+    } catch (error) {
+      hangUp(client)
+      throw error
+    }
+    if (this.#closed) {
+      hangUp(client)
+      return
+    }
+    // Listening must not keep a process alive that has nothing else to do.
+    ;(client as unknown as { unref(): void }).unref()
+    this.#client = client
+    this.#ping = setInterval(() => this.#say(client, 'SELECT 1'), 15_000)
+    this.#ping.unref()
+    // What was wanted, or not any more, while it was being opened.
+    for (const channel of this.#wanted) if (!asked.has(channel)) this.#say(client, `LISTEN ${channel}`)
+    for (const channel of asked) if (!this.#wanted.has(channel)) this.#say(client, `UNLISTEN ${channel}`)
+    const isAgain = this.#failures > 0
+    this.#failures = 0
+    if (isAgain) this.#events.reconnected()
+  }
+
+  /** Statements are answered in order, so the last one said of a channel is the one that counts. */
+  #say(client: Client, text: string): void {
+    client.query(text).catch(() => this.#lost(client))
+  }
+
+  #lost(client: Client): void {
+    if (this.#client !== client) return
+    this.#client = undefined
+    clearInterval(this.#ping)
+    hangUp(client)
+    this.#tryLater()
+  }
+
+  #tryLater(): void {
+    if (this.#closed) return
+    this.#failures++
+    this.#events.failed(this.#failures)
+    const ms = Math.min(100 * 2 ** (this.#failures - 1), 10_000) * (0.75 + Math.random() / 2)
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      this.#open()
+    }, ms)
+    this.#retry.unref()
+  }
+}
+
+/** Not politely: a connection that does not answer would keep us waiting. */
+function hangUp(client: Client): void {
+  client.end().catch(() => undefined)
+  ;(client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
+}

@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PoolClient } from 'pg'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { type Rule, runLater } from '../../lines/index.ts'
+import type { LockStore } from '../../locks/index.ts'
+import type { LineName } from '../linekey.ts'
+import { shareTurns } from '../lineturns.ts'
+import { ruledLocks } from '../ruledlocks.ts'
+import type { Connections } from './connection.ts'
+import { isConflict, isConnectionLoss } from './failures.ts'
+import { LineReads } from './linereads.ts'
+import { PostgresLine } from './linerows.ts'
+import type { LineStatements } from './linestatements.ts'
+import { LineSweep } from './linesweep.ts'
+
+/**
+ * Lines on Postgres. A step is one transaction:
+ *
+ *     BEGIN, lock the line, read it ──▶ (ask for more) ──▶ mint a token ──▶ write, COMMIT
+ *
+ * The lock is an advisory one of the transaction, so that a line need not have a row to be locked, and the line and the
+ * clock are read after it was got. The counter of tokens comes last, because all grants of its shard wait for each other
+ * from there to the commit.
+ */
+export function createPostgresLocks(
+  connections: Connections,
+  namespace: string,
+  schema: string,
+  statements: LineStatements,
+): LockStore {
+  const reads = new LineReads(connections, namespace, schema)
+  const sweeping = new LineSweep(connections, namespace, schema, statements)
+
+  async function perform(line: LineName, rules: Rules, deadline: number): Promise<readonly unknown[]> {
+    for (let round = 0; ; round++) {
+      const progress = { isCommitting: false }
+      try {
+        return await connections.useLine((client) =>
+          transact(new PostgresLine(connections, client, statements, line), client, rules, progress),
+        )
+      } catch (error) {
+        if (isLost(error) && progress.isCommitting) throw commitUnknown(error)
+        const isAgain = isSignalboxError(error, 'store_busy') && isConflict(error.cause)
+        if (!isAgain || performance.now() >= deadline) throw error
+      }
+      await sleep(Math.random() * Math.min(100, 5 * 2 ** round))
+    }
+  }
+
+  return {
+    ...ruledLocks(shareTurns(namespace, perform)),
+    inspect: (key, limit) => reads.inspect(key, limit),
+    list: (query) => reads.list(query),
+    sweep: (limit, times) => sweeping.sweep(limit, times),
+  }
+}
+
+type Rules = readonly (() => Rule<unknown>)[]
+
+async function transact(
+  line: PostgresLine,
+  client: PoolClient,
+  rules: Rules,
+  progress: { isCommitting: boolean },
+): Promise<readonly unknown[]> {
+  progress.isCommitting = false
+  try {
+    const book = await line.open()
+    const answers: unknown[] = []
+    for (const rule of rules) answers.push(await runLater(rule(), book))
+    progress.isCommitting = true
+    await line.commit(book.lastWrites())
+    return answers
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined)
+    throw error
+  }
+}
+
+function isLost(error: unknown): boolean {
+  return isSignalboxError(error, 'store_unavailable') && isConnectionLoss(error.cause)
+}
+
+function commitUnknown(cause: unknown): SignalboxError {
+  return new SignalboxError(
+    'commit_unknown',
+    'The connection to Postgres was lost while committing a step on a lock, so it is not known whether it took. Ask again: the same request finds how it stands.',
+    { cause },
+  )
+}

@@ -1,0 +1,39 @@
+import type { PoolClient, QueryResult, QueryResultRow } from 'pg'
+import type { Runner, Statement } from './connection.ts'
+
+/**
+ * How the store's own statements are run: each by itself on any connection (connection.ts), or all of them in one
+ * transaction on one connection (pinned.ts). What is written against this does not know which.
+ */
+export interface Sender {
+  run<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>>
+  /** The same where the caller can live with a failure: what was done before it stays. */
+  attempt<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>>
+  /** The same for renewals, and within that time. */
+  beat<Row extends QueryResultRow>(
+    statement: Statement,
+    values: unknown[],
+    timeoutMs: number,
+  ): Promise<QueryResult<Row>>
+  /** One connection for several statements that follow each other. */
+  use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  /** The same, all or nothing: what `work` did is taken back unless `isKept` says yes to its answer. */
+  allOrNothing<Result>(
+    work: (client: PoolClient) => Promise<Result>,
+    isKept: (result: Result) => boolean,
+  ): Promise<Result>
+  /** Sends a statement on such a connection, without waiting for those before it. */
+  send<Row extends QueryResultRow>(
+    client: Runner,
+    statement: Statement,
+    values: unknown[],
+  ): Promise<QueryResult<Row>>
+  /** The same, with rows as arrays. */
+  sendForArrays<Row extends readonly unknown[]>(
+    client: Runner,
+    statement: Statement,
+    values: unknown[],
+  ): Promise<readonly Row[]>
+  /** Notes an effect once what was written before it is committed: for what this process remembers. */
+  onCommit(effect: () => void): void
+}

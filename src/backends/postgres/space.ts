@@ -1,0 +1,39 @@
+import type { Connections } from './connection.ts'
+import { Cursors } from './cursors.ts'
+import { Lapses } from './lapses.ts'
+import { Leases } from './leases.ts'
+import type { JobStatements } from './statements.ts'
+import { Sweeper } from './sweeper.ts'
+
+/**
+ * One namespace, and what this process remembers of it: shared by everything that works in it, also by calls that run
+ * in a transaction of their own. The memory is never the reason why something is written; losing it costs time alone.
+ */
+export interface Space {
+  readonly namespace: string
+  /** Tells this database from every other one. */
+  readonly storeId: string
+  readonly statements: JobStatements
+  readonly leases: Leases
+  readonly cursors: Cursors
+  readonly lapses: Lapses
+  readonly sweeper: Sweeper
+}
+
+/** What all namespaces of a store have in common. */
+export interface Ground {
+  readonly connections: Connections
+  readonly statements: JobStatements
+  readonly storeId: string
+  /** Who has something to sweep: what closing must not leave behind. */
+  readonly sweepers: Set<Sweeper>
+}
+
+export function createSpace(
+  { connections, statements, storeId, sweepers }: Ground,
+  namespace: string,
+): Space {
+  const [leases, lapses] = [new Leases(), new Lapses()]
+  const sweeper = new Sweeper(connections, { namespace, statements, leases, lapses }, sweepers)
+  return { namespace, storeId, statements, leases, cursors: new Cursors(), lapses, sweeper }
+}

@@ -1,0 +1,38 @@
+import { type AddStatements, addStatements } from './add.ts'
+import { addClaimedStatement } from './addclaimed.ts'
+import { type AttemptStatements, attemptStatements } from './attempts.ts'
+import { type ClaimStatements, claimStatements } from './claim.ts'
+import type { Statement } from './connection.ts'
+import { finishStatement } from './finish.ts'
+import { type OperationStatements, operationStatements } from './operate.ts'
+import { type ReadStatements, readStatements } from './reads.ts'
+import { type ReclaimStatements, reclaimStatements } from './reclaim.ts'
+import { type SettleStatements, settleStatements } from './settle.ts'
+
+/** Every statement on jobs, made once for a schema: namespaces share them. */
+export interface JobStatements {
+  readonly add: AddStatements
+  readonly addClaimed: Statement
+  readonly claim: ClaimStatements
+  readonly attempts: AttemptStatements
+  readonly settle: SettleStatements
+  readonly finish: Statement
+  readonly reclaim: ReclaimStatements
+  readonly reads: ReadStatements
+  readonly operations: OperationStatements
+}
+
+/** The statements for a schema, whose name comes quoted. */
+export function jobStatements(schema: string): JobStatements {
+  return {
+    add: addStatements(schema),
+    addClaimed: addClaimedStatement(schema),
+    claim: claimStatements(schema),
+    attempts: attemptStatements(schema),
+    settle: settleStatements(schema),
+    finish: finishStatement(schema),
+    reclaim: reclaimStatements(schema),
+    reads: readStatements(schema),
+    operations: operationStatements(schema),
+  }
+}

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Stores } from '../backend.ts'
+import { Views } from './views.ts'
+
+test('a namespace asked for again is the same as long as it was asked for lately', () => {
+  let made = 0
+  const views = new Views(() => {
+    made++
+    return {} as Stores
+  })
+  const first = views.within('first')
+  for (let i = 0; i < 1_000; i++) {
+    views.within(`other ${i}`)
+    assert.equal(views.within('first'), first)
+  }
+  assert.equal(made, 1_001)
+})
+
+test('of many namespaces only those used last are kept', () => {
+  const views = new Views(() => ({}) as Stores)
+  const first = views.within('first')
+  for (let i = 0; i < 1_000; i++) views.within(`other ${i}`)
+  assert.notEqual(views.within('first'), first)
+})

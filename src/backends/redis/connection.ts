@@ -1,0 +1,206 @@
+import { ClientClosedError, ClientOfflineError } from '@redis/client'
+import { SignalboxError } from '../../core/errors.ts'
+import { type Client, checkAddress, hangUp, openClient, runScript } from './client.ts'
+import { isStranger, noAnswer, replyCode, toStoreError } from './failures.ts'
+import type { Script } from './scripts/script.ts'
+
+/** What the connection asks whenever it was made, and now and then. */
+export interface Greeter {
+  /** Speaks to the server before anybody else does. */
+  greet(client: Client): Promise<void>
+  /** Whether it is still the server that was greeted: behind a proxy it may have been replaced. */
+  isKnown(client: Client): Promise<boolean>
+}
+
+/** The part of a connection that those who only run scripts need. */
+export type ScriptRunner = Pick<Connection, 'run'>
+
+/**
+ * The one connection that carries all commands of a store. Calls share it without waiting for each other; each has a
+ * deadline of its own, from when it was made until it is answered, and ends in a typed error by then. A connection that
+ * is lost is made anew. Calls that were not sent yet wait for that; one that was sent and not answered may have been
+ * done, so it is sent again only by who knows how to ask a second time.
+ */
+export class Connection {
+  readonly #url: string
+  readonly #greeter: Greeter
+  #client: Client | undefined
+  /** Whom to tell when there is a connection. */
+  #waiting: PromiseWithResolvers<Client> | undefined
+  #retry: NodeJS.Timeout | undefined
+  #watch: NodeJS.Timeout | undefined
+  #failures = 0
+  /** Why there is no connection now. */
+  #trouble: unknown
+  #active = 0
+  #onIdle: (() => void) | undefined
+  #closed: Promise<void> | undefined
+
+  constructor(url: string, greeter: Greeter) {
+    checkAddress(url)
+    this.#url = url
+    this.#greeter = greeter
+  }
+
+  /** Makes the first connection; throws when it cannot be had. */
+  async open(): Promise<void> {
+    try {
+      await this.#connect()
+    } catch (error) {
+      throw toStoreError(error)
+    }
+    this.#watch = setInterval(() => void this.#look(), watchMs)
+    this.#watch.unref()
+  }
+
+  /** Sends a command. `again` are its words for a second time; without them it is sent once at most. */
+  send<Reply>(command: readonly string[], again?: readonly string[]): Promise<Reply> {
+    return this.#within(
+      (client, isAgain) => client.sendCommand<Reply>([...(isAgain ? again! : command)]),
+      again !== undefined,
+    )
+  }
+
+  /** Runs a script; `again` as above, for its arguments. */
+  run<Reply>(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    again?: readonly string[],
+  ): Promise<Reply> {
+    return this.#within(
+      (client, isAgain) => runScript<Reply>(client, script, keys, isAgain ? again! : args),
+      again !== undefined,
+    )
+  }
+
+  get isClosed(): boolean {
+    return this.#closed !== undefined
+  }
+
+  /** Waits for what is under way, within reason. */
+  close(): Promise<void> {
+    this.#closed ??= this.#end()
+    return this.#closed
+  }
+
+  async #end(): Promise<void> {
+    clearTimeout(this.#retry)
+    clearInterval(this.#watch)
+    if (this.#active > 0) {
+      const { promise: idle, resolve } = Promise.withResolvers<void>()
+      this.#onIdle = resolve
+      const timer = setTimeout(resolve, closeMs)
+      await idle
+      clearTimeout(timer)
+    }
+    this.#waiting?.reject(refusal())
+    if (this.#client) hangUp(this.#client)
+    this.#client = undefined
+  }
+
+  async #within<Reply>(
+    call: (client: Client, isAgain: boolean) => Promise<Reply>,
+    mayRepeat: boolean,
+  ): Promise<Reply> {
+    if (this.#closed) throw refusal()
+    this.#active++
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(lateness), callMs)
+    let isAgain = false
+    try {
+      while (true) {
+        const client = this.#client ?? (await Promise.race([this.#whenReady(), late]))
+        try {
+          return await Promise.race([call(client, isAgain), late])
+        } catch (error) {
+          // An answer that is this late may never come: the connection is given up, and with it what waits on it.
+          if (error === lateness || isStranger(error)) this.#lost(client)
+          if (error === lateness || replyCode(error) !== undefined || error instanceof TypeError) throw error
+          const isUnsent = error instanceof ClientOfflineError || error instanceof ClientClosedError
+          if (!isUnsent && !mayRepeat) throw error
+          isAgain ||= !isUnsent
+          this.#lost(client)
+        }
+      }
+    } catch (error) {
+      if (error !== lateness) throw toStoreError(error)
+      throw this.#client || this.#trouble === undefined ? noAnswer(callMs) : toStoreError(this.#trouble)
+    } finally {
+      clearTimeout(timer)
+      this.#active--
+      if (this.#active === 0) this.#onIdle?.()
+    }
+  }
+
+  #whenReady(): Promise<Client> {
+    if (this.#closed) throw refusal()
+    if (this.#waiting === undefined) {
+      this.#waiting = Promise.withResolvers<Client>()
+      this.#waiting.promise.catch(() => undefined)
+    }
+    return this.#waiting.promise
+  }
+
+  async #connect(): Promise<void> {
+    const client = await openClient(
+      this.#url,
+      (client) => this.#greeter.greet(client),
+      (client) => this.#lost(client),
+    )
+    if (this.#closed) {
+      hangUp(client)
+      return
+    }
+    this.#failures = 0
+    this.#trouble = undefined
+    this.#client = client
+    this.#waiting?.resolve(client)
+    this.#waiting = undefined
+  }
+
+  #lost(client: Client): void {
+    if (this.#client !== client) return
+    this.#client = undefined
+    hangUp(client)
+    this.#tryLater()
+  }
+
+  #tryLater(): void {
+    if (this.#closed || this.#retry !== undefined) return
+    const ms =
+      this.#failures === 0 ? 0 : Math.min(50 * 2 ** this.#failures, 2_000) * (0.75 + Math.random() / 2)
+    this.#failures++
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      this.#connect().catch((error) => {
+        this.#trouble = error
+        this.#tryLater()
+      })
+    }, ms)
+    this.#retry.unref()
+  }
+
+  async #look(): Promise<void> {
+    const client = this.#client
+    if (client === undefined) return
+    const timer = setTimeout(() => this.#lost(client), callMs)
+    timer.unref()
+    const isKnown = await this.#greeter.isKnown(client).catch(() => false)
+    clearTimeout(timer)
+    if (!isKnown) this.#lost(client)
+  }
+}
+
+/** From when a call is made until it is answered. */
+const callMs = 5_000
+/** How often it is asked whether the server is still the same. */
+const watchMs = 15_000
+const closeMs = 2_000
+
+/** Known by its identity, and never seen outside. */
+const lateness = new Error('late')
+
+function refusal(): SignalboxError {
+  return new SignalboxError('closed', 'This Redis store was closed. Open another.')
+}

@@ -1,0 +1,64 @@
+import type { LockStore } from '../../locks/index.ts'
+import type { BackendBell, Traits } from '../backend.ts'
+import { RedisBells } from './bell.ts'
+import { Connection } from './connection.ts'
+import { createRedisLocks } from './locks.ts'
+import { Recovery } from './recovery.ts'
+import { Stepper } from './stepper.ts'
+
+/** What a Redis is opened with. */
+export interface RedisOptions {
+  readonly namespace: string
+}
+
+/** What Redis keeps for one namespace. */
+export interface RedisStores {
+  readonly locks: LockStore
+  readonly bell: BackendBell
+}
+
+/** A Redis that keeps locks. It cannot commit with anybody's data, so it is never the only store of a box. */
+export interface RedisBackend extends RedisStores, AsyncDisposable {
+  readonly name: string
+  readonly traits: Traits
+  /** Weak settings that were found, in words; empty when all is well. */
+  readonly warnings: readonly string[]
+  /** The stores of another namespace, on the same connections. Cheap to make, and nothing to close. */
+  within(namespace: string): RedisStores
+  /** Whether Redis answers; throws `store_unavailable` or `store_busy` when it does not. */
+  ping(): Promise<void>
+  /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens a Redis: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Refuses one that removes keys when its
+ * memory is full (`engine_unsupported`).
+ */
+export async function openRedis(url: string, { namespace }: RedisOptions): Promise<RedisBackend> {
+  const recovery = new Recovery()
+  const connection = new Connection(url, recovery)
+  await connection.open()
+  const stepper = new Stepper(connection, () => recovery.isClustered)
+  const bells = new RedisBells(url, connection)
+  const within = (name: string): RedisStores => ({
+    locks: createRedisLocks({ connection, stepper, recovery }, name),
+    bell: bells.within(name),
+  })
+  const close = async () => {
+    bells.close()
+    await connection.close()
+  }
+  return {
+    ...within(namespace),
+    name: 'redis',
+    traits: { transactions: false, remoteBell: true },
+    warnings: recovery.warnings,
+    within,
+    async ping() {
+      await connection.send(['PING'], ['PING'])
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}

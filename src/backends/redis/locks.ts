@@ -1,0 +1,163 @@
+import type { LineTimes, Told } from '../../lines/index.ts'
+import type { LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
+import { createBusyLines } from './busy.ts'
+import type { ScriptRunner } from './connection.ts'
+import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from './keys.ts'
+import type { Recovery } from './recovery.ts'
+import { decodeLine, decodeRuled, decodeStanding, isBusy } from './replies.ts'
+import { lookForDueScript } from './scripts/looks.ts'
+import type { StepName, Stepper, StepReply } from './stepper.ts'
+
+/** What lines in Redis are made of; one set for all namespaces. */
+export interface LinesParts {
+  readonly connection: ScriptRunner
+  readonly stepper: Stepper
+  readonly recovery: Recovery
+}
+
+/** The lines of one namespace. Every step is one in scripts/steps.ts; here its arguments are put in order. */
+export function createRedisLocks(parts: LinesParts, namespace: string): LockStore {
+  const { connection, stepper, recovery } = parts
+  const keyring = new Keyring(namespace)
+  const busyLines = createBusyLines(parts, keyring)
+  /** Another shard first each time, so that a full one does not hide those behind it. */
+  let firstShard = 0
+
+  function step(key: LockKey, name: StepName, args: readonly string[], times: LineTimes): Promise<StepReply> {
+    return stepper.step(keyring.place(key), name, args, times)
+  }
+
+  function look(key: LockKey, limit: number): Promise<StepReply> {
+    return step(key, 'inspect', [`${limit}`], anyTimes)
+  }
+
+  async function findDue(limit: number): Promise<readonly string[]> {
+    firstShard = (firstShard + 1) % shardCount
+    const keys = Array.from({ length: shardCount }, (_, nr) => keyring.due((firstShard + nr) % shardCount))
+    const args = [stepper.clock, `${limit}`]
+    const groups = recovery.isClustered ? keys.map((key) => [key]) : [keys]
+    const found = await Promise.all(
+      groups.map((group) => connection.run<readonly string[]>(lookForDueScript, group, args, args)),
+    )
+    return found.flat().slice(0, limit)
+  }
+
+  return {
+    async acquire(key, ask, times) {
+      recovery.noteTtl(ask.ttlMs)
+      const args = [
+        encodeRequester(ask),
+        bit(ask.wait),
+        bit(ask.want === 'turn'),
+        `${ask.ttlMs}`,
+        ask.deadlineMs === null ? '' : `${ask.deadlineMs}`,
+        bit(ask.isStreamed),
+      ]
+      const reply = await step(key, 'acquire', args, times)
+      return decodeRuled(reply, { standing: decodeStanding(reply[4])! })
+    },
+
+    async release(key, who, { outcome, value, terminal }, times) {
+      const args = [
+        encodeRequester(who),
+        `${who.token}`,
+        outcome,
+        bit(terminal),
+        value ?? '',
+        bit(value !== null),
+      ]
+      const reply = await step(key, 'release', args, times)
+      const [status, next] = reply[4] as readonly [string, string | null]
+      const released =
+        status === 'released' ? { next: next === null ? null : decodeRequester(next) } : undefined
+      return decodeRuled(reply, { released })
+    },
+
+    async renew(key, who, { ttlMs, progress }, times) {
+      recovery.noteTtl(ttlMs)
+      const kind = progress === undefined ? '' : progress === null ? 'none' : 'text'
+      const args = [encodeRequester(who), `${who.token}`, `${ttlMs}`, kind, progress ?? '']
+      const reply = await step(key, 'renew', args, times)
+      const [status, expiresAt] = reply[4] as readonly [string, number]
+      return decodeRuled(reply, { expiresAt: status === 'renewed' ? expiresAt : undefined })
+    },
+
+    async shorten(key, who, toMs, times) {
+      const reply = await step(key, 'shorten', [encodeRequester(who), `${who.token}`, `${toMs}`], times)
+      return decodeRuled(reply, { shortened: reply[4][0] === 'shortened' })
+    },
+
+    async leave(key, who, times) {
+      const reply = await step(key, 'leave', [encodeRequester(who)], times)
+      const [left] = reply[4]
+      return decodeRuled(reply, { left: left === 'holding' ? left : left === 'left' })
+    },
+
+    async evict(key, who, times) {
+      const reply = await step(key, 'evict', [encodeRequester(who)], times)
+      return decodeRuled(reply, { evicted: reply[4][0] === 'evicted' })
+    },
+
+    async keep(key, who, { isStreamed }, times) {
+      const reply = await step(key, 'keep', [encodeRequester(who), bit(isStreamed)], times)
+      return decodeRuled(reply, { standing: decodeStanding(reply[4]) })
+    },
+
+    async inspect(key, limit) {
+      return decodeLine(key, await look(key, limit), limit)
+    },
+
+    async list(query) {
+      const lines: LineSummary[] = []
+      for await (const page of busyLines.pages(query)) {
+        const replies = await Promise.all(page.map((key) => look(key, 0)))
+        for (const [index, reply] of replies.entries()) {
+          // It may have ended since its name was read.
+          if (isBusy(reply)) lines.push(summaryOf(decodeLine(page[index]!, reply, 0)!))
+          if (lines.length === query.limit) return lines
+        }
+      }
+      return lines
+    },
+
+    async sweep(limit, times) {
+      const swept: { key: LockKey; told: Told }[] = []
+      for (let round = 0; round < sweepRounds; round++) {
+        const wanted = limit - swept.length
+        const entries = (await findDue(wanted)).map(decodeDue)
+        const replies = await Promise.all(
+          entries.map(({ key, who }) =>
+            who ? step(key, 'expire', [encodeRequester(who)], times) : step(key, 'sweep', [], times),
+          ),
+        )
+        for (const [index, reply] of replies.entries()) {
+          const { told } = decodeRuled(reply, {})
+          if (told.changed) swept.push({ key: entries[index]!.key, told })
+        }
+        if (entries.length < wanted || swept.length >= limit) break
+      }
+      return swept
+    },
+  }
+}
+
+/** Lines that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
+const sweepRounds = 20
+
+function bit(value: boolean): '0' | '1' {
+  return value ? '1' : '0'
+}
+
+function summaryOf({ operation, resource, holder, waiterCount }: LineView): LineSummary {
+  return { operation, resource, holder, waiterCount }
+}
+
+/** Looking changes nothing, so nothing of this is used. */
+const anyTimes: LineTimes = {
+  waiterLeaseMs: 0,
+  streamedTakeUpMs: 0,
+  takeUpMs: 0,
+  keepMs: 0,
+  lockDelayMs: 0,
+  maxWaiters: 0,
+}

@@ -1,0 +1,80 @@
+import { type Client, runScript } from './client.ts'
+import type { Greeter } from './connection.ts'
+import { shardCount, shardKey } from './keys.ts'
+import { greetShardsScript, lookAtShardsScript } from './scripts/greeting.ts'
+import type { Script } from './scripts/script.ts'
+import { judgeServer, readServer } from './server.ts'
+
+/**
+ * The recovery grace. A Redis that starts again, or another that takes its place, may have lost the last writes, and
+ * among them grants whose holders go on working. Every start has a run id of its own, and every shard remembers the one
+ * it belongs to; whoever connects compares the two before it asks for anything. Where they differ, the shard gives no
+ * new grant for as long as the longest lease that was given lately, anywhere or by this process. Meanwhile no lease
+ * runs out, and a holder that renews with a token newer than any the line knows is the holder again. So:
+ *
+ * - Promised: when the server comes back with its data but for the last moments (an append-only file, a replica), no key
+ *   is granted to two holders at once, and tokens go on rising, because they are never below the time in microseconds.
+ * - Promised: holders that renew during the grace keep their grants, also those that were lost.
+ * - Not promised: places in line, outcomes and releases of the lost moments. Who waited asks again and stands behind
+ *   those who were kept; a release that was lost ends with the grace; some who waited are not told the end and look
+ *   for themselves.
+ * - Not promised: anything by the server alone when all its data is gone. Processes that knew the one before keep the
+ *   grace all the same, for the longest lease they asked for; one that comes new and first does not know of any.
+ * - Not promised: exclusion when the server's clock goes back by more than the grace, or when two servers take writes
+ *   at once (a partition with a fail-over). Then the fence decides, as everywhere.
+ */
+export class Recovery implements Greeter {
+  /** Weak settings of the server, in words. */
+  readonly warnings: string[] = []
+  #isClustered = false
+  #runId: string | undefined
+  #longestMs = 0
+  #longestBeforeMs = 0
+  #longestSince = 0
+
+  /** On a cluster a script may touch the keys of one shard only. */
+  get isClustered(): boolean {
+    return this.#isClustered
+  }
+
+  /** A lease of this length was asked for. */
+  noteTtl(ms: number): void {
+    if (ms <= this.#longestMs && performance.now() - this.#longestSince < dayMs) return
+    if (performance.now() - this.#longestSince >= dayMs) {
+      this.#longestBeforeMs = this.#longestMs
+      this.#longestMs = 0
+      this.#longestSince = performance.now()
+    }
+    this.#longestMs = Math.max(this.#longestMs, ms)
+  }
+
+  async greet(client: Client): Promise<void> {
+    const facts = await readServer(client)
+    const weaknesses = await judgeServer(client, facts)
+    this.warnings.splice(0, this.warnings.length, ...weaknesses)
+    this.#isClustered = facts.isClustered
+    const { runId } = facts
+    const shards = (await this.#inAll<[string, number][]>(client, lookAtShardsScript, [])).flat()
+    const isElsewhere = this.#runId !== undefined && this.#runId !== runId
+    const knownMs = isElsewhere ? Math.max(this.#longestMs, this.#longestBeforeMs) : 0
+    const isChanged = isElsewhere || shards.some(([run]) => run !== '' && run !== runId)
+    if (isChanged || shards.some(([run]) => run !== runId)) {
+      const graceMs = isChanged ? Math.max(knownMs, ...shards.map(([, ttlMs]) => ttlMs)) : 0
+      await this.#inAll(client, greetShardsScript, ['', runId, `${graceMs}`])
+    }
+    this.#runId = runId
+  }
+
+  async isKnown(client: Client): Promise<boolean> {
+    const { runId, isReplica } = await readServer(client)
+    return runId === this.#runId && !isReplica
+  }
+
+  async #inAll<Reply>(client: Client, script: Script, args: readonly string[]): Promise<readonly Reply[]> {
+    const groups = this.#isClustered ? shardKeys.map((key) => [key]) : [shardKeys]
+    return Promise.all(groups.map((keys) => runScript<Reply>(client, script, keys, args)))
+  }
+}
+
+const shardKeys: readonly string[] = Array.from({ length: shardCount }, (_, shard) => shardKey(shard))
+const dayMs = 86_400_000

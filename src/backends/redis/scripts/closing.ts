@@ -1,0 +1,104 @@
+/** A revision must not be used twice in a millisecond, nor an answer be forgotten that may be asked for again. */
+const leastKeptMs = 15_000
+
+/** Writing a line, once the step is done. */
+export const closingText: string = `
+-- Forgets outcomes whose time is over, some at a time: whatever changes the line comes by here.
+local function prune()
+  local over = redis.call('ZRANGEBYSCORE', keptKey, '-inf', now, 'LIMIT', 0, 200)
+  for _, field in ipairs(over) do put(field, false) end
+  if #over > 0 then redis.call('ZREM', keptKey, unpack(over)) end
+  local first = redis.call('ZRANGE', keptKey, 0, 0, 'WITHSCORES')
+  if first[1] then
+    pruneAt = tonumber(first[2])
+  else
+    pruneAt, keptUntil = 0, 0
+  end
+end
+
+-- Takes the line off the lists of what falls due and of what is busy.
+local function unlist()
+  redis.call('ZREM', dueKey, lineName)
+  redis.call('ZREM', busyKey, lineName)
+  dueAt = 0
+end
+
+-- Notes when the line changes without anybody asking: the holder's time is over, or the delay is. Whatever is held or
+-- waited for has such a time, so both lists are kept together. A line that is used again and again is left on them when
+-- it falls free: its next holder is there in a moment, and if not, a sweep takes it off.
+local function saveDue(isUsedOften)
+  local due = 0
+  if holder ~= '' then due = endOfTurn() elseif grantFrom > now then due = grantFrom end
+  local shard = shards[shardKey]
+  if shard and shard.graceUntil > now and (holder ~= '' or results + turns > 0) and shard.graceUntil > due then
+    due = shard.graceUntil
+  end
+  if due == dueAt then return end
+  if due == 0 then
+    if not isUsedOften then unlist() end
+    return
+  end
+  redis.call('ZADD', dueKey, textOf(due), lineName)
+  if dueAt == 0 then redis.call('ZADD', busyKey, '0', lineName) end
+  dueAt = due
+end
+
+-- Lua takes a few thousand arguments at most.
+local function callInParts(command, key, list)
+  for from = 1, #list, 1000 do
+    redis.call(command, key, unpack(list, from, math.min(from + 999, #list)))
+  end
+end
+
+local function writeDetails()
+  local puts, drops, isWritten = {}, {}, {}
+  for i = 1, #touched do
+    local field = touched[i]
+    if not isWritten[field] then
+      isWritten[field] = true
+      local value = fields[field]
+      if value then
+        puts[#puts + 1] = field
+        puts[#puts + 1] = value
+      else
+        drops[#drops + 1] = field
+      end
+    end
+  end
+  callInParts('HSET', detailsKey, puts)
+  if hasDetails == 1 then callInParts('HDEL', detailsKey, drops) end
+  if #puts > 0 then hasDetails = 1 end
+end
+
+-- Writes what has changed.
+local function closeLine()
+  if not isChanged then
+    if touched then writeDetails() end
+    -- Nothing of this decides how long the line is kept.
+    if isSaved then redis.call('SET', rowKey, packRow(), 'KEEPTTL') end
+    return
+  end
+  if pruneAt > 0 and pruneAt <= now then prune() end
+  saveDue(wasUsed)
+  if touched then writeDetails() end
+  if holder ~= '' or results + turns > 0 then
+    redis.call('SET', rowKey, packRow())
+    if not wasBusy and hasDetails == 1 then
+      redis.call('PERSIST', detailsKey)
+      redis.call('PERSIST', keptKey)
+    end
+    return
+  end
+  forgetAt = now
+  if lastKind > 0 and lastAt + keepMs > forgetAt then forgetAt = lastAt + keepMs end
+  if grantFrom > forgetAt then forgetAt = grantFrom end
+  if keptUntil > forgetAt then forgetAt = keptUntil end
+  local removeAt = now + ${leastKeptMs}
+  if forgetAt > removeAt then removeAt = forgetAt end
+  redis.call('SET', rowKey, packRow(), 'PXAT', textOf(removeAt))
+  if hasDetails == 1 then
+    redis.call('PEXPIREAT', detailsKey, textOf(removeAt))
+    redis.call('PEXPIREAT', keptKey, textOf(removeAt))
+  end
+end
+`

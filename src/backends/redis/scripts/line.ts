@@ -1,0 +1,120 @@
+/**
+ * A line in the hands of a script: its row, its waiters, its outcomes, and what its shard knows.
+ *
+ *     row      string  the line itself, packed
+ *     details  hash    p         how far the holder is      v        the result or error of the last turn
+ *                      w<who>    somebody who waits         o<who>   how it ended for somebody
+ *                      r<no>     a result or error that several outcomes share
+ *     results  zset    who waits for the result, by place   turns    zset    who waits for a turn, by place
+ *     kept     zset    fields o<who> and r<no>, by the time until which they are kept
+ *     due      zset    lines, and who waits in them, by the time at which they change by themselves
+ *     busy     zset    lines that are held or waited for, by name
+ *     shard    string  the last token, the recovery grace, the longest lease lately
+ *
+ * Details are read once and written together when the step is done. A line that nobody holds or waits for is left to
+ * Redis to remove when its time is over.
+ *
+ * These scripts are short, and most of their time is Lua's own. So numbers are packed as doubles (whole ones up to 2^53
+ * are exact; given to a command they would become text each time), what is not there is 0 or '', the row is in local
+ * variables and not in a table, and tables are made when they are needed.
+ */
+
+/** What is in hand: variables of the whole script, so that all its functions share them. */
+export const stateText: string = `
+local rowKey, detailsKey, resultsKey, turnsKey, keptKey, dueKey, busyKey, shardKey
+local lineName, callId
+
+local revision, attempt, grantFrom, results, turns
+local hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil, pruneAt
+local lastKind, lastAttempt, lastAt, hasLastValue, lastWho
+local holder, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq
+-- The last call whose answer is not to be had by asking again: its id, and what it was told.
+local call, callKind, callEveryone, callRevision, callTold
+
+local wasBusy, wasUsed, isChanged, isSaved, isEveryone, told
+local fields, touched
+`
+
+// How the row is packed: d is a number, s is text.
+const rowFormat = `<${'d'.repeat(26)}ssss`
+
+/** Reading a line, and its details. */
+export const lineText: string = `
+local none = {}
+
+-- Numbers as text, which takes as long as a command: in one call the same ones come again and again.
+local texts = {}
+
+local function textOf(number)
+  local text = texts[number]
+  if not text then
+    text = string.format('%.0f', number)
+    texts[number] = text
+  end
+  return text
+end
+
+local function get(field)
+  local value = fields and fields[field]
+  if value == nil then
+    if hasDetails == 0 then return false end
+    value = redis.call('HGET', detailsKey, field)
+    fields = fields or {}
+    fields[field] = value
+  end
+  return value
+end
+
+local function put(field, value)
+  fields = fields or {}
+  touched = touched or {}
+  fields[field] = value
+  touched[#touched + 1] = field
+end
+
+local function openLine(at)
+  rowKey, detailsKey, resultsKey, turnsKey = KEYS[at], KEYS[at + 1], KEYS[at + 2], KEYS[at + 3]
+  keptKey, dueKey, busyKey, shardKey = KEYS[at + 4], KEYS[at + 5], KEYS[at + 6], KEYS[at + 7]
+  fields, touched, told = nil, nil, none
+  isChanged, isSaved, isEveryone = false, false, false
+  local raw = redis.call('GET', rowKey)
+  if not raw then
+    revision, attempt, grantFrom, results, turns, hasProgress, hasDetails = 0, 0, 0, 0, 0, 0, 0
+    lastToken, dueAt, forgetAt, keptUntil, pruneAt, lastKind, lastAttempt, lastAt = 0, 0, 0, 0, 0, 0, 0, 0
+    hasLastValue, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq = 0, 0, 0, 0, 0, 0, 0, 0
+    callKind, callEveryone, callRevision = 0, 0, 0
+    lastWho, holder, call, callTold, wasBusy, wasUsed = '', '', '', '', false, false
+    return
+  end
+  revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil,
+    pruneAt, lastKind, lastAttempt, lastAt, hasLastValue, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq,
+    callKind, callEveryone, callRevision, lastWho, holder, call, callTold = struct.unpack('${rowFormat}', raw)
+  wasBusy = holder ~= '' or results + turns > 0
+  -- Its time is over, and Redis will have removed it in a moment.
+  if not wasBusy and forgetAt <= now then lastKind = 0 end
+  -- Somebody had it before whoever has it now.
+  wasUsed = lastKind > 0
+end
+
+local function packRow()
+  return struct.pack('${rowFormat}', revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken,
+    dueAt, forgetAt, keptUntil, pruneAt, lastKind, lastAttempt, lastAt, hasLastValue, token, heldAttempt, since,
+    ttlMs, ends, takeUpBy, seq, callKind, callEveryone, callRevision, lastWho, holder, call, callTold)
+end
+
+-- Never twice, also not when the row was cleared away meanwhile.
+local function nextRevision()
+  local least = now * 1000
+  return revision < least and least or revision + 1
+end
+
+local function change()
+  isChanged = true
+  revision = nextRevision()
+end
+
+local function endOfTurn()
+  if takeUpBy == 0 then return ends end
+  return math.min(ends, takeUpBy)
+end
+`

@@ -1,0 +1,32 @@
+import { clockText } from './clock.ts'
+import { createScript, type Script } from './script.ts'
+
+/** What has fallen due in some shards (KEYS), up to so many (ARGV 2): lines, and who waits in them. */
+export const lookForDueScript: Script = createScript(
+  clockText,
+  `
+local limit = tonumber(ARGV[2])
+local found = {}
+for i = 1, #KEYS do
+  if #found >= limit then break end
+  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', KEYS[i], '-inf', now, 'LIMIT', 0, limit - #found)) do
+    found[#found + 1] = entry
+  end
+end
+return found
+`,
+)
+
+/** Some names of busy lines from each of some shards (KEYS), from one name (ARGV 1) to another (2), up to so many (3). */
+export const lookForBusyScript: Script = createScript(`
+local pages = {}
+for i = 1, #KEYS do
+  pages[i] = redis.call('ZRANGEBYLEX', KEYS[i], ARGV[1], ARGV[2], 'LIMIT', 0, tonumber(ARGV[3]))
+end
+return pages
+`)
+
+/** Rings the channels given after the ringer's own name. */
+export const ringScript: Script = createScript(`
+for i = 2, #ARGV do redis.call('PUBLISH', ARGV[i], ARGV[1]) end
+`)

@@ -1,0 +1,154 @@
+// How they are packed: d is a number, s is text.
+const waiterFormat = '<ddddddd'
+const outcomeFormat = '<ddddss'
+
+/** Who waits in the line in hand, and how it ended for those who did. */
+export const waitersText: string = `
+local function readWaiter(who)
+  if results + turns == 0 then return nil end
+  local raw = get('w' .. who)
+  if not raw then return nil end
+  local waiter = { who = who }
+  waiter.seq, waiter.wantsTurn, waiter.ttlMs, waiter.since, waiter.ends, waiter.deadline, waiter.isStreamed =
+    struct.unpack('${waiterFormat}', raw)
+  return waiter
+end
+
+local function dueName(who)
+  return lineName .. '\\31' .. who
+end
+
+local function saveWaiter(waiter)
+  put('w' .. waiter.who, struct.pack('${waiterFormat}', waiter.seq, waiter.wantsTurn, waiter.ttlMs, waiter.since,
+    waiter.ends, waiter.deadline, waiter.isStreamed))
+  local due = waiter.ends
+  if waiter.deadline > 0 and waiter.deadline < due then due = waiter.deadline end
+  redis.call('ZADD', dueKey, textOf(due), dueName(waiter.who))
+end
+
+local function addWaiter(waiter)
+  saveWaiter(waiter)
+  if waiter.wantsTurn == 1 then
+    redis.call('ZADD', turnsKey, waiter.seq, waiter.who)
+    turns = turns + 1
+  else
+    redis.call('ZADD', resultsKey, waiter.seq, waiter.who)
+    results = results + 1
+  end
+end
+
+local function removeWaiter(waiter)
+  put('w' .. waiter.who, false)
+  redis.call('ZREM', dueKey, dueName(waiter.who))
+  if waiter.wantsTurn == 1 then
+    redis.call('ZREM', turnsKey, waiter.who)
+    turns = turns - 1
+  else
+    redis.call('ZREM', resultsKey, waiter.who)
+    results = results - 1
+  end
+end
+
+local function firstWaiter()
+  local first, place
+  if results > 0 then
+    local head = redis.call('ZRANGE', resultsKey, 0, 0, 'WITHSCORES')
+    first, place = head[1], tonumber(head[2])
+  end
+  if turns > 0 then
+    local head = redis.call('ZRANGE', turnsKey, 0, 0, 'WITHSCORES')
+    if not first or tonumber(head[2]) < place then first = head[1] end
+  end
+  return first and readWaiter(first)
+end
+
+local function positionOf(waiter)
+  local own, other, others = resultsKey, turnsKey, turns
+  if waiter.wantsTurn == 1 then own, other, others = turnsKey, resultsKey, results end
+  local before = redis.call('ZRANK', own, waiter.who)
+  if others > 0 then before = before + redis.call('ZCOUNT', other, '-inf', waiter.seq) end
+  return before + 1
+end
+
+local function keepField(field, keptTo)
+  redis.call('ZADD', keptKey, textOf(keptTo), field)
+  keptUntil = math.max(keptUntil, keptTo)
+  if pruneAt == 0 or keptTo < pruneAt then pruneAt = keptTo end
+end
+
+local function readOutcome(who)
+  if keptUntil <= now then return nil end
+  local raw = get('o' .. who)
+  if not raw then return nil end
+  local outcome = { who = who }
+  outcome.seq, outcome.isTold, outcome.keptUntil, outcome.valueNo, outcome.kind, outcome.toldTo =
+    struct.unpack('${outcomeFormat}', raw)
+  if outcome.keptUntil <= now then return nil end
+  return outcome
+end
+
+local function putOutcome(outcome)
+  put('o' .. outcome.who, struct.pack('${outcomeFormat}', outcome.seq, outcome.isTold, outcome.keptUntil,
+    outcome.valueNo, outcome.kind, outcome.toldTo))
+end
+
+local function removeOutcome(who)
+  put('o' .. who, false)
+  redis.call('ZREM', keptKey, 'o' .. who)
+end
+
+local function valueField(no)
+  return 'r' .. textOf(no)
+end
+
+local function valueOf(outcome)
+  return outcome.valueNo > 0 and get(valueField(outcome.valueNo))
+end
+
+-- Ends the wait of all in one of the two sets, some hundred at a time. What they are told is kept once for all of
+-- them. Nobody reads their fields in the same step, so these are written at once.
+local function dissolveSet(setKey, kind, keptTo, valueNo)
+  local members = redis.call('ZRANGE', setKey, 0, -1, 'WITHSCORES')
+  local score = textOf(keptTo)
+  for from = 1, #members, 1000 do
+    local outcomes, waits, kept, dues = {}, {}, {}, {}
+    for i = from, math.min(from + 998, #members - 1), 2 do
+      local who = members[i]
+      local field = 'o' .. who
+      outcomes[#outcomes + 1] = field
+      outcomes[#outcomes + 1] =
+        struct.pack('${outcomeFormat}', tonumber(members[i + 1]), 0, keptTo, valueNo, kind, '')
+      kept[#kept + 1] = score
+      kept[#kept + 1] = field
+      waits[#waits + 1] = 'w' .. who
+      dues[#dues + 1] = dueName(who)
+    end
+    redis.call('HSET', detailsKey, unpack(outcomes))
+    redis.call('HDEL', detailsKey, unpack(waits))
+    redis.call('ZADD', keptKey, unpack(kept))
+    redis.call('ZREM', dueKey, unpack(dues))
+  end
+  redis.call('DEL', setKey)
+end
+
+local function dissolve(isAll, kind, value)
+  local count = results + (isAll and turns or 0)
+  if count == 0 then return 0 end
+  local keptTo = now + keepMs
+  local valueNo = 0
+  if value then
+    valueNo = revision
+    put(valueField(valueNo), value)
+    keepField(valueField(valueNo), keptTo)
+  end
+  keptUntil = math.max(keptUntil, keptTo)
+  if pruneAt == 0 then pruneAt = keptTo end
+  if results > 0 then dissolveSet(resultsKey, kind, keptTo, valueNo) end
+  results = 0
+  if isAll and turns > 0 then
+    dissolveSet(turnsKey, kind, keptTo, valueNo)
+    turns = 0
+  end
+  return count
+end
+`

@@ -1,0 +1,4 @@
+/** The rules of a fair line, for whoever keeps its rows. */
+export * from './line.ts'
+export * from './rules.ts'
+export * from './run.ts'

@@ -1,0 +1,108 @@
+/**
+ * One fair line: who holds a key, who waits for it in which order, and how it ended for those who left. These are the
+ * records as a store keeps them; rules.ts says how they change.
+ *
+ * Leases are instants of the store's lease clock, which may be another than the clock on the wall (SQLite's is the
+ * host's monotonic one, which no change of the time moves). Results, errors and progress are JSON text.
+ */
+export interface LineRow {
+  readonly holder: Holder | null
+  /** The number of the attempt in hand; when nobody holds, of the last one that failed. 0 after a success. */
+  readonly attempt: number
+  /** Nobody is granted before this instant of the lease clock: the lock delay after a lost lease. */
+  readonly grantFrom: number
+  /** Rises with every change, for ever. */
+  readonly revision: number
+  readonly lastOutcome: LastOutcome | null
+}
+
+export interface Holder extends Requester {
+  /** The fence: rises with every grant of the key, for ever. */
+  readonly token: number
+  readonly attempt: number
+  /** Wall clock. */
+  readonly since: number
+  readonly ttlMs: number
+  readonly leaseEndsAt: number
+  /** Until when the grant must be taken up; null once it was. */
+  readonly takeUpBy: number | null
+  /** The place in line it had, which it keeps when it asks again. */
+  readonly seq: number
+  readonly progress: string | null
+}
+
+/** Who asks: a node, and which of its requests. */
+export interface Requester {
+  readonly node: string
+  readonly requestId: string
+}
+
+export interface Waiter extends Requester {
+  /** Rises with every arrival; the lowest is next. */
+  readonly seq: number
+  /** `result`: told of a success and leaves. `turn`: is granted all the same. */
+  readonly want: Want
+  readonly ttlMs: number
+  /** Wall clock. */
+  readonly since: number
+  readonly leaseEndsAt: number
+  readonly deadlineAt: number | null
+  /** It has an open stream, so it hears of a grant at once. */
+  readonly isStreamed: boolean
+}
+
+export type Want = 'result' | 'turn'
+
+/** How it ended for somebody who was in the line. */
+export interface Outcome extends Requester {
+  readonly kind: OutcomeKind
+  /** The result, or the error. */
+  readonly value: string | null
+  readonly seq: number
+  readonly isTold: boolean
+  /** Until when it is kept, by the lease clock. */
+  readonly keptUntil: number
+  readonly revision: number
+}
+
+/**
+ * `completed`, `failed`: the line's end was told. `timeout`: its deadline came. `evicted`: an operator removed it.
+ * `lost`: its lease, or the time to take up its grant, ran out.
+ */
+export type OutcomeKind = 'completed' | 'failed' | 'timeout' | 'evicted' | 'lost'
+
+export interface LastOutcome {
+  readonly outcome: 'success' | 'failure'
+  readonly node: string
+  readonly attempt: number
+  /** Wall clock. */
+  readonly at: number
+  /** The result, or the error. */
+  readonly value: string | null
+}
+
+/**
+ * The rows of one line, inside a transaction that keeps everybody else out of that line. A store answers each of these
+ * at once or in time; rules.ts does not know which.
+ */
+export interface LineRows {
+  /** The lease clock, and the wall clock, at the beginning of the transaction. */
+  clock(): { readonly now: number; readonly wall: number }
+  line(): LineRow | undefined
+  /** Writes the row, and when it next falls due (the lease clock; null: never by itself). */
+  saveLine(row: LineRow, dueAt: number | null): void
+  /** max(last of the shard + 1, wall clock in microseconds). */
+  mintToken(): number
+  waiter(who: Requester): Waiter | undefined
+  firstWaiter(): Waiter | undefined
+  /** How many stand before this place; without one, how many there are. */
+  countWaiters(beforeSeq?: number): number
+  saveWaiter(waiter: Waiter): void
+  removeWaiter(who: Requester): void
+  /** The outcome kept for somebody, unless its time is over. */
+  outcome(who: Requester): Outcome | undefined
+  saveOutcome(outcome: Outcome): void
+  removeOutcome(who: Requester): void
+  /** Ends the wait of all (or of those who want the result) with this outcome, in one step; answers how many. */
+  dissolve(wants: 'result' | 'all', outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>): number
+}

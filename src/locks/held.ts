@@ -1,0 +1,295 @@
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
+import { onlyKeys } from '../core/options.ts'
+import type { AcquireAnswer, LockEvent, LockHolder } from './lock.ts'
+import type { Locks } from './locks.ts'
+import { lockSpan } from './options.ts'
+
+/**
+ * A lock in the hand. It renews itself at a third of its time, and counts as lost no later than its time after the last
+ * renewal was *sent*, by this process's own monotonic clock: then `signal` aborts, whatever the server thinks. What the
+ * lock guards should also be shown `token`, which is the only thing that stops a holder that was frozen.
+ */
+export interface Held extends AsyncDisposable {
+  readonly operation: string
+  readonly resource: string
+  readonly node: string
+  readonly requestId: string
+  readonly token: number
+  readonly attempt: number
+  /** Aborts when the lock is lost. */
+  readonly signal: AbortSignal
+  /** Tells those who wait how far it is. */
+  progress(value: unknown): Promise<void>
+  /** Ends the turn; `success` unless told otherwise. Throws `lease_lost`. */
+  release(end?: HeldEnd): Promise<{ readonly next: string | null }>
+}
+
+export interface HeldEnd {
+  readonly outcome?: 'success' | 'failure'
+  readonly result?: unknown
+  readonly error?: unknown
+  readonly terminal?: boolean
+}
+
+export interface HoldOptions {
+  readonly node: string
+  /** @default a fresh one for every call */
+  readonly requestId?: string | undefined
+  /** @default 30_000 */
+  readonly ttlMs?: number | string | undefined
+  /** How long to wait for the turn. @default no limit */
+  readonly deadlineMs?: number | string | null | undefined
+  /** False: where it is busy, throw `conflict` at once instead of waiting. @default true */
+  readonly wait?: boolean | undefined
+  /** Ends the wait. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Where a lock is taken and kept: in this process, or over the wire. */
+export type LocksPlace = Pick<Locks, 'acquire' | 'watch' | 'renew' | 'release' | 'leave'>
+
+const holdKeys = ['node', 'requestId', 'ttlMs', 'deadlineMs', 'wait', 'signal']
+
+/** Waits for a turn and gives it as a thing with a life. */
+export async function holdLock(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  options: HoldOptions,
+): Promise<Held> {
+  onlyKeys('hold', options, holdKeys)
+  const { requestId = createId(), ...rest } = options
+  const isNew = options.requestId === undefined
+  const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew }, 'turn')
+  if (turn.status === 'granted') return turn.held
+  // Whoever wants a turn is not told of others' results.
+  const { code, message } =
+    turn.status === 'failed' ? turn.error : { code: undefined, message: 'It was done.' }
+  throw code === 'timeout' ? new SignalboxError('timeout', message) : new SignalboxError('conflict', message)
+}
+
+/** How a wait for a turn ended. */
+export type Turn =
+  | { readonly status: 'granted'; readonly held: Held }
+  | { readonly status: 'completed'; readonly result: unknown }
+  | { readonly status: 'failed'; readonly error: { readonly code?: string; readonly message: string } }
+
+/** Asks, and waits where it must; leaves the line when the signal aborts. */
+export async function awaitTurn(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  {
+    node,
+    requestId,
+    ttlMs = 30_000,
+    deadlineMs = null,
+    wait = true,
+    signal,
+    isNew,
+  }: HoldOptions & {
+    readonly requestId: string
+    /** Nobody has asked with this requestId before, so a grant at once is as old as the asking. */
+    readonly isNew: boolean
+  },
+  want: 'result' | 'turn',
+): Promise<Turn> {
+  signal?.throwIfAborted()
+  const who = { operation, resource, node, requestId }
+  const ttl = lockSpan('ttlMs', ttlMs)
+  for (let isFirst = true; ; isFirst = false) {
+    const sentAt = performance.now()
+    const answer: AcquireAnswer = await locks.acquire({ ...who, wait, want, ttlMs: ttl, deadlineMs })
+    let grant: Grant | undefined = answer.status === 'granted' ? answer : undefined
+    if (grant && isFirst && isNew)
+      return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt) }
+    if (answer.status === 'refused') throw refused(who, answer.holder)
+    if (answer.status === 'completed' || answer.status === 'failed') return answer
+    if (answer.status === 'queued') {
+      const event = await lastEvent(locks, who, signal)
+      if (signal?.aborted) {
+        await locks.leave(who).catch(() => undefined)
+        throw signal.reason
+      }
+      if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
+      else if (event) return endOf(event)
+    }
+    const held = grant && (await takeUp(locks, who, grant, ttl))
+    if (held) return { status: 'granted', held }
+  }
+}
+
+function refused({ operation, resource }: Asking, holder: LockHolder | null): SignalboxError {
+  const whose = holder === null ? 'is not free yet' : `is held by ${holder.node}`
+  return new SignalboxError('conflict', `${operation} of ${JSON.stringify(resource)} ${whose}.`, {
+    details: { status: 'refused', holder },
+  })
+}
+
+interface Grant {
+  readonly token: number
+  readonly attempt: number
+}
+
+/**
+ * Takes up a grant that may be older than the news of it. Renewing does so, and gives it its full time from now on, so
+ * the time at which it counts as lost here is never later than the store's. Undefined when it has gone to another.
+ */
+async function takeUp(
+  locks: LocksPlace,
+  who: Asking,
+  grant: Grant,
+  ttlMs: number,
+): Promise<HeldLock | undefined> {
+  const sentAt = performance.now()
+  try {
+    await locks.renew({ ...who, token: grant.token, ttlMs })
+    return new HeldLock(locks, who, grant, ttlMs, sentAt)
+  } catch (error) {
+    if (isSignalboxError(error, 'lease_lost')) return undefined
+    throw error
+  }
+}
+
+interface Asking {
+  readonly operation: string
+  readonly resource: string
+  readonly node: string
+  readonly requestId: string
+}
+
+/** Watches until the wait is over; undefined when the stream ended without saying so. */
+async function lastEvent(
+  locks: LocksPlace,
+  who: Asking,
+  signal: AbortSignal | undefined,
+): Promise<LockEvent | undefined> {
+  const over = new AbortController()
+  const signals = signal ? AbortSignal.any([signal, over.signal]) : over.signal
+  try {
+    for await (const event of locks.watch({ ...who, signal: signals })) {
+      if (event.type !== 'queued' && event.type !== 'progress' && event.type !== 'reset') return event
+    }
+  } finally {
+    over.abort()
+  }
+  return undefined
+}
+
+function endOf(event: LockEvent): Turn {
+  switch (event.type) {
+    case 'completed':
+      return { status: 'completed', result: event.result }
+    case 'failed':
+      return { status: 'failed', error: event.error }
+    default:
+      return { status: 'failed', error: { code: event.type, message: `The wait ended: ${event.type}.` } }
+  }
+}
+
+class HeldLock implements Held {
+  readonly #locks: LocksPlace
+  readonly operation: string
+  readonly resource: string
+  readonly node: string
+  readonly requestId: string
+  readonly token: number
+  readonly attempt: number
+  readonly #ttlMs: number
+  readonly #lost = new AbortController()
+  #isOver = false
+  #lostAt: number
+  #renewal: ReturnType<typeof setTimeout> | undefined
+  #deadline: ReturnType<typeof setTimeout> | undefined
+
+  constructor(locks: LocksPlace, who: Asking, { token, attempt }: Grant, ttlMs: number, sentAt: number) {
+    this.#locks = locks
+    this.operation = who.operation
+    this.resource = who.resource
+    this.node = who.node
+    this.requestId = who.requestId
+    this.token = token
+    this.attempt = attempt
+    this.#ttlMs = ttlMs
+    this.#lostAt = sentAt + ttlMs
+    this.#renewal = setTimeout(() => void this.#renew(), ttlMs / 3)
+    this.#watchDeadline()
+  }
+
+  get signal(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  async progress(value: unknown): Promise<void> {
+    await this.#renewWith(value)
+  }
+
+  async release(end: HeldEnd = {}): Promise<{ readonly next: string | null }> {
+    this.#stop()
+    const { outcome = 'success', ...rest } = end
+    return this.#locks.release({ ...this.#who(), outcome, ...rest })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isOver) return
+    try {
+      await this.release()
+    } catch {
+      // Lost already, or the store is away: then its lease ends it.
+    }
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      await this.#renewWith(undefined)
+    } catch {
+      // Tried again below until the time is over; a lease that is lost has aborted the signal already.
+    }
+    if (!this.#isOver) this.#renewal = setTimeout(() => void this.#renew(), this.#ttlMs / 3)
+  }
+
+  async #renewWith(progress: unknown): Promise<void> {
+    const sentAt = performance.now()
+    try {
+      const told = progress === undefined ? {} : { progress }
+      await this.#locks.renew({ ...this.#who(), ttlMs: this.#ttlMs, ...told })
+      this.#lostAt = Math.max(this.#lostAt, sentAt + this.#ttlMs)
+      this.#watchDeadline()
+    } catch (error) {
+      if (isSignalboxError(error, 'lease_lost')) this.#lose()
+      throw error
+    }
+  }
+
+  /** By this process's own clock, so that being cut off from the store, or frozen, ends in knowing it. */
+  #watchDeadline(): void {
+    clearTimeout(this.#deadline)
+    if (this.#isOver) return
+    const leftMs = this.#lostAt - performance.now()
+    if (leftMs <= 0) this.#lose()
+    else this.#deadline = setTimeout(() => this.#watchDeadline(), Math.min(leftMs, 2 ** 31 - 1))
+  }
+
+  #lose(): void {
+    if (this.#isOver) return
+    this.#stop()
+    this.#lost.abort(
+      new SignalboxError(
+        'lease_lost',
+        `${this.node} lost ${this.operation} of ${JSON.stringify(this.resource)}: its lease ran out or was taken.`,
+      ),
+    )
+  }
+
+  #stop(): void {
+    this.#isOver = true
+    clearTimeout(this.#renewal)
+    clearTimeout(this.#deadline)
+  }
+
+  #who(): Asking & { readonly token: number } {
+    const { operation, resource, node, requestId, token } = this
+    return { operation, resource, node, requestId, token }
+  }
+}

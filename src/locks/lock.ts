@@ -1,0 +1,95 @@
+import type { Failure } from '../core/failure.ts'
+import type { Want } from '../lines/index.ts'
+import type { LockKey } from './store.ts'
+
+/** Who asks, and for what. */
+export interface LockRequest extends LockKey {
+  /** Who asks: a machine, a process, a worker. */
+  readonly node: string
+  /** Which of its requests this is. Asking again with the same one gets the same answer. @default the node's name */
+  readonly requestId?: string | undefined
+}
+
+export interface AcquireOptions extends LockRequest {
+  /** Stand in line when it is busy; false: be refused. @default true */
+  readonly wait?: boolean | undefined
+  /** `result`: leave when somebody has succeeded. `turn`: have a turn all the same. @default 'result' */
+  readonly want?: Want | undefined
+  /** How long a grant lasts without renewal: 100 ms to 24 h. @default 30_000 */
+  readonly ttlMs?: number | string | undefined
+  /** How long to stand in line at most. @default no limit */
+  readonly deadlineMs?: number | string | null | undefined
+}
+
+/** What asking comes to. Instants are epoch milliseconds. */
+export type AcquireAnswer =
+  | {
+      readonly status: 'granted'
+      /** The fence: hand it to whatever the lock guards. It rises with every grant of the key, for ever. */
+      readonly token: number
+      readonly expiresAt: number
+      /** 1 for the first who tries; one more after each failure or lost lease. */
+      readonly attempt: number
+    }
+  | { readonly status: 'queued'; readonly position: number }
+  | { readonly status: 'refused'; readonly holder: LockHolder | null }
+  | { readonly status: 'completed'; readonly result: unknown }
+  | { readonly status: 'failed'; readonly error: Failure }
+
+/** Who holds a lock, as people see it. */
+export interface LockHolder {
+  readonly node: string
+  readonly requestId: string
+  readonly attempt: number
+  readonly since: number
+  readonly expiresAt: number
+  /** What the holder last told of its progress: any JSON value. */
+  readonly progress: unknown
+}
+
+export interface LockWaiter {
+  readonly node: string
+  readonly requestId: string
+  /** 1 is next. */
+  readonly position: number
+  readonly since: number
+  readonly want: Want
+}
+
+/** A line as people see it. */
+export interface LockLine extends LockKey {
+  readonly holder: LockHolder | null
+  readonly waiters: readonly LockWaiter[]
+  readonly waiterCount: number
+  readonly lastOutcome: LockOutcome | null
+}
+
+export interface LockOutcome {
+  readonly outcome: 'success' | 'failure'
+  readonly node: string
+  readonly attempt: number
+  readonly at: number
+  readonly result?: unknown
+  readonly error?: Failure
+}
+
+/** What happens in a line, for one who waits in it or only looks on. `id` rises strictly. */
+export type LockEvent = { readonly id: number } & (
+  | { readonly type: 'queued'; readonly position: number }
+  | {
+      readonly type: 'granted'
+      readonly node: string
+      readonly attempt: number
+      readonly expiresAt: number
+      /** Only to the one it was granted to. */
+      readonly token?: number
+    }
+  | { readonly type: 'progress'; readonly node: string; readonly progress: unknown }
+  | { readonly type: 'completed'; readonly result: unknown }
+  | { readonly type: 'failed'; readonly error: Failure }
+  | { readonly type: 'timeout' }
+  | { readonly type: 'evicted' }
+  | { readonly type: 'lost' }
+  /** What went before is not known any more, or this is the beginning for one who looks on: the line as it is. */
+  | ({ readonly type: 'reset' } & LockLine)
+)

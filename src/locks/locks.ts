@@ -1,0 +1,189 @@
+import { SignalboxError } from '../core/errors.ts'
+import { encodeJson } from '../core/json.ts'
+import { onlyKeys } from '../core/options.ts'
+import type { Told } from '../lines/index.ts'
+import { decodeHolder, decodeLine, decodeStanding, describe } from './decode.ts'
+import { createFlight, type FlightOptions } from './flight.ts'
+import { type Held, type HoldOptions, holdLock } from './held.ts'
+import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockLine, LockRequest } from './lock.ts'
+import {
+  encodeCursor,
+  type ListLocksOptions,
+  type LocksOptions,
+  lockSpan,
+  onlyRequestKeys,
+  resolveAcquire,
+  resolveEnd,
+  resolveKey,
+  resolveListLocks,
+  resolveLocksOptions,
+  resolveRequester,
+  resolveToken,
+} from './options.ts'
+import type { LockKey, LockStore } from './store.ts'
+import { type LocksBell, ringFor } from './topics.ts'
+import { createSweeper } from './upkeep.ts'
+import { createWatcher, type WatchOptions } from './watch.ts'
+
+/**
+ * The verbs of the room: what users, the server and the command line say to locks. Options become plain records here,
+ * the store takes the step, the bell rings for whoever it concerns.
+ */
+export interface Locks extends AsyncDisposable {
+  /** Asks for a key, or how it stands with an earlier ask. */
+  acquire(options: AcquireOptions): Promise<AcquireAnswer>
+  /** Ends a turn with its outcome. Throws `lease_lost` when it is not yours any more; then nothing changed. */
+  release(options: ReleaseOptions): Promise<{ readonly next: string | null }>
+  /** Keeps the grant for another `ttlMs`, and tells those who wait how far it is. Throws `lease_lost`. */
+  renew(options: RenewOptions): Promise<{ readonly expiresAt: number }>
+  /** Leaves the line, or declines a grant that was not taken up yet. Throws `conflict` for a turn that has begun. */
+  leave(options: LockRequest): Promise<{ readonly left: boolean }>
+  inspect(key: LockKey): Promise<LockLine>
+  /** Lines that are held or waited for. `cursor` is null at the end. */
+  list(options?: ListLocksOptions): Promise<{ items: readonly LockSummary[]; cursor: string | null }>
+  /** For operators: removes a holder or a waiter. A holder's turn ends as a failure. Throws `not_found`. */
+  evict(options: LockRequest): Promise<{ readonly evicted: true }>
+  /** What happens in a line: to `node` where one is named, else to all. A waiter keeps its place while it watches. */
+  watch(options: WatchOptions): AsyncIterable<LockEvent>
+  /**
+   * The whole loop: look whether it is there, ask for the lock, wait, look again, and do it only when nobody else has.
+   *
+   *     const image = await locks.singleFlight('pull', 'app:1.2', { node, check: findLocal, run: (held) => pull(held.signal) })
+   */
+  singleFlight<Value>(operation: string, resource: string, options: FlightOptions<Value>): Promise<Value>
+  /** A plain fair mutex: waits for its turn, renews by itself, and is released when it goes out of scope. */
+  hold(operation: string, resource: string, options: HoldOptions): Promise<Held>
+}
+
+export interface ReleaseOptions extends LockRequest {
+  readonly token: number
+  readonly outcome: 'success' | 'failure'
+  /** With `success`: told to everybody who waited. */
+  readonly result?: unknown
+  /** With `failure`: why. */
+  readonly error?: unknown
+  /** With `failure`: nobody else should try; everybody who waits is told so. @default false */
+  readonly terminal?: boolean | undefined
+}
+
+export interface RenewOptions extends LockRequest {
+  readonly token: number
+  /** @default 30_000 */
+  readonly ttlMs?: number | string | undefined
+  /** Any JSON value; without one the last is kept. */
+  readonly progress?: unknown
+}
+
+export interface LockSummary extends LockKey {
+  readonly holder: LockHolder | null
+  readonly waiterCount: number
+}
+
+/** What the room is made of; the caller hands it in from a backend. */
+export interface LocksParts {
+  readonly store: LockStore
+  readonly bell: LocksBell
+  /** Rings reach other processes; where they do not, who waits looks more often. */
+  readonly remoteBell: boolean
+}
+
+/** How many of those who wait are shown. */
+const shownWaiters = 1_000
+
+export function createLocks(parts: LocksParts, options: LocksOptions = {}): Locks {
+  const { store, bell } = parts
+  const times = resolveLocksOptions(options)
+  const sweeper = createSweeper(parts, times)
+  const watcher = createWatcher(parts, times, sweeper)
+
+  /** Rings for whoever a step concerns, and gives the step's answer on. */
+  function told<Answer extends { readonly told: Told }>(key: LockKey, answer: Answer): Answer {
+    ringFor(bell, key, answer.told)
+    return answer
+  }
+
+  const locks: Locks = {
+    async acquire(options) {
+      const key = resolveKey('acquire', options)
+      const ask = resolveAcquire(options, times.multiNode, false)
+      sweeper.wake()
+      return decodeStanding(key, told(key, await store.acquire(key, ask, times)).standing)
+    },
+
+    async release(options) {
+      onlyRequestKeys('release', options, ['token', 'outcome', 'result', 'error', 'terminal'])
+      const key = resolveKey('release', options)
+      const who = { ...resolveRequester('release', options), token: resolveToken('release', options.token) }
+      const { released } = told(key, await store.release(key, who, resolveEnd(options), times))
+      if (released === undefined) throw lockLost(key, who.node)
+      return { next: released.next?.node ?? null }
+    },
+
+    async renew(options) {
+      onlyRequestKeys('renew', options, ['token', 'ttlMs', 'progress'])
+      const key = resolveKey('renew', options)
+      const who = { ...resolveRequester('renew', options), token: resolveToken('renew', options.token) }
+      const { ttlMs = 30_000, progress } = options
+      const terms = {
+        ttlMs: lockSpan('renew.ttlMs', ttlMs),
+        progress: progress === undefined ? undefined : encodeJson('renew.progress', progress),
+      }
+      const { expiresAt } = told(key, await store.renew(key, who, terms, times))
+      if (expiresAt === undefined) throw lockLost(key, who.node)
+      return { expiresAt }
+    },
+
+    async leave(options) {
+      onlyRequestKeys('leave', options)
+      const key = resolveKey('leave', options)
+      const { left } = told(key, await store.leave(key, resolveRequester('leave', options), times))
+      if (left !== 'holding') return { left }
+      throw new SignalboxError(
+        'conflict',
+        `${options.node} holds ${describe(key)}; its turn is ended by release, with its token and outcome.`,
+      )
+    },
+
+    async inspect(options) {
+      onlyKeys('inspect', options, ['operation', 'resource'])
+      const key = resolveKey('inspect', options)
+      const view = await store.inspect(key, shownWaiters)
+      return decodeLine(view ?? { ...key, ...untouched })
+    },
+
+    async list(options = {}) {
+      const query = resolveListLocks(options)
+      const lines = await store.list(query)
+      const items = lines.map((line) => ({ ...line, holder: decodeHolder(line.holder) }))
+      return { items, cursor: items.length === query.limit ? encodeCursor(items.at(-1)!) : null }
+    },
+
+    async evict(options) {
+      onlyRequestKeys('evict', options)
+      const key = resolveKey('evict', options)
+      const who = resolveRequester('evict', options)
+      const { evicted } = told(key, await store.evict(key, who, times))
+      if (evicted) return { evicted: true }
+      throw new SignalboxError('not_found', `${who.node} neither holds ${describe(key)} nor waits for it.`)
+    },
+
+    watch: (options) => watcher.watch(options),
+    singleFlight: (operation, resource, options) => createFlight(locks, operation, resource, options),
+    hold: (operation, resource, options) => holdLock(locks, operation, resource, options),
+
+    async [Symbol.asyncDispose]() {
+      watcher.close()
+      await sweeper[Symbol.asyncDispose]()
+    },
+  }
+  return locks
+}
+
+const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, lastOutcome: null } as const
+
+function lockLost(key: LockKey, node: string): SignalboxError {
+  return new SignalboxError(
+    'lease_lost',
+    `${node} no longer holds ${describe(key)} with this token: it was released, its lease ran out or it was evicted.`,
+  )
+}

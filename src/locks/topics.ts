@@ -1,0 +1,41 @@
+import type { Requester, Told } from '../lines/index.ts'
+import type { LockKey } from './store.ts'
+
+/**
+ * Who is rung for what. One who waits hears its own topic and the end of the line; one who looks on hears the line. So a
+ * hand-over rings one waiter, however many stand behind it.
+ */
+
+/** The part of a backend's bell that locks ring and hear. */
+export interface LocksBell {
+  ring(topic: string): void
+  listen(topics: readonly string[], heard: () => void): () => void
+}
+
+/** Something changed for this one. */
+export function requesterTopic(key: LockKey, { node, requestId }: Requester): string {
+  return topic('r', key.operation, key.resource, node, requestId)
+}
+
+/** Everybody who waited was told the end. */
+export function endTopic(key: LockKey): string {
+  return topic('e', key.operation, key.resource)
+}
+
+/** Something changed in the line. */
+export function lineTopic(key: LockKey): string {
+  return topic('l', key.operation, key.resource)
+}
+
+export function ringFor(bell: LocksBell, key: LockKey, { requesters, everyone, changed }: Told): void {
+  for (const who of requesters) bell.ring(requesterTopic(key, who))
+  if (everyone) bell.ring(endTopic(key))
+  if (changed) bell.ring(lineTopic(key))
+}
+
+/** Parts with their lengths before them, so that no two lists of names make the same topic. */
+function topic(kind: string, ...names: readonly string[]): string {
+  let joined = `locks.${kind}`
+  for (const name of names) joined += `:${name.length}:${name}`
+  return joined
+}

@@ -1,0 +1,358 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Told } from '../../../src/lines/index.ts'
+import type { LocksCandidate } from '../candidates.ts'
+import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs, until } from './stage.ts'
+
+/** The rules of a line: who is granted, who waits, and what those who waited are told. */
+export function linesContract({ open }: LocksCandidate): void {
+  test('scenario 1: nodes of one operation wait in order, and each failure hands to the next', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.queued('pull', 'B', 1)
+    await stage.queued('pull', 'C', 2)
+    assert.deepEqual((await stage.end('pull', 'A', a.token, 'failure')).released, { next: named('B') })
+    assert.deepEqual(await stage.line('pull'), ['C'])
+    const b = await stage.granted('pull', 'B')
+    assert.deepEqual((await stage.end('pull', 'B', b.token, 'failure')).released, { next: named('C') })
+    assert.deepEqual(await stage.line('pull'), [])
+    const c = await stage.granted('pull', 'C')
+    assert.ok(b.token > a.token && c.token > b.token, 'tokens rise')
+    for (const { token } of [a, b, c]) assert.ok(Number.isSafeInteger(token))
+    assert.deepEqual([a.attempt, b.attempt, c.attempt], [1, 2, 3])
+  })
+
+  test('scenario 2: operations on one resource do not block one another', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    const b = await stage.granted('update', 'B')
+    const c = await stage.granted('delete', 'C')
+    await stage.queued('pull', 'D', 1)
+    assert.deepEqual((await stage.end('pull', 'A', a.token, 'failure')).released, { next: named('D') })
+    assert.equal((await stage.granted('update', 'B')).token, b.token, 'untouched')
+    assert.equal((await stage.granted('delete', 'C')).token, c.token, 'untouched')
+  })
+
+  test('scenario 3: a success tells everybody who waits, once, and nobody is granted', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.queued('pull', 'B', 1)
+    await stage.queued('pull', 'C', 2)
+    const { released, told } = await stage.end('pull', 'A', a.token, 'success')
+    assert.deepEqual([released, told.everyone], [{ next: null }, true])
+    assert.deepEqual(await stage.line('pull'), [], 'no ghosts')
+    assert.equal((await stage.look('pull')).holder, null)
+    const completed = { status: 'ended', kind: 'completed', value: '"success"' }
+    assert.deepEqual(await stage.ask('pull', 'B'), completed)
+    await stage.granted('pull', 'B')
+    assert.deepEqual(await stage.ask('pull', 'C'), completed, 'however much later')
+  })
+
+  test('T1 to T5: the whole sequence of three operations and a failed pull', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.granted('update', 'B')
+    await stage.granted('delete', 'C')
+    await stage.queued('pull', 'D', 1)
+    const { told } = await stage.end('pull', 'A', a.token, 'failure')
+    assert.deepEqual(told, { requesters: [named('D')], everyone: false, changed: true }, 'D, and only D')
+    assert.equal((await stage.granted('pull', 'D')).attempt, 2)
+  })
+
+  test('a node that asks again has the same answer, and holding is not extended by asking', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const first = await stage.granted('pull', 'A')
+    await stage.pass(2 * clockMs + shortMs)
+    const again = await stage.granted('pull', 'A')
+    assert.equal(again.token, first.token)
+    assert.equal(again.attempt, first.attempt)
+    assert.ok(Math.abs(again.expiresAt - first.expiresAt) <= clockMs, 'the lease is as it was')
+    await stage.queued('pull', 'B', 1)
+    await stage.queued('pull', 'C', 2)
+    await stage.queued('pull', 'B', 1)
+    assert.deepEqual(await stage.line('pull'), ['B', 'C'])
+  })
+
+  test('another request of the same node stands in line like anybody', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.queued('pull', 'A', 1, { requestId: 'second' })
+    assert.deepEqual((await stage.end('pull', 'A', a.token, 'failure')).released, {
+      next: { node: 'A', requestId: 'second' },
+    })
+    await stage.queued('pull', 'A', 1)
+  })
+
+  test('who does not wait is refused, told who holds, and not queued', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const { expiresAt } = await stage.granted('pull', 'A')
+    const standing = await stage.ask('pull', 'B', { wait: false })
+    assert.ok(standing.status === 'refused' && standing.holder !== null)
+    const { node, requestId, attempt, progress } = standing.holder
+    assert.deepEqual({ node, requestId, attempt, progress }, { ...named('A'), attempt: 1, progress: null })
+    assert.ok(Math.abs(standing.holder.expiresAt - expiresAt) <= clockMs)
+    assert.deepEqual(await stage.line('pull'), [])
+    await stage.queued('pull', 'C', 1)
+    assert.equal((await stage.ask('pull', 'B', { wait: false })).status, 'refused')
+    await stage.queued('pull', 'C', 1, { wait: false })
+  })
+
+  test('a lease that ran out hands to the head; the late holder can do nothing more', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A', { ttlMs: shortMs })
+    await stage.ask('pull', 'B', { isStreamed: true })
+    await stage.ask('pull', 'C')
+    const b = await stage.becomes('pull', 'B')
+    assert.ok(b.token > a.token)
+    assert.equal(b.attempt, 2)
+    const { holder, lastOutcome } = await stage.look('pull')
+    assert.ok(holder!.since >= a.expiresAt - clockMs, 'not before the lease was over')
+    assert.deepEqual([lastOutcome?.outcome, lastOutcome?.node], ['failure', 'A'])
+    assert.match(lastOutcome!.value!, /lease_lost/)
+
+    assert.equal((await stage.end('pull', 'A', a.token, 'success')).released, undefined)
+    const who = { ...named('A'), token: a.token }
+    const renewal = { ttlMs: longMs, progress: null }
+    assert.equal((await stage.store.renew(keyOf('pull'), who, renewal, longTimes)).expiresAt, undefined)
+    assert.equal((await stage.store.shorten(keyOf('pull'), who, 0, longTimes)).shortened, false)
+    assert.equal((await stage.granted('pull', 'B')).token, b.token, 'nothing changed')
+    assert.deepEqual(await stage.line('pull'), ['C'])
+  })
+
+  test('a grant that is not taken up goes to the next, and costs no attempt', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const times = { takeUpMs: shortMs, streamedTakeUpMs: shortMs }
+    for (const [line, isStreamed] of [
+      ['streamed', true],
+      ['asking', false],
+    ] as const) {
+      const a = await stage.granted(line, 'A')
+      await stage.ask(line, 'dead', { isStreamed })
+      await stage.ask(line, 'B')
+      const end = { outcome: 'failure', value: null, terminal: false } as const
+      const who = { ...named('A'), token: a.token }
+      await stage.store.release(keyOf(line), who, end, { ...longTimes, ...times })
+      const offered = await stage.look(line)
+      assert.equal(offered.holder?.node, 'dead')
+      assert.equal((await stage.becomes(line, 'B')).attempt, 2)
+      const { since } = (await stage.look(line)).holder!
+      assert.ok(since >= offered.holder.since + shortMs - clockMs, 'not before the window was over')
+    }
+  })
+
+  test('who was granted and came too late has its old place when it asks again', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    for (const node of ['late', 'B', 'C']) await stage.ask('pull', node)
+    const end = { outcome: 'failure', value: null, terminal: false } as const
+    const who = { ...named('A'), token: a.token }
+    await stage.store.release(keyOf('pull'), who, end, { ...longTimes, takeUpMs: shortMs })
+    await stage.becomes('pull', 'B')
+    await stage.queued('pull', 'late', 1)
+    assert.deepEqual(await stage.line('pull'), ['late', 'C'])
+  })
+
+  test('a waiter that neither asks nor listens is passed over', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'silent', { times: { waiterLeaseMs: shortMs } })
+    await stage.ask('pull', 'B')
+    await stage.pass(shortMs)
+    const { released, told } = await stage.end('pull', 'A', a.token, 'failure')
+    assert.deepEqual(released, { next: named('B') })
+    assert.deepEqual(nodes(told), ['B', 'silent'])
+  })
+
+  test('a waiter keeps its place by asking, or by being kept, and being late costs nothing meanwhile', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    for (const node of ['asks', 'kept', 'B'])
+      await stage.ask('pull', node, { times: { waiterLeaseMs: shortMs } })
+    await stage.pass(shortMs)
+    await stage.queued('pull', 'asks', 1)
+    const { standing } = await stage.store.keep(keyOf('pull'), named('kept'), { isStreamed: true }, longTimes)
+    assert.deepEqual(standing, { status: 'queued', position: 2 })
+    assert.deepEqual((await stage.end('pull', 'A', a.token, 'failure')).released, { next: named('asks') })
+    const next = await stage.granted('pull', 'asks')
+    assert.deepEqual((await stage.end('pull', 'asks', next.token, 'failure')).released, {
+      next: named('kept'),
+    })
+  })
+
+  test('a terminal failure is told to everybody, also to those who want a turn', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'B')
+    await stage.ask('pull', 'C', { want: 'turn' })
+    const { released } = await stage.end('pull', 'A', a.token, 'failure', { terminal: true })
+    assert.deepEqual(released, { next: null })
+    for (const node of ['B', 'C'])
+      assert.deepEqual(await stage.ask('pull', node), { status: 'ended', kind: 'failed', value: '"failure"' })
+    assert.equal((await stage.granted('pull', 'B')).attempt, 1, 'a new flight')
+  })
+
+  test('after a success the first who wants a turn is granted, and other turns keep their places', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('deploy', 'A')
+    await stage.ask('deploy', 'B')
+    await stage.ask('deploy', 'C', { want: 'turn' })
+    await stage.ask('deploy', 'D', { want: 'turn' })
+    const { released, told } = await stage.end('deploy', 'A', a.token, 'success')
+    assert.deepEqual(released, { next: named('C') })
+    assert.deepEqual([nodes(told), told.everyone], [['C'], true])
+    assert.deepEqual(await stage.line('deploy'), ['D'])
+    assert.equal((await stage.granted('deploy', 'C')).attempt, 1, 'a new flight')
+    assert.equal((await stage.ask('deploy', 'B')).status, 'ended')
+  })
+
+  test('who was told the end and asks again within the time keeps its old place', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'B')
+    await stage.end('pull', 'A', a.token, 'success')
+    assert.equal((await stage.ask('pull', 'B')).status, 'ended')
+    await stage.granted('pull', 'X')
+    await stage.ask('pull', 'Y')
+    await stage.queued('pull', 'B', 1)
+    assert.deepEqual(await stage.line('pull'), ['B', 'Y'])
+  })
+
+  test('who asks again after that time is told nothing old, and stands at the end', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'B')
+    const end = { outcome: 'success', value: '1', terminal: false } as const
+    const who = { ...named('A'), token: a.token }
+    await stage.store.release(keyOf('pull'), who, end, { ...longTimes, keepMs: shortMs })
+    await stage.pass(shortMs)
+    await stage.granted('pull', 'X')
+    await stage.queued('pull', 'Y', 1)
+    await stage.queued('pull', 'B', 2)
+  })
+
+  test('a deadline ends the wait, and a place can be left', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    await stage.granted('pull', 'A')
+    await stage.ask('pull', 'B', { deadlineMs: shortMs })
+    await stage.ask('pull', 'C')
+    await stage.pass(shortMs)
+    assert.deepEqual(await stage.ask('pull', 'B'), { status: 'ended', kind: 'timeout', value: null })
+    const left = async (node: string) => (await stage.store.leave(keyOf('pull'), named(node), longTimes)).left
+    assert.equal(await left('C'), true)
+    assert.equal(await left('C'), false)
+    assert.equal(await left('A'), 'holding')
+    assert.deepEqual(await stage.line('pull'), [])
+  })
+
+  test('a grant that was not taken up can be declined: the next has it, and no attempt was made', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'B')
+    await stage.ask('pull', 'C')
+    await stage.end('pull', 'A', a.token, 'failure')
+    const { left, told } = await stage.store.leave(keyOf('pull'), named('B'), longTimes)
+    assert.equal(left, true)
+    assert.deepEqual(nodes(told), ['C'])
+    assert.equal((await stage.granted('pull', 'C')).attempt, 2)
+  })
+
+  test('who is evicted is told so, and a holder’s turn ends as a failure', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const evict = async (node: string) =>
+      (await stage.store.evict(keyOf('pull'), named(node), longTimes)).evicted
+    const a = await stage.granted('pull', 'A')
+    for (const node of ['B', 'C']) await stage.ask('pull', node)
+    assert.equal(await evict('B'), true)
+    assert.deepEqual(await stage.line('pull'), ['C'])
+    assert.equal(await evict('A'), true)
+    assert.equal(await evict('stranger'), false)
+    assert.equal((await stage.end('pull', 'A', a.token, 'success')).released, undefined)
+    assert.equal((await stage.granted('pull', 'C')).attempt, 2)
+    for (const node of ['A', 'B'])
+      assert.deepEqual(await stage.ask('pull', node), { status: 'ended', kind: 'evicted', value: null })
+    const { lastOutcome } = await stage.look('pull')
+    assert.deepEqual([lastOutcome?.outcome, lastOutcome?.node], ['failure', 'A'])
+  })
+
+  test('after a lost lease nobody is granted before the delay is over, newcomers included', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const long = { times: { lockDelayMs: longMs } }
+    await stage.granted('pull', 'A', { ttlMs: shortMs })
+    await stage.lapsed('pull')
+    assert.deepEqual(await stage.ask('pull', 'B', { wait: false, ...long }), {
+      status: 'refused',
+      holder: null,
+    })
+    await stage.queued('pull', 'C', 1, long)
+    await stage.queued('pull', 'D', 2, long)
+    await stage.queued('pull', 'C', 1)
+
+    const delayMs = 150
+    const short = { times: { lockDelayMs: delayMs } }
+    const a = await stage.granted('deploy', 'A', { ttlMs: shortMs })
+    await stage.lapsed('deploy')
+    await stage.becomes('deploy', 'B', short)
+    const { since } = (await stage.look('deploy')).holder!
+    assert.ok(since >= a.expiresAt + delayMs - clockMs, `granted ${since - a.expiresAt} ms after the lease`)
+  })
+
+  test('no delay follows a release, or a grant that nobody took up', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const times = { ...longTimes, lockDelayMs: longMs, takeUpMs: shortMs }
+    const a = await stage.granted('pull', 'A')
+    for (const node of ['dead', 'B']) await stage.ask('pull', node, { times })
+    const end = { outcome: 'failure', value: null, terminal: false } as const
+    await stage.store.release(keyOf('pull'), { ...named('A'), token: a.token }, end, times)
+    await stage.becomes('pull', 'B', { times })
+  })
+
+  test('dead waiters at the head cost their windows and no more', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const [asleep, gone] = [4, 60]
+    const times = { ...longTimes, takeUpMs: shortMs }
+    const a = await stage.granted('pull', 'A')
+    for (let n = 0; n < gone; n++)
+      await stage.ask('pull', `gone${n}`, { times: { ...times, waiterLeaseMs: 1 } })
+    for (let n = 0; n < asleep; n++) await stage.ask('pull', `asleep${n}`, { times })
+    await stage.ask('pull', 'B', { times })
+    await stage.pass(5)
+    const end = { outcome: 'failure', value: null, terminal: false } as const
+    await stage.store.release(keyOf('pull'), { ...named('A'), token: a.token }, end, times)
+    const offered = await stage.look('pull')
+    assert.equal(offered.holder?.node, 'asleep0', 'those whose wait was over are passed over at once')
+    await until('B is granted', async () => {
+      await stage.store.sweep(100, times)
+      return (await stage.look('pull')).holder?.node === 'B'
+    })
+    const costMs = (await stage.look('pull')).holder!.since - offered.holder.since
+    assert.ok(costMs >= asleep * shortMs - clockMs, `${asleep} windows took ${costMs} ms`)
+    // Between two windows comes the next sweep, here within milliseconds; a machine under load gets its time.
+    assert.ok(costMs <= asleep * (shortMs + 250), `${asleep} windows took ${costMs} ms`)
+  })
+}
+
+function nodes({ requesters }: Told): readonly string[] {
+  return requesters.map(({ node }) => node).toSorted()
+}

@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { LocksCandidate } from '../candidates.ts'
+import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs } from './stage.ts'
+
+/** What a holder may do, what nobody else may, and what comes through as it was written. */
+export function owningContract({ open }: LocksCandidate): void {
+  test('only the holder, with its token and its request, can renew, shorten or release', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const key = keyOf('pull')
+    const { token } = await stage.granted('pull', 'A')
+    await stage.queued('pull', 'B', 1)
+    const before = await stage.look('pull')
+    const strangers = [
+      { ...named('B'), token },
+      { ...named('A'), token: token + 1 },
+      { ...named('A'), token: token - 1 },
+      { ...named('A'), token: 1 },
+      { node: 'A', requestId: 'other', token },
+      { node: 'a', requestId: 'A', token },
+      { node: 'A', requestId: 'a', token },
+      { node: 'A ', requestId: 'A', token },
+    ]
+    for (const who of strangers) {
+      const answers = [
+        await stage.store.renew(key, who, { ttlMs: longMs, progress: '1' }, longTimes),
+        await stage.store.shorten(key, who, 0, longTimes),
+        await stage.store.release(key, who, { outcome: 'success', value: '1', terminal: false }, longTimes),
+        await stage.store.release(key, who, { outcome: 'failure', value: '1', terminal: true }, longTimes),
+      ] as const
+      const [renewed, shortened, success, failure] = answers
+      assert.equal(renewed.expiresAt, undefined)
+      assert.equal(shortened.shortened, false)
+      assert.equal(success.released, undefined)
+      assert.equal(failure.released, undefined)
+      for (const { told, revision } of answers) {
+        assert.deepEqual(told, { requesters: [], everyone: false, changed: false })
+        assert.equal(revision, before.revision)
+      }
+    }
+    const after = await stage.look('pull')
+    assert.ok(Math.abs(after.holder!.expiresAt - before.holder!.expiresAt) <= clockMs)
+    assert.deepEqual(withoutExpiry(after), withoutExpiry(before))
+    assert.deepEqual((await stage.end('pull', 'A', token, 'failure')).released, { next: named('B') })
+  })
+
+  test('a turn is released once: the second time nothing happens, whoever holds by then', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const { token } = await stage.granted('pull', 'A')
+    assert.deepEqual((await stage.end('pull', 'A', token, 'success')).released, { next: null })
+    const again = await stage.end('pull', 'A', token, 'success')
+    assert.equal(again.released, undefined)
+    assert.equal(again.told.changed, false)
+    const next = await stage.granted('pull', 'A')
+    assert.ok(next.token > token, 'the same request again is a new turn')
+    assert.equal((await stage.end('pull', 'A', token, 'failure')).released, undefined)
+    assert.equal((await stage.granted('pull', 'A')).token, next.token)
+  })
+
+  test('what was never touched has nobody to release, renew, keep, leave or evict', async () => {
+    await using backend = await open()
+    const { store } = new Stage(backend)
+    const [key, who] = [keyOf('nobody'), { ...named('A'), token: 1 }]
+    const end = { outcome: 'success', value: null, terminal: false } as const
+    const answers = [
+      await store.release(key, who, end, longTimes),
+      await store.renew(key, who, { ttlMs: longMs, progress: null }, longTimes),
+      await store.shorten(key, who, 0, longTimes),
+      await store.keep(key, who, { isStreamed: false }, longTimes),
+      await store.leave(key, who, longTimes),
+      await store.evict(key, who, longTimes),
+    ]
+    for (const { told, revision } of answers)
+      assert.deepEqual([told.requesters, told.changed, revision], [[], false, 0])
+    const [released, renewed, shortened, kept, left, evicted] = answers as unknown as [
+      { released: unknown },
+      { expiresAt: unknown },
+      { shortened: unknown },
+      { standing: unknown },
+      { left: unknown },
+      { evicted: unknown },
+    ]
+    assert.deepEqual(
+      [released.released, renewed.expiresAt, shortened.shortened],
+      [undefined, undefined, false],
+    )
+    assert.deepEqual([kept.standing, left.left, evicted.evicted], [undefined, false, false])
+  })
+
+  test('renewing never shortens a lease; shortening never lengthens one', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const key = keyOf('pull')
+    const { token, expiresAt } = await stage.granted('pull', 'A')
+    const who = { ...named('A'), token }
+    const renew = async (ttlMs: number) =>
+      (await stage.store.renew(key, who, { ttlMs, progress: undefined }, longTimes)).expiresAt!
+    assert.ok(Math.abs((await renew(shortMs)) - expiresAt) <= clockMs)
+    const longer = await renew(2 * longMs)
+    assert.ok(longer > expiresAt + longMs / 2, 'longer')
+    assert.ok(Math.abs((await renew(longMs)) - longer) <= clockMs)
+
+    assert.equal((await stage.store.shorten(key, who, 10 * longMs, longTimes)).shortened, true)
+    assert.ok(Math.abs((await stage.look('pull')).holder!.expiresAt - longer) <= clockMs)
+    await stage.store.shorten(key, who, longMs / 10, longTimes)
+    assert.ok((await stage.look('pull')).holder!.expiresAt < expiresAt, 'shorter')
+    assert.ok((await renew(longMs)) > expiresAt - clockMs, 'and it can be renewed again')
+    await stage.store.shorten(key, who, 0, longTimes)
+    await stage.lapsed('pull')
+    const renewal = await stage.store.renew(key, who, { ttlMs: longMs, progress: null }, longTimes)
+    assert.equal(renewal.expiresAt, undefined)
+  })
+
+  test('a grant is taken up by asking or renewing, and then its window is nothing to it', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const asks = async (line: string) => (await stage.ask(line, 'B')).status === 'granted'
+    const renews = async (line: string, token: number) => {
+      const who = { ...named('B'), token }
+      const renewal = { ttlMs: longMs, progress: null }
+      return (await stage.store.renew(keyOf(line), who, renewal, longTimes)).expiresAt !== undefined
+    }
+    for (const takeUp of [asks, renews]) {
+      const { line, token, windowMs } = await takenUp(stage, takeUp)
+      await stage.pass(windowMs)
+      assert.equal((await stage.granted(line, 'B')).token, token)
+      await stage.queued(line, 'C', 1)
+    }
+  })
+
+  test('being kept takes nothing up: who only looks loses a grant when its window is over', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const { line, windowMs } = await takenUp(stage, async () => true)
+    await stage.pass(windowMs)
+    const { standing } = await stage.store.keep(keyOf(line), named('B'), { isStreamed: true }, longTimes)
+    assert.deepEqual(standing, { status: 'ended', kind: 'lost', value: null })
+    await stage.granted(line, 'C')
+  })
+
+  test('what the holder tells of its progress is seen, replaced, and kept when it says nothing', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const { token } = await stage.granted('pull', 'A')
+    const renew = async (progress: string | null | undefined) => {
+      const who = { ...named('A'), token }
+      await stage.store.renew(keyOf('pull'), who, { ttlMs: longMs, progress }, longTimes)
+      return (await stage.look('pull')).holder!.progress
+    }
+    assert.equal(await renew('{"done":1}'), '{"done":1}')
+    assert.equal(await renew(undefined), '{"done":1}')
+    assert.equal(await renew('2'), '2')
+    assert.equal(await renew(null), null)
+    await renew('3')
+    await stage.end('pull', 'A', token, 'success')
+    await stage.granted('pull', 'B')
+    assert.equal((await stage.look('pull')).holder!.progress, null, 'a new turn has told nothing yet')
+  })
+
+  test('results, errors and progress come through byte for byte', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    for (const [index, value] of texts.entries()) {
+      const line = `op${index}`
+      const { token } = await stage.granted(line, 'A')
+      for (const node of ['B', 'C']) await stage.ask(line, node)
+      const who = { ...named('A'), token }
+      await stage.store.renew(keyOf(line), who, { ttlMs: longMs, progress: value }, longTimes)
+      const refused = await stage.ask(line, 'X', { wait: false })
+      assert.ok(refused.status === 'refused')
+      assert.equal(refused.holder?.progress, value)
+      assert.equal((await stage.look(line)).holder?.progress, value)
+      assert.equal(
+        (await stage.store.list({ operation: line, limit: 10 }))[0]?.holder?.progress,
+        value,
+        'in the list',
+      )
+      const outcome = index % 2 === 0 ? 'success' : 'failure'
+      await stage.end(line, 'A', token, outcome, { value, terminal: outcome === 'failure' })
+      assert.equal((await stage.look(line)).lastOutcome?.value, value)
+      const asked = await stage.ask(line, 'B')
+      assert.ok(asked.status === 'ended')
+      assert.equal(asked.value, value)
+      const kept = (await stage.store.keep(keyOf(line), named('C'), { isStreamed: true }, longTimes)).standing
+      assert.ok(kept?.status === 'ended')
+      assert.equal(kept.value, value)
+    }
+  })
+
+  test('an end without a word is an end without a word', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const { token } = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'B')
+    await stage.end('pull', 'A', token, 'success', { value: null })
+    assert.deepEqual(await stage.ask('pull', 'B'), { status: 'ended', kind: 'completed', value: null })
+    const { lastOutcome } = await stage.look('pull')
+    assert.deepEqual(
+      [lastOutcome?.outcome, lastOutcome?.node, lastOutcome?.attempt, lastOutcome?.value],
+      ['success', 'A', 1, null],
+    )
+  })
+}
+
+/** A line in which B was offered the lock for a short while and took it up in time; a slow machine gets more time. */
+async function takenUp(
+  stage: Stage,
+  takeUp: (line: string, token: number) => Promise<boolean>,
+): Promise<{ readonly line: string; readonly token: number; readonly windowMs: number }> {
+  for (const windowMs of [shortMs, 4 * shortMs, 16 * shortMs, 64 * shortMs]) {
+    const line = `${takeUp.name} within ${windowMs}`
+    const a = await stage.granted(line, 'A')
+    for (const node of ['B', 'C']) await stage.ask(line, node)
+    const times = { ...longTimes, takeUpMs: windowMs, streamedTakeUpMs: windowMs }
+    const end = { outcome: 'failure', value: null, terminal: false } as const
+    await stage.store.release(keyOf(line), { ...named('A'), token: a.token }, end, times)
+    const { standing } = await stage.store.keep(keyOf(line), named('B'), { isStreamed: false }, times)
+    if (standing?.status === 'granted' && (await takeUp(line, standing.token)))
+      return { line, token: standing.token, windowMs }
+  }
+  assert.fail('the lock was taken away from B within each of its windows')
+}
+
+/** JSON that a store would change if it read it: spaces, doubled keys, numbers past all precision, and much of it. */
+const texts: readonly string[] = [
+  '{"a":1,  "b" : [ ] ,"a":2}',
+  '""',
+  'null',
+  '123456789012345678901234567890.10',
+  '1E400',
+  '"\\u0000\\ud83d\\ude00\\/"',
+  '"ä 😀 \u2028 \u{10ffff} \' \\" `"',
+  '"trailing space "',
+  `"${'0123456789abcdef'.repeat(16_384)}"`,
+  `"${'😀'.repeat(30_000)}"`,
+]
+
+function withoutExpiry<View extends { readonly holder: { readonly expiresAt: number } | null }>(
+  view: View,
+): View {
+  return { ...view, holder: view.holder && { ...view.holder, expiresAt: 0 } }
+}

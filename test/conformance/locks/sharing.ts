@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createLocks } from '../../../src/locks/index.ts'
+import { requesterTopic, ringFor } from '../../../src/locks/topics.ts'
+import { aNamespace, type LocksCandidate } from '../candidates.ts'
+import type { LocksBackend } from './opening.ts'
+import { keyOf, longTimes, named, Stage, until } from './stage.ts'
+
+/** Several backends on one store behave as one, and a store that is opened again goes on where it was. */
+export function sharingContract({ open, isShared }: LocksCandidate): void {
+  const shared = test.runIf(isShared)
+
+  shared('two backends hand over to each other, and each is told whom', async () => {
+    const namespace = aNamespace()
+    await using one = await open({ namespace })
+    await using two = await open({ namespace })
+    const [here, there] = [new Stage(one), new Stage(two)]
+    const a = await here.granted('pull', 'A')
+    await there.queued('pull', 'B', 1)
+    await here.queued('pull', 'C', 2)
+    const first = await here.end('pull', 'A', a.token, 'failure')
+    assert.deepEqual(first.told.requesters, [named('B')])
+    const b = await there.granted('pull', 'B')
+    const second = await there.end('pull', 'B', b.token, 'failure')
+    assert.deepEqual(second.told.requesters, [named('C')])
+    const c = await here.granted('pull', 'C')
+    assert.ok(a.token < b.token && b.token < c.token)
+    assert.equal((await there.end('pull', 'C', c.token, 'success')).released?.next, null)
+    assert.deepEqual(await here.line('pull'), await there.line('pull'))
+  })
+
+  shared('a ring reaches the other backend where rings do', async ({ skip }) => {
+    const namespace = aNamespace()
+    await using one = await open({ namespace })
+    await using two = await open({ namespace })
+    if (!two.traits.remoteBell) skip('rings do not reach other backends here: remoteBell is false')
+    const [here, there] = [new Stage(one), new Stage(two)]
+    const a = await here.granted('pull', 'A')
+    await there.queued('pull', 'B', 1)
+    let rings = 0
+    const unlisten = two.bell.listen([requesterTopic(keyOf('pull'), named('B'))], () => void rings++)
+    await until('the bell is heard', async () => {
+      // Whoever listens may not have been connected yet; a ring is a hint, and is given again here until it is heard.
+      // It follows a commit, as every ring does: SQLite's other processes see nothing else.
+      const holder = { ...named('A'), token: a.token }
+      await one.locks.renew(keyOf('pull'), holder, { ttlMs: 30_000, progress: undefined }, longTimes)
+      one.bell.ring(requesterTopic(keyOf('pull'), named('B')))
+      return rings > 0
+    })
+    rings = 0
+    const { told } = await here.end('pull', 'A', a.token, 'failure')
+    ringFor(one.bell, keyOf('pull'), told)
+    await until('the grant is heard', async () => rings > 0)
+    await there.granted('pull', 'B')
+    unlisten()
+  })
+
+  shared('a waiter at one server is granted when the holder releases at another', async () => {
+    const namespace = aNamespace()
+    await using one = await open({ namespace })
+    await using two = await open({ namespace })
+    await using here = createLocks(partsOf(one))
+    await using there = createLocks(partsOf(two))
+    const first = await here.hold('deploy', 'eu-1', { node: 'A' })
+    const second = there.hold('deploy', 'eu-1', { node: 'B' })
+    await until('B waits', async () => (await here.inspect(keyOf2)).waiterCount === 1)
+    await first[Symbol.asyncDispose]()
+    const held = await second
+    assert.ok(held.token > first.token)
+    assert.equal((await here.inspect(keyOf2)).holder?.node, 'B')
+    await held[Symbol.asyncDispose]()
+  })
+
+  shared('tokens rise whichever backend grants, also over forgetting and opening again', async () => {
+    const namespace = aNamespace()
+    const tokens: number[] = []
+    for (let opening = 0; opening < 3; opening++) {
+      await using one = await open({ namespace })
+      await using two = await open({ namespace })
+      for (const backend of [one, two, one, two]) {
+        const stage = new Stage(backend)
+        const { token } = await stage.granted('pull', 'A')
+        tokens.push(token)
+        await stage.end('pull', 'A', token, 'success')
+        await stage.store.sweep(100, { ...longTimes, keepMs: 0 })
+      }
+    }
+    assert.deepEqual(
+      tokens,
+      tokens.toSorted((a, b) => a - b),
+    )
+    assert.equal(new Set(tokens).size, tokens.length)
+  })
+
+  shared('what was held, waited for and told is there when the store is opened again', async () => {
+    const namespace = aNamespace()
+    let token = 0
+    {
+      await using backend = await open({ namespace })
+      const stage = new Stage(backend)
+      token = (await stage.granted('pull', 'A')).token
+      for (const node of ['B', 'C']) await stage.ask('pull', node)
+      const done = await stage.granted('build', 'A')
+      await stage.ask('build', 'B')
+      await stage.end('build', 'A', done.token, 'success')
+    }
+    await using backend = await open({ namespace })
+    const stage = new Stage(backend)
+    assert.equal((await stage.granted('pull', 'A')).token, token)
+    assert.deepEqual(await stage.line('pull'), ['B', 'C'])
+    assert.deepEqual(await stage.ask('build', 'B'), {
+      status: 'ended',
+      kind: 'completed',
+      value: '"success"',
+    })
+    assert.deepEqual((await stage.end('pull', 'A', token, 'failure')).released, { next: named('B') })
+  })
+
+  test('a closed backend does nothing more', async () => {
+    const backend = await open()
+    const stage = new Stage(backend)
+    await stage.granted('pull', 'A')
+    await backend[Symbol.asyncDispose]()
+    await assert.rejects(stage.ask('pull', 'B'), { code: 'closed' })
+    await assert.rejects(stage.store.sweep(10, longTimes), { code: 'closed' })
+    await assert.rejects(stage.store.inspect(keyOf('pull'), 1), { code: 'closed' })
+  })
+}
+
+const keyOf2 = { operation: 'deploy', resource: 'eu-1' }
+
+function partsOf({ locks, bell, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
+  return { store: locks, bell, remoteBell: traits.remoteBell }
+}

@@ -1,0 +1,151 @@
+/** One engine, and lines on it to tell stories of: in real time, with spans that are over soon or never. */
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AcquireAsk, LineTimes, Requester, Standing } from '../../../src/lines/index.ts'
+import type { LineView, LockKey, LockStore } from '../../../src/locks/index.ts'
+import type { LocksStores } from './opening.ts'
+
+/** Longer than any test. */
+export const longMs = 600_000
+/** A span that runs out while a test waits; used only where running out is what the test is about. */
+export const shortMs = 60
+/** By how much two readings of a clock may differ that should be the same: the wall clock and the lease clock are two. */
+export const clockMs = 15
+
+export const longTimes: LineTimes = {
+  waiterLeaseMs: longMs,
+  streamedTakeUpMs: longMs,
+  takeUpMs: longMs,
+  keepMs: longMs,
+  lockDelayMs: 0,
+  maxWaiters: 10_000,
+}
+
+/** What a story may say of an ask; all else is long, and waits. */
+export type AskOptions = Partial<AcquireAsk> & { readonly times?: Partial<LineTimes> }
+
+type Granted = Extract<Standing, { readonly status: 'granted' }>
+
+/** The line that a name stands for; two names are two operations on one resource. */
+export type LineName = string | LockKey
+
+export class Stage {
+  readonly store: LockStore
+  #probes = 0
+
+  constructor({ locks }: LocksStores) {
+    this.store = locks
+  }
+
+  /** Asks, with a request of the node's own name unless told. */
+  async ask(line: LineName, node: string, options: AskOptions = {}): Promise<Standing> {
+    const { times, ...ask } = options
+    const whole: AcquireAsk = {
+      node,
+      requestId: node,
+      wait: true,
+      want: 'result',
+      ttlMs: longMs,
+      deadlineMs: null,
+      isStreamed: false,
+      ...ask,
+    }
+    const { standing } = await this.store.acquire(keyOf(line), whole, { ...longTimes, ...times })
+    return standing
+  }
+
+  /** Asks and is granted. */
+  async granted(line: LineName, node: string, options?: AskOptions): Promise<Granted> {
+    const standing = await this.ask(line, node, options)
+    assert.equal(standing.status, 'granted', `${node} has ${JSON.stringify(line)}`)
+    return standing as Granted
+  }
+
+  /** Asks, and is told the place in line. */
+  async queued(line: LineName, node: string, position: number, options?: AskOptions): Promise<void> {
+    assert.deepEqual(await this.ask(line, node, options), { status: 'queued', position }, `${node} waits`)
+  }
+
+  /** Asks until it is granted. */
+  async becomes(line: LineName, node: string, options?: AskOptions): Promise<Granted> {
+    let standing: Standing | undefined
+    await until(`${node} is granted`, async () => {
+      standing = await this.ask(line, node, options)
+      return standing.status === 'granted'
+    })
+    return standing as Granted
+  }
+
+  /** Ends a turn; what it says is JSON of the outcome's name unless told. */
+  async end(
+    line: LineName,
+    node: string,
+    token: number,
+    outcome: 'success' | 'failure',
+    options: {
+      readonly terminal?: boolean
+      readonly value?: string | null
+      readonly requestId?: string
+    } = {},
+  ): ReturnType<LockStore['release']> {
+    const { terminal = false, value = JSON.stringify(outcome), requestId = node } = options
+    const who = { node, requestId, token }
+    return this.store.release(keyOf(line), who, { outcome, value, terminal }, longTimes)
+  }
+
+  async look(line: LineName): Promise<LineView> {
+    const view = await this.store.inspect(keyOf(line), 10_000)
+    assert.ok(view, `${JSON.stringify(line)} is known`)
+    return view
+  }
+
+  /** Who waits, in order. */
+  async line(line: LineName): Promise<readonly string[]> {
+    return (await this.look(line)).waiters.map(({ node }) => node)
+  }
+
+  /** Waits until the store's own clock has moved on by so much: a lease taken now has run out. */
+  async pass(ms: number): Promise<void> {
+    const probe = { operation: 'probe', resource: `${this.#probes++}` }
+    await this.granted(probe, 'probe', { ttlMs: ms })
+    await until(`the store's clock moves by ${ms} ms`, async () => !(await this.look(probe)).holder)
+    // Any step brings a line to the present; a probe that ran out is nothing for a sweep to find.
+    await this.store.leave(probe, named('probe'), longTimes)
+  }
+
+  /** Waits until the holder's lease has run out, as the store sees it. */
+  async lapsed(line: LineName): Promise<void> {
+    await until('the lease runs out', async () => !(await this.look(line)).holder)
+  }
+}
+
+export function keyOf(line: LineName): LockKey {
+  return typeof line === 'string' ? { operation: line, resource: 'resource123' } : line
+}
+
+export function named(node: string): Requester {
+  return { node, requestId: node }
+}
+
+/** Waits until something is so, and fails by name when it never is. */
+export async function until(what: string, isSo: () => Promise<boolean>, ms = 10_000): Promise<void> {
+  const deadline = Date.now() + ms
+  while (!(await isSo())) {
+    assert.ok(Date.now() < deadline, `${what} within ${ms} ms`)
+    await sleep(5)
+  }
+}
+
+/** Does it for all of them, with so many under way at once. */
+export async function inHands<Item>(
+  items: readonly Item[],
+  hands: number,
+  work: (item: Item) => Promise<unknown>,
+): Promise<void> {
+  const rest = items.values()
+  await Promise.all(
+    Array.from({ length: hands }, async () => {
+      for (const item of rest) await work(item)
+    }),
+  )
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { LineTimes } from '../../../src/lines/index.ts'
+import type { LockKey, LockStore } from '../../../src/locks/index.ts'
+import { aNamespace, type LocksCandidate } from '../candidates.ts'
+import { keyOf, longTimes, named, Stage, shortMs, until } from './stage.ts'
+
+/** What nobody asks about is brought to the present all the same, by anybody and any number of times. */
+export function sweepingContract({ open, isShared }: LocksCandidate): void {
+  test('sweeping ends what ran out, calls the next and tells whom it concerns', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const a = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'B', { deadlineMs: shortMs })
+    await stage.ask('pull', 'C')
+    await stage.ask('pull', 'D', { times: { waiterLeaseMs: shortMs } })
+    assert.deepEqual(await swept(stage.store, keyOf('pull')), [])
+    await stage.pass(shortMs)
+    assert.deepEqual((await swept(stage.store, keyOf('pull'))).toSorted(), ['B', 'D'])
+    assert.deepEqual(await stage.line('pull'), ['C'])
+    assert.deepEqual(await swept(stage.store, keyOf('pull')), [], 'once')
+
+    await stage.store.shorten(keyOf('pull'), { ...named('A'), token: a.token }, 0, longTimes)
+    assert.deepEqual(await swept(stage.store, keyOf('pull')), ['A', 'C'])
+    assert.equal((await stage.look('pull')).holder?.node, 'C')
+    assert.deepEqual(await swept(stage.store, keyOf('pull')), [], 'once')
+    assert.deepEqual(await stage.ask('pull', 'B'), { status: 'ended', kind: 'timeout', value: null })
+    await stage.queued('pull', 'D', 1)
+  })
+
+  test('sweeping takes back a grant that nobody took up, and calls the next when a delay is over', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const times = { ...longTimes, takeUpMs: shortMs, lockDelayMs: shortMs }
+    const a = await stage.granted('pull', 'A')
+    for (const node of ['dead', 'B']) await stage.ask('pull', node)
+    const end = { outcome: 'failure', value: null, terminal: false } as const
+    await stage.store.release(keyOf('pull'), { ...named('A'), token: a.token }, end, times)
+    await stage.pass(shortMs)
+    assert.deepEqual(await swept(stage.store, keyOf('pull')), ['dead', 'B'])
+
+    await stage.granted('deploy', 'A', { ttlMs: shortMs })
+    await stage.ask('deploy', 'C')
+    await stage.lapsed('deploy')
+    const told: string[] = []
+    await until('C is called', async () => {
+      told.push(...(await swept(stage.store, keyOf('deploy'), times)))
+      return told.includes('C')
+    })
+    assert.deepEqual(told, ['A', 'C'])
+  })
+
+  test('sweeping forgets what is over, and nothing else', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const keeping = { ...longTimes, keepMs: shortMs }
+    const end = { outcome: 'success', value: '1', terminal: false } as const
+    const [over, told, held] = ['over', 'told', 'held'].map(keyOf) as [LockKey, LockKey, LockKey]
+    for (const [key, times] of [
+      [over, keeping],
+      [told, longTimes],
+    ] as const) {
+      const { token } = await stage.granted(key, 'A')
+      await stage.ask(key, 'B')
+      await stage.store.release(key, { ...named('A'), token }, end, times)
+    }
+    await stage.granted(held, 'A')
+    const left = await stage.granted(keyOf('left'), 'A')
+    await stage.end('left', 'A', left.token, 'success')
+    await stage.store.sweep(100, longTimes)
+    assert.ok(await stage.store.inspect(keyOf('left'), 1), 'how it ended is kept for its time')
+    await stage.pass(shortMs)
+    await until('what is over is forgotten', async () => {
+      await stage.store.sweep(100, keeping)
+      return (await stage.store.inspect(over, 1)) === undefined
+    })
+    assert.deepEqual(await stage.ask(told, 'B'), { status: 'ended', kind: 'completed', value: '1' })
+    assert.equal((await stage.look(held)).holder?.node, 'A')
+    await stage.granted(over, 'B')
+  })
+
+  test('tokens and revisions rise also when everything about a key was forgotten', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const soon = { ...longTimes, keepMs: 5 }
+    let [token, revision] = [0, 0]
+    for (let turn = 0; turn < 5; turn++) {
+      const granted = await stage.granted('pull', 'A')
+      assert.ok(granted.token > token, `token ${granted.token} after ${token}`)
+      token = granted.token
+      const end = { outcome: 'success', value: null, terminal: false } as const
+      const answer = await stage.store.release(keyOf('pull'), { ...named('A'), token }, end, soon)
+      assert.ok(answer.revision > revision)
+      revision = answer.revision
+      await until('the line is forgotten', async () => {
+        await stage.store.sweep(100, soon)
+        return (await stage.store.inspect(keyOf('pull'), 1)) === undefined
+      })
+    }
+  })
+
+  test('a sweep does so many lines and no more; the next goes on', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const keys = Array.from({ length: 7 }, (_, n) => ({ operation: 'pull', resource: `${n}` }))
+    for (const key of keys) await stage.granted(key, 'A', { ttlMs: 1 })
+    for (const key of keys) await stage.lapsed(key)
+    const told: string[] = []
+    await until('all are swept', async () => {
+      const lines = await stage.store.sweep(3, longTimes)
+      assert.ok(new Set(lines.map(({ key }) => key.resource)).size <= 3)
+      told.push(...lines.map(({ key }) => key.resource))
+      return told.length >= keys.length
+    })
+    assert.deepEqual(told.toSorted(), keys.map(({ resource }) => resource).toSorted())
+  })
+
+  test.runIf(isShared)('several backends sweep at once, and everybody is told once', async () => {
+    const namespace = aNamespace()
+    await using one = await open({ namespace })
+    await using two = await open({ namespace })
+    const stage = new Stage(one)
+    const keys = Array.from({ length: 40 }, (_, n) => ({ operation: 'pull', resource: `${n}` }))
+    for (const key of keys) {
+      await stage.granted(key, 'A', { ttlMs: shortMs })
+      await stage.ask(key, 'B')
+      await stage.ask(key, 'C', { deadlineMs: shortMs })
+    }
+    for (const key of keys) await stage.lapsed(key)
+    await stage.pass(shortMs)
+    const told: string[] = []
+    const sweep = async ({ locks }: { readonly locks: LockStore }) => {
+      for (const { key, told: whom } of await locks.sweep(100, longTimes))
+        told.push(...whom.requesters.map(({ node }) => `${key.resource} ${node}`))
+    }
+    await Promise.all([one, two, one, two].map(sweep))
+    await sweep(one)
+    const expected = keys.flatMap(({ resource }) => ['A', 'B', 'C'].map((node) => `${resource} ${node}`))
+    assert.deepEqual(told.toSorted(), expected.toSorted())
+    for (const key of keys) {
+      const { holder, waiterCount } = await stage.look(key)
+      assert.deepEqual([holder?.node, holder?.attempt, waiterCount], ['B', 2, 0])
+    }
+  })
+}
+
+/** Sweeps once; answers who is to be told of this line, in the order of telling. */
+async function swept(
+  store: LockStore,
+  { operation }: LockKey,
+  times: LineTimes = longTimes,
+): Promise<readonly string[]> {
+  const lines = await store.sweep(100, times)
+  const own = lines.filter(({ key }) => key.operation === operation)
+  return own.flatMap(({ told }) => told.requesters.map(({ node }) => node))
+}

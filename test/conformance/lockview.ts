@@ -1,0 +1,59 @@
+/** Answers about lines as the walk compares them: instants only as far as two clocks can agree on them. */
+import type { HolderView, Standing, Told } from '../../src/lines/index.ts'
+import type { LineSummary, LineView } from '../../src/locks/index.ts'
+
+/** Much longer than a walk takes, much shorter than what is far. */
+const nearMs = 100_000_000
+
+/** Whoever is told first is told all the same. */
+export function toldView({ requesters, everyone, changed }: Told): {
+  readonly requesters: readonly string[]
+  readonly everyone: boolean
+  readonly changed: boolean
+} {
+  const names = requesters.map(({ node, requestId }) => JSON.stringify([node, requestId]))
+  return { requesters: names.toSorted(), everyone, changed }
+}
+
+export function standingView(standing: Standing | undefined, now: number): unknown {
+  switch (standing?.status) {
+    case 'granted':
+      return { status: 'granted', attempt: standing.attempt, ends: instant(standing.expiresAt, now) }
+    case 'refused':
+      return { status: 'refused', holder: holderView(standing.holder, now) }
+    default:
+      return standing
+  }
+}
+
+export function summaryView({ operation, resource, holder, waiterCount }: LineSummary, now: number): unknown {
+  return { operation, resource, holder: holderView(holder, now), waiterCount }
+}
+
+/**
+ * A line that nobody touched may be known or not, as long as nobody holds it or waits. How it last ended is compared
+ * while it must be kept.
+ */
+export function lineView(
+  view: LineView | undefined,
+  { now, comparesEnd }: { readonly now: number; readonly comparesEnd: boolean },
+): unknown {
+  const { holder = null, waiters = [], waiterCount = 0, lastOutcome = null } = view ?? {}
+  return {
+    holder: holderView(holder, now),
+    waiterCount,
+    waiters: waiters.map(({ since, ...waiter }) => ({ ...waiter, since: instant(since, now) })),
+    ...(comparesEnd && { lastOutcome: lastOutcome && { ...lastOutcome, at: instant(lastOutcome.at, now) } }),
+  }
+}
+
+function holderView(holder: HolderView | null, now: number): unknown {
+  if (holder === null) return null
+  const { since, expiresAt, ...same } = holder
+  return { ...same, since: instant(since, now), ends: instant(expiresAt, now) }
+}
+
+function instant(at: number, now: number): 'past' | 'near' | 'far' {
+  if (at < now - nearMs) return 'past'
+  return at > now + nearMs ? 'far' : 'near'
+}

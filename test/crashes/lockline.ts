@@ -1,0 +1,142 @@
+/**
+ * A line as a history's checker imagines it: who holds it with which token, who waits in which order, and what those who
+ * left are still to be told. When things end is known only within bounds, so an instant is an interval.
+ */
+
+/** Not before `min` and not after `max`. */
+export interface Instant {
+  readonly min: number
+  readonly max: number
+}
+
+export interface ModelLine {
+  readonly holder: ModelHolder | undefined
+  /** Of the turn in hand, or of the last one that failed. */
+  readonly attempt: number
+  /** In order of place. */
+  readonly waiters: readonly ModelWaiter[]
+  readonly outcomes: Readonly<Record<string, ModelOutcome>>
+  /** The highest token that anybody saw. */
+  readonly lastToken: number
+  readonly nextPlace: number
+}
+
+export interface ModelHolder {
+  readonly who: string
+  /** Undefined while nobody has seen it. */
+  readonly token: number | undefined
+  readonly attempt: number
+  readonly place: number
+  readonly lease: Instant
+  /** Until when it must be taken up; undefined once it was. */
+  readonly takeUp: Instant | undefined
+}
+
+export interface ModelWaiter {
+  readonly who: string
+  readonly place: number
+  readonly want: 'result' | 'turn'
+  readonly ttlMs: number
+  readonly deadline: Instant | undefined
+  /** How long it has to take up a grant. */
+  readonly windowMs: Instant
+}
+
+export interface ModelOutcome {
+  readonly kind: string
+  readonly value: string | null
+  readonly isTold: boolean
+  readonly place: number
+}
+
+export const untouched: ModelLine = {
+  holder: undefined,
+  attempt: 0,
+  waiters: [],
+  outcomes: {},
+  lastToken: 0,
+  nextPlace: 1,
+}
+
+/** By how much two readings of the host's clock may differ that should be the same. */
+const slackMs = 25
+
+/** Two lines that differ in their times alone, as one whose times are within the bounds of either. */
+export function merged(line: ModelLine, other: ModelLine): ModelLine {
+  const { holder } = line
+  const lease = holder && hull(holder.lease, other.holder!.lease)
+  const takeUp = holder?.takeUp && hull(holder.takeUp, other.holder!.takeUp!)
+  const waiters = line.waiters.map((waiter, index) => {
+    const { deadline, windowMs } = other.waiters[index]!
+    return {
+      ...waiter,
+      deadline: waiter.deadline && hull(waiter.deadline, deadline!),
+      windowMs: hull(waiter.windowMs, windowMs),
+    }
+  })
+  return { ...line, waiters, holder: holder && { ...holder, lease: lease!, takeUp } }
+}
+
+/** Whether the second, which differs in its times alone, adds nothing to the first. */
+export function covers(line: ModelLine, other: ModelLine): boolean {
+  const [bounds, others] = [boundsOf(line), boundsOf(other)]
+  return bounds.every((bound, index) => bound <= others[index]!)
+}
+
+function boundsOf({ holder, waiters }: ModelLine): readonly number[] {
+  const instants = [
+    holder?.lease,
+    holder?.takeUp,
+    ...waiters.flatMap(({ deadline, windowMs }) => [deadline, windowMs]),
+  ]
+  return instants.flatMap((instant) => (instant ? [instant.min, -instant.max] : []))
+}
+
+/** The same line with how it ended for somebody who was in it. A loss is told to whoever keeps asking, so it counts as told. */
+export function concluded(
+  line: ModelLine,
+  { who, place }: { readonly who: string; readonly place: number },
+  kind: string,
+  isTold = false,
+): ModelLine {
+  const outcome = { kind, value: null, isTold: isTold || kind === 'lost', place }
+  return { ...line, outcomes: { ...line.outcomes, [who]: outcome } }
+}
+
+export function without(line: ModelLine, who: string): ModelLine {
+  return { ...line, waiters: line.waiters.filter((waiter) => waiter.who !== who) }
+}
+
+export function waiterOf({ waiters }: ModelLine, who: string): ModelWaiter | undefined {
+  return waiters.find((waiter) => waiter.who === who)
+}
+
+export function positionOf({ waiters }: ModelLine, who: string): number {
+  return waiters.findIndex((waiter) => waiter.who === who) + 1
+}
+
+export function endOf({ lease, takeUp }: ModelHolder): Instant {
+  return takeUp ? earliest(lease, takeUp) : lease
+}
+
+export function later({ min, max }: Instant, ms: number): Instant {
+  return { min: min + ms - slackMs, max: max + ms + slackMs }
+}
+
+export function earliest(a: Instant, b: Instant): Instant {
+  return { min: Math.min(a.min, b.min), max: Math.min(a.max, b.max) }
+}
+
+export function latest(a: Instant, b: Instant): Instant {
+  return { min: Math.max(a.min, b.min), max: Math.max(a.max, b.max) }
+}
+
+/** The instant, now that somebody has named it; undefined when it cannot be that. */
+export function narrowed({ min, max }: Instant, named: number): Instant | undefined {
+  if (named < min - slackMs || named > max + slackMs) return undefined
+  return { min: Math.max(min, named - slackMs), max: Math.min(max, named + slackMs) }
+}
+
+function hull(a: Instant, b: Instant): Instant {
+  return { min: Math.min(a.min, b.min), max: Math.max(a.max, b.max) }
+}

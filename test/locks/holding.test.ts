@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createMemoryBell } from '../../src/backends/memory/bell.ts'
+import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
+import { createLocks, type LockEvent, type Locks, type LocksOptions } from '../../src/locks/index.ts'
+
+// The room's verbs on the memory store, in real time with short leases.
+
+function openLocks(options?: LocksOptions): Locks {
+  const store = createMemoryLocks(() => Date.now())
+  return createLocks(
+    { store, bell: createMemoryBell(() => undefined).within('default'), remoteBell: true },
+    options,
+  )
+}
+
+test('ten nodes want one image: one pulls, nine find it there', async () => {
+  await using locks = openLocks()
+  let image: string | undefined
+  let pulls = 0
+  const nodes = Array.from({ length: 10 }, (_, number) => `node-${number}`)
+  const images = await Promise.all(
+    nodes.map((node) =>
+      locks.singleFlight('pull', 'app:1.2', {
+        node,
+        check: () => image,
+        run: async () => {
+          pulls++
+          await new Promise((resolve) => setTimeout(resolve, 30))
+          image = 'sha256:1'
+          return image
+        },
+      }),
+    ),
+  )
+  assert.deepEqual(new Set(images), new Set(['sha256:1']))
+  assert.equal(pulls, 1)
+})
+
+test('when the first fails the next takes over, and the others hear of its success', async () => {
+  await using locks = openLocks()
+  let image: string | undefined
+  const tried: string[] = []
+  const outcomes = await Promise.allSettled(
+    ['a', 'b', 'c'].map((node) =>
+      locks.singleFlight('pull', 'app:1.2', {
+        node,
+        check: () => image,
+        run: async () => {
+          tried.push(node)
+          await new Promise((resolve) => setTimeout(resolve, 10))
+          if (tried.length === 1) throw new Error('no space left')
+          image = 'sha256:1'
+          return image
+        },
+      }),
+    ),
+  )
+  assert.deepEqual(tried, ['a', 'b'])
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ['rejected', 'fulfilled', 'fulfilled'],
+  )
+})
+
+test('an error that is terminal ends it for everybody', async () => {
+  await using locks = openLocks()
+  let runs = 0
+  const outcomes = await Promise.allSettled(
+    ['a', 'b', 'c'].map((node) =>
+      locks.singleFlight('pull', 'nowhere', {
+        node,
+        check: () => undefined,
+        run: async () => {
+          runs++
+          await new Promise((resolve) => setTimeout(resolve, 10))
+          throw Object.assign(new Error('no such image'), { terminal: true })
+        },
+      }),
+    ),
+  )
+  assert.equal(runs, 1)
+  assert.ok(outcomes.every(({ status }) => status === 'rejected'))
+})
+
+test('a held lock is a fair mutex: in order, one at a time, with rising tokens', async () => {
+  await using locks = openLocks()
+  const order: number[] = []
+  const tokens: number[] = []
+  let inside = 0
+  await Promise.all(
+    [0, 1, 2, 3, 4].map(async (number) => {
+      await using held = await locks.hold('deploy', 'eu-1', { node: `n${number}` })
+      assert.equal(++inside, 1)
+      order.push(number)
+      tokens.push(held.token)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      inside--
+    }),
+  )
+  assert.deepEqual(order, [0, 1, 2, 3, 4])
+  assert.deepEqual(
+    tokens,
+    [...tokens].sort((a, b) => a - b),
+  )
+})
+
+test('a held lock renews itself well past its time', async () => {
+  await using locks = openLocks()
+  await using held = await locks.hold('deploy', 'eu-1', { node: 'a', ttlMs: 150 })
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  assert.equal(held.signal.aborted, false)
+  const { holder } = await locks.inspect({ operation: 'deploy', resource: 'eu-1' })
+  assert.equal(holder?.node, 'a')
+})
+
+test('a lock that is taken away aborts its signal', async () => {
+  await using locks = openLocks()
+  const held = await locks.hold('deploy', 'eu-1', { node: 'a', ttlMs: 300, requestId: 'r' })
+  const lost = new Promise((resolve) => held.signal.addEventListener('abort', resolve))
+  await locks.evict({ operation: 'deploy', resource: 'eu-1', node: 'a', requestId: 'r' })
+  await lost
+  await assert.rejects(held.release(), { code: 'lease_lost' })
+})
+
+test('a wait can be given up, and the place in line is then free', async () => {
+  await using locks = openLocks()
+  await using _held = await locks.hold('deploy', 'eu-1', { node: 'a' })
+  const giveUp = new AbortController()
+  const waiting = locks.hold('deploy', 'eu-1', { node: 'b', signal: giveUp.signal })
+  while ((await locks.inspect({ operation: 'deploy', resource: 'eu-1' })).waiterCount === 0)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  giveUp.abort(new Error('enough'))
+  await assert.rejects(waiting, /enough/)
+  assert.equal((await locks.inspect({ operation: 'deploy', resource: 'eu-1' })).waiterCount, 0)
+})
+
+test('a deadline ends a wait with a time-out', async () => {
+  await using locks = openLocks()
+  await using _held = await locks.hold('deploy', 'eu-1', { node: 'a' })
+  await assert.rejects(locks.hold('deploy', 'eu-1', { node: 'b', deadlineMs: 50 }), { code: 'timeout' })
+})
+
+test('one who looks on sees the line move, with ids that rise', async () => {
+  await using locks = openLocks()
+  const over = new AbortController()
+  const seen: LockEvent[] = []
+  const key = { operation: 'pull', resource: 'x' }
+  const watching = (async () => {
+    for await (const event of locks.watch({ ...key, signal: over.signal })) {
+      seen.push(event)
+      if (event.type === 'completed') return
+    }
+  })()
+  while (seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  assert.equal(seen[0]!.type, 'reset')
+  const held = await locks.hold('pull', 'x', { node: 'a' })
+  await held.progress({ percent: 50 })
+  while (!seen.some(({ type }) => type === 'progress')) await new Promise((resolve) => setTimeout(resolve, 5))
+  await held.release({ result: 'done' })
+  await watching
+  const ids = seen.map(({ id }) => id)
+  assert.deepEqual(
+    ids,
+    [...new Set(ids)].sort((a, b) => a - b),
+  )
+  assert.deepEqual(
+    seen.map(({ type }) => type).filter((type) => type !== 'queued'),
+    ['reset', 'granted', 'progress', 'completed'],
+  )
+})
+
+test('a refused option is named, and nothing is written', async () => {
+  await using locks = openLocks()
+  const ask = { operation: 'pull', resource: 'x', node: 'a' }
+  await assert.rejects(locks.acquire({ ...ask, ttlMs: 1 }), { code: 'invalid_argument', message: /ttlMs/ })
+  await assert.rejects(locks.acquire({ ...ask, operation: '' }), { code: 'invalid_argument' })
+  await assert.rejects(locks.acquire({ ...ask, nope: 1 } as never), {
+    code: 'invalid_argument',
+    message: /nope/,
+  })
+  await assert.rejects(locks.release({ ...ask, token: 1, outcome: 'success' }), { code: 'lease_lost' })
+  assert.deepEqual((await locks.list()).items, [])
+})
+
+test('without several nodes an ask that finds the lock busy is refused and not queued', async () => {
+  await using locks = openLocks({ multiNode: false })
+  const key = { operation: 'pull', resource: 'x' }
+  await locks.acquire({ ...key, node: 'a' })
+  const answer = await locks.acquire({ ...key, node: 'b' })
+  assert.equal(answer.status, 'refused')
+  assert.equal((await locks.inspect(key)).waiterCount, 0)
+})

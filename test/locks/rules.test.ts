@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
+import type { AcquireAsk, LineTimes, Standing } from '../../src/lines/index.ts'
+import type { LockKey, LockStore } from '../../src/locks/index.ts'
+
+// The rules of a line, told on the memory store with a clock that is moved by hand.
+
+const times: LineTimes = {
+  waiterLeaseMs: 30_000,
+  streamedTakeUpMs: 2_000,
+  takeUpMs: 10_000,
+  keepMs: 60_000,
+  lockDelayMs: 0,
+  maxWaiters: 5,
+}
+
+class Stage {
+  now = 1_000_000
+  readonly store: LockStore = createMemoryLocks(() => this.now)
+  readonly times: LineTimes
+
+  constructor(changed: Partial<LineTimes> = {}) {
+    this.times = { ...times, ...changed }
+  }
+
+  async ask(operation: string, node: string, options: Partial<AcquireAsk> = {}): Promise<Standing> {
+    const ask = { wait: true, want: 'result', ttlMs: 30_000, deadlineMs: null, isStreamed: false } as const
+    const { standing } = await this.store.acquire(
+      keyOf(operation),
+      { ...ask, node, requestId: node, ...options },
+      this.times,
+    )
+    return standing
+  }
+
+  async granted(operation: string, node: string): Promise<number> {
+    const standing = await this.ask(operation, node)
+    assert.equal(standing.status, 'granted', `${node} has ${operation}`)
+    return (standing as { token: number }).token
+  }
+
+  async end(
+    operation: string,
+    node: string,
+    token: number,
+    outcome: 'success' | 'failure',
+    terminal = false,
+  ) {
+    const who = { node, requestId: node, token }
+    return this.store.release(
+      keyOf(operation),
+      who,
+      { outcome, value: JSON.stringify(outcome), terminal },
+      this.times,
+    )
+  }
+
+  async line(operation: string): Promise<readonly string[]> {
+    return (await this.store.inspect(keyOf(operation), 100))!.waiters.map(({ node }) => node)
+  }
+}
+
+function keyOf(operation: string): LockKey {
+  return { operation, resource: 'resource123' }
+}
+
+test('scenario 1: nodes of one operation wait in order, and each failure hands to the next', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  assert.deepEqual(await stage.ask('pull', 'B'), { status: 'queued', position: 1 })
+  assert.deepEqual(await stage.ask('pull', 'C'), { status: 'queued', position: 2 })
+  assert.deepEqual((await stage.end('pull', 'A', a, 'failure')).released, {
+    next: { node: 'B', requestId: 'B' },
+  })
+  assert.deepEqual(await stage.line('pull'), ['C'])
+  const b = await stage.granted('pull', 'B')
+  assert.deepEqual((await stage.end('pull', 'B', b, 'failure')).released?.next?.node, 'C')
+  assert.deepEqual(await stage.line('pull'), [])
+  assert.ok(b > a && (await stage.granted('pull', 'C')) > b, 'tokens rise')
+})
+
+test('scenario 2: operations on one resource do not block one another', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.granted('update', 'B')
+  await stage.granted('delete', 'C')
+  assert.deepEqual(await stage.ask('pull', 'D'), { status: 'queued', position: 1 })
+  assert.equal((await stage.end('pull', 'A', a, 'failure')).released?.next?.node, 'D')
+  assert.equal((await stage.ask('update', 'B')).status, 'granted', 'untouched')
+  assert.equal((await stage.ask('delete', 'C')).status, 'granted', 'untouched')
+})
+
+test('scenario 3: a success tells everybody who waits, once, and nobody is granted', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.ask('pull', 'B')
+  await stage.ask('pull', 'C')
+  const { released, told } = await stage.end('pull', 'A', a, 'success')
+  assert.deepEqual([released, told.everyone], [{ next: null }, true])
+  assert.deepEqual(await stage.line('pull'), [], 'no ghosts')
+  assert.deepEqual(await stage.ask('pull', 'B'), { status: 'ended', kind: 'completed', value: '"success"' })
+  const again = await stage.ask('pull', 'B')
+  assert.equal(again.status, 'granted', 'the next ask is a new request')
+})
+
+test('T1 to T5: the whole sequence of three operations and a failed pull', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.granted('update', 'B')
+  await stage.granted('delete', 'C')
+  assert.equal((await stage.ask('pull', 'D')).status, 'queued')
+  const { told } = await stage.end('pull', 'A', a, 'failure')
+  assert.deepEqual(told.requesters, [{ node: 'D', requestId: 'D' }], 'D is told, and only D')
+  const standing = await stage.ask('pull', 'D')
+  assert.deepEqual([standing.status, (standing as { attempt: number }).attempt], ['granted', 2])
+})
+
+test('a node that asks again has the same answer, and holding is not extended by asking', async () => {
+  const stage = new Stage()
+  const first = await stage.ask('pull', 'A')
+  stage.now += 5_000
+  assert.deepEqual(await stage.ask('pull', 'A'), first)
+  await stage.ask('pull', 'B')
+  assert.deepEqual(await stage.ask('pull', 'B'), { status: 'queued', position: 1 })
+  assert.deepEqual(await stage.line('pull'), ['B'])
+})
+
+test('another request of the same node stands in line like anybody', async () => {
+  const stage = new Stage()
+  await stage.granted('pull', 'A')
+  assert.equal((await stage.ask('pull', 'A', { requestId: 'second' })).status, 'queued')
+})
+
+test('who does not wait is refused, told who holds, and not queued', async () => {
+  const stage = new Stage()
+  await stage.granted('pull', 'A')
+  const standing = await stage.ask('pull', 'B', { wait: false })
+  assert.equal(standing.status, 'refused')
+  assert.equal((standing as { holder: { node: string } }).holder.node, 'A')
+  assert.deepEqual(await stage.line('pull'), [])
+})
+
+test('a lease that ran out hands to the head; the late holder can do nothing more', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.ask('pull', 'B', { isStreamed: true })
+  stage.now += 29_000
+  await stage.ask('pull', 'B', { isStreamed: true })
+  stage.now += 1_000
+  assert.equal((await stage.ask('pull', 'B')).status, 'granted')
+  assert.equal((await stage.end('pull', 'A', a, 'success')).released, undefined)
+  const who = { node: 'A', requestId: 'A', token: a }
+  const { expiresAt } = await stage.store.renew(
+    keyOf('pull'),
+    who,
+    { ttlMs: 1_000, progress: null },
+    stage.times,
+  )
+  assert.equal(expiresAt, undefined)
+})
+
+test('a grant that is not taken up goes to the next, and costs no attempt', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.ask('pull', 'dead', { isStreamed: true })
+  await stage.ask('pull', 'B')
+  await stage.end('pull', 'A', a, 'failure')
+  stage.now += 1_999
+  assert.equal((await stage.ask('pull', 'B')).status, 'queued')
+  stage.now += 1
+  const standing = await stage.ask('pull', 'B')
+  assert.deepEqual([standing.status, (standing as { attempt: number }).attempt], ['granted', 2])
+})
+
+test('a waiter that neither asks nor listens is passed over', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.ask('pull', 'silent')
+  stage.now += 20_000
+  await stage.ask('pull', 'B')
+  await stage.store.renew(
+    keyOf('pull'),
+    { node: 'A', requestId: 'A', token: a },
+    { ttlMs: 60_000, progress: '50' },
+    stage.times,
+  )
+  stage.now += 10_000
+  const { released } = await stage.end('pull', 'A', a, 'failure')
+  assert.equal(released?.next?.node, 'B')
+})
+
+test('a terminal failure is told to everybody, also to those who want a turn', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.ask('pull', 'B')
+  await stage.ask('pull', 'C', { want: 'turn' })
+  assert.deepEqual((await stage.end('pull', 'A', a, 'failure', true)).released, { next: null })
+  for (const node of ['B', 'C'])
+    assert.deepEqual(await stage.ask('pull', node), { status: 'ended', kind: 'failed', value: '"failure"' })
+})
+
+test('after a success the first who wants a turn is granted, and other turns keep their places', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('deploy', 'A')
+  await stage.ask('deploy', 'B')
+  await stage.ask('deploy', 'C', { want: 'turn' })
+  await stage.ask('deploy', 'D', { want: 'turn' })
+  assert.equal((await stage.end('deploy', 'A', a, 'success')).released?.next?.node, 'C')
+  assert.deepEqual(await stage.line('deploy'), ['D'])
+  const standing = await stage.ask('deploy', 'C')
+  assert.equal((standing as { attempt: number }).attempt, 1, 'a new flight')
+})
+
+test('who was told the end and asks again within the time keeps its old place', async () => {
+  const stage = new Stage()
+  const a = await stage.granted('pull', 'A')
+  await stage.ask('pull', 'B')
+  await stage.end('pull', 'A', a, 'success')
+  assert.equal((await stage.ask('pull', 'B')).status, 'ended')
+  await stage.granted('pull', 'X')
+  await stage.ask('pull', 'Y')
+  assert.deepEqual(await stage.ask('pull', 'B'), { status: 'queued', position: 1 })
+  assert.deepEqual(await stage.line('pull'), ['B', 'Y'])
+})
+
+test('a deadline ends the wait, and a place can be left', async () => {
+  const stage = new Stage()
+  await stage.granted('pull', 'A')
+  await stage.ask('pull', 'B', { deadlineMs: 1_000 })
+  await stage.ask('pull', 'C')
+  stage.now += 1_000
+  assert.deepEqual(await stage.ask('pull', 'B'), { status: 'ended', kind: 'timeout', value: null })
+  const who = { node: 'C', requestId: 'C' }
+  assert.equal((await stage.store.leave(keyOf('pull'), who, stage.times)).left, true)
+  assert.equal((await stage.store.leave(keyOf('pull'), who, stage.times)).left, false)
+  const holder = { node: 'A', requestId: 'A' }
+  assert.equal((await stage.store.leave(keyOf('pull'), holder, stage.times)).left, 'holding')
+  assert.deepEqual(await stage.line('pull'), [])
+})
+
+test('a line takes so many and no more', async () => {
+  const stage = new Stage()
+  await stage.granted('pull', 'A')
+  for (const node of ['1', '2', '3', '4', '5']) await stage.ask('pull', node)
+  assert.deepEqual(await stage.ask('pull', '6'), { status: 'full', waiters: 5 })
+})
+
+test('after a lost lease nobody is granted before the delay is over, newcomers included', async () => {
+  const stage = new Stage({ lockDelayMs: 5_000 })
+  await stage.granted('pull', 'A')
+  stage.now += 30_000
+  assert.equal((await stage.ask('pull', 'B', { wait: false })).status, 'refused')
+  assert.equal((await stage.ask('pull', 'C')).status, 'queued')
+  stage.now += 4_999
+  assert.equal((await stage.ask('pull', 'C')).status, 'queued')
+  stage.now += 1
+  assert.equal((await stage.ask('pull', 'C')).status, 'granted')
+})
+
+test('sweeping calls the next, tells whom it concerns, and forgets what is over', async () => {
+  const stage = new Stage()
+  await stage.granted('pull', 'A')
+  await stage.ask('pull', 'B', { deadlineMs: 20_000 })
+  await stage.ask('pull', 'C')
+  stage.now += 25_000
+  await stage.ask('pull', 'C')
+  assert.deepEqual(
+    (await stage.store.sweep(100, stage.times)).flatMap(({ told }) =>
+      told.requesters.map(({ node }) => node),
+    ),
+    ['B'],
+  )
+  stage.now += 5_000
+  const nodes = (await stage.store.sweep(100, stage.times)).flatMap(({ told }) => told.requesters)
+  assert.deepEqual(
+    nodes.map(({ node }) => node),
+    ['A', 'C'],
+  )
+  stage.now += 200_000
+  await stage.store.sweep(100, stage.times)
+  stage.now += 200_000
+  await stage.store.sweep(100, stage.times)
+  assert.equal(await stage.store.inspect(keyOf('pull'), 10), undefined)
+})
+
+test('tokens rise also when everything about a key was forgotten', async () => {
+  const stage = new Stage()
+  const first = await stage.granted('pull', 'A')
+  await stage.end('pull', 'A', first, 'success')
+  stage.now += 100_000
+  await stage.store.sweep(100, stage.times)
+  assert.equal(await stage.store.inspect(keyOf('pull'), 10), undefined)
+  assert.ok((await stage.granted('pull', 'A')) > first)
+})

@@ -1,0 +1,174 @@
+/** Locks on database servers: what the connection, the server's clock and other sessions can do to a step. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'vitest'
+import type { Backend } from '../../../src/backends/backend.ts'
+import { nameLine } from '../../../src/backends/linekey.ts'
+import type { AcquireAsk, LineTimes, Standing } from '../../../src/lines/index.ts'
+import type { LockKey } from '../../../src/locks/index.ts'
+import { aNamespace, type Candidate, candidates } from '../../conformance/candidates.ts'
+import { createProxy, type Fate } from '../../crashes/proxy.ts'
+
+const times: LineTimes = {
+  waiterLeaseMs: 60_000,
+  streamedTakeUpMs: 60_000,
+  takeUpMs: 60_000,
+  keepMs: 60_000,
+  lockDelayMs: 0,
+  maxWaiters: 10_000,
+}
+const pull: LockKey = { operation: 'pull', resource: 'app:1.2' }
+const success = { outcome: 'success', value: '"done"', terminal: false } as const
+
+function askOf(node: string, options: Partial<AcquireAsk> = {}): AcquireAsk {
+  const ask = { wait: true, want: 'result', ttlMs: 60_000, deadlineMs: null, isStreamed: false } as const
+  return { ...ask, node, requestId: node, ...options }
+}
+
+async function ask({ locks }: Backend, node: string, key: LockKey = pull): Promise<Standing> {
+  return (await locks.acquire(key, askOf(node), times)).standing
+}
+
+async function granted(backend: Backend, node: string, key: LockKey = pull): Promise<number> {
+  const standing = await ask(backend, node, key)
+  assert.equal(standing.status, 'granted')
+  return (standing as { token: number }).token
+}
+
+/** Two ways to the same namespace: straight, and over a wire that may be cut. */
+async function openBoth({ open, sql }: Candidate, fate: Fate) {
+  const database = await sql!.ownDatabase()
+  const proxy = await createProxy(database.url, fate)
+  const namespace = aNamespace()
+  const straight = await open({ url: database.url, namespace })
+  const wired = await open({ url: proxy.url, namespace })
+  return {
+    proxy,
+    straight,
+    wired,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([straight.close(), wired.close()])
+      await proxy[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
+  describe(candidate.title, () => {
+    test('taking a free lock takes three trips to the server, and giving it back two', async () => {
+      let packets = 0
+      await using both = await openBoth(candidate, () => {
+        packets++
+        return undefined
+      })
+      const { locks } = both.wired
+      // The connection is made, and the statements are prepared.
+      for (const resource of ['a', 'b']) await granted(both.wired, 'A', { operation: 'pull', resource })
+      packets = 0
+      const token = await granted(both.wired, 'A')
+      assert.equal(packets, 3)
+      packets = 0
+      await locks.release(pull, { node: 'A', requestId: 'A', token }, success, times)
+      assert.equal(packets, 2)
+    })
+
+    test('a step whose commit was answered to nobody is unknown, and asking again finds it', async () => {
+      let cuts = 0
+      await using both = await openBoth(candidate, ({ isCommit }) => {
+        if (!isCommit || cuts === 0) return undefined
+        cuts--
+        return 'after'
+      })
+      cuts = 1
+      await assert.rejects(ask(both.wired, 'A'), { code: 'commit_unknown' })
+      assert.equal((await both.straight.locks.inspect(pull, 1))?.holder?.node, 'A')
+      const token = await granted(both.wired, 'A')
+      cuts = 1
+      const who = { node: 'A', requestId: 'A', token }
+      await assert.rejects(both.wired.locks.release(pull, who, success, times), { code: 'commit_unknown' })
+      const { released } = await both.wired.locks.release(pull, who, success, times)
+      assert.equal(released, undefined, 'it had been released')
+    })
+
+    test('a step whose connection broke before the commit was not taken', async () => {
+      let cuts = 0
+      await using both = await openBoth(candidate, ({ isCommit }) => {
+        if (isCommit || cuts === 0) return undefined
+        cuts--
+        return 'after'
+      })
+      await granted(both.wired, 'A', { operation: 'pull', resource: 'other' })
+      cuts = 1
+      await assert.rejects(ask(both.wired, 'A'), { code: 'store_unavailable' })
+      assert.equal(await both.straight.locks.inspect(pull, 1), undefined)
+      assert.equal((await ask(both.straight, 'B')).status, 'granted')
+    })
+
+    test('a process that stands still in the middle of a step keeps others waiting for seconds only', async () => {
+      let isArmed = false
+      await using both = await openBoth(candidate, () => {
+        if (isArmed && ++packets === 2) both.proxy.freeze()
+        return undefined
+      })
+      let packets = 0
+      await granted(both.wired, 'A', { operation: 'pull', resource: 'other' })
+      isArmed = true
+      const frozen = ask(both.wired, 'A').catch((error: unknown) => error)
+      while (packets < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+      assert.equal((await ask(both.straight, 'B')).status, 'granted')
+      both.proxy.thaw()
+      // Awake again, it may have sent its COMMIT before it heard that the server had ended the session.
+      const { code } = (await frozen) as { code?: string }
+      assert.ok(code === 'store_unavailable' || code === 'commit_unknown', code)
+      assert.equal((await both.straight.locks.inspect(pull, 1))?.holder?.node, 'B')
+    })
+
+    test('a line that somebody has is waited for and passed over by sweeps; other lines go on', async () => {
+      await using backend = await candidate.open()
+      const namespace = aNamespace()
+      const store = backend.within(namespace)
+      const { locks } = store
+      const held = await locks.acquire(pull, askOf('A', { ttlMs: 100 }), times)
+      assert.equal(held.standing.status, 'granted')
+      await using caller = await candidate.sql!.connect()
+      await caller.begin()
+      const { lineKey } = nameLine(namespace, pull)
+      await (candidate.name === 'postgres'
+        ? caller.exec('SELECT pg_advisory_xact_lock(hashtextextended(?, 0))', lineKey)
+        : caller.exec('SELECT 1 FROM lock_line WHERE line_key = ? FOR UPDATE', lineKey))
+      let isThrough = false
+      const asked = locks.acquire(pull, askOf('B'), times).finally(() => {
+        isThrough = true
+      })
+      while ((await locks.inspect(pull, 1))?.holder !== null);
+      assert.deepEqual(await locks.sweep(10, times), [])
+      const other = { operation: 'pull', resource: 'other' }
+      assert.equal((await locks.acquire(other, askOf('C'), times)).standing.status, 'granted')
+      assert.equal(isThrough, false)
+      await caller.rollback()
+      assert.equal((await asked).standing.status, 'granted')
+    })
+
+    test('a text that ends a line is kept once, however many it is told to', async () => {
+      await using backend = await candidate.open()
+      const namespace = aNamespace()
+      const { locks } = backend.within(namespace)
+      const value = JSON.stringify('x'.repeat(200_000))
+      const { standing } = await locks.acquire(pull, askOf('A'), times)
+      const nodes = Array.from({ length: 300 }, (_, nr) => `waiter ${nr}`)
+      await Promise.all(nodes.map((node) => locks.acquire(pull, askOf(node), times)))
+      const who = { node: 'A', requestId: 'A', token: (standing as { token: number }).token }
+      await locks.release(pull, who, { outcome: 'success', value, terminal: false }, times)
+      await using caller = await candidate.sql!.connect()
+      const [kept] = await caller.exec(
+        'SELECT count(*) AS count FROM lock_result WHERE namespace = ?',
+        namespace,
+      )
+      assert.equal(Number(kept!.count), 1)
+      for (const node of nodes.slice(-3)) {
+        const told = (await locks.acquire(pull, askOf(node), times)).standing
+        assert.deepEqual(told, { status: 'ended', kind: 'completed', value })
+      }
+    })
+  })
+}

@@ -1,0 +1,103 @@
+/**
+ * Where the stories of locks are told: two boxes on one store, as two processes have, on every engine; and over the
+ * wire, where each box is remote and, but for memory, has a server of its own on the same store. Only the public
+ * surface is used.
+ *
+ *   BACKENDS=memory,redis npx vitest run test/services/locks               only those
+ *   npx vitest run test/services/locks -t 'over the wire'                  only that way
+ */
+import { randomBytes } from 'node:crypto'
+import { type Box, type OpenOptions, open, type RemoteBox } from 'signalbox'
+import type { Locks } from 'signalbox/locks'
+import { createServer } from 'signalbox/server'
+import { afterAll, test } from 'vitest'
+import { ownSqlite } from '../../conformance/candidates.ts'
+import { within } from '../../support/deadline.ts'
+import { hasService, ownMariadb, ownPostgres, ownRedis } from '../../support/services/own.ts'
+
+type Opening = AsyncDisposable & { readonly url: string; readonly redis?: string }
+
+const engines: Readonly<Record<string, () => Promise<Opening>>> = {
+  memory: async () => ({ url: 'memory:', async [Symbol.asyncDispose]() {} }),
+  sqlite: ownSqlite,
+  postgres: ownPostgres,
+  mariadb: ownMariadb,
+  // Redis is the second address of a box; what is kept elsewhere does not matter here.
+  async redis() {
+    const { url: redis, ...own } = await ownRedis()
+    return { url: 'memory:', redis, [Symbol.asyncDispose]: () => own[Symbol.asyncDispose]() }
+  },
+}
+
+/** Two who use the same locks, and what they have in common. */
+export interface Pair {
+  readonly one: Locks
+  readonly other: Locks
+  readonly isRemote: boolean
+}
+
+/** One engine, reached in one way. */
+export class Stage {
+  readonly title: string
+  readonly #isRemote: boolean
+  readonly #engine: string
+  #own: Promise<Opening> | undefined
+
+  constructor(engine: string, isRemote: boolean) {
+    this.#engine = engine
+    this.#isRemote = isRemote
+    this.title = isRemote ? `${engine} over the wire` : engine
+    afterAll(async () => (await this.#own)?.[Symbol.asyncDispose]())
+  }
+
+  /** A test; the story is over after `limitMs`, whatever hangs. */
+  story(name: string, tell: (pair: Pair) => Promise<void>, limitMs = 20_000): void {
+    test(
+      name,
+      async () => {
+        await using stack = new AsyncDisposableStack()
+        const [one, other] = await this.#open(stack)
+        const pair = { one: one.locks, other: other.locks, isRemote: this.#isRemote }
+        await within(limitMs, `"${name}" on ${this.title}`, tell(pair))
+      },
+      limitMs + 10_000,
+    )
+  }
+
+  async #open(stack: AsyncDisposableStack): Promise<readonly [Box | RemoteBox, Box | RemoteBox]> {
+    this.#own ??= engines[this.#engine]!()
+    const { url, redis } = await this.#own
+    const namespace = `${redis ? 'signalbox-test-' : ''}story-${randomBytes(6).toString('hex')}`
+    const options: OpenOptions = { namespace, migrate: true, ...(redis ? { redis } : {}) }
+    const stores = [stack.use(await open(url, options))]
+    // Memory is in one process only, so there is one store, or one server.
+    if (this.#engine !== 'memory') stores.push(stack.use(await open(url, options)))
+    const opened = this.#isRemote ? await overTheWire(stack, stores, namespace) : stores
+    return [opened[0]!, opened[1] ?? opened[0]!]
+  }
+}
+
+async function overTheWire(
+  stack: AsyncDisposableStack,
+  stores: readonly Box[],
+  namespace: string,
+): Promise<readonly RemoteBox[]> {
+  const urls: string[] = []
+  for (const box of stores) {
+    const server = stack.use(createServer({ box, port: 0, graceMs: 1_000 }))
+    urls.push((await server.listen()).url)
+  }
+  const boxes: RemoteBox[] = []
+  for (const url of [urls[0]!, urls.at(-1)!])
+    boxes.push(stack.use(await open(url as 'http://', { namespace })))
+  return boxes
+}
+
+/** The engines of this run, each in process and over the wire. */
+export function stages(): readonly Stage[] {
+  const named = process.env.BACKENDS?.split(',').map((text) => text.trim())
+  return Object.keys(engines)
+    .filter((name) => named === undefined || named.includes(name))
+    .filter((name) => name === 'memory' || name === 'sqlite' || hasService(name as 'redis'))
+    .flatMap((name) => [new Stage(name, false), new Stage(name, true)])
+}
