@@ -2,11 +2,21 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
-import { createServer, type ServerOptions } from './index.ts'
-import { serverDefaults } from './options.ts'
-import { asSignalboxError, problemOf } from './problem.ts'
+import { openMemory } from '../backends/memory/index.ts'
+import { problemOf } from '../wire/index.ts'
+import { createServer as createBareServer, type ServerOptions } from './index.ts'
+import { serverDefaults, serviceDefaults } from './options.ts'
+import { asSignalboxError } from './problem.ts'
 
-// The lines of the security checklist that hold already, each tried on a real socket.
+// Lines of the security checklist that belong to a port, each tried on a real socket.
+
+const box = { backend: await openMemory({ namespace: 'default', migrate: true }) }
+
+type Options = Omit<ServerOptions, 'box'>
+
+function createServer(options: Options) {
+  return createBareServer({ box, ...options })
+}
 
 interface Answer {
   readonly status: number
@@ -25,7 +35,7 @@ async function send(port: number, ...chunks: string[]): Promise<Answer> {
 }
 
 async function withServer(
-  options: ServerOptions,
+  options: Options,
   story: (port: number, url: string) => Promise<void>,
 ): Promise<void> {
   await using server = createServer({ port: 0, ...options })
@@ -46,20 +56,39 @@ const post = (port: number, length: number) =>
   `POST /v1/jobs HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\n` +
   `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
 
-test('any address but a loopback one refuses to start', () => {
-  for (const host of [
-    '0.0.0.0',
-    '::',
-    '192.168.1.5',
-    'example.com',
-    '127.0.0.1.example.com',
-    '127.1',
-    '::ffff:1.2.3.4',
-  ]) {
-    assert.throws(() => createServer({ host }), { code: 'invalid_argument', message: /loopback/ })
+test('an address that others can reach refuses to start while there is no token', async () => {
+  for (const host of ['192.168.1.5', '::ffff:1.2.3.4', '0.0.0.0', '::']) {
+    const server = createServer({ host, port: 0, allowedHosts: ['signalbox.example'] })
+    await assert.rejects(server.listen(), { code: 'invalid_argument', message: /no token yet/ })
+    await server.close()
   }
+  for (const host of ['example.com', '127.0.0.1.example.com', '127.1', '*']) {
+    assert.throws(() => createServer({ host }), {
+      code: 'invalid_argument',
+      message: /^host must be an IP address, or localhost/,
+    })
+  }
+  for (const host of ['0.0.0.0', '::', '[::]'])
+    assert.throws(() => createServer({ host }), { code: 'invalid_argument', message: /allowedHosts/ })
   for (const host of ['127.0.0.1', '127.0.0.9', '::1', '[::1]', 'localhost', 'LOCALHOST'])
-    createServer({ host })
+    await createServer({ host }).close()
+})
+
+test('behind a bind to everywhere only the names that were given are answered, and only with a token', async () => {
+  const secret = 'a-secret-of-thirty-two-characters!'
+  const options = { host: '0.0.0.0', port: 0, allowedHosts: ['signalbox.example'], bootstrap: [secret] }
+  await using server = createServer(options)
+  const { url } = await server.listen()
+  const port = Number(new URL(url).port)
+  for (const own of ['signalbox.example', `SignalBox.example:${port}`])
+    assert.equal((await send(port, get('/livez', own))).status, 200, own)
+  assertProblem(await send(port, get('/livez', `localhost:${port}`)), 403, 'forbidden')
+  const ask = get('/v1/jobs', 'signalbox.example')
+  const refused = await send(port, ask)
+  assertProblem(refused, 401, 'unauthorized')
+  assert.match(refused.head, /www-authenticate: bearer/)
+  const known = ask.replace('Connection', `Authorization: Bearer ${secret}\r\nConnection`)
+  assert.equal((await send(port, known)).status, 200)
 })
 
 test('a request to a foreign name is refused, so a page cannot rebind its name to this server', async () => {
@@ -138,7 +167,7 @@ test('requests that Node would answer by itself get a document as well', async (
 
 test('an unknown route is not found, whatever the type of its body', async () => {
   await withServer({}, async (port) => {
-    const odd = post(port, 2).replace('application/json', 'application/x-odd')
+    const odd = post(port, 2).replace('application/json', 'application/x-odd').replace('/v1/jobs', '/nope')
     assertProblem(await send(port, odd, 'hi'), 404, 'not_found')
   })
 })
@@ -155,8 +184,10 @@ test('headers above the limit are refused', async () => {
 
 test('a body above the limit is refused by its announced length, and by what really comes', async () => {
   await withServer({}, async (port) => {
-    assertProblem(await send(port, post(port, 1_048_577)), 413, 'too_large')
-    const chunked = post(port, 0).replace('Content-Length: 0', 'Transfer-Encoding: chunked')
+    const claim = (length: number) => post(port, length).replace('/v1/jobs', '/v1/jobs/claim')
+    assertProblem(await send(port, claim(1_048_577)), 413, 'too_large')
+    assertProblem(await send(port, post(port, 8 * 1_048_576 + 1)), 413, 'too_large')
+    const chunked = claim(0).replace('Content-Length: 0', 'Transfer-Encoding: chunked')
     const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`
     assertProblem(await send(port, chunked, ...Array.from({ length: 17 }, () => chunk)), 413, 'too_large')
   })
@@ -183,8 +214,8 @@ test('a client that dribbles its headers, or its body, is answered and cut', asy
 })
 
 test('the limits that nobody sets are those of the security checklist', () => {
-  const { host, headersTimeoutMs, requestTimeoutMs, timeoutCheckMs, maxHeaderBytes, maxBodyBytes } =
-    serverDefaults
+  const { host, headersTimeoutMs, requestTimeoutMs, timeoutCheckMs, maxHeaderBytes } = serverDefaults
+  const { maxBodyBytes } = serviceDefaults
   assert.deepEqual(
     { host, headersTimeoutMs, requestTimeoutMs, timeoutCheckMs, maxHeaderBytes, maxBodyBytes },
     {
@@ -204,6 +235,8 @@ test('an error nobody foresaw tells the client nothing about itself', () => {
     undefined,
     'hunter2',
     { statusCode: 500, message: 'hunter2' },
+    { statusCode: 404, message: 'hunter2' },
+    Object.assign(new Error('hunter2'), { code: 'HPE_INVALID_METHOD' }),
   ]) {
     const problem = problemOf(asSignalboxError(thrown))
     assert.equal(problem.code, 'internal')

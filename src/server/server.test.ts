@@ -2,8 +2,15 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { test } from 'vitest'
+import { openMemory } from '../backends/memory/index.ts'
 import { version } from '../core/version.ts'
-import { createServer } from './index.ts'
+import { createServer as createBareServer, type ServerOptions } from './index.ts'
+
+const box = { backend: await openMemory({ namespace: 'default', migrate: true }) }
+
+function createServer(options: Omit<ServerOptions, 'box'>) {
+  return createBareServer({ box, ...options })
+}
 
 test('a server says that it is alive and ready, and which version it is', async () => {
   await using server = createServer({ port: 0 })
@@ -16,7 +23,8 @@ test('a server says that it is alive and ready, and which version it is', async 
     const reply = await fetch(url + path)
     assert.equal(reply.status, 200)
     assert.match(reply.headers.get('content-type') ?? '', /^application\/json/)
-    assert.deepEqual(await reply.json(), { status, version })
+    const told = (await reply.json()) as { status: string; version: string }
+    assert.deepEqual([told.status, told.version], [status, version])
   }
 })
 
@@ -28,13 +36,13 @@ test('the root says what is here and what is not yet', async () => {
   assert.match(body.note, /dashboard/)
 })
 
-test('an unknown route or method is a problem document', async () => {
+test('an unknown route is a problem document', async () => {
   await using server = createServer({ port: 0 })
   const { url } = await server.listen()
   for (const [method, path] of [
     ['GET', '/nope?secret=1'],
-    ['POST', '/livez'],
-    ['DELETE', '/v1/jobs/7'],
+    ['POST', '/v1'],
+    ['DELETE', '/v1/jobs/7/ack/again'],
   ] as const) {
     const reply = await fetch(url + path, { method })
     assert.equal(reply.status, 404)
@@ -84,6 +92,8 @@ test('a port in use is named, with what to do', async () => {
   other.close()
 })
 
+const begun = '{"kind":"mail"}'
+
 /** Begins a request and stops in the middle of its body; the server's `100 Continue` says that it has begun there. */
 async function beginRequest(url: string): Promise<Socket> {
   const { host, port } = new URL(url)
@@ -91,7 +101,7 @@ async function beginRequest(url: string): Promise<Socket> {
   socket.on('error', () => {})
   socket.write(
     `POST /v1/jobs HTTP/1.1\r\nHost: ${host}\r\nExpect: 100-continue\r\n` +
-      'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{',
+      `Content-Type: application/json\r\nContent-Length: ${begun.length}\r\n\r\n${begun.slice(0, -1)}`,
   )
   const [answer] = await once(socket, 'data')
   assert.match(String(answer), /^HTTP\/1\.1 100 /)
@@ -107,14 +117,23 @@ test('while it drains a server is alive but not ready, and a request that has be
   const closed = server.close()
   const ready = await fetch(`${url}/readyz`)
   assert.equal(ready.status, 503)
-  assert.equal(((await ready.json()) as { code: string }).code, 'draining')
+  const { checks } = (await ready.json()) as { checks: { name: string; ok: boolean }[] }
+  assert.deepEqual(
+    checks.filter(({ ok }) => !ok).map(({ name }) => name),
+    ['accepting'],
+  )
   assert.equal(ready.headers.get('connection'), 'close')
-  assert.equal((await fetch(`${url}/?x`)).status, 503)
-  assert.equal((await fetch(`${url}/livez?x`)).status, 200)
+  for (const path of ['/', '/nope', '/v1/jobs']) {
+    const refused = await fetch(url + path)
+    assert.equal(refused.status, 503)
+    assert.equal(((await refused.json()) as { code: string }).code, 'draining')
+    assert.equal(refused.headers.get('retry-after'), '1')
+  }
+  assert.equal((await fetch(`${url}/livez`)).status, 200)
 
   socket.write('}')
   const [answer] = await answered
-  assert.match(String(answer), /^HTTP\/1\.1 404 /)
+  assert.match(String(answer), /^HTTP\/1\.1 201 /)
   await closed
   await assert.rejects(fetch(`${url}/livez`))
 })
@@ -158,6 +177,10 @@ test('options that make no sense are refused by name', () => {
       /^headersTimeoutMs \(40000\) must not be above requestTimeoutMs \(30000\)/,
     ],
     [{ hots: 'localhost' }, /has no option "hots"/],
+    [{ allowedHosts: ['a b'] }, /^allowedHosts\[0\] must be a name/],
+    [{ maxConnections: 0 }, /^maxConnections must be/],
+    [{ bootstrap: ['short'] }, /^Bootstrap secret 1 must be 32 or more/],
+    [{ box: undefined }, /^createServer needs a box to serve/],
   ] as const) {
     assert.throws(() => createServer(options as never), { code: 'invalid_argument', message })
   }

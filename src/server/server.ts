@@ -1,23 +1,27 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { type Bell, createBell } from '../core/bell.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { whole } from '../core/options.ts'
-import { version } from '../core/version.ts'
-import { resolveServerOptions, type ServerOptions } from './options.ts'
-import {
-  answerClientError,
-  answerHeaders,
-  answerOnSocket,
-  asSignalboxError,
-  problemOf,
-  problemType,
-} from './problem.ts'
+import { checkSite } from './guard.ts'
+import { InFlight } from './inflight.ts'
+import { requestIdOf } from './log.ts'
+import { linesOf, NodeIncoming, writeText } from './nodehttp.ts'
+import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './options.ts'
+import { answerClientError, answerOnSocket } from './problem.ts'
+import { createService, type Service } from './service.ts'
+import { httpTransport } from './transport.ts'
+import { Unsent } from './unsent.ts'
+import { createUpgrades, isWebSocketUpgrade, type Upgrades } from './upgrade.ts'
 
 /**
- * The server: one port on the loopback, guarded before it is useful. Every answer is JSON, every failure a problem
- * document, whatever the request looked like. It closes in the order that loses nothing: first it says that it is
- * not ready, then it lets the requests that have begun come to their end, then it cuts what is left.
+ * The server: one port, guarded before it is useful. Every answer is data, every failure a problem document, whatever
+ * the request looked like. Fastify keeps the port and the connections; which route a request has and what becomes of
+ * it is decided in api.ts, for this adapter as for the other (fetch.ts).
+ *
+ * It closes in the order that loses nothing: first it says that it is not ready, then streams end with a word on when
+ * to come again and waiting claims are let go, then the requests that have begun come to their end, then what is left
+ * is cut, and last the loops and services behind it stop.
  */
 export interface Server extends AsyncDisposable {
   /** Opens the port and says where; asking again gives the same answer. */
@@ -33,52 +37,73 @@ export interface CloseOptions {
 }
 
 /** Makes a server; `listen` opens its port. */
-export function createServer(options?: ServerOptions): Server {
+export function createServer(options: ServerOptions): Server {
   return new HttpServer(resolveServerOptions(options))
 }
 
 class HttpServer implements Server {
-  readonly #options: Required<ServerOptions>
+  readonly #options: ResolvedServerOptions
   readonly #app: FastifyInstance
-  /** Rings whenever a request has ended. */
-  readonly #requestEnded: Bell = createBell()
+  readonly #service: Service
+  readonly #upgrades: Upgrades
+  readonly #inFlight = new InFlight()
+  readonly #unsent = new Unsent()
+  readonly #leave = () => this.#inFlight.leave()
   /** The values of the Host header that are ours; known once the port is. */
   #ownHosts: ReadonlySet<string> = new Set()
-  #requestCount = 0
   #listening: Promise<{ readonly url: string }> | undefined
   #closing: Promise<void> | undefined
 
-  constructor(options: Required<ServerOptions>) {
+  constructor(options: ResolvedServerOptions) {
     this.#options = options
+    const { service, isLoopback } = options
+    this.#service = createService({
+      ...service,
+      loopback: isLoopback,
+      trust: false,
+      hosts: () => this.#ownHosts,
+    })
+    const { authenticator, admission } = this.#service
+    this.#upgrades = createUpgrades({
+      authenticator,
+      admission,
+      checkSite: (incoming) => checkSite(incoming, undefined, this.#ownHosts),
+      // The nodes' gateway will stand here; until then everybody is told that there is none.
+      gateways: new Map(),
+      ...(service.onError === undefined ? {} : { onError: service.onError }),
+    })
+    const serve = (request: FastifyRequest, reply: FastifyReply) => {
+      reply.hijack()
+      void this.#serve(request.raw, reply.raw)
+    }
     this.#app = fastify({
-      bodyLimit: options.maxBodyBytes,
       requestTimeout: options.requestTimeoutMs,
-      onProtoPoisoning: 'error',
-      onConstructorPoisoning: 'error',
+      keepAliveTimeout: options.keepAliveMs,
       // Idle keep-alive connections and, after the grace, hung ones must not hold up `close`.
       forceCloseConnections: true,
-      // Draining is answered by `#admit`, as a problem document.
+      // Draining is answered like everything else, as a problem document.
       return503OnClosing: false,
+      exposeHeadRoutes: false,
       http: {
         headersTimeout: options.headersTimeoutMs,
         connectionsCheckingInterval: options.timeoutCheckMs,
         maxHeaderSize: options.maxHeaderBytes,
-        // A missing Host is answered by `#admit`; Node's own answer is no problem document.
+        // A missing Host is answered by the guard; Node's own answer is no problem document.
         requireHostHeader: false,
+        // Others that name an upgrade, as clients that hope for HTTP/2 do, are ordinary requests.
+        shouldUpgradeCallback: isWebSocketUpgrade,
       },
       clientErrorHandler: answerClientError,
-      frameworkErrors: (error, _request, reply) => this.#fail(error, reply),
+      frameworkErrors: (_error, request, reply) => serve(request, reply),
     })
-    this.#app.addHook('onRequest', async (request, reply) => this.#admit(request, reply))
-    this.#app.setErrorHandler((error, request, reply) => {
-      // A route that is not there is the first thing wrong with a request, before the type of its body.
-      if (request.is404 && (error as { statusCode?: number }).statusCode === 415)
-        return this.#notFound(request, reply)
-      return this.#fail(error, reply)
-    })
-    this.#app.setNotFoundHandler((request, reply) => this.#notFound(request, reply))
+    // Bodies are read by the API, once it knows who sends them.
+    this.#app.removeAllContentTypeParsers()
+    this.#app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    this.#app.all('/*', serve)
+    this.#app.setNotFoundHandler(serve)
+    // Whatever Fastify had to say came before anything was done; the API will find the same, in its own words.
+    this.#app.setErrorHandler((_error, request, reply) => serve(request, reply))
     this.#answerWhatNodeWould()
-    this.#route()
   }
 
   listen(): Promise<{ readonly url: string }> {
@@ -100,23 +125,13 @@ class HttpServer implements Server {
     await this.close()
   }
 
-  #route(): void {
-    this.#app.get('/livez', () => ({ status: 'ok', version }))
-    this.#app.get('/readyz', () => {
-      if (this.#closing) throw drainingError()
-      return { status: 'ready', version }
-    })
-    this.#app.get('/', () => ({
-      name: 'signalbox',
-      version,
-      routes: { '/livez': 'the process is alive', '/readyz': 'it takes requests' },
-      note: 'The job, lock and dispatch routes and the dashboard are not in this version yet.',
-    }))
-  }
-
-  /** Two kinds of request never reach Fastify: Node answers one without a document and drops the other. */
+  /** Some requests never reach Fastify: Node answers them without a document, or drops them. */
   #answerWhatNodeWould(): void {
     const { server } = this.#app
+    this.#service.admission.attach(server)
+    this.#upgrades.attach(server)
+    // Node would leave out what stands behind the first 2,000, in silence; their bytes bound them already.
+    server.maxHeadersCount = 0
     // An expectation that we do not know may be ignored (RFC 9110, 10.1.1).
     server.on('checkExpectation', (request, reply) => server.emit('request', request, reply))
     server.on('connect', (_request, socket) => {
@@ -129,6 +144,7 @@ class HttpServer implements Server {
 
   async #open(): Promise<{ readonly url: string }> {
     const { host, port } = this.#options
+    await this.#mustBeGuarded()
     try {
       await this.#app.listen({ host, port })
     } catch (error) {
@@ -136,84 +152,61 @@ class HttpServer implements Server {
     }
     const address = this.#app.server.address() as AddressInfo
     const inUrl = host.includes(':') ? `[${host}]` : host
-    const names = ['localhost', '127.0.0.1', '[::1]', inUrl]
-    const own = names.map((name) => `${name}:${address.port}`)
-    // Browsers leave out the port of the scheme.
-    this.#ownHosts = new Set(address.port === 80 ? [...own, ...names] : own)
+    this.#ownHosts = this.#namesOf(inUrl, address.port)
     return { url: `http://${inUrl}:${address.port}` }
+  }
+
+  /** Where others than this machine can reach it, somebody must be able to come in and everybody else must not. */
+  async #mustBeGuarded(): Promise<void> {
+    const { isLoopback, host, service } = this.#options
+    if (isLoopback || service.bootstrap.length > 0 || (await service.served.tokens.hasLive())) return
+    throw new SignalboxError(
+      'invalid_argument',
+      `host "${host}" can be reached from other machines, and there is no token yet: make one with "signalbox token create", or listen on 127.0.0.1.`,
+      { details: { option: 'host' } },
+    )
+  }
+
+  #namesOf(inUrl: string, port: number): ReadonlySet<string> {
+    const { isLoopback, allowedHosts } = this.#options
+    const names = [...(isLoopback ? ['localhost', '127.0.0.1', '[::1]'] : []), inUrl]
+    const own = names.map((name) => `${name}:${port}`)
+    // Browsers leave out the port of the scheme.
+    if (port === 80) own.push(...names)
+    for (const name of allowedHosts) own.push(name, `${name}:${port}`)
+    return new Set(own)
   }
 
   async #shut(graceMs: number): Promise<void> {
     // A port that is just being opened would otherwise stay open.
     await this.#listening?.catch(() => {})
-    const endsAt = performance.now() + graceMs
-    while (this.#requestCount > 0) {
-      const timeoutMs = endsAt - performance.now()
-      if (timeoutMs <= 0) break
-      await this.#requestEnded.wait({ timeoutMs })
-    }
+    const ended = Promise.all([this.#service.drain(), this.#upgrades.close()])
+    await this.#inFlight.drained(graceMs)
     await this.#app.close()
+    await ended
+    await this.#service[Symbol.asyncDispose]()
   }
 
-  /** What every request passes before anything else is done for it. */
-  #admit(request: FastifyRequest, reply: FastifyReply): void {
-    this.#requestCount++
-    // `close` comes once for every reply, also when the client went away.
-    reply.raw.once('close', () => {
-      this.#requestCount--
-      this.#requestEnded.ring()
-    })
-    reply.headers(answerHeaders)
-    this.#checkHost(request)
-    if (!this.#closing) return
+  /** Never rejects. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#inFlight.enter()
+    // `close` comes once for every response, also when the client went away.
+    response.once('close', this.#leave)
+    const requestId = requestIdOf(request.headers['x-request-id'] as string | undefined)
+    const { api, streams } = this.#service
+    const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
+    const more = ['x-request-id', requestId]
     // Keep-alive would bring the next request to a server that is going away.
-    reply.header('connection', 'close')
-    if (request.routeOptions.url !== '/livez') throw drainingError()
-  }
-
-  /**
-   * A page on the web can point its own name at 127.0.0.1 and then speak to us as its own origin (DNS rebinding).
-   * It cannot forge the Host header, so only our own names are answered.
-   */
-  #checkHost(request: FastifyRequest): void {
-    const { host } = request.headers
-    if (!host) throw new SignalboxError('invalid_argument', 'The request has no Host header.')
-    if (!this.#ownHosts.has(host.toLowerCase())) {
-      throw new SignalboxError('forbidden', 'The Host header does not name this server.')
+    if (this.#service.isDraining) more.push('connection', 'close')
+    if (!('feed' in outgoing)) {
+      writeText(request, response, outgoing, more)
+      this.#unsent.watch(response)
+      return
     }
-    // `GET http://elsewhere/ HTTP/1.1` names a host of its own, past the header that was just checked.
-    if (!request.url.startsWith('/')) {
-      throw new SignalboxError('invalid_argument', 'The request target must be a path that begins with "/".')
-    }
+    const transport = httpTransport(response)
+    if (!response.destroyed) response.writeHead(200, [...linesOf(outgoing.headers), ...more])
+    streams.serve(outgoing, transport, outgoing.ended)
   }
-
-  #notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const [path] = request.url.split('?', 1)
-    return this.#fail(new SignalboxError('not_found', `There is no route ${request.method} ${path}.`), reply)
-  }
-
-  #fail(thrown: unknown, reply: FastifyReply): FastifyReply {
-    const error = asSignalboxError(thrown)
-    if (error.code === 'internal') this.#report(thrown)
-    const problem = problemOf(error)
-    return reply.code(problem.status).headers(answerHeaders).type(problemType).send(problem)
-  }
-
-  #report(error: unknown): void {
-    try {
-      this.#options.onError(error)
-    } catch (hookError) {
-      // Thrown on, it would reach Fastify's own handler, which tells the client its message.
-      console.error('onError itself failed:', hookError)
-    }
-  }
-}
-
-function drainingError(): SignalboxError {
-  return new SignalboxError(
-    'draining',
-    'This server is shutting down; send the request to another, or a little later.',
-  )
 }
 
 function listenError(error: unknown, host: string, port: number): SignalboxError {

@@ -12,23 +12,38 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   workqueue: ['core'],
   contention: ['core'],
   jobs: ['core', 'contention'],
-  locks: ['core', 'contention'],
+  lines: ['core'],
+  locks: ['core', 'contention', 'lines'],
   once: ['core', 'contention'],
   monitor: ['core', 'contention', 'once', 'jobs'],
   dispatch: ['core', 'contention', 'jobs'],
+  access: ['core'],
   wire: ['core'],
   client: ['core', 'wire'],
-  backends: ['core'],
-  server: ['core', 'wire', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  cli: ['core', 'server', 'client', 'backends'],
+  remote: ['core', 'wire', 'client', 'jobs', 'locks'],
+  backends: ['core', 'lines'],
+  server: ['core', 'wire', 'access', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'jobs', 'locks'],
   testing: ['core'],
-  '.': ['core', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'backends', 'client'],
+  '.': [
+    'core',
+    'access',
+    'remote',
+    'contention',
+    'jobs',
+    'locks',
+    'once',
+    'monitor',
+    'dispatch',
+    'backends',
+    'client',
+  ],
 }
 
 /** Rooms that know the services by their types alone: the records, and what they ask of a store. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
-  backends: ['jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  wire: ['jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
+  backends: ['access', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  wire: ['access', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
 }
 
 /** The files such types come from, besides index.ts: a room's `store.ts` and the one that holds its record. */

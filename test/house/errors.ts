@@ -9,7 +9,10 @@ export function findCodeGaps(sources: Sources, table: CodeTable, documentation: 
   const complaints: string[] = []
   const thrown = new Set<string>()
   for (const [path, source] of sources) {
-    for (const [, code] of withoutComments(source).matchAll(/new SignalboxError\(\s*(?:'([^']*)')?/g)) {
+    const made = /new SignalboxError\(\s*(?:'([^']*)'|([\w.]+ as ErrorCode))?/g
+    for (const [, code, fromElsewhere] of withoutComments(source).matchAll(made)) {
+      // One that crossed a wire, or came from another thread, was thrown where its code stands.
+      if (fromElsewhere !== undefined) continue
       if (code === undefined) complaints.push(`${path}: a code must be written where it is thrown`)
       else thrown.add(code)
     }

@@ -1,0 +1,251 @@
+import { includesScope, type Scope } from '../access/index.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { type BodyLimits, bodyLimits, type Route, routes } from '../wire/index.ts'
+import type { Admission } from './admission.ts'
+import { isList, parseBody } from './body.ts'
+import type { Answer, Authenticator, Handler, Incoming, Outgoing } from './call.ts'
+import { checkSite } from './guard.ts'
+import { Passage } from './passage.ts'
+import { asSignalboxError } from './problem.ts'
+import { readQuery } from './querystring.ts'
+import { replyJson, replyProblem, replyText, streamHeaders } from './reply.ts'
+import { fingerprintOf, readRequestKey } from './requestkey.ts'
+import { rootRoute } from './root.ts'
+import { createRouter, type Match } from './router.ts'
+import type { Spaces } from './spaces.ts'
+import { bodySubject, checkOf, pathSubject, validate } from './validate.ts'
+
+/**
+ * The way of every request, whichever adapter it came in by:
+ *
+ *     match ──▶ guard ──▶ authenticate, scope ──▶ admission ──▶ body: read, scan, parse ──▶ validate ──▶ handler ──▶ reply
+ *     404 405   403       401 403                  429           413 400                    400
+ *
+ * The order is a promise: who has no right learns that before anything is read from them, and nothing is looked up for
+ * a request that is not as it must be.
+ */
+export interface Api {
+  /** Whatever happens, an answer; never rejects. */
+  answer(incoming: Incoming, requestId: string): Promise<Outgoing>
+}
+
+export interface ApiParts {
+  readonly spaces: Spaces
+  readonly authenticator: Authenticator
+  readonly admission: Pick<Admission, 'enterRequest' | 'enterStream'>
+  /** By the id of the route. */
+  readonly handlers: Readonly<Record<string, Handler>>
+  /** The most bytes of an ordinary body; lists of jobs may have eight times that. */
+  readonly maxBodyBytes: number
+  /** The values of Host that are ours; undefined when the app around us looks after that. */
+  hosts(): ReadonlySet<string> | undefined
+  isDraining(): boolean
+  /** These learn of every request, every problem with what was thrown, every answer, every end of a stream. */
+  readonly onBegan: () => void
+  readonly onProblem: (error: SignalboxError, thrown: unknown, requestId: string) => void
+  readonly onAnswered: (answered: Answered) => void
+  readonly onStreamEnded: (route: Route, how: 'ended' | 'dropped', ms: number) => void
+}
+
+/** A request that was answered, for logs and metrics. */
+export interface Answered {
+  readonly requestId: string
+  readonly incoming: Incoming
+  readonly route: Route | undefined
+  readonly principalId: string | undefined
+  readonly status: number
+  readonly ms: number
+  /** Characters of the answer; undefined for a stream. */
+  readonly bytes: number | undefined
+}
+
+/** What is known of a route before any request comes. */
+interface Plan {
+  readonly handler: Handler
+  readonly status: number
+  readonly limits: BodyLimits
+  readonly listLimits: BodyLimits
+}
+
+/** A server that shuts down still says how it is. */
+const alwaysOpen: ReadonlySet<string> = new Set(['livez', 'readyz', 'metrics'])
+
+export function createApi(parts: ApiParts): Api {
+  const { spaces, authenticator, admission } = parts
+  const table = [...routes, rootRoute]
+  const router = createRouter(table)
+  const plans = new Map(table.map((route) => [route, planOf(route, parts)]))
+
+  async function pass(passage: Passage): Promise<Outgoing> {
+    const { route, incoming } = passage
+    checkSite(incoming, route, parts.hosts())
+    if (parts.isDraining() && !alwaysOpen.has(route.id)) throw draining()
+    if (route.scope === 'none') return serve(passage)
+    const principal = await authenticator.authenticate(incoming)
+    passage.principal = principal
+    if (!includesScope(principal.scope, route.scope)) throw scopeMissing(route.scope, principal.scope)
+    const leave = admission.enterRequest(principal)
+    try {
+      return await serve(passage)
+    } finally {
+      leave()
+    }
+  }
+
+  async function serve(passage: Passage): Promise<Outgoing> {
+    const { route, params, incoming } = passage
+    const plan = plans.get(route)!
+    const key = readRequestKey(route, incoming)
+    if (route.params !== undefined) validate(pathSubject, route.params, params)
+    passage.query = readQuery(incoming.query, route.query)
+    const bytes = await readBytes(route, plan, incoming)
+    passage.body = readBody(route, plan, bytes)
+    if (key !== undefined) passage.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
+    try {
+      return reply(passage, plan, await plan.handler(passage as never))
+    } finally {
+      passage.leave()
+    }
+  }
+
+  function reply(passage: Passage, plan: Plan, answer: Answer): Outgoing {
+    if ('body' in answer) return replyJson(answer.status ?? plan.status, answer.body)
+    if ('text' in answer) return replyText(plan.status, answer.type, answer.text)
+    const { principal, incoming, route, begunAt } = passage
+    // Somebody who looks at the head alone opens no stream.
+    if (incoming.method === 'HEAD') return { status: 200, headers: streamHeaders, body: '' }
+    const leave = admission.enterStream(principal)
+    const ended = (how: 'ended' | 'dropped') => {
+      leave()
+      parts.onStreamEnded(route, how, performance.now() - begunAt)
+    }
+    const lastEventId = incoming.header('last-event-id')
+    return { status: 200, headers: streamHeaders, feed: answer.feed, lastEventId, principal, ended }
+  }
+
+  function match(incoming: Incoming): Match {
+    try {
+      return router.match(incoming.method, incoming.path)
+    } catch (error) {
+      // A foreign page is told nothing, not even which routes there are; nor is anybody while we shut down.
+      checkSite(incoming, undefined, parts.hosts())
+      throw parts.isDraining() ? draining() : error
+    }
+  }
+
+  function fail(thrown: unknown, requestId: string): Outgoing {
+    const error = asSignalboxError(thrown)
+    parts.onProblem(error, thrown, requestId)
+    return replyProblem(error)
+  }
+
+  return {
+    async answer(incoming, requestId) {
+      const begunAt = performance.now()
+      let passage: Passage | undefined
+      let outgoing: Outgoing
+      parts.onBegan()
+      try {
+        const { route, params } = match(incoming)
+        passage = new Passage(spaces, route, params, incoming, begunAt)
+        outgoing = await pass(passage)
+      } catch (thrown) {
+        outgoing = fail(thrown, requestId)
+      }
+      parts.onAnswered({
+        requestId,
+        incoming,
+        route: passage?.route,
+        principalId: passage?.principalId,
+        status: outgoing.status,
+        ms: performance.now() - begunAt,
+        bytes: 'body' in outgoing ? outgoing.body.length : undefined,
+      })
+      return outgoing
+    },
+  }
+}
+
+function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
+  const handler = handlers[route.id]
+  if (handler === undefined) throw new Error(`The route ${route.id} has no handler.`)
+  for (const schema of [route.params, route.query, route.body]) if (schema !== undefined) checkOf(schema)
+  const scale = maxBodyBytes / bodyLimits.maxBytes
+  const { maxBytes, maxKeys } = route.limits ?? bodyLimits
+  return {
+    handler,
+    status: Math.min(...Object.keys(route.replies).map(Number)),
+    limits: { maxBytes: maxBodyBytes, maxKeys: Math.min(maxKeys, bodyLimits.maxKeys) },
+    listLimits: { maxBytes: Math.floor(maxBytes * scale), maxKeys },
+  }
+}
+
+/** Enough for `{}` with spaces around it. */
+const noBodyLimits: BodyLimits = { maxBytes: 64, maxKeys: 0 }
+
+async function readBytes(route: Route, { listLimits }: Plan, incoming: Incoming): Promise<Uint8Array> {
+  const encoding = incoming.header('content-encoding')
+  if (encoding !== undefined && encoding !== 'identity') throw encoded()
+  if (route.body !== undefined) return incoming.readBody(listLimits)
+  try {
+    return await incoming.readBody(noBodyLimits)
+  } catch (error) {
+    throw isSignalboxError(error, 'too_large') ? takesNoBody() : error
+  }
+}
+
+function readBody(route: Route, { limits, listLimits }: Plan, bytes: Uint8Array): unknown {
+  const { body, bodyOptional } = route
+  if (bytes.length === 0) {
+    if (body === undefined) return undefined
+    if (bodyOptional !== true) throw bodyMissing()
+    return {}
+  }
+  const value = parseBody(bytes, isList(bytes) ? listLimits : limits)
+  if (body === undefined) {
+    if (!isEmptyObject(value)) throw takesNoBody()
+    return undefined
+  }
+  validate(bodySubject, body, value)
+  return value
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
+  )
+}
+
+function scopeMissing(needed: Scope, held: Scope): SignalboxError {
+  return new SignalboxError(
+    'forbidden',
+    `This needs the scope "${needed}", and the token has "${held}". Use a token with "${needed}".`,
+    { details: { scope: needed } },
+  )
+}
+
+/** How long a caller had better wait: by then another server has taken over, or this one is back. */
+const drainRetryMs = 1_000
+
+function draining(): SignalboxError {
+  return new SignalboxError(
+    'draining',
+    'This server is shutting down; send the request to another, or a little later.',
+    { details: { retryAfterMs: drainRetryMs } },
+  )
+}
+
+function encoded(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'The body comes with a Content-Encoding; send it as it is, without compression.',
+  )
+}
+
+function takesNoBody(): SignalboxError {
+  return new SignalboxError('invalid_argument', 'This route takes no body; send none, or {}.')
+}
+
+function bodyMissing(): SignalboxError {
+  return new SignalboxError('invalid_argument', 'The request has no body; this route needs one, as JSON.')
+}

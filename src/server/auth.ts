@@ -1,0 +1,202 @@
+import {
+  createTokens,
+  digestOf,
+  everyNamespace,
+  type FailedAttempts,
+  Fresh,
+  inTime,
+  type PresentedSecret,
+  presentSecret,
+  sameDigest,
+  type Token,
+  type TokenStore,
+  type Tokens,
+  TokenWatch,
+  VerifiedTokens,
+} from '../access/index.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { text } from '../core/options.ts'
+import type { Authenticator, Incoming, Principal } from './call.ts'
+
+/**
+ * Who asks. A token is needed when a bootstrap secret is configured, when others than this machine can reach the port,
+ * or when the store holds a live token; else whoever reaches the port is `local` and may do everything. A token that
+ * is presented must be valid, also where none is needed. When the store cannot say, nobody is let in.
+ *
+ * What the store said counts for 2 s, so a token revoked anywhere ends within 5 s here, for requests and for streams.
+ */
+export interface TokenAuthenticator extends Authenticator {
+  /** The tokens, to be made and ended through: what is done here is obeyed at once. */
+  readonly tokens: Tokens
+}
+
+export interface AuthenticatorOptions {
+  /** Secrets that may do everything in every namespace, of 32 characters or more. */
+  readonly bootstrap: readonly string[]
+  /** Whether only this machine can reach the port. */
+  readonly loopback: boolean
+  /** The app that mounts the server has judged who comes: no token is needed, whatever the store holds. @default false */
+  readonly trust?: boolean
+  /** Where wrong tokens are counted. @default nowhere */
+  readonly failures?: Pick<FailedAttempts, 'check' | 'note'>
+  /** @default the process's */
+  readonly clock?: Clock
+}
+
+/** How long what the store said counts, how long it may take to say it, and how long a stream is kept without. */
+const maxAgeMs = 2_000
+const deadlineMs = 5_000
+const unsureMs = 30_000
+const maxRemembered = 10_000
+const watchConcurrency = 8
+const leastSecretChars = 32
+
+/** Makes an authenticator over the store's tokens. */
+export function createAuthenticator(store: TokenStore, options: AuthenticatorOptions): TokenAuthenticator {
+  return new StoreAuthenticator(store, options)
+}
+
+/** As whom a request counts, before its namespace is known. */
+type Identity = Pick<Token, 'id' | 'scope' | 'namespace'>
+
+const local: Identity = { id: 'local', scope: 'admin', namespace: everyNamespace }
+const bootstrap: Identity = { id: 'bootstrap', scope: 'admin', namespace: everyNamespace }
+
+class StoreAuthenticator implements TokenAuthenticator {
+  readonly tokens: Tokens
+  readonly #options: AuthenticatorOptions
+  readonly #bootstrapDigests: readonly string[]
+  readonly #anyLive: Fresh<boolean>
+  readonly #verified: VerifiedTokens
+  readonly #watch: TokenWatch
+
+  constructor(store: TokenStore, options: AuthenticatorOptions) {
+    const { clock = systemClock } = options
+    const freshness = { clock, maxAgeMs, deadlineMs }
+    this.#options = options
+    this.#bootstrapDigests = options.bootstrap.map(checkBootstrap)
+    this.#anyLive = new Fresh(() => store.hasLive(), freshness)
+    this.#verified = new VerifiedTokens(store, { ...freshness, maxEntries: maxRemembered })
+    this.#watch = new TokenWatch({
+      clock,
+      everyMs: maxAgeMs,
+      unsureMs,
+      concurrency: watchConcurrency,
+      isLive: async (id) => {
+        if (id === local.id) return !(await this.isRequired())
+        return (await inTime(() => store.find(id), freshness))?.live === true
+      },
+    })
+    this.tokens = createTokens({ store, onChange: (id) => this.#changed(id) })
+  }
+
+  async isRequired(): Promise<boolean> {
+    const { trust, bootstrap, loopback } = this.#options
+    if (trust) return false
+    return bootstrap.length > 0 || !loopback || (await this.#anyLive.get())
+  }
+
+  async authenticate(
+    incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
+  ): Promise<Principal> {
+    const authorization = incoming.header('authorization')
+    const namespace = incoming.header('signalbox-namespace')
+    if (authorization !== undefined) {
+      return asPrincipal(await this.#identify(authorization, incoming.address ?? ''), namespace)
+    }
+    if (await this.isRequired())
+      throw unauthorized('This server needs a token: send the header "Authorization: Bearer <token>".')
+    return asPrincipal(local, namespace)
+  }
+
+  watch({ id }: Principal, ended: (reason: SignalboxError) => void): () => void {
+    // A bootstrap secret lasts as long as the process; so does an app's word for who comes.
+    if (id === bootstrap.id || (id === local.id && this.#options.trust)) return () => {}
+    return this.#watch.watch(id, ended)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#watch.close()
+  }
+
+  async #identify(authorization: string, address: string): Promise<Identity> {
+    const secret = readBearer(authorization)
+    if (secret === undefined)
+      throw unauthorized('The Authorization header is not understood: it must be "Bearer <token>".')
+    const presented = presentSecret(secret)
+    if (this.#isBootstrap(presented)) return bootstrap
+    const { failures } = this.#options
+    // Whoever was let in before is not shut out by what others do from the same address, as behind a proxy.
+    if (!this.#verified.knows(presented.digest)) failures?.check(address)
+    const token = await this.#verified.find(presented)
+    if (token) return token
+    failures?.note(address)
+    throw unauthorized('The token is not valid: it is unknown, has expired or was revoked.')
+  }
+
+  #isBootstrap({ digest }: PresentedSecret): boolean {
+    let found = false
+    // All of them, always: how long it takes says nothing about which one it was.
+    for (const one of this.#bootstrapDigests) if (sameDigest(one, digest)) found = true
+    return found
+  }
+
+  #changed(id: string): void {
+    this.#anyLive.forget()
+    this.#verified.forget(id)
+    void this.#watch.check(id)
+    void this.#watch.check(local.id)
+  }
+}
+
+function checkBootstrap(secret: string, index: number): string {
+  if (/^[\x21-\x7e]+$/.test(secret) && secret.length >= leastSecretChars) return digestOf(secret)
+  throw new SignalboxError(
+    'invalid_argument',
+    `Bootstrap secret ${index + 1} must be ${leastSecretChars} or more printable ASCII characters without spaces, ` +
+      'such as `openssl rand -hex 32` prints.',
+  )
+}
+
+const scheme = 'bearer '
+
+/** What stands after `Bearer`, which may be written in any case (RFC 9110, 11.1). */
+function readBearer(authorization: string): string | undefined {
+  if (authorization.slice(0, scheme.length).toLowerCase() !== scheme) return undefined
+  const secret = authorization.slice(scheme.length).trim()
+  return secret === '' ? undefined : secret
+}
+
+function asPrincipal({ id, scope, namespace }: Identity, header: string | undefined): Principal {
+  const asked = header === undefined ? undefined : readNamespace(header)
+  if (namespace === everyNamespace) return { id, scope, namespace: asked ?? 'default', everyNamespace: true }
+  if (asked === undefined || asked === namespace) return { id, scope, namespace, everyNamespace: false }
+  throw new SignalboxError(
+    'forbidden',
+    'The header Signalbox-Namespace names another namespace than that of the token. Leave it out, or use a token of that namespace.',
+  )
+}
+
+/** Headers hold ASCII alone, so a name is percent-encoded in them as it would be in a path. */
+function readNamespace(header: string): string {
+  const name = decode(header)
+  if (name !== undefined && name !== everyNamespace) return text('Signalbox-Namespace', name)
+  throw new SignalboxError(
+    'invalid_argument',
+    'The header Signalbox-Namespace must be the name of one namespace, percent-encoded.',
+  )
+}
+
+function decode(header: string): string | undefined {
+  if (!/^[\x20-\x7e]*$/.test(header)) return undefined
+  try {
+    return decodeURIComponent(header)
+  } catch {
+    return undefined
+  }
+}
+
+function unauthorized(message: string): SignalboxError {
+  return new SignalboxError('unauthorized', message, { details: { authenticate: true } })
+}

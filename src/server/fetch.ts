@@ -1,0 +1,151 @@
+import { SignalboxError } from '../core/errors.ts'
+import { show } from '../core/options.ts'
+import type { BodyLimits } from '../wire/index.ts'
+import { bodyTooLarge } from './body.ts'
+import type { Incoming, OutgoingText } from './call.ts'
+import { InFlight } from './inflight.ts'
+import { requestIdOf } from './log.ts'
+import { type HandlerOptions, resolveHandlerOptions } from './options.ts'
+import { replyProblem } from './reply.ts'
+import { createService, type Service } from './service.ts'
+
+/**
+ * The whole API as one function from `Request` to `Response`, to be mounted in somebody else's app: the same routes, the
+ * same order of checks, the same verdicts as behind a port of our own. What belongs to a port is the app's to look
+ * after: headers and connections, their time-outs and caps, and the Host header.
+ */
+export interface FetchHandler extends AsyncDisposable {
+  (request: Request): Promise<Response>
+  /** Refuses new requests, ends streams and waiting claims, and stops what runs behind them. */
+  close(): Promise<void>
+}
+
+/** Makes the function. Tokens are needed unless `trust` says that the app has judged who comes. */
+export function createHandler(options: HandlerOptions): FetchHandler {
+  const { service: parts, basePath, trust, requestTimeoutMs, graceMs } = resolveHandlerOptions(options)
+  const service = createService({ ...parts, loopback: false, trust, hosts: () => undefined })
+  const inFlight = new InFlight()
+  let closing: Promise<void> | undefined
+
+  async function handle(request: Request): Promise<Response> {
+    inFlight.enter()
+    try {
+      const url = new URL(request.url)
+      const path = withoutBase(url.pathname, basePath)
+      if (path === undefined) return respond(replyProblem(notMounted(url.pathname, basePath)), request.method)
+      return await serve(service, new FetchIncoming(request, url, path, requestTimeoutMs))
+    } finally {
+      inFlight.leave()
+    }
+  }
+
+  async function shut(): Promise<void> {
+    const streamsEnded = service.drain()
+    await inFlight.drained(graceMs)
+    await streamsEnded
+    await service[Symbol.asyncDispose]()
+  }
+  const close = () => {
+    closing ??= shut()
+    return closing
+  }
+  return Object.assign(handle, { close, [Symbol.asyncDispose]: close })
+}
+
+async function serve({ api, streams }: Service, incoming: FetchIncoming): Promise<Response> {
+  const requestId = requestIdOf(incoming.header('x-request-id'))
+  const outgoing = await api.answer(incoming, requestId)
+  const id = { 'x-request-id': requestId }
+  if (!('feed' in outgoing)) return respond(outgoing, incoming.method, id)
+  const { status, headers, ended } = outgoing
+  return new Response(streams.toBody(outgoing, ended), { status, headers: { ...headers, ...id } })
+}
+
+function respond({ status, headers, body }: OutgoingText, method: string, more?: object): Response {
+  return new Response(method === 'HEAD' ? null : body, { status, headers: { ...headers, ...more } })
+}
+
+const nothing = new Uint8Array(0)
+
+class FetchIncoming implements Incoming {
+  readonly #request: Request
+  readonly #timeoutMs: number
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly #host: string
+  /** Nobody says where a `Request` came from. */
+  readonly address = ''
+
+  constructor(request: Request, { host, search }: URL, path: string, timeoutMs: number) {
+    this.#request = request
+    this.#timeoutMs = timeoutMs
+    this.method = request.method
+    this.#host = host
+    this.path = path
+    this.query = search.slice(1)
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers.get(name)
+    if (value !== null) return value
+    // What the wire would have said, and a `Request` says otherwise or not at all.
+    if (name === 'host') return this.#host
+    if (
+      name === 'transfer-encoding' &&
+      this.#request.body !== null &&
+      !this.#request.headers.has('content-length')
+    )
+      return 'chunked'
+    return undefined
+  }
+
+  async readBody({ maxBytes }: BodyLimits): Promise<Uint8Array> {
+    const { body } = this.#request
+    if (body === null) return nothing
+    if (Number(this.#request.headers.get('content-length') ?? 0) > maxBytes) throw bodyTooLarge(maxBytes)
+    const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
+    const deadline = Promise.withResolvers<never>()
+    const timer = setTimeout(() => deadline.reject(tooLate()), this.#timeoutMs)
+    try {
+      const chunks: Uint8Array[] = []
+      let size = 0
+      for (;;) {
+        const { done, value } = await Promise.race([reader.read(), deadline.promise])
+        if (done) return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
+        size += value.byteLength
+        if (size > maxBytes) throw bodyTooLarge(maxBytes)
+        chunks.push(value)
+      }
+    } catch (error) {
+      // Whoever sends need not go on.
+      void reader.cancel().catch(() => {})
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** The path below where it is mounted; undefined when it is elsewhere. */
+function withoutBase(path: string, basePath: string): string | undefined {
+  if (!path.startsWith(basePath)) return undefined
+  const rest = path.slice(basePath.length)
+  if (rest === '') return '/'
+  return rest.startsWith('/') ? rest : undefined
+}
+
+function notMounted(path: string, basePath: string): SignalboxError {
+  return new SignalboxError(
+    'not_found',
+    `There is no route ${show(path)} here: everything is under ${basePath}.`,
+  )
+}
+
+function tooLate(): SignalboxError {
+  return new SignalboxError('request_timeout', 'The request did not arrive whole in time.')
+}

@@ -1,0 +1,177 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { duration } from '../../core/options.ts'
+import type { Added, ClaimedJob, ClaimOptions, Job, JobToAdd } from '../../jobs/index.ts'
+import type * as wire from '../../wire/index.ts'
+import type { Call, Handler } from '../call.ts'
+import type { Metrics } from '../metrics.ts'
+
+/**
+ * The routes of jobs, by their ids. A body is the service's own arguments and options in one object, so a handler does
+ * little but take it apart; what the schema lets through and the service does not is refused by the service.
+ */
+export interface JobHandlers {
+  readonly addJobs: Handler<typeof wire.addJobs>
+  readonly listJobs: Handler<typeof wire.listJobs>
+  readonly getJob: Handler<typeof wire.getJob>
+  readonly claimJobs: Handler<typeof wire.claimJobs>
+  readonly checkHeld: Handler<typeof wire.checkHeld>
+  readonly ackJob: Handler<typeof wire.ackJob>
+  readonly nackJob: Handler<typeof wire.nackJob>
+  readonly renewJob: Handler<typeof wire.renewJob>
+  readonly cancelJob: Handler<typeof wire.cancelJob>
+  readonly retryJob: Handler<typeof wire.retryJob>
+  readonly retryDeadJobs: Handler<typeof wire.retryDeadJobs>
+  readonly pruneJobs: Handler<typeof wire.pruneJobs>
+  readonly listQueues: Handler<typeof wire.listQueues>
+  readonly pauseQueue: Handler<typeof wire.pauseQueue>
+  readonly resumeQueue: Handler<typeof wire.resumeQueue>
+  readonly wakeQueue: Handler<typeof wire.wakeQueue>
+}
+
+/** The longest that a claim may wait for a job. */
+const maxWaitMs = 60_000
+
+/** Who counts what passes. */
+export type JobMeterPart = Pick<Metrics, 'claimWaits' | 'claimWaited' | 'claimed' | 'settled'>
+
+export function jobHandlers(meter: JobMeterPart): JobHandlers {
+  return {
+    async addJobs({ body, jobs }) {
+      if (Array.isArray(body)) {
+        const items = await jobs.addMany(body as readonly JobToAdd[])
+        return { status: items.some(isNew) ? 201 : 200, body: { items } }
+      }
+      const { kind, payload, ...options } = body as JobToAdd
+      const added = await jobs.add(kind, payload, options)
+      return { status: isNew(added) ? 201 : 200, body: added }
+    },
+
+    listJobs: async ({ query, jobs }) => ({ body: await listWithin(jobs, query) }),
+
+    async getJob({ params: { id }, jobs }) {
+      const job = await jobs.find(id)
+      if (job !== undefined) return { body: job }
+      throw new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
+    },
+
+    async claimJobs(call) {
+      const { waitMs = 0, ...options } = call.body
+      const waits = duration('waitMs', waitMs, { max: maxWaitMs })
+      const items = await (waits === 0
+        ? claimAtOnce(call, options)
+        : claimInLine(call, options, waits, meter))
+      if (items.length > 0) meter.claimed(call.principal.namespace, items)
+      return { body: { items, cursor: null } }
+    },
+
+    async checkHeld({ body, space }) {
+      const leases = body.items.map(({ id, token }) => ({ jobId: id, token }))
+      if (leases.length === 0) return { body: { items: [] } }
+      const store = space.stores.jobs
+      const [outcomes, unwanted] = await Promise.all([store.outcomes(leases), store.cancelRequests(leases)])
+      const wishes = new Set(unwanted)
+      const items = body.items.map(({ id }, index) => ({
+        id,
+        outcome: outcomes[index]!,
+        cancelRequested: wishes.has(id),
+      }))
+      return { body: { items } }
+    },
+
+    async ackJob({ params: { id }, body: { token, ...options }, jobs, principal }) {
+      const { state } = await jobs.ack({ id, token }, options)
+      meter.settled(principal.namespace, id, state)
+      return { body: { id, state } }
+    },
+
+    async nackJob({ params: { id }, body: { token, ...options }, jobs, principal }) {
+      const { state } = await jobs.nack({ id, token }, options)
+      meter.settled(principal.namespace, id, state)
+      return { body: { id, state } }
+    },
+
+    renewJob: async ({ params: { id }, body: { token, leaseMs }, jobs }) => ({
+      body: await jobs.renew({ id, token }, leaseMs),
+    }),
+
+    cancelJob: async ({ params: { id }, jobs }) => ({ body: await jobs.cancel(id) }),
+    retryJob: async ({ params: { id }, jobs }) => ({ body: await jobs.retry(id) }),
+    retryDeadJobs: async ({ body, jobs }) => ({ body: await jobs.retryDead(body) }),
+    pruneJobs: async ({ body, jobs }) => ({ body: await jobs.prune(body) }),
+    listQueues: async ({ jobs }) => ({ body: { items: await jobs.stats(), cursor: null } }),
+
+    async pauseQueue({ params: { name }, jobs }) {
+      await jobs.pause(name)
+      return { body: { queue: name, paused: true } }
+    },
+
+    async resumeQueue({ params: { name }, jobs }) {
+      await jobs.resume(name)
+      return { body: { queue: name, paused: false } }
+    },
+
+    async wakeQueue({ params: { name }, jobs }) {
+      jobs.wake(name)
+      return { body: { queue: name } }
+    },
+  }
+}
+
+/** The same without a wait: a client that has gone meanwhile takes no job with it. */
+async function claimAtOnce(call: Call, options: ClaimOptions): Promise<readonly ClaimedJob[]> {
+  const items = await call.jobs.claim(options)
+  const giveBack = giverBack(call)
+  // Whether it has gone is looked up only now: most claims are answered before anybody could go.
+  if (items.length === 0 || giveBack === undefined || !call.signal.aborted) return items
+  await giveBack(items)
+  return []
+}
+
+/** Puts jobs back in line. With a key, whoever was cut off may ask again and gets the same jobs: those are kept for it. */
+function giverBack({ jobs, space }: Call): ((given: readonly ClaimedJob[]) => Promise<unknown>) | undefined {
+  if (jobs !== space.jobs) return undefined
+  return (given) => Promise.allSettled(given.map((job) => jobs.nack(job, { handBack: true })))
+}
+
+/** Stands in line with whoever waits for the same, until there is a job, the time is over or the client has gone. */
+async function claimInLine(
+  call: Call,
+  options: ClaimOptions,
+  waitMs: number,
+  meter: JobMeterPart,
+): Promise<readonly ClaimedJob[]> {
+  const { jobs, space, signal } = call
+  const { queues = ['default'], kinds } = options
+  const giveBack = giverBack(call)
+  const request = { queues, kinds, ...(giveBack && { giveBack }) }
+  meter.claimWaits()
+  try {
+    return await space.desk.wait(request, waitMs, signal, () => jobs.claim(options))
+  } finally {
+    meter.claimWaited()
+  }
+}
+
+/** A page that has so many characters ends there, whatever its limit; the cursor says where the next one begins. */
+const maxPageChars = 4 * 1_048_576
+/** Each may have half a megabyte of payload and result, so only a few are in memory before they are counted. */
+const jobsAtOnce = 25
+
+async function listWithin(jobs: Call['jobs'], query: wire.ListJobsQuery): Promise<wire.Page<Job>> {
+  const { limit = 50 } = query
+  const items: Job[] = []
+  let { cursor } = query
+  let chars = 0
+  for (;;) {
+    const page = await jobs.list({ ...query, limit: Math.min(jobsAtOnce, limit - items.length), cursor })
+    items.push(...page.items)
+    if (page.cursor === null || items.length >= limit) return { items, cursor: page.cursor }
+    chars += JSON.stringify(page.items).length
+    if (chars >= maxPageChars) return { items, cursor: page.cursor }
+    cursor = page.cursor
+  }
+}
+
+function isNew({ duplicate }: Added): boolean {
+  return !duplicate
+}

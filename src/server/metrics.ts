@@ -1,0 +1,210 @@
+import { type Clock, systemClock } from '../core/clock.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import type { Loop } from '../core/loop.ts'
+import { version } from '../core/version.ts'
+import type { JobState } from '../jobs/index.ts'
+import type { Route } from '../wire/index.ts'
+import { createJobMeter, type MeteredJob } from './jobmeter.ts'
+import { createQueueGauges, type MeteredSpace } from './queuegauges.ts'
+import {
+  createHistogramCell,
+  type Family,
+  type HistogramCell,
+  printFamilies,
+  type Value,
+  watchProcess,
+} from './series.ts'
+
+/**
+ * What operators watch. The parts of the server tell it what happens, at the cost of an addition; everything else is
+ * done when somebody scrapes. A scrape shows the namespaces its caller may see, and a broken store makes it shorter,
+ * never an error.
+ */
+export interface Metrics {
+  /** A request has come in. Every one of them ends with `request`. */
+  requestBegan(): void
+  /** It was answered, or its client has gone. `routeId` is undefined when there is no such route. */
+  request(routeId: string | undefined, status: number, seconds: number): void
+  streamOpened(): void
+  /** `dropped`: by us, because its reader was too slow. */
+  streamClosed(how: 'ended' | 'dropped'): void
+  /** A claim begins to wait for a job. */
+  claimWaits(): void
+  claimWaited(): void
+  /** Jobs were handed out. */
+  claimed(namespace: string, jobs: readonly MeteredJob[]): void
+  /** An attempt ended, and left its job in this state. */
+  settled(namespace: string, jobId: string, state: JobState): void
+  /** The store failed a request, or something of ours that asks it. */
+  storeFailed(code: ErrorCode): void
+  /** Everything its caller may see, in the text format of Prometheus. */
+  text(view: MetricsView): Promise<string>
+}
+
+/** Who looks. */
+export interface MetricsView {
+  /** The caller's own namespace. */
+  readonly space: MeteredSpace
+  /** Whether it may see the others, too. */
+  readonly everyNamespace: boolean
+}
+
+/** What metrics are taken from. */
+export interface MetricsParts {
+  readonly routes: readonly Pick<Route, 'id'>[]
+  /** The namespaces in use. */
+  spaces(): Iterable<MeteredSpace>
+  storeUp(): Promise<boolean>
+  loops(): Iterable<Pick<Loop, 'name' | 'healthy' | 'restarts'>>
+  /** How many lines the log has dropped. */
+  logDropped(): number
+  /** @default the process's own */
+  readonly clock?: Clock
+}
+
+/** Long polls wait up to 60 s. */
+const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+interface RouteCells {
+  /** By status. */
+  readonly counts: number[]
+  readonly seconds: HistogramCell
+}
+
+export function createMetrics(parts: MetricsParts): Metrics {
+  const clock = parts.clock ?? systemClock
+  const processRegistry = watchProcess()
+  const jobMeter = createJobMeter(clock)
+  const queueGauges = createQueueGauges(clock)
+  const unknownRoute = createRouteCells()
+  const routes = new Map(parts.routes.map(({ id }) => [id, createRouteCells()]))
+  const storeErrors = new Map<ErrorCode, number>()
+  const now = { inFlight: 0, streams: 0, waiting: 0 }
+  const total = { streams: 0, dropped: 0 }
+
+  function routeFamilies(): readonly Family[] {
+    const all = [...routes, ['none', unknownRoute] as const].filter(([, { counts }]) => counts.length > 0)
+    const name = 'signalbox_http_request_seconds'
+    return [
+      family('signalbox_http_requests_total', 'Requests by route and status.', 'counter', [
+        ...all.flatMap(([route, { counts }]) => countsOf(route, counts)),
+      ]),
+      {
+        name,
+        help: 'How long a request took, its wait for a job included; streams until they ended.',
+        type: 'histogram',
+        values: all.flatMap(([route, { seconds }]) => seconds.values(name, { route })),
+      },
+    ]
+  }
+
+  function serverFamilies(isStoreUp: boolean): readonly Family[] {
+    const loops = [...parts.loops()]
+    const gauge = (name: string, help: string, value: number) => family(name, help, 'gauge', [plain(value)])
+    const counter = (name: string, help: string, value: number) =>
+      family(name, help, 'counter', [plain(value)])
+    return [
+      family('signalbox_info', 'Always 1; the label is the version.', 'gauge', [
+        { labels: { version }, value: 1 },
+      ]),
+      gauge('signalbox_store_up', '1 when the store answers.', isStoreUp ? 1 : 0),
+      family(
+        'signalbox_store_errors_total',
+        'What the store failed with, by code.',
+        'counter',
+        Array.from(storeErrors, ([code, value]) => ({ labels: { code }, value })),
+      ),
+      gauge('signalbox_http_requests_in_flight', 'Requests under way, streams included.', now.inFlight),
+      gauge('signalbox_streams_open', 'Open streams of events.', now.streams),
+      counter('signalbox_streams_total', 'Streams that were opened.', total.streams),
+      counter(
+        'signalbox_streams_dropped_total',
+        'Streams cut off because their reader was too slow.',
+        total.dropped,
+      ),
+      gauge('signalbox_claims_waiting', 'Claims that wait for a job.', now.waiting),
+      family(
+        'signalbox_loop_healthy',
+        '1 while the steps of a background loop end well.',
+        'gauge',
+        loops.map(({ name, healthy }) => ({ labels: { loop: name }, value: healthy ? 1 : 0 })),
+      ),
+      family(
+        'signalbox_loop_restarts_total',
+        'How often a loop stood still and was begun anew.',
+        'counter',
+        loops.map(({ name, restarts }) => ({ labels: { loop: name }, value: restarts })),
+      ),
+      counter('signalbox_log_dropped_total', 'Log lines that nobody took in time.', parts.logDropped()),
+    ]
+  }
+
+  return {
+    requestBegan() {
+      now.inFlight++
+    },
+    request(routeId, status, seconds) {
+      now.inFlight--
+      const cells = (routeId === undefined ? undefined : routes.get(routeId)) ?? unknownRoute
+      cells.counts[status] = (cells.counts[status] ?? 0) + 1
+      cells.seconds.observe(seconds)
+    },
+    streamOpened() {
+      now.streams++
+      total.streams++
+    },
+    streamClosed(how) {
+      now.streams--
+      if (how === 'dropped') total.dropped++
+    },
+    claimWaits() {
+      now.waiting++
+    },
+    claimWaited() {
+      now.waiting--
+    },
+    claimed: jobMeter.claimed,
+    settled: jobMeter.settled,
+    storeFailed(code) {
+      storeErrors.set(code, (storeErrors.get(code) ?? 0) + 1)
+    },
+
+    async text({ space, everyNamespace }) {
+      const others = everyNamespace ? [...parts.spaces()] : []
+      const spaces = new Map([space, ...others].map((one) => [one.namespace, one]))
+      const [queues, isUp] = await Promise.all([
+        queueGauges.families(spaces.values()),
+        // It has a deadline of its own.
+        parts.storeUp().catch(() => false),
+      ])
+      const text = printFamilies([
+        ...serverFamilies(isUp && queues.ok),
+        ...routeFamilies(),
+        ...queues.families,
+        ...jobMeter.families(everyNamespace ? undefined : space.namespace),
+      ])
+      return text + (await processRegistry.metrics())
+    },
+  }
+}
+
+function createRouteCells(): RouteCells {
+  return { counts: [], seconds: createHistogramCell(bounds) }
+}
+
+function countsOf(route: string, counts: readonly number[]): readonly Value[] {
+  const values: Value[] = []
+  // Skips the statuses that never were.
+  counts.forEach((value, status) => {
+    values.push({ labels: { route, status }, value })
+  })
+  return values
+}
+
+function plain(value: number): Value {
+  return { labels: {}, value }
+}
+
+function family(name: string, help: string, type: Family['type'], values: readonly Value[]): Family {
+  return { name, help, type, values }
+}

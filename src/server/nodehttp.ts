@@ -1,0 +1,141 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SignalboxError } from '../core/errors.ts'
+import type { BodyLimits } from '../wire/index.ts'
+import { bodyTooLarge } from './body.ts'
+import type { Incoming, OutgoingText } from './call.ts'
+
+/** Requests and answers as Node has them. */
+
+const nothing = new Uint8Array(0)
+
+/** A request of Node's. */
+export class NodeIncoming implements Incoming {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  #gone: AbortController | undefined
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request
+    this.#response = response
+    this.method = request.method ?? ''
+    const url = request.url ?? ''
+    const mark = url.indexOf('?')
+    this.path = mark === -1 ? url : url.slice(0, mark)
+    this.query = mark === -1 ? '' : url.slice(mark + 1)
+  }
+
+  header(name: string): string | undefined {
+    // The only one that comes as a list is `set-cookie`, which no client sends.
+    return this.#request.headers[name] as string | undefined
+  }
+
+  get address(): string {
+    return this.#request.socket.remoteAddress ?? ''
+  }
+
+  /** Made when first asked for: most requests are answered before anybody looks. */
+  get signal(): AbortSignal {
+    if (this.#gone === undefined) {
+      const controller = new AbortController()
+      this.#gone = controller
+      const response = this.#response
+      const left = () => {
+        if (!response.writableFinished) controller.abort(clientGone())
+      }
+      if (response.destroyed || response.closed) left()
+      else response.once('close', left)
+    }
+    return this.#gone.signal
+  }
+
+  readBody({ maxBytes }: BodyLimits): Promise<Uint8Array> {
+    const request = this.#request
+    const length = request.headers['content-length']
+    if (length === undefined && request.headers['transfer-encoding'] === undefined) return noBody
+    if (length !== undefined && Number(length) > maxBytes) return Promise.reject(bodyTooLarge(maxBytes))
+    return read(request, maxBytes)
+  }
+}
+
+const noBody = Promise.resolve(nothing)
+
+function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const stop = () => {
+      request.off('data', take).off('end', end).off('close', cut)
+    }
+    const take = (chunk: Buffer) => {
+      size += chunk.length
+      chunks.push(chunk)
+      if (size <= maxBytes) return
+      stop()
+      reject(bodyTooLarge(maxBytes))
+    }
+    const end = () => {
+      stop()
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size))
+    }
+    const cut = () => {
+      stop()
+      reject(clientGone())
+    }
+    request.on('data', take).on('end', end).on('close', cut)
+    // Unheard, the error of a connection that breaks in the middle would end the process; `close` follows it.
+    request.on('error', ignore)
+    if (request.destroyed) cut()
+  })
+}
+
+function ignore(): void {}
+
+function clientGone(): SignalboxError {
+  return new SignalboxError('request_timeout', 'The client went away before its request was done.')
+}
+
+/** How long, and how much, a client that was refused may go on sending before it is cut. */
+const lingerMs = 2_000
+
+/** Writes an answer. What comes beside its own headers stands in `more`, name and value by turns. */
+export function writeText(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, headers, body }: OutgoingText,
+  more: readonly string[],
+): void {
+  // The client has gone, or was already answered on its bare socket.
+  if (response.destroyed || response.headersSent) return
+  const lines = linesOf(headers)
+  const all = [...lines, ...more, 'content-length', String(Buffer.byteLength(body))]
+  response.on('error', ignore)
+  response.writeHead(status, all)
+  response.end(body)
+  if (!request.complete) discardRest(request)
+}
+
+/** Name and value by turns, as Node writes them fastest. Most answers share one of a few sets of headers. */
+export function linesOf(headers: Readonly<Record<string, string>>): readonly string[] {
+  const known = flattened.get(headers)
+  if (known !== undefined) return known
+  const lines = Object.entries(headers).flat()
+  flattened.set(headers, lines)
+  return lines
+}
+
+const flattened = new WeakMap<object, readonly string[]>()
+
+/**
+ * Reads on without keeping anything. Closing while the client still sends would reset the connection and take the
+ * answer with it; but nobody may go on for ever.
+ */
+function discardRest(request: IncomingMessage): void {
+  request.resume()
+  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
+  timer.unref()
+  const done = () => clearTimeout(timer)
+  request.once('end', done).once('close', done)
+}

@@ -1,0 +1,186 @@
+import { createJobs, type Jobs } from '../jobs/index.ts'
+import { createLocks, type Locks, type WatchOptions } from '../locks/index.ts'
+import type { ClaimDesk, Feed, Served, ServedStores, Space } from './call.ts'
+import { createClaimDesk } from './desk.ts'
+import { createHintsFeed, createQueuesFeed } from './feeds.ts'
+import { createLocksFeed } from './locksfeed.ts'
+
+/**
+ * The services of every namespace that somebody uses. A space is made when it is first entered and kept for the next
+ * one who comes. There is room for a bounded number: beyond it, those that nobody is in are forgotten first, the
+ * longest unused before the others. A space with a request, a waiting claim or a stream in it is never forgotten.
+ */
+export interface Spaces extends AsyncDisposable {
+  /** The namespace's services; whoever enters must leave. */
+  enter(namespace: string): Space
+  leave(space: Space): void
+  /** Those that are kept, for upkeep. */
+  [Symbol.iterator](): Iterator<Space>
+  readonly size: number
+  /** Lets every claim that waits go with what it has; later ones do not wait. */
+  letGo(): void
+}
+
+const maxSpaces = 1_000
+
+/** What spaces are made from. */
+export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits'>>
+
+export function createSpaces(served: SpacesSource, max: number = maxSpaces): Spaces {
+  return new KnownSpaces(served, max)
+}
+
+class KnownSpaces implements Spaces {
+  readonly #served: SpacesSource
+  readonly #max: number
+  readonly #rooms = new Map<string, Room>()
+  /** Rises whenever a room falls empty. */
+  #turn = 0
+  #isLettingGo = false
+
+  constructor(served: SpacesSource, max: number) {
+    this.#served = served
+    this.#max = max
+  }
+
+  get size(): number {
+    return this.#rooms.size
+  }
+
+  get isLettingGo(): boolean {
+    return this.#isLettingGo
+  }
+
+  *[Symbol.iterator](): Iterator<Space> {
+    yield* [...this.#rooms.values()]
+  }
+
+  enter(namespace: string): Space {
+    const room = this.#rooms.get(namespace) ?? this.#make(namespace)
+    room.guests++
+    return room
+  }
+
+  leave(space: Space): void {
+    const room = space as Room
+    if (--room.guests > 0) return
+    room.emptySince = ++this.#turn
+    if (this.#rooms.size > this.#max) this.#forgetOne()
+  }
+
+  letGo(): void {
+    this.#isLettingGo = true
+    for (const room of this.#rooms.values()) room.desk.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.letGo()
+    const rooms = [...this.#rooms.values()]
+    this.#rooms.clear()
+    await Promise.all(rooms.map((room) => room.close()))
+  }
+
+  #make(namespace: string): Room {
+    const remoteBell = this.#served.traits?.remoteBell ?? false
+    const room = new Room(namespace, this.#served.within(namespace), remoteBell, this)
+    if (this.#isLettingGo) room.desk.close()
+    this.#rooms.set(namespace, room)
+    if (this.#rooms.size > this.#max) this.#forgetOne(room)
+    return room
+  }
+
+  /** Where all are in use there are too many for a while: each that falls empty then is forgotten at once. */
+  #forgetOne(but?: Room): void {
+    let oldest: Room | undefined
+    for (const room of this.#rooms.values()) {
+      if (room.guests > 0 || room === but) continue
+      if (oldest === undefined || room.emptySince < oldest.emptySince) oldest = room
+    }
+    if (oldest === undefined) return
+    this.#rooms.delete(oldest.namespace)
+    void oldest.close()
+  }
+}
+
+class Room implements Space {
+  readonly namespace: string
+  readonly stores: ServedStores
+  readonly jobs: Jobs
+  readonly desk: ClaimDesk
+  readonly queuesFeed: Feed
+  readonly #spaces: KnownSpaces
+  readonly #remoteBell: boolean
+  #locks: Locks | undefined
+  #queues: (Feed & AsyncDisposable) | undefined
+  /** How many are in it, and the turn at which the last one left. */
+  guests = 0
+  emptySince = 0
+
+  constructor(namespace: string, stores: ServedStores, remoteBell: boolean, spaces: KnownSpaces) {
+    this.namespace = namespace
+    this.stores = stores
+    this.jobs = createJobs({ store: stores.jobs, bell: stores.bell })
+    this.desk = createClaimDesk(stores.bell)
+    this.#spaces = spaces
+    this.#remoteBell = remoteBell
+    this.queuesFeed = this.#kept((room) => room.queues)
+  }
+
+  /** Made when somebody first asks for one. */
+  get locks(): Locks {
+    const { locks: store, bell } = this.stores
+    this.#locks ??= createLocks({ store, bell, remoteBell: this.#remoteBell })
+    return this.#locks
+  }
+
+  locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed {
+    const spaces = this.#spaces
+    return this.#kept((room) => createLocksFeed(room.locks, options, () => spaces.isLettingGo))
+  }
+
+  /** Made when somebody first watches. */
+  get queues(): Feed {
+    this.#queues ??= createQueuesFeed(this.jobs, this.stores.bell)
+    return this.#queues
+  }
+
+  hintsFeed(queues: readonly string[]): Feed {
+    return this.#kept((room) => createHintsFeed(room.stores.bell, queues))
+  }
+
+  async close(): Promise<void> {
+    this.desk.close()
+    await this.#queues?.[Symbol.asyncDispose]()
+    await this.#locks?.[Symbol.asyncDispose]()
+    await this.jobs[Symbol.asyncDispose]()
+  }
+
+  /**
+   * A feed whose readers count as guests. It is opened after the request that asked for it has left, when the space
+   * may be forgotten already; so it enters again.
+   */
+  #kept(feedOf: (room: Room) => Feed): Feed {
+    const { namespace } = this
+    const spaces = this.#spaces
+    return {
+      open(lastEventId, reader) {
+        const room = spaces.enter(namespace) as Room
+        let isOpen = true
+        const leave = () => {
+          if (isOpen) spaces.leave(room)
+          isOpen = false
+        }
+        try {
+          const close = feedOf(room).open(lastEventId, reader)
+          return () => {
+            if (isOpen) close()
+            leave()
+          }
+        } catch (error) {
+          leave()
+          throw error
+        }
+      },
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import { createLoop, type Loop, type LoopEvents } from '../core/loop.ts'
+import type { Served } from './call.ts'
+import type { Spaces } from './spaces.ts'
+
+/**
+ * What a server does when nobody asks: it forgets request keys whose time is over, takes back jobs whose lease ran out
+ * and, if told to, forgets jobs that ended long ago, in every namespace that is in use. Safe anywhere and any number of times: each bite is a transaction of its own,
+ * and servers that do so at once only share the work. No promise waits for it: `claim` judges leases itself.
+ */
+export interface ServerUpkeep extends AsyncDisposable {
+  readonly loops: readonly Loop[]
+}
+
+export interface UpkeepParts {
+  readonly served: Pick<Served, 'pruneKeys' | 'within'>
+  readonly spaces: Spaces
+  /** How long jobs that ended are kept; undefined: for ever. */
+  readonly retentionMs?: number | undefined
+  /** Learns of a loop's trouble. Must not throw. */
+  readonly onTrouble: (loop: string, trouble: keyof LoopEvents, event: object) => void
+}
+
+const biteSize = 1_000
+const keysIdleMs = 30_000
+const leasesIdleMs = 5_000
+const retentionIdleMs = 60_000
+
+export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
+  const { served, spaces, retentionMs, onTrouble } = parts
+  const loops = [
+    createLoop({
+      name: 'server.keys',
+      idleMs: keysIdleMs,
+      step: async () => ((await served.pruneKeys(biteSize)) === biteSize ? 'more' : 'idle'),
+    }),
+    createLoop({
+      name: 'server.leases',
+      idleMs: leasesIdleMs,
+      async step({ signal, progress }) {
+        let isMore = false
+        for (const { stores } of spaces) {
+          if (signal.aborted) return 'idle'
+          const { ready, dead, cancelled } = await stores.jobs.reclaim(biteSize)
+          if (ready + dead + cancelled >= biteSize) isMore = true
+          progress()
+        }
+        return isMore ? 'more' : 'idle'
+      },
+    }),
+  ]
+  if (retentionMs !== undefined) loops.push(createRetention(served, spaces, retentionMs))
+  for (const { name, events } of loops) {
+    for (const trouble of ['failed', 'stalled', 'recovered'] as const) {
+      events.on(trouble, (event) => onTrouble(name, trouble, event))
+    }
+  }
+  return {
+    loops,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(loops.map((loop) => loop.stop()))
+    },
+  }
+}
+
+/** A store cannot list its namespaces, so it is those in use, and the one that is used when none is named. */
+function createRetention(served: Pick<Served, 'within'>, spaces: Spaces, retentionMs: number): Loop {
+  return createLoop({
+    name: 'server.retention',
+    idleMs: Math.min(retentionIdleMs, retentionMs),
+    async step({ signal, progress }) {
+      let isMore = false
+      for (const namespace of new Set(['default', ...[...spaces].map((space) => space.namespace)])) {
+        if (signal.aborted) return 'idle'
+        const { jobs } = served.within(namespace)
+        if ((await jobs.prune({ olderThanMs: retentionMs, limit: biteSize })) === biteSize) isMore = true
+        progress()
+      }
+      return isMore ? 'more' : 'idle'
+    },
+  })
+}

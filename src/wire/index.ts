@@ -1,0 +1,12 @@
+/** What server and client agree on: routes, problem documents, server-sent events. */
+export * from './jobs.ts'
+export * from './locks.ts'
+export * from './openapi.ts'
+export * from './problem.ts'
+export * from './route.ts'
+export * from './routeproblems.ts'
+export * from './routes.ts'
+export { type Described, type Schema, schemaFor } from './schema.ts'
+export * from './sse.ts'
+export * from './system.ts'
+export * from './tokens.ts'

@@ -1,0 +1,42 @@
+import * as jobs from './jobs.ts'
+import * as locks from './locks.ts'
+import type { Route } from './route.ts'
+import * as system from './system.ts'
+import * as tokens from './tokens.ts'
+
+/** Every route there is. */
+export const routes: readonly Route[] = [
+  system.livez,
+  system.readyz,
+  system.metrics,
+  system.openapi,
+  system.events,
+  jobs.addJobs,
+  jobs.listJobs,
+  jobs.claimJobs,
+  jobs.checkHeld,
+  jobs.jobEvents,
+  jobs.retryDeadJobs,
+  jobs.pruneJobs,
+  jobs.getJob,
+  jobs.ackJob,
+  jobs.nackJob,
+  jobs.renewJob,
+  jobs.cancelJob,
+  jobs.retryJob,
+  jobs.listQueues,
+  jobs.pauseQueue,
+  jobs.resumeQueue,
+  jobs.wakeQueue,
+  locks.acquireLock,
+  locks.releaseLock,
+  locks.renewLock,
+  locks.leaveLock,
+  locks.listLocks,
+  locks.lockState,
+  locks.lockEvents,
+  locks.evictLock,
+  tokens.listTokens,
+  tokens.createToken,
+  tokens.revokeToken,
+]

@@ -1,0 +1,107 @@
+import type { Scope, Token } from '../access/index.ts'
+import type { Page } from './jobs.ts'
+import type { Route } from './route.ts'
+import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+
+/** The routes of tokens. */
+
+const scope = Type.Union([Type.Literal('read'), Type.Literal('work'), Type.Literal('admin')])
+const instantOrNull = Type.Union([Type.Integer(instantOptions), Type.Null()])
+const fields = {
+  id: Type.String(),
+  name: Type.String(),
+  scope,
+  namespace: Type.String(),
+  createdAt: Type.Integer(instantOptions),
+  expiresAt: instantOrNull,
+  revokedAt: instantOrNull,
+}
+const tokenObject = Type.Object(fields)
+
+export interface ListTokensQuery {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+export const listTokens: Route<{ query: ListTokensQuery; reply: Page<Token> }> = {
+  id: 'listTokens',
+  method: 'GET',
+  path: '/v1/tokens',
+  scope: 'admin',
+  room: 'access',
+  summary: 'List tokens, also those that ended. Secrets are not kept and not shown.',
+  query: schemaFor<ListTokensQuery>()(
+    Type.Object(
+      {
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+        cursor: Type.Optional(Type.String(nameOptions)),
+      },
+      strict,
+    ),
+  ),
+  replies: {
+    200: schemaFor<Page<Token>>()(
+      Type.Object({ items: Type.Array(tokenObject), cursor: Type.Union([Type.String(), Type.Null()]) }),
+    ),
+  },
+  mutates: false,
+}
+
+export interface CreateTokenBody {
+  readonly name: string
+  readonly scope: Scope
+  /** @default the caller's */
+  readonly namespace?: string
+  readonly expiresInMs?: number | string | null
+}
+/** A new token, with the secret that is never shown again. */
+export interface CreatedToken extends Token {
+  readonly secret: string
+}
+
+export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> = {
+  id: 'createToken',
+  method: 'POST',
+  path: '/v1/tokens',
+  scope: 'admin',
+  room: 'access',
+  summary: 'Make a token. Its `secret` is in this answer and never shown again.',
+  description:
+    'An Idempotency-Key is refused here: to repeat the answer the secret would have to be kept. ' +
+    'Only a token of every namespace (`*`) may make tokens for another one.',
+  body: schemaFor<CreateTokenBody>()(
+    Type.Object(
+      {
+        name: Type.String(nameOptions),
+        scope,
+        namespace: Type.Optional(Type.String(nameOptions)),
+        expiresInMs: Type.Optional(
+          Type.Union([Type.Integer({ minimum: 1 }), Type.String({ pattern: spanPattern }), Type.Null()]),
+        ),
+      },
+      strict,
+    ),
+  ),
+  replies: { 201: schemaFor<CreatedToken>()(Type.Object({ ...fields, secret: Type.String() })) },
+  mutates: true,
+}
+
+interface IdParams {
+  readonly id: string
+}
+const idParams: Schema<IdParams> = schemaFor<IdParams>()(
+  Type.Object({ id: Type.String(nameOptions) }, strict),
+)
+
+export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
+  id: 'revokeToken',
+  method: 'DELETE',
+  path: '/v1/tokens/{id}',
+  scope: 'admin',
+  room: 'access',
+  summary: 'Revoke a token. It ends at once here, and within 5 seconds on every server and open stream.',
+  params: idParams,
+  replies: { 200: schemaFor<Token>()(tokenObject) },
+  mutates: true,
+  problems: ['not_found'],
+}
