@@ -2,6 +2,8 @@ import { type Backend, openBackend } from './backends/open.ts'
 import { SignalboxError } from './core/errors.ts'
 import { duration, flag, onlyKeys, text } from './core/options.ts'
 import { createJobs, createUpkeep, type Jobs } from './jobs/index.ts'
+import { createLocks, type Locks } from './locks/index.ts'
+import type { RemoteBox, RemoteOpenOptions, RemoteUrl } from './remote/index.ts'
 
 /** What `open` can be told. */
 export interface OpenOptions {
@@ -11,11 +13,21 @@ export interface OpenOptions {
   readonly migrate?: boolean | undefined
   /** Forget jobs that ended longer ago than that. @default never */
   readonly retentionMs?: number | string | undefined
+  /**
+   * SQLite: write in a thread of its own, so that no fsync stops this one. For a server: `job.transaction` and a
+   * `tx` of yours are refused then. Other engines ignore it. @default false
+   */
+  readonly thread?: boolean | undefined
+  /** A redis:// or rediss:// URL: Redis holds the locks then, and all else stays in the store. @default none */
+  readonly redis?: string | undefined
 }
 
 /** All the rooms, on one store. */
 export interface Box extends AsyncDisposable {
   readonly jobs: Jobs
+  readonly locks: Locks
+  /** The store itself, for a server to serve. */
+  readonly backend: Backend
   /** What is weak about the store's settings, in words; empty when all is well. */
   readonly warnings: readonly string[]
   /** Whether the store answers; throws `store_unavailable` when it does not. */
@@ -29,27 +41,51 @@ export interface Box extends AsyncDisposable {
  *
  *     await using box = await open('sqlite:signalbox.db')
  */
-export async function open(url: string, options: OpenOptions = {}): Promise<Box> {
-  onlyKeys('open', options, ['namespace', 'migrate', 'retentionMs'])
+export function open<Url extends string>(
+  url: Url & (Url extends RemoteUrl ? never : unknown),
+  options?: OpenOptions,
+): Promise<Box>
+/**
+ * Opens a box on a server: the same verbs, but for transactions.
+ *
+ *     await using box = await open('http://127.0.0.1:7420', { token })
+ */
+export function open(url: RemoteUrl, options?: RemoteOpenOptions): Promise<RemoteBox>
+export async function open(
+  url: string,
+  options: OpenOptions | RemoteOpenOptions = {},
+): Promise<Box | RemoteBox> {
+  if (typeof url === 'string' && /^https?:\/\//.test(url))
+    return (await import('./remote/index.ts')).openRemote(url, options as RemoteOpenOptions)
+  return openStore(url, options as OpenOptions)
+}
+
+async function openStore(url: string, options: OpenOptions): Promise<Box> {
+  onlyKeys('open', options, ['namespace', 'migrate', 'retentionMs', 'thread', 'redis'])
   if (typeof url !== 'string')
     throw new SignalboxError('invalid_argument', 'open takes a URL, such as "sqlite:signalbox.db".')
-  const { namespace = 'default', migrate = false, retentionMs } = options
+  const { namespace = 'default', migrate = false, retentionMs, thread = false, redis } = options
   const keepMs = retentionMs === undefined ? undefined : duration('open.retentionMs', retentionMs)
   const backend = await openBackend(url, {
     namespace: text('open.namespace', namespace),
     migrate: flag('open.migrate', migrate) || /^(memory|sqlite):/.test(url),
+    thread: flag('open.thread', thread),
+    redis,
   })
   return createBox(backend, keepMs)
 }
 
 function createBox(backend: Backend, retentionMs: number | undefined): Box {
   const jobs = createJobs({ store: backend.jobs, bell: backend.bell })
+  const { locks: store, bell, traits } = backend
+  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell })
   const upkeep = retentionMs === undefined ? undefined : createUpkeep(backend.jobs, retentionMs)
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {
     try {
       await jobs[Symbol.asyncDispose]()
+      await locks[Symbol.asyncDispose]()
       await upkeep?.[Symbol.asyncDispose]()
     } finally {
       await backend.close()
@@ -58,6 +94,8 @@ function createBox(backend: Backend, retentionMs: number | undefined): Box {
 
   return {
     jobs,
+    locks,
+    backend,
     warnings: backend.warnings,
     ping: () => backend.ping(),
     close: () => {

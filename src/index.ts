@@ -6,3 +6,17 @@ export {
   SignalboxError,
   type SignalboxErrorOptions,
 } from './core/errors.ts'
+export type {
+  RemoteAckOptions,
+  RemoteBox,
+  RemoteHandler,
+  RemoteHandlerFunction,
+  RemoteHandlerJob,
+  RemoteHandlerSpec,
+  RemoteJobs,
+  RemoteNackOptions,
+  RemoteOpenOptions,
+  RemoteUrl,
+  RemoteWorkerOptions,
+  WithoutTransaction,
+} from './remote/index.ts'

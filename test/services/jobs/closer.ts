@@ -1,12 +1,16 @@
 /** Opens a box, runs a job, closes the box, and says so; whether the process then ends is for whoever started it to see. */
 import { open } from 'signalbox'
 
-const box = await open(process.env.URL_OF_STORE!, {
+const url = process.env.URL_OF_STORE!
+const isRemote = url.startsWith('http:')
+const box = await open(url, {
   namespace: process.env.NAMESPACE_OF_STORE,
-  migrate: true,
-  retentionMs: '1d',
+  ...(isRemote ? {} : { migrate: true, retentionMs: '1d' }),
 })
-const worker = box.jobs.worker({ handlers: { mail: (job) => job.transaction(() => ({ sent: true })) } })
+const sent = { sent: true }
+const worker = box.jobs.worker({
+  handlers: { mail: (job) => (isRemote ? sent : job.transaction(() => sent)) },
+})
 await worker.start()
 const completed = worker.events.once('completed')
 const { id } = await box.jobs.add('mail', {}, { timeoutMs: 60_000 })

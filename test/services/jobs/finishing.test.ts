@@ -16,7 +16,7 @@ function payer({ namespace }: Scene) {
 }
 
 for (const stage of stages()) {
-  describe(stage.name, () => {
+  describe(stage.title, () => {
     stage.story('a handler that returns completes its job, with what it returned', async (scene) => {
       const box = await scene.open()
       const seen: HandlerJob[] = []
@@ -146,7 +146,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.story('job.transaction completes the job with what its work returned', async (scene) => {
+    stage.localStory('job.transaction completes the job with what its work returned', async (scene) => {
       const box = await scene.open()
       const worker = await scene.work(box, {
         handlers: { charge: (job) => job.transaction(() => ({ ok: job.payload })) },
@@ -156,7 +156,7 @@ for (const stage of stages()) {
       await until('it is counted', () => worker.counts.completed === 1)
     })
 
-    stage.tableStory('job.transaction commits the rows and the ack together', async (scene) => {
+    stage.callerStory('job.transaction commits the rows and the ack together', async (scene) => {
       const box = await scene.open()
       await scene.connect()
       const pay = payer(scene)
@@ -175,7 +175,7 @@ for (const stage of stages()) {
       assert.deepEqual(await scene.paid(), ['paid'])
     })
 
-    stage.tableStory(
+    stage.callerStory(
       'a throw inside job.transaction rolls back the rows and fails the attempt',
       async (scene) => {
         const box = await scene.open()
@@ -199,7 +199,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory(
+    stage.callerStory(
       'a broken statement fails the attempt and leaves nothing of its transaction',
       async (scene) => {
         const box = await scene.open()
@@ -221,7 +221,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory(
+    stage.callerStory(
       'a handler that forgets to await its transaction is not acked from under it',
       async (scene) => {
         const box = await scene.open()
@@ -245,7 +245,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory('a job is added in the transaction that ends another', async (scene) => {
+    stage.callerStory('a job is added in the transaction that ends another', async (scene) => {
       const box = await scene.open()
       await scene.work(box, {
         handlers: {
@@ -265,7 +265,7 @@ for (const stage of stages()) {
       assert.equal((await box.jobs.list({ kind: 'second' })).items.length, 1)
     })
 
-    stage.tableStory('basic use: business rows and ack in the user’s own transaction', async (scene) => {
+    stage.callerStory('basic use: business rows and ack in the user’s own transaction', async (scene) => {
       const box = await scene.open()
       const session = await scene.connect()
       const worker = await scene.work(box, {
@@ -288,7 +288,7 @@ for (const stage of stages()) {
       assert.deepEqual([worker.counts.completed, worker.counts.failed, worker.counts.lost], [1, 0, 0])
     })
 
-    stage.tableStory(
+    stage.callerStory(
       'error handling: nack in the transaction, commit, then throw settles once',
       async (scene) => {
         const box = await scene.open()
@@ -328,7 +328,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory(
+    stage.callerStory(
       'box.jobs.ack in a handler is the same as job.ack, also when it is rolled back',
       async (scene) => {
         const box = await scene.open()
@@ -357,7 +357,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory('after a committed ack, what the handler throws changes nothing', async (scene) => {
+    stage.callerStory('after a committed ack, what the handler throws changes nothing', async (scene) => {
       const box = await scene.open()
       const session = await scene.connect()
       const worker = await scene.work(box, {
@@ -385,7 +385,7 @@ for (const stage of stages()) {
       assert.equal(worker.counts.completed, 2)
     })
 
-    stage.tableStory('an ack that was rolled back is on its retry path within a second', async (scene) => {
+    stage.callerStory('an ack that was rolled back is on its retry path within a second', async (scene) => {
       const box = await scene.open()
       const session = await scene.connect()
       let rolledBackAt = 0
@@ -425,7 +425,7 @@ for (const stage of stages()) {
       assert.deepEqual(await scene.paid(), [])
     })
 
-    stage.story(
+    stage.localStory(
       'finish: "transaction" fails a handler that returns without a committed ack',
       async (scene) => {
         const box = await scene.open()
@@ -448,7 +448,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory(
+    stage.callerStory(
       'a transaction that is none, or of another kind, is refused and nothing is written',
       async (scene) => {
         const box = await scene.open()
@@ -476,7 +476,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory(
+    stage.callerStory(
       'the outbox: jobs added in a transaction exist when it commits, and only then',
       async (scene) => {
         const box = await scene.open()
@@ -511,7 +511,7 @@ for (const stage of stages()) {
       },
     )
 
-    stage.tableStory(
+    stage.callerStory(
       'grouped transactions share a commit, and one that fails does so alone',
       async (scene) => {
         const box = await scene.open()

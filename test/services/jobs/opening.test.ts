@@ -9,7 +9,10 @@ test('a URL or option that means nothing is refused, without showing what may be
     '',
     'signalbox.db',
     'redis://user:sesame@host',
-    'http://x',
+    'http:x',
+    'http://',
+    'http://user:sesame@127.0.0.1',
+    'https://127.0.0.1/?token=sesame',
     ':memory:',
     5,
     null,
@@ -31,10 +34,27 @@ test('a URL or option that means nothing is refused, without showing what may be
     null,
   ] as unknown[])
     await assert.rejects(open('memory:', options as OpenOptions), { code: 'invalid_argument' })
+  // What belongs to a store is not for a server's client to say, and the other way round.
+  for (const [url, options] of [
+    ['http://127.0.0.1:1', { migrate: true }],
+    ['http://127.0.0.1:1', { retentionMs: 5 }],
+    ['http://127.0.0.1:1', { timeoutMs: 0 }],
+    ['http://127.0.0.1:1', { token: 'not\nsesame' }],
+    ['memory:', { token: 'sesame' }],
+  ] as const) {
+    await assert.rejects(
+      open(url as string, options as OpenOptions),
+      (error: { code: string; message: string }) => {
+        assert.equal(error.code, 'invalid_argument')
+        assert.doesNotMatch(error.message, /sesame/)
+        return true
+      },
+    )
+  }
 })
 
 for (const stage of stages()) {
-  describe(stage.name, () => {
+  describe(stage.title, () => {
     stage.story('boxes of different namespaces do not see each other’s jobs', async (scene) => {
       const box = await scene.open()
       const apart = await scene.open({ namespace: `${scene.namespace}-apart` })

@@ -1,13 +1,16 @@
 /**
  * Where the stories of jobs are told: `open(url)` on each engine, in a namespace of its own, with a second box on the
- * same store and a user's own connection beside it. Only the public surface is used.
+ * same store and a user's own connection beside it. Only the public surface is used. Each is told twice: in process,
+ * and over the wire, where a server has the engine and the boxes are remote.
  *
- *   BACKENDS=sqlite npx vitest run test/services/jobs      only that one
+ *   BACKENDS=sqlite npx vitest run test/services/jobs                       only that one
+ *   npx vitest run test/services/jobs -t 'over the wire'                    only that way
  */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type Box, type OpenOptions, open } from 'signalbox'
 import type { Job, JobState, Worker, WorkerOptions } from 'signalbox/jobs'
+import { createServer } from 'signalbox/server'
 import { afterAll, test } from 'vitest'
 import { type Caller, mariadbCaller, postgresCaller, sqliteCaller } from '../../conformance/callers.ts'
 import { type EngineName, engineNames, ownSqlite } from '../../conformance/candidates.ts'
@@ -26,61 +29,115 @@ const databases: Readonly<Record<Exclude<EngineName, 'memory'>, () => Promise<Ow
   mariadb: ownMariadb,
 }
 
-/** The engines of this run. */
+/** The engines of this run, each in process and over the wire. */
 export function stages(): readonly Stage[] {
   const named = process.env.BACKENDS?.split(',').map((text) => text.trim())
   return engineNames
     .filter((name) => named === undefined || named.includes(name))
     .filter((name) => name === 'memory' || name === 'sqlite' || hasService(name))
-    .map((name) => new Stage(name))
+    .flatMap((name) => [new Stage(name, false), new Stage(name, true)])
 }
 
-/** One engine: its database is made when first needed and removed after the file's last test. */
+type Tell = (scene: Scene) => Promise<void>
+
+/** One engine, reached in one way: what it needs is made when first needed and removed after the file's last test. */
 export class Stage {
   readonly name: EngineName
-  /** Whether users have tables there, and transactions of their own. */
+  /** The boxes are a server's: no transactions, and no settings of the store. */
+  readonly isRemote: boolean
+  /** For `describe`. */
+  readonly title: string
+  /** Whether users have tables there. */
   readonly hasTables: boolean
   #own: Promise<OwnDatabase> | undefined
+  #served: Promise<Served> | undefined
 
-  constructor(name: EngineName) {
+  constructor(name: EngineName, isRemote: boolean) {
     this.name = name
+    this.isRemote = isRemote
+    this.title = isRemote ? `${name} over the wire` : name
     this.hasTables = name !== 'memory'
-    afterAll(async () => (await this.#own)?.[Symbol.asyncDispose]())
+    afterAll(async () => {
+      await (await this.#served)?.[Symbol.asyncDispose]()
+      await (await this.#own)?.[Symbol.asyncDispose]()
+    })
   }
 
+  /** What boxes are opened with: the store's address, or the server's. */
   async url(): Promise<string> {
-    if (this.name === 'memory') return 'memory:'
-    this.#own ??= databases[this.name]()
-    return (await this.#own).url
+    if (!this.isRemote) return this.storeUrl()
+    this.#served ??= this.storeUrl().then(serve)
+    return (await this.#served).url
   }
 
   /** A test on this engine; the story is over after `limitMs`, whatever hangs. */
-  story(name: string, tell: (scene: Scene) => Promise<void>, limitMs = 15_000): void {
+  story(name: string, tell: Tell, limitMs = 15_000): void {
     test(
       name,
       async () => {
         await using scene = new Scene(this)
-        await within(limitMs, `"${name}" on ${this.name}`, tell(scene))
+        await within(limitMs, `"${name}" on ${this.title}`, tell(scene))
       },
       limitMs + 10_000,
     )
   }
 
   /** The same, where users have tables. */
-  tableStory(name: string, tell: (scene: Scene) => Promise<void>, limitMs?: number): void {
+  tableStory(name: string, tell: Tell, limitMs?: number): void {
     if (this.hasTables) this.story(name, tell, limitMs)
-    else test.skip(`${name} (this engine has no tables of the user's)`, () => undefined)
+    else this.#skip(name, 'this engine has no tables of the user’s')
+  }
+
+  /** The same, for what only a box with a store of its own can do: transactions, above all. */
+  localStory(name: string, tell: Tell, limitMs?: number): void {
+    if (this.isRemote) this.#skip(name, 'a remote box refuses it, as other stories tell')
+    else this.story(name, tell, limitMs)
+  }
+
+  /** The same, where users have tables and transactions of their own. */
+  callerStory(name: string, tell: Tell, limitMs?: number): void {
+    if (this.isRemote) this.localStory(name, tell, limitMs)
+    else this.tableStory(name, tell, limitMs)
   }
 
   /** The same, where a user's open transaction leaves other writers alone. */
-  rowLockStory(name: string, tell: (scene: Scene) => Promise<void>, limitMs?: number): void {
-    if (this.name !== 'sqlite') this.tableStory(name, tell, limitMs)
-    else test.skip(`${name} (this engine has one writer)`, () => undefined)
+  rowLockStory(name: string, tell: Tell, limitMs?: number): void {
+    if (this.name !== 'sqlite') this.callerStory(name, tell, limitMs)
+    else this.#skip(name, 'this engine has one writer')
   }
 
+  /** A user's own connection to the store, whoever serves it. */
   async connect(): Promise<Caller> {
     assert.ok(this.name !== 'memory')
-    return connects[this.name](await this.url())
+    return connects[this.name](await this.storeUrl())
+  }
+
+  async storeUrl(): Promise<string> {
+    if (this.name === 'memory') return 'memory:'
+    this.#own ??= databases[this.name]()
+    return (await this.#own).url
+  }
+
+  #skip(name: string, why: string): void {
+    test.skip(`${name} (${why})`, () => undefined)
+  }
+}
+
+interface Served extends AsyncDisposable {
+  readonly url: string
+}
+
+/** A server on a store, in this process and on a port of its own. */
+async function serve(storeUrl: string): Promise<Served> {
+  const box = await open(storeUrl, { migrate: true })
+  const server = createServer({ box, port: 0 })
+  const { url } = await server.listen()
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      await server.close({ graceMs: 1_000 })
+      await box.close()
+    },
   }
 }
 
@@ -96,15 +153,24 @@ export class Scene implements AsyncDisposable {
     this.stage = stage
   }
 
+  /** A remote box is a box to stories; what it refuses they know by `stage.isRemote`. */
   async open(options: OpenOptions = {}): Promise<Box> {
-    const box = await open(await this.stage.url(), { namespace: this.namespace, migrate: true, ...options })
+    const migrate = this.stage.isRemote ? {} : { migrate: true }
+    const box = await open(await this.stage.url(), { namespace: this.namespace, ...migrate, ...options })
     this.#boxes.push(box)
     return box
   }
 
-  /** Another box on the same store, as another process has; memory has only the one. */
+  /** Another box on the same store, as another process has; memory has only the one, or its server. */
   async openAnother(first: Box): Promise<Box> {
-    return this.stage.name === 'memory' ? first : this.open()
+    return this.stage.name === 'memory' && !this.stage.isRemote ? first : this.open()
+  }
+
+  /** A box on the store itself, past any server. */
+  async openStore(): Promise<Box> {
+    const box = await open(await this.stage.storeUrl(), { namespace: this.namespace })
+    this.#boxes.push(box)
+    return box
   }
 
   /** A user's own connection, and a table of theirs for what jobs do: `paid (scene, job, note)`. */

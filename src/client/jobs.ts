@@ -1,0 +1,140 @@
+import { isSignalboxError } from '../core/errors.ts'
+import { duration } from '../core/options.ts'
+import {
+  type AckBody,
+  ackJob,
+  addJobs,
+  type Cancelled,
+  type ClaimBody,
+  cancelJob,
+  claimJobs,
+  getJob,
+  type JobToAddBody,
+  type ListJobsQuery,
+  listJobs,
+  listQueues,
+  type NackBody,
+  nackJob,
+  pauseQueue,
+  pruneJobs,
+  type QueueSwitched,
+  type Renewed,
+  type RetryDeadBody,
+  renewJob,
+  resumeQueue,
+  retryDeadJobs,
+  retryJob,
+  type Settled,
+  type ShapeOf,
+  wakeQueue,
+} from '../wire/index.ts'
+import type { Client } from './client.ts'
+
+/** A job as the server shows it. */
+export type WireJob = ShapeOf<typeof getJob>['reply']
+export type WireClaimedJob = ShapeOf<typeof claimJobs>['reply']['items'][number]
+export type WireQueueStats = ShapeOf<typeof listQueues>['reply']['items'][number]
+
+/** What adding a job came to. */
+export interface WireAdded {
+  readonly id: string
+  readonly duplicate: boolean
+}
+
+/** A job in hand: what a claim gave, or its id and token. */
+export interface WireHeld {
+  readonly id: string
+  readonly token: string
+}
+
+/**
+ * The verbs of jobs, over HTTP: for a dashboard, a script, a function that is called now and then. Whoever wants a
+ * worker opens a box with `open(url)`.
+ */
+export interface JobsClient {
+  add(kind: string, payload?: unknown, options?: Omit<JobToAddBody, 'kind' | 'payload'>): Promise<WireAdded>
+  /** All or none, up to 1,000. */
+  addMany(jobs: readonly JobToAddBody[]): Promise<readonly WireAdded[]>
+  /** Takes due jobs in hand; with `waitMs`, waits up to 60 s for one. `signal` ends the wait. */
+  claim(options?: ClaimBody & { readonly signal?: AbortSignal }): Promise<readonly WireClaimedJob[]>
+  /** Throws `lease_lost`. */
+  ack(job: WireHeld, options?: Omit<AckBody, 'token'>): Promise<Settled>
+  /** Throws `lease_lost`. */
+  nack(job: WireHeld, options?: Omit<NackBody, 'token'>): Promise<Settled>
+  /** Throws `lease_lost`. */
+  renew(job: WireHeld, leaseMs?: number | string): Promise<Renewed>
+  find(id: string): Promise<WireJob | undefined>
+  list(options?: ListJobsQuery): Promise<ShapeOf<typeof listJobs>['reply']>
+  cancel(id: string): Promise<Cancelled>
+  retry(id: string): Promise<ShapeOf<typeof retryJob>['reply']>
+  retryDead(options?: RetryDeadBody): Promise<{ readonly retried: number }>
+  stats(): Promise<readonly WireQueueStats[]>
+  pause(queue: string): Promise<QueueSwitched>
+  resume(queue: string): Promise<QueueSwitched>
+  prune(options: { readonly olderThanMs: number | string }): Promise<{ readonly pruned: number }>
+  wake(queue: string): Promise<void>
+}
+
+export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number): JobsClient {
+  return {
+    add: async (kind, payload, options = {}) =>
+      (await client.call(addJobs, {
+        body: { ...options, kind, ...(payload === undefined ? {} : { payload }) },
+      })) as WireAdded,
+    addMany: async (jobs) =>
+      ((await client.call(addJobs, { body: jobs })) as { readonly items: readonly WireAdded[] }).items,
+
+    async claim({ signal, ...body } = {}) {
+      const waitMs = duration('claim.waitMs', body.waitMs ?? 0, { max: 60_000 })
+      const { items } = await client.call(claimJobs, {
+        body,
+        signal,
+        timeoutMs: timeoutMs + waitMs,
+        maxReplyBytes: pageBytes(body.limit ?? 1),
+      })
+      return items
+    },
+
+    ack: ({ id, token }, options = {}) =>
+      client.call(ackJob, { params: { id }, body: { ...options, token } }),
+    nack: ({ id, token }, options = {}) =>
+      client.call(nackJob, { params: { id }, body: { ...options, token } }),
+    renew: ({ id, token }, leaseMs) =>
+      client.call(renewJob, {
+        params: { id },
+        body: { token, ...(leaseMs === undefined ? {} : { leaseMs }) },
+      }),
+
+    find: (id) => orUndefined(client.call(getJob, { params: { id } })),
+    list: (query = {}) =>
+      client.call(listJobs, { query, maxReplyBytes: pageBytes(Number(query.limit ?? 50)) }),
+    cancel: (id) => client.call(cancelJob, { params: { id } }),
+    retry: (id) => client.call(retryJob, { params: { id } }),
+    retryDead: (body = {}) => client.call(retryDeadJobs, { body }),
+    stats: async () => (await client.call(listQueues)).items,
+    pause: (name) => client.call(pauseQueue, { params: { name } }),
+    resume: (name) => client.call(resumeQueue, { params: { name } }),
+    prune: (body) => client.call(pruneJobs, { body, timeoutMs: Math.max(timeoutMs, pruneMs) }),
+    async wake(name) {
+      await client.call(wakeQueue, { params: { name } })
+    },
+  }
+}
+
+/** How long pruning may take: there may be millions, and it goes in small bites. */
+const pruneMs = 120_000
+
+/** The most that a page of so many jobs can take: payload and result of 256 KiB each, and an error with its stack. */
+function pageBytes(limit: number): number {
+  return 65_536 + Math.min(500, Math.max(1, Math.floor(limit) || 1)) * 655_360
+}
+
+/** The answer, or undefined where there is no such thing. */
+async function orUndefined<Value>(promise: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await promise
+  } catch (error) {
+    if (isSignalboxError(error, 'not_found')) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,85 @@
+import { createClient, listJobs, readyz } from '../client/index.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { onlyKeys } from '../core/options.ts'
+import type { Locks } from '../locks/index.ts'
+import { RemoteBell } from './bell.ts'
+import { createRemoteJobs, type RemoteJobs } from './jobs.ts'
+import { createRemoteLocks } from './locks.ts'
+
+/** The address of a server. */
+export type RemoteUrl = `http://${string}` | `https://${string}`
+
+/** What `open` can be told of a server. */
+export interface RemoteOpenOptions {
+  /** Who asks: what `signalbox token` printed. @default none, which a server on the loopback may allow */
+  readonly token?: string | undefined
+  /** The namespace to act in; only a token of every namespace, or none, may choose. @default the token's */
+  readonly namespace?: string | undefined
+  /** How long one call may take, its retries included. @default 10_000 */
+  readonly timeoutMs?: number | string | undefined
+}
+
+/** All the rooms, on a server elsewhere. */
+export interface RemoteBox extends AsyncDisposable {
+  readonly jobs: RemoteJobs
+  readonly locks: Locks
+  /** Always empty: the server's own settings are for its operators to see. */
+  readonly warnings: readonly string[]
+  /** Whether the server takes work; throws `store_unavailable` with what it lacks when it does not. */
+  ping(): Promise<void>
+  /** Stops the workers made here, and lets go of the server. */
+  close(): Promise<void>
+}
+
+/** Opens a box on the server at `url`, once it has answered and taken the token. */
+export async function openRemote(url: string, options: RemoteOpenOptions = {}): Promise<RemoteBox> {
+  onlyKeys('open', options, ['token', 'namespace', 'timeoutMs'])
+  const client = createClient(url, options)
+  const bell = new RemoteBell(client)
+  const jobs = createRemoteJobs(client, bell)
+  const locks = createRemoteLocks(client)
+  let closed: Promise<void> | undefined
+
+  async function close(): Promise<void> {
+    try {
+      // First, for workers still have to say how their jobs ended.
+      await jobs[Symbol.asyncDispose]()
+      await locks[Symbol.asyncDispose]()
+    } finally {
+      bell.close()
+      client.close()
+    }
+  }
+
+  // A wrong address or token is found here and not by the first job.
+  await client.call(listJobs, { query: { limit: 1 } })
+  const box: RemoteBox = {
+    jobs,
+    locks,
+    warnings: [],
+    async ping() {
+      const { status, checks } = await client.call(readyz)
+      if (status === 'unready') throw notReady(client.url, checks)
+    },
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+    [Symbol.asyncDispose]: () => box.close(),
+  }
+  return box
+}
+
+function notReady(
+  url: string,
+  checks: readonly { readonly name: string; readonly ok: boolean; readonly detail?: string }[],
+): SignalboxError {
+  const failed = checks
+    .filter(({ ok }) => !ok)
+    .map(({ name, detail }) => (detail ? `${name}: ${detail}` : name))
+  return new SignalboxError(
+    'store_unavailable',
+    `The server at ${url} takes no work now (${failed.join('; ') || 'it does not say why'}).`,
+    { details: { checks } },
+  )
+}

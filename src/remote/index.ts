@@ -1,0 +1,13 @@
+/** A box whose store is a server: the same verbs, over HTTP. */
+export { openRemote, type RemoteBox, type RemoteOpenOptions, type RemoteUrl } from './box.ts'
+export type {
+  RemoteAckOptions,
+  RemoteHandler,
+  RemoteHandlerFunction,
+  RemoteHandlerJob,
+  RemoteHandlerSpec,
+  RemoteJobs,
+  RemoteNackOptions,
+  RemoteWorkerOptions,
+  WithoutTransaction,
+} from './jobs.ts'

@@ -1,0 +1,104 @@
+import type { Client, WireLockEvent } from '../client/index.ts'
+import { createBell } from '../core/bell.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { flag, whole } from '../core/options.ts'
+import {
+  createFlight,
+  holdLock,
+  type ListLocksOptions,
+  type LockEvent,
+  type Locks,
+  type WatchOptions,
+} from '../locks/index.ts'
+
+/**
+ * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
+ * lost by this process's own clock, whatever becomes of the connection.
+ */
+export function createRemoteLocks(client: Client): Locks {
+  const closing = new AbortController()
+  const { locks: wire } = client
+
+  const locks: Locks = {
+    acquire: async (options) => wire.acquire(withoutUndefined(options)),
+    release: async (options) => wire.release(withoutUndefined(options)),
+    renew: async (options) => wire.renew(withoutUndefined(options)),
+    leave: async (options) => wire.leave(withoutUndefined(options)),
+    evict: async (options) => wire.evict(withoutUndefined(options)),
+    inspect: async (key) => wire.inspect(key),
+    list: async (options = {}) => wire.list(queryOf(options)),
+    watch: (options) => watch(client, options, closing.signal),
+    singleFlight: (operation, resource, options) => createFlight(locks, operation, resource, options),
+    hold: (operation, resource, options) => holdLock(locks, operation, resource, options),
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+    },
+  }
+  return locks
+}
+
+/** The most events that may wait for who reads them. */
+const maxWaiting = 1_000
+
+/** Pulls what the stream pushes. */
+async function* watch(
+  client: Client,
+  { signal, lastEventId, bind, node, requestId, operation, resource }: WatchOptions,
+  closing: AbortSignal,
+): AsyncGenerator<LockEvent> {
+  if (lastEventId !== undefined) whole('watch.lastEventId', lastEventId)
+  if (bind !== undefined) flag('watch.bind', bind)
+  const over = new AbortController()
+  const signals = AbortSignal.any([closing, over.signal, ...(signal ? [signal] : [])])
+  const bell = createBell()
+  const waiting: WireLockEvent[] = []
+  let isOver = false
+  let failure: { readonly error: unknown } | undefined
+  const query = withoutUndefined({ operation, resource, node, requestId, bind, lastEventId })
+  const reading = client.locks
+    .watch({ ...query, signal: signals }, (event) => {
+      if (waiting.length >= maxWaiting) throw tooSlow()
+      waiting.push(event)
+      bell.ring()
+    })
+    .catch((error: unknown) => {
+      failure = { error }
+    })
+    .finally(() => {
+      isOver = true
+      bell.ring()
+    })
+  try {
+    for (;;) {
+      const event = waiting.shift()
+      if (event !== undefined) yield event as unknown as LockEvent
+      else if (isOver) break
+      else await bell.wait({ signal: signals }).catch(() => undefined)
+      if (signals.aborted) return
+    }
+    if (failure !== undefined && !signals.aborted) throw failure.error
+  } finally {
+    over.abort()
+    await reading
+  }
+}
+
+function tooSlow(): SignalboxError {
+  return new SignalboxError(
+    'too_many',
+    `${maxWaiting} events of a line wait to be read. Read faster, or watch again from the last event seen.`,
+  )
+}
+
+function queryOf({ cursor, ...rest }: ListLocksOptions): Parameters<Client['locks']['list']>[0] {
+  return withoutUndefined({ ...rest, ...(cursor === null ? {} : { cursor }) })
+}
+
+type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
+
+/** JSON has no undefined, and what is left out is the server's default. */
+function withoutUndefined<T extends object>(value: T): Defined<T> {
+  if (typeof value !== 'object' || value === null)
+    throw new SignalboxError('invalid_argument', 'Options must be an object.')
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<T>
+}

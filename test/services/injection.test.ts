@@ -1,0 +1,13 @@
+import { test } from 'vitest'
+import { candidates } from '../conformance/candidates.ts'
+import { assertOnlyText } from '../server/security/injections.ts'
+
+// The others need no service: test/server/security/injection.test.ts.
+const served = candidates().filter(({ name }) => name === 'postgres' || name === 'mariadb')
+
+for (const { name, open } of served) {
+  test(`SQL in any text that a route takes is only text (${name})`, { timeout: 60_000 }, async () => {
+    await using backend = await open({ namespace: 'default' })
+    await assertOnlyText({ backend })
+  })
+}
