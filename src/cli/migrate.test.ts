@@ -10,6 +10,13 @@ import { run } from './run.ts'
 const folder = mkdtempSync(join(tmpdir(), 'signalbox-migrate-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+/** All of them, so far. */
+const steps = [
+  { number: 1, name: 'jobs' },
+  { number: 2, name: 'access' },
+  { number: 3, name: 'locks' },
+]
+
 let files = 0
 function freshFile(): string {
   return join(folder, `${files++}.db`)
@@ -28,7 +35,7 @@ test('a database without a schema is an answer, not an error: status says what i
   const file = freshFile()
   const { code, out, err } = await migrate('status', '--database', `sqlite:${file}`)
   assert.equal(code, 1)
-  assert.equal(out, `sqlite:${file} has no schema yet\npending 1 jobs\n`)
+  assert.equal(out, `sqlite:${file} has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\n`)
   assert.equal(err, '')
   assert.equal(existsSync(file), false, 'asking made a database')
 })
@@ -37,10 +44,10 @@ test('up applies what is pending, once, and status then exits 0', async () => {
   const database = `sqlite:${freshFile()}`
   assert.deepEqual(await migrate('up', '--database', database), {
     code: 0,
-    out: `applied 1 jobs\n${database} is up to date: schema 1\n`,
+    out: `applied 1 jobs\napplied 2 access\napplied 3 locks\n${database} is up to date: schema 3\n`,
     err: '',
   })
-  const upToDate = { code: 0, out: `${database} is up to date: schema 1\n`, err: '' }
+  const upToDate = { code: 0, out: `${database} is up to date: schema 3\n`, err: '' }
   assert.deepEqual(await migrate('up', '--database', database), upToDate)
   assert.deepEqual(await migrate('status', '--database', database), upToDate)
 })
@@ -52,7 +59,7 @@ test('several that bring one database up to date at once apply each step once be
   )
   assert.deepEqual(
     runs.flatMap(({ out }) => JSON.parse(out).applied),
-    [{ number: 1, name: 'jobs' }],
+    steps,
   )
 })
 
@@ -63,10 +70,9 @@ test('--json answers with one line for programs', async () => {
     assert.equal(out.indexOf('\n'), out.length - 1)
     return JSON.parse(out)
   }
-  const pending = [{ number: 1, name: 'jobs' }]
-  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 1, pending })
-  assert.deepEqual(await ask('up'), { database, applied: pending, current: 1, latest: 1 })
-  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 1, latest: 1, pending: [] })
+  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 3, pending: steps })
+  assert.deepEqual(await ask('up'), { database, applied: steps, current: 3, latest: 3 })
+  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 3, latest: 3, pending: [] })
   assert.match((await ask('sql')).sql, /CREATE TABLE job_queue/)
 })
 
@@ -94,7 +100,7 @@ test('a schema of a newer Signalbox is neither up to date nor touched', async ()
   db.close()
   const status = await migrate('status', '--database', database)
   assert.equal(status.code, 1)
-  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(1\)/)
+  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(3\)/)
   const up = await migrate('up', '--database', database)
   assert.equal(up.code, 1)
   assert.match(up.err, /^signalbox: This database has schema 99.*Upgrade Signalbox here\.\n$/)
@@ -147,7 +153,7 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
     [['up', 'now'], /too many arguments/],
     [['up', '--nope'], /unknown option '--nope'/],
     [['up', '--database'], /argument missing/],
-    [['up', '--database', ''], /database address is empty/],
+    [['up', '--database', ''], /--database must be sqlite:FILE/],
     [['up', '--database', 'memory:'], /no schema to migrate in "memory:"/],
     [['up', '--database', 'sqlite:'], /must name a file/],
   ] as const) {

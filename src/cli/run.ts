@@ -1,8 +1,12 @@
 import { Command, CommanderError } from 'commander'
 import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
+import { configCommand } from './commands/config.ts'
+import { lockCommand } from './commands/lock.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { serveCommand } from './commands/serve.ts'
+import { tokenCommand } from './commands/token.ts'
+import { problemLines } from './config/problems.ts'
 import { createPrinter, type Printer } from './print.ts'
 
 /** How a run can end; docs/cli.md says the same. */
@@ -31,12 +35,15 @@ function createProgram(printer: Printer, endWith: (exitCode: number) => void): C
     .helpCommand(false)
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox serve\n  signalbox serve --port 8080\n  signalbox migrate up --database sqlite:signalbox.db\n  signalbox serve --help',
+      '\nExamples:\n  signalbox serve\n  signalbox serve --port 8080\n  signalbox migrate up --database sqlite:signalbox.db\n  signalbox token create --name ci --scope work\n  signalbox lock deploy eu-1 -- ./deploy.sh\n  signalbox config print\n  signalbox serve --help',
     )
     .addCommand(serveCommand(printer))
     .addCommand(migrateCommand(printer, endWith))
+    .addCommand(tokenCommand(printer))
+    .addCommand(lockCommand(printer, endWith))
+    .addCommand(configCommand(printer))
   // Every line that commander writes passes the printer; it throws instead of ending the process.
-  for (const command of [program, ...program.commands]) {
+  for (const command of [program, ...program.commands.flatMap((command) => [command, ...command.commands])]) {
     command.exitOverride().configureOutput({
       writeOut: (help) => printer.page(help),
       writeErr: (message) => printer.page(message, 'stderr'),
@@ -52,7 +59,7 @@ function exitCodeOf(error: unknown, printer: Printer): number {
     return error.code === 'commander.help' || error.exitCode !== 0 ? exitCodes.usage : exitCodes.ok
   }
   if (isSignalboxError(error)) {
-    printer.problem(error.message + causeOf(error))
+    for (const line of problemLines(error)) printer.problem(line + causeOf(error))
     return error.code === 'invalid_argument' ? exitCodes.usage : exitCodes.failure
   }
   // Not foreseen, so a bug: the stack is what a report needs.

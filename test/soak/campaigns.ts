@@ -2,7 +2,10 @@ import type { Campaign } from './campaign.ts'
 import { jobsBacklog } from './jobsbacklog.ts'
 import { jobsCrashes } from './jobscrashes.ts'
 import { jobsWalk } from './jobswalk.ts'
+import { locksHistories, locksWalk } from './lockscampaigns.ts'
 import { mutationCampaign } from './mutations.ts'
+import { serverDribblers } from './serverdribblers.ts'
+import { serverLanguages } from './serverlanguages.ts'
 import { workqueueMutations } from './workqueuemutations.ts'
 import { workqueueWalk } from './workqueuewalk.ts'
 
@@ -17,4 +20,8 @@ export const campaigns: readonly Campaign[] = [
   jobsWalk,
   ...jobsCrashes,
   jobsBacklog,
+  serverLanguages,
+  serverDribblers,
+  locksWalk,
+  locksHistories,
 ]

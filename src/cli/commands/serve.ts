@@ -1,91 +1,113 @@
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command } from 'commander'
+import type { Backend } from '../../backends/open.ts'
+import { SignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
-import type { Server } from '../../server/index.ts'
+import type { ServerOptions } from '../../server/index.ts'
+import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
+import { addSettingFlags, givenFlags } from '../config/flags.ts'
+import { nameOfDatabase } from '../config/kinds.ts'
+import type { Config } from '../config/settings.ts'
 import type { Printer } from '../print.ts'
+import { listenForStop } from '../signals.ts'
 
-interface ServeFlags {
-  readonly host: string
-  readonly port: number
-  readonly json?: boolean
-}
-
-/** `close` is bounded by its grace; what still hangs this long after the signal is ended by force. */
-const forceAfterMs = 15_000
+/** Closing is bounded by its grace; what still hangs so long after that is ended by force. */
+const forceAfterMs = 5_000
 
 /** `signalbox serve`: runs the server until it is told to stop. */
 export function serveCommand(printer: Printer): Command {
-  return new Command('serve')
+  const command = new Command('serve')
     .description('run the server until it gets SIGINT (Ctrl+C) or SIGTERM')
-    .addOption(
-      new Option('--host <address>', 'loopback address to listen on')
-        .env('SIGNALBOX_HOST')
-        .default('127.0.0.1')
-        .argParser(parseHost),
-    )
-    .addOption(
-      new Option('--port <number>', 'port to listen on, 0 for any free one')
-        .env('SIGNALBOX_PORT')
-        .default(7420)
-        .argParser(parsePort),
-    )
-    .option('--json', 'print one line of JSON when listening')
     .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox serve --port 8080\n  SIGNALBOX_PORT=8080 signalbox serve --json\n  curl http://127.0.0.1:7420/livez',
+      '\nExamples:\n  signalbox serve --port 8080\n  signalbox serve --database postgres://app@db/shop --retention 30d\n  SIGNALBOX_PORT=8080 signalbox serve --json\n  signalbox config print',
     )
-    .action((flags: ServeFlags) => serve(flags, printer))
+    .action(async () => {
+      // Everything is checked before anything is opened.
+      const config = resolveConfig({ flags: givenFlags(command), env: process.env, folder: process.cwd() })
+      await serve(config, printer)
+    })
+  return addSettingFlags(command)
 }
 
-async function serve({ host, port, json }: ServeFlags, printer: Printer): Promise<void> {
-  const onError = (error: unknown) =>
-    printer.problem(error instanceof Error ? (error.stack ?? '') : String(error))
-  // Imported here, so that other commands and the help do not load an HTTP server first.
-  const { createServer } = await import('../../server/index.ts')
-  const server = createServer({ host, port, onError })
-  // Listened to before the port is open, so that a signal in between is not lost.
-  const told = nextSignal()
-  try {
-    const { url } = await server.listen()
-    if (json) printer.json({ event: 'listening', version, url, pid: process.pid })
-    else printer.line(`Signalbox ${version} is listening on ${url} (Ctrl+C stops it)`)
-    await told
-  } finally {
-    await closeOrForce(server, printer)
-  }
-}
-
-function nextSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    // `once`, but for both: the second signal of either kind is for `closeOrForce`.
-    const stop = () => {
-      process.off('SIGINT', stop).off('SIGTERM', stop)
-      resolve()
-    }
-    process.on('SIGINT', stop).on('SIGTERM', stop)
-  })
-}
-
-async function closeOrForce(server: Server, printer: Printer): Promise<void> {
-  const force = (why: string) => {
+async function serve({ values, secrets }: ResolvedConfig, printer: Printer): Promise<void> {
+  const stop = listenForStop(values.grace + forceAfterMs, (why) => {
     printer.problem(`${why}; requests that had not ended were cut off.`)
     process.exit(1)
+  })
+  // Imported here, so that other commands and the help load neither an engine nor an HTTP server first.
+  const { openBackend } = await import('../../backends/open.ts')
+  const { createLog, createServer } = await import('../../server/index.ts')
+  await using log = createLog({
+    level: values.logLevel,
+    quietHealth: values.quietHealth,
+    // Standard output is for answers: where it listens.
+    destination: process.stderr,
+  })
+  const { database, redis, migrate, thread } = values
+  if (!migrate) await requireSchema(database)
+  await using backend = await openBackend(database, { namespace: 'default', migrate, thread, redis })
+  await using server = createServer({ box: { backend }, bootstrap: secrets, log, ...serverOptions(values) })
+  if (stop.isAsked) return
+  const { url } = await server.listen()
+  await tell(values, url, secrets.length > 0, backend, printer)
+  await stop.asked
+}
+
+/** Opening a SQLite file brings its schema up to date, so whoever does not want that is told before it is opened. */
+async function requireSchema(database: string): Promise<void> {
+  if (database.startsWith('memory:')) return
+  const { openMigrator } = await import('../../backends/index.ts')
+  await using migrator = await openMigrator(database)
+  const { current, latest } = await migrator.status()
+  if (current >= latest) return
+  const name = nameOfDatabase(database)
+  const advice = 'Run `signalbox migrate up`, or leave --no-migrate off.'
+  if (current === 0) throw new SignalboxError('schema_missing', `${name} has no schema. ${advice}`)
+  throw new SignalboxError('schema_outdated', `${name} has schema ${current} of ${latest}. ${advice}`)
+}
+
+/** What the server is told of the settings, in its own words. */
+function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
+  const { host, port, allowedHosts, grace, retention } = values
+  const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values
+  const { maxStreamsPerPrincipal, maxFailuresPerAddress } = values
+  return {
+    host,
+    port,
+    allowedHosts,
+    graceMs: grace,
+    retentionMs: retention,
+    maxConnections,
+    maxConnectionsPerAddress,
+    maxRequestsPerPrincipal,
+    maxStreamsPerPrincipal,
+    maxFailuresPerAddress,
   }
-  const again = () => force('A second signal came')
-  process.on('SIGINT', again).on('SIGTERM', again)
-  const timer = setTimeout(() => force('Closing took too long'), forceAfterMs)
-  // A timer must not keep a process that has nothing else to do, but it outlives this function on purpose: whatever
-  // still holds the process after `close` is ended by it.
-  timer.unref()
-  await server.close()
 }
 
-function parsePort(value: string): number {
-  if (/^\d{1,5}$/.test(value) && Number(value) <= 65_535) return Number(value)
-  throw new InvalidArgumentError('It must be a whole number from 0 to 65535.')
-}
-
-function parseHost(value: string): string {
-  if (value !== '') return value
-  throw new InvalidArgumentError('It must be an address, such as 127.0.0.1.')
+/** Says where it listens, on what, who may come, and what to try first. */
+async function tell(
+  { json, database }: Config,
+  url: string,
+  hasSecret: boolean,
+  { tokens, warnings }: Backend,
+  printer: Printer,
+): Promise<void> {
+  const name = nameOfDatabase(database)
+  const isLocal = /^http:\/\/(127\.|\[::1\])/.test(url)
+  const needsToken = hasSecret || !isLocal || (await tokens.hasLive())
+  if (json) {
+    printer.json({ event: 'listening', version, url, pid: process.pid, database: name, needsToken, warnings })
+    return
+  }
+  printer.line(`Signalbox ${version} is listening on ${url} (Ctrl+C stops it)`)
+  printer.line(`Database: ${name}`)
+  printer.line(
+    needsToken
+      ? 'Tokens: needed; `signalbox token create` makes them'
+      : 'Tokens: not needed, for only this machine can reach it',
+  )
+  for (const warning of warnings) printer.line(`Warning: ${warning}`)
+  printer.line(`Try: curl ${needsToken ? '-H "authorization: Bearer $TOKEN" ' : ''}${url}/v1/queues`)
 }

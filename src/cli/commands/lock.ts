@@ -1,0 +1,140 @@
+import { hostname } from 'node:os'
+import { Command } from 'commander'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import type { Held, Locks } from '../../locks/index.ts'
+import { addStoreFlags, resolveDatabase, resolveRedis } from '../config/flags.ts'
+import type { Printer } from '../print.ts'
+import { heedSignals, Interrupted, runChild } from './lockedchild.ts'
+
+/**
+ * `signalbox lock OPERATION RESOURCE -- command…`: waits for the lock, runs the command while it is held, and ends the
+ * turn as the command ended. Beyond the command's own exit codes it has three: what `lockExitCodes` says.
+ */
+export const lockExitCodes: Readonly<Record<'refused' | 'deadline' | 'lost', number>> = {
+  /** With --no-wait: another holds it. The command was not run. */
+  refused: 75,
+  /** The deadline came before the turn did. The command was not run. */
+  deadline: 124,
+  /** The lock was lost while the command ran, and the command was ended. */
+  lost: 125,
+}
+
+interface LockFlags {
+  readonly node: string
+  readonly ttl: string
+  readonly wait: boolean
+  readonly deadline?: string
+  readonly url?: string
+  readonly namespace?: string
+}
+
+export function lockCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  const command = new Command('lock')
+    .description('run a command while a lock is held')
+    .argument('<operation>', 'what is done')
+    .argument('<resource>', 'to what')
+    .argument('<command...>', 'the command and its arguments, after --')
+    .option('--node <name>', 'who asks', hostname())
+    .option('--ttl <span>', 'how long the lock lasts without renewal; it is renewed by itself', '30s')
+    .option('--no-wait', `do not stand in line: exit with ${lockExitCodes.refused} when it is busy`)
+    .option('--deadline <span>', `how long to wait at most; then exit with ${lockExitCodes.deadline}`)
+    .option('--url <url>', 'the server to ask (env: SIGNALBOX_URL; its token: SIGNALBOX_TOKEN)')
+    .option('--namespace <name>', 'the namespace of the lock (default: default, or the token’s)')
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText(
+      'after',
+      `\nThe command sees the fencing token as SIGNALBOX_LOCK_TOKEN. Exit code 0 ends the turn as a success, any other as a failure.\n` +
+        `Exit codes: the command's own; ${lockExitCodes.refused} refused; ${lockExitCodes.deadline} the deadline came; ${lockExitCodes.lost} the lock was lost.\n` +
+        '\nExamples:\n  signalbox lock deploy eu-1 -- ./deploy.sh\n  signalbox lock backup db --no-wait -- pg_dump -f db.sql shop\n  signalbox lock pull app:1.2 --url http://127.0.0.1:7420 --deadline 5m -- docker pull app:1.2',
+    )
+    .action(async (operation: string, resource: string, words: readonly string[], flags: LockFlags) => {
+      await using locks = await openLocks(command, flags)
+      endWith(await runLocked(locks, operation, resource, words, flags, printer))
+    })
+  return addStoreFlags(command)
+}
+
+async function runLocked(
+  locks: Locks,
+  operation: string,
+  resource: string,
+  [program, ...args]: readonly string[],
+  { node, ttl, wait, deadline }: LockFlags,
+  printer: Printer,
+): Promise<number> {
+  const heeding = heedSignals()
+  let held: Held
+  try {
+    const options = { node, ttlMs: ttl, wait, deadlineMs: deadline ?? null, signal: heeding.signal }
+    held = await locks.hold(operation, resource, options)
+  } catch (error) {
+    return exitCodeOf(error, printer)
+  } finally {
+    heeding.stop()
+  }
+  const { exitCode, isLost } = await runChild(program!, args, { token: held.token, lost: held.signal })
+  if (isLost) {
+    printer.problem(`${(held.signal.reason as Error).message} The command was ended.`)
+    return lockExitCodes.lost
+  }
+  return (await release(held, exitCode, printer)) ? exitCode : lockExitCodes.lost
+}
+
+/** Whether the turn was ours to the end. */
+async function release(held: Held, exitCode: number, printer: Printer): Promise<boolean> {
+  try {
+    if (exitCode === 0) await held.release()
+    else await held.release({ outcome: 'failure', error: `exit code ${exitCode}` })
+    return true
+  } catch (error) {
+    printer.problem((error as Error).message)
+    // Where nobody answers the lease ends it; the command was done in time all the same.
+    return !isSignalboxError(error, 'lease_lost')
+  }
+}
+
+function exitCodeOf(error: unknown, printer: Printer): number {
+  if (error instanceof Interrupted) return error.exitCode
+  if (!isSignalboxError(error)) throw error
+  if (error.code === 'timeout' && error.details.route === undefined) {
+    printer.problem(error.message)
+    return lockExitCodes.deadline
+  }
+  if (error.details.status !== 'refused') throw error
+  printer.problem(error.message)
+  return lockExitCodes.refused
+}
+
+/** The locks of a server where one is named, else of the database that a server started here would open. */
+async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
+  const { url = process.env.SIGNALBOX_URL, namespace } = flags
+  if (url !== undefined) {
+    const { openRemote } = await import('../../remote/index.ts')
+    const token = process.env.SIGNALBOX_TOKEN
+    const box = await openRemote(url, { namespace, ...(token ? { token } : {}) })
+    return { ...box.locks, [Symbol.asyncDispose]: () => box.close() }
+  }
+  const database = resolveDatabase(command)
+  const redis = resolveRedis(command)
+  if (database.startsWith('memory:') && redis === undefined)
+    throw new SignalboxError(
+      'invalid_argument',
+      'A memory: database is in one process only: there is nobody to share a lock with.',
+    )
+  const { openBackend } = await import('../../backends/open.ts')
+  const { createLocks } = await import('../../locks/index.ts')
+  const backend = await openBackend(database, {
+    namespace: namespace ?? 'default',
+    migrate: /^(sqlite|memory):/.test(database),
+    redis,
+  })
+  const { locks: store, bell, traits } = backend
+  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell })
+  return {
+    ...locks,
+    async [Symbol.asyncDispose]() {
+      await locks[Symbol.asyncDispose]()
+      await backend.close()
+    },
+  }
+}

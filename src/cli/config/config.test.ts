@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, test } from 'vitest'
+import { isSignalboxError } from '../../core/errors.ts'
+import { type ConfigSources, type ResolvedConfig, resolveConfig, resolveSetting } from './config.ts'
+import { problemLines } from './problems.ts'
+import { settingNames, settings, variableOf } from './settings.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'signalbox-config-'))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+/** A folder of its own with these files. */
+function folderWith(files: Readonly<Record<string, string>> = {}): string {
+  const folder = mkdtempSync(join(root, 'f-'))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o600 })
+  return folder
+}
+
+function resolve(given: Partial<ConfigSources> = {}): ResolvedConfig {
+  return resolveConfig({ flags: {}, env: {}, folder: root, ...given })
+}
+
+/** Every line that is wrong with it. */
+function problemsOf(given: Partial<ConfigSources>): readonly string[] {
+  try {
+    resolve(given)
+  } catch (error) {
+    assert.ok(isSignalboxError(error, 'invalid_argument'), String(error))
+    return problemLines(error)
+  }
+  assert.fail('nothing was found wrong')
+}
+
+const aSecret = 'canary-0123456789abcdef0123456789abcdef'
+
+test('with nothing set, every value is its default and says so', () => {
+  const { values, sources, file, secrets } = resolve()
+  assert.equal(values.host, '127.0.0.1')
+  assert.equal(values.port, 7420)
+  assert.equal(values.database, 'sqlite:signalbox.db')
+  assert.equal(values.migrate, true)
+  assert.equal(values.thread, true)
+  assert.equal(values.retention, undefined)
+  assert.deepEqual(new Set(Object.values(sources)), new Set(['default']))
+  assert.deepEqual([file, secrets], [undefined, []])
+})
+
+test('a flag goes before its variable, that before the file, and that before the default', () => {
+  const folder = folderWith({ 'signalbox.config.json': '{"port":1,"host":"127.0.0.3","grace":"1s"}' })
+  const { values, sources } = resolve({
+    folder,
+    flags: { port: '3' },
+    env: { SIGNALBOX_PORT: '2', SIGNALBOX_HOST: '127.0.0.2' },
+  })
+  assert.deepEqual([values.port, values.host, values.grace, values.json], [3, '127.0.0.2', 1_000, false])
+  assert.deepEqual(
+    [sources.port, sources.host, sources.grace, sources.json],
+    ['--port', 'SIGNALBOX_HOST', 'signalbox.config.json: grace', 'default'],
+  )
+})
+
+test('names follow one rule: allowedHosts is --allowed-hosts and SIGNALBOX_ALLOWED_HOSTS', () => {
+  const { sources } = resolve({ flags: { allowedHosts: 'a.example', migrate: false } })
+  assert.deepEqual([sources.allowedHosts, sources.migrate], ['--allowed-hosts', '--no-migrate'])
+  assert.equal(variableOf('maxRequestsPerPrincipal'), 'SIGNALBOX_MAX_REQUESTS_PER_PRINCIPAL')
+})
+
+test('each setting can be said by its variable, as text, and in a file, as JSON, and means the same', () => {
+  const said: Readonly<Record<string, readonly [text: string, json: unknown]>> = {
+    host: ['127.0.0.9', '127.0.0.9'],
+    port: ['0', 0],
+    allowedHosts: ['a.example, b.example:8080', ['a.example', 'b.example:8080']],
+    database: ['memory:', 'memory:'],
+    redis: ['redis://127.0.0.1', 'redis://127.0.0.1'],
+    migrate: ['false', false],
+    thread: ['false', false],
+    retention: ['30d', '30d'],
+    grace: ['250', 250],
+    logLevel: ['debug', 'debug'],
+    quietHealth: ['true', true],
+    json: ['true', true],
+  }
+  for (const name of settingNames) {
+    if (name === 'token' || name === 'tokenFile') continue
+    const [text, json] = said[name] ?? ['9', 9]
+    const byVariable = resolve({ env: { [variableOf(name)]: text } })
+    const byFile = resolve({
+      folder: folderWith({ 'signalbox.config.json': JSON.stringify({ [name]: json }) }),
+    })
+    assert.notDeepEqual(byVariable.values[name], settings[name].default, name)
+    assert.deepEqual(byVariable.values[name], byFile.values[name], name)
+    assert.equal(byVariable.sources[name], variableOf(name))
+    assert.equal(byFile.sources[name], `signalbox.config.json: ${name}`)
+  }
+})
+
+test('everything that is wrong is said at once, each with the place it came from', () => {
+  const folder = folderWith({
+    'signalbox.config.json': '{"grace":"soon","prot":1,"token":"x","thread":"yes"}',
+  })
+  const lines = problemsOf({
+    folder,
+    flags: { port: '99999', retention: '0' },
+    env: {
+      SIGNALBOX_HOST: '',
+      SIGNALBOX_PROT: '1',
+      SIGNALBOX_LOG_LEVEL: 'loud',
+      SIGNALBOX_ALLOWED_HOSTS: 'ok.example,http://x',
+      SIGNALBOX_TEST_APT: '0',
+      SIGNALBOX_TOKEN: 'short',
+    },
+  })
+  const expected = [
+    /^SIGNALBOX_HOST must be an IP address or localhost, not ""\.$/,
+    /^--port must be a whole number from 0 to 65535, not 99999\.$/,
+    /^SIGNALBOX_ALLOWED_HOSTS must be host names.*not "http:\/\/x"\.$/,
+    /^signalbox\.config\.json: thread must be true or false, not "yes"\.$/,
+    /^--retention must be milliseconds of 1000 or more.*not 0\.$/,
+    /^SIGNALBOX_TOKEN must be a secret.*it has 5 characters, and 32 are the least\.$/,
+    /^signalbox\.config\.json: grace must be milliseconds.*not "soon"\.$/,
+    /^SIGNALBOX_LOG_LEVEL must be one of.*not "loud"\.$/,
+    /^"SIGNALBOX_PROT" is no variable of Signalbox\. Unset it; there are SIGNALBOX_HOST, .*$/,
+    /^signalbox\.config\.json: "prot" is no setting\. Remove it; there are host, .*$/,
+    /^signalbox\.config\.json: token is not taken from a file of settings\. Set SIGNALBOX_TOKEN.*$/,
+  ]
+  assert.equal(lines.length, expected.length, lines.join('\n'))
+  for (const [index, pattern] of expected.entries()) assert.match(lines[index]!, pattern)
+})
+
+test('neither a password nor a secret is in any complaint', () => {
+  const lines = [
+    ...problemsOf({ flags: { database: 'oracle://u:CANARY@h/x' } }),
+    ...problemsOf({ env: { SIGNALBOX_DATABASE: 'u:CANARY@h/x' } }),
+    ...problemsOf({ env: { SIGNALBOX_TOKEN: 'CANARY with spaces, and long enough all the same' } }),
+    ...problemsOf({ flags: { tokenFile: join(folderWith({ secrets: 'CANARY\n' }), 'secrets') } }),
+    ...problemsOf({ folder: folderWith({ 'signalbox.config.json': '{"database":"postgres://u:CANARY@h"' }) }),
+  ]
+  assert.equal(lines.length, 5)
+  assert.doesNotMatch(lines.join('\n'), /CANARY/)
+})
+
+test('whoever listens on every address says by which names', () => {
+  for (const host of ['0.0.0.0', '::', '[::]']) {
+    const [line, ...more] = problemsOf({ env: { SIGNALBOX_HOST: host } })
+    assert.deepEqual(more, [])
+    assert.match(line!, /^SIGNALBOX_HOST is .*--allowed-hosts or SIGNALBOX_ALLOWED_HOSTS/)
+    resolve({ flags: { host, allowedHosts: 'jobs.example.com' } })
+  }
+  resolve({ flags: { host: '192.0.2.7' } })
+})
+
+test('a file in TypeScript is run as it stands, and what it exports by default counts', () => {
+  const folder = folderWith({
+    'signalbox.config.ts': `
+      interface Mine { readonly port: number; readonly retention: string }
+      const mine: Mine = { port: 1000 + 80, retention: '30d' }
+      export default mine
+    `,
+  })
+  const { values, sources, file } = resolve({ folder })
+  assert.deepEqual([values.port, values.retention], [1080, 30 * 86_400_000])
+  assert.deepEqual([sources.port, file], ['signalbox.config.ts: port', 'signalbox.config.ts'])
+})
+
+test('two files are one too many, unless one of them is named', () => {
+  const folder = folderWith({
+    'signalbox.config.ts': 'export default { port: 1 }',
+    'signalbox.config.json': '{ "port": 2 }',
+    'other.json': '{ "port": 3 }',
+  })
+  const [line, ...more] = problemsOf({ folder })
+  assert.deepEqual(more, [])
+  assert.match(line!, /^There are signalbox\.config\.ts and signalbox\.config\.json here; keep one/)
+  assert.equal(resolve({ folder, flags: { config: 'signalbox.config.json' } }).values.port, 2)
+  const { values, sources } = resolve({ folder, env: { SIGNALBOX_CONFIG: 'other.json' } })
+  assert.deepEqual([values.port, sources.port], [3, 'other.json: port'])
+})
+
+test('a file that cannot be used says why, in one line', () => {
+  for (const [name, text, reason] of [
+    [
+      'signalbox.config.json',
+      '{"port":1,}',
+      /^signalbox\.config\.json is not JSON \(at position \d+ .*\)\.$/,
+    ],
+    ['signalbox.config.json', '[1]', /^signalbox\.config\.json must hold an object of settings\.$/],
+    ['signalbox.config.ts', 'export const port = 1', /^signalbox\.config\.ts must end in `export default/],
+    ['signalbox.config.ts', 'export default 7', /^signalbox\.config\.ts must hold an object of settings\.$/],
+    ['signalbox.config.ts', 'throw new Error("no luck")', /^signalbox\.config\.ts failed.*: no luck$/],
+    ['signalbox.config.ts', 'await 1\nexport default {}', /must not await at its top level/],
+    ['signalbox.config.ts', 'export default {', /^signalbox\.config\.ts failed while it was loaded: /],
+  ] as const) {
+    const [line, ...more] = problemsOf({ folder: folderWith({ [name]: text }) })
+    assert.deepEqual(more, [])
+    assert.match(line!, reason)
+  }
+  for (const config of ['gone.json', 'gone.ts', '.'])
+    assert.match(problemsOf({ flags: { config } })[0]!, /cannot be read \(E[A-Z]+\)\.$/)
+})
+
+test("settings are the file's own keys: what hangs on the prototype is none", () => {
+  const folder = folderWith({ 'signalbox.config.json': '{"__proto__":{"port":1},"constructor":1}' })
+  const lines = problemsOf({ folder })
+  assert.match(lines.join('\n'), /"__proto__" is no setting[\s\S]*"constructor" is no setting/)
+})
+
+test('secrets come from the variable and from the file, each once', () => {
+  const folder = folderWith({ secrets: `# for the deploy\n${aSecret}\n\n  ${aSecret}x\n` })
+  const { secrets } = resolve({
+    env: { SIGNALBOX_TOKEN: aSecret, SIGNALBOX_TOKEN_FILE: join(folder, 'secrets') },
+  })
+  assert.deepEqual(secrets, [aSecret, `${aSecret}x`])
+})
+
+test('a token file that other users can read is refused, and so is one without a sound secret', () => {
+  const folder = folderWith({
+    open: aSecret,
+    group: aSecret,
+    empty: '# none\n',
+    short: `${aSecret}\nshort\n`,
+  })
+  chmodSync(join(folder, 'open'), 0o644)
+  chmodSync(join(folder, 'group'), 0o660)
+  for (const [file, reason] of [
+    ['open', /which other users may read or write \(mode 644\)\. Run: chmod 600 /],
+    ['group', /which other users may read or write \(mode 660\)/],
+    ['empty', /which holds no secret\. Write one a line/],
+    ['short', /whose secret 2 cannot be used: it has 5 characters/],
+    ['gone', /which cannot be read \(ENOENT\)/],
+    ['.', /which is not a file/],
+  ] as const) {
+    const [line, ...more] = problemsOf({ flags: { tokenFile: join(folder, file) } })
+    assert.deepEqual(more, [])
+    assert.match(line!, /^--token-file names "/)
+    assert.match(line!, reason)
+  }
+})
+
+test('a command that needs the database alone is not held up by what else is wrong', () => {
+  const folder = folderWith({ 'signalbox.config.json': '{"database":"sqlite:mine.db","nope":1}' })
+  const env = { SIGNALBOX_PORT: 'x', SIGNALBOX_NOPE: '1' }
+  assert.equal(resolveSetting('database', { flags: {}, env, folder }), 'sqlite:mine.db')
+  assert.equal(resolveSetting('database', { flags: { database: 'memory:' }, env, folder }), 'memory:')
+})

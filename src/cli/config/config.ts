@@ -1,0 +1,132 @@
+import { show } from '../../core/options.ts'
+import { type ConfigFile, readConfigFile } from './file.ts'
+import type { Kind } from './kinds.ts'
+import { Problems } from './problems.ts'
+import { type Config, flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
+import { readTokenFile } from './tokenfile.ts'
+
+/**
+ * A configuration, whole and checked, and where each value came from:
+ *
+ *     flags  >  SIGNALBOX_* variables  >  signalbox.config.{ts,json}  >  defaults
+ *
+ * Every source is read to its end before anything is refused, so that whoever starts the server sees all that is wrong
+ * at once, each with its place. Nothing outside is touched but the files that were named.
+ */
+export interface ResolvedConfig {
+  readonly values: Config
+  /** `--port`, `SIGNALBOX_PORT`, `signalbox.config.json: port` or `default`. */
+  readonly sources: Readonly<Record<SettingName, string>>
+  /** The configuration file that was read. */
+  readonly file: string | undefined
+  /** Those of `token` and of the token file. */
+  readonly secrets: readonly string[]
+}
+
+export interface ConfigSources {
+  /** As given on the command line: text, or true and false for switches; nothing for what was not given. */
+  readonly flags: Readonly<Record<string, unknown>>
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Where the configuration file is looked for. */
+  readonly folder: string
+}
+
+/** Names that are none of a server's settings but may well stand in its environment: its file's, and those of workers. */
+const othersVariables = ['SIGNALBOX_CONFIG', 'SIGNALBOX_URL', 'SIGNALBOX_QUEUE']
+
+/** Reads all sources and checks everything. Throws one `invalid_argument` that lists all that is wrong. */
+export function resolveConfig(given: ConfigSources): ResolvedConfig {
+  const problems = new Problems()
+  const file = problems.catch(() => readFile(given))
+  const values: Record<string, unknown> = {}
+  const sources: Record<string, string> = {}
+  for (const name of settingNames) {
+    const found = findValue(name, given, file)
+    sources[name] = found.source
+    values[name] = problems.catch(() => checkValue(name, found))
+  }
+  addUnknown(given.env, file, problems)
+  const config = values as unknown as Config
+  addClashes(config, sources, problems)
+  const secrets = problems.catch(() => readSecrets(config, sources)) ?? []
+  problems.throwIfAny()
+  return { values: config, sources: sources as Record<SettingName, string>, file: file?.name, secrets }
+}
+
+/** One setting alone, for commands that need no server's configuration; what else may be wrong is not looked at. */
+export function resolveSetting<Name extends SettingName>(name: Name, given: ConfigSources): Config[Name] {
+  return checkValue(name, findValue(name, given, readFile(given))) as Config[Name]
+}
+
+function readFile({ flags, env, folder }: ConfigSources): ConfigFile | undefined {
+  const asked = flags.config ?? env.SIGNALBOX_CONFIG
+  return readConfigFile(folder, asked as string | undefined)
+}
+
+interface Found {
+  readonly source: string
+  readonly value: unknown
+}
+
+function findValue(name: SettingName, { flags, env }: ConfigSources, file: ConfigFile | undefined): Found {
+  const { kind, default: fallback } = settings[name]
+  const read = (value: unknown) => (typeof value === 'string' ? kind.parse(value) : value)
+  const flag = flagOf(name)
+  if (flag !== undefined && flags[name] !== undefined) return { source: flag, value: read(flags[name]) }
+  const variable = variableOf(name)
+  // An empty variable is a mistake, not a missing value: `check` refuses it.
+  if (env[variable] !== undefined) return { source: variable, value: read(env[variable]) }
+  if (
+    file !== undefined &&
+    !settings[name].secret &&
+    Object.hasOwn(file.values, name) &&
+    file.values[name] !== undefined
+  )
+    return { source: `${file.name}: ${name}`, value: file.values[name] }
+  return { source: 'default', value: fallback }
+}
+
+function checkValue(name: SettingName, { source, value }: Found): unknown {
+  if (source === 'default') return value
+  return (settings[name].kind as Kind<unknown>).check(source, value)
+}
+
+/** A misspelt name is an error, not a default. Variables of the tests are none of ours. */
+function addUnknown(env: ConfigSources['env'], file: ConfigFile | undefined, problems: Problems): void {
+  const variables = [...settingNames.map(variableOf), ...othersVariables]
+  for (const name of Object.keys(env).sort()) {
+    if (!name.startsWith('SIGNALBOX_') || name.startsWith('SIGNALBOX_TEST_')) continue
+    if (!variables.includes(name))
+      problems.add(`${show(name)} is no variable of Signalbox. Unset it; there are ${variables.join(', ')}.`)
+  }
+  const keys = settingNames.filter((name) => !settings[name].secret)
+  for (const key of Object.keys(file?.values ?? {})) {
+    if (keys.includes(key as SettingName)) continue
+    problems.add(
+      key === 'token'
+        ? `${file!.name}: token is not taken from a file of settings. Set ${variableOf('token')}, or name a token file with tokenFile.`
+        : `${file!.name}: ${show(key)} is no setting. Remove it; there are ${keys.join(', ')}.`,
+    )
+  }
+}
+
+/** Values that are sound each by itself, and not together. */
+function addClashes(
+  { host, allowedHosts }: Config,
+  sources: Readonly<Record<string, string>>,
+  problems: Problems,
+): void {
+  if (/^(0\.0\.0\.0|\[?::\]?)$/.test(host ?? '') && allowedHosts?.length === 0)
+    problems.add(
+      `${sources.host} is ${host}, every address of this machine, so the names by which clients reach it must be given: ` +
+        `${flagOf('allowedHosts')} or ${variableOf('allowedHosts')}, such as "jobs.example.com". Other names are refused.`,
+    )
+}
+
+function readSecrets(
+  { token, tokenFile }: Config,
+  sources: Readonly<Record<string, string>>,
+): readonly string[] {
+  const fromFile = tokenFile === undefined ? [] : readTokenFile(sources.tokenFile!, tokenFile)
+  return [...new Set([...(token === undefined ? [] : [token]), ...fromFile])]
+}

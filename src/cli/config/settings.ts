@@ -1,0 +1,175 @@
+import {
+  address,
+  choice,
+  database,
+  hostNames,
+  type Kind,
+  line,
+  optional,
+  redisAddress,
+  secret,
+  span,
+  trueOrFalse,
+  wholeNumber,
+} from './kinds.ts'
+
+/**
+ * Everything that can be set, once. From this table follow the flags of `serve`, the environment variables, the keys of
+ * the configuration file, `config print` and the table in docs/server.md.
+ */
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly allowedHosts: readonly string[]
+  readonly database: string
+  readonly redis: string | undefined
+  readonly migrate: boolean
+  readonly thread: boolean
+  /** In milliseconds, as all spans here; undefined is for ever. */
+  readonly retention: number | undefined
+  readonly token: string | undefined
+  readonly tokenFile: string | undefined
+  readonly grace: number
+  readonly logLevel: LogLevel
+  readonly quietHealth: boolean
+  readonly maxConnections: number
+  readonly maxConnectionsPerAddress: number
+  readonly maxRequestsPerPrincipal: number
+  readonly maxStreamsPerPrincipal: number
+  readonly maxFailuresPerAddress: number
+  readonly json: boolean
+}
+
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug' | 'silent'
+export const logLevels: readonly LogLevel[] = ['silent', 'error', 'warn', 'info', 'debug']
+
+export interface Setting<Value> {
+  readonly kind: Kind<Value>
+  /** What its flag takes, for people; a switch takes nothing. */
+  readonly takes?: string
+  /**
+   * Only its variable sets it: other users of the machine see command lines, and files of settings are read, copied and
+   * kept by many.
+   */
+  readonly secret?: true
+  readonly default: Value
+  /** What no value means, for people. */
+  readonly none?: string
+  readonly description: string
+}
+
+export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
+  host: {
+    kind: address,
+    takes: 'address',
+    default: '127.0.0.1',
+    description: 'address to listen on; any but a loopback one needs a token',
+  },
+  port: {
+    kind: wholeNumber({ max: 65_535 }),
+    takes: 'number',
+    default: 7420,
+    description: 'port to listen on, 0 for any free one',
+  },
+  allowedHosts: {
+    kind: hostNames,
+    takes: 'names',
+    default: [],
+    none: 'its own address',
+    description: 'further names by which clients reach it, separated by commas, as behind a proxy',
+  },
+  database: {
+    kind: database,
+    takes: 'url',
+    default: 'sqlite:signalbox.db',
+    description: 'sqlite:FILE, postgres://…, mysql://… (MariaDB) or memory:',
+  },
+  redis: {
+    kind: optional(redisAddress),
+    takes: 'url',
+    default: undefined,
+    none: 'the database',
+    description: 'redis://… or rediss://… that holds the locks instead',
+  },
+  migrate: {
+    kind: trueOrFalse,
+    default: true,
+    description: 'bring the schema up to date at start',
+  },
+  thread: {
+    kind: trueOrFalse,
+    default: true,
+    description: 'write to SQLite in a thread of its own',
+  },
+  retention: {
+    kind: optional(span({ min: 1_000 })),
+    takes: 'span',
+    default: undefined,
+    none: 'for ever',
+    description: 'how long jobs that ended are kept, such as 30d',
+  },
+  token: {
+    kind: optional(secret),
+    secret: true,
+    default: undefined,
+    description: 'a secret of 32 characters or more that may do everything',
+  },
+  tokenFile: {
+    kind: optional(line(4_096)),
+    takes: 'path',
+    default: undefined,
+    description: 'file of secrets that may do everything, one a line, which no other user can read',
+  },
+  grace: {
+    kind: span({ max: 3_600_000 }),
+    takes: 'span',
+    default: 10_000,
+    description: 'how long a stop waits for requests that have begun',
+  },
+  logLevel: {
+    kind: choice(logLevels),
+    takes: 'level',
+    default: 'info',
+    description: `what is logged: ${logLevels.join(', ')}`,
+  },
+  quietHealth: {
+    kind: trueOrFalse,
+    default: false,
+    description: 'do not log requests to /livez, /readyz and /metrics that went well',
+  },
+  maxConnections: cap(20_000, 'the most connections in all'),
+  maxConnectionsPerAddress: cap(12_000, 'the most connections from one address (IPv6: one /64)'),
+  maxRequestsPerPrincipal: cap(2_000, 'the most requests in flight of one token'),
+  maxStreamsPerPrincipal: cap(1_000, 'the most open streams of one token'),
+  maxFailuresPerAddress: cap(300, 'the most wrong tokens from one address within a minute'),
+  json: {
+    kind: trueOrFalse,
+    default: false,
+    description: 'answer in JSON, one line each',
+  },
+}
+
+/** One of the server's caps. */
+function cap(fallback: number, description: string): Setting<number> {
+  return { kind: wholeNumber({ min: 1, max: 10_000_000 }), takes: 'number', default: fallback, description }
+}
+
+export type SettingName = keyof Config
+export const settingNames: readonly SettingName[] = Object.keys(settings) as SettingName[]
+
+/** The variable that is a setting's twin: `allowedHosts` is `SIGNALBOX_ALLOWED_HOSTS`. */
+export function variableOf(name: string): string {
+  return `SIGNALBOX_${words(name).join('_').toUpperCase()}`
+}
+
+/** Its flag: `--allowed-hosts`; `--no-migrate` for a switch that is on; none for a secret. */
+export function flagOf(name: SettingName): string | undefined {
+  const { secret, default: fallback } = settings[name]
+  if (secret) return undefined
+  return `--${fallback === true ? 'no-' : ''}${words(name).join('-')}`
+}
+
+/** `maxConnections` as `max`, `connections`. */
+function words(name: string): readonly string[] {
+  return name.split(/(?=[A-Z])/).map((word) => word.toLowerCase())
+}

@@ -1,0 +1,98 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { within } from '../support/deadline.ts'
+
+const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+const startMs = 20_000
+
+/** A working directory that goes with its test; nothing of the machine's own configuration is in it. */
+export interface Workplace extends Disposable {
+  readonly folder: string
+  /** Runs a command line to its end. */
+  run(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<Ended>
+  /** Starts `serve` on a free port and waits until it listens; it never outlives the test. */
+  serve(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<Serving>
+}
+
+export interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+export interface Serving extends AsyncDisposable {
+  readonly pid: number
+  readonly url: string
+  /** What it has printed so far. */
+  out(): string
+  err(): string
+  kill(signal: NodeJS.Signals): void
+  readonly ended: Promise<Ended>
+}
+
+type Child = ChildProcessByStdio<null, Readable, Readable>
+
+export function createWorkplace(): Workplace {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-cli-'))
+  return {
+    folder,
+    run: (args, env) => watch(start(folder, args, env)).ended,
+    async serve(args = [], env = {}) {
+      const flags =
+        args.some((arg) => arg.startsWith('--port')) || 'SIGNALBOX_PORT' in env ? [] : ['--port=0']
+      const child = start(folder, ['serve', ...flags, ...args], env)
+      const { out, err, ended } = watch(child)
+      const serving = {
+        pid: child.pid!,
+        out,
+        err,
+        ended,
+        kill: (signal: NodeJS.Signals) => void child.kill(signal),
+        async [Symbol.asyncDispose]() {
+          child.kill('SIGKILL')
+          await ended
+        },
+      }
+      const url = await within(
+        startMs,
+        'serve',
+        Promise.race([urlOf(child, out), ended.then(() => undefined)]),
+      )
+      if (url === undefined) throw new Error(`serve did not listen: ${err()}${out()}`)
+      return { ...serving, url }
+    },
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }),
+  }
+}
+
+function start(cwd: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Child {
+  return spawn(process.execPath, [main, ...args], {
+    cwd,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+/** Reads from the start: Node throws away what nobody has read when a child exits. */
+function watch(child: Child): { out(): string; err(): string; ended: Promise<Ended> } {
+  const said = { out: '', err: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (said.out += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.err += text))
+  return {
+    out: () => said.out,
+    err: () => said.err,
+    ended: once(child, 'close').then(([code]) => ({ code: code as number | null, ...said })),
+  }
+}
+
+/** It prints everything at once, so the last line's end is the end of what it says. */
+async function urlOf(child: Child, out: () => string): Promise<string | undefined> {
+  const listening = /listening.*?(http:\/\/[^\s"]+)[\s\S]*\n$/
+  while (!listening.test(out()) || !/"pid"|Try: /.test(out())) await once(child.stdout, 'data')
+  return listening.exec(out())![1]
+}

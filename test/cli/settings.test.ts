@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Kind } from '../../src/cli/config/kinds.ts'
+import {
+  flagOf,
+  type SettingName,
+  settingNames,
+  settings,
+  variableOf,
+} from '../../src/cli/config/settings.ts'
+import { admissionDefaults } from '../../src/server/admission.ts'
+import { serverDefaults } from '../../src/server/options.ts'
+import { readSource } from '../house/sources.ts'
+
+/** The line that docs/server.md has for a setting. */
+function rowOf(name: SettingName): string {
+  const { takes, none, description, kind, default: fallback } = settings[name]
+  const flag = flagOf(name)
+  const shownFlag = flag === undefined ? '' : `\`${flag}${takes === undefined ? '' : ` <${takes}>`}\``
+  const value = (kind as Kind<unknown>).show(fallback)
+  const hasNone = value === null || (Array.isArray(value) && value.length === 0)
+  const shownDefault = hasNone ? (none ?? 'none') : `\`${value}\``
+  return `| \`${name}\` | ${shownFlag} | \`${variableOf(name)}\` | ${shownDefault} | ${description} |`
+}
+
+test('docs/server.md has the table of settings as the program has it', async () => {
+  const rows = settingNames.map(rowOf)
+  const documented = (await readSource('docs/server.md'))
+    .split('\n')
+    .filter((line) => /^\| `[a-zA-Z]+` \|.*`SIGNALBOX_/.test(line))
+  assert.deepEqual(documented, rows, `it should have:\n${rows.join('\n')}`)
+})
+
+test("what serve's settings are by default is what the server's own options are", () => {
+  const { host, port, grace } = settings
+  assert.deepEqual(
+    [host.default, port.default, grace.default],
+    [serverDefaults.host, serverDefaults.port, serverDefaults.graceMs],
+  )
+  for (const [name, value] of Object.entries(admissionDefaults))
+    if (name in settings) assert.equal(settings[name as SettingName].default, value, name)
+})
