@@ -6,6 +6,8 @@ import type { Room } from './case.ts'
 const rooms: Readonly<Record<string, () => Promise<Room>>> = {
   workqueue: async () => (await import('./rooms/workqueue/index.ts')).workqueueRoom,
   jobs: async () => (await import('./rooms/jobs/index.ts')).jobsRoom,
+  server: async () => (await import('./rooms/server/index.ts')).serverRoom,
+  locks: async () => (await import('./rooms/locks/index.ts')).locksRoom,
 }
 
 /** The names `npm run bench -- ROOM` knows. */

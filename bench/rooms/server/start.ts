@@ -1,0 +1,37 @@
+/** From the start of `signalbox serve` on an empty folder until `/readyz` says yes, as `npm start` runs it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Contestant, Trial } from '../../case.ts'
+import { atMost } from '../../goal.ts'
+import { groundOf } from '../jobs/ground.ts'
+import { createPlace } from '../jobs/place.ts'
+
+const signalbox: Contestant = async (conditions) => {
+  await using place = await createPlace(conditions, 'sqlite')
+  const startedAt = performance.now()
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url)), 'serve', '--port', '0', '--json'],
+    { env: { ...process.env, SIGNALBOX_DATABASE: place.url }, stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  try {
+    const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string]
+    const { url } = JSON.parse(line.split('\n')[0]!) as { url: string }
+    while ((await fetch(`${url}/readyz`)).status !== 200) await sleep(5)
+    return { ms: performance.now() - startedAt }
+  } finally {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+}
+
+export const startTrial: Trial = {
+  name: 'start',
+  open: groundOf('sqlite'),
+  contestants: { signalbox },
+  cases: [
+    { name: 'start', unit: 'ms to /readyz', better: 'lower', figure: 'ms', peers: [], goal: atMost(1_000) },
+  ],
+}
