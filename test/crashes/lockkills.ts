@@ -30,6 +30,8 @@ export async function killLockServers(
   })
 
   async function harm(random: Random): Promise<Counts> {
+    // Until there are lines to speak of.
+    await sleep(500)
     for (let kill = 0; kill < kills; kill++) {
       await sleep(random.whole(50, 500))
       // Now and then both at once: then there is nobody to ask for a while.

@@ -18,6 +18,7 @@ import { judgeServer, readServer } from './server.ts'
  * - Not promised: places in line, outcomes and releases of the lost moments. Who waited asks again and stands behind
  *   those who were kept; a release that was lost ends with the grace; some who waited are not told the end and look
  *   for themselves.
+ * - Not promised: the whole lease of a lost grant that was longer than any other lately, until its own process is back.
  * - Not promised: anything by the server alone when all its data is gone. Processes that knew the one before keep the
  *   grace all the same, for the longest lease they asked for; one that comes new and first does not know of any.
  * - Not promised: exclusion when the server's clock goes back by more than the grace, or when two servers take writes

@@ -1,4 +1,4 @@
-import { closeSync, constants, existsSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { SignalboxError } from '../../core/errors.ts'
@@ -40,7 +40,8 @@ export function createFile({ path }: Location): void {
     createFolder(dirname(path))
     closeSync(openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    // A link that leads nowhere would be followed by SQLite, which makes a file there that everybody may read.
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && existsSync(path)) return
     throw new SignalboxError(
       'store_unavailable',
       `The SQLite file "${path}" could not be created: ${(error as Error).message}.`,
@@ -68,10 +69,23 @@ export class Connection {
   readonly db: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   readonly #reading = new WeakMap<StatementSync, boolean>()
+  /** The file as it was when we opened it, and where; of a caller's own connection we know neither. */
+  readonly #file: { readonly path: string; readonly dev: number; readonly ino: number } | undefined
   #turn = createTurn()
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, path?: string) {
     this.db = db
+    if (path === undefined) return
+    const { dev, ino } = statSync(path)
+    this.#file = { path, dev, ino }
+  }
+
+  /** False when the file was moved, deleted or replaced: what is written then is written to nowhere. */
+  isInPlace(): boolean {
+    if (this.#file === undefined) return true
+    const { path, dev, ino } = this.#file
+    const found = statSync(path, { throwIfNoEntry: false })
+    return found?.ino === ino && found.dev === dev
   }
 
   prepare(sql: string): StatementSync {
@@ -199,11 +213,18 @@ export function openReader({ path }: Location): Connection {
 
 function opened(path: string, readOnly: boolean, prepare: (db: DatabaseSync) => void): Connection {
   let db: DatabaseSync | undefined
+  // SQLite would make an empty one in its place.
+  if (!existsSync(path)) {
+    throw new SignalboxError(
+      'store_unavailable',
+      `The SQLite file "${path}" is gone: it was moved or deleted. Put it back.`,
+    )
+  }
   try {
     db = new DatabaseSync(path, { readOnly, timeout: 0, allowExtension: false, defensive: true })
     db.exec('PRAGMA trusted_schema = OFF')
     prepare(db)
-    return new Connection(db)
+    return new Connection(db, path)
   } catch (error) {
     if (db?.isOpen) db.close()
     throw isBusy(error) ? error : explain(error)

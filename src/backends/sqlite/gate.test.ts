@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'vitest'
-import { type Connection, openWriter } from './connection.ts'
+import { type Connection, createFile, openWriter } from './connection.ts'
 import { Gate, type GateOptions } from './gate.ts'
 
 /** A gate over a file with one table, and a neighbour: a second connection, as another process would have it. */
 function setUp(options: Partial<GateOptions> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-gate-'))
   const location = { path: join(folder, 'gate.db'), synchronous: 'normal' } as const
+  createFile(location)
   const neighbour = openWriter(location)
   neighbour.run('CREATE TABLE item (name TEXT NOT NULL UNIQUE) STRICT')
   let opened = 0

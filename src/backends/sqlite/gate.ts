@@ -169,6 +169,8 @@ export class Gate {
   #writeGroup(): boolean {
     let connection: Connection
     try {
+      // A file that was moved or deleted takes writes as if nothing had happened, and keeps them from everybody.
+      if (this.#connection?.isInPlace() === false) this.#drop()
       connection = this.#connection ??= this.#options.open()
       connection.begin()
     } catch (error) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'vitest'
@@ -94,4 +94,33 @@ test('the bell still hears others after a transaction ran out of time and its co
   await neighbour.jobs.add([aJob('a')])
   await ring.promise
   unlisten()
+})
+
+test('a file that is moved away takes no more writes, and says so; put back, it goes on', async () => {
+  using stage = setUp()
+  await using store = await stage.open()
+  await store.jobs.add([aJob('first')])
+  for (const suffix of ['', '-wal', '-shm']) renameSync(stage.path + suffix, `${stage.path}.away${suffix}`)
+  const gone = { code: 'store_unavailable', message: /moved or deleted/ }
+  await assert.rejects(store.ping(), gone)
+  await assert.rejects(store.jobs.add([aJob('second')]), gone)
+  assert.equal(existsSync(stage.path), false, 'nothing was made in its place')
+  for (const suffix of ['', '-wal', '-shm']) {
+    if (existsSync(`${stage.path}.away${suffix}`))
+      renameSync(`${stage.path}.away${suffix}`, stage.path + suffix)
+  }
+  await store.ping()
+  await store.jobs.add([aJob('third')])
+  const found = await Promise.all(['first', 'second', 'third'].map((id) => store.jobs.find(id)))
+  assert.deepEqual(
+    found.map((job) => job !== undefined),
+    [true, false, true],
+  )
+})
+
+test('a link that leads nowhere is not followed', async () => {
+  using stage = setUp()
+  symlinkSync(`${stage.path}.elsewhere`, stage.path)
+  await assert.rejects(stage.open(), { code: 'store_unavailable' })
+  assert.equal(existsSync(`${stage.path}.elsewhere`), false)
 })

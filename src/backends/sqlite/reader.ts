@@ -27,6 +27,7 @@ export class Reader {
   /** The same without a second try; faults come as SQLite gives them. */
   readNow<Value>(work: (connection: Connection) => Value): Value {
     if (this.#closed) throw closed()
+    if (this.#connection?.isInPlace() === false) this.#drop()
     this.#connection ??= this.#open()
     try {
       return work(this.#connection)

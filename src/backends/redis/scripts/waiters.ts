@@ -105,8 +105,9 @@ local function valueOf(outcome)
   return outcome.valueNo > 0 and get(valueField(outcome.valueNo))
 end
 
--- Ends the wait of all in one of the two sets, some hundred at a time. What they are told is kept once for all of
--- them. Nobody reads their fields in the same step, so these are written at once.
+-- Ends the wait of all in one of the two sets. That all are told in one step is promised, so this is the one place where
+-- a script takes longer the more there are: some microseconds for each, and no more of them than maxWaiters. What they
+-- are told is kept once for all. Nobody reads their fields in the same step, so these are written at once.
 local function dissolveSet(setKey, kind, keptTo, valueNo)
   local members = redis.call('ZRANGE', setKey, 0, -1, 'WITHSCORES')
   local score = textOf(keptTo)
