@@ -36,9 +36,11 @@ const mostPossibilities = 200_000
 export function checkLocks(history: readonly LockOperation[], times: HistoryTimes): LockVerdict {
   const complaints: string[] = []
   let possibilities = 0
-  const byLine = Map.groupBy(history, ({ line }) => line)
+  // A look that was not answered tells nothing.
+  const telling = history.filter(({ call, answer }) => call.step !== 'inspect' || answer !== undefined)
+  const byLine = Map.groupBy(telling, ({ line }) => line)
   for (const [line, operations] of byLine) {
-    const search = new Search(withPatience(operations), times)
+    const search = new Search(operations, times)
     const complaint = search.run()
     if (complaint !== undefined) complaints.push(`line ${line}: ${complaint}`)
     possibilities = Math.max(possibilities, search.most)
@@ -56,24 +58,6 @@ export function checkLocks(history: readonly LockOperation[], times: HistoryTime
       possibilities,
     },
   }
-}
-
-/**
- * A call without an answer is waited for a little longer than it could take effect: until somebody has looked at the
- * line, which mostly shows what became of it. Before that every order of such calls would be a line of its own. A look
- * that was not answered itself tells nothing.
- */
-function withPatience(operations: readonly LockOperation[]): readonly LockOperation[] {
-  const looks = operations
-    .filter(({ call, answer }) => call.step === 'inspect' && answer !== undefined)
-    .sort((a, b) => a.to - b.to)
-  return operations
-    .filter(({ call, answer }) => call.step !== 'inspect' || answer !== undefined)
-    .map((operation) => {
-      if (operation.answer !== undefined) return operation
-      const look = looks.find(({ from }) => from > operation.to)
-      return look ? { ...operation, to: look.to + 0.5 } : operation
-    })
 }
 
 /** A line that is possible by now, and the calls under way that have taken effect in it: those with an answer, those without. */

@@ -24,9 +24,11 @@ local function unlist()
 end
 
 -- Notes when the line changes without anybody asking: the holder's time is over, or the delay is. Whatever is held or
--- waited for has such a time, so both lists are kept together. A line that is used again and again is left on them when
--- it falls free: its next holder is there in a moment, and if not, a sweep takes it off.
-local function saveDue(isUsedOften)
+-- waited for has such a time, so both lists are kept together.
+--
+-- A line that is used again and again stays on them while it is free, and its next holder finds it there. A sweep that
+-- comes by at the time noted finds what is the case then: a later time, or nothing any more.
+local function saveDue()
   local due = 0
   if holder ~= '' then due = endOfTurn() elseif grantFrom > now then due = grantFrom end
   local shard = shards[shardKey]
@@ -35,9 +37,10 @@ local function saveDue(isUsedOften)
   end
   if due == dueAt then return end
   if due == 0 then
-    if not isUsedOften then unlist() end
+    if not wasUsed or dueAt <= now or dueAt > now + keepMs then unlist() end
     return
   end
+  if not wasBusy and dueAt > now and due > dueAt then return end
   redis.call('ZADD', dueKey, textOf(due), lineName)
   if dueAt == 0 then redis.call('ZADD', busyKey, '0', lineName) end
   dueAt = due
@@ -70,17 +73,8 @@ local function writeDetails()
   if #puts > 0 then hasDetails = 1 end
 end
 
--- Writes what has changed.
-local function closeLine()
-  if not isChanged then
-    if touched then writeDetails() end
-    -- Nothing of this decides how long the line is kept.
-    if isSaved then redis.call('SET', rowKey, packRow(), 'KEEPTTL') end
-    return
-  end
-  if pruneAt > 0 and pruneAt <= now then prune() end
-  saveDue(wasUsed)
-  if touched then writeDetails() end
+-- One that nobody holds or waits for, and that no sweep will come by for, is Redis's to remove when its time is over.
+local function writeRow()
   if holder ~= '' or results + turns > 0 then
     redis.call('SET', rowKey, packRow())
     if not wasBusy and hasDetails == 1 then
@@ -93,6 +87,10 @@ local function closeLine()
   if lastKind > 0 and lastAt + keepMs > forgetAt then forgetAt = lastAt + keepMs end
   if grantFrom > forgetAt then forgetAt = grantFrom end
   if keptUntil > forgetAt then forgetAt = keptUntil end
+  if dueAt > 0 then
+    redis.call('SET', rowKey, packRow())
+    return
+  end
   local removeAt = now + ${leastKeptMs}
   if forgetAt > removeAt then removeAt = forgetAt end
   redis.call('SET', rowKey, packRow(), 'PXAT', textOf(removeAt))
@@ -100,5 +98,15 @@ local function closeLine()
     redis.call('PEXPIREAT', detailsKey, textOf(removeAt))
     redis.call('PEXPIREAT', keptKey, textOf(removeAt))
   end
+end
+
+-- Writes what has changed.
+local function closeLine()
+  if isChanged then
+    if pruneAt > 0 and pruneAt <= now then prune() end
+    saveDue()
+  end
+  if touched then writeDetails() end
+  if isChanged or isSaved then writeRow() end
 end
 `

@@ -80,9 +80,9 @@ end
 function steps.sweep()
   advance()
   if not isChanged and dueAt <= now then
-    -- The grace has put it off, or there is nothing to wait for any more, or Redis has removed the line.
+    -- Its time is a later one, or the grace has put it off, or there is nothing to wait for any more.
     graceUntil()
-    saveDue(false)
+    saveDue()
     if dueAt <= now then unlist() end
     isSaved = revision > 0
   end
