@@ -1,0 +1,3 @@
+import { everyContract } from './contracts.ts'
+
+everyContract('memory')

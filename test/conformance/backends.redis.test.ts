@@ -1,0 +1,3 @@
+import { locksOnRedis } from './contracts.ts'
+
+locksOnRedis()

@@ -1,0 +1,3 @@
+import { everyContractInThread } from './contracts.ts'
+
+everyContractInThread()

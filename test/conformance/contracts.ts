@@ -1,0 +1,72 @@
+import { describe, test } from 'vitest'
+import { keysContract } from './access/keys.ts'
+import { namespacesContract } from './access/namespaces.ts'
+import { tokensContract } from './access/tokens.ts'
+import {
+  type Candidate,
+  candidates,
+  type EngineName,
+  redisCandidates,
+  threadedCandidates,
+} from './candidates.ts'
+import { addingContract } from './jobs/adding.ts'
+import { callersContract } from './jobs/callers.ts'
+import { cancellingContract } from './jobs/cancelling.ts'
+import { claimingContract } from './jobs/claiming.ts'
+import { leasesContract } from './jobs/leases.ts'
+import { lookingContract } from './jobs/looking.ts'
+import { reclaimingContract } from './jobs/reclaiming.ts'
+import { retryingContract } from './jobs/retrying.ts'
+import { settlingContract } from './jobs/settling.ts'
+import { transactionsContract } from './jobs/transactions.ts'
+import { withDataContract } from './jobs/withdata.ts'
+import { locksContract } from './locks/contract.ts'
+import { openingContract } from './opening.ts'
+
+/** Every contract on one engine. Each has a test file of its own, so that they can run side by side. */
+export function everyContract(engine: EngineName): void {
+  const chosen = candidates().filter(({ name }) => name === engine)
+  describeEach(chosen, (candidate) => {
+    contractsOf(candidate)
+    describe('transactions of the store', () => transactionsContract(candidate))
+    if (!candidate.sql) return
+    describe('transactions with your data', () => withDataContract(candidate))
+    describe('transactions of the caller', () => callersContract(candidate))
+  })
+}
+
+/** What SQLite keeps to when its writes are made in a thread of their own, where no transaction can be shared. */
+export function everyContractInThread(): void {
+  describeEach(threadedCandidates(), contractsOf)
+}
+
+/** Redis keeps locks and nothing else. */
+export function locksOnRedis(): void {
+  describeEach(redisCandidates(), (candidate) => {
+    describe('locks', () => locksContract(candidate))
+  })
+}
+
+function describeEach<Chosen extends { readonly title: string }>(
+  chosen: readonly Chosen[],
+  tell: (candidate: Chosen) => void,
+): void {
+  for (const candidate of chosen) describe(candidate.title, () => tell(candidate))
+  if (chosen.length === 0) test.skip('BACKENDS leaves this engine out', () => undefined)
+}
+
+function contractsOf(candidate: Candidate): void {
+  describe('adding jobs', () => addingContract(candidate))
+  describe('claiming jobs', () => claimingContract(candidate))
+  describe('leases', () => leasesContract(candidate))
+  describe('settling', () => settlingContract(candidate))
+  describe('taking back', () => reclaimingContract(candidate))
+  describe('cancelling', () => cancellingContract(candidate))
+  describe('retrying', () => retryingContract(candidate))
+  describe('looking', () => lookingContract(candidate))
+  describe('opening and closing', () => openingContract(candidate))
+  describe('namespaces', () => namespacesContract(candidate))
+  describe('requests with a key', () => keysContract(candidate))
+  describe('tokens', () => tokensContract(candidate))
+  describe('locks', () => locksContract(candidate))
+}
