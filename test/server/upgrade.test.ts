@@ -440,7 +440,7 @@ test('a message that comes in a thousand crumbs is cut off', async () => {
 })
 
 test('a message that is begun and never finished is given up, though its sender answers pings', async () => {
-  await using stage = await upgrading({ pingMs: 50 })
+  await using stage = await upgrading({ pingMs: 300 })
   const raw = await askRaw(stage)
   raw.socket.write(frame(text, 'begun', { isFinal: false }))
   const pongs = setInterval(() => raw.socket.write(frame(10)), 10)
@@ -452,7 +452,7 @@ test('a message that is begun and never finished is given up, though its sender 
 })
 
 test('a peer that stops in the middle of a frame, or answers no ping, is cut off; one that answers is kept', async () => {
-  await using stage = await upgrading({ pingMs: 50 })
+  await using stage = await upgrading({ pingMs: 300 })
   const silent = await askRaw(stage)
   silent.socket.write(frame(text, 'whole').subarray(0, 8))
   const deaf = await stage.open({ autoPong: false })

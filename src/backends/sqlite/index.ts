@@ -49,7 +49,14 @@ export async function openSqlite(
     const storeId = await reader.read((connection) => readStoreId(connection, 'main')!)
     const transactions = writing.transactionsAt({ path: location.path, storeId })
     const storesOf = (name: string): Stores => {
-      const jobs = new SqliteJobs({ namespace: name, writer, reader, transactions, check })
+      const jobs = new SqliteJobs({
+        namespace: name,
+        writer,
+        reader,
+        transactions,
+        hasHolds: !thread,
+        check,
+      })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
       const locks = createSqliteLocks(name, writer, reader, check)
       return { jobs, locks, bell: bell.within(name), keyed: (key) => ({ jobs: once(key) }) }

@@ -35,6 +35,8 @@ export interface SqliteJobsOptions {
   readonly writer: Writer
   readonly reader: Reader
   readonly transactions: SqliteTransactions
+  /** Whether handlers' transactions may keep the writer for a while. */
+  readonly hasHolds: boolean
   /** Throws when the store was closed. */
   check(): void
 }
@@ -153,7 +155,8 @@ export class SqliteJobs implements JobStore {
 
   /**
    * Looks before it asks the writer: an idle worker never needs its lock, and a key that is kept is an answer. While
-   * claims bring something there is no need to look.
+   * claims bring something there is no need to look; but where a transaction may keep the writer, a claim that finds
+   * nothing would wait for its end, and a worker that stops with it.
    */
   async #claim(request: ClaimRequest, key?: RequestKey): Promise<readonly ClaimedRecord[]> {
     const isWorthIt =
@@ -167,7 +170,7 @@ export class SqliteJobs implements JobStore {
     while (true) {
       const claimed = await this.#write('claim', [request], key)
       if (claimed === undefined) continue
-      this.#wasClaiming = claimed.length > 0
+      this.#wasClaiming = claimed.length > 0 && !this.#options.hasHolds
       return claimed
     }
   }
