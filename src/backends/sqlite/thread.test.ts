@@ -271,9 +271,9 @@ test('a thread that does not answer is not waited for without end', async () => 
   await (await set.open()).close()
   const neighbour = set.neighbour()
   neighbour.begin()
-  const thread = new WriterThread({ path: set.path, synchronous: 'normal' }, { answerMs: 300 })
+  const thread = new WriterThread({ path: set.path, synchronous: 'normal' }, { answerMs: 2_000 })
   const call: WriteCall<'pause'> = { operation: 'pause', namespace: 'default', args: ['mail'] }
-  await assert.rejects(thread.write(call), { code: 'store_unavailable', details: { answerMs: 300 } })
+  await assert.rejects(thread.write(call), { code: 'store_unavailable', details: { answerMs: 2_000 } })
   neighbour.rollback()
   // The answer that comes after all is nobody's.
   await thread.write(call)
