@@ -12,7 +12,7 @@ const config: ViteUserConfig = defineConfig({
     execArgv: ['--conditions=source', '--expose-gc'],
     testTimeout: 20_000,
     // Most of what they do is to wait for a server, a disk or an instant.
-    maxWorkers: 3,
+    maxWorkers: 2,
     setupFiles: ['./test/support/orphan.ts'],
     reporters: ['default', './test/support/closing.ts'],
     // Two projects, because vitest runs a project's globalSetup only when one of its files is to run: whoever

@@ -140,7 +140,9 @@ test('a store that refuses an item added again leaves it in hand, and done may b
 /** Ten times what an operation is to cost, and a small part of what it costs without the rebuilding. */
 const mostNsAnOperation = 30_000
 
-test('busy objects among a million others are not slowed down by their own remains', () => {
+test('busy objects among a million others are not slowed down by their own remains', {
+  timeout: 60_000,
+}, () => {
   const queue = new WorkQueue<object>()
   for (let count = 0; count < 1_000_000; count++) queue.add({})
   const busy = Array.from({ length: 100 }, () => ({}))

@@ -121,13 +121,17 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     await using two = await open({ namespace })
     const stage = new Stage(one)
     const keys = Array.from({ length: 40 }, (_, n) => ({ operation: 'pull', resource: `${n}` }))
-    for (const key of keys) {
-      await stage.granted(key, 'A', { ttlMs: shortMs })
-      await stage.ask(key, 'B')
-      await stage.ask(key, 'C', { deadlineMs: shortMs })
-    }
+    // Long enough for all to stand in line before the first lease runs out, also on a busy machine.
+    const spanMs = 2_000
+    await Promise.all(
+      keys.map(async (key) => {
+        await stage.granted(key, 'A', { ttlMs: spanMs })
+        await stage.ask(key, 'B')
+        await stage.ask(key, 'C', { deadlineMs: spanMs })
+      }),
+    )
     for (const key of keys) await stage.lapsed(key)
-    await stage.pass(shortMs)
+    await stage.pass(spanMs)
     const told: string[] = []
     const sweep = async ({ locks }: { readonly locks: LockStore }) => {
       for (const { key, told: whom } of await locks.sweep(100, longTimes))
