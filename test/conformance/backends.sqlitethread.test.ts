@@ -1,3 +1,3 @@
-import { everyContractInThread } from './contracts.ts'
+import { writingContractsInThread } from './contracts.ts'
 
-everyContractInThread()
+writingContractsInThread()

@@ -35,9 +35,18 @@ export function everyContract(engine: EngineName): void {
   })
 }
 
-/** What SQLite keeps to when its writes are made in a thread of their own, where no transaction can be shared. */
-export function everyContractInThread(): void {
-  describeEach(threadedCandidates(), contractsOf)
+/**
+ * SQLite with its writes in a thread of their own does the same writes by the same code; what may go wrong is the way
+ * there and back. So only those contracts are told again in which every kind of call, answer and error crosses.
+ */
+export function writingContractsInThread(): void {
+  describeEach(threadedCandidates(), (candidate) => {
+    describe('adding jobs', () => addingContract(candidate))
+    describe('claiming jobs', () => claimingContract(candidate))
+    describe('settling', () => settlingContract(candidate))
+    describe('opening and closing', () => openingContract(candidate))
+    describe('requests with a key', () => keysContract(candidate))
+  })
 }
 
 /** Redis keeps locks and nothing else. */

@@ -6,6 +6,8 @@ import { killLockServers } from './lockkills.ts'
 import type { Counts } from './stage.ts'
 
 const options = { seed: 1, operations: 1_200, kills: 6 }
+/** Where the rules and their transactions are the same as on SQLite, a shorter history will do. */
+const shorter = { seed: 1, operations: 400, kills: 3 }
 const testMs = 120_000
 
 function isHere(engine: 'sqlite' | 'postgres' | 'mariadb' | 'redis'): boolean {
@@ -22,7 +24,8 @@ for (const engine of ['sqlite', 'postgres', 'mariadb'] as const) {
         engine,
         engine === 'sqlite' ? undefined : serviceFacts(engine).url,
       )
-      tell(engine, await killLockServers({ url: ground.url, namespace: 'crashes' }, options))
+      const size = engine === 'sqlite' ? options : shorter
+      tell(engine, await killLockServers({ url: ground.url, namespace: 'crashes' }, size))
     },
   )
 }
