@@ -9,15 +9,15 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createClient } from '@redis/client'
 import { afterAll } from 'vitest'
 import type { Backend, BackendOptions } from '../../src/backends/backend.ts'
 import {
   hasService,
   type OwnDatabase,
-  type OwnKeys,
   ownMariadb,
   ownPostgres,
-  ownRedis,
+  serviceFacts,
 } from '../support/services/own.ts'
 import {
   type Caller,
@@ -143,18 +143,28 @@ export function threadedCandidates(): readonly Candidate[] {
 /** Redis, which keeps locks and no jobs. */
 export function redisCandidates(): readonly LocksCandidate[] {
   if (!isWanted('redis')) return []
-  let own: Promise<OwnKeys> | undefined
-  afterAll(async () => (await own)?.[Symbol.asyncDispose]())
+  const { url } = serviceFacts('redis')
+  afterAll(() => forgetNamespaces(url))
   return [
     {
       title: 'redis',
       isShared: true,
-      async open({ namespace = aNamespace() } = {}) {
-        own ??= ownRedis()
-        return openLocks((await own).url, namespace)
-      },
+      open: ({ namespace = aNamespace() } = {}) => openLocks(url, namespace),
     },
   ]
+}
+
+/** Deletes what this file's namespaces left in a Redis that others use as well. */
+async function forgetNamespaces(url: string): Promise<void> {
+  const client = createClient({ url })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    const keys = client.scanIterator({ MATCH: `signalbox:{sb:*}:*:${ours}*`, COUNT: 500 })
+    for await (const some of keys) if (some.length > 0) await client.unlink(some)
+  } finally {
+    client.destroy()
+  }
 }
 
 function isWanted(name: EngineName | 'redis'): boolean {
@@ -204,8 +214,12 @@ function sqlCandidate(engine: Engine): Candidate {
   }
 }
 
+/** What the namespaces of this file begin with. */
+const ours = `test-${randomBytes(6).toString('hex')}`
+let namespaces = 0
+
 export function aNamespace(): string {
-  return `test-${randomBytes(6).toString('hex')}`
+  return `${ours}-${namespaces++}`
 }
 
 /** A folder with one database in it. */

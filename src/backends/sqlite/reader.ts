@@ -4,8 +4,8 @@ import { whenFree } from './retry.ts'
 
 /**
  * Reads have a connection of their own: in WAL mode they see the last commit and never wait for a writer. Each read is
- * synchronous, so each sees one state of the store. The rare moments in which the file is locked for readers too
- * (recovery, the last checkpoint) are tried again like a writer's.
+ * in a transaction, so each sees one state of the store, whatever other processes commit between its statements. The
+ * rare moments in which the file is locked for readers too (recovery, the last checkpoint) are tried again like a writer's.
  */
 export class Reader {
   readonly #open: () => Connection
@@ -30,8 +30,12 @@ export class Reader {
     if (this.#connection?.isInPlace() === false) this.#drop()
     this.#connection ??= this.#open()
     try {
-      return work(this.#connection)
+      this.#connection.run('BEGIN')
+      const value = work(this.#connection)
+      this.#connection.commit()
+      return value
     } catch (error) {
+      this.#giveUp()
       if (isInputOutput(error)) this.#drop()
       throw error
     }
@@ -40,6 +44,14 @@ export class Reader {
   close(): void {
     this.#closed = true
     this.#drop()
+  }
+
+  #giveUp(): void {
+    try {
+      this.#connection?.rollback()
+    } catch {
+      this.#drop()
+    }
   }
 
   #drop(): void {

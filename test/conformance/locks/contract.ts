@@ -1,5 +1,4 @@
-import assert from 'node:assert/strict'
-import { beforeEach, describe, test } from 'vitest'
+import { describe } from 'vitest'
 import type { LocksCandidate } from '../candidates.ts'
 import { crowdsContract } from './crowds.ts'
 import { linesContract } from './lines.ts'
@@ -9,35 +8,13 @@ import { owningContract } from './owning.ts'
 import { sharingContract } from './sharing.ts'
 import { sweepingContract } from './sweeping.ts'
 
-/** Everything that an engine promises of locks. One that has none fails one test, by name, and not all of them. */
+/** Everything that an engine promises of locks. */
 export function locksContract(candidate: LocksCandidate): void {
-  let has: Promise<boolean> | undefined
-  const hasLocks = () => {
-    has ??= keepsLocks(candidate)
-    return has
-  }
-
-  test('it keeps locks', async () => assert.ok(await hasLocks(), `${candidate.title} keeps no locks`))
-
-  describe('with its locks', () => {
-    beforeEach(async ({ skip }) => {
-      if (!(await hasLocks())) skip('there are none')
-    })
-    describe('lines', () => linesContract(candidate))
-    describe('owning', () => owningContract(candidate))
-    describe('names', () => namesContract(candidate))
-    describe('looking', () => lookingContract(candidate))
-    describe('sweeping', () => sweepingContract(candidate))
-    describe('sharing', () => sharingContract(candidate))
-    describe('crowds', () => crowdsContract(candidate))
-  })
-}
-
-async function keepsLocks({ open }: LocksCandidate): Promise<boolean> {
-  try {
-    await using backend = await open()
-    return backend.locks !== undefined
-  } catch {
-    return false
-  }
+  describe('lines', () => linesContract(candidate))
+  describe('owning', () => owningContract(candidate))
+  describe('names', () => namesContract(candidate))
+  describe('looking', () => lookingContract(candidate))
+  describe('sweeping', () => sweepingContract(candidate))
+  describe('sharing', () => sharingContract(candidate))
+  describe('crowds', () => crowdsContract(candidate))
 }

@@ -63,11 +63,11 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     await using there = createLocks(partsOf(two))
     const first = await here.hold('deploy', 'eu-1', { node: 'A' })
     const second = there.hold('deploy', 'eu-1', { node: 'B' })
-    await until('B waits', async () => (await here.inspect(keyOf2)).waiterCount === 1)
+    await until('B waits', async () => (await here.inspect(deploy)).waiterCount === 1)
     await first[Symbol.asyncDispose]()
     const held = await second
     assert.ok(held.token > first.token)
-    assert.equal((await here.inspect(keyOf2)).holder?.node, 'B')
+    assert.equal((await here.inspect(deploy)).holder?.node, 'B')
     await held[Symbol.asyncDispose]()
   })
 
@@ -127,7 +127,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
   })
 }
 
-const keyOf2 = { operation: 'deploy', resource: 'eu-1' }
+const deploy = { operation: 'deploy', resource: 'eu-1' }
 
 function partsOf({ locks, bell, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
   return { store: locks, bell, remoteBell: traits.remoteBell }
