@@ -29,7 +29,8 @@ function pairs(openLane: OpenLane, count: number): Contestant {
 function handOvers(openLane: OpenLane): Contestant {
   return async (conditions) => {
     await using lane = await openLane(conditions)
-    return measureHandOver(lane, waiters, conditions.quick ? 300 : 1_000)
+    // Awaited here: the lane is closed when this returns.
+    return await measureHandOver(lane, waiters, conditions.quick ? 300 : 1_000)
   }
 }
 
