@@ -2,6 +2,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
+import { Views } from '../views.ts'
 import { MariadbBells } from './bell.ts'
 import { PooledCalls } from './calls.ts'
 import { callMs, lineSession, ownSession, type Place, parsePlace, userSession } from './connection.ts'
@@ -15,7 +16,6 @@ import type { Store } from './store.ts'
 import { qualifyTables } from './tables.ts'
 import { createTokens } from './tokens.ts'
 import { toStoreError } from './trouble.ts'
-import { Views } from './views.ts'
 
 /** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
 const ownPoolSize = 8

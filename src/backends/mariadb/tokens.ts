@@ -1,4 +1,5 @@
-import type { Scope, TokenRecord, TokenStore } from '../../access/index.ts'
+import type { TokenStore } from '../../access/index.ts'
+import { decodeToken, type TokenRow } from '../tokenrow.ts'
 import type { Calls } from './calls.ts'
 import { nowMs } from './clock.ts'
 import type { Tables } from './tables.ts'
@@ -56,31 +57,5 @@ export function createTokens(calls: Calls, { token: table }: Tables): TokenStore
         return rows.length > 0
       })
     },
-  }
-}
-
-interface TokenRow {
-  readonly namespace: string
-  readonly id: string
-  readonly name: string
-  readonly scope: Scope
-  readonly digest: string
-  readonly created_at: number
-  readonly expires_at: number | null
-  readonly revoked_at: number | null
-  readonly live: number
-}
-
-function decodeToken(row: TokenRow): TokenRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    scope: row.scope,
-    namespace: row.namespace,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    digest: row.digest,
-    live: row.live === 1,
   }
 }

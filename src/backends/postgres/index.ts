@@ -2,6 +2,7 @@ import { escapeIdentifier } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
+import { Views } from '../views.ts'
 import { PostgresBells } from './bell.ts'
 import { Connections, parseTarget, type Target, takesOptions } from './connection.ts'
 import { PostgresJobs } from './jobs.ts'
@@ -12,7 +13,6 @@ import { createMigrator, withClient } from './migrator.ts'
 import { createSpace, type Ground } from './space.ts'
 import { jobStatements } from './statements.ts'
 import { createTokens } from './tokens.ts'
-import { Views } from './views.ts'
 
 /**
  * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else the

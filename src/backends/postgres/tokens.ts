@@ -1,4 +1,5 @@
-import type { NewToken, Scope, TokenRecord, TokenStore } from '../../access/index.ts'
+import type { NewToken, TokenRecord, TokenStore } from '../../access/index.ts'
+import { decodeToken, type TokenRow } from '../tokenrow.ts'
 import { nowMs } from './columns.ts'
 import type { Connections, Statement } from './connection.ts'
 
@@ -20,18 +21,6 @@ export function createTokens(connections: Connections, schema: string): TokenSto
       return rows[0]!.any
     },
   }
-}
-
-interface TokenRow {
-  readonly namespace: string
-  readonly id: string
-  readonly name: string
-  readonly scope: Scope
-  readonly digest: string
-  readonly created_at: string
-  readonly expires_at: string | null
-  readonly revoked_at: string | null
-  readonly live: boolean
 }
 
 function tokenStatements(s: string): Record<'create' | 'find' | 'list' | 'revoke' | 'hasLive', Statement> {
@@ -61,20 +50,5 @@ UPDATE ${s}.access_token SET revoked_at = coalesce(revoked_at, ${nowMs}) WHERE i
       name: 'sb_token_live',
       text: `SELECT EXISTS (SELECT FROM ${s}.access_token WHERE ${live}) AS any`,
     },
-  }
-}
-
-function decodeToken(row: TokenRow): TokenRecord {
-  const instant = (at: string | null) => (at === null ? null : Number(at))
-  return {
-    id: row.id,
-    name: row.name,
-    scope: row.scope,
-    namespace: row.namespace,
-    createdAt: Number(row.created_at),
-    expiresAt: instant(row.expires_at),
-    revokedAt: instant(row.revoked_at),
-    digest: row.digest,
-    live: row.live,
   }
 }

@@ -34,9 +34,9 @@ export function rebaseLeases(connection: Connection, bootId: string, now: number
   )
   connection.run(
     `UPDATE lock_line
-     SET grant_from = 0, lease_ends_at = ?1 + ttl_ms,
+     SET grant_from = 0, lease_ends_at = ?1 + holder_ttl_ms,
          take_up_by = CASE WHEN take_up_by IS NULL THEN NULL ELSE ?1 + 10000 END,
-         due_at = CASE WHEN node IS NULL THEN ?1 WHEN take_up_by IS NULL THEN ?1 + ttl_ms ELSE ?1 + 10000 END`,
+         due_at = CASE WHEN holder_node IS NULL THEN ?1 WHEN take_up_by IS NULL THEN ?1 + holder_ttl_ms ELSE ?1 + 10000 END`,
     now,
   )
   connection.run(

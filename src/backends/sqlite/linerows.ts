@@ -1,15 +1,13 @@
-import type {
-  Holder,
-  LastOutcome,
-  LineRow,
-  LineRows,
-  Outcome,
-  OutcomeKind,
-  Requester,
-  Waiter,
-  Want,
-} from '../../lines/index.ts'
+import type { LineRow, LineRows, Outcome, Requester, Waiter } from '../../lines/index.ts'
 import type { LockKey } from '../../locks/index.ts'
+import {
+  decodeLine,
+  decodeOutcome,
+  decodeWaiter,
+  type StoredLine,
+  type StoredOutcome,
+  type StoredWaiter,
+} from '../linerecord.ts'
 import type { Connection } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
 
@@ -41,8 +39,11 @@ export class SqliteLine implements LineRows {
   }
 
   line(): LineRow | undefined {
-    const record = this.#connection.get<LineRecord>(
-      `SELECT * FROM lock_line WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
+    const record = this.#connection.get<SqliteLineRecord>(
+      `SELECT line, attempt, grant_from, revision, due_at, waiter_count, outcome_count, holder_node,
+              holder_request_id, token, holder_attempt, holder_since, holder_ttl_ms, lease_ends_at, take_up_by,
+              holder_seq, progress
+       FROM lock_line WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
       this.#namespace,
       this.#key.operation,
       this.#key.resource,
@@ -57,7 +58,14 @@ export class SqliteLine implements LineRows {
 
   saveLine(row: LineRow, dueAt: number | null): void {
     const { holder, lastOutcome } = row
-    const values = [
+    const line = this.#ownLine()
+    this.#connection.run(
+      `UPDATE lock_line
+       SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+           holder_node = ?8, holder_request_id = ?9, token = ?10, holder_attempt = ?11, holder_since = ?12,
+           holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
+       WHERE line = ?1`,
+      line,
       row.attempt,
       row.grantFrom,
       row.revision,
@@ -74,23 +82,20 @@ export class SqliteLine implements LineRows {
       holder?.takeUpBy ?? null,
       holder?.seq ?? null,
       holder?.progress ?? null,
-      lastOutcome?.outcome ?? null,
-      lastOutcome?.node ?? null,
-      lastOutcome?.attempt ?? null,
-      lastOutcome?.at ?? null,
-      lastOutcome?.value ?? null,
-    ]
-    this.#connection.run(
-      `UPDATE lock_line
-       SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
-           node = ?8, request_id = ?9, token = ?10, held_attempt = ?11, since = ?12, ttl_ms = ?13,
-           lease_ends_at = ?14, take_up_by = ?15, seq = ?16, progress = ?17, last_outcome = ?18, last_node = ?19,
-           last_attempt = ?20, ended_at = ?21, last_value = ?22
-       WHERE line = ?1`,
-      this.#ownLine(),
-      ...values,
     )
     this.#counted = this.#counts()
+    // How it last ended is not read with the line, for no rule looks at it: without another it stays as it is.
+    if (lastOutcome === null) return
+    this.#connection.run(
+      `UPDATE lock_line SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
+       WHERE line = ?1`,
+      line,
+      lastOutcome.outcome,
+      lastOutcome.node,
+      lastOutcome.attempt,
+      lastOutcome.at,
+      lastOutcome.value,
+    )
   }
 
   mintToken(): number {
@@ -106,7 +111,7 @@ export class SqliteLine implements LineRows {
 
   waiter({ node, requestId }: Requester): Waiter | undefined {
     if (this.#waiterCount === 0) return undefined
-    const record = this.#connection.get<WaiterRecord>(
+    const record = this.#connection.get<StoredWaiter>(
       `SELECT * FROM lock_waiter WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
       this.#line!,
       node,
@@ -117,7 +122,7 @@ export class SqliteLine implements LineRows {
 
   firstWaiter(): Waiter | undefined {
     if (this.#waiterCount === 0) return undefined
-    const record = this.#connection.get<WaiterRecord>(
+    const record = this.#connection.get<StoredWaiter>(
       `SELECT * FROM lock_waiter WHERE line = ?1 ORDER BY seq LIMIT 1`,
       this.#line!,
     )
@@ -173,16 +178,16 @@ export class SqliteLine implements LineRows {
     )
   }
 
-  outcome({ node, requestId }: Requester): Outcome | undefined {
+  outcome(who: Requester): Outcome | undefined {
     if (this.#outcomeCount === 0) return undefined
-    const record = this.#connection.get<OutcomeRecord>(
+    const record = this.#connection.get<StoredOutcome>(
       `SELECT * FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3 AND kept_until > ?4`,
       this.#line!,
-      node,
-      requestId,
+      who.node,
+      who.requestId,
       this.#now,
     )
-    return record && decodeOutcome(record)
+    return record && decodeOutcome(who, record)
   }
 
   saveOutcome(outcome: Outcome): void {
@@ -275,115 +280,8 @@ function shardOf(namespace: string, resource: string): number {
   return (hash >>> 0) % 64
 }
 
-export interface LineRecord {
+interface SqliteLineRecord extends StoredLine {
   readonly line: number
-  readonly operation: string
-  readonly resource: string
-  readonly attempt: number
-  readonly grant_from: number
-  readonly revision: number
   readonly waiter_count: number
   readonly outcome_count: number
-  readonly node: string | null
-  readonly request_id: string
-  readonly token: number
-  readonly held_attempt: number
-  readonly since: number
-  readonly ttl_ms: number
-  readonly lease_ends_at: number
-  readonly take_up_by: number | null
-  readonly seq: number
-  readonly progress: string | null
-  readonly last_outcome: LastOutcome['outcome'] | null
-  readonly last_node: string
-  readonly last_attempt: number
-  readonly ended_at: number
-  readonly last_value: string | null
-}
-
-interface WaiterRecord {
-  readonly seq: number
-  readonly node: string
-  readonly request_id: string
-  readonly want: Want
-  readonly ttl_ms: number
-  readonly since: number
-  readonly lease_ends_at: number
-  readonly deadline_at: number | null
-  readonly is_streamed: number
-}
-
-interface OutcomeRecord {
-  readonly node: string
-  readonly request_id: string
-  readonly seq: number
-  readonly kind: OutcomeKind
-  readonly value: string | null
-  readonly is_told: number
-  readonly kept_until: number
-  readonly revision: number
-}
-
-function decodeLine(record: LineRecord): LineRow {
-  return {
-    holder: decodeHolder(record),
-    attempt: record.attempt,
-    grantFrom: record.grant_from,
-    revision: record.revision,
-    lastOutcome: decodeLastOutcome(record),
-  }
-}
-
-export function decodeHolder(record: LineRecord): Holder | null {
-  if (record.node === null) return null
-  return {
-    node: record.node,
-    requestId: record.request_id,
-    token: record.token,
-    attempt: record.held_attempt,
-    since: record.since,
-    ttlMs: record.ttl_ms,
-    leaseEndsAt: record.lease_ends_at,
-    takeUpBy: record.take_up_by,
-    seq: record.seq,
-    progress: record.progress,
-  }
-}
-
-export function decodeLastOutcome(record: LineRecord): LastOutcome | null {
-  if (record.last_outcome === null) return null
-  return {
-    outcome: record.last_outcome,
-    node: record.last_node,
-    attempt: record.last_attempt,
-    at: record.ended_at,
-    value: record.last_value,
-  }
-}
-
-function decodeWaiter(record: WaiterRecord): Waiter {
-  return {
-    node: record.node,
-    requestId: record.request_id,
-    seq: record.seq,
-    want: record.want,
-    ttlMs: record.ttl_ms,
-    since: record.since,
-    leaseEndsAt: record.lease_ends_at,
-    deadlineAt: record.deadline_at,
-    isStreamed: record.is_streamed === 1,
-  }
-}
-
-function decodeOutcome(record: OutcomeRecord): Outcome {
-  return {
-    node: record.node,
-    requestId: record.request_id,
-    seq: record.seq,
-    kind: record.kind,
-    value: record.value,
-    isTold: record.is_told === 1,
-    keptUntil: record.kept_until,
-    revision: record.revision,
-  }
 }

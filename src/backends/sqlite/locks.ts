@@ -1,9 +1,8 @@
-import type { Told } from '../../lines/index.ts'
 import type { LineQuery, LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
+import { decodeLast, decodeSummary, type StoredLast, type StoredSummary } from '../linerecord.ts'
 import { type Connection, readNow } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
-import { decodeHolder, decodeLastOutcome, type LineRecord } from './linerows.ts'
-import type { LockSteps } from './locksteps.ts'
+import { type LockSteps, maySweep } from './locksteps.ts'
 import type { Reader } from './reader.ts'
 import type { Writer } from './writer.ts'
 
@@ -30,11 +29,12 @@ export function createSqliteLocks(
     leave: step('leave'),
     evict: step('evict'),
     keep: step('keep'),
-    sweep: async (limit, times) =>
-      (await writer.write({ operation: 'sweepLocks', namespace, args: [limit, times] })) as readonly {
-        readonly key: LockKey
-        readonly told: Told
-      }[],
+    async sweep(limit, times) {
+      check()
+      // Nearly always there is nothing to do, and then nobody needs the writer.
+      if (!(await reader.read((connection) => maySweep(connection, namespace, times)))) return []
+      return writer.write({ operation: 'sweepLocks', namespace, args: [limit, times] })
+    },
     async inspect(key, limit) {
       check()
       return reader.read((connection) => inspectLine(connection, namespace, key, limit))
@@ -79,7 +79,7 @@ function inspectLine(
       since,
       want,
     })),
-    lastOutcome: decodeLastOutcome(record),
+    lastOutcome: decodeLast(record),
   }
 }
 
@@ -92,7 +92,7 @@ function listLines(
   return connection
     .all<LineRecord>(
       `SELECT * FROM lock_line
-       WHERE namespace = ?1 AND (node IS NOT NULL OR waiter_count > 0)
+       WHERE namespace = ?1 AND (holder_node IS NOT NULL OR waiter_count > 0)
          AND (?2 IS NULL OR operation = ?2) AND (?3 IS NULL OR instr(resource, ?3) > 0)
          AND (?4 IS NULL OR (operation, resource) > (?4, ?5))
        ORDER BY operation, resource LIMIT ?6`,
@@ -106,17 +106,14 @@ function listLines(
     .map((record) => summaryOf(record, wall))
 }
 
-/** A lease that ran out shows as nobody holding. */
+/** Leases are kept in the lease clock's time and shown in the wall clock's. */
 function summaryOf(record: LineRecord, wall: number): LineSummary {
-  const { operation, resource, waiter_count: waiterCount } = record
-  const holder = decodeHolder(record)
-  const leftMs = holder ? holder.leaseEndsAt - readLeaseClock() : 0
-  if (!holder || leftMs <= 0) return { operation, resource, holder: null, waiterCount }
-  const { node, requestId, attempt, since, progress } = holder
-  return {
-    operation,
-    resource,
-    holder: { node, requestId, attempt, since, expiresAt: wall + leftMs, progress },
-    waiterCount,
-  }
+  const now = readLeaseClock()
+  return decodeSummary({ ...record, lease_ends_at: wall + (record.lease_ends_at - now), now: wall })
+}
+
+interface LineRecord extends Omit<StoredSummary, 'now'>, StoredLast {
+  readonly line: number
+  readonly revision: number
+  readonly lease_ends_at: number
 }

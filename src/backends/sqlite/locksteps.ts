@@ -16,7 +16,7 @@ import {
 } from '../../lines/index.ts'
 import type { LockKey, LockStore } from '../../locks/index.ts'
 import type { RuledLocks } from '../ruledlocks.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, readNow } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
 import { SqliteLine } from './linerows.ts'
 
@@ -65,6 +65,25 @@ function runRule<Answer>(
   const answer = runNow(rule, rows)
   rows.close()
   return answer
+}
+
+/** Whether `sweepLines` would find anything. Asked of a reader. */
+export function maySweep(connection: Connection, namespace: string, times: LineTimes): boolean {
+  const { due } = connection.get<{ due: number }>(
+    `SELECT EXISTS (SELECT 1 FROM lock_line WHERE due_at <= ?2 AND namespace = ?1)
+       OR EXISTS (SELECT 1 FROM lock_waiter JOIN lock_line USING (line)
+         WHERE lock_waiter.lease_ends_at <= ?2 AND namespace = ?1)
+       OR EXISTS (SELECT 1 FROM lock_waiter JOIN lock_line USING (line)
+         WHERE deadline_at <= ?2 AND namespace = ?1)
+       OR EXISTS (SELECT 1 FROM lock_outcome WHERE kept_until <= ?2)
+       OR EXISTS (SELECT 1 FROM lock_line
+         WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1
+           AND grant_from <= ?2 AND (last_at IS NULL OR last_at <= ?3)) AS due`,
+    namespace,
+    readLeaseClock(),
+    readNow(connection) - times.keepMs,
+  )!
+  return due === 1
 }
 
 /** Brings lines of the namespace to the present whose time has come, and forgets what is over. */
@@ -142,8 +161,8 @@ function forget(
   connection.run(
     `DELETE FROM lock_line WHERE line IN (
        SELECT line FROM lock_line
-       WHERE node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2
-         AND (ended_at IS NULL OR ended_at <= ?3)
+       WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2
+         AND (last_at IS NULL OR last_at <= ?3)
        LIMIT ?4)`,
     namespace,
     now,

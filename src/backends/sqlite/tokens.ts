@@ -1,4 +1,5 @@
-import type { NewToken, Scope, TokenRecord, TokenStore } from '../../access/index.ts'
+import type { NewToken, TokenRecord, TokenStore } from '../../access/index.ts'
+import { decodeToken, type TokenRow } from '../tokenrow.ts'
 import { type Connection, readNow } from './connection.ts'
 import type { Reader } from './reader.ts'
 import type { Writer } from './writer.ts'
@@ -37,18 +38,6 @@ export function revokeToken(connection: Connection, id: string, now: number): To
   return findToken(connection, id, now)
 }
 
-interface TokenRow {
-  readonly namespace: string
-  readonly id: string
-  readonly name: string
-  readonly scope: Scope
-  readonly digest: string
-  readonly created_at: number
-  readonly expires_at: number | null
-  readonly revoked_at: number | null
-  readonly live: number
-}
-
 const live = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1)'
 const columns = `namespace, id, name, scope, digest, created_at, expires_at, revoked_at, ${live} AS live`
 
@@ -78,18 +67,4 @@ function hasLiveToken(connection: Connection, now: number): boolean {
     connection.get<{ any: number }>(`SELECT EXISTS (SELECT 1 FROM access_token WHERE ${live}) AS any`, now)!
       .any === 1
   )
-}
-
-function decodeToken(row: TokenRow): TokenRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    scope: row.scope,
-    namespace: row.namespace,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    digest: row.digest,
-    live: row.live === 1,
-  }
 }

@@ -3,7 +3,7 @@ import type { Migration } from '../../migrate.ts'
 /**
  * Fair lines. A line's row is there while somebody holds it, waits for it or may still ask how it ended, and says how
  * many rows stand beside it, so that a lock nobody waits for is taken and given back by its row alone. Leases count in
- * milliseconds of the host's monotonic clock; `since` and `ended_at` are instants of the wall clock. The shards' last
+ * milliseconds of the host's monotonic clock; `since` and `last_at` are instants of the wall clock. The shards' last
  * tokens are never deleted.
  */
 export const locks: Migration = {
@@ -21,25 +21,25 @@ export const locks: Migration = {
       due_at INTEGER,
       waiter_count INTEGER NOT NULL DEFAULT 0,
       outcome_count INTEGER NOT NULL DEFAULT 0,
-      node TEXT,
-      request_id TEXT,
+      holder_node TEXT,
+      holder_request_id TEXT,
       token INTEGER,
-      held_attempt INTEGER,
-      since INTEGER,
-      ttl_ms INTEGER,
+      holder_attempt INTEGER,
+      holder_since INTEGER,
+      holder_ttl_ms INTEGER,
       lease_ends_at INTEGER,
       take_up_by INTEGER,
-      seq INTEGER,
+      holder_seq INTEGER,
       progress TEXT,
       last_outcome TEXT,
       last_node TEXT,
       last_attempt INTEGER,
-      ended_at INTEGER,
+      last_at INTEGER,
       last_value TEXT
     ) STRICT`,
     `CREATE UNIQUE INDEX lock_line_key ON lock_line (namespace, operation, resource)`,
     `CREATE INDEX lock_line_due ON lock_line (due_at) WHERE due_at IS NOT NULL`,
-    `CREATE INDEX lock_line_idle ON lock_line (ended_at) WHERE node IS NULL AND waiter_count = 0`,
+    `CREATE INDEX lock_line_idle ON lock_line (last_at) WHERE holder_node IS NULL AND waiter_count = 0`,
     `CREATE TABLE lock_waiter (
       line INTEGER NOT NULL,
       seq INTEGER NOT NULL,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Stores } from '../backend.ts'
+import type { Stores } from './backend.ts'
 import { Views } from './views.ts'
 
 test('a namespace asked for again is the same as long as it was asked for lately', () => {

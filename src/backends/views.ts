@@ -1,4 +1,4 @@
-import type { Stores } from '../backend.ts'
+import type { Stores } from './backend.ts'
 
 /**
  * The stores of the namespaces used last, so that what this process remembers of one serves the next call too. One that
