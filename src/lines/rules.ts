@@ -1,19 +1,10 @@
-import type {
-  Holder,
-  LastOutcome,
-  LineRow,
-  LineRows,
-  Outcome,
-  OutcomeKind,
-  Requester,
-  Waiter,
-  Want,
-} from './line.ts'
+import type { Requester } from './line.ts'
+import { openLine } from './openline.ts'
+import type { AcquireAsk, LineTimes, Rule, Ruled, Standing } from './rule.ts'
 
 /**
- * The rules of a fair line, once for every store that keeps rows. A rule is a generator: it asks for rows by yielding
- * and is given them, at once by a store in this process, later by one across a connection (run.ts). It knows no clock
- * but the one it is given and does nothing by itself.
+ * The rules of a fair line, once for every store that keeps rows. A rule knows no clock but the one it is given and does
+ * nothing by itself; what it changes is collected in an OpenLine and written when that is closed.
  *
  *     acquire ──▶ free ─────────────────────────▶ granted ──release success──▶ waiters for the result: completed
  *         │                                        │  ▲                         first who wants a turn: granted
@@ -24,77 +15,10 @@ import type {
  *
  * Every rule first brings the line to the present (`advance`), so nothing depends on when a sweeper came by.
  */
-export type Rule<Answer> = Generator<Ask, Answer, Given>
-
-// biome-ignore lint/suspicious/noExplicitAny: what a yield is given has the type of the method it asked for.
-type Given = any
-
-/** A question to the rows: the method, and what it is asked with. */
-export type Ask = { [Name in keyof LineRows]: readonly [Name, ...Parameters<LineRows[Name]>] }[keyof LineRows]
-
-/** How long things last, in milliseconds. */
-export interface LineTimes {
-  /** A waiter that neither asks nor has a stream. @default 30_000 */
-  readonly waiterLeaseMs: number
-  /** To take up a grant, with an open stream. @default 2_000 */
-  readonly streamedTakeUpMs: number
-  /** To take up a grant, without. @default 10_000 */
-  readonly takeUpMs: number
-  /** How long an outcome is kept for whoever waited. @default 60_000 */
-  readonly keepMs: number
-  /** After a lease that ran out nobody is granted for so long. @default 0 */
-  readonly lockDelayMs: number
-  /** @default 10_000 */
-  readonly maxWaiters: number
-}
-
-/** Who is to be told that something changed for them. */
-export interface Told {
-  /** Those whose own standing changed: granted, ended. */
-  readonly requesters: readonly Requester[]
-  /** Everybody who waited was told the end. */
-  readonly everyone: boolean
-  /** Whether the line changed at all, for those who only look on. */
-  readonly changed: boolean
-}
-
-export type Ruled<Answer> = Answer & {
-  readonly told: Told
-  /** The line's, after this step; 0 when it has never been touched. */
-  readonly revision: number
-}
-
-export interface AcquireAsk extends Requester {
-  readonly wait: boolean
-  readonly want: Want
-  readonly ttlMs: number
-  readonly deadlineMs: number | null
-  readonly isStreamed: boolean
-}
-
-/** Instants here are of the wall clock. */
-export type Standing =
-  | {
-      readonly status: 'granted'
-      readonly token: number
-      readonly expiresAt: number
-      readonly attempt: number
-    }
-  | { readonly status: 'queued'; readonly position: number }
-  | { readonly status: 'refused'; readonly holder: HolderView | null }
-  | { readonly status: 'full'; readonly waiters: number }
-  | { readonly status: 'ended'; readonly kind: OutcomeKind; readonly value: string | null }
-
-export interface HolderView extends Requester {
-  readonly attempt: number
-  readonly since: number
-  readonly expiresAt: number
-  readonly progress: string | null
-}
 
 /** Asks for the key, or how it stands with an earlier ask. */
 export function* acquire(ask: AcquireAsk, times: LineTimes): Rule<Ruled<{ readonly standing: Standing }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   const standing = yield* line.stand(ask)
   return yield* line.close({ standing })
@@ -106,7 +30,7 @@ export function* release(
   end: { readonly outcome: 'success' | 'failure'; readonly value: string | null; readonly terminal: boolean },
   times: LineTimes,
 ): Rule<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   if (!line.isHeldBy(who, who.token)) return yield* line.close({ released: undefined })
   yield* line.end(end.outcome, end.value, end.terminal)
@@ -119,7 +43,7 @@ export function* renew(
   { ttlMs, progress }: { readonly ttlMs: number; readonly progress: string | null | undefined },
   times: LineTimes,
 ): Rule<Ruled<{ readonly expiresAt: number | undefined }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   if (!line.isHeldBy(who, who.token)) return yield* line.close({ expiresAt: undefined })
   return yield* line.close({ expiresAt: line.extend(ttlMs, progress) })
@@ -131,7 +55,7 @@ export function* shorten(
   toMs: number,
   times: LineTimes,
 ): Rule<Ruled<{ readonly shortened: boolean }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   if (!line.isHeldBy(who, who.token)) return yield* line.close({ shortened: false })
   line.shorten(toMs)
@@ -143,14 +67,14 @@ export function* leave(
   who: Requester,
   times: LineTimes,
 ): Rule<Ruled<{ readonly left: boolean | 'holding' }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   return yield* line.close({ left: yield* line.leave(who) })
 }
 
 /** An operator removes somebody; a holder's turn then ends as a failure. */
 export function* evict(who: Requester, times: LineTimes): Rule<Ruled<{ readonly evicted: boolean }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   return yield* line.close({ evicted: yield* line.evict(who) })
 }
@@ -161,357 +85,21 @@ export function* keep(
   { isStreamed }: { readonly isStreamed: boolean },
   times: LineTimes,
 ): Rule<Ruled<{ readonly standing: Standing | undefined }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   return yield* line.close({ standing: yield* line.keepPlace(who, isStreamed) })
 }
 
 /** Ends the wait of somebody whose deadline came or whose lease ran out, wherever in the line; else nothing. */
 export function* expire(who: Requester, times: LineTimes): Rule<Ruled<{ readonly expired: boolean }>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   return yield* line.close({ expired: yield* line.expire(who) })
 }
 
 /** Brings the line to the present and nothing else. */
 export function* sweep(times: LineTimes): Rule<Ruled<object>> {
-  const line = yield* open(times)
+  const line = yield* openLine(times)
   yield* line.advance()
   return yield* line.close({})
 }
-
-function* open(times: LineTimes): Generator<Ask, Line, Given> {
-  const { now, wall }: ReturnType<LineRows['clock']> = yield ['clock']
-  const row: LineRow | undefined = yield ['line']
-  return new Line(row ?? empty, now, wall, times)
-}
-
-const empty: LineRow = { holder: null, attempt: 0, grantFrom: 0, revision: 0, lastOutcome: null }
-
-/** A line in the hands of one rule: what has changed is written when the rule closes it. */
-class Line {
-  #row: LineRow
-  readonly #now: number
-  readonly #wall: number
-  readonly #times: LineTimes
-  #changed = false
-  #everyone = false
-  readonly #requesters: Requester[] = []
-
-  constructor(row: LineRow, now: number, wall: number, times: LineTimes) {
-    this.#row = row
-    this.#now = now
-    this.#wall = wall
-    this.#times = times
-  }
-
-  /** Ends what has run out by now and grants the head of the line, until nothing more follows. */
-  *advance(): Generator<Ask, void, Given> {
-    const { holder } = this.#row
-    if (holder && endOf(holder) <= this.#now) yield* this.#lapse(holder)
-    if (!this.#row.holder) yield* this.#grantNext()
-  }
-
-  *#lapse(holder: Holder): Generator<Ask, void, Given> {
-    yield* this.#conclude(holder, 'lost', null)
-    if (holder.takeUpBy !== null) {
-      // It never began, so the attempt has not been made.
-      this.#change({ holder: null, attempt: holder.attempt - 1 })
-      return
-    }
-    this.#change({
-      holder: null,
-      grantFrom: holder.leaseEndsAt + this.#times.lockDelayMs,
-      lastOutcome: this.#lastOutcome('failure', holder, leaseRanOut),
-    })
-  }
-
-  *#grantNext(): Generator<Ask, void, Given> {
-    if (this.#row.grantFrom > this.#now) return
-    while (true) {
-      const waiter: Waiter | undefined = yield ['firstWaiter']
-      if (!waiter) {
-        // Nobody takes over, so whoever comes next begins anew.
-        if (this.#row.attempt > 0) this.#change({ attempt: 0 })
-        return
-      }
-      yield ['removeWaiter', waiter]
-      const gone = this.#goneBy(waiter)
-      if (gone === undefined) {
-        const { streamedTakeUpMs, takeUpMs } = this.#times
-        yield* this.#grant(waiter, this.#now + (waiter.isStreamed ? streamedTakeUpMs : takeUpMs))
-        return
-      }
-      yield* this.#conclude(waiter, gone, null)
-    }
-  }
-
-  #goneBy({ leaseEndsAt, deadlineAt }: Waiter): 'timeout' | 'lost' | undefined {
-    if (deadlineAt !== null && deadlineAt <= this.#now) return 'timeout'
-    return leaseEndsAt <= this.#now ? 'lost' : undefined
-  }
-
-  *#grant(
-    { node, requestId, ttlMs, seq }: Requester & { readonly ttlMs: number; readonly seq: number },
-    takeUpBy: number | null,
-  ): Generator<Ask, void, Given> {
-    const token: number = yield ['mintToken']
-    const attempt = this.#row.attempt + 1
-    this.#change({
-      attempt,
-      holder: {
-        node,
-        requestId,
-        token,
-        attempt,
-        since: this.#wall,
-        ttlMs,
-        leaseEndsAt: this.#now + ttlMs,
-        takeUpBy,
-        seq,
-        progress: null,
-      },
-    })
-    this.#requesters.push({ node, requestId })
-  }
-
-  *stand(ask: AcquireAsk): Generator<Ask, Standing, Given> {
-    const { holder } = this.#row
-    if (holder && isSame(holder, ask)) return this.#takeUp(holder)
-
-    const kept = yield* this.#stillWaiting(ask, ask.isStreamed)
-    if (kept) return kept
-
-    const outcome: Outcome | undefined = yield ['outcome', ask]
-    if (outcome && !outcome.isTold && outcome.kind !== 'lost') {
-      yield ['saveOutcome', { ...outcome, isTold: true }]
-      return { status: 'ended', kind: outcome.kind, value: outcome.value }
-    }
-
-    // After `advance` a line that nobody holds and that is not delayed has nobody waiting.
-    const isFree = !holder && this.#row.grantFrom <= this.#now
-    if (!isFree && !ask.wait) return { status: 'refused', holder: this.holderView() }
-    const seq = outcome?.seq ?? this.#nextRevision()
-    if (isFree) {
-      if (outcome) yield ['removeOutcome', ask]
-      yield* this.#grant({ ...ask, seq }, null)
-      return this.#granted(this.#row.holder!)
-    }
-    return yield* this.#join(ask, seq, outcome !== undefined)
-  }
-
-  *#join(ask: AcquireAsk, seq: number, hasOutcome: boolean): Generator<Ask, Standing, Given> {
-    const waiters: number = yield ['countWaiters']
-    if (waiters >= this.#times.maxWaiters) return { status: 'full', waiters }
-    if (hasOutcome) yield ['removeOutcome', ask]
-    yield [
-      'saveWaiter',
-      {
-        node: ask.node,
-        requestId: ask.requestId,
-        seq,
-        want: ask.want,
-        ttlMs: ask.ttlMs,
-        since: this.#wall,
-        leaseEndsAt: this.#now + this.#times.waiterLeaseMs,
-        deadlineAt: ask.deadlineMs === null ? null : this.#now + ask.deadlineMs,
-        isStreamed: ask.isStreamed,
-      },
-    ]
-    this.#change({})
-    return yield* this.#queued(seq)
-  }
-
-  /** How it stands with somebody who waits already, with the wait kept alive; undefined when it does not. */
-  *#stillWaiting(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
-    const waiter: Waiter | undefined = yield ['waiter', who]
-    if (!waiter) return undefined
-    if (waiter.deadlineAt !== null && waiter.deadlineAt <= this.#now) {
-      yield ['removeWaiter', who]
-      yield* this.#conclude(waiter, 'timeout', null, true)
-      return { status: 'ended', kind: 'timeout', value: null }
-    }
-    // One whose lease ran out while nobody looked has still its place: it is here.
-    const leaseEndsAt = this.#now + this.#times.waiterLeaseMs
-    yield ['saveWaiter', { ...waiter, leaseEndsAt, isStreamed }]
-    return yield* this.#queued(waiter.seq)
-  }
-
-  *keepPlace(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
-    const { holder } = this.#row
-    if (holder && isSame(holder, who)) return this.#granted(holder)
-    const kept = yield* this.#stillWaiting(who, isStreamed)
-    if (kept) return kept
-    const outcome: Outcome | undefined = yield ['outcome', who]
-    if (!outcome) return undefined
-    if (!outcome.isTold) yield ['saveOutcome', { ...outcome, isTold: true }]
-    return { status: 'ended', kind: outcome.kind, value: outcome.value }
-  }
-
-  *end(outcome: 'success' | 'failure', value: string | null, terminal: boolean): Generator<Ask, void, Given> {
-    const holder = this.#row.holder!
-    const isOver = outcome === 'success' || terminal
-    this.#change({
-      holder: null,
-      attempt: isOver ? 0 : holder.attempt,
-      lastOutcome: this.#lastOutcome(outcome, holder, value),
-    })
-    if (isOver) {
-      const count: number = yield [
-        'dissolve',
-        outcome === 'success' ? 'result' : 'all',
-        {
-          kind: outcome === 'success' ? 'completed' : 'failed',
-          value,
-          isTold: false,
-          keptUntil: this.#now + this.#times.keepMs,
-          revision: this.#row.revision,
-        },
-      ]
-      if (count > 0) this.#everyone = true
-    }
-    yield* this.#grantNext()
-  }
-
-  *expire(who: Requester): Generator<Ask, boolean, Given> {
-    const waiter: Waiter | undefined = yield ['waiter', who]
-    const gone = waiter && this.#goneBy(waiter)
-    if (!waiter || gone === undefined) return false
-    yield ['removeWaiter', who]
-    yield* this.#conclude(waiter, gone, null)
-    return true
-  }
-
-  *leave(who: Requester): Generator<Ask, boolean | 'holding', Given> {
-    const { holder } = this.#row
-    if (holder && isSame(holder, who)) {
-      if (holder.takeUpBy === null) return 'holding'
-      this.#change({ holder: null, attempt: holder.attempt - 1 })
-      yield* this.#grantNext()
-      return true
-    }
-    const waiter: Waiter | undefined = yield ['waiter', who]
-    if (!waiter) return false
-    yield ['removeWaiter', who]
-    this.#change({})
-    return true
-  }
-
-  *evict(who: Requester): Generator<Ask, boolean, Given> {
-    const { holder } = this.#row
-    if (holder && isSame(holder, who)) {
-      yield* this.#conclude(holder, 'evicted', null)
-      yield* this.end('failure', evictedByOperator, false)
-      return true
-    }
-    const waiter: Waiter | undefined = yield ['waiter', who]
-    if (!waiter) return false
-    yield ['removeWaiter', who]
-    yield* this.#conclude(waiter, 'evicted', null)
-    return true
-  }
-
-  extend(ttlMs: number, progress: string | null | undefined): number {
-    const holder = this.#row.holder!
-    const leaseEndsAt = Math.max(holder.leaseEndsAt, this.#now + ttlMs)
-    const extended = { ...holder, leaseEndsAt, ttlMs, takeUpBy: null }
-    this.#change({ holder: progress === undefined ? extended : { ...extended, progress } })
-    return this.#wallOf(leaseEndsAt)
-  }
-
-  shorten(toMs: number): void {
-    const holder = this.#row.holder!
-    const leaseEndsAt = Math.min(holder.leaseEndsAt, this.#now + toMs)
-    if (leaseEndsAt < holder.leaseEndsAt) this.#change({ holder: { ...holder, leaseEndsAt } })
-  }
-
-  isHeldBy(who: Requester, token: number): boolean {
-    const { holder } = this.#row
-    return holder !== null && isSame(holder, who) && holder.token === token
-  }
-
-  holderName(): Requester | null {
-    const { holder } = this.#row
-    return holder && { node: holder.node, requestId: holder.requestId }
-  }
-
-  holderView(): HolderView | null {
-    const { holder } = this.#row
-    if (!holder) return null
-    const { node, requestId, attempt, since, leaseEndsAt, progress } = holder
-    return { node, requestId, attempt, since, expiresAt: this.#wallOf(leaseEndsAt), progress }
-  }
-
-  /** Writes what has changed and says who is to be told. */
-  *close<Answer extends object>(answer: Answer): Generator<Ask, Ruled<Answer>, Given> {
-    if (this.#changed) yield ['saveLine', this.#row, this.#dueAt()]
-    const told = { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
-    return { ...answer, told, revision: this.#row.revision }
-  }
-
-  /** When the line changes without anybody asking: the holder's time is over, or the delay is. */
-  #dueAt(): number | null {
-    const { holder, grantFrom } = this.#row
-    if (holder) return endOf(holder)
-    return grantFrom > this.#now ? grantFrom : null
-  }
-
-  #takeUp(holder: Holder): Standing {
-    if (holder.takeUpBy !== null) this.#change({ holder: { ...holder, takeUpBy: null } })
-    return this.#granted(holder)
-  }
-
-  #granted({ token, leaseEndsAt, attempt }: Holder): Standing {
-    return { status: 'granted', token, expiresAt: this.#wallOf(leaseEndsAt), attempt }
-  }
-
-  *#queued(seq: number): Generator<Ask, Standing, Given> {
-    const before: number = yield ['countWaiters', seq]
-    return { status: 'queued', position: before + 1 }
-  }
-
-  *#conclude(
-    { node, requestId, seq }: Requester & { readonly seq: number },
-    kind: OutcomeKind,
-    value: string | null,
-    isTold = false,
-  ): Generator<Ask, void, Given> {
-    this.#change({})
-    const keptUntil = this.#now + this.#times.keepMs
-    const { revision } = this.#row
-    yield ['saveOutcome', { node, requestId, seq, kind, value, isTold, keptUntil, revision }]
-    this.#requesters.push({ node, requestId })
-  }
-
-  #lastOutcome(outcome: LastOutcome['outcome'], holder: Holder, value: string | null): LastOutcome {
-    return { outcome, node: holder.node, attempt: holder.attempt, at: this.#wall, value }
-  }
-
-  #wallOf(leaseInstant: number): number {
-    return this.#wall + (leaseInstant - this.#now)
-  }
-
-  #change(changes: Partial<LineRow>): void {
-    this.#changed = true
-    this.#row = { ...this.#row, ...changes, revision: this.#nextRevision() }
-  }
-
-  /** Never twice, also not when the row was cleared away meanwhile. */
-  #nextRevision(): number {
-    return Math.max(this.#row.revision + 1, this.#wall * 1_000)
-  }
-}
-
-function endOf({ leaseEndsAt, takeUpBy }: Holder): number {
-  return takeUpBy === null ? leaseEndsAt : Math.min(leaseEndsAt, takeUpBy)
-}
-
-function isSame(a: Requester, b: Requester): boolean {
-  return a.node === b.node && a.requestId === b.requestId
-}
-
-const leaseRanOut: string = JSON.stringify({ code: 'lease_lost', message: 'The holder’s lease ran out.' })
-const evictedByOperator: string = JSON.stringify({
-  code: 'evicted',
-  message: 'An operator ended the holder’s turn.',
-})

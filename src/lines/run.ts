@@ -1,5 +1,5 @@
 import type { LineRows } from './line.ts'
-import type { Rule } from './rules.ts'
+import type { Rule } from './rule.ts'
 
 /** Rows that answer in time, over a connection. */
 export type LaterRows = {

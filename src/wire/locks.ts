@@ -1,12 +1,4 @@
-import type {
-  AcquireAnswer,
-  LockEvent,
-  LockHolder,
-  LockLine,
-  LockOutcome,
-  LockSummary,
-  LockWaiter,
-} from '../locks/index.ts'
+import type { AcquireAnswer, LockEvent, LockLine, LockSummary } from '../locks/index.ts'
 import type { Page } from './jobs.ts'
 import type { Route } from './route.ts'
 import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
@@ -66,10 +58,7 @@ const lineFields = {
   lastOutcome: Type.Union([lastOutcome, Type.Null()]),
 }
 
-/** Who holds a lock, who waits for it, how its last turn ended. */
-export const lockHolderSchema: Schema<LockHolder> = schemaFor<LockHolder>()(holder)
-export const lockWaiterSchema: Schema<LockWaiter> = schemaFor<LockWaiter>()(waiter)
-export const lockOutcomeSchema: Schema<LockOutcome> = schemaFor<LockOutcome>()(lastOutcome)
+/** A line: who holds the lock, who waits for it, how its last turn ended. */
 export const lockLineSchema: Schema<LockLine> = schemaFor<LockLine>()(Type.Object(lineFields))
 
 const requestFields = {

@@ -1,4 +1,5 @@
 import * as jobs from './jobs.ts'
+import * as queues from './queues.ts'
 import type { Route } from './route.ts'
 import type { Schema } from './schema.ts'
 import * as tokens from './tokens.ts'
@@ -83,7 +84,7 @@ const shared: Readonly<Record<string, Schema>> = {
   Backoff: job.properties.backoff!,
   Added: partsOf(jobs.addJobs.replies[201]).anyOf[0]!,
   Settled: jobs.ackJob.replies[200]!,
-  QueueStats: jobs.queueStatsSchema,
+  QueueStats: queues.queueStatsSchema,
   Token: itemOf(tokens.listTokens as Route<never>),
   Scope: itemOf(tokens.listTokens as Route<never>).properties.scope!,
 }

@@ -1,6 +1,6 @@
 import type { QueueStats } from '../jobs/index.ts'
-import { type JobEvents, queueStatsSchema } from './jobs.ts'
 import { type LockEvents, lockEventSchemas } from './locks.ts'
+import { type JobEvents, queueStatsSchema } from './queues.ts'
 import { type Schema, schemaFor, Type } from './schema.ts'
 import type { ServerEvents } from './system.ts'
 

@@ -1,5 +1,6 @@
 import * as jobs from './jobs.ts'
 import * as locks from './locks.ts'
+import * as queues from './queues.ts'
 import type { Route } from './route.ts'
 import * as system from './system.ts'
 import * as tokens from './tokens.ts'
@@ -15,7 +16,7 @@ export const routes: readonly Route[] = [
   jobs.listJobs,
   jobs.claimJobs,
   jobs.checkHeld,
-  jobs.jobEvents,
+  queues.jobEvents,
   jobs.retryDeadJobs,
   jobs.pruneJobs,
   jobs.getJob,
@@ -24,10 +25,10 @@ export const routes: readonly Route[] = [
   jobs.renewJob,
   jobs.cancelJob,
   jobs.retryJob,
-  jobs.listQueues,
-  jobs.pauseQueue,
-  jobs.resumeQueue,
-  jobs.wakeQueue,
+  queues.listQueues,
+  queues.pauseQueue,
+  queues.resumeQueue,
+  queues.wakeQueue,
   locks.acquireLock,
   locks.releaseLock,
   locks.renewLock,

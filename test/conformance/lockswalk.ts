@@ -98,12 +98,7 @@ class LocksWalk {
   ]
 
   async step(): Promise<void> {
-    const total = this.#steps.reduce((sum, [weight]) => sum + weight, 0)
-    let at = this.#random.below(total)
-    const [, name, run] = this.#steps.find(([weight]) => {
-      at -= weight
-      return at < 0
-    })!
+    const [, name, run] = this.#random.weighted(this.#steps)
     this.counts[name] = (this.counts[name] ?? 0) + 1
     this.trace.push(name)
     if (this.trace.length > 40) this.trace.shift()

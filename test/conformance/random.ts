@@ -21,6 +21,15 @@ export class Random {
     return items[this.below(items.length)]!
   }
 
+  /** One of them, each as often as its weight says. */
+  weighted<Item extends readonly [weight: number, ...rest: unknown[]]>(items: readonly Item[]): Item {
+    let at = this.below(items.reduce((sum, [weight]) => sum + weight, 0))
+    return items.find(([weight]) => {
+      at -= weight
+      return at < 0
+    })!
+  }
+
   /** Some of them, each at most once, in their order. */
   some<Item>(items: readonly Item[], share = 0.5): Item[] {
     return items.filter(() => this.chance(share))

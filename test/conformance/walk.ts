@@ -103,12 +103,7 @@ class Walk {
   ]
 
   async step(): Promise<void> {
-    const total = this.#operations.reduce((sum, [weight]) => sum + weight, 0)
-    let at = this.#random.below(total)
-    const [, name, run] = this.#operations.find(([weight]) => {
-      at -= weight
-      return at < 0
-    })!
+    const [, name, run] = this.#random.weighted(this.#operations)
     this.counts[name] = (this.counts[name] ?? 0) + 1
     this.trace.push(name)
     if (this.trace.length > 40) this.trace.shift()

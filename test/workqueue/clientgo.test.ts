@@ -228,7 +228,7 @@ test('kubernetes-client/java#2435: a step of the wall clock does not move a dela
   }
 })
 
-test('seed 004: addAfter never blocks, however many wait', () => {
+test('addAfter never blocks, however many wait', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<number>({ clock })
   for (let i = 0; i < 5_000; i++) assert.equal(queue.addAfter(i, 10), true)
@@ -237,7 +237,7 @@ test('seed 004: addAfter never blocks, however many wait', () => {
   assert.equal(queue.size, 5_000)
 })
 
-test('seed 004: objects that mean the same are one item, by a key function', () => {
+test('objects that mean the same are one item, by a key function', () => {
   const queue = new WorkQueue<{ name: string }>({ key: ({ name }) => name })
   assert.equal(queue.add({ name: 'web' }), true)
   assert.equal(queue.add({ name: 'web' }), false)

@@ -1,0 +1,113 @@
+import type { QueueStats } from '../jobs/index.ts'
+import type { Page } from './jobs.ts'
+import type { Route } from './route.ts'
+import { instantOptions, nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
+
+/** The routes of queues: how they stand, pausing and resuming them, and hints for those who wait for their jobs. */
+
+const name = Type.String(nameOptions)
+
+const queueStats = Type.Object({
+  queue: Type.String(),
+  paused: Type.Boolean(),
+  scheduled: Type.Integer(),
+  ready: Type.Integer(),
+  waiting: Type.Integer(),
+  running: Type.Integer(),
+  dead: Type.Integer(),
+  oldestReadyAt: Type.Union([Type.Integer(instantOptions), Type.Null()]),
+})
+export const queueStatsSchema: Schema<QueueStats> = schemaFor<QueueStats>()(queueStats)
+
+export const listQueues: Route<{ reply: Page<QueueStats> }> = {
+  id: 'listQueues',
+  method: 'GET',
+  path: '/v1/queues',
+  scope: 'read',
+  room: 'jobs',
+  summary: 'Every queue with the number of its jobs by state.',
+  replies: {
+    200: schemaFor<Page<QueueStats>>()(
+      Type.Object({ items: Type.Array(queueStats), cursor: Type.Union([Type.String(), Type.Null()]) }),
+    ),
+  },
+  mutates: false,
+}
+
+interface QueueParams {
+  readonly name: string
+}
+const queueParams: Schema<QueueParams> = schemaFor<QueueParams>()(Type.Object({ name }, strict))
+
+export interface QueueSwitched {
+  readonly queue: string
+  readonly paused: boolean
+}
+const switched: Schema<QueueSwitched> = schemaFor<QueueSwitched>()(
+  Type.Object({ queue: Type.String(), paused: Type.Boolean() }),
+)
+
+export const pauseQueue: Route<{ params: QueueParams; reply: QueueSwitched }> = {
+  id: 'pauseQueue',
+  method: 'POST',
+  path: '/v1/queues/{name}/pause',
+  scope: 'admin',
+  room: 'jobs',
+  summary: 'Hand out nothing of this queue until it is resumed; what runs goes on.',
+  params: queueParams,
+  replies: { 200: switched },
+  mutates: true,
+}
+
+export const resumeQueue: Route<{ params: QueueParams; reply: QueueSwitched }> = {
+  id: 'resumeQueue',
+  method: 'POST',
+  path: '/v1/queues/{name}/resume',
+  scope: 'admin',
+  room: 'jobs',
+  summary: 'Hand out jobs of this queue again.',
+  params: queueParams,
+  replies: { 200: switched },
+  mutates: true,
+}
+
+export const wakeQueue: Route<{ params: QueueParams; reply: { readonly queue: string } }> = {
+  id: 'wakeQueue',
+  method: 'POST',
+  path: '/v1/queues/{name}/wake',
+  scope: 'work',
+  room: 'jobs',
+  summary: 'Tell waiting workers to look now.',
+  params: queueParams,
+  replies: { 200: schemaFor<{ readonly queue: string }>()(Type.Object({ queue: Type.String() })) },
+  mutates: true,
+}
+
+export interface JobEventsQuery {
+  /** Queue names; several are separated by commas, each percent-encoded. */
+  readonly queues?: string
+}
+
+/** What a remote worker hears: hints, never the news itself. */
+export interface JobEvents {
+  /** There may be a job in this queue. */
+  readonly ready: { readonly queue: string }
+  /** Somebody wants a running job cancelled. */
+  readonly cancel: Readonly<Record<string, never>>
+}
+
+export const jobEvents: Route<{ query: JobEventsQuery }> = {
+  id: 'jobEvents',
+  method: 'GET',
+  path: '/v1/jobs/events',
+  scope: 'work',
+  room: 'jobs',
+  summary: 'A stream of hints for workers: `ready { queue }` and `cancel`. Poll as well: a hint may be lost.',
+  query: schemaFor<JobEventsQuery>()(
+    Type.Object({ queues: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192 })) }, strict),
+  ),
+  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
+  replyType: 'events',
+  mutates: false,
+  problems: ['too_many'],
+}
