@@ -125,9 +125,12 @@ async function release(
     } catch (error) {
       if (unheard !== undefined && isSignalboxError(error, 'lease_lost')) throw unknown(body, unheard)
       const waitMs = firstPauseMs * 2 ** (tries - 1)
+      // Turned away by a crowded server, nothing was done; after any other trouble nobody knows.
+      const isTurnedAway = isSignalboxError(error, 'too_many')
       const isPassing = isSignalboxError(error) && error.status >= 500 && error.code !== 'internal'
-      if (!isPassing || tries === maxTries || performance.now() + waitMs >= deadline) throw error
-      unheard = error
+      if (!(isPassing || isTurnedAway) || tries === maxTries || performance.now() + waitMs >= deadline)
+        throw error
+      if (isPassing) unheard = error
       await pause(waitMs, never)
     }
   }

@@ -1,17 +1,44 @@
 import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { open } from 'signalbox'
 import { test } from 'vitest'
+import { within } from '../support/deadline.ts'
 import { createWorkplace, type Workplace } from './command.ts'
 
 const key = { operation: 'deploy', resource: 'eu-1' }
 
+function databaseOf({ folder }: Workplace): string {
+  return `sqlite:${folder}/signalbox.db`
+}
+
 function openStore(place: Workplace) {
-  return open(`sqlite:${place.folder}/signalbox.db`)
+  return open(databaseOf(place))
 }
 
 /** A child that says something in JavaScript. */
 function js(code: string): readonly string[] {
   return ['--', process.execPath, '-e', code]
+}
+
+/** Looks until there is something; fails when there is nothing in 20 seconds. */
+async function until<Value>(look: () => Value | Promise<Value>): Promise<Found<Value>> {
+  for (const deadline = performance.now() + 20_000; ; await sleep(20)) {
+    const found = await look()
+    if (found) return found as Found<Value>
+    assert.ok(performance.now() < deadline, 'it did not come within 20 s')
+  }
+}
+
+type Found<Value> = Exclude<Value, false | null | undefined>
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended, as it should.
+  }
 }
 
 test('a command runs under the lock with its token, and its exit code is the answer and the outcome', async () => {
@@ -45,6 +72,52 @@ test('a busy lock refuses with 75, and a deadline that comes is 124; the command
   assert.match(refused.err, /held by other/)
   const late = await place.run(['lock', 'deploy', 'eu-1', '--deadline', '300ms', ...js('console.log("ran")')])
   assert.deepEqual([late.code, late.out], [124, ''])
+  assert.match(late.err, /deploy of "eu-1" did not come within its deadline/)
+})
+
+test('a store that is named goes before a server in the environment, and naming both is a mistake', async () => {
+  using place = createWorkplace()
+  await using box = await openStore(place)
+  const nobodyThere = 'http://127.0.0.1:1'
+  const store = ['--database', databaseOf(place)]
+  const { code, err } = await place.run(['lock', 'deploy', 'eu-1', ...store, ...js('process.exit(3)')], {
+    SIGNALBOX_URL: nobodyThere,
+  })
+  assert.deepEqual([code, err], [3, ''])
+  assert.equal((await box.locks.inspect(key)).lastOutcome?.outcome, 'failure')
+  const both = await place.run(['lock', 'deploy', 'eu-1', '--url', nobodyThere, ...store, ...js('')])
+  assert.equal(both.code, 2)
+  assert.match(both.err, /give one of them/)
+  const nameless = await place.run(['lock', 'deploy', 'eu-1', '--namespace', '', ...js('')])
+  assert.equal(nameless.code, 2)
+  assert.match(nameless.err, /--namespace/)
+})
+
+test('when the lock is lost, what the command started is asked to end and made to, also after the command itself has ended', {
+  timeout: 60_000,
+}, async () => {
+  using place = createWorkplace()
+  await using box = await openStore(place)
+  const [pidFile, askedFile] = [join(place.folder, 'pid'), join(place.folder, 'asked')]
+  const grandchild = `const { renameSync, writeFileSync } = require('node:fs')
+    process.on('SIGTERM', () => writeFileSync(${JSON.stringify(askedFile)}, ''))
+    setInterval(() => {}, 1000)
+    writeFileSync('pid.part', String(process.pid))
+    renameSync('pid.part', ${JSON.stringify(pidFile)})`
+  // It inherits the standard output, so the run is over only when the grandchild is gone too.
+  const child = `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(grandchild)}], { stdio: 'inherit' })
+    setInterval(() => {}, 1000)`
+  const running = place.run(['lock', 'deploy', 'eu-1', '--node', 'a', '--ttl', '1s', ...js(child)])
+  const pid = Number(await until(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8')))
+  try {
+    const holder = await until(async () => (await box.locks.inspect(key)).holder)
+    await box.locks.evict({ ...key, node: holder.node, requestId: holder.requestId })
+    const { code, err } = await within(20_000, 'the end of the command and its child', running)
+    assert.equal(code, 125, err)
+    assert.ok(existsSync(askedFile), 'SIGTERM did not reach the grandchild')
+  } finally {
+    endProcess(pid)
+  }
 })
 
 test('when the lock is lost the command is ended, and the exit code is 125', async () => {
@@ -60,13 +133,7 @@ test('when the lock is lost the command is ended, and the exit code is 125', asy
     '1s',
     ...js('setInterval(() => {}, 1000)'),
   ])
-  let holder = (await box.locks.inspect(key)).holder
-  const deadline = performance.now() + 20_000
-  while (holder === null) {
-    assert.ok(performance.now() < deadline)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    holder = (await box.locks.inspect(key)).holder
-  }
+  const holder = await until(async () => (await box.locks.inspect(key)).holder)
   await box.locks.evict({ ...key, node: holder.node, requestId: holder.requestId })
   const { code, err } = await running
   assert.equal(code, 125)

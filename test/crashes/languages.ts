@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBackend } from '../../src/backends/open.ts'
 import type { JobRecord } from '../../src/jobs/index.ts'
+import { within } from '../support/deadline.ts'
 import { findInterpreter } from '../support/interpreters.ts'
 import { createFolder } from '../support/services/folder.ts'
 import { type Program, startProgram } from '../support/services/program.ts'
@@ -19,17 +20,26 @@ export interface LanguagesOptions {
   readonly seed: number
   readonly jobs: number
   readonly kills: number
+  /** How long the work may take from the start; what is under way then ends within `afterwardsMs`. @default 300_000 */
+  readonly workMs?: number
 }
+
+/** The most that comes after `workMs`: a server that is just starting, and all of them leaving. */
+export const afterwardsMs = 60_000
 
 const languages = ['python', 'shell', 'typescript'] as const
 type Language = (typeof languages)[number]
 
-/** How long the workers may take to begin, for all jobs, and to leave. */
-const beginMs = 30_000
-const drainMs = 100_000
-const leaveMs = 20_000
+const leaveMs = 10_000
+const askMs = 5_000
 
-export async function workInLanguages({ seed, jobs, kills }: LanguagesOptions): Promise<Counts> {
+export async function workInLanguages({
+  seed,
+  jobs,
+  kills,
+  workMs = 300_000,
+}: LanguagesOptions): Promise<Counts> {
+  const late = AbortSignal.timeout(workMs)
   const random = createRandom(seed)
   await using kept = new AsyncDisposableStack()
   const { path } = kept.use(createFolder('languages'))
@@ -38,14 +48,16 @@ export async function workInLanguages({ seed, jobs, kills }: LanguagesOptions): 
   const workers = new Map<Language, Program>()
   for (const language of languages)
     workers.set(language, kept.use(await startWorker(language, server.url, runsFile)))
-  for (const [language, program] of workers) await begun(language, program)
+  for (const [language, program] of workers) await begun(language, program, late)
 
-  const adding = addAll(server.url, jobs, random)
-  await killOften(server, kills, () => readRuns(runsFile).length, jobs, random)
-  const ids = await adding
-  await drained(server.url, workers)
+  const ids = await addAmidKills(
+    (over) => addAll(server.url, jobs, random, over),
+    (over) => killOften(server, kills, () => readRuns(runsFile).length, jobs, random, over),
+    late,
+  )
+  await drained(server.url, workers, late)
   await Promise.all([...workers].map(([language, program]) => leave(language, program)))
-  await server.stop()
+  await within(leaveMs, 'the server’s stop', server.stop())
   return { kills, ...judge(ids, await readRecords(database), readRuns(runsFile)) }
 }
 
@@ -66,37 +78,57 @@ async function startWorker(language: Language, url: string, runs: string): Promi
 }
 
 /** All of them say that they work when they do. */
-async function begun(language: Language, program: Program): Promise<void> {
-  for (const deadline = Date.now() + beginMs; !program.tail().includes('works for'); await sleep(20))
-    if (program.ended !== undefined || Date.now() > deadline)
+async function begun(language: Language, program: Program, late: AbortSignal): Promise<void> {
+  for (; !program.tail().includes('works for'); await sleep(20))
+    if (program.ended !== undefined || late.aborted)
       throw new Error(`the ${language} worker did not begin: ${program.ended}: ${program.tail()}`)
 }
 
+/** Does both at once; when one fails the other stops too, and is waited for, before that is thrown. */
+async function addAmidKills<Ids>(
+  add: (over: AbortSignal) => Promise<Ids>,
+  kill: (over: AbortSignal) => Promise<void>,
+  late: AbortSignal,
+): Promise<Ids> {
+  const failed = new AbortController()
+  const over = AbortSignal.any([failed.signal, late])
+  const both = [add(over), kill(over)] as const
+  for (const one of both) one.catch((error: unknown) => failed.abort(error))
+  await Promise.allSettled(both)
+  failed.signal.throwIfAborted()
+  return both[0]
+}
+
 /** Adds the jobs in batches, each until it is answered for; gives their ids. */
-async function addAll(url: string, count: number, random: Random): Promise<readonly string[]> {
+async function addAll(
+  url: string,
+  count: number,
+  random: Random,
+  over: AbortSignal,
+): Promise<readonly string[]> {
   const ids: string[] = []
   while (ids.length < count) {
     const batch = Array.from({ length: Math.min(10, count - ids.length) }, () => ({
       kind: 'languages',
       payload: { ms: random.whole(0, 150) },
     }))
-    const { items } = await insist(`${url}/v1/jobs`, batch)
+    const { items } = await insist(`${url}/v1/jobs`, batch, over)
     ids.push(...(items as readonly { id: string }[]).map(({ id }) => id))
   }
   return ids
 }
 
 /** Posts until there is an answer, always with the same key. */
-async function insist(url: string, body: unknown): Promise<{ items: unknown }> {
+async function insist(url: string, body: unknown, over: AbortSignal): Promise<{ items: unknown }> {
   const headers = { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() }
-  for (const deadline = Date.now() + drainMs; ; await sleep(50)) {
+  for (; ; await sleep(50)) {
     try {
-      const signal = AbortSignal.timeout(5_000)
+      const signal = AbortSignal.any([over, AbortSignal.timeout(askMs)])
       const reply = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal })
       if (reply.ok) return (await reply.json()) as { items: unknown }
       if (reply.status < 500) throw new Refusal(`${reply.status}: ${await reply.text()}`)
     } catch (error) {
-      if (error instanceof Refusal || Date.now() > deadline) throw error
+      if (error instanceof Refusal || over.aborted) throw error
     }
   }
 }
@@ -110,36 +142,40 @@ async function killOften(
   runCount: () => number,
   jobs: number,
   random: Random,
+  over: AbortSignal,
 ): Promise<void> {
   const perKill = Math.floor(jobs / (kills + 1))
   for (let kill = 1; kill <= kills; kill++) {
     const due = perKill * kill - random.whole(0, Math.floor(perKill / 2))
-    for (const deadline = Date.now() + drainMs; runCount() < due; await sleep(20))
-      if (Date.now() > deadline) throw new Error(`only ${runCount()} jobs were run, and ${due} were to be`)
+    for (; runCount() < due; await sleep(20))
+      if (over.aborted) throw new Error(`only ${runCount()} jobs were run, and ${due} were to be`)
     await server.kill()
     await sleep(random.whole(0, 400))
     await server.restart()
   }
 }
 
-async function drained(url: string, workers: ReadonlyMap<Language, Program>): Promise<void> {
-  for (const deadline = Date.now() + drainMs; ; await sleep(100)) {
-    const reply = await fetch(`${url}/v1/queues`)
+async function drained(
+  url: string,
+  workers: ReadonlyMap<Language, Program>,
+  late: AbortSignal,
+): Promise<void> {
+  for (; ; await sleep(100)) {
+    const reply = await fetch(`${url}/v1/queues`, { signal: AbortSignal.timeout(askMs) })
     const { items } = (await reply.json()) as { items: readonly Record<string, number>[] }
     const left = items.reduce((sum, line) => sum + line.scheduled! + line.ready! + line.running!, 0)
     if (left === 0) return
-    if (Date.now() > deadline) {
+    if (late.aborted) {
       const said = [...workers].map(([language, program]) => `${language}: ${program.tail().slice(-500)}`)
-      throw new Error(`${left} jobs had not ended in ${drainMs} ms\n${said.join('\n')}`)
+      throw new Error(`${left} jobs had not ended in time\n${said.join('\n')}`)
     }
   }
 }
 
+/** One that stays is made to end with everything else that is kept. */
 async function leave(language: Language, program: Program): Promise<void> {
   if (program.ended === undefined) process.kill(program.pid, 'SIGTERM')
-  const kill = setTimeout(() => process.kill(program.pid, 'SIGKILL'), leaveMs)
-  await program.end
-  clearTimeout(kill)
+  await Promise.race([program.end, sleep(leaveMs, undefined, { ref: false })])
   if (program.ended !== 'code 0')
     throw new Error(`the ${language} worker was to leave and ended with ${program.ended}: ${program.tail()}`)
 }

@@ -1,5 +1,5 @@
 /**
- * docs/evidence.md: the last result of every campaign. A table with one row a campaign, and below it what a campaign
+ * docs/evidence.md: the last result of each campaign that was run. A table with one row a campaign, and below it what a campaign
  * wants kept. The file is read back and written whole, so rows of campaigns that did not run stay as they were.
  */
 export interface Finding {
@@ -19,7 +19,7 @@ export interface Finding {
 
 const opening = `# Evidence
 
-The last result of every campaign of \`npm run soak\`, written by it. A seed in the table is that of the first piece;
+The last result of each campaign of \`npm run soak\` that was run, written by it; one that is not here was not. A seed in the table is that of the first piece;
 the pieces after it have the numbers that follow. \`npm run soak -- CAMPAIGN --seed N\` runs it again.
 
 | Campaign | Room | Result | Counts | Seed | Took | Node | Signalbox | Date |

@@ -1,6 +1,7 @@
 /**
- * Requests over HTTP with durable commits on SQLite, at 50 connections, against a bare Fastify that parses a body of the
- * same size and answers as long a reply. `claim-ack` counts both requests of a pair, each over the same connection.
+ * Requests over HTTP with durable commits on SQLite, at 50 connections, against a bare Fastify that parses the body of
+ * an add and answers as long a reply. `claim-ack` counts both requests of a pair, each over the same connection. Its limit
+ * is that same server answering to adds: it knows no claims and acks, whose bodies are shorter, and a claim's reply longer.
  */
 import type { Contestant, Trial } from '../../case.ts'
 import { atLeastTimes } from '../../goal.ts'

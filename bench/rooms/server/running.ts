@@ -2,8 +2,13 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { within } from '../../../test/support/deadline.ts'
 import { childFlags } from '../../measure.ts'
 import type { ServerOrder } from './serverprocess.ts'
+
+/** Far more than a start, or a collection with ten thousand streams open, takes on a slow machine. */
+const answerMs = 60_000
+const endMs = 10_000
 
 export interface Running extends AsyncDisposable {
   readonly port: number
@@ -16,7 +21,16 @@ export async function startServer(order: ServerOrder): Promise<Running> {
     execArgv: [...childFlags],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
-  const { port } = await answerOf<{ port: number }>(child)
+  const end = async () => {
+    // It has nothing to save that is looked at again.
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null)
+      await within(endMs, 'the end of the server’s process', once(child, 'exit'))
+  }
+  const { port } = await answerOf<{ port: number }>(child).catch(async (error: unknown) => {
+    await end()
+    throw error
+  })
   return {
     port,
     async memory() {
@@ -24,20 +38,27 @@ export async function startServer(order: ServerOrder): Promise<Running> {
       child.send('memory')
       return (await answer).rss
     },
-    async [Symbol.asyncDispose]() {
-      // It has nothing to save that is looked at again.
-      child.kill('SIGKILL')
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-    },
+    [Symbol.asyncDispose]: end,
   }
 }
 
 async function answerOf<Answer>(child: ChildProcess): Promise<Answer> {
-  const [told] = await Promise.race([
-    once(child, 'message'),
-    once(child, 'exit').then(([code]) => {
-      throw new Error(`the server's process ended with ${code}`)
-    }),
-  ])
-  return told as Answer
+  const over = new AbortController()
+  const { signal } = over
+  try {
+    const [told] = await within(
+      answerMs,
+      'the answer of the server’s process',
+      Promise.race([
+        once(child, 'message', { signal }),
+        once(child, 'exit', { signal }).then(([code]) => {
+          throw new Error(`the server's process ended with ${code}`)
+        }),
+      ]),
+    )
+    return told as Answer
+  } finally {
+    // Neither of the two is listened for any longer.
+    over.abort()
+  }
 }

@@ -1,8 +1,9 @@
 import { hostname } from 'node:os'
 import { Command } from 'commander'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { text } from '../../core/options.ts'
 import type { Held, Locks } from '../../locks/index.ts'
-import { addStoreFlags, resolveDatabase, resolveRedis } from '../config/flags.ts'
+import { addStoreFlags, givenFlags, resolveDatabase, resolveRedis } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
 import { heedSignals, Interrupted, runChild } from './lockedchild.ts'
 
@@ -72,7 +73,11 @@ async function runLocked(
   } finally {
     heeding.stop()
   }
-  const { exitCode, isLost } = await runChild(program!, args, { token: held.token, lost: held.signal })
+  const { exitCode, isLost, problem } = await runChild(program!, args, {
+    token: held.token,
+    lost: held.signal,
+  })
+  if (problem !== undefined) printer.problem(problem)
   if (isLost) {
     printer.problem(`${(held.signal.reason as Error).message} The command was ended.`)
     return lockExitCodes.lost
@@ -107,7 +112,17 @@ function exitCodeOf(error: unknown, printer: Printer): number {
 
 /** The locks of a server where one is named, else of the database that a server started here would open. */
 async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
-  const { url = process.env.SIGNALBOX_URL, namespace } = flags
+  const { database: namesDatabase, redis: namesRedis } = givenFlags(command)
+  const namesStore = namesDatabase !== undefined || namesRedis !== undefined
+  if (flags.url !== undefined && namesStore) {
+    throw new SignalboxError(
+      'invalid_argument',
+      'Either a server (--url) or a store (--database, --redis) has the lock; give one of them.',
+    )
+  }
+  const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
+  // What was said goes before what merely stands in the environment.
+  const url = flags.url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
     const token = process.env.SIGNALBOX_TOKEN

@@ -31,8 +31,11 @@ export interface ConfigSources {
   readonly folder: string
 }
 
-/** Names that are none of a server's settings but may well stand in its environment: its file's, and those of workers. */
-const othersVariables = ['SIGNALBOX_CONFIG', 'SIGNALBOX_URL', 'SIGNALBOX_QUEUE']
+/**
+ * Names that are none of a server's settings but may well stand in its environment: its file's, those of workers, and
+ * what `signalbox lock` gives to its command.
+ */
+const othersVariables = ['SIGNALBOX_CONFIG', 'SIGNALBOX_URL', 'SIGNALBOX_QUEUE', 'SIGNALBOX_LOCK_TOKEN']
 
 /** Reads all sources and checks everything. Throws one `invalid_argument` that lists all that is wrong. */
 export function resolveConfig(given: ConfigSources): ResolvedConfig {
