@@ -82,6 +82,7 @@ function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
     },
   }
   const book = new LineBook(pages, {
+    operation: 'pull',
     now,
     row,
     dueAt: null,

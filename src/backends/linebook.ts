@@ -12,6 +12,7 @@ import type { LineSave } from './linerecord.ts'
 export class LineBook implements LaterRows {
   readonly #pages: LinePages
   readonly #now: number
+  readonly #operation: string
   #row: LineRow | undefined
   #dueAt: number | null
   /** No waiter that was read has a later place. */
@@ -35,6 +36,7 @@ export class LineBook implements LaterRows {
   constructor(pages: LinePages, opened: OpenedLine) {
     this.#pages = pages
     this.#now = opened.now
+    this.#operation = opened.operation
     this.#row = opened.row
     this.#dueAt = opened.dueAt
     this.#openedRevision = opened.row?.revision ?? 0
@@ -44,6 +46,10 @@ export class LineBook implements LaterRows {
     this.#storedProgress = opened.row?.holder?.progress ?? null
     this.#head = []
     this.#noteHead(opened.head, openedHeadSize)
+  }
+
+  operation(): string {
+    return this.#operation
   }
 
   clock(): { now: number; wall: number } {
@@ -230,6 +236,7 @@ const laterHeadSize = 100
 
 /** A line that was locked and read. */
 export interface OpenedLine {
+  readonly operation: string
   /** The store's clock, read after the line was locked. */
   readonly now: number
   readonly row: LineRow | undefined

@@ -22,3 +22,6 @@ export function shardOf({ namespace, resource }: LineName): number {
   const digest = hash('sha256', JSON.stringify([namespace, resource]), 'hex')
   return Number.parseInt(digest.slice(0, 2), 16) % shardCount
 }
+
+/** How many tangles one look answers at most. */
+export const mostTangles = 1_000

@@ -8,7 +8,7 @@ import type {
   Waiter,
   Want,
 } from '../lines/index.ts'
-import type { LineSummary } from '../locks/index.ts'
+import type { LineSummary, Tangle } from '../locks/index.ts'
 
 /**
  * The rows of lines as SQL keeps them. Drivers give whole numbers as numbers or as text and truth as 0 and 1; here they
@@ -224,6 +224,28 @@ export interface StoredSummary extends StoredHolder {
 export function decodeSummary(stored: StoredSummary): LineSummary {
   const { operation, resource } = stored
   return { operation, resource, holder: viewHolder(stored), waiterCount: Number(stored.waiter_count) }
+}
+
+/** Who holds a line and waits in another, as it was found. */
+export interface StoredTangle {
+  readonly operation: string
+  readonly resource: string
+  readonly node: string
+  readonly request_id: string
+  readonly token: Whole
+  readonly seq: Whole
+  readonly for_operation: string
+  readonly for_resource: string
+}
+
+export function decodeTangle(stored: StoredTangle): Tangle {
+  return {
+    who: { node: stored.node, requestId: stored.request_id },
+    holds: { operation: stored.operation, resource: stored.resource },
+    token: Number(stored.token),
+    waitsFor: { operation: stored.for_operation, resource: stored.for_resource },
+    seq: Number(stored.seq),
+  }
 }
 
 /** A lease that ran out shows as nobody holding. */

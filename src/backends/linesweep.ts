@@ -1,6 +1,15 @@
-import { expire, type LineTimes, type Requester, runLater, sweep, type Told } from '../lines/index.ts'
+import {
+  expire,
+  type LineTimes,
+  type Requester,
+  type Ruled,
+  runLater,
+  sweep,
+  type Told,
+} from '../lines/index.ts'
 import type { LockKey } from '../locks/index.ts'
 import type { LineBook } from './linebook.ts'
+import type { RunRule } from './ruledlocks.ts'
 
 /** A line whose time has come, or the time of some who wait in it. */
 export interface DueLine extends LockKey {
@@ -23,7 +32,7 @@ const sweptTogether = 4
  */
 export async function sweepLines(
   due: readonly DueLine[],
-  sweepOne: (line: DueLine) => Promise<readonly Told[]>,
+  sweepOne: (line: DueLine) => Promise<readonly SweptLine[]>,
   forget: () => Promise<void>,
 ): Promise<readonly SweptLine[]> {
   const swept: SweptLine[] = []
@@ -31,8 +40,7 @@ export async function sweepLines(
   let failure: { readonly error: unknown } | undefined
   const take = async () => {
     for (let line = rest.shift(); line !== undefined && !failure; line = rest.shift()) {
-      const key = { operation: line.operation, resource: line.resource }
-      for (const told of await sweepOne(line)) swept.push({ key, told })
+      swept.push(...(await sweepOne(line)))
     }
   }
   const attempt = (work: () => Promise<void>) =>
@@ -47,15 +55,42 @@ export async function sweepLines(
 
 /** Brings a locked line to the present, and ends the waits of those among these whose time has come. */
 export async function sweepBook(
+  key: LockKey,
   book: LineBook,
   waiters: readonly Requester[],
   times: LineTimes,
-): Promise<readonly Told[]> {
-  const changes: Told[] = []
-  const note = ({ told }: { readonly told: Told }) => {
-    if (told.changed) changes.push(told)
-  }
-  if (book.isDue) note(await runLater(sweep(times), book))
-  for (const who of waiters) note(await runLater(expire(who, times), book))
+): Promise<readonly SweptLine[]> {
+  const changes: SweptLine[] = []
+  if (book.isDue) changes.push(...tellings(key, await runLater(sweep(times), book)))
+  for (const who of waiters) changes.push(...tellings(key, await runLater(expire(who, times), book)))
   return changes
+}
+
+/**
+ * The same for a line whose operation excludes others: each step is taken as any other is, on all of their lines, and
+ * judged anew there.
+ */
+export async function sweepGroup(
+  key: LockKey,
+  group: readonly string[],
+  waiters: readonly Requester[],
+  times: LineTimes,
+  run: RunRule,
+): Promise<readonly SweptLine[]> {
+  const steps = [
+    run(key, () => sweep(times), group),
+    ...waiters.map((who) => run(key, () => expire(who, times), group)),
+  ]
+  return (await Promise.all(steps)).flatMap((ruled) => tellings(key, ruled))
+}
+
+/** What a step changed, in its line and in those that its operation excludes. */
+export function tellings(
+  { operation, resource }: LockKey,
+  { told, elsewhere = [] }: Ruled<object>,
+): readonly SweptLine[] {
+  const all = [{ operation, told }, ...elsewhere]
+  return all.flatMap((one) =>
+    one.told.changed ? [{ key: { operation: one.operation, resource }, told: one.told }] : [],
+  )
 }

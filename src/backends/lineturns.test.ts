@@ -17,12 +17,13 @@ function answering(value: unknown): () => Rule<unknown> {
 function createStore() {
   const turns: { readonly resources: string; readonly count: number; readonly deadline: number }[] = []
   const gates: PromiseWithResolvers<void>[] = []
-  const perform: Perform = async ({ resource }, rules, deadline) => {
-    turns.push({ resources: resource, count: rules.length, deadline })
+  const perform: Perform = async (lines, calls, deadline) => {
+    const resources = lines.map(({ operation, resource }) => `${operation} ${resource}`).join(', ')
+    turns.push({ resources, count: calls.length, deadline })
     const gate = Promise.withResolvers<void>()
     gates.push(gate)
     await gate.promise
-    return rules.map((rule) => rule().next().value)
+    return calls.map(({ rule }) => rule().next().value)
   }
   return { run: shareTurns('ns', perform), turns, gates }
 }

@@ -1,7 +1,10 @@
 import {
   acquire,
   evict,
+  fail,
+  groupOf,
   keep,
+  type LineTimes,
   leave,
   type Requester,
   type Rule,
@@ -14,21 +17,31 @@ import type { LockKey, LockStore } from '../locks/index.ts'
 /** The part of a LockStore that is a rule on one line. */
 export type RuledLocks = Pick<
   LockStore,
-  'acquire' | 'release' | 'renew' | 'shorten' | 'leave' | 'evict' | 'keep'
+  'acquire' | 'release' | 'renew' | 'shorten' | 'leave' | 'evict' | 'keep' | 'fail'
 >
 
-/** What an engine has to say: how a rule is run on the rows of a line, atomically. */
-export type RunRule = <Answer>(key: LockKey, rule: () => Rule<Answer>) => Promise<Answer>
+/**
+ * What an engine has to say: how a rule is run on the rows of a line, atomically. Where its operation excludes others
+ * the rule may ask for the rows of all of the `group`, operations of the same resource with its own among them.
+ */
+export type RunRule = <Answer>(
+  key: LockKey,
+  rule: () => Rule<Answer>,
+  group?: readonly string[] | undefined,
+) => Promise<Answer>
 
 /** The steps on a line for an engine that keeps rows. A rule is made anew for every try. */
-export function ruledLocks(run: RunRule): RuledLocks {
+export function ruledLocks(runRule: RunRule): RuledLocks {
+  const run = <Answer>(key: LockKey, rule: () => Rule<Answer>, { conflicts }: LineTimes) =>
+    runRule(key, rule, groupOf(conflicts, key.operation))
   return {
-    acquire: (key, ask, times) => run(key, () => acquire(ask, times)),
-    release: (key, who, end, times) => run(key, () => release(who, end, times)),
-    renew: (key, who, terms, times) => run(key, () => renew(who, terms, times)),
-    shorten: (key, who, toMs, times) => run(key, () => shorten(who, toMs, times)),
-    leave: (key, who: Requester, times) => run(key, () => leave(who, times)),
-    evict: (key, who: Requester, times) => run(key, () => evict(who, times)),
-    keep: (key, who, options, times) => run(key, () => keep(who, options, times)),
+    acquire: (key, ask, times) => run(key, () => acquire(ask, times), times),
+    release: (key, who, end, times) => run(key, () => release(who, end, times), times),
+    renew: (key, who, terms, times) => run(key, () => renew(who, terms, times), times),
+    shorten: (key, who, toMs, times) => run(key, () => shorten(who, toMs, times), times),
+    leave: (key, who: Requester, times) => run(key, () => leave(who, times), times),
+    evict: (key, who: Requester, times) => run(key, () => evict(who, times), times),
+    fail: (key, who, value, times) => run(key, () => fail(who, value, times), times),
+    keep: (key, who, options, times) => run(key, () => keep(who, options, times), times),
   }
 }

@@ -86,12 +86,14 @@ export interface LastOutcome {
  * at once or in time; rules.ts does not know which.
  */
 export interface LineRows {
+  /** Whose line it is; asked where operations exclude each other. */
+  operation(): string
   /** The lease clock, and the wall clock, at the beginning of the transaction. */
   clock(): { readonly now: number; readonly wall: number }
   line(): LineRow | undefined
   /** Writes the row, and when it next falls due (the lease clock; null: never by itself). */
   saveLine(row: LineRow, dueAt: number | null): void
-  /** max(last of the shard + 1, wall clock in microseconds). */
+  /** Above every token of the key before it, for ever, and no less than the wall clock in microseconds. */
   mintToken(): number
   waiter(who: Requester): Waiter | undefined
   firstWaiter(): Waiter | undefined

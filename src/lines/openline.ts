@@ -1,3 +1,4 @@
+import { groupOf } from './conflicts.ts'
 import type {
   Holder,
   LastOutcome,
@@ -8,7 +9,8 @@ import type {
   Requester,
   Waiter,
 } from './line.ts'
-import type { AcquireAsk, Ask, Given, HolderView, LineTimes, Ruled, Standing } from './rule.ts'
+import { LineGroup } from './linegroup.ts'
+import type { AcquireAsk, Ask, Given, HolderView, LineTimes, Ruled, Standing, Told } from './rule.ts'
 
 /** A line in the hands of one rule: what has changed is written when the rule closes it. */
 export class OpenLine {
@@ -18,6 +20,8 @@ export class OpenLine {
   readonly #times: LineTimes
   #changed = false
   #everyone = false
+  /** Undefined unless its operation excludes others: then they are judged together. */
+  #group: LineGroup | undefined
   readonly #requesters: Requester[] = []
 
   constructor(row: LineRow, now: number, wall: number, times: LineTimes) {
@@ -27,11 +31,29 @@ export class OpenLine {
     this.#times = times
   }
 
+  joinGroup(group: LineGroup): void {
+    this.#group = group
+  }
+
   /** Ends what has run out by now and grants the head of the line, until nothing more follows. */
   *advance(): Generator<Ask, void, Given> {
+    if (this.#group) return yield* this.#group.settle()
+    yield* this.lapseIfOver()
+    if (!this.#row.holder) yield* this.#grantNext()
+  }
+
+  *lapseIfOver(): Generator<Ask, void, Given> {
     const { holder } = this.#row
     if (holder && endOf(holder) <= this.#now) yield* this.#lapse(holder)
-    if (!this.#row.holder) yield* this.#grantNext()
+  }
+
+  /** Held, or kept free after a lost lease. */
+  get isTaken(): boolean {
+    return this.#row.holder !== null || this.#row.grantFrom > this.#now
+  }
+
+  get revision(): number {
+    return this.#row.revision
   }
 
   *#lapse(holder: Holder): Generator<Ask, void, Given> {
@@ -49,23 +71,36 @@ export class OpenLine {
   }
 
   *#grantNext(): Generator<Ask, void, Given> {
+    if (this.#group) return yield* this.#group.settle()
     if (this.#row.grantFrom > this.#now) return
+    const waiter = yield* this.firstLive()
+    if (waiter) yield* this.grantWaiter(waiter)
+  }
+
+  *first(): Generator<Ask, Waiter | undefined, Given> {
+    return yield ['firstWaiter']
+  }
+
+  /** The first who is still there; those before it whose time is over are ended. */
+  *firstLive(): Generator<Ask, Waiter | undefined, Given> {
     while (true) {
-      const waiter: Waiter | undefined = yield ['firstWaiter']
+      const waiter = yield* this.first()
       if (!waiter) {
         // Nobody takes over, so whoever comes next begins anew.
         if (this.#row.attempt > 0) this.#change({ attempt: 0 })
-        return
+        return undefined
       }
-      yield ['removeWaiter', waiter]
       const gone = this.#goneBy(waiter)
-      if (gone === undefined) {
-        const { streamedTakeUpMs, takeUpMs } = this.#times
-        yield* this.#grant(waiter, this.#now + (waiter.isStreamed ? streamedTakeUpMs : takeUpMs))
-        return
-      }
+      if (gone === undefined) return waiter
+      yield ['removeWaiter', waiter]
       yield* this.#conclude(waiter, gone, null)
     }
+  }
+
+  *grantWaiter(waiter: Waiter): Generator<Ask, void, Given> {
+    yield ['removeWaiter', waiter]
+    const { streamedTakeUpMs, takeUpMs } = this.#times
+    yield* this.#grant(waiter, this.#now + (waiter.isStreamed ? streamedTakeUpMs : takeUpMs))
   }
 
   #goneBy({ leaseEndsAt, deadlineAt }: Waiter): 'timeout' | 'lost' | undefined {
@@ -110,10 +145,11 @@ export class OpenLine {
       return { status: 'ended', kind: outcome.kind, value: outcome.value }
     }
 
-    // After `advance` a line that nobody holds and that is not delayed has nobody waiting.
-    const isFree = !holder && this.#row.grantFrom <= this.#now
-    if (!isFree && !ask.wait) return { status: 'refused', holder: this.holderView() }
     const seq = outcome?.seq ?? this.#nextRevision()
+    // After `advance` a line alone that nobody holds and that is not delayed has nobody waiting.
+    const isFree = this.#group ? yield* this.#group.isFreeFor(seq) : !this.isTaken
+    if (!isFree && !ask.wait)
+      return { status: 'refused', holder: this.holderView() ?? this.#group?.otherHolder() ?? null }
     if (isFree) {
       if (outcome) yield ['removeOutcome', ask]
       yield* this.#grant({ ...ask, seq }, null)
@@ -233,6 +269,14 @@ export class OpenLine {
     return true
   }
 
+  *fail(who: Requester, seq: number, value: string): Generator<Ask, boolean, Given> {
+    const waiter: Waiter | undefined = yield ['waiter', who]
+    if (waiter?.seq !== seq) return false
+    yield ['removeWaiter', who]
+    yield* this.#conclude(waiter, 'failed', value)
+    return true
+  }
+
   extend(ttlMs: number, progress: string | null | undefined): number {
     const holder = this.#row.holder!
     const leaseEndsAt = Math.max(holder.leaseEndsAt, this.#now + ttlMs)
@@ -266,9 +310,24 @@ export class OpenLine {
 
   /** Writes what has changed and says who is to be told. */
   *close<Answer extends object>(answer: Answer): Generator<Ask, Ruled<Answer>, Given> {
+    if (!this.#group) {
+      yield* this.save()
+      return { ...answer, told: this.told, revision: this.#row.revision }
+    }
+    // A place that was left may have kept others waiting.
+    if (this.#changed) yield* this.#group.settle()
+    yield* this.save()
+    const elsewhere = yield* this.#group.closeOthers()
+    const { told } = this
+    return { ...answer, told, revision: this.#row.revision, ...(elsewhere.length > 0 && { elsewhere }) }
+  }
+
+  *save(): Generator<Ask, void, Given> {
     if (this.#changed) yield ['saveLine', this.#row, this.#dueAt()]
-    const told = { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
-    return { ...answer, told, revision: this.#row.revision }
+  }
+
+  get told(): Told {
+    return { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
   }
 
   /** When the line changes without anybody asking: the holder's time is over, or the delay is. */
@@ -320,7 +379,8 @@ export class OpenLine {
 
   /** Never twice, also not when the row was cleared away meanwhile. */
   #nextRevision(): number {
-    return Math.max(this.#row.revision + 1, this.#wall * 1_000)
+    const last = this.#group ? this.#group.lastRevision : this.#row.revision
+    return Math.max(last + 1, this.#wall * 1_000)
   }
 }
 
@@ -342,7 +402,21 @@ const evictedByOperator: string = JSON.stringify({
 export function* openLine(times: LineTimes): Generator<Ask, OpenLine, Given> {
   const { now, wall }: ReturnType<LineRows['clock']> = yield ['clock']
   const row: LineRow | undefined = yield ['line']
-  return new OpenLine(row ?? empty, now, wall, times)
+  const line = new OpenLine(row ?? empty, now, wall, times)
+  const { conflicts } = times
+  if (conflicts === undefined) return line
+  const own: string = yield ['operation']
+  const group = groupOf(conflicts, own)
+  if (group === undefined) return line
+  const lines = new Map([[own, line]])
+  for (const operation of group) {
+    if (operation === own) continue
+    const other: LineRow | undefined = yield ['of', operation, ['line']]
+    lines.set(operation, new OpenLine(other ?? empty, now, wall, times))
+  }
+  const together = new LineGroup(conflicts, own, lines)
+  for (const one of lines.values()) one.joinGroup(together)
+  return line
 }
 
 const empty: LineRow = { holder: null, attempt: 0, grantFrom: 0, revision: 0, lastOutcome: null }

@@ -1,3 +1,4 @@
+import type { Conflicts } from './conflicts.ts'
 import type { LineRows, OutcomeKind, Requester, Want } from './line.ts'
 
 /**
@@ -9,10 +10,15 @@ export type Rule<Answer> = Generator<Ask, Answer, Given>
 // biome-ignore lint/suspicious/noExplicitAny: what a yield is given has the type of the method it asked for.
 export type Given = any
 
-/** A question to the rows: the method, and what it is asked with. */
-export type Ask = { [Name in keyof LineRows]: readonly [Name, ...Parameters<LineRows[Name]>] }[keyof LineRows]
+/** A question to the rows of the rule's line: the method, and what it is asked with. */
+export type OwnAsk = {
+  [Name in keyof LineRows]: readonly [Name, ...Parameters<LineRows[Name]>]
+}[keyof LineRows]
 
-/** How long things last, in milliseconds. */
+/** A question to those, or to the rows of another operation of the same resource. */
+export type Ask = OwnAsk | readonly ['of', operation: string, ask: Ask]
+
+/** How long things last, in milliseconds; and what excludes what. */
 export interface LineTimes {
   /** A waiter that neither asks nor has a stream. @default 30_000 */
   readonly waiterLeaseMs: number
@@ -26,6 +32,8 @@ export interface LineTimes {
   readonly lockDelayMs: number
   /** @default 10_000 */
   readonly maxWaiters: number
+  /** Operations that exclude each other on a resource. @default none */
+  readonly conflicts?: Conflicts
 }
 
 /** Who is to be told that something changed for them. */
@@ -42,6 +50,8 @@ export type Ruled<Answer> = Answer & {
   readonly told: Told
   /** The line's, after this step; 0 when it has never been touched. */
   readonly revision: number
+  /** What it changed in lines of the same resource whose operations exclude this one. */
+  readonly elsewhere?: readonly { readonly operation: string; readonly told: Told }[]
 }
 
 export interface AcquireAsk extends Requester {

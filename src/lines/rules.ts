@@ -79,6 +79,17 @@ export function* evict(who: Requester, times: LineTimes): Rule<Ruled<{ readonly 
   return yield* line.close({ evicted: yield* line.evict(who) })
 }
 
+/** Ends one wait as failed, if it is still at that place; else nothing. */
+export function* fail(
+  { seq, ...who }: Requester & { readonly seq: number },
+  value: string,
+  times: LineTimes,
+): Rule<Ruled<{ readonly failed: boolean }>> {
+  const line = yield* openLine(times)
+  yield* line.advance()
+  return yield* line.close({ failed: yield* line.fail(who, seq, value) })
+}
+
 /** Keeps a waiter's place: its stream is open. Answers how it stands; `ended` when it is in the line no more. */
 export function* keep(
   who: Requester,

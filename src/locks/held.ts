@@ -21,6 +21,12 @@ export interface Held extends AsyncDisposable {
   readonly signal: AbortSignal
   /** Tells those who wait how far it is. */
   progress(value: unknown): Promise<void>
+  /**
+   * Takes another lock for the same request. So it is known that the two belong together: when requests that hold and
+   * wait form a circle, the youngest wait is ended within a second, with `conflict` and `details.reason: 'deadlock'`.
+   * The wait also ends when this lock is lost.
+   */
+  hold(operation: string, resource: string, options?: NestedHoldOptions): Promise<Held>
   /** Ends the turn; `success` unless told otherwise. Throws `lease_lost`. */
   release(end?: HeldEnd): Promise<{ readonly next: string | null }>
 }
@@ -40,15 +46,19 @@ export interface HoldOptions {
   readonly ttlMs?: number | string | undefined
   /** How long to wait for the turn. @default no limit */
   readonly deadlineMs?: number | string | null | undefined
-  /** False: where it is busy, throw `conflict` at once instead of waiting. @default true */
+  /** False: where it is busy, throw `conflict` at once instead of waiting. @default as the box's `multiNode`: true */
   readonly wait?: boolean | undefined
   /** Ends the wait. */
   readonly signal?: AbortSignal | undefined
 }
 
+/** What `held.hold` can be told; who asks is known. */
+export type NestedHoldOptions = Omit<HoldOptions, 'node' | 'requestId'>
+
 /** Where a lock is taken and kept: in this process, or over the wire. */
 export type LocksPlace = Pick<Locks, 'acquire' | 'watch' | 'renew' | 'release' | 'leave'>
 
+const nestedHoldKeys = ['ttlMs', 'deadlineMs', 'wait', 'signal']
 const holdKeys = ['node', 'requestId', 'ttlMs', 'deadlineMs', 'wait', 'signal']
 
 /** Waits for a turn and gives it as a thing with a life. */
@@ -59,14 +69,32 @@ export async function holdLock(
   options: HoldOptions,
 ): Promise<Held> {
   onlyKeys('hold', options, holdKeys)
+  return holdOne(locks, operation, resource, options, new Set())
+}
+
+async function holdOne(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  options: HoldOptions,
+  inHand: Set<string>,
+): Promise<Held> {
   const { requestId = createId(), ...rest } = options
   const isNew = options.requestId === undefined
-  const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew }, 'turn')
+  const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew, inHand }, 'turn')
   if (turn.status === 'granted') return turn.held
   // Whoever wants a turn is not told of others' results.
   const { code, message } =
     turn.status === 'failed' ? turn.error : { code: undefined, message: 'It was done.' }
-  throw code === 'timeout' ? new SignalboxError('timeout', message) : new SignalboxError('conflict', message)
+  const what = `${operation} of ${JSON.stringify(resource)}`
+  if (code !== 'timeout')
+    throw new SignalboxError('conflict', `The wait for ${what} ended: ${message}`, {
+      ...(code !== undefined && { details: { reason: code } }),
+    })
+  throw new SignalboxError(
+    'timeout',
+    `The turn for ${what} did not come within its deadline. Wait longer, or look at who holds it.`,
+  )
 }
 
 /** How a wait for a turn ended. */
@@ -85,13 +113,16 @@ export async function awaitTurn(
     requestId,
     ttlMs = 30_000,
     deadlineMs = null,
-    wait = true,
+    wait,
     signal,
     isNew,
+    inHand = new Set(),
   }: HoldOptions & {
     readonly requestId: string
     /** Nobody has asked with this requestId before, so a grant at once is as old as the asking. */
     readonly isNew: boolean
+    /** The lines that this request holds. */
+    readonly inHand?: Set<string>
   },
   want: 'result' | 'turn',
 ): Promise<Turn> {
@@ -103,7 +134,7 @@ export async function awaitTurn(
     const answer: AcquireAnswer = await locks.acquire({ ...who, wait, want, ttlMs: ttl, deadlineMs })
     let grant: Grant | undefined = answer.status === 'granted' ? answer : undefined
     if (grant && isFirst && isNew)
-      return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt) }
+      return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt, inHand) }
     if (answer.status === 'refused') throw refused(who, answer.holder)
     if (answer.status === 'completed' || answer.status === 'failed') return answer
     if (answer.status === 'queued') {
@@ -115,7 +146,7 @@ export async function awaitTurn(
       if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
       else if (event) return endOf(event)
     }
-    const held = grant && (await takeUp(locks, who, grant, ttl))
+    const held = grant && (await takeUp(locks, who, grant, ttl, inHand))
     if (held) return { status: 'granted', held }
   }
 }
@@ -141,11 +172,12 @@ async function takeUp(
   who: Asking,
   grant: Grant,
   ttlMs: number,
+  inHand: Set<string>,
 ): Promise<HeldLock | undefined> {
   const sentAt = performance.now()
   try {
     await locks.renew({ ...who, token: grant.token, ttlMs })
-    return new HeldLock(locks, who, grant, ttlMs, sentAt)
+    return new HeldLock(locks, who, grant, ttlMs, sentAt, inHand)
   } catch (error) {
     if (isSignalboxError(error, 'lease_lost')) return undefined
     throw error
@@ -198,13 +230,23 @@ class HeldLock implements Held {
   readonly attempt: number
   readonly #ttlMs: number
   readonly #lost = new AbortController()
+  readonly #inHand: Set<string>
   #isOver = false
   #lostAt: number
   #renewal: ReturnType<typeof setTimeout> | undefined
   #deadline: ReturnType<typeof setTimeout> | undefined
 
-  constructor(locks: LocksPlace, who: Asking, { token, attempt }: Grant, ttlMs: number, sentAt: number) {
+  constructor(
+    locks: LocksPlace,
+    who: Asking,
+    { token, attempt }: Grant,
+    ttlMs: number,
+    sentAt: number,
+    inHand: Set<string>,
+  ) {
     this.#locks = locks
+    this.#inHand = inHand
+    inHand.add(nameOf(who))
     this.operation = who.operation
     this.resource = who.resource
     this.node = who.node
@@ -223,6 +265,31 @@ class HeldLock implements Held {
 
   async progress(value: unknown): Promise<void> {
     await this.#renewWith(value)
+  }
+
+  async hold(operation: string, resource: string, options: NestedHoldOptions = {}): Promise<Held> {
+    onlyKeys('hold', options, nestedHoldKeys)
+    const { node, requestId } = this
+    const name = nameOf({ operation, resource })
+    if (this.#inHand.has(name))
+      throw new SignalboxError(
+        'conflict',
+        `This request holds ${operation} of ${JSON.stringify(resource)} already, or asks for it at this moment. Use that one, or ask with a request of its own.`,
+      )
+    this.#inHand.add(name)
+    const signal = options.signal ? AbortSignal.any([this.signal, options.signal]) : this.signal
+    try {
+      return await holdOne(
+        this.#locks,
+        operation,
+        resource,
+        { ...options, node, requestId, signal },
+        this.#inHand,
+      )
+    } catch (error) {
+      this.#inHand.delete(name)
+      throw error
+    }
   }
 
   async release(end: HeldEnd = {}): Promise<{ readonly next: string | null }> {
@@ -284,6 +351,7 @@ class HeldLock implements Held {
 
   #stop(): void {
     this.#isOver = true
+    this.#inHand.delete(nameOf(this))
     clearTimeout(this.#renewal)
     clearTimeout(this.#deadline)
   }
@@ -292,4 +360,9 @@ class HeldLock implements Held {
     const { operation, resource, node, requestId, token } = this
     return { operation, resource, node, requestId, token }
   }
+}
+
+/** No two lines have the same. */
+function nameOf({ operation, resource }: { readonly operation: string; readonly resource: string }): string {
+  return JSON.stringify([operation, resource])
 }

@@ -1,4 +1,5 @@
 import type { Requester } from '../lines/index.ts'
+import { lineRingMs } from './linebell.ts'
 import type { LocksParts } from './locks.ts'
 import type { LineView, LockKey } from './store.ts'
 import { lineTopic } from './topics.ts'
@@ -40,8 +41,8 @@ export function nameOf({ node, requestId }: Requester): string {
   return `${node.length}:${node}${requestId}`
 }
 
-/** A line that changes all the time is shown this often. */
-const gapMs = 100
+/** A line that changes all the time is shown ten times a second; its ring comes a moment late. */
+const gapMs: number = 100 - lineRingMs
 const shownWaiters = 100
 
 export function createLineHub({ store, bell, remoteBell }: LocksParts): LineHub {

@@ -1,10 +1,11 @@
 import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys } from '../core/options.ts'
-import type { Told } from '../lines/index.ts'
+import type { Requester, Ruled, Standing } from '../lines/index.ts'
 import { decodeHolder, decodeLine, decodeStanding, describe } from './decode.ts'
 import { createFlight, type FlightOptions } from './flight.ts'
 import { type Held, type HoldOptions, holdLock } from './held.ts'
+import { createLineBell } from './linebell.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockLine, LockRequest } from './lock.ts'
 import {
   encodeCursor,
@@ -12,6 +13,7 @@ import {
   type LocksOptions,
   lockSpan,
   onlyRequestKeys,
+  requestKeysAnd,
   resolveAcquire,
   resolveEnd,
   resolveKey,
@@ -21,7 +23,7 @@ import {
   resolveToken,
 } from './options.ts'
 import type { LockKey, LockStore } from './store.ts'
-import { type LocksBell, ringFor } from './topics.ts'
+import { type LocksBell, ringForStep } from './topics.ts'
 import { createSweeper } from './upkeep.ts'
 import { createWatcher, type WatchOptions } from './watch.ts'
 
@@ -87,18 +89,26 @@ export interface LocksParts {
   readonly remoteBell: boolean
 }
 
+const releaseKeys = requestKeysAnd('token', 'outcome', 'result', 'error', 'terminal')
+const renewKeys = requestKeysAnd('token', 'ttlMs', 'progress')
+
 /** How many of those who wait are shown. */
 const shownWaiters = 1_000
 
-export function createLocks(parts: LocksParts, options: LocksOptions = {}): Locks {
-  const { store, bell } = parts
+export function createLocks(given: LocksParts, options: LocksOptions = {}): Locks {
+  const { store } = given
+  const bell = createLineBell(given.bell)
+  const parts: LocksParts = { ...given, bell }
   const times = resolveLocksOptions(options)
   const sweeper = createSweeper(parts, times)
   const watcher = createWatcher(parts, times, sweeper)
 
   /** Rings for whoever a step concerns, and gives the step's answer on. */
-  function told<Answer extends { readonly told: Told }>(key: LockKey, answer: Answer): Answer {
-    ringFor(bell, key, answer.told)
+  function told<Answer extends Ruled<object>>(key: LockKey, answer: Answer): Answer {
+    ringForStep(bell, key, answer)
+    if (answer.elsewhere) {
+      for (const { operation } of answer.elsewhere) sweeper.suspect({ ...key, operation })
+    }
     return answer
   }
 
@@ -107,20 +117,23 @@ export function createLocks(parts: LocksParts, options: LocksOptions = {}): Lock
       const key = resolveKey('acquire', options)
       const ask = resolveAcquire(options, times.multiNode, false)
       sweeper.wake()
-      return decodeStanding(key, told(key, await store.acquire(key, ask, times)).standing)
+      const { standing } = told(key, exceptSelf(await store.acquire(key, ask, times), ask))
+      if (standing.status === 'queued') sweeper.suspect(key)
+      return decodeStanding(key, standing)
     },
 
     async release(options) {
-      onlyRequestKeys('release', options, ['token', 'outcome', 'result', 'error', 'terminal'])
+      onlyRequestKeys('release', options, releaseKeys)
       const key = resolveKey('release', options)
       const who = { ...resolveRequester('release', options), token: resolveToken('release', options.token) }
       const { released } = told(key, await store.release(key, who, resolveEnd(options), times))
       if (released === undefined) throw lockLost(key, who.node)
+      if (released.next !== null) sweeper.suspect(key)
       return { next: released.next?.node ?? null }
     },
 
     async renew(options) {
-      onlyRequestKeys('renew', options, ['token', 'ttlMs', 'progress'])
+      onlyRequestKeys('renew', options, renewKeys)
       const key = resolveKey('renew', options)
       const who = { ...resolveRequester('renew', options), token: resolveToken('renew', options.token) }
       const { ttlMs = 30_000, progress } = options
@@ -137,6 +150,7 @@ export function createLocks(parts: LocksParts, options: LocksOptions = {}): Lock
       onlyRequestKeys('leave', options)
       const key = resolveKey('leave', options)
       const { left } = told(key, await store.leave(key, resolveRequester('leave', options), times))
+      if (left === true) sweeper.suspect(key)
       if (left !== 'holding') return { left }
       throw new SignalboxError(
         'conflict',
@@ -163,7 +177,10 @@ export function createLocks(parts: LocksParts, options: LocksOptions = {}): Lock
       const key = resolveKey('evict', options)
       const who = resolveRequester('evict', options)
       const { evicted } = told(key, await store.evict(key, who, times))
-      if (evicted) return { evicted: true }
+      if (evicted) {
+        sweeper.suspect(key)
+        return { evicted: true }
+      }
       throw new SignalboxError('not_found', `${who.node} neither holds ${describe(key)} nor waits for it.`)
     },
 
@@ -174,12 +191,25 @@ export function createLocks(parts: LocksParts, options: LocksOptions = {}): Lock
     async [Symbol.asyncDispose]() {
       watcher.close()
       await sweeper[Symbol.asyncDispose]()
+      bell.close()
     },
   }
   return locks
 }
 
 const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, lastOutcome: null } as const
+
+/** Whoever was granted by its own call has its answer, and is not rung as well. */
+function exceptSelf<Answer extends Ruled<{ readonly standing: Standing }>>(
+  answer: Answer,
+  { node, requestId }: Requester,
+): Answer {
+  const { standing, told } = answer
+  if (standing.status !== 'granted' || told.requesters.length !== 1) return answer
+  const [only] = told.requesters
+  if (only!.node !== node || only!.requestId !== requestId) return answer
+  return { ...answer, told: { ...told, requesters: [] } }
+}
 
 function lockLost(key: LockKey, node: string): SignalboxError {
   return new SignalboxError(

@@ -2,7 +2,7 @@ import { SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole, withDefaults } from '../core/options.ts'
-import type { AcquireAsk, LineTimes, Requester } from '../lines/index.ts'
+import type { AcquireAsk, Conflicts, LineTimes, Requester } from '../lines/index.ts'
 import type { AcquireOptions, LockRequest } from './lock.ts'
 import type { LineQuery, LockKey } from './store.ts'
 
@@ -22,6 +22,11 @@ export interface LocksOptions {
   readonly maxWaiters?: number | undefined
   /** False makes `wait: false` the default of every acquire. @default true */
   readonly multiNode?: boolean | undefined
+  /**
+   * Pairs of operations that exclude each other on the same resource: `[['pull', 'delete']]`. Whoever uses the namespace
+   * must be told the same. @default none
+   */
+  readonly conflicts?: Conflicts | undefined
 }
 
 export const locksDefaults: Required<{
@@ -34,6 +39,7 @@ export const locksDefaults: Required<{
   lockDelayMs: 0,
   maxWaiters: 10_000,
   multiNode: true,
+  conflicts: [],
 }
 
 export type ResolvedLocksOptions = LineTimes & { readonly multiNode: boolean }
@@ -42,9 +48,11 @@ const day = 86_400_000
 
 export function resolveLocksOptions(options: LocksOptions = {}): ResolvedLocksOptions {
   const given = withDefaults('locks', options, locksDefaults)
-  const span = (name: keyof LineTimes, min: number) =>
+  const span = (name: Exclude<keyof LineTimes, 'conflicts'>, min: number) =>
     duration(`locks.${name}`, given[name], { min, max: day })
+  const conflicts = resolveConflicts('locks.conflicts', given.conflicts)
   return Object.freeze({
+    ...(conflicts.length > 0 && { conflicts }),
     waiterLeaseMs: span('waiterLeaseMs', 100),
     streamedTakeUpMs: span('streamedTakeUpMs', 10),
     takeUpMs: span('takeUpMs', 10),
@@ -55,7 +63,38 @@ export function resolveLocksOptions(options: LocksOptions = {}): ResolvedLocksOp
   })
 }
 
-const requestKeys = ['operation', 'resource', 'node', 'requestId']
+/** More could not be judged in one short step. */
+const mostConflicts = 64
+
+/** Pairs of operations, checked; the same list for the same pairs is not promised. */
+export function resolveConflicts(name: string, conflicts: unknown): Conflicts {
+  if (!Array.isArray(conflicts))
+    throw refuseConflicts(name, "pairs of operations, such as [['pull', 'delete']]")
+  if (conflicts.length > mostConflicts) throw refuseConflicts(name, `at most ${mostConflicts} pairs`)
+  return Object.freeze(
+    conflicts.map((pair: unknown, at) => {
+      if (!Array.isArray(pair) || pair.length !== 2)
+        throw refuseConflicts(`${name}[${at}]`, "a pair of operations, such as ['pull', 'delete']")
+      const [one, other] = pair.map((operation) => text(`${name}[${at}]`, operation)) as [string, string]
+      if (one === other)
+        throw refuseConflicts(`${name}[${at}]`, 'two operations: an operation excludes itself in any case')
+      return Object.freeze([one, other] as const)
+    }),
+  )
+}
+
+function refuseConflicts(name: string, allowed: string): SignalboxError {
+  return new SignalboxError('invalid_argument', `${name} must be ${allowed}.`, { details: { option: name } })
+}
+
+const requestKeys: readonly string[] = ['operation', 'resource', 'node', 'requestId']
+
+/** The fields of a request, and those named. */
+export function requestKeysAnd(...more: readonly string[]): readonly string[] {
+  return [...requestKeys, ...more]
+}
+
+const acquireKeys = requestKeysAnd('wait', 'want', 'ttlMs', 'deadlineMs')
 
 /** The key a call is about. */
 export function resolveKey(name: string, { operation, resource }: LockKey): LockKey {
@@ -71,9 +110,9 @@ export function resolveRequester(name: string, { node, requestId }: Partial<Lock
   return { node: own, requestId: requestId === undefined ? own : text(`${name}.requestId`, requestId) }
 }
 
-/** Refuses what is not among the fields of a request and those named. */
-export function onlyRequestKeys(name: string, request: object, more: readonly string[] = []): void {
-  onlyKeys(name, request, [...requestKeys, ...more])
+/** Refuses what is not among the fields of a request, or of those that are named. */
+export function onlyRequestKeys(name: string, request: object, keys: readonly string[] = requestKeys): void {
+  onlyKeys(name, request, keys)
 }
 
 export function resolveAcquire(
@@ -81,7 +120,7 @@ export function resolveAcquire(
   waitByDefault: boolean,
   isStreamed: boolean,
 ): AcquireAsk {
-  onlyRequestKeys('acquire', options, ['wait', 'want', 'ttlMs', 'deadlineMs'])
+  onlyRequestKeys('acquire', options, acquireKeys)
   const { wait = waitByDefault, want = 'result', ttlMs = 30_000, deadlineMs = null } = options
   return {
     ...resolveRequester('acquire', options),

@@ -54,10 +54,24 @@ export interface LockStore {
     times: LineTimes,
   ): Promise<Ruled<{ readonly standing: Standing | undefined }>>
 
+  /** Ends one wait as failed with this error, if it is still at that place: whoever waited is told as of any end. */
+  fail(
+    key: LockKey,
+    who: Requester & { readonly seq: number },
+    value: string,
+    times: LineTimes,
+  ): Promise<Ruled<{ readonly failed: boolean }>>
+
   /** A line as it is now, with up to `limit` of those who wait; a lease that ran out shows as nobody holding. */
   inspect(key: LockKey, limit: number): Promise<LineView | undefined>
   /** Lines that are held or waited for, by operation and then resource. `after` is the last key of the page before. */
   list(query: LineQuery): Promise<readonly LineSummary[]>
+
+  /**
+   * Where those who hold these lines wait, up to 1,000 such waits. A line whose holder waits nowhere, as nearly always,
+   * costs one look-up, and lines that are not asked about cost nothing.
+   */
+  entangled(keys: readonly LockKey[]): Promise<readonly Tangle[]>
 
   /**
    * Brings up to `limit` lines to the present whose time has come (a lease, a take-up, a delay, a deadline), and forgets
@@ -70,6 +84,17 @@ export interface LockStore {
 export interface LockKey {
   readonly operation: string
   readonly resource: string
+}
+
+/** Somebody who holds one line and waits in another. */
+export interface Tangle {
+  readonly who: Requester
+  readonly holds: LockKey
+  /** Of the grant it holds. */
+  readonly token: number
+  readonly waitsFor: LockKey
+  /** Its place there. */
+  readonly seq: number
 }
 
 /** A line as people see it; no tokens. */

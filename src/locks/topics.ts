@@ -1,4 +1,4 @@
-import type { Requester, Told } from '../lines/index.ts'
+import type { Requester, Ruled, Told } from '../lines/index.ts'
 import type { LockKey } from './store.ts'
 
 /**
@@ -27,10 +27,21 @@ export function lineTopic(key: LockKey): string {
   return topic('l', key.operation, key.resource)
 }
 
+/** Whether a topic is that of a line. */
+export function isLineTopic(name: string): boolean {
+  return name.startsWith('locks.l:')
+}
+
 export function ringFor(bell: LocksBell, key: LockKey, { requesters, everyone, changed }: Told): void {
   for (const who of requesters) bell.ring(requesterTopic(key, who))
   if (everyone) bell.ring(endTopic(key))
   if (changed) bell.ring(lineTopic(key))
+}
+
+/** Rings for whoever a step concerns, also in the lines that its operation excludes. */
+export function ringForStep(bell: LocksBell, key: LockKey, { told, elsewhere }: Ruled<object>): void {
+  ringFor(bell, key, told)
+  for (const other of elsewhere ?? []) ringFor(bell, { ...key, operation: other.operation }, other.told)
 }
 
 /** Parts with their lengths before them, so that no two lists of names make the same topic. */

@@ -2,16 +2,20 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import type { LineTimes } from '../lines/index.ts'
 import type { LocksParts } from './locks.ts'
+import type { LockKey } from './store.ts'
 import { ringFor } from './topics.ts'
+import { createUntangler } from './untangle.ts'
 
 /**
- * Ends dead leases and calls the next in line, for lines that nobody asks about meanwhile. Safe anywhere and any number
+ * Ends dead leases and calls the next in line, for lines that nobody asks about meanwhile; and ends deadlocks. Safe anywhere and any number
  * of times: every step is conditional on what it finds. It begins with the first use and rests when nothing was used for
  * a while, so a box that only once took a lock does not go on asking its store.
  */
 export interface Sweeper extends AsyncDisposable {
   /** There may be something to sweep from now on. */
   wake(): void
+  /** Somebody waits in this line, so that it may be part of a deadlock. */
+  suspect(key: LockKey): void
   /** Undefined while it rests. */
   readonly loop: Loop | undefined
 }
@@ -21,14 +25,20 @@ const batch = 200
 /** Longer than anything that was asked for is likely to take; whoever asks again wakes it. */
 const restAfterMs = 120_000
 
-export function createSweeper({ store, bell }: LocksParts, times: LineTimes): Sweeper {
+export function createSweeper(parts: LocksParts, times: LineTimes): Sweeper {
+  const { store, bell } = parts
+  const untangler = createUntangler(parts, times)
   let loop: Loop | undefined
   let lastUse = 0
   let isClosed = false
 
   async function step(): Promise<'more' | 'idle'> {
     const swept = await store.sweep(batch, times)
-    for (const { key, told } of swept) ringFor(bell, key, told)
+    for (const { key, told } of swept) {
+      ringFor(bell, key, told)
+      if (told.requesters.length > 0) untangler.suspect(key)
+    }
+    await untangler.look()
     if (swept.length > 0) lastUse = performance.now()
     else if (performance.now() - lastUse > restAfterMs) rest()
     return swept.length >= batch ? 'more' : 'idle'
@@ -39,13 +49,19 @@ export function createSweeper({ store, bell }: LocksParts, times: LineTimes): Sw
     loop = undefined
   }
 
+  function wake(): void {
+    lastUse = performance.now()
+    if (!isClosed) loop ??= createLoop({ name: 'locks.sweep', idleMs, clock: patientClock, step })
+  }
+
   return {
     get loop() {
       return loop
     },
-    wake() {
-      lastUse = performance.now()
-      if (!isClosed) loop ??= createLoop({ name: 'locks.sweep', idleMs, clock: patientClock, step })
+    wake,
+    suspect(key) {
+      untangler.suspect(key)
+      wake()
     },
     async [Symbol.asyncDispose]() {
       isClosed = true

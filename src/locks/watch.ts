@@ -6,9 +6,9 @@ import { decodeHolder, decodeLine, failureOf, parse } from './decode.ts'
 import { createLineHub, type LineHub, nameOf, placesIn } from './hub.ts'
 import type { LockEvent, LockRequest } from './lock.ts'
 import type { LocksParts } from './locks.ts'
-import { onlyRequestKeys, resolveKey, resolveRequester } from './options.ts'
+import { onlyRequestKeys, requestKeysAnd, resolveKey, resolveRequester } from './options.ts'
 import type { LineView, LockKey } from './store.ts'
-import { endTopic, requesterTopic, ringFor } from './topics.ts'
+import { endTopic, requesterTopic, ringForStep } from './topics.ts'
 import type { Sweeper } from './upkeep.ts'
 
 /**
@@ -30,6 +30,7 @@ export interface Watcher {
   close(): void
 }
 
+const watchKeys = requestKeysAnd('signal', 'lastEventId', 'bind')
 const boundMs = 2_000
 /** How often one who holds looks whether it still does. */
 const holderPollMs = 5_000
@@ -45,7 +46,7 @@ export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Swee
 
   return {
     watch(options) {
-      onlyRequestKeys('watch', options, ['signal', 'lastEventId', 'bind'])
+      onlyRequestKeys('watch', options, watchKeys)
       const key = resolveKey('watch', options)
       const { signal, lastEventId = 0, bind = false } = options
       const since = whole('watch.lastEventId', lastEventId)
@@ -54,7 +55,7 @@ export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Swee
       sweeper.wake()
       if (options.node === undefined) return watchLine(hub, key, since, over)
       const who = resolveRequester('watch', options)
-      return new WaiterWatch({ parts, times, hub, key, who, since, isBound, signal: over }).events()
+      return new WaiterWatch({ parts, times, hub, sweeper, key, who, since, isBound, signal: over }).events()
     },
     close() {
       closing.abort()
@@ -67,6 +68,7 @@ interface WaiterParts {
   readonly parts: LocksParts
   readonly times: LineTimes
   readonly hub: LineHub
+  readonly sweeper: Sweeper
   readonly key: LockKey
   readonly who: Requester
   readonly since: number
@@ -134,11 +136,12 @@ class WaiterWatch {
 
   /** Keeps the place and tells what is new about it. */
   async #look(): Promise<readonly LockEvent[]> {
-    const { parts, times, key, who } = this.#own
+    const { parts, times, sweeper, key, who } = this.#own
     const had = this.#standing
     const answer = await parts.store.keep(key, who, { isStreamed: true }, times)
-    ringFor(parts.bell, key, answer.told)
+    ringForStep(parts.bell, key, answer)
     this.#standing = answer.standing
+    if (answer.standing?.status === 'queued') sweeper.suspect(key)
     if (answer.standing === undefined) {
       // A turn that was released is nobody's news; a place that is not there, or not any more, is.
       return had?.status === 'granted' ? [] : [this.#number({ type: 'lost' }, answer.revision)]
@@ -223,7 +226,7 @@ class WaiterWatch {
       ? parts.store.shorten(key, { ...who, token: standing.token }, boundMs, times)
       : parts.store.keep(key, who, { isStreamed: false }, times)
     // Best effort: without it the leases run out as they would have.
-    step.then(({ told }) => ringFor(parts.bell, key, told)).catch(() => undefined)
+    step.then((answer) => ringForStep(parts.bell, key, answer)).catch(() => undefined)
   }
 }
 

@@ -4,13 +4,14 @@
  *
  * The two have clocks of their own, so nothing here depends on an exact instant: a span is far from its end, or so short
  * that the walk waits for it to be surely over before the next step. How long outcomes are kept is one or the other for
- * a whole walk, because when a line that is over is forgotten within that time is the engine's own affair.
+ * a whole walk, because when a line that is over is forgotten within that time is the engine's own affair. In every
+ * other walk operations of a resource exclude each other.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
-import type { AcquireAsk, LineTimes, Requester, Ruled, Standing } from '../../src/lines/index.ts'
-import type { LineQuery, LockKey, LockStore } from '../../src/locks/index.ts'
+import type { AcquireAsk, Conflicts, LineTimes, Requester, Ruled, Standing } from '../../src/lines/index.ts'
+import type { LineQuery, LockKey, LockStore, Tangle } from '../../src/locks/index.ts'
 import type { LocksBackend } from './locks/opening.ts'
 import { lineView, standingView, summaryView, toldView } from './lockview.ts'
 import { Random } from './random.ts'
@@ -51,6 +52,12 @@ const keys: readonly LockKey[] = [
   { operation: 'pull', resource: 'r' },
   { operation: 'pull', resource: 'r ' },
   { operation: 'update', resource: 'r' },
+  { operation: 'drop', resource: 'r' },
+]
+/** In every other walk operations exclude each other: a chain, so that pull and drop do not. */
+const rules: Conflicts = [
+  ['pull', 'update'],
+  ['update', 'drop'],
 ]
 
 type Side = 'model' | 'engine'
@@ -68,6 +75,7 @@ class LocksWalk {
   /** The model's clock. The engine's moves as well: each step waits a little. */
   #now = Date.now()
   readonly #keepMs: number
+  readonly #conflicts: Conflicts | undefined
   readonly #grants: Grant[] = []
   readonly #revisions = new Map<LockKey, number>()
   /** Something of this step is over soon. */
@@ -80,6 +88,7 @@ class LocksWalk {
     this.#stores = { model: createMemoryLocks(() => this.#now), engine }
     this.#random = new Random(seed)
     this.#keepMs = seed % 3 === 0 ? shortMs : farMs
+    this.#conflicts = seed % 2 === 0 ? rules : undefined
   }
 
   readonly #steps: readonly (readonly [weight: number, name: string, run: () => Promise<void>])[] = [
@@ -90,6 +99,8 @@ class LocksWalk {
     [4, 'shorten', () => this.#shorten()],
     [6, 'leave', () => this.#leave()],
     [3, 'evict', () => this.#evict()],
+    [3, 'fail', () => this.#fail()],
+    [2, 'entangled', () => this.#entangled()],
     [8, 'keep', () => this.#keep()],
     [6, 'sweep', () => this.#sweep()],
     [3, 'list', () => this.#list()],
@@ -146,6 +157,7 @@ class LocksWalk {
       keepMs: this.#keepMs,
       lockDelayMs: 0,
       maxWaiters: this.#random.chance(0.2) ? 3 : 10_000,
+      ...(this.#conflicts && { conflicts: this.#conflicts }),
     }
   }
 
@@ -176,6 +188,9 @@ class LocksWalk {
     const answers = await this.#both(call, (answer, now) => ({
       answer: view(answer, now),
       told: toldView(answer.told),
+      elsewhere: (answer.elsewhere ?? [])
+        .map(({ operation, told }) => ({ operation, ...toldView(told) }))
+        .toSorted((a, b) => (a.operation < b.operation ? -1 : 1)),
     }))
     const { told, revision } = answers.engine
     const before = this.#revisions.get(key) ?? 0
@@ -313,6 +328,36 @@ class LocksWalk {
     )
   }
 
+  /** The wait of somebody who holds another line; now and then at a place it has not. */
+  async #fail(): Promise<void> {
+    const times = this.#times()
+    const [model, engine] = await Promise.all([
+      this.#stores.model.entangled(keys),
+      this.#stores.engine.entangled(keys),
+    ])
+    const [tangle] = this.#random.draw(model, 1)
+    const twin = tangle && engine.find((other) => tangleView(other) === tangleView(tangle))
+    if (!tangle || !twin) return
+    const key = keys.find((one) => sameLine(one, tangle.waitsFor))
+    if (!key) return
+    const off = this.#random.chance(0.2) ? 1 : 0
+    const seq = { model: tangle.seq + off, engine: twin.seq + off }
+    this.#note([tangle, off, times])
+    await this.#rule(
+      key,
+      (store, side) => store.fail(key, { ...tangle.who, seq: seq[side] }, '{"code":"ä"}', times),
+      ({ failed }) => failed,
+    )
+  }
+
+  async #entangled(): Promise<void> {
+    const some = [...new Set(this.#random.draw(keys, 1 + this.#random.below(keys.length)))]
+    await this.#both(
+      (store) => store.entangled(some),
+      (tangles) => tangles.map(tangleView).toSorted(),
+    )
+  }
+
   async #keep(): Promise<void> {
     const [key, who, times] = [this.#random.pick(keys), this.#who(), this.#times()]
     const isStreamed = this.#random.chance(0.5)
@@ -385,6 +430,17 @@ class LocksWalk {
     }
   }
 
+  /** Operations that exclude each other are not held at the same time. */
+  async #checkExclusion(): Promise<void> {
+    const lines = await this.#stores.engine.list({ limit: 1_000 })
+    const held = lines.filter(({ holder }) => holder !== null)
+    for (const [one, other] of this.#conflicts ?? []) {
+      const both = held.filter(({ operation }) => operation === one || operation === other)
+      const resources = both.map(({ resource }) => resource)
+      assert.equal(new Set(resources).size, resources.length, `${one} and ${other} exclude each other`)
+    }
+  }
+
   async #compareAll(): Promise<void> {
     const [model, engine] = [this.#stores.model, this.#stores.engine]
     const comparesEnd = this.#keepMs === farMs
@@ -399,6 +455,7 @@ class LocksWalk {
       assert.ok(revision >= before, `revision ${revision} after ${before}`)
       this.#revisions.set(key, revision)
     }
+    await this.#checkExclusion()
     const expected = (await model.list({ limit: 1_000 })).filter(isBusy)
     const actual = (await engine.list({ limit: 1_000 })).filter(isBusy)
     assert.deepEqual(
@@ -418,4 +475,12 @@ function isBusy({
   readonly waiterCount: number
 }): boolean {
   return holder !== null || waiterCount > 0
+}
+
+function tangleView({ who, holds, waitsFor }: Tangle): string {
+  return JSON.stringify([who.node, who.requestId, holds, waitsFor])
+}
+
+function sameLine(a: LockKey, b: LockKey): boolean {
+  return a.operation === b.operation && a.resource === b.resource
 }

@@ -6,6 +6,8 @@ import type { Contestant, Room, Trial } from '../../case.ts'
 import { allOf, atLeastTimes, atMost, atMostTimes } from '../../goal.ts'
 import { groundOf, groundUrl } from '../jobs/ground.ts'
 import { createPlace } from '../jobs/place.ts'
+import { crowdTrial, tellTrial } from './crowds.ts'
+import { httpTrial } from './http.ts'
 import { type LockLane, measureHandOver, measurePairs } from './lane.ts'
 import { redlockLane, semaphoreLane, signalboxLane } from './lanes.ts'
 import { rawRedis, rawSqlite } from './raw.ts'
@@ -105,4 +107,7 @@ const handOverTrial: Trial = {
   ],
 }
 
-export const locksRoom: Room = { name: 'locks', trials: [redisTrial, sqliteTrial, handOverTrial] }
+export const locksRoom: Room = {
+  name: 'locks',
+  trials: [redisTrial, sqliteTrial, handOverTrial, httpTrial, crowdTrial, tellTrial],
+}

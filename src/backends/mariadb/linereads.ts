@@ -1,11 +1,13 @@
-import type { LineQuery, LineSummary, LineView, LockKey } from '../../locks/index.ts'
-import { nameLine } from '../linekey.ts'
+import type { LineQuery, LineSummary, LineView, LockKey, Tangle } from '../../locks/index.ts'
+import { mostTangles, nameLine } from '../linekey.ts'
 import {
   decodeLast,
   decodeSummary,
+  decodeTangle,
   lastColumns,
   type StoredLast,
   type StoredSummary,
+  type StoredTangle,
   type StoredWaiter,
 } from '../linerecord.ts'
 import { type Calls, commit, type Statement } from './calls.ts'
@@ -51,6 +53,28 @@ export function inspectLine(
       })),
       lastOutcome: decodeLast(row),
     }
+  })
+}
+
+export async function findTangles(
+  calls: Calls,
+  { line, waiter }: LockTables,
+  namespace: string,
+  keys: readonly LockKey[],
+): Promise<readonly Tangle[]> {
+  if (keys.length === 0) return []
+  return calls.run('look for deadlocks', async (call) => {
+    const rows = await call.rows<StoredTangle>(
+      `SELECT h.operation, h.resource, h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
+          l.operation AS for_operation, l.resource AS for_resource
+        FROM ${line} h
+        STRAIGHT_JOIN ${waiter} w
+          ON w.namespace = ? AND w.node = h.holder_node AND w.request_id = h.holder_request_id
+        STRAIGHT_JOIN ${line} l ON l.line_key = w.line_key
+        WHERE h.line_key IN (?) AND h.lease_ends_at > ${nowMs} LIMIT ?`,
+      [namespace, keys.map((key) => nameLine(namespace, key).lineKey), mostTangles],
+    )
+    return rows.map(decodeTangle)
   })
 }
 

@@ -26,8 +26,9 @@ import type { LockTables } from './tables.ts'
 /**
  * The rows of one line in one transaction on one connection.
  *
- * The line's own row is its lock. Where there is none it is inserted, blank, with revision 0: nobody else ever sees it
- * so, because a transaction that had nothing to write is rolled back.
+ * The line's own row is its lock. Where there is none it is inserted, blank, with revision 0. A transaction that had
+ * nothing to write is rolled back, so one stays so only beside another line that changed, until the next sweep: it is
+ * as good as none.
  */
 export class MariadbLine implements LinePages {
   readonly #call: Call
@@ -44,25 +45,36 @@ export class MariadbLine implements LinePages {
     this.#packetBytes = packetBytes
   }
 
-  /** Begins, waits for the line and reads it: in statements of their own, each of which sees what was committed before. */
-  async open(): Promise<LineBook> {
+  get operation(): string {
+    return this.#line.operation
+  }
+
+  /** Waits for the line, in a statement of its own: what follows sees what was committed before. */
+  lockStatement(): Statement {
     const { lineKey, namespace, operation, resource } = this.#line
+    return [
+      // It takes the row exclusively at once; INSERT IGNORE would share it first, and two who share it deadlock.
+      `INSERT INTO ${this.#tables.line} (line_key, namespace, operation, resource) VALUES (?, ?, ?, ?)
+        ON DUPLICATE KEY UPDATE revision = revision`,
+      [lineKey, namespace, operation, resource],
+    ]
+  }
+
+  /** Reads the line, and the head of it. */
+  readStatements(): readonly [Statement, Statement] {
     const { line, outcome } = this.#tables
-    const [, , [opened], head] = (await this.#call.packet([
-      begin,
-      [
-        // It takes the row exclusively at once; INSERT IGNORE would share it first, and two who share it deadlock.
-        `INSERT INTO ${line} (line_key, namespace, operation, resource) VALUES (?, ?, ?, ?)
-          ON DUPLICATE KEY UPDATE revision = revision`,
-        [lineKey, namespace, operation, resource],
-      ],
+    const { lineKey } = this.#line
+    return [
       [
         `SELECT ${readColumns}, EXISTS (SELECT 1 FROM ${outcome} WHERE line_key = ?) AS has_outcomes
           FROM ${line} WHERE line_key = ?`,
         [lineKey, lineKey],
       ],
       this.#selectHead(openedHeadSize),
-    ])) as [unknown, unknown, OpenedRow[], StoredWaiter[]]
+    ]
+  }
+
+  bookOf([opened]: readonly OpenedRow[], head: readonly StoredWaiter[]): LineBook {
     return this.#bookOf(opened!, head, opened!.has_outcomes === 1)
   }
 
@@ -92,6 +104,7 @@ export class MariadbLine implements LinePages {
 
   #bookOf(opened: OpenedRow, head: readonly StoredWaiter[], hasOutcomes: boolean): LineBook {
     return new LineBook(this, {
+      operation: this.#line.operation,
       now: opened.now,
       row: opened.revision === 0 ? undefined : decodeLine(opened),
       dueAt: opened.due_at === null ? null : Number(opened.due_at),
@@ -101,17 +114,11 @@ export class MariadbLine implements LinePages {
     })
   }
 
-  async commit(writes: LineWrites): Promise<void> {
-    const statements = this.#encode(writes)
-    if (this.#hasWritten) await this.#send([...statements, commit])
-    else await this.#call.packet([['ROLLBACK', []]])
-  }
-
   async find(who: Requester, writes: LineWrites): Promise<FoundRequester> {
     const { waiter, outcome, result } = this.#tables
     const named = [this.#line.lineKey, who.node, who.requestId]
-    const answers = await this.#send([
-      ...this.#encode(writes),
+    const answers = await this.send([
+      ...this.encode(writes),
       [
         `SELECT ${waiterColumns.join(', ')},
             (SELECT COUNT(*) FROM ${waiter} b FORCE INDEX (PRIMARY)
@@ -138,13 +145,13 @@ export class MariadbLine implements LinePages {
   }
 
   async head(limit: number, writes: LineWrites): Promise<readonly Waiter[]> {
-    const answers = await this.#send([...this.#encode(writes), this.#selectHead(limit)])
+    const answers = await this.send([...this.encode(writes), this.#selectHead(limit)])
     return (answers.at(-1) as StoredWaiter[]).map(decodeWaiter)
   }
 
   async countBefore(seq: number, writes: LineWrites): Promise<number> {
-    const answers = await this.#send([
-      ...this.#encode(writes),
+    const answers = await this.send([
+      ...this.encode(writes),
       [
         `SELECT COUNT(*) AS \`before\` FROM ${this.#tables.waiter} FORCE INDEX (PRIMARY)
           WHERE line_key = ? AND seq < ?`,
@@ -163,8 +170,8 @@ export class MariadbLine implements LinePages {
     const { lineKey } = this.#line
     this.#hasWritten = true
     const wanting = wants === 'all' ? '' : `AND want = 'result'`
-    const answers = await this.#send([
-      ...this.#encode(writes),
+    const answers = await this.send([
+      ...this.encode(writes),
       ...(value === null ? [] : [encodeResult(this.#tables, this.#line, { revision, value, keptUntil })]),
       [
         `INSERT INTO ${outcome} (line_key, namespace, node, request_id, kind, seq, is_told, kept_until, revision)
@@ -200,20 +207,49 @@ export class MariadbLine implements LinePages {
     ]
   }
 
-  #encode(writes: LineWrites): readonly Statement[] {
+  get hasWritten(): boolean {
+    return this.#hasWritten
+  }
+
+  encode(writes: LineWrites): readonly Statement[] {
     const statements = encodeWrites(this.#tables, this.#line, writes)
     this.#hasWritten ||= statements.length > 0
     return statements
   }
 
   /** In one packet, unless it would be larger than the server takes. */
-  async #send(statements: readonly Statement[]): Promise<readonly unknown[]> {
+  async send(statements: readonly Statement[]): Promise<readonly unknown[]> {
     const answers: unknown[] = []
     for (const packet of packStatements(statements, this.#packetBytes)) {
       answers.push(...(await this.#call.packet(packet)))
     }
     return answers
   }
+}
+
+/** Begins, waits for the lines in the order given and reads them; by operation. */
+export async function openLines(
+  call: Call,
+  lines: readonly MariadbLine[],
+): Promise<ReadonlyMap<string, LineBook>> {
+  const answers = await call.packet([
+    begin,
+    ...lines.map((line) => line.lockStatement()),
+    ...lines.flatMap((line) => line.readStatements()),
+  ])
+  const read = answers.slice(1 + lines.length) as (OpenedRow[] & StoredWaiter[])[]
+  return new Map(
+    lines.map((line, at) => [line.operation, line.bookOf(read[2 * at]!, read[2 * at + 1]!)] as const),
+  )
+}
+
+export async function commitLines(
+  call: Call,
+  changes: readonly (readonly [MariadbLine, LineWrites])[],
+): Promise<void> {
+  const statements = changes.flatMap(([line, writes]) => line.encode(writes))
+  if (changes.some(([line]) => line.hasWritten)) await changes[0]![0].send([...statements, commit])
+  else await call.packet([['ROLLBACK', []]])
 }
 
 const readColumns = `${lineColumns.join(', ')}, ${nowMs} AS now`

@@ -1,10 +1,11 @@
-import type { LineTimes, Told } from '../../lines/index.ts'
+import { groupOf, type LineTimes, type Requester } from '../../lines/index.ts'
 import type { LockKey } from '../../locks/index.ts'
 import { nameLine } from '../linekey.ts'
-import { type DueLine, type SweptLine, sweepBook, sweepLines } from '../linesweep.ts'
+import { type DueLine, type SweptLine, sweepBook, sweepGroup, sweepLines } from '../linesweep.ts'
+import type { RunRule } from '../ruledlocks.ts'
 import { begin, type Calls, commit, rowCount } from './calls.ts'
 import { nowMs } from './clock.ts'
-import { MariadbLine } from './linerows.ts'
+import { commitLines, MariadbLine } from './linerows.ts'
 import type { LockPlace } from './locks.ts'
 
 /**
@@ -16,11 +17,12 @@ export async function sweepNamespace(
   place: LockPlace,
   limit: number,
   times: LineTimes,
+  run: RunRule,
 ): Promise<readonly SweptLine[]> {
   const { due, over } = await look(place, limit, times.keepMs)
   return sweepLines(
     due,
-    (line) => sweepOne(place, line, times),
+    (line) => sweepOne(place, line, times, run),
     () => forget(place, over, times.keepMs),
   )
 }
@@ -89,11 +91,15 @@ function gather(lines: readonly LockKey[], waiters: readonly (LockKey & { seq: n
   return [...due.values()]
 }
 
-function sweepOne(
-  { lineCalls, tables, namespace, packetBytes }: LockPlace,
+async function sweepOne(
+  place: LockPlace,
   due: DueLine,
   times: LineTimes,
-): Promise<readonly Told[]> {
+  run: RunRule,
+): Promise<readonly SweptLine[]> {
+  const { lineCalls, tables, namespace, packetBytes } = place
+  const group = groupOf(times.conflicts, due.operation)
+  if (group) return sweepGroup(due, group, await whoIsAt(place, due), times, run)
   return lineCalls.run('sweep a lock', async (call) => {
     const line = new MariadbLine(call, tables, nameLine(namespace, due), packetBytes)
     const opened = await line.tryOpen(due.seqs)
@@ -101,10 +107,20 @@ function sweepOne(
       await call.packet([['ROLLBACK', []]])
       return []
     }
-    const told = await sweepBook(opened.book, opened.waiters, times)
-    await line.commit(opened.book.lastWrites())
-    return told
+    const swept = await sweepBook(due, opened.book, opened.waiters, times)
+    await commitLines(call, [[line, opened.book.lastWrites()]])
+    return swept
   })
+}
+
+async function whoIsAt({ calls, tables, namespace }: LockPlace, due: DueLine): Promise<readonly Requester[]> {
+  if (due.seqs.length === 0) return []
+  return calls.run('look for who waits no longer', (call) =>
+    call.rows<{ node: string; requestId: string }>(
+      `SELECT node, request_id AS requestId FROM ${tables.waiter} WHERE line_key = ? AND seq IN (?)`,
+      [nameLine(namespace, due).lineKey, due.seqs],
+    ),
+  )
 }
 
 async function forget(place: LockPlace, over: Over, keepMs: number): Promise<void> {

@@ -1,12 +1,11 @@
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { type Rule, runLater } from '../../lines/index.ts'
 import type { LockStore } from '../../locks/index.ts'
 import type { LineName } from '../linekey.ts'
-import { shareTurns } from '../lineturns.ts'
+import { type LineCall, runCalls, shareTurns } from '../lineturns.ts'
 import { ruledLocks } from '../ruledlocks.ts'
-import type { Calls } from './calls.ts'
-import { inspectLine, listLines } from './linereads.ts'
-import { MariadbLine } from './linerows.ts'
+import type { Call, Calls } from './calls.ts'
+import { findTangles, inspectLine, listLines } from './linereads.ts'
+import { commitLines, MariadbLine, openLines } from './linerows.ts'
 import { sweepNamespace } from './linesweep.ts'
 import type { LockTables } from './tables.ts'
 import { isLost } from './trouble.ts'
@@ -28,17 +27,30 @@ export interface LockPlace {
  *     START, lock the line's row, read it ──▶ (ask for more) ──▶ mint a token ──▶ write, COMMIT
  *
  * The line and the clock are read after the row was locked. The counter of tokens comes last, because all grants of its
- * shard wait for each other from there to the commit.
+ * shard wait for each other from there to the commit. Several lines, whose operations exclude each other, are locked in
+ * one order and in one trip.
  */
 export function createMariadbLocks(place: LockPlace): LockStore {
-  const { namespace, tables, calls, lineCalls, packetBytes } = place
+  const { namespace, tables, calls: looks, lineCalls, packetBytes } = place
 
-  async function perform(line: LineName, rules: Rules, deadline: number): Promise<readonly unknown[]> {
+  const run = shareTurns(namespace, perform)
+
+  async function perform(
+    names: readonly LineName[],
+    calls: readonly LineCall[],
+    deadline: number,
+  ): Promise<readonly unknown[]> {
     const progress = { isCommitting: false }
     try {
       return await lineCalls.run(
         'take a step on a lock',
-        (call) => transact(new MariadbLine(call, tables, line, packetBytes), rules, progress),
+        (call) =>
+          transact(
+            call,
+            names.map((name) => new MariadbLine(call, tables, name, packetBytes)),
+            calls,
+            progress,
+          ),
         deadline,
       )
     } catch (error) {
@@ -47,26 +59,28 @@ export function createMariadbLocks(place: LockPlace): LockStore {
   }
 
   return {
-    ...ruledLocks(shareTurns(namespace, perform)),
-    inspect: (key, limit) => inspectLine(calls, tables, namespace, key, limit),
-    list: (query) => listLines(calls, tables, namespace, query),
-    sweep: (limit, times) => sweepNamespace(place, limit, times),
+    ...ruledLocks(run),
+    inspect: (key, limit) => inspectLine(looks, tables, namespace, key, limit),
+    list: (query) => listLines(looks, tables, namespace, query),
+    entangled: (keys) => findTangles(looks, tables, namespace, keys),
+    sweep: (limit, times) => sweepNamespace(place, limit, times, run),
   }
 }
 
-type Rules = readonly (() => Rule<unknown>)[]
-
 async function transact(
-  line: MariadbLine,
-  rules: Rules,
+  call: Call,
+  lines: readonly MariadbLine[],
+  calls: readonly LineCall[],
   progress: { isCommitting: boolean },
 ): Promise<readonly unknown[]> {
   progress.isCommitting = false
-  const book = await line.open()
-  const answers: unknown[] = []
-  for (const rule of rules) answers.push(await runLater(rule(), book))
+  const books = await openLines(call, lines)
+  const answers = await runCalls(calls, books)
   progress.isCommitting = true
-  await line.commit(book.lastWrites())
+  await commitLines(
+    call,
+    lines.map((line) => [line, books.get(line.operation)!.lastWrites()]),
+  )
   return answers
 }
 

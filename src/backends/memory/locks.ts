@@ -1,5 +1,6 @@
 import {
   expire,
+  type Holder,
   type LineRow,
   type LineRows,
   type Outcome,
@@ -11,7 +12,9 @@ import {
   type Told,
   type Waiter,
 } from '../../lines/index.ts'
-import type { LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
+import type { LineSummary, LineView, LockKey, LockStore, Tangle } from '../../locks/index.ts'
+import { mostTangles } from '../linekey.ts'
+import { tellings } from '../linesweep.ts'
 import { ruledLocks } from '../ruledlocks.ts'
 
 /**
@@ -28,10 +31,14 @@ export function createMemoryLocks(now: () => number): LockStore {
   }
 
   function run<Answer>(key: LockKey, rule: Rule<Answer>): Answer {
+    return runNow(rule, lineOf(key), (operation) => lineOf({ ...key, operation }))
+  }
+
+  function lineOf(key: LockKey): MemoryLine {
     const name = nameOf(key)
     const line = lines.get(name) ?? new MemoryLine(key, now, mintToken)
     lines.set(name, line)
-    return runNow(rule, line)
+    return line
   }
 
   return {
@@ -52,11 +59,27 @@ export function createMemoryLocks(now: () => number): LockStore {
         .map((line) => line.summary())
     },
 
+    async entangled(keys) {
+      const tangles: Tangle[] = []
+      for (const key of keys) {
+        const holder = lines.get(nameOf(key))?.liveHolder()
+        if (!holder) continue
+        const { node, requestId, token } = holder
+        for (const line of lines.values()) {
+          const waiter = line.waiter(holder)
+          if (!waiter) continue
+          const { operation, resource } = key
+          const holds = { operation, resource }
+          tangles.push({ who: { node, requestId }, holds, token, waitsFor: line.key, seq: waiter.seq })
+        }
+      }
+      return tangles.slice(0, mostTangles)
+    },
+
     async sweep(limit, times) {
       const swept: { key: LockKey; told: Told }[] = []
       const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
-        const { told } = run(key, rule)
-        if (told.changed) swept.push({ key, told })
+        swept.push(...tellings(key, run(key, rule)))
       }
       for (const [name, line] of [...lines]) {
         if (swept.length >= limit) break
@@ -83,6 +106,10 @@ class MemoryLine implements LineRows {
     this.key = { operation: key.operation, resource: key.resource }
     this.#now = now
     this.#mint = mint
+  }
+
+  operation(): string {
+    return this.key.operation
   }
 
   clock(): { now: number; wall: number } {
@@ -189,9 +216,15 @@ class MemoryLine implements LineRows {
     return { ...this.key, holder: this.#holderView(), waiterCount: this.#waiters.length }
   }
 
+  /** Whoever holds it, unless the lease has run out. */
+  liveHolder(): Holder | null {
+    const holder = this.#row?.holder ?? null
+    return holder && holder.leaseEndsAt > this.#now() ? holder : null
+  }
+
   #holderView(): LineSummary['holder'] {
-    const holder = this.#row?.holder
-    if (!holder || holder.leaseEndsAt <= this.#now()) return null
+    const holder = this.liveHolder()
+    if (!holder) return null
     const { node, requestId, attempt, since, leaseEndsAt, progress } = holder
     return { node, requestId, attempt, since, expiresAt: leaseEndsAt, progress }
   }

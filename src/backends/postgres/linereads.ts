@@ -1,6 +1,14 @@
-import type { LineQuery, LineSummary, LineView, LockKey, WaiterView } from '../../locks/index.ts'
-import { nameLine } from '../linekey.ts'
-import { decodeLast, decodeSummary, lastColumns, type StoredLast, type StoredSummary } from '../linerecord.ts'
+import type { LineQuery, LineSummary, LineView, LockKey, Tangle, WaiterView } from '../../locks/index.ts'
+import { mostTangles, nameLine } from '../linekey.ts'
+import {
+  decodeLast,
+  decodeSummary,
+  decodeTangle,
+  lastColumns,
+  type StoredLast,
+  type StoredSummary,
+  type StoredTangle,
+} from '../linerecord.ts'
 import { nowMs } from './columns.ts'
 import type { Connections, Statement } from './connection.ts'
 
@@ -50,6 +58,14 @@ export class LineReads {
     ])
     return rows.map(decodeSummary)
   }
+
+  async entangled(keys: readonly LockKey[]): Promise<readonly Tangle[]> {
+    const { rows } = await this.#connections.run<StoredTangle & Record<string, unknown>>(
+      tangleStatement(this.#schema),
+      [this.#namespace, keys.map((key) => nameLine(this.#namespace, key).lineKey), mostTangles],
+    )
+    return rows.map(decodeTangle)
+  }
 }
 
 interface InspectedRow extends StoredSummary, StoredLast {
@@ -68,6 +84,20 @@ SELECT ${shown}, l.revision, ${lastColumns.map((column) => `l.${column}`).join('
        (SELECT coalesce(json_agg(json_build_array(w.node, w.request_id, w.since, w.want) ORDER BY w.seq), '[]')
         FROM (SELECT * FROM ${s}.lock_waiter WHERE line_key = $1 ORDER BY seq LIMIT $2) w) AS waiters
 FROM ${s}.lock_line l WHERE l.line_key = $1`,
+  }
+}
+
+function tangleStatement(s: string): Statement {
+  return {
+    name: 'sb_line_entangled',
+    text: `
+SELECT h.operation, h.resource, h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
+       l.operation AS for_operation, l.resource AS for_resource
+FROM ${s}.lock_line h
+JOIN ${s}.lock_waiter w
+  ON w.namespace = $1 AND w.node = h.holder_node AND w.request_id = h.holder_request_id
+JOIN ${s}.lock_line l ON l.line_key = w.line_key
+WHERE h.line_key = ANY ($2::text[]) AND h.lease_ends_at > ${nowMs} LIMIT $3`,
   }
 }
 

@@ -37,12 +37,18 @@ export class PostgresLine implements LinePages {
     this.#line = line
   }
 
-  /** Begins, waits for the line and reads it. */
-  async open(): Promise<LineBook> {
-    const { lock } = this.#statements
-    const [, , [opened], head] = await inOnePacket(this.#client, () =>
-      Promise.all([this.#client.query(begin), this.#send(lock, []), this.#readLine(), this.#readHead()]),
-    )
+  get operation(): string {
+    return this.#line.operation
+  }
+
+  /** Waits for the line. In a packet. */
+  lock(): Promise<unknown> {
+    return this.#send(this.#statements.lock, [])
+  }
+
+  /** Reads it. In a packet, after the lock. */
+  async read(): Promise<LineBook> {
+    const [[opened], head] = await Promise.all([this.#readLine(), this.#readHead()])
     return this.#bookOf(opened!, head)
   }
 
@@ -78,6 +84,7 @@ export class PostgresLine implements LinePages {
   #bookOf(opened: OpenedRow, head: readonly StoredWaiter[]): LineBook {
     const isThere = opened.line_key !== null
     return new LineBook(this, {
+      operation: this.#line.operation,
       now: Number(opened.now),
       row: isThere ? decodeLine(opened) : undefined,
       dueAt: opened.due_at === null ? null : Number(opened.due_at),
@@ -85,16 +92,6 @@ export class PostgresLine implements LinePages {
       head: head.map(decodeWaiter),
       hasOutcomes: opened.has_outcomes,
     })
-  }
-
-  /** Writes and commits; who has nothing to write only ends. */
-  async commit(writes: LineWrites): Promise<void> {
-    // COMMIT goes out at once: behind a statement that failed it is a rollback.
-    const [committed] = await inOnePacket(this.#client, () => {
-      const written = this.#write(writes)
-      return Promise.all([this.#client.query('COMMIT'), ...written])
-    })
-    if (committed.command !== 'COMMIT') throw new Error(`COMMIT was answered with ${committed.command}`)
   }
 
   async find(who: Requester, writes: LineWrites): Promise<FoundRequester> {
@@ -156,13 +153,14 @@ export class PostgresLine implements LinePages {
 
   async #after<Answer>(writes: LineWrites, ask: () => Promise<Answer>): Promise<Answer> {
     const [answer] = await inOnePacket(this.#client, () => {
-      const written = this.#write(writes)
+      const written = this.write(writes)
       return Promise.all([ask(), ...written])
     })
     return answer
   }
 
-  #write(writes: LineWrites): Promise<unknown>[] {
+  /** Sends all of it. In a packet. */
+  write(writes: LineWrites): Promise<unknown>[] {
     const { removeWaiters, saveWaiters, removeOutcome, saveOutcomes, saveResult, saveLine } = this.#statements
     const { namespace } = this.#line
     const sent: Promise<unknown>[] = []
@@ -195,6 +193,34 @@ export class PostgresLine implements LinePages {
 }
 
 const begin = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+
+/** Begins, waits for the lines in the order given and reads them; by operation. */
+export async function openLines(
+  client: PoolClient,
+  lines: readonly PostgresLine[],
+): Promise<ReadonlyMap<string, LineBook>> {
+  const [, , books] = await inOnePacket(client, () =>
+    Promise.all([
+      client.query(begin),
+      Promise.all(lines.map((line) => line.lock())),
+      Promise.all(lines.map((line) => line.read())),
+    ]),
+  )
+  return new Map(books.map((book) => [book.operation(), book]))
+}
+
+/** Writes and commits; who has nothing to write only ends. */
+export async function commitLines(
+  client: PoolClient,
+  changes: readonly (readonly [PostgresLine, LineWrites])[],
+): Promise<void> {
+  // COMMIT goes out at once: behind a statement that failed it is a rollback.
+  const [committed] = await inOnePacket(client, () => {
+    const written = changes.flatMap(([line, writes]) => line.write(writes))
+    return Promise.all([client.query('COMMIT'), ...written])
+  })
+  if (committed.command !== 'COMMIT') throw new Error(`COMMIT was answered with ${committed.command}`)
+}
 
 interface OpenedRow extends StoredLine {
   readonly now: string

@@ -1,9 +1,10 @@
-import type { LineTimes, Told } from '../../lines/index.ts'
+import { groupOf, type LineTimes, type Requester } from '../../lines/index.ts'
 import { nameLine } from '../linekey.ts'
-import { type DueLine, type SweptLine, sweepBook, sweepLines } from '../linesweep.ts'
+import { type DueLine, type SweptLine, sweepBook, sweepGroup, sweepLines } from '../linesweep.ts'
+import type { RunRule } from '../ruledlocks.ts'
 import { nowMs } from './columns.ts'
 import type { Connections, Statement } from './connection.ts'
-import { PostgresLine } from './linerows.ts'
+import { commitLines, PostgresLine } from './linerows.ts'
 import type { LineStatements } from './linestatements.ts'
 
 /**
@@ -16,12 +17,20 @@ export class LineSweep {
   readonly #namespace: string
   readonly #statements: LineStatements
   readonly #sweeping: SweepStatements
+  readonly #run: RunRule
 
-  constructor(connections: Connections, namespace: string, schema: string, statements: LineStatements) {
+  constructor(
+    connections: Connections,
+    namespace: string,
+    schema: string,
+    statements: LineStatements,
+    run: RunRule,
+  ) {
     this.#connections = connections
     this.#namespace = namespace
     this.#statements = statements
     this.#sweeping = sweepStatements(schema)
+    this.#run = run
   }
 
   async sweep(limit: number, times: LineTimes): Promise<readonly SweptLine[]> {
@@ -49,8 +58,10 @@ export class LineSweep {
     return { due: lines, over: over.rows[0]! }
   }
 
-  #sweepOne(due: DueLine, times: LineTimes): Promise<readonly Told[]> {
+  async #sweepOne(due: DueLine, times: LineTimes): Promise<readonly SweptLine[]> {
     const name = nameLine(this.#namespace, due)
+    const group = groupOf(times.conflicts, due.operation)
+    if (group) return sweepGroup(due, group, await this.#whoIsAt(name.lineKey, due.seqs), times, this.#run)
     return this.#connections.useLine(async (client) => {
       const line = new PostgresLine(this.#connections, client, this.#statements, name)
       try {
@@ -59,14 +70,23 @@ export class LineSweep {
           await client.query('ROLLBACK')
           return []
         }
-        const told = await sweepBook(opened.book, opened.waiters, times)
-        await line.commit(opened.book.lastWrites())
-        return told
+        const swept = await sweepBook(due, opened.book, opened.waiters, times)
+        await commitLines(client, [[line, opened.book.lastWrites()]])
+        return swept
       } catch (error) {
         await client.query('ROLLBACK').catch(() => undefined)
         throw error
       }
     })
+  }
+
+  async #whoIsAt(lineKey: string, seqs: readonly number[]): Promise<readonly Requester[]> {
+    if (seqs.length === 0) return []
+    const { rows } = await this.#connections.run<{ node: string; request_id: string }>(
+      this.#statements.atPlaces,
+      [lineKey, seqs],
+    )
+    return rows.map(({ node, request_id: requestId }) => ({ node, requestId }))
   }
 
   async #forget({ outcomes, results, lines }: Over, keepMs: number): Promise<void> {

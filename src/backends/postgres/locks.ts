@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PoolClient } from 'pg'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { type Rule, runLater } from '../../lines/index.ts'
 import type { LockStore } from '../../locks/index.ts'
 import type { LineName } from '../linekey.ts'
-import { shareTurns } from '../lineturns.ts'
+import { type LineCall, runCalls, shareTurns } from '../lineturns.ts'
 import { ruledLocks } from '../ruledlocks.ts'
 import type { Connections } from './connection.ts'
 import { isConflict, isConnectionLoss } from './failures.ts'
 import { LineReads } from './linereads.ts'
-import { PostgresLine } from './linerows.ts'
+import { commitLines, openLines, PostgresLine } from './linerows.ts'
 import type { LineStatements } from './linestatements.ts'
 import { LineSweep } from './linesweep.ts'
 
@@ -20,7 +19,7 @@ import { LineSweep } from './linesweep.ts'
  *
  * The lock is an advisory one of the transaction, so that a line need not have a row to be locked, and the line and the
  * clock are read after it was got. The counter of tokens comes last, because all grants of its shard wait for each other
- * from there to the commit.
+ * from there to the commit. Several lines, whose operations exclude each other, are locked in one order and in one trip.
  */
 export function createPostgresLocks(
   connections: Connections,
@@ -29,14 +28,24 @@ export function createPostgresLocks(
   statements: LineStatements,
 ): LockStore {
   const reads = new LineReads(connections, namespace, schema)
-  const sweeping = new LineSweep(connections, namespace, schema, statements)
+  const run = shareTurns(namespace, perform)
+  const sweeping = new LineSweep(connections, namespace, schema, statements, run)
 
-  async function perform(line: LineName, rules: Rules, deadline: number): Promise<readonly unknown[]> {
+  async function perform(
+    names: readonly LineName[],
+    calls: readonly LineCall[],
+    deadline: number,
+  ): Promise<readonly unknown[]> {
     for (let round = 0; ; round++) {
       const progress = { isCommitting: false }
       try {
         return await connections.useLine((client) =>
-          transact(new PostgresLine(connections, client, statements, line), client, rules, progress),
+          transact(
+            names.map((name) => new PostgresLine(connections, client, statements, name)),
+            client,
+            calls,
+            progress,
+          ),
         )
       } catch (error) {
         if (isLost(error) && progress.isCommitting) throw commitUnknown(error)
@@ -48,28 +57,29 @@ export function createPostgresLocks(
   }
 
   return {
-    ...ruledLocks(shareTurns(namespace, perform)),
+    ...ruledLocks(run),
     inspect: (key, limit) => reads.inspect(key, limit),
     list: (query) => reads.list(query),
+    entangled: (keys) => reads.entangled(keys),
     sweep: (limit, times) => sweeping.sweep(limit, times),
   }
 }
 
-type Rules = readonly (() => Rule<unknown>)[]
-
 async function transact(
-  line: PostgresLine,
+  lines: readonly PostgresLine[],
   client: PoolClient,
-  rules: Rules,
+  calls: readonly LineCall[],
   progress: { isCommitting: boolean },
 ): Promise<readonly unknown[]> {
   progress.isCommitting = false
   try {
-    const book = await line.open()
-    const answers: unknown[] = []
-    for (const rule of rules) answers.push(await runLater(rule(), book))
+    const books = await openLines(client, lines)
+    const answers = await runCalls(calls, books)
     progress.isCommitting = true
-    await line.commit(book.lastWrites())
+    await commitLines(
+      client,
+      lines.map((line) => [line, books.get(line.operation)!.lastWrites()]),
+    )
     return answers
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined)

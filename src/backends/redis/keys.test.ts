@@ -46,12 +46,13 @@ test('no two lists of names have a key in common, whatever is in them', () => {
   for (let n = 0; n < 30_000; n++) {
     const names = [aName(), aName(), aName()] as const
     const [namespace, operation, resource] = names
-    const { keys, name } = new Keyring(namespace).place({ operation, resource })
+    const { key } = new Keyring(namespace).place({ operation, resource })
     const list = JSON.stringify(names)
-    for (const key of keys.slice(0, 5)) {
-      assert.equal(seen.get(key) ?? list, list, JSON.stringify(key))
-      seen.set(key, list)
-    }
+    assert.equal(seen.get(key) ?? list, list, JSON.stringify(key))
+    seen.set(key, list)
+    // As scripts find it in the key.
+    const name = key.slice(key.indexOf('\x1f') + 1)
+    assert.equal(name, encodeKey({ operation, resource }))
     assert.deepEqual(decodeKey(name), { operation, resource })
     const who = { node: namespace, requestId: operation }
     assert.deepEqual(decodeRequester(encodeRequester(who)), who)
@@ -66,10 +67,12 @@ test('all keys of all operations of a resource have the same hash tag, which nam
   for (let n = 0; n < 2_000; n++) {
     const keyring = new Keyring(aName())
     const resource = aName()
-    const keys = ['pull', 'push', aName()].flatMap((operation) => keyring.place({ operation, resource }).keys)
+    const keys = ['pull', 'push', aName()].map((operation) => keyring.place({ operation, resource }).key)
     const tags = keys.map((key) => /^signalbox:\{(sb:\d+)\}:/.exec(key)?.[1])
     assert.ok(tags[0] !== undefined)
     assert.equal(new Set(tags).size, 1)
+    // Where scripts look for the kind of a key.
+    for (const key of keys) assert.match(key.slice(0, key.indexOf(':line:')), /^signalbox:\{sb:\d+\}$/)
   }
 })
 
@@ -85,9 +88,9 @@ test('resources are spread over all shards', () => {
 })
 
 test('where a line lies never changes', () => {
-  const { keys, shard } = new Keyring('default').place({ operation: 'pull', resource: 'app:1.2' })
+  const { key, shard } = new Keyring('default').place({ operation: 'pull', resource: 'app:1.2' })
   assert.equal(shard, 7)
-  assert.equal(keys[0], 'signalbox:{sb:7}:line:default\x1fpull\x1fapp:1.2')
+  assert.equal(key, 'signalbox:{sb:7}:line:default\x1fpull\x1fapp:1.2')
 })
 
 test('encoded keys sort as the pairs do', () => {

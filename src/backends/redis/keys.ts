@@ -13,64 +13,44 @@ import type { LockKey } from '../../locks/index.ts'
 export const shardCount = 64
 
 /** Lower than any character of an encoded name: what is shorter sorts first. */
-const separator = '\x1f'
-
-/** The keys of one line, in the order in which scripts take them. */
-export type LineKeys = readonly [
-  row: string,
-  details: string,
-  results: string,
-  turns: string,
-  kept: string,
-  due: string,
-  busy: string,
-  shard: string,
-]
+export const separator = '\x1f'
 
 /** Where a line is. */
 export interface LinePlace {
-  readonly keys: LineKeys
+  /** Of its row; scripts make the keys of what is beside it out of this one (scripts/line.ts). */
+  readonly key: string
   readonly shard: number
-  /** The line's name within its namespace. */
-  readonly name: string
 }
 
 /** The keys that belong to all lines of a namespace in one shard. */
 interface SpaceKeys {
-  /** Up to where the keys of its lines are the same. */
+  /** Up to where the keys of its lines' rows are the same. */
   readonly row: string
-  readonly details: string
-  readonly results: string
-  readonly turns: string
-  readonly kept: string
   /** When lines and those who wait in them fall due. */
   readonly due: string
   /** The lines that are held or waited for. */
   readonly busy: string
-  readonly shard: string
+  /** Who waits in them, and where. */
+  readonly waits: string
 }
 
 /** The keys of a namespace. */
 export class Keyring {
   readonly #namespace: string
+  readonly #prefix: string
   /** Made when they are first needed. */
   readonly #shards: (SpaceKeys | undefined)[] = []
 
   constructor(namespace: string) {
     this.#namespace = encodeName(namespace)
+    this.#prefix = this.#namespace + separator
   }
 
   place({ operation, resource }: LockKey): LinePlace {
     const encoded = encodeName(resource)
-    const name = encodeName(operation) + separator + encoded
     // Never to be changed: a line would be looked for where it is not.
-    const shard = crc32(this.#namespace + separator + encoded) % shardCount
-    const { row, details, results, turns, kept, due, busy, shard: own } = this.#in(shard)
-    return {
-      keys: [row + name, details + name, results + name, turns + name, kept + name, due, busy, own],
-      shard,
-      name,
-    }
+    const shard = crc32(this.#prefix + encoded) % shardCount
+    return { key: this.#in(shard).row + encodeName(operation) + separator + encoded, shard }
   }
 
   due(shard: number): string {
@@ -81,19 +61,19 @@ export class Keyring {
     return this.#in(shard).busy
   }
 
+  waits(shard: number): string {
+    return this.#in(shard).waits
+  }
+
   #in(shard: number): SpaceKeys {
     const known = this.#shards[shard]
     if (known) return known
     const key = (kind: string) => `signalbox:{sb:${shard}}:${kind}:${this.#namespace}`
     const keys = {
       row: key('line') + separator,
-      details: key('details') + separator,
-      results: key('results') + separator,
-      turns: key('turns') + separator,
-      kept: key('kept') + separator,
       due: key('due'),
       busy: key('busy'),
-      shard: shardKey(shard),
+      waits: key('waits'),
     }
     this.#shards[shard] = keys
     return keys
@@ -135,6 +115,12 @@ export function decodeDue(entry: string): DueEntry {
   return { key: { operation, resource }, who: node === undefined ? undefined : { node, requestId } }
 }
 
+/** Somebody's place in some line, as scripts note it to find it by who it is. */
+export function decodeWait(entry: string): { readonly key: LockKey; readonly seq: number } {
+  const [, name = '', seq] = entry.split('\x1e')
+  return { key: decodeKey(name), seq: Number(seq) }
+}
+
 /** From where to where the names of an operation's lines are. */
 export function operationRange(operation: string): { readonly from: string; readonly to: string } {
   const encoded = encodeName(operation)
@@ -146,7 +132,7 @@ export function encodeKey({ operation, resource }: LockKey): string {
 }
 
 /** Control characters and the percent sign as %XX; all else is as it was, so that people can read it. */
-function encodeName(name: string): string {
+export function encodeName(name: string): string {
   if (!special.test(name)) return name
   return name.replace(
     specials,
@@ -154,7 +140,7 @@ function encodeName(name: string): string {
   )
 }
 
-function decodeNames(joined: string): readonly string[] {
+export function decodeNames(joined: string): readonly string[] {
   const names = joined.split(separator)
   if (!joined.includes('%')) return names
   return names.map((name) =>

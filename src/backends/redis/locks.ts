@@ -1,12 +1,14 @@
-import type { LineTimes, Told } from '../../lines/index.ts'
+import { groupOf, type LineTimes, type Told } from '../../lines/index.ts'
 import type { LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
+import { tellings } from '../linesweep.ts'
 import { createBusyLines } from './busy.ts'
 import type { ScriptRunner } from './connection.ts'
 import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from './keys.ts'
 import type { Recovery } from './recovery.ts'
 import { decodeLine, decodeRuled, decodeStanding, isBusy } from './replies.ts'
 import { lookForDueScript } from './scripts/looks.ts'
-import type { StepName, Stepper, StepReply } from './stepper.ts'
+import { anyTimes, type StepGroup, type StepName, type Stepper, type StepReply } from './stepper.ts'
+import { findTangles } from './tangles.ts'
 
 /** What lines in Redis are made of; one set for all namespaces. */
 export interface LinesParts {
@@ -24,7 +26,22 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
   let firstShard = 0
 
   function step(key: LockKey, name: StepName, args: readonly string[], times: LineTimes): Promise<StepReply> {
-    return stepper.step(keyring.place(key), name, args, times)
+    return stepper.step(keyring.place(key), name, args, times, groupFor(key, times))
+  }
+
+  /** The lines that a step has to see besides its own; nearly always none. */
+  function groupFor({ operation, resource }: LockKey, { conflicts }: LineTimes): StepGroup | undefined {
+    const group = groupOf(conflicts, operation)
+    if (conflicts === undefined || group === undefined) return undefined
+    const others = group.filter((other) => other !== operation)
+    const numbers = new Map([operation, ...others].map((one, index) => [one, index + 1]))
+    const pairs = conflicts.flatMap(([one, other]) =>
+      numbers.has(one) ? [`${numbers.get(one)} ${numbers.get(other)}`] : [],
+    )
+    return {
+      others: others.map((other) => keyring.place({ operation: other, resource })),
+      pairs: pairs.join(','),
+    }
   }
 
   function look(key: LockKey, limit: number): Promise<StepReply> {
@@ -103,6 +120,13 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
       return decodeRuled(reply, { standing: decodeStanding(reply[4]) })
     },
 
+    async fail(key, who, value, times) {
+      const reply = await step(key, 'fail', [encodeRequester(who), `${who.seq}`, value], times)
+      return decodeRuled(reply, { failed: reply[4][0] === 'failed' })
+    },
+
+    entangled: (keys) => findTangles(parts, keyring, keys),
+
     async inspect(key, limit) {
       return decodeLine(key, await look(key, limit), limit)
     },
@@ -131,8 +155,7 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
           ),
         )
         for (const [index, reply] of replies.entries()) {
-          const { told } = decodeRuled(reply, {})
-          if (told.changed) swept.push({ key: entries[index]!.key, told })
+          swept.push(...tellings(entries[index]!.key, decodeRuled(reply, {})))
         }
         if (entries.length < wanted || swept.length >= limit) break
       }
@@ -150,14 +173,4 @@ function bit(value: boolean): '0' | '1' {
 
 function summaryOf({ operation, resource, holder, waiterCount }: LineView): LineSummary {
   return { operation, resource, holder, waiterCount }
-}
-
-/** Looking changes nothing, so nothing of this is used. */
-const anyTimes: LineTimes = {
-  waiterLeaseMs: 0,
-  streamedTakeUpMs: 0,
-  takeUpMs: 0,
-  keepMs: 0,
-  lockDelayMs: 0,
-  maxWaiters: 0,
 }

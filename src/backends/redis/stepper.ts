@@ -4,7 +4,8 @@ import type { LineTimes } from '../../lines/index.ts'
 import type { ScriptRunner } from './connection.ts'
 import { toStoreError } from './failures.ts'
 import type { LinePlace } from './keys.ts'
-import { stepsScript } from './scripts/steps.ts'
+import type { Script } from './scripts/script.ts'
+import { groupStepsScript, stepsScript } from './scripts/steps.ts'
 
 /** A step's name in the script. */
 export type StepName =
@@ -18,15 +19,26 @@ export type StepName =
   | 'expire'
   | 'sweep'
   | 'inspect'
+  | 'fail'
+  | 'holding'
 
-/** What the script answers for one step: whether the line changed, whether all were told, its revision, who, and what. */
+/** What the script answers to one step: whether the line changed, whether all were told, its revision, who, and what. */
 export type StepReply = readonly [
   isChanged: number,
   isEveryone: number,
   revision: number,
   told: readonly string[],
   answer: readonly unknown[],
+  /** What changed in lines of the same resource that exclude it: their names, whether all were told there, and who. */
+  elsewhere?: readonly (readonly [name: string, isEveryone: number, told: readonly string[]])[],
 ]
+
+/** The lines whose operations exclude that of a step, or are excluded by such; its own is not among them. */
+export interface StepGroup {
+  readonly others: readonly LinePlace[]
+  /** Which of them exclude each other, by number; the step's own line is 1. */
+  readonly pairs: string
+}
 
 /**
  * Sends steps to Redis. Those of one turn of the event loop go together, up to so many in one script: most of what a
@@ -36,8 +48,13 @@ export class Stepper {
   readonly #connection: ScriptRunner
   readonly #isClustered: () => boolean
   readonly #now: (() => number) | undefined
-  /** By how long things last, and on a cluster by shard: a script is told the one, and may touch one of the other. */
-  readonly #batches = new Map<LineTimes, Map<number, Batch>>()
+  /**
+   * Those that take more steps, by how long things last, and on a cluster by shard: a script is told the one, and may
+   * touch one of the other.
+   */
+  readonly #open = new Map<LineTimes, Map<number, Batch>>()
+  /** All that have not been sent yet, the oldest first. */
+  readonly #unsent: Batch[] = []
   #isScheduled = false
   #calls = 0
 
@@ -49,14 +66,19 @@ export class Stepper {
   }
 
   step(
-    { keys, shard, name }: LinePlace,
+    { key, shard }: LinePlace,
     step: StepName,
     args: readonly string[],
     times: LineTimes,
+    group?: StepGroup,
   ): Promise<StepReply> {
-    const batch = this.#batchFor(times, this.#isClustered() ? shard : 0)
-    batch.keys.push(...keys)
-    batch.args.push(step, name, `${self}${(this.#calls++).toString(36)}`, `${args.length}`, ...args)
+    const batch = this.#batchFor(times, this.#isClustered() ? shard : 0, group !== undefined)
+    batch.keys.push(key)
+    batch.args.push(step, self + (this.#calls++).toString(36), ...args)
+    if (group) {
+      for (const other of group.others) batch.keys.push(other.key)
+      batch.args.push(`${group.others.length + 1}`, group.pairs)
+    }
     const answer = Promise.withResolvers<StepReply>()
     batch.answers.push(answer)
     this.#schedule()
@@ -80,16 +102,16 @@ export class Stepper {
     return [this.clock, '0', ...settings.map(String)]
   }
 
-  #batchFor(times: LineTimes, group: number): Batch {
-    const batches = this.#batches.get(times) ?? new Map<number, Batch>()
-    this.#batches.set(times, batches)
-    let batch = batches.get(group)
-    if (batch && batch.answers.length >= stepsAtOnce) {
-      this.#send(batch)
-      batch = undefined
-    }
-    batch ??= { keys: [], args: this.#settings(times), answers: [] }
-    batches.set(group, batch)
+  #batchFor(times: LineTimes, shard: number, isGrouped: boolean): Batch {
+    const batches = this.#open.get(times) ?? new Map<number, Batch>()
+    this.#open.set(times, batches)
+    const place = isGrouped ? -1 - shard : shard
+    const open = batches.get(place)
+    if (open && !open.isSent && open.answers.length < stepsAtOnce) return open
+    const script = isGrouped ? groupStepsScript : stepsScript
+    const batch: Batch = { script, keys: [], args: this.#settings(times), answers: [], isSent: false }
+    batches.set(place, batch)
+    this.#unsent.push(batch)
     return batch
   }
 
@@ -98,19 +120,33 @@ export class Stepper {
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      const batches = [...this.#batches.values()].flatMap((groups) => [...groups.values()])
-      this.#batches.clear()
-      for (const batch of batches) this.#send(batch)
+      // Redis answers when it has done all that it found to be read. What is sent in one piece is so answered in one,
+      // and whoever waits for it and Redis would rest in turn; in parts, one works while the other does.
+      let sent = 0
+      while (sent < stepsAtOnce) {
+        const batch = this.#unsent.shift()
+        if (batch === undefined) {
+          this.#open.clear()
+          return
+        }
+        batch.isSent = true
+        sent += batch.answers.length
+        this.#send(batch)
+      }
+      this.#schedule()
     })
   }
 
-  #send({ keys, args, answers }: Batch): void {
+  #send({ script, keys, args, answers }: Batch): void {
     const again = args.with(sentAgainAt, '1')
-    this.#connection.run<readonly (StepReply | readonly [string])[]>(stepsScript, keys, args, again).then(
+    this.#connection.run<readonly unknown[]>(script, keys, args, again).then(
       (replies) => {
-        for (const [index, reply] of replies.entries()) {
-          if (reply.length === 1) answers[index]!.reject(toStoreError(new ErrorReply(reply[0])))
-          else answers[index]!.resolve(reply)
+        let at = 0
+        for (const { resolve, reject } of answers) {
+          const end = at + 1 + (replies[at] as number)
+          if (end - at === 2) reject(toStoreError(new ErrorReply(replies[at + 1] as string)))
+          else resolve(readReply(replies, at + 1, end))
+          at = end
         }
       },
       (error) => {
@@ -120,10 +156,27 @@ export class Stepper {
   }
 }
 
+/** One reply out of the list of all; scripts/steps.ts says how it is written. */
+function readReply(replies: readonly unknown[], at: number, end: number): StepReply {
+  const flags = replies[at] as number
+  const answerAt = at + 3 + (replies[at + 2] as number)
+  const hasElsewhere = (flags & 4) !== 0
+  const reply = [
+    flags & 1,
+    (flags >> 1) & 1,
+    replies[at + 1] as number,
+    replies.slice(at + 3, answerAt) as string[],
+    replies.slice(answerAt, hasElsewhere ? end - 1 : end),
+  ] as const
+  return hasElsewhere ? [...reply, replies[end - 1] as NonNullable<StepReply[5]>] : reply
+}
+
 interface Batch {
+  readonly script: Script
   readonly keys: string[]
   readonly args: string[]
   readonly answers: PromiseWithResolvers<StepReply>[]
+  isSent: boolean
 }
 
 /** More, and others would wait for them: Redis does one script at a time. */
@@ -134,3 +187,13 @@ const sentAgainAt = 1
 
 /** Begins the ids of all calls of this process. */
 const self = randomBytes(6).toString('hex')
+
+/** Looking changes nothing, so nothing of this is used. */
+export const anyTimes: LineTimes = {
+  waiterLeaseMs: 0,
+  streamedTakeUpMs: 0,
+  takeUpMs: 0,
+  keepMs: 0,
+  lockDelayMs: 0,
+  maxWaiters: 0,
+}

@@ -1,15 +1,9 @@
-import type { LineRow, LineRows, Outcome, Requester, Waiter } from '../../lines/index.ts'
+import type { Holder, LineRow, LineRows, Outcome, Requester, Waiter } from '../../lines/index.ts'
 import type { LockKey } from '../../locks/index.ts'
-import {
-  decodeLine,
-  decodeOutcome,
-  decodeWaiter,
-  type StoredLine,
-  type StoredOutcome,
-  type StoredWaiter,
-} from '../linerecord.ts'
+import { decodeOutcome, decodeWaiter, type StoredOutcome, type StoredWaiter } from '../linerecord.ts'
 import type { Connection } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
+import { mintToken } from './locktokens.ts'
 
 /**
  * The rows of one line, on the writer's connection and inside its transaction: SQLite has one writer, so nobody else is
@@ -25,7 +19,11 @@ export class SqliteLine implements LineRows {
   #line: number | undefined
   #waiterCount = 0
   #outcomeCount = 0
-  #counted = ''
+  /** As they are written. */
+  #writtenWaiters = 0
+  #writtenOutcomes = 0
+  /** Of the last grant; a row keeps it while nobody holds the line. */
+  #token: number | null = null
 
   constructor(connection: Connection, namespace: string, key: LockKey, wall: number) {
     this.#connection = connection
@@ -34,14 +32,18 @@ export class SqliteLine implements LineRows {
     this.#wall = wall
   }
 
+  operation(): string {
+    return this.#key.operation
+  }
+
   clock(): { now: number; wall: number } {
     return { now: this.#now, wall: this.#wall }
   }
 
   line(): LineRow | undefined {
-    const record = this.#connection.get<SqliteLineRecord>(
-      `SELECT line, attempt, grant_from, revision, due_at, waiter_count, outcome_count, holder_node,
-              holder_request_id, token, holder_attempt, holder_since, holder_ttl_ms, lease_ends_at, take_up_by,
+    const [record] = this.#connection.rows<LineRecord>(
+      `SELECT line, attempt, grant_from, revision, waiter_count, outcome_count, token, holder_node,
+              holder_request_id, holder_attempt, holder_since, holder_ttl_ms, lease_ends_at, take_up_by,
               holder_seq, progress
        FROM lock_line WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
       this.#namespace,
@@ -49,32 +51,30 @@ export class SqliteLine implements LineRows {
       this.#key.resource,
     )
     if (!record) return undefined
-    this.#line = record.line
-    this.#waiterCount = record.waiter_count
-    this.#outcomeCount = record.outcome_count
-    this.#counted = this.#counts()
-    return decodeLine(record)
+    const [line, attempt, grantFrom, revision, waiterCount, outcomeCount, token] = record
+    this.#line = line
+    this.#waiterCount = waiterCount
+    this.#outcomeCount = outcomeCount
+    this.#writtenWaiters = waiterCount
+    this.#writtenOutcomes = outcomeCount
+    this.#token = token
+    return { holder: decodeHolder(record), attempt, grantFrom, revision, lastOutcome: null }
   }
 
   saveLine(row: LineRow, dueAt: number | null): void {
     const { holder, lastOutcome } = row
-    const line = this.#ownLine()
-    this.#connection.run(
-      `UPDATE lock_line
-       SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
-           holder_node = ?8, holder_request_id = ?9, token = ?10, holder_attempt = ?11, holder_since = ?12,
-           holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
-       WHERE line = ?1`,
-      line,
+    if (holder) this.#token = holder.token
+    const values = [
+      this.#ownLine(),
       row.attempt,
       row.grantFrom,
       row.revision,
       dueAt,
       this.#waiterCount,
       this.#outcomeCount,
+      this.#token,
       holder?.node ?? null,
       holder?.requestId ?? null,
-      holder?.token ?? null,
       holder?.attempt ?? null,
       holder?.since ?? null,
       holder?.ttlMs ?? null,
@@ -82,14 +82,29 @@ export class SqliteLine implements LineRows {
       holder?.takeUpBy ?? null,
       holder?.seq ?? null,
       holder?.progress ?? null,
-    )
-    this.#counted = this.#counts()
+    ]
+    this.#writtenWaiters = this.#waiterCount
+    this.#writtenOutcomes = this.#outcomeCount
     // How it last ended is not read with the line, for no rule looks at it: without another it stays as it is.
-    if (lastOutcome === null) return
+    if (lastOutcome === null) {
+      this.#connection.run(
+        `UPDATE lock_line
+         SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+             token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
+             holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
+         WHERE line = ?1`,
+        ...values,
+      )
+      return
+    }
     this.#connection.run(
-      `UPDATE lock_line SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
+      `UPDATE lock_line
+       SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+           token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
+           holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17,
+           last_outcome = ?18, last_node = ?19, last_attempt = ?20, last_at = ?21, last_value = ?22
        WHERE line = ?1`,
-      line,
+      ...values,
       lastOutcome.outcome,
       lastOutcome.node,
       lastOutcome.attempt,
@@ -99,14 +114,7 @@ export class SqliteLine implements LineRows {
   }
 
   mintToken(): number {
-    const { last_token: token } = this.#connection.get<{ last_token: number }>(
-      `INSERT INTO lock_shard (shard, last_token) VALUES (?1, ?2)
-       ON CONFLICT (shard) DO UPDATE SET last_token = max(last_token + 1, excluded.last_token)
-       RETURNING last_token`,
-      shardOf(this.#namespace, this.#key.resource),
-      this.#wall * 1_000,
-    )!
-    return token
+    return mintToken(this.#connection, this.#token ?? 0, this.#wall)
   }
 
   waiter({ node, requestId }: Requester): Waiter | undefined {
@@ -245,17 +253,14 @@ export class SqliteLine implements LineRows {
 
   /** Writes the numbers of those beside the line where a rule changed them and nothing else. */
   close(): void {
-    if (this.#line === undefined || this.#counts() === this.#counted) return
+    if (this.#line === undefined) return
+    if (this.#waiterCount === this.#writtenWaiters && this.#outcomeCount === this.#writtenOutcomes) return
     this.#connection.run(
       `UPDATE lock_line SET waiter_count = ?2, outcome_count = ?3 WHERE line = ?1`,
       this.#line,
       this.#waiterCount,
       this.#outcomeCount,
     )
-  }
-
-  #counts(): string {
-    return `${this.#waiterCount} ${this.#outcomeCount}`
   }
 
   #ownLine(): number {
@@ -271,17 +276,29 @@ export class SqliteLine implements LineRows {
   }
 }
 
-/** Tokens count up per shard: few rows that are never deleted, and no two keys of a resource apart. */
-function shardOf(namespace: string, resource: string): number {
-  let hash = 0x811c9dc5
-  for (const text of [namespace, '\0', resource]) {
-    for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-  }
-  return (hash >>> 0) % 64
-}
+/** The columns in the order in which they are read. */
+type LineRecord = readonly [
+  line: number,
+  attempt: number,
+  grantFrom: number,
+  revision: number,
+  waiterCount: number,
+  outcomeCount: number,
+  token: number | null,
+  node: string | null,
+  requestId: string,
+  holderAttempt: number,
+  since: number,
+  ttlMs: number,
+  leaseEndsAt: number,
+  takeUpBy: number | null,
+  seq: number,
+  progress: string | null,
+]
 
-interface SqliteLineRecord extends StoredLine {
-  readonly line: number
-  readonly waiter_count: number
-  readonly outcome_count: number
+function decodeHolder(record: LineRecord): Holder | null {
+  const [, , , , , , token, node, requestId, attempt, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress] =
+    record
+  if (node === null) return null
+  return { node, requestId, token: token!, attempt, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress }
 }

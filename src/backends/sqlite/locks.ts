@@ -1,5 +1,13 @@
-import type { LineQuery, LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
-import { decodeLast, decodeSummary, type StoredLast, type StoredSummary } from '../linerecord.ts'
+import type { LineQuery, LineSummary, LineView, LockKey, LockStore, Tangle } from '../../locks/index.ts'
+import { mostTangles } from '../linekey.ts'
+import {
+  decodeLast,
+  decodeSummary,
+  decodeTangle,
+  type StoredLast,
+  type StoredSummary,
+  type StoredTangle,
+} from '../linerecord.ts'
 import { type Connection, readNow } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
 import { type LockSteps, maySweep } from './locksteps.ts'
@@ -29,11 +37,16 @@ export function createSqliteLocks(
     leave: step('leave'),
     evict: step('evict'),
     keep: step('keep'),
+    fail: step('fail'),
     async sweep(limit, times) {
       check()
       // Nearly always there is nothing to do, and then nobody needs the writer.
       if (!(await reader.read((connection) => maySweep(connection, namespace, times)))) return []
       return writer.write({ operation: 'sweepLocks', namespace, args: [limit, times] })
+    },
+    async entangled(keys) {
+      check()
+      return reader.read((connection) => findTangles(connection, namespace, keys))
     },
     async inspect(key, limit) {
       check()
@@ -44,6 +57,27 @@ export function createSqliteLocks(
       return reader.read((connection) => listLines(connection, namespace, query))
     },
   }
+}
+
+function findTangles(connection: Connection, namespace: string, keys: readonly LockKey[]): readonly Tangle[] {
+  const now = readLeaseClock()
+  const tangles = keys.flatMap(({ operation, resource }) =>
+    connection
+      .all<StoredTangle>(
+        `SELECT h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
+                l.operation AS for_operation, l.resource AS for_resource
+         FROM lock_line h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
+         JOIN lock_line l ON l.line = w.line AND l.namespace = h.namespace
+         WHERE h.namespace = ?1 AND h.operation = ?2 AND h.resource = ?3 AND h.lease_ends_at > ?4 LIMIT ?5`,
+        namespace,
+        operation,
+        resource,
+        now,
+        mostTangles,
+      )
+      .map((stored) => decodeTangle({ ...stored, operation, resource })),
+  )
+  return tangles.slice(0, mostTangles)
 }
 
 function inspectLine(

@@ -2,6 +2,7 @@ import {
   acquire,
   evict,
   expire,
+  fail,
   keep,
   type LineTimes,
   leave,
@@ -15,10 +16,12 @@ import {
   type Told,
 } from '../../lines/index.ts'
 import type { LockKey, LockStore } from '../../locks/index.ts'
+import { tellings } from '../linesweep.ts'
 import type { RuledLocks } from '../ruledlocks.ts'
 import { type Connection, readNow } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
 import { SqliteLine } from './linerows.ts'
+import { forgetTaken } from './locktokens.ts'
 
 /** The steps on a line, as they are asked for. */
 export type LockSteps = RuledLocks
@@ -49,6 +52,8 @@ export function takeStep(
       return on(args[0], leave(args[1], args[2]))
     case 'evict':
       return on(args[0], evict(args[1], args[2]))
+    case 'fail':
+      return on(args[0], fail(args[1], args[2], args[3]))
     case 'keep':
       return on(args[0], keep(args[1], args[2], args[3]))
   }
@@ -62,9 +67,22 @@ function runRule<Answer>(
   wall: number,
 ): Answer {
   const rows = new SqliteLine(connection, namespace, key, wall)
-  const answer = runNow(rule, rows)
-  rows.close()
-  return answer
+  let others: Map<string, SqliteLine> | undefined
+  const open = (operation: string) => {
+    others ??= new Map()
+    const other = others.get(operation) ?? new SqliteLine(connection, namespace, { ...key, operation }, wall)
+    others.set(operation, other)
+    return other
+  }
+  try {
+    const answer = runNow(rule, rows, open)
+    rows.close()
+    if (others) for (const other of others.values()) other.close()
+    return answer
+  } catch (error) {
+    forgetTaken(connection)
+    throw error
+  }
 }
 
 /** Whether `sweepLines` would find anything. Asked of a reader. */
@@ -97,8 +115,7 @@ export function sweepLines(
   const now = readLeaseClock()
   const swept: { key: LockKey; told: Told }[] = []
   const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
-    const { told } = runRule(connection, namespace, key, rule, wall)
-    if (told.changed) swept.push({ key, told })
+    swept.push(...tellings(key, runRule(connection, namespace, key, rule, wall)))
   }
   for (const { operation, resource } of findDue(connection, namespace, now, limit)) {
     step({ operation, resource }, sweep(times))

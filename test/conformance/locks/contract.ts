@@ -1,6 +1,8 @@
 import { describe } from 'vitest'
 import type { LocksCandidate } from '../candidates.ts'
+import { conflictsContract } from './conflicts.ts'
 import { crowdsContract } from './crowds.ts'
+import { deadlocksContract } from './deadlocks.ts'
 import { linesContract } from './lines.ts'
 import { lookingContract } from './looking.ts'
 import { namesContract } from './names.ts'
@@ -16,5 +18,7 @@ export function locksContract(candidate: LocksCandidate): void {
   describe('looking', () => lookingContract(candidate))
   describe('sweeping', () => sweepingContract(candidate))
   describe('sharing', () => sharingContract(candidate))
+  describe('deadlocks', () => deadlocksContract(candidate))
+  describe('conflicts', () => conflictsContract(candidate))
   describe('crowds', () => crowdsContract(candidate))
 }

@@ -125,6 +125,41 @@ describe.runIf(isOurs)('a Redis that starts again', () => {
     assert.ok((await granted(redis.locks, 'B')) > token)
   })
 
+  test('and has lost a grant that excludes what it still knows: the newer of the two goes on alone', async () => {
+    await using server = await startOwn(['--appendonly', 'no'])
+    await using redis = await openRedis(server.url, { namespace: 'default' })
+    const rules = { ...times, conflicts: [['pull', 'delete']] as const }
+    const deleting = { operation: 'delete', resource: key.resource }
+    const take = async (of: LockKey, node: string) => {
+      const wants = { wait: true, want: 'turn', ttlMs, deadlineMs: null, isStreamed: false } as const
+      const { standing } = await redis.locks.acquire(of, { ...named(node), ...wants }, rules)
+      return standing.status === 'granted' ? standing.token : standing.status
+    }
+    const renewed = async (of: LockKey, node: string, token: unknown) => {
+      const who = { ...named(node), token: token as number }
+      const terms = { ttlMs, progress: undefined }
+      return (await redis.locks.renew(of, who, terms, rules)).expiresAt !== undefined
+    }
+    const older = await take(key, 'A')
+    await server.command(['SAVE'])
+    // What follows is lost: A ends, and D is granted what excludes it.
+    const end = { outcome: 'failure', value: null, terminal: false } as const
+    await redis.locks.release(key, { ...named('A'), token: older as number }, end, rules)
+    const newer = await take(deleting, 'D')
+    assert.ok(Number(newer) > Number(older))
+    await server.crash()
+    await server.restart()
+    await until('it answers', async () => {
+      const view = await redis.locks.inspect(key, 1).catch(() => undefined)
+      return view?.holder?.node === 'A'
+    })
+    assert.equal(await renewed(deleting, 'D', newer), true, 'the newer token wins')
+    assert.equal((await redis.locks.inspect(key, 1))?.holder ?? null, null, 'and the older is over')
+    assert.equal(await renewed(key, 'A', older), false)
+    assert.equal(await take(key, 'B'), 'queued')
+    assert.equal((await redis.locks.inspect(deleting, 1))?.holder?.node, 'D')
+  })
+
   test('gives no grace to a connection that only broke', async () => {
     await using server = await startOwn(['--appendonly', 'no'])
     await using redis = await openRedis(server.url, { namespace: 'default' })
@@ -153,6 +188,15 @@ describe.runIf(isOurs)('a Redis Cluster', () => {
     const ends = await Promise.all(keys.map((one, nr) => end(redis.locks, 'A', tokens[nr]!, one)))
     assert.ok(ends.every(({ released, told }) => released?.next === null && told.everyone))
     assert.deepEqual(await redis.locks.list({ limit: 30 }), [])
+
+    const rules = { ...times, conflicts: [['pull', 'delete']] as const }
+    const wants = { wait: true, want: 'turn', ttlMs, deadlineMs: null, isStreamed: false } as const
+    const take = async (of: LockKey, node: string) =>
+      (await redis.locks.acquire(of, { ...named(node), ...wants }, rules)).standing.status
+    assert.deepEqual(await Promise.all(keys.map((one) => take(one, 'A'))), Array(40).fill('granted'))
+    const deletes = keys.map((one) => ({ ...one, operation: 'delete' }))
+    assert.deepEqual(await Promise.all(deletes.map((one) => take(one, 'A'))), Array(40).fill('queued'))
+    assert.equal((await redis.locks.entangled(keys.slice(0, 10))).length, 10 * 40)
   })
 
   test('of several nodes is refused in words', async () => {

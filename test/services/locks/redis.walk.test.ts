@@ -19,6 +19,7 @@ import { hasService, serviceFacts } from '../../support/services/own.ts'
 const { WALK_SEED, WALK_STEPS } = process.env
 const steps = Number(WALK_STEPS ?? 1_500)
 const budgetMs = 8_000
+const sights = ['granted', 'queued', 'ended', 'refused', 'full', 'released', 'swept']
 
 const operations = ['pull', 'push']
 const resources = ['app:1.2', '{x}%']
@@ -34,6 +35,11 @@ describe.runIf(hasService('redis'))('on Redis', () => {
       const began = Date.now()
       let walks = 0
       const counts = new Map<string, number>()
+      // Rare sights may need a walk more.
+      const isShort = () => {
+        const ms = Date.now() - began
+        return ms < budgetMs || (ms < 4 * budgetMs && sights.some((name) => !counts.has(name)))
+      }
       do {
         await using walk = await openWalk(first + walks, isLossy)
         for (let step = 0; step < steps; step++) {
@@ -45,9 +51,8 @@ describe.runIf(hasService('redis'))('on Redis', () => {
         }
         await walk.settle()
         walks++
-      } while (WALK_SEED === undefined && Date.now() - began < budgetMs)
-      for (const name of ['granted', 'queued', 'ended', 'refused', 'full', 'released', 'swept'])
-        assert.ok((counts.get(name) ?? 0) > 0, `the walk came by "${name}"`)
+      } while (WALK_SEED === undefined && isShort())
+      for (const name of sights) assert.ok(counts.has(name), `the walk came by "${name}"`)
       console.log(`[walk] redis${how}: ${walks} walks of ${steps} steps from seed ${first}`)
     }, 60_000)
   }
@@ -152,6 +157,8 @@ class Walk implements AsyncDisposable {
       keepMs: this.#random.pick([20_000, 60_000]),
       lockDelayMs: this.#random.pick([0, 5_000]),
       maxWaiters: 3,
+      // In every other walk the two operations exclude each other.
+      ...(seed % 2 === 1 && { conflicts: [['pull', 'push']] as const }),
     }
   }
 
@@ -354,6 +361,7 @@ class Walk implements AsyncDisposable {
 
   #compareToldExactly(expected: Ruled<object>, actual: Ruled<object>): void {
     assert.deepEqual(actual.told, expected.told)
+    if (!this.#isLost) assert.deepEqual(actual.elsewhere, expected.elsewhere)
     // A line that was forgotten begins anew, and the model forgets at its own time.
     if (expected.told.changed) assert.equal(actual.revision, expected.revision)
   }

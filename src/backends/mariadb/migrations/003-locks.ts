@@ -61,6 +61,7 @@ export const locksMigration: Migration = {
   due_at BIGINT NOT NULL,
   PRIMARY KEY (line_key, seq),
   UNIQUE KEY lock_waiter_requester (line_key, node, request_id),
+  KEY lock_waiter_who (namespace, node, request_id),
   KEY lock_waiter_due (namespace, due_at)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
     `CREATE TABLE IF NOT EXISTS lock_outcome (

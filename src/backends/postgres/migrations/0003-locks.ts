@@ -67,6 +67,7 @@ export function locks(s: string): Migration {
   PRIMARY KEY (line_key, seq)
 )`,
       `CREATE UNIQUE INDEX lock_waiter_requester ON ${s}.lock_waiter (line_key, node, request_id)`,
+      `CREATE INDEX lock_waiter_who ON ${s}.lock_waiter (namespace, node, request_id)`,
       `CREATE INDEX lock_waiter_due ON ${s}.lock_waiter (namespace, due_at)`,
 
       `CREATE TABLE ${s}.lock_outcome (

@@ -1,14 +1,21 @@
 /** A revision must not be used twice in a millisecond, nor an answer be forgotten that may be asked for again. */
 const leastKeptMs = 15_000
 
+/** Alone, a line that is waited for is held, or delayed. */
+export const aloneText: string = `
+local function dueOfWaiting()
+  return 0
+end
+`
+
 /** Writing a line, once the step is done. */
 export const closingText: string = `
 -- Forgets outcomes whose time is over, some at a time: whatever changes the line comes by here.
 local function prune()
-  local over = redis.call('ZRANGEBYSCORE', keptKey, '-inf', now, 'LIMIT', 0, 200)
+  local over = redis.call('ZRANGEBYSCORE', own('kept'), '-inf', now, 'LIMIT', 0, 200)
   for _, field in ipairs(over) do put(field, false) end
-  if #over > 0 then redis.call('ZREM', keptKey, unpack(over)) end
-  local first = redis.call('ZRANGE', keptKey, 0, 0, 'WITHSCORES')
+  if #over > 0 then redis.call('ZREM', own('kept'), unpack(over)) end
+  local first = redis.call('ZRANGE', own('kept'), 0, 0, 'WITHSCORES')
   if first[1] then
     pruneAt = tonumber(first[2])
   else
@@ -18,8 +25,8 @@ end
 
 -- Takes the line off the lists of what falls due and of what is busy.
 local function unlist()
-  redis.call('ZREM', dueKey, lineName)
-  redis.call('ZREM', busyKey, lineName)
+  redis.call('ZREM', common('due'), lineName())
+  redis.call('ZREM', common('busy'), lineName())
   dueAt = 0
 end
 
@@ -35,14 +42,15 @@ local function saveDue()
   if shard and shard.graceUntil > now and (holder ~= '' or results + turns > 0) and shard.graceUntil > due then
     due = shard.graceUntil
   end
+  if due == 0 and results + turns > 0 then due = dueOfWaiting() end
   if due == dueAt then return end
   if due == 0 then
     if not wasUsed or dueAt <= now or dueAt > now + keepMs then unlist() end
     return
   end
   if not wasBusy and dueAt > now and due > dueAt then return end
-  redis.call('ZADD', dueKey, textOf(due), lineName)
-  if dueAt == 0 then redis.call('ZADD', busyKey, '0', lineName) end
+  redis.call('ZADD', common('due'), textOf(due), lineName())
+  if dueAt == 0 then redis.call('ZADD', common('busy'), '0', lineName()) end
   dueAt = due
 end
 
@@ -68,8 +76,8 @@ local function writeDetails()
       end
     end
   end
-  callInParts('HSET', detailsKey, puts)
-  if hasDetails == 1 then callInParts('HDEL', detailsKey, drops) end
+  callInParts('HSET', own('details'), puts)
+  if hasDetails == 1 then callInParts('HDEL', own('details'), drops) end
   if #puts > 0 then hasDetails = 1 end
 end
 
@@ -78,8 +86,8 @@ local function writeRow()
   if holder ~= '' or results + turns > 0 then
     redis.call('SET', rowKey, packRow())
     if not wasBusy and hasDetails == 1 then
-      redis.call('PERSIST', detailsKey)
-      redis.call('PERSIST', keptKey)
+      redis.call('PERSIST', own('details'))
+      redis.call('PERSIST', own('kept'))
     end
     return
   end
@@ -95,8 +103,8 @@ local function writeRow()
   if forgetAt > removeAt then removeAt = forgetAt end
   redis.call('SET', rowKey, packRow(), 'PXAT', textOf(removeAt))
   if hasDetails == 1 then
-    redis.call('PEXPIREAT', detailsKey, textOf(removeAt))
-    redis.call('PEXPIREAT', keptKey, textOf(removeAt))
+    redis.call('PEXPIREAT', own('details'), textOf(removeAt))
+    redis.call('PEXPIREAT', own('kept'), textOf(removeAt))
   end
 end
 

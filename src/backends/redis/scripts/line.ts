@@ -9,7 +9,11 @@
  *     kept     zset    fields o<who> and r<no>, by the time until which they are kept
  *     due      zset    lines, and who waits in them, by the time at which they change by themselves
  *     busy     zset    lines that are held or waited for, by name
+ *     waits    zset    who waits in which line at which place, by who it is
  *     shard    string  the last token, the recovery grace, the longest lease lately
+ *
+ * A step is given the row's key; the others differ from it by their kind, and for all of a namespace by ending with that.
+ * All begin with the same hash tag, so they are where the row is.
  *
  * Details are read once and written together when the step is done. A line that nobody holds or waits for is left to
  * Redis to remove when its time is over.
@@ -21,8 +25,8 @@
 
 /** What is in hand: variables of the whole script, so that all its functions share them. */
 export const stateText: string = `
-local rowKey, detailsKey, resultsKey, turnsKey, keptKey, dueKey, busyKey, shardKey
-local lineName, callId
+local rowKey, kindAt, shardKey, name
+local callId
 
 local revision, attempt, grantFrom, results, turns
 local hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil, pruneAt
@@ -41,6 +45,22 @@ const rowFormat = `<${'d'.repeat(26)}ssss`
 /** Reading a line, and its details. */
 export const lineText: string = `
 local none = {}
+local find, sub = string.find, string.sub
+
+-- The keys beside the row's: of the line itself, and of all lines of its namespace in the shard. Most steps need none of
+-- them, and to be sent a key costs more than to make it.
+local function own(kind)
+  return sub(rowKey, 1, kindAt) .. kind .. sub(rowKey, kindAt + 5)
+end
+
+local function common(kind)
+  return sub(rowKey, 1, kindAt) .. kind .. sub(rowKey, kindAt + 5, find(rowKey, '\\31', kindAt + 6, true) - 1)
+end
+
+local function lineName()
+  if not name then name = sub(rowKey, find(rowKey, '\\31', kindAt + 6, true) + 1) end
+  return name
+end
 
 -- Numbers as text, which takes as long as a command: in one call the same ones come again and again.
 local texts = {}
@@ -58,7 +78,7 @@ local function get(field)
   local value = fields and fields[field]
   if value == nil then
     if hasDetails == 0 then return false end
-    value = redis.call('HGET', detailsKey, field)
+    value = redis.call('HGET', own('details'), field)
     fields = fields or {}
     fields[field] = value
   end
@@ -73,9 +93,10 @@ local function put(field, value)
 end
 
 local function openLine(at)
-  rowKey, detailsKey, resultsKey, turnsKey = KEYS[at], KEYS[at + 1], KEYS[at + 2], KEYS[at + 3]
-  keptKey, dueKey, busyKey, shardKey = KEYS[at + 4], KEYS[at + 5], KEYS[at + 6], KEYS[at + 7]
-  fields, touched, told = nil, nil, none
+  rowKey = KEYS[at]
+  kindAt = find(rowKey, ':line:', 1, true)
+  shardKey = sub(rowKey, 1, kindAt) .. 'shard'
+  name, fields, touched, told = nil, nil, nil, none
   isChanged, isSaved, isEveryone = false, false, false
   local raw = redis.call('GET', rowKey)
   if not raw then
@@ -102,6 +123,14 @@ local function packRow()
     ttlMs, ends, takeUpBy, seq, callKind, callEveryone, callRevision, lastWho, holder, call, callTold)
 end
 
+local function endOfTurn()
+  if takeUpBy == 0 then return ends end
+  return math.min(ends, takeUpBy)
+end
+`
+
+/** How a line alone counts its changes. */
+export const revisionText: string = `
 -- Never twice, also not when the row was cleared away meanwhile.
 local function nextRevision()
   local least = now * 1000
@@ -111,10 +140,5 @@ end
 local function change()
   isChanged = true
   revision = nextRevision()
-end
-
-local function endOfTurn()
-  if takeUpBy == 0 then return ends end
-  return math.min(ends, takeUpBy)
 end
 `

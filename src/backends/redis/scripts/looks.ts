@@ -17,6 +17,23 @@ return found
 `,
 )
 
+/** The places that some (ARGV) have in the lines of some shards (KEYS), up to 100 of each in each. */
+export const lookForWaitsScript: Script = createScript(`
+local found = {}
+for i = 1, #ARGV do found[i] = {} end
+for k = 1, #KEYS do
+  if redis.call('EXISTS', KEYS[k]) == 1 then
+    for i = 1, #ARGV do
+      local from, to = '[' .. ARGV[i] .. '\\30', '(' .. ARGV[i] .. '\\31'
+      for _, wait in ipairs(redis.call('ZRANGEBYLEX', KEYS[k], from, to, 'LIMIT', 0, 100)) do
+        found[i][#found[i] + 1] = wait
+      end
+    end
+  end
+end
+return found
+`)
+
 /** Some names of busy lines from each of some shards (KEYS), from one name (ARGV 1) to another (2), up to so many (3). */
 export const lookForBusyScript: Script = createScript(`
 local pages = {}

@@ -19,11 +19,15 @@ local function noteLast(kind, value)
   hasLastValue = value and 1 or 0
 end
 
-local function conclude(who, place, kind, isTold)
+local function conclude(who, place, kind, isTold, value)
   change()
   local keptTo = now + keepMs
+  if value then
+    put(valueField(revision), value)
+    keepField(valueField(revision), keptTo)
+  end
   putOutcome({
-    who = who, seq = place, isTold = isTold and 1 or 0, keptUntil = keptTo, valueNo = 0, kind = kind,
+    who = who, seq = place, isTold = isTold and 1 or 0, keptUntil = keptTo, valueNo = value and revision or 0, kind = kind,
     toldTo = isTold and callId or '',
   })
   keepField('o' .. who, keptTo)
@@ -65,6 +69,10 @@ local function grant(who, ms, place, takeUpUntil)
   setHolder(who, mintToken(ms), ms, place, takeUpUntil)
 end
 
+`
+
+/** A line alone: who comes next in it. */
+export const nextText: string = `
 local function grantNext()
   if grantFrom > now then return end
   while true do
@@ -94,6 +102,23 @@ local function advance()
   if holder == '' then grantNext() end
 end
 
+-- Whether one who asks may have it at once. After advance a line that nobody holds and that is not delayed has nobody
+-- waiting.
+local function isFreeFor(place)
+  return holder == '' and grantFrom <= now and graceUntil() <= now
+end
+
+local function otherHolderView()
+  return false
+end
+
+local function clearWayFor(number)
+  return true
+end
+`
+
+/** What follows from it. */
+export const standingText: string = `
 local function isHeldBy(who, number)
   return holder == who and token == number
 end
@@ -167,10 +192,9 @@ local function stand(who, ask)
     return ended(outcome.kind, valueOf(outcome))
   end
 
-  -- After advance a line that nobody holds and that is not delayed has nobody waiting.
-  local isFree = holder == '' and grantFrom <= now and graceUntil() <= now
-  if not isFree and ARGV[ask + 1] == '0' then return { 'refused', holderView() } end
   local place = outcome and outcome.seq or nextRevision()
+  local isFree = isFreeFor(place)
+  if not isFree and ARGV[ask + 1] == '0' then return { 'refused', holderView() or otherHolderView() } end
   if isFree then
     if outcome then removeOutcome(who) end
     grant(who, tonumber(ARGV[ask + 3]), place, 0)
@@ -207,13 +231,13 @@ end
 local function expire(who)
   local waiter = readWaiter(who)
   if not waiter then
-    redis.call('ZREM', dueKey, dueName(who))
+    redis.call('ZREM', common('due'), dueName(who))
     return false
   end
   local gone = goneBy(waiter)
   if not gone then
     -- The grace has put it off.
-    if waiter.ends <= now then redis.call('ZADD', dueKey, graceUntil(), dueName(who)) end
+    if waiter.ends <= now then redis.call('ZADD', common('due'), graceUntil(), dueName(who)) end
     return false
   end
   removeWaiter(waiter)
@@ -250,6 +274,14 @@ local function evict(who)
   return true
 end
 
+local function fail(who, place, value)
+  local waiter = readWaiter(who)
+  if not waiter or waiter.seq ~= place then return false end
+  removeWaiter(waiter)
+  conclude(who, place, 'failed', false, value)
+  return true
+end
+
 -- progressKind: '' leaves it as it was, 'text' sets it, 'none' takes it away.
 local function extend(ms, progressKind, progress)
   ends = math.max(ends, now + ms)
@@ -274,7 +306,7 @@ end
 -- A holder whose grant was lost with the writes of a server that is gone: its token is newer than any that is known
 -- here, so nobody has been granted since. It takes the place of an older holder, and of its own wait.
 local function reassert(who, number, ms)
-  if number <= lastToken or number > micros or graceUntil() <= now then return false end
+  if number <= lastToken or number > micros or graceUntil() <= now or not clearWayFor(number) then return false end
   if holder ~= '' then conclude(holder, seq, 'lost') end
   local waiter = readWaiter(who)
   if waiter then removeWaiter(waiter) end

@@ -1,14 +1,32 @@
+import type { StepName } from '../stepper.ts'
 import { clockText } from './clock.ts'
-import { closingText } from './closing.ts'
-import { lineText, stateText } from './line.ts'
-import { rulesText } from './rules.ts'
+import { aloneText, closingText } from './closing.ts'
+import { groupDueText, groupTakingText, groupText, settleText } from './group.ts'
+import { lineText, revisionText, stateText } from './line.ts'
+import { nextText, rulesText, standingText } from './rules.ts'
 import { createScript, type Script } from './script.ts'
 import { shardText } from './shard.ts'
 import { waitersText } from './waiters.ts'
 
+/** How many arguments each step takes. */
+const counts: Readonly<Record<StepName, number>> = {
+  acquire: 6,
+  release: 6,
+  renew: 5,
+  shorten: 3,
+  leave: 1,
+  evict: 1,
+  keep: 2,
+  fail: 3,
+  expire: 1,
+  sweep: 0,
+  inspect: 1,
+  holding: 0,
+}
+
 /**
- * Steps on lines, several in one call: each is atomic, and one that fails is no other's trouble. For every step there
- * are eight KEYS and, in ARGV, its name, the line's name, an id of the call, how many arguments there are, and those.
+ * Steps on lines, several in one call: each is atomic, and one that fails is no other's trouble. For every step there is
+ * the key of the line's row in KEYS and, in ARGV, its name, an id of the call, and as many arguments as it takes.
  *
  * What a step did is told to whoever sends it a second time because the first answer was lost: asking for a place or
  * keeping it finds itself done already, and what cannot (a turn that was ended, a place that was left, an end that was
@@ -16,9 +34,43 @@ import { waitersText } from './waiters.ts'
  * as it comes. A line remembers the last such answer; after another, a second try is one of its own.
  */
 const settingsText = `
+local counts = { ${Object.entries(counts)
+  .map(([name, count]) => `${name} = ${count}`)
+  .join(', ')} }
 local isSentAgain = ARGV[2] == '1'
 local waiterLeaseMs, streamedTakeUpMs, takeUpMs = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local keepMs, lockDelayMs, maxWaiters = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+`
+
+/**
+ * The replies to all steps, one after the other in one list: Redis takes longer to look whether a table is a list than
+ * to send what is in it. For each there is how many items follow, then what changed (1: the line, 2: all were told the
+ * end, 4: the last item is what changed elsewhere), the revision, how many were told, those, and the answer. One that
+ * failed has one item, the reason.
+ */
+const repliesText = `
+local replies, size = {}, 0
+
+local function reply(changedBit, everyoneBit, revision, told, answer, elsewhere)
+  local at, toldCount, answerCount = size + 4, #told, #answer
+  replies[size + 2], replies[size + 3], replies[at] = changedBit + 2 * everyoneBit, revision, toldCount
+  for i = 1, toldCount do replies[at + i] = told[i] end
+  at = at + toldCount
+  for i = 1, answerCount do replies[at + i] = answer[i] end
+  at = at + answerCount
+  if elsewhere then
+    replies[size + 2] = replies[size + 2] + 4
+    at = at + 1
+    replies[at] = elsewhere
+  end
+  replies[size + 1] = at - size - 1
+  size = at
+end
+
+local function replyProblem(problem)
+  replies[size + 1], replies[size + 2] = 1, type(problem) == 'table' and problem.err or tostring(problem)
+  size = size + 2
+end
 `
 
 const stepsText = `
@@ -71,6 +123,12 @@ function steps.keep(at)
   return keepPlace(ARGV[at], tonumber(ARGV[at + 1]))
 end
 
+function steps.fail(at)
+  advance()
+  local isFailed = fail(ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2])
+  return { isFailed and 'failed' or 'none' }, isFailed
+end
+
 function steps.expire(at)
   advance()
   expire(ARGV[at])
@@ -95,7 +153,7 @@ function steps.inspect(at)
   if revision == 0 or not wasBusy and forgetAt <= now then return { 'none' } end
   local waiters = {}
   if limit > 0 then
-    for _, set in ipairs({ results > 0 and resultsKey or '', turns > 0 and turnsKey or '' }) do
+    for _, set in ipairs({ results > 0 and own('results') or '', turns > 0 and own('turns') or '' }) do
       if set ~= '' then
         for _, who in ipairs(redis.call('ZRANGE', set, 0, limit - 1)) do
           local waiter = readWaiter(who)
@@ -108,8 +166,14 @@ function steps.inspect(at)
   return { 'line', wasBusy and 1 or 0, ends > now and holderView(), results + turns, waiters, last }
 end
 
-local answerKinds = { 'released', 'released', 'left', 'evicted', 'shortened' }
-local answerNumbers = { released = 1, left = 3, evicted = 4, shortened = 5 }
+-- Who holds it, and with which token.
+function steps.holding()
+  if holder == '' or ends <= now then return { 'none' } end
+  return { 'held', holder, token }
+end
+
+local answerKinds = { 'released', 'released', 'left', 'evicted', 'shortened', 'failed' }
+local answerNumbers = { released = 1, left = 3, evicted = 4, shortened = 5, failed = 6 }
 
 local function rememberAnswer(answer)
   call, callKind, callEveryone, callRevision = callId, answerNumbers[answer[1]], isEveryone and 1 or 0, revision
@@ -122,30 +186,32 @@ local function answerBefore()
   local whom = {}
   for who in string.gmatch(callTold, '[^\\30]+') do whom[#whom + 1] = who end
   local kind = answerKinds[callKind]
-  return { 1, callEveryone, callRevision, whom, { kind, callKind == 2 and whom[#whom] } }
+  reply(1, callEveryone, callRevision, whom, { kind, callKind == 2 and whom[#whom] })
 end
 
+`
+
+const takingText = `
 local function takeStep(no, at)
-  lineName, callId = ARGV[at + 1], ARGV[at + 2]
-  openLine(no * 8 + 1)
+  callId = ARGV[at + 1]
+  openLine(no)
   if isSentAgain and call == callId then return answerBefore() end
-  local answer, isToBeRemembered = steps[ARGV[at]](at + 4)
+  local answer, isToBeRemembered = steps[ARGV[at]](at + 2)
   if isToBeRemembered then rememberAnswer(answer) end
   closeLine()
-  return { isChanged and 1 or 0, isEveryone and 1 or 0, revision, told, answer }
+  reply(isChanged and 1 or 0, isEveryone and 1 or 0, revision, told, answer)
 end
 
 return takeStep
 end
 
 local takeStep = define()
-local replies = {}
-local at = 9
+local no, at = 1, 9
 while ARGV[at] do
-  local isDone, reply = pcall(takeStep, #replies, at)
-  if not isDone then reply = { type(reply) == 'table' and reply.err or tostring(reply) } end
-  replies[#replies + 1] = reply
-  at = at + 4 + tonumber(ARGV[at + 3])
+  local isDone, problem = pcall(takeStep, no, at)
+  if not isDone then replyProblem(problem) end
+  at = at + 2 + counts[ARGV[at]]
+  no = no + 1
 end
 return replies
 `
@@ -160,11 +226,40 @@ export const stepsScript: Script = createScript(
   clockText,
   settingsText,
   stateText,
+  repliesText,
   defineText,
   lineText,
+  revisionText,
   shardText,
   waitersText,
+  aloneText,
   closingText,
   rulesText,
+  nextText,
+  standingText,
   stepsText,
+  takingText,
+)
+
+/**
+ * The same for lines whose operations exclude each other: for every step the keys of its own line are followed by those
+ * of the others, and its arguments by how many lines there are, the others' names and what excludes what.
+ */
+export const groupStepsScript: Script = createScript(
+  clockText,
+  settingsText,
+  stateText,
+  repliesText,
+  defineText,
+  lineText,
+  groupText,
+  shardText,
+  waitersText,
+  groupDueText,
+  closingText,
+  rulesText,
+  settleText,
+  standingText,
+  stepsText,
+  groupTakingText,
 )

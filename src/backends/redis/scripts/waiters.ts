@@ -15,7 +15,11 @@ local function readWaiter(who)
 end
 
 local function dueName(who)
-  return lineName .. '\\31' .. who
+  return lineName() .. '\\31' .. who
+end
+
+local function waitName(who, place)
+  return who .. '\\30' .. lineName() .. '\\30' .. textOf(place)
 end
 
 local function saveWaiter(waiter)
@@ -23,28 +27,30 @@ local function saveWaiter(waiter)
     waiter.ends, waiter.deadline, waiter.isStreamed))
   local due = waiter.ends
   if waiter.deadline > 0 and waiter.deadline < due then due = waiter.deadline end
-  redis.call('ZADD', dueKey, textOf(due), dueName(waiter.who))
+  redis.call('ZADD', common('due'), textOf(due), dueName(waiter.who))
 end
 
 local function addWaiter(waiter)
   saveWaiter(waiter)
+  redis.call('ZADD', common('waits'), '0', waitName(waiter.who, waiter.seq))
   if waiter.wantsTurn == 1 then
-    redis.call('ZADD', turnsKey, waiter.seq, waiter.who)
+    redis.call('ZADD', own('turns'), waiter.seq, waiter.who)
     turns = turns + 1
   else
-    redis.call('ZADD', resultsKey, waiter.seq, waiter.who)
+    redis.call('ZADD', own('results'), waiter.seq, waiter.who)
     results = results + 1
   end
 end
 
 local function removeWaiter(waiter)
   put('w' .. waiter.who, false)
-  redis.call('ZREM', dueKey, dueName(waiter.who))
+  redis.call('ZREM', common('due'), dueName(waiter.who))
+  redis.call('ZREM', common('waits'), waitName(waiter.who, waiter.seq))
   if waiter.wantsTurn == 1 then
-    redis.call('ZREM', turnsKey, waiter.who)
+    redis.call('ZREM', own('turns'), waiter.who)
     turns = turns - 1
   else
-    redis.call('ZREM', resultsKey, waiter.who)
+    redis.call('ZREM', own('results'), waiter.who)
     results = results - 1
   end
 end
@@ -52,26 +58,26 @@ end
 local function firstWaiter()
   local first, place
   if results > 0 then
-    local head = redis.call('ZRANGE', resultsKey, 0, 0, 'WITHSCORES')
+    local head = redis.call('ZRANGE', own('results'), 0, 0, 'WITHSCORES')
     first, place = head[1], tonumber(head[2])
   end
   if turns > 0 then
-    local head = redis.call('ZRANGE', turnsKey, 0, 0, 'WITHSCORES')
+    local head = redis.call('ZRANGE', own('turns'), 0, 0, 'WITHSCORES')
     if not first or tonumber(head[2]) < place then first = head[1] end
   end
   return first and readWaiter(first)
 end
 
 local function positionOf(waiter)
-  local own, other, others = resultsKey, turnsKey, turns
-  if waiter.wantsTurn == 1 then own, other, others = turnsKey, resultsKey, results end
-  local before = redis.call('ZRANK', own, waiter.who)
+  local set, other, others = own('results'), own('turns'), turns
+  if waiter.wantsTurn == 1 then set, other, others = own('turns'), own('results'), results end
+  local before = redis.call('ZRANK', set, waiter.who)
   if others > 0 then before = before + redis.call('ZCOUNT', other, '-inf', waiter.seq) end
   return before + 1
 end
 
 local function keepField(field, keptTo)
-  redis.call('ZADD', keptKey, textOf(keptTo), field)
+  redis.call('ZADD', own('kept'), textOf(keptTo), field)
   keptUntil = math.max(keptUntil, keptTo)
   if pruneAt == 0 or keptTo < pruneAt then pruneAt = keptTo end
 end
@@ -94,7 +100,7 @@ end
 
 local function removeOutcome(who)
   put('o' .. who, false)
-  redis.call('ZREM', keptKey, 'o' .. who)
+  redis.call('ZREM', own('kept'), 'o' .. who)
 end
 
 local function valueField(no)
@@ -112,7 +118,7 @@ local function dissolveSet(setKey, kind, keptTo, valueNo)
   local members = redis.call('ZRANGE', setKey, 0, -1, 'WITHSCORES')
   local score = textOf(keptTo)
   for from = 1, #members, 1000 do
-    local outcomes, waits, kept, dues = {}, {}, {}, {}
+    local outcomes, waits, kept, dues, places = {}, {}, {}, {}, {}
     for i = from, math.min(from + 998, #members - 1), 2 do
       local who = members[i]
       local field = 'o' .. who
@@ -123,11 +129,13 @@ local function dissolveSet(setKey, kind, keptTo, valueNo)
       kept[#kept + 1] = field
       waits[#waits + 1] = 'w' .. who
       dues[#dues + 1] = dueName(who)
+      places[#places + 1] = waitName(who, tonumber(members[i + 1]))
     end
-    redis.call('HSET', detailsKey, unpack(outcomes))
-    redis.call('HDEL', detailsKey, unpack(waits))
-    redis.call('ZADD', keptKey, unpack(kept))
-    redis.call('ZREM', dueKey, unpack(dues))
+    redis.call('HSET', own('details'), unpack(outcomes))
+    redis.call('HDEL', own('details'), unpack(waits))
+    redis.call('ZADD', own('kept'), unpack(kept))
+    redis.call('ZREM', common('due'), unpack(dues))
+    redis.call('ZREM', common('waits'), unpack(places))
   end
   redis.call('DEL', setKey)
 end
@@ -144,10 +152,10 @@ local function dissolve(isAll, kind, value)
   end
   keptUntil = math.max(keptUntil, keptTo)
   if pruneAt == 0 then pruneAt = keptTo end
-  if results > 0 then dissolveSet(resultsKey, kind, keptTo, valueNo) end
+  if results > 0 then dissolveSet(own('results'), kind, keptTo, valueNo) end
   results = 0
   if isAll and turns > 0 then
-    dissolveSet(turnsKey, kind, keptTo, valueNo)
+    dissolveSet(own('turns'), kind, keptTo, valueNo)
     turns = 0
   end
   return count

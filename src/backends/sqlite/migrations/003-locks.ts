@@ -54,6 +54,7 @@ export const locks: Migration = {
       PRIMARY KEY (line, seq)
     ) STRICT, WITHOUT ROWID`,
     `CREATE UNIQUE INDEX lock_waiter_requester ON lock_waiter (line, node, request_id)`,
+    `CREATE INDEX lock_waiter_who ON lock_waiter (node, request_id)`,
     `CREATE INDEX lock_waiter_lease ON lock_waiter (lease_ends_at)`,
     `CREATE INDEX lock_waiter_deadline ON lock_waiter (deadline_at) WHERE deadline_at IS NOT NULL`,
     `CREATE TABLE lock_outcome (

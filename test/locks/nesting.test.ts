@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createMemoryBell } from '../../src/backends/memory/bell.ts'
+import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
+import { createLocks, type Locks } from '../../src/locks/index.ts'
+
+// Locks within locks: one request that holds several.
+
+function openLocks(): Locks {
+  const store = createMemoryLocks(() => Date.now())
+  return createLocks({ store, bell: createMemoryBell(() => undefined).within('default'), remoteBell: true })
+}
+
+test('a lock within another belongs to the same request, and each is released by itself', async () => {
+  await using locks = openLocks()
+  const outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
+  const inner = await outer.hold('deploy', 'eu-2')
+  assert.deepEqual([inner.node, inner.requestId], ['A', outer.requestId])
+  const innermost = await inner.hold('deploy', 'eu-3', { ttlMs: '1m' })
+  assert.equal(innermost.requestId, outer.requestId)
+  await outer.release()
+  assert.equal((await locks.inspect({ operation: 'deploy', resource: 'eu-2' })).holder?.node, 'A')
+  await inner.release()
+  await innermost.release()
+})
+
+test('a request does not take twice what it has in hand, and may after it was released', async () => {
+  await using locks = openLocks()
+  await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
+  await assert.rejects(outer.hold('deploy', 'eu-1'), { code: 'conflict' })
+  const inner = await outer.hold('deploy', 'eu-2')
+  await assert.rejects(inner.hold('deploy', 'eu-1'), { code: 'conflict' })
+  await assert.rejects(outer.hold('deploy', 'eu-2'), { code: 'conflict' })
+  const first = inner.token
+  await inner.release()
+  await using again = await outer.hold('deploy', 'eu-2')
+  assert.ok(again.token > first)
+})
+
+test('who is told not to wait within another is refused, and may ask again', async () => {
+  await using locks = openLocks()
+  await using other = await locks.hold('deploy', 'eu-2', { node: 'B' })
+  await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
+  for (let times = 0; times < 2; times++)
+    await assert.rejects(
+      outer.hold('deploy', 'eu-2', { wait: false }),
+      (error: { code: string; details: { status?: unknown } }) =>
+        error.code === 'conflict' && error.details.status === 'refused',
+    )
+  await other.release()
+  await using inner = await outer.hold('deploy', 'eu-2', { wait: false })
+  assert.equal(inner.attempt, 1)
+})
+
+test('a wait within a lock ends when that lock is lost', async () => {
+  await using locks = openLocks()
+  await using _ = await locks.hold('deploy', 'eu-2', { node: 'B' })
+  const outer = await locks.hold('deploy', 'eu-1', { node: 'A', ttlMs: 300 })
+  const waiting = outer.hold('deploy', 'eu-2')
+  await locks.evict({ operation: 'deploy', resource: 'eu-1', node: 'A', requestId: outer.requestId })
+  await assert.rejects(waiting, { code: 'lease_lost' })
+  const line = { operation: 'deploy', resource: 'eu-2' }
+  assert.equal((await locks.inspect(line)).waiterCount, 0, 'it left the line')
+})
+
+test('what is no option of a lock within another is refused by name', async () => {
+  await using locks = openLocks()
+  await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
+  await assert.rejects(outer.hold('deploy', 'eu-2', { node: 'B' } as never), /node/)
+})
+
+test('flights that cross are a deadlock of nobody: each has a request of its own', async () => {
+  await using locks = openLocks()
+  const flight = (first: string, second: string, node: string) =>
+    locks.singleFlight('build', first, {
+      node,
+      check: () => undefined,
+      run: async () => {
+        await using _ = await locks.hold('build', second, { node, deadlineMs: 50 })
+        return 1
+      },
+    })
+  const outcomes = await Promise.allSettled([flight('a', 'b', 'A'), flight('b', 'a', 'B')])
+  assert.ok(outcomes.some((outcome) => outcome.status === 'rejected' && outcome.reason.code === 'timeout'))
+})
