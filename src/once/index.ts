@@ -1,0 +1,28 @@
+/** At most once per key, and the answer kept: claims with results, tasks in hand, and windows in which nothing is told twice. */
+export { canonicalJson, digestParts, digestState } from './digest.ts'
+export * from './guard.ts'
+export { createOnce, type Once, type OnceParts, type Renewed, type Settled } from './once.ts'
+export {
+  type ClaimManyOptions,
+  type ClaimOptions,
+  type ListGuardsOptions,
+  type OnceOptions,
+  type OnceSpace,
+  onceDefaults,
+  type PlaceOptions,
+  type ResolvedOnceOptions,
+  resolveOnceOptions,
+} from './options.ts'
+export {
+  type GuardedRun,
+  type GuardedRunParts,
+  type OncePlace,
+  type ProcessingOptions,
+  type RunOptions,
+  runOnce,
+  runProcessing,
+} from './run.ts'
+export * from './store.ts'
+export { type OnceEvents, type OnceStats, OnceTally } from './tally.ts'
+export { createGuardUpkeep, type GuardUpkeep } from './upkeep.ts'
+export { type ChangeEvent, eventId, type SeenOptions, type Sighting } from './window.ts'

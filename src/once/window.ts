@@ -1,0 +1,110 @@
+import { SignalboxError } from '../core/errors.ts'
+import { duration, oneOf, onlyKeys, show, text } from '../core/options.ts'
+import { canonicalJson, digestParts, digestState } from './digest.ts'
+import type { WindowAsk } from './store.ts'
+
+/** What is to be told, or not. */
+export interface Sighting {
+  /** What it is about: 1 to 16 texts, such as source, time slot and venue. */
+  readonly subject: readonly string[]
+  /** How it is now: any JSON value; the order of its properties does not matter. */
+  readonly state: unknown
+  /** How it was before; needed with `by: 'transition'`. */
+  readonly from?: unknown
+}
+
+export interface SeenOptions {
+  /** How long a repeat is not told again, from the first on. @default 300_000 */
+  readonly windowMs?: number | string | undefined
+  /**
+   * What counts as a repeat. `state`: the same state within the window, whatever came between. `last`: the same state as
+   * the last one that was told. `transition`: the same change from one state to the other. @default 'state'
+   */
+  readonly by?: 'state' | 'last' | 'transition' | undefined
+  /** A transaction of yours: the window opens when it commits. Needs guards in SQL. */
+  readonly tx?: unknown
+}
+
+const year = 31_536_000_000
+
+/** The window that a sighting falls into. */
+export function resolveSighting(
+  sighting: Sighting,
+  options: SeenOptions,
+): WindowAsk & Pick<Sighting, 'subject'> {
+  onlyKeys('seen', sighting, ['subject', 'state', 'from'])
+  onlyKeys('seen', options, ['windowMs', 'by', 'tx'])
+  const by = oneOf('seen.by', options.by ?? 'state', ['state', 'last', 'transition'])
+  const windowMs = duration('seen.windowMs', options.windowMs ?? 300_000, { min: 1, max: year })
+  const subject = resolveSubject(sighting.subject)
+  const state = digestState('seen.state', sighting.state)
+  if (sighting.from === undefined && by === 'transition') {
+    throw new SignalboxError(
+      'invalid_argument',
+      'seen needs `from`, the state before, with by: "transition"; null where there was none.',
+      { details: { option: 'seen.from' } },
+    )
+  }
+  switch (by) {
+    case 'state':
+      return { subject, window: digestParts(['seen.state.1', ...subject, state]), value: '', windowMs }
+    case 'last':
+      return { subject, window: digestParts(['seen.last.1', ...subject]), value: state, windowMs }
+    case 'transition': {
+      const from = digestState('seen.from', sighting.from)
+      const window = digestParts(['seen.transition.1', ...subject, from, state])
+      return { subject, window, value: '', windowMs }
+    }
+  }
+}
+
+function resolveSubject(subject: unknown): readonly string[] {
+  if (Array.isArray(subject) && subject.length >= 1 && subject.length <= 16)
+    return subject.map((part, index) => text(`seen.subject[${index}]`, part))
+  throw new SignalboxError(
+    'invalid_argument',
+    `seen.subject must be an array of 1 to 16 texts, not ${show(subject)}.`,
+    { details: { option: 'seen.subject' } },
+  )
+}
+
+/** A change of a venue's state. */
+export interface ChangeEvent {
+  readonly source: string
+  readonly timeSlot: string
+  readonly venueId: string
+  /** The states before and after: any JSON value. */
+  readonly from: unknown
+  readonly to: unknown
+  /**
+   * Which of several changes alike it is: a fact that all observers share, such as the source's version or run; never an
+   * observer's clock. Without it the id names the change, and how long it is claimed says how long it is the same event.
+   */
+  readonly at?: string | number | undefined
+}
+
+/** The name of a change: the same for everybody who saw it. SHA-256, in hexadecimal. */
+export function eventId(event: ChangeEvent): string {
+  onlyKeys('eventId', event, ['source', 'timeSlot', 'venueId', 'from', 'to', 'at'])
+  const { source, timeSlot, venueId, from, to, at } = event
+  return digestParts([
+    'event.1',
+    text('eventId.source', source),
+    text('eventId.timeSlot', timeSlot),
+    text('eventId.venueId', venueId),
+    canonicalJson('eventId.from', from),
+    canonicalJson('eventId.to', to),
+    ...(at === undefined ? [] : [resolveAt(at)]),
+  ])
+}
+
+function resolveAt(at: unknown): string {
+  if (typeof at === 'string' && at !== '' && at.length <= 1_024 && at.isWellFormed())
+    return JSON.stringify(at)
+  if (typeof at === 'number' && Number.isFinite(at)) return JSON.stringify(at)
+  throw new SignalboxError(
+    'invalid_argument',
+    `eventId.at must be text of 1 to 1,024 characters or a number, not ${show(at)}.`,
+    { details: { option: 'eventId.at' } },
+  )
+}

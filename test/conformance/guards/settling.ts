@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { GuardEnd } from '../../../src/once/store.ts'
+import type { GuardsCandidate } from './opening.ts'
+import { GuardStage, longMs, shortMs, until } from './stage.ts'
+
+const ends = ['done', 'failed', 'released'] as const
+
+/** How a claim ends, is kept, and how long its end is known. */
+export function settlingContract({ open }: GuardsCandidate): void {
+  for (const end of ends)
+    test(`a claim ends once: after ${end}, its token is spent`, async () => {
+      await using backend = await open()
+      const stage = new GuardStage(backend)
+      const { token } = await stage.run('report')
+      assert.equal(await stage.settle('report', token, end, { result: end === 'done' ? '1' : null }), true)
+      for (const again of ends) assert.equal(await stage.settle('report', token, again), false)
+      assert.equal(await stage.store.renew({ space: 'once', key: 'report', token }, longMs), undefined)
+      assert.equal(await stage.status('report'), end === 'done' ? 'done' : 'run')
+    })
+
+  test('a token that is not the claim’s ends nothing and keeps nothing', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const [mine, other] = [await stage.run('report'), await stage.run('other')]
+    const [number, nonce] = mine.token.split('.')
+    const wrong = [
+      other.token,
+      `${number}.0123456789abcdef`,
+      `${Number(number) + 1}.${nonce}`,
+      '',
+      'x',
+      '1',
+      `${mine.token}0`,
+    ]
+    for (const token of wrong) {
+      for (const end of ends) assert.equal(await stage.settle('report', token, end), false, `with ${token}`)
+      assert.equal(await stage.store.renew({ space: 'once', key: 'report', token }, longMs), undefined)
+    }
+    for (const end of ends) assert.equal(await stage.settle('nobody claimed', mine.token, end), false)
+    assert.equal(await stage.status('report'), 'running')
+    assert.equal(await stage.settle('report', mine.token, 'done'), true)
+  })
+
+  test('what was done is known for as long as it is kept, and then the key is new', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const kept = 200
+    const { token } = await stage.run('report', { keepMs: kept })
+    await stage.pass(kept)
+    assert.equal(await stage.status('report'), 'running', 'the time of a run is not that of its result')
+    await stage.settle('report', token, 'done', { result: '7' })
+    let doneCount = 0
+    await until('the result is forgotten', async () => {
+      const standing = await stage.claim('report', { keepMs: longMs })
+      if (standing.status === 'run') {
+        assert.equal(standing.attempt, 1)
+        return true
+      }
+      assert.deepEqual(standing, { status: 'done', result: '7' })
+      doneCount++
+      return false
+    })
+    assert.ok(doneCount > 0, 'asking does not prolong it either')
+  })
+
+  test('attempts are counted for as long as a failure is kept, said or not', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const brief = { keepMs: shortMs }
+    const { token } = await stage.run('said', brief)
+    await stage.settle('said', token, 'failed')
+    await stage.run('unsaid', { ...brief, leaseMs: shortMs })
+    await stage.pass(shortMs * 2)
+    await stage.pass(shortMs)
+    assert.equal((await stage.run('said')).attempt, 1)
+    assert.equal((await stage.run('unsaid')).attempt, 1)
+  })
+
+  test('a claim that was renewed lives on, and a renewal never shortens it', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const { token } = await stage.run('report', { leaseMs: 2_000 })
+    const ref = { space: 'once', key: 'report', token }
+    const first = await stage.store.renew(ref, longMs)
+    assert.ok(first !== undefined)
+    assert.equal((await stage.look('report'))?.endsAt, first)
+    assert.equal(await stage.store.renew(ref, 1), first)
+    const standing = await stage.claim('report')
+    assert.ok(standing.status === 'running' && standing.leaseEndsInMs > longMs / 2)
+    const longer = await stage.store.renew(ref, longMs * 2)
+    assert.ok(longer !== undefined && longer > first)
+    assert.equal(await stage.settle('report', token, 'done'), true)
+  })
+
+  test('a claim that ran out cannot be renewed or ended, though nobody took it', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const { token } = await stage.run('report', { leaseMs: shortMs })
+    await stage.pass(shortMs)
+    assert.equal(await stage.store.renew({ space: 'once', key: 'report', token }, longMs), undefined)
+    for (const end of ends) assert.equal(await stage.settle('report', token, end), false)
+    assert.equal((await stage.run('report')).attempt, 2)
+  })
+
+  for (const end of ends)
+    test(`at most once: who ran too long may still say ${end}, since nobody else began`, async () => {
+      await using backend = await open()
+      const stage = new GuardStage(backend)
+      const { token } = await stage.run('transfer', { mode: 'at-most-once', leaseMs: shortMs })
+      await stage.pass(shortMs)
+      assert.equal(await stage.status('transfer'), 'stuck')
+      assert.equal(await stage.settle('transfer', token, end, { result: end === 'done' ? '1' : null }), true)
+      const after = await stage.claim('transfer')
+      if (end === 'done') assert.deepEqual(after, { status: 'done', result: '1' })
+      else assert.ok(after.status === 'run' && after.attempt === (end === 'failed' ? 2 : 1))
+    })
+
+  test('at most once: who ran too long may renew, and runs again', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const { token } = await stage.run('transfer', { mode: 'at-most-once', leaseMs: shortMs })
+    await stage.pass(shortMs)
+    assert.ok(await stage.store.renew({ space: 'once', key: 'transfer', token }, longMs))
+    assert.equal(await stage.status('transfer'), 'running')
+  })
+
+  test('a key is forgotten whatever it is', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    assert.equal(await stage.store.forget('once', 'nothing'), false)
+    await stage.run('running')
+    const done = await stage.run('done')
+    await stage.settle('done', done.token, 'done')
+    const failed = await stage.run('failed')
+    await stage.settle('failed', failed.token, 'failed')
+    for (const key of ['running', 'done', 'failed']) {
+      assert.equal(await stage.store.forget('once', key), true)
+      assert.equal(await stage.store.forget('once', key), false)
+      assert.equal((await stage.run(key)).attempt, 1)
+    }
+  })
+
+  test('what is past its time was not there to forget', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const { token } = await stage.run('done', { keepMs: shortMs })
+    await stage.settle('done', token, 'done')
+    await stage.run('ran out', { keepMs: shortMs, leaseMs: shortMs })
+    await stage.run('kept', { keepMs: longMs, leaseMs: shortMs })
+    await stage.pass(shortMs * 2)
+    assert.equal(await stage.store.forget('once', 'done'), false)
+    assert.equal(await stage.store.forget('once', 'ran out'), false)
+    assert.equal(await stage.store.forget('once', 'kept'), true)
+  })
+
+  test('several ends of one call are answered in their order, each by itself', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const [a, b, c] = [await stage.run('a'), await stage.run('b'), await stage.run('c')]
+    const end = (
+      key: string,
+      token: string,
+      how: GuardEnd['end'],
+      result: string | null = null,
+    ): GuardEnd => ({
+      ...{ space: 'once', key, token, result },
+      end: how,
+    })
+    const took = await stage.store.settle([
+      end('b', b.token, 'failed'),
+      end('a', b.token, 'done', '0'),
+      end('a', a.token, 'done', '1'),
+      end('a', a.token, 'released'),
+      end('nobody', a.token, 'done'),
+      end('c', c.token, 'released'),
+    ])
+    assert.deepEqual(took, [true, false, true, false, false, true])
+    assert.deepEqual(await stage.claim('a'), { status: 'done', result: '1' })
+    assert.equal((await stage.run('b')).attempt, 2)
+    assert.equal((await stage.run('c')).attempt, 1)
+    assert.deepEqual(await stage.store.settle([]), [])
+  })
+}

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Backend } from '../../../src/backends/backend.ts'
+import { within } from '../../support/deadline.ts'
+import type { Caller } from '../callers.ts'
+import { aNamespace, type SqlSide } from '../candidates.ts'
+import { runningJob, verdictOf } from '../jobs/making.ts'
+import type { GuardsCandidate } from './opening.ts'
+import { digest, GuardStage, longMs, shortMs } from './stage.ts'
+
+/** A step in a transaction of the caller's counts when that one commits. */
+export function transactionsContract({ open, sql }: GuardsCandidate): void {
+  if (sql) inCallers(open, sql)
+  else
+    test('an engine that commits with nobody’s data refuses a transaction', async () => {
+      await using backend = await open()
+      const stage = new GuardStage(backend)
+      const { token } = await stage.run('a')
+      const refused = { code: 'transaction_unsupported' }
+      const tx = {}
+      await assert.rejects(stage.claim('b', {}, tx), refused)
+      await assert.rejects(stage.settle('a', token, 'done', { tx }), refused)
+      await assert.rejects(stage.store.renew({ space: 'once', key: 'a', token }, longMs, tx), refused)
+      await assert.rejects(stage.seen('w', { tx }), refused)
+      assert.equal(await stage.status('a'), 'running')
+      assert.equal(await stage.status('b'), 'run')
+      assert.equal(await stage.seen('w'), false)
+    })
+}
+
+function inCallers(open: GuardsCandidate['open'], sql: SqlSide): void {
+  const rolledBack = async (caller: Caller, work: () => Promise<unknown>) => {
+    await caller.begin()
+    await work()
+    await caller.rollback()
+  }
+  const committed = async (caller: Caller, work: () => Promise<unknown>) => {
+    await caller.begin()
+    await work()
+    await caller.commit()
+  }
+
+  test('claims, ends, renewals and windows of a transaction that was rolled back never were', async () => {
+    await using backend = await open()
+    await using caller = await sql.connect()
+    const { tx } = caller
+    const stage = new GuardStage(backend)
+    await rolledBack(caller, () => stage.run('a', {}, tx))
+    assert.deepEqual(await stage.all(), [])
+    const { token } = await stage.run('a')
+    const before = await stage.look('a')
+    for (const end of ['done', 'failed', 'released'] as const)
+      await rolledBack(caller, async () =>
+        assert.equal(await stage.settle('a', token, end, { result: null, tx }), true),
+      )
+    const ref = { space: 'once', key: 'a', token }
+    await rolledBack(caller, async () => assert.ok(await stage.store.renew(ref, 2 * longMs, tx)))
+    assert.deepEqual(await stage.look('a'), before)
+    await rolledBack(caller, async () => assert.equal(await stage.seen('w', { tx }), false))
+    assert.equal(await stage.seen('w'), false)
+    assert.equal(await stage.settle('a', token, 'done'), true)
+  })
+
+  test('claims, ends, renewals and windows of a transaction count once it commits', async () => {
+    await using backend = await open()
+    await using caller = await sql.connect()
+    const { tx } = caller
+    const stage = new GuardStage(backend)
+    let token = ''
+    await committed(caller, async () => {
+      token = (await stage.run('a', {}, tx)).token
+      assert.equal((await stage.claim('a', {}, tx)).status, 'running', 'it sees itself')
+      assert.equal(await stage.seen('w', { tx }), false)
+      assert.equal(await stage.seen('w', { tx }), true)
+    })
+    assert.equal(await stage.status('a'), 'running')
+    assert.equal(await stage.seen('w'), true)
+    await committed(caller, async () => {
+      const end = await stage.store.renew({ space: 'once', key: 'a', token }, 2 * longMs, tx)
+      assert.ok(end !== undefined)
+      assert.equal(await stage.settle('a', token, 'done', { result: '1', tx }), true)
+      assert.deepEqual(await stage.claim('a', {}, tx), { status: 'done', result: '1' })
+    })
+    assert.deepEqual(await stage.claim('a'), { status: 'done', result: '1' })
+  })
+
+  test('many keys are claimed in a transaction, and none of them when it is rolled back', async () => {
+    await using backend = await open()
+    await using caller = await sql.connect()
+    const stage = new GuardStage(backend)
+    const asks = Array.from({ length: 100 }, (_, n) => ({
+      ...{ space: 'once', key: `event ${n}`, leaseMs: longMs, keepMs: longMs },
+      ...{ mode: 'at-least-once' as const, fingerprint: null },
+    }))
+    await rolledBack(caller, () => stage.store.claim(asks, caller.tx))
+    await committed(caller, async () => {
+      const standings = await stage.store.claim(asks, caller.tx)
+      assert.ok(standings.every(({ status }) => status === 'run'))
+    })
+    assert.equal((await stage.all()).length, 100)
+  })
+
+  for (const end of ['commit', 'rollback'] as const)
+    test(`who claims a key that a transaction has claimed waits for its ${end}`, async () => {
+      const namespace = aNamespace()
+      await using backend = await open({ namespace })
+      await using other = await open({ namespace })
+      await using caller = await sql.connect()
+      const [stage, elsewhere] = [new GuardStage(backend), new GuardStage(other)]
+      await caller.begin()
+      await stage.run('a', {}, caller.tx)
+      assert.equal(await stage.seen('w', { tx: caller.tx }), false)
+      const waiting = Promise.all([elsewhere.status('a'), elsewhere.seen('w')])
+      waiting.catch(() => undefined)
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      await caller[end]()
+      const answers = await within(10_000, 'the one who waits', waiting)
+      assert.deepEqual(answers, end === 'commit' ? ['running', true] : ['run', false])
+    })
+
+  test('time in a transaction is that of the call, not that of its beginning', async () => {
+    await using backend = await open()
+    await using caller = await sql.connect()
+    const stage = new GuardStage(backend)
+    const leaseMs = shortMs
+    const { token } = await stage.run('a', { leaseMs })
+    await stage.seen('w', { windowMs: leaseMs })
+    await caller.begin()
+    await caller.exec('SELECT 1')
+    await new Promise((resolve) => setTimeout(resolve, leaseMs + 50))
+    assert.equal(await stage.settle('a', token, 'done', { tx: caller.tx }), false)
+    assert.equal((await stage.run('a', {}, caller.tx)).attempt, 2)
+    assert.equal(await stage.seen('w', { tx: caller.tx }), false)
+    await caller.commit()
+  })
+
+  test.runIf(sql.rowLocks)('a transaction sees what others committed since it began', async () => {
+    await using backend = await open()
+    await using caller = await sql.connect()
+    const stage = new GuardStage(backend)
+    await caller.begin()
+    // In a transaction that keeps to what it saw first, a plain read would not find any of this.
+    await caller.exec('SELECT COUNT(*) AS n FROM once_guard')
+    await caller.exec('SELECT COUNT(*) AS n FROM once_window')
+    const { token } = await stage.run('a')
+    await stage.settle('a', token, 'done', { result: '1' })
+    const running = await stage.run('b')
+    await stage.seen('w')
+    assert.deepEqual(await stage.claim('a', {}, caller.tx), { status: 'done', result: '1' })
+    assert.equal((await stage.claim('b', {}, caller.tx)).status, 'running')
+    assert.deepEqual(
+      await stage.store.seen([{ window: digest('w'), value: '', windowMs: longMs }], caller.tx),
+      [true],
+    )
+    assert.equal(await stage.settle('b', running.token, 'done', { tx: caller.tx }), true)
+    await caller.commit()
+    assert.equal(await stage.status('b'), 'done')
+  })
+
+  test('a key is claimed and done in the transaction of a job, with tx or tx.raw', async () => {
+    await using opened = await open()
+    const backend = opened as Backend
+    const stage = new GuardStage(backend)
+    for (const way of ['tx', 'raw'] as const) {
+      const job = await runningJob(backend, { queue: way })
+      await backend.jobs.transact(
+        async (tx) => {
+          const { token } = await stage.run(way, {}, way === 'tx' ? tx : tx.raw)
+          assert.equal(
+            await stage.settle(way, token, 'done', { result: '1', tx: way === 'tx' ? tx : tx.raw }),
+            true,
+          )
+          return verdictOf(job)
+        },
+        { timeoutMs: 5_000 },
+      )
+      assert.deepEqual(await stage.claim(way), { status: 'done', result: '1' })
+    }
+  })
+
+  test('what is no transaction is refused as such', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    for (const tx of [{}, 7, 'tx'])
+      await assert.rejects(stage.claim('a', {}, tx), (error: { code?: string }) => {
+        assert.ok(error.code === 'invalid_argument' || error.code === 'transaction_unsupported', error.code)
+        return true
+      })
+    assert.deepEqual(await stage.all(), [])
+  })
+}

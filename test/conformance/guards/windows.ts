@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { aNamespace } from '../candidates.ts'
+import type { GuardsCandidate } from './opening.ts'
+import { digest, GuardStage, longMs, shortMs, until } from './stage.ts'
+
+/** Whether something was told lately. */
+export function windowsContract({ open, isShared }: GuardsCandidate): void {
+  test('the first in a window was not told, all others were', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    assert.equal(await stage.seen('venue 1 is free'), false)
+    for (let n = 0; n < 3; n++) assert.equal(await stage.seen('venue 1 is free'), true)
+    assert.equal(await stage.seen('venue 1 is taken'), false)
+  })
+
+  test('a window ends by itself, and repeats do not prolong it', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    assert.equal(await stage.seen('w', { windowMs: 200 }), false)
+    let repeats = 0
+    await until('the window ends', async () => {
+      const seen = await stage.seen('w', { windowMs: longMs })
+      if (seen) repeats++
+      return !seen
+    })
+    assert.ok(repeats > 0)
+    assert.equal(await stage.seen('w', { windowMs: shortMs }), true, 'and the next one began')
+  })
+
+  test('another value in the same window is told, and takes its place', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const say = (value: string) => stage.seen('venue 1', { value })
+    assert.deepEqual(
+      [await say('A'), await say('A'), await say('B'), await say('A'), await say('A')],
+      [false, true, false, false, true],
+    )
+    assert.equal(await stage.seen('venue 1'), false, 'no value is another value')
+  })
+
+  test('another value begins a window of its own length', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    assert.equal(await stage.seen('w', { value: 'A', windowMs: longMs }), false)
+    assert.equal(await stage.seen('w', { value: 'B', windowMs: shortMs }), false)
+    await stage.pass(shortMs)
+    assert.equal(await stage.seen('w', { value: 'B' }), false)
+  })
+
+  test('many are asked in one call, in their order, and the second of two alike was told', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    const asks = ['a', 'b', 'a', 'c', 'b'].map((text) => ({
+      window: digest(text),
+      value: '',
+      windowMs: longMs,
+    }))
+    assert.deepEqual(await stage.store.seen(asks), [false, false, true, false, true])
+    assert.deepEqual(await stage.store.seen(asks), [true, true, true, true, true])
+    const values = ['A', 'A', 'B', 'A'].map((value) => ({
+      window: digest('w'),
+      value: digest(value),
+      windowMs: longMs,
+    }))
+    assert.deepEqual(await stage.store.seen(values), [false, true, false, false])
+    assert.deepEqual(await stage.store.seen([]), [])
+  })
+
+  test('of 20 who ask at once, through two backends, one is to tell', async () => {
+    const namespace = aNamespace()
+    await using one = await open({ namespace })
+    await using two = isShared ? await open({ namespace }) : undefined
+    const stages = [new GuardStage(one), new GuardStage(two ?? one)]
+    for (let round = 0; round < 5; round++) {
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => stages[n % 2]!.seen(`round ${round}`, { value: 'A' })),
+      )
+      assert.equal(answers.filter((seen) => !seen).length, 1)
+    }
+  })
+
+  test('a window that ended is told by one of 20 who come at once', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    await stage.seen('w', { windowMs: shortMs })
+    await stage.pass(shortMs)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => stage.seen('w')))
+    assert.equal(answers.filter((seen) => !seen).length, 1)
+  })
+
+  test('a window is no guard, and is in no list', async () => {
+    await using backend = await open()
+    const stage = new GuardStage(backend)
+    await stage.seen('w')
+    assert.deepEqual(await stage.all(), [])
+    await stage.run(digest('w'))
+    assert.equal(await stage.seen('w'), true)
+  })
+}
