@@ -3,7 +3,9 @@ import { jobsBacklog } from './jobsbacklog.ts'
 import { jobsCrashes } from './jobscrashes.ts'
 import { jobsWalk } from './jobswalk.ts'
 import { locksHistories, locksWalk } from './lockscampaigns.ts'
+import { monitorTelling } from './monitortelling.ts'
 import { mutationCampaign } from './mutations.ts'
+import { onceGuarding } from './onceguarding.ts'
 import { serverDribblers } from './serverdribblers.ts'
 import { serverLanguages } from './serverlanguages.ts'
 import { workqueueMutations } from './workqueuemutations.ts'
@@ -24,4 +26,6 @@ export const campaigns: readonly Campaign[] = [
   serverDribblers,
   locksWalk,
   locksHistories,
+  onceGuarding,
+  monitorTelling,
 ]

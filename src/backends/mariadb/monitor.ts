@@ -1,0 +1,31 @@
+import type { MonitorStore } from '../../monitor/store.ts'
+import { due, letGo, take } from './monitorchannels.ts'
+import { prune } from './monitorprune.ts'
+import { listDecisions, listNotifications, listSubjects, readKnown } from './monitorreads.ts'
+import { readRules, silence, subscribe, unsilence, unsubscribe } from './monitorrules.ts'
+import { proceed, replay } from './monitorsending.ts'
+import { write } from './monitorwrite.ts'
+import type { Store } from './store.ts'
+
+/** The MonitorStore of MariaDB: each part is a file. Transactions wait for each other's rows, on the connections of `store.calls`. */
+export function createMariadbMonitor(store: Store): MonitorStore {
+  return {
+    known: (ask) => readKnown(store, ask),
+    write: (batch) => write(store, batch),
+    rules: () => readRules(store),
+    subscribe: (one) => subscribe(store, one),
+    unsubscribe: (id) => unsubscribe(store, id),
+    silence: (one) => silence(store, one),
+    unsilence: (id) => unsilence(store, id),
+    take: (ask) => take(store, ask),
+    due: (ref, limit) => due(store, ref, limit),
+    proceed: (ref, step) => proceed(store, ref, step),
+    letGo: (ref) => letGo(store, ref),
+    decisions: (query) => listDecisions(store, query),
+    notifications: (query) => listNotifications(store, query),
+    notification: async (id) => (await listNotifications(store, { ids: [id], limit: 1 }))[0],
+    subjects: (query) => listSubjects(store, query),
+    replay: (id, job) => replay(store, id, job),
+    prune: (request) => prune(store, request),
+  }
+}

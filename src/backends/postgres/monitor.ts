@@ -1,0 +1,41 @@
+import type { MonitorStore } from '../../monitor/store.ts'
+import type { Connections } from './connection.ts'
+import type { GuardStatements } from './guardsql.ts'
+import { MonitorReads } from './monitorreads.ts'
+import { MonitorRules } from './monitorrules.ts'
+import { MonitorSending } from './monitorsending.ts'
+import type { ReportStatements } from './monitorsql.ts'
+import { MonitorReports } from './monitorwrite.ts'
+import type { Space } from './space.ts'
+
+/** The monitor on Postgres: the parts put together. migrations/0005-monitor.ts says how the tables work. */
+export function createPostgresMonitor(
+  connections: Connections,
+  space: Space,
+  schema: string,
+  statements: { readonly reports: ReportStatements; readonly guards: GuardStatements },
+): MonitorStore {
+  const rules = new MonitorRules(connections, space.namespace, schema)
+  const reports = new MonitorReports(connections, space, rules, statements.reports, statements.guards)
+  const sending = new MonitorSending(connections, space, schema)
+  const reads = new MonitorReads(connections, space.namespace, schema)
+  return {
+    known: (ask) => reports.known(ask),
+    write: (batch) => reports.write(batch),
+    rules: () => rules.rules(),
+    subscribe: (subscription) => rules.subscribe(subscription),
+    unsubscribe: (id) => rules.unsubscribe(id),
+    silence: (silence) => rules.silence(silence),
+    unsilence: (id) => rules.unsilence(id),
+    take: (ask) => sending.take(ask),
+    due: (ref, limit) => sending.due(ref, limit),
+    proceed: (ref, step) => sending.proceed(ref, step),
+    letGo: (ref) => sending.letGo(ref),
+    replay: (id, job) => sending.replay(id, job),
+    decisions: (query) => reads.decisions(query),
+    notifications: (query) => reads.notifications(query),
+    notification: (id) => reads.notification(id),
+    subjects: (query) => reads.subjects(query),
+    prune: (request) => reads.prune(request),
+  }
+}

@@ -1,0 +1,164 @@
+import { createHmac } from 'node:crypto'
+import { type CodeMeanings, judgeCode } from './answers.ts'
+import type { Channel, Message, OutboundRequest, Robot } from './channel.ts'
+import {
+  allowFields,
+  type ChannelConfig,
+  identify,
+  object,
+  readChoice,
+  readFlag,
+  readRobots,
+  readText,
+  readTexts,
+  refuse,
+  textOf,
+} from './config.ts'
+import { createHiding } from './hiding.ts'
+import { escapeMarkdown } from './markdown.ts'
+import { layOut, type Page } from './paging.ts'
+import { jsonBytes } from './plaintext.ts'
+
+/**
+ * A custom robot of a DingTalk group. It answers errors with HTTP 200, takes 20 messages a minute and is silent for ten
+ * minutes after the 21st, so its limits are to be obeyed and not to be tried out.
+ */
+
+const maxBytes = 20_000
+const banMs = 600_000
+
+const codes: CodeMeanings = {
+  penaltyMs: { 130101: banMs, 410100: banMs },
+  refused: {
+    310000:
+      'the robot refused it: check keyword, secret, clock and list of addresses in its security settings',
+    40035: 'the robot found the message incomplete',
+    43004: 'the robot did not take the content type',
+    90030: 'the quota of the robot is used up',
+    300001: 'the access_token in the url is not valid',
+    300005: 'the access_token in the url does not exist',
+    400013: 'the group was dissolved',
+    400101: 'the access_token in the url does not exist',
+    400102: 'the robot is disabled',
+    400105: 'the robot does not take this kind of message',
+    400106: 'the robot does not exist',
+    430101: 'the robot found an unsafe link in it',
+    430102: 'the robot found unfit text in it',
+    430103: 'the robot found an unfit picture in it',
+    430104: 'the robot found unfit content in it',
+    460101: 'the message is too long',
+  },
+}
+
+interface Manner {
+  readonly format: 'markdown' | 'text' | 'actionCard'
+  readonly atMobiles: readonly string[]
+  readonly atUserIds: readonly string[]
+  readonly isAtAll: boolean
+  readonly keyword: string | undefined
+  readonly button: Button | undefined
+}
+
+interface Button {
+  readonly title: string
+  readonly url: string
+}
+
+/** A channel through one DingTalk robot, or a pool of them. */
+export function createDingTalk(config: ChannelConfig): Channel {
+  allowFields(config, ['format', 'atMobiles', 'atUserIds', 'isAtAll', 'keyword', 'button'])
+  const robots = readRobots(config, { secret: 'optional', queryKey: 'access_token' })
+  const manner = readManner(config)
+  const hide = createHiding(robots)
+  return Object.freeze({
+    type: 'dingtalk',
+    ...identify('dingtalk', robots),
+    robots,
+    limits: { rate: { messages: 20, perMs: 60_000 }, burst: null, maxBytes, concurrency: 2 },
+    compose: (message: Message, robot: Robot, now: number) => compose(message, robot, now, manner),
+    judge: (reply) => judgeCode(reply, { code: ['errcode'], message: ['errmsg'] }, codes, hide),
+  } satisfies Channel)
+}
+
+function readManner(config: ChannelConfig): Manner {
+  const manner: Manner = {
+    format: readChoice(config, 'format', ['markdown', 'text', 'actionCard']),
+    atMobiles: readTexts(config, 'atMobiles', /^\+?[0-9-]{5,20}$/, 'the number of a mobile phone'),
+    atUserIds: readTexts(config, 'atUserIds', /^[\w.@-]{1,64}$/, 'the id of a user'),
+    isAtAll: readFlag(config, 'isAtAll'),
+    keyword: readText(config, 'keyword', 100),
+    button: readButton(config),
+  }
+  const isCard = manner.format === 'actionCard'
+  if (isCard && manner.button === undefined) {
+    refuse(
+      'channel.button',
+      '{ title, url } with the format actionCard: the provider takes no card without one',
+    )
+  }
+  if (!isCard && manner.button !== undefined)
+    refuse('channel.button', 'left out unless the format is actionCard')
+  if (isCard && (manner.isAtAll || manner.atMobiles.length + manner.atUserIds.length > 0)) {
+    refuse('channel.format', 'text or markdown with atMobiles, atUserIds or isAtAll: a card mentions nobody')
+  }
+  return manner
+}
+
+function readButton({ fields }: ChannelConfig): Button | undefined {
+  if (fields.button === undefined) return undefined
+  const { title, url, ...unknown } = object('channel.button', fields.button)
+  if (Object.keys(unknown).length > 0) refuse('channel.button', '{ title, url } and nothing else')
+  const target = textOf('channel.button.url', url, 1_024)
+  if (!/^(https?|dingtalk):\/\//.test(target)) refuse('channel.button.url', 'an address of the web')
+  return { title: textOf('channel.button.title', title, 40), url: target }
+}
+
+function compose(message: Message, robot: Robot, now: number, manner: Manner): readonly OutboundRequest[] {
+  const show = manner.format === 'text' ? (text: string) => text : escapeMarkdown
+  const pages = layOut(message, {
+    maxBytes,
+    frameBytes: (title) =>
+      Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true }, manner, 'with keyword')),
+    lineBytes: (line) => jsonBytes(`\n- ${show(line)}`),
+  })
+  return pages.map((page) => ({
+    url: signedUrl(robot, now),
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+    body: bodyOf(page, manner),
+  }))
+}
+
+function bodyOf({ title, lines, isFirst }: Page, manner: Manner, keywords?: 'with keyword'): string {
+  const { format, keyword, button } = manner
+  const isText = format === 'text'
+  const items = lines.map((line) => `\n- ${isText ? line : escapeMarkdown(line)}`).join('')
+  // A mention works in Markdown only where the text holds it, too; once is enough for all pages.
+  const called = isFirst ? [...manner.atMobiles, ...manner.atUserIds].map((id) => `@${id}`).join(' ') : ''
+  const told = `${isText ? title : `### ${escapeMarkdown(title)}\n`}${items}${called && `\n\n${called}`}`
+  // The robot looks for its keyword as it stands, so it is neither escaped nor left to chance.
+  const needsKeyword = keyword !== undefined && (keywords !== undefined || !told.includes(keyword))
+  const text = needsKeyword ? `${told}\n\n${keyword}` : told
+  const at = isFirst
+    ? { atMobiles: manner.atMobiles, atUserIds: manner.atUserIds, isAtAll: manner.isAtAll }
+    : { isAtAll: false }
+  switch (format) {
+    case 'text':
+      return JSON.stringify({ msgtype: 'text', text: { content: text }, at })
+    case 'markdown':
+      return JSON.stringify({ msgtype: 'markdown', markdown: { title, text }, at })
+    case 'actionCard': {
+      const single = { singleTitle: button?.title, singleURL: button?.url }
+      return JSON.stringify({ msgtype: 'actionCard', actionCard: { title, text, ...single } })
+    }
+  }
+}
+
+function signedUrl({ url, secret }: Robot, now: number): string {
+  if (secret === null) return url
+  const timestamp = Math.floor(now)
+  const sign = createHmac('sha256', secret).update(`${timestamp}\n${secret}`).digest('base64')
+  const signed = new URL(url)
+  signed.searchParams.set('timestamp', String(timestamp))
+  signed.searchParams.set('sign', sign)
+  return signed.href
+}

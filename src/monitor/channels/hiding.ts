@@ -1,0 +1,23 @@
+import type { Robot } from './channel.ts'
+
+/**
+ * A provider's words go into reasons that people read, and a provider may repeat what it was sent. So everything that
+ * is secret about a channel is taken out of them: secrets, urls, and the parts of urls that hold keys.
+ */
+export function createHiding(
+  robots: readonly Robot[],
+  others: readonly string[] = [],
+): (text: string) => string {
+  const secrets = new Set<string>(others)
+  for (const { url, secret } of robots) {
+    const { pathname, search, searchParams } = new URL(url)
+    secrets.add(url).add(pathname + search)
+    if (secret !== null) secrets.add(secret)
+    for (const value of searchParams.values()) secrets.add(value).add(encodeURIComponent(value))
+    // Words of a path ('services', 'send') are short; the keys of Slack and Feishu in it are not.
+    for (const part of pathname.split('/')) if (part.length >= 9) secrets.add(part)
+  }
+  // The longest first: a url is hidden whole and not only the key in it.
+  const longestFirst = [...secrets].filter((secret) => secret.length >= 4).sort((a, b) => b.length - a.length)
+  return (text) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '***'), text)
+}

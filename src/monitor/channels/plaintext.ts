@@ -1,0 +1,41 @@
+/**
+ * What people named (venues, sources, states) becomes a line of a message: plain, on one line, and short enough. It is
+ * cleaned first, shortened next and escaped last, so that no escape is ever cut in two.
+ */
+
+// Line breaks and controls would begin lines of their own; the direction marks can make a line read as another one.
+const unprintable = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu
+
+/** The text on one line, without controls and broken surrogates. */
+export function oneLine(text: string): string {
+  return text.toWellFormed().replace(unprintable, ' ').trim()
+}
+
+const mark = '… (shortened)'
+
+/** The text, or as much of its beginning as costs at most `room`, with a note that it was shortened. */
+export function shorten(text: string, room: number, cost: (text: string) => number): string {
+  // Every unit costs a byte or more, so of a very long text only the beginning is ever looked at.
+  if (text.length <= room && cost(text) <= room) return text
+  let low = 0
+  let high = Math.min(text.length, room)
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (cost(cut(text, middle)) <= room) low = middle
+    else high = middle - 1
+  }
+  // What escaping costs can shrink by a byte as text goes on, so the last step is checked and not assumed.
+  while (low > 0 && cost(cut(text, low)) > room) low -= 1
+  return cut(text, low)
+}
+
+function cut(text: string, length: number): string {
+  const last = text.charCodeAt(length - 1)
+  const splitsPair = last >= 0xd800 && last <= 0xdbff
+  return `${text.slice(0, splitsPair ? length - 1 : length)}${mark}`
+}
+
+/** How many bytes this text is within JSON. */
+export function jsonBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text)) - 2
+}

@@ -1,0 +1,68 @@
+import { judgeStatus } from './answers.ts'
+import type { Channel, Message, OutboundReply, OutboundRequest, Robot, SendVerdict } from './channel.ts'
+import { allowFields, type ChannelConfig, identify, readRobots } from './config.ts'
+import { createHiding } from './hiding.ts'
+import { layOut, type Page } from './paging.ts'
+import { jsonBytes } from './plaintext.ts'
+
+/** An incoming webhook of Slack: one message a second, errors as HTTP statuses, no signature. */
+
+// Slack cuts a message at 40,000 characters; these bytes are fewer in every script, and still one screen after another.
+const maxBytes = 16_000
+
+/** A channel through one Slack webhook, or a pool of them. */
+export function createSlack(config: ChannelConfig): Channel {
+  allowFields(config, [])
+  const robots = readRobots(config, { secret: 'none' })
+  const hide = createHiding(robots)
+  return Object.freeze({
+    type: 'slack',
+    ...identify('slack', robots),
+    robots,
+    limits: { rate: { messages: 1, perMs: 1_000 }, burst: null, maxBytes, concurrency: 1 },
+    compose: (message: Message, robot: Robot) => compose(message, robot),
+    judge: (reply) => judge(reply, hide),
+  } satisfies Channel)
+}
+
+function judge(reply: OutboundReply, hide: (text: string) => string): SendVerdict {
+  return judgeStatus(reply, hide, () =>
+    reply.body.trim() === 'ok'
+      ? { kind: 'sent' }
+      : {
+          kind: 'unknown',
+          reason: `HTTP ${reply.status}, but not with Slack's "ok": it may not have been taken`,
+        },
+  )
+}
+
+function compose(message: Message, robot: Robot): readonly OutboundRequest[] {
+  const pages = layOut(message, {
+    maxBytes,
+    frameBytes: (title) => Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true })),
+    lineBytes: (line) => jsonBytes(`\n• ${escapeSlack(line)}`),
+  })
+  return pages.map((page) => ({
+    url: robot.url,
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+    body: bodyOf(page),
+  }))
+}
+
+function bodyOf({ title, lines }: Page): string {
+  const text = [escapeSlack(title), ...lines.map((line) => `• ${escapeSlack(line)}`)].join('\n')
+  // Without mrkdwn stars and backticks of a name are themselves; `parse` and `link_names` leave @ and # alone.
+  return JSON.stringify({
+    text,
+    mrkdwn: false,
+    parse: 'none',
+    link_names: false,
+    unfurl_links: false,
+    unfurl_media: false,
+  })
+}
+
+// These three are all that Slack asks for: `<!channel>`, `<@U1>` and `<http://…|x>` begin with one of them.
+function escapeSlack(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}

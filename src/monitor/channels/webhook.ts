@@ -1,0 +1,137 @@
+import { judgeStatus } from './answers.ts'
+import type { Channel, Message, MessageChange, OutboundRequest, Robot } from './channel.ts'
+import { allowFields, type ChannelConfig, identify, object, readRobots, refuse } from './config.ts'
+import { createHiding } from './hiding.ts'
+import { oneLine, shorten } from './plaintext.ts'
+import { signWebhook } from './verify.ts'
+
+/**
+ * A signed request to a program, with the states themselves: verify.ts is its other side. `webhook-id` is the same
+ * each time a message is sent, so a receiver that remembers ids takes every message once.
+ */
+
+const maxBytes = 262_144
+
+/** A channel to one address, or a pool of them. */
+export function createWebhook(config: ChannelConfig): Channel {
+  allowFields(config, ['headers'])
+  const robots = readRobots(config, { secret: 'required' })
+  const headers = readHeaders(config)
+  const hide = createHiding(robots, Object.values(headers))
+  for (const [at, { secret }] of robots.entries()) {
+    const isEmpty = secret?.startsWith('whsec_') && Buffer.from(secret.slice(6), 'base64').length < 8
+    if (isEmpty)
+      refuse(
+        robots.length === 1 ? 'channel.secret' : `channel.robots[${at}].secret`,
+        'base64 of 8 bytes or more after whsec_',
+      )
+  }
+  return Object.freeze({
+    type: 'webhook',
+    ...identify('webhook', robots),
+    robots,
+    limits: { rate: null, burst: null, maxBytes, concurrency: 8 },
+    compose: (message: Message, robot: Robot, now: number) => compose(message, robot, now, headers),
+    judge: (reply) => judgeStatus(reply, hide, () => ({ kind: 'sent' })),
+  } satisfies Channel)
+}
+
+// What HTTP or the signature decides.
+const ownHeaders =
+  /^(host|connection|keep-alive|content-length|content-type|content-encoding|accept-encoding|transfer-encoding|te|trailer|upgrade|expect|proxy-.*|webhook-.*)$/
+
+function readHeaders({ fields }: ChannelConfig): Readonly<Record<string, string>> {
+  if (fields.headers === undefined) return {}
+  const entries = Object.entries(object('channel.headers', fields.headers))
+  if (entries.length > 20) refuse('channel.headers', 'at most 20 headers')
+  const read: Record<string, string> = {}
+  for (const [given, value] of entries) {
+    const name = given.toLowerCase()
+    if (!/^[a-z0-9-]{1,64}$/.test(name)) refuse('channel.headers', 'named with letters, digits and hyphens')
+    if (ownHeaders.test(name)) refuse(`channel.headers.${name}`, 'left out: it is set by the sender itself')
+    if (Object.hasOwn(read, name)) refuse(`channel.headers.${name}`, 'given once')
+    const isSound = typeof value === 'string' && /^[\x20-\x7e]{1,1024}$/.test(value)
+    if (!isSound) refuse(`channel.headers.${name}`, 'text of 1 to 1024 visible ASCII characters')
+    else read[name] = value
+  }
+  return Object.freeze(read)
+}
+
+function compose(
+  message: Message,
+  robot: Robot,
+  now: number,
+  headers: Readonly<Record<string, string>>,
+): readonly OutboundRequest[] {
+  const timestamp = String(Math.floor(now / 1_000))
+  const pages = pagesOf(message, now)
+  return pages.map((changes, at) => {
+    const id = pages.length === 1 ? message.id : `${message.id}-${at + 1}`
+    const body = bodyOf(message, now, changes, { part: at + 1, parts: pages.length })
+    return {
+      url: robot.url,
+      headers: {
+        ...headers,
+        'content-type': 'application/json; charset=utf-8',
+        'webhook-id': id,
+        'webhook-timestamp': timestamp,
+        'webhook-signature': signWebhook(robot.secret ?? '', id, timestamp, body),
+      },
+      body,
+    }
+  })
+}
+
+type Told = Omit<MessageChange, 'line'> & { readonly line: string; readonly statesLeftOut?: true }
+
+function pagesOf(message: Message, now: number): readonly (readonly Told[])[] {
+  // A repeat has the same pages: a receiver takes each of them once, by its number.
+  const frame = bodyOf({ ...message, possibleRepeat: false }, now, [], { part: 99_999, parts: 99_999 })
+  const room = maxBytes - Buffer.byteLength(frame)
+  let page: Told[] = []
+  const pages = [page]
+  let left = room
+  for (const change of message.changes) {
+    const told = fitted(change, room)
+    const bytes = bytesOf(told)
+    if (bytes > left && page.length > 0) {
+      page = []
+      pages.push(page)
+      left = room
+    }
+    page.push(told)
+    left -= bytes
+  }
+  return pages
+}
+
+/** The change, without its states and with a shorter line where it would fill more than a request. */
+function fitted(change: MessageChange, room: number): Told {
+  if (bytesOf(change) <= room) return change
+  const line = shorten(oneLine(change.line), 1_000, (text) => Buffer.byteLength(text))
+  return { ...change, from: null, to: null, line, statesLeftOut: true }
+}
+
+function bytesOf(change: Told): number {
+  return Buffer.byteLength(JSON.stringify(change)) + 1
+}
+
+function bodyOf(
+  message: Message,
+  now: number,
+  changes: readonly Told[],
+  { part, parts }: { readonly part: number; readonly parts: number },
+): string {
+  const { id, kind, possibleRepeat } = message
+  const title = shorten(oneLine(message.title), 1_000, (text) => Buffer.byteLength(text))
+  // When it happened, and not when it is told: the same each time it is sent.
+  const at =
+    message.changes.length === 0
+      ? now
+      : message.changes.reduce((latest, change) => Math.max(latest, change.at), 0)
+  return JSON.stringify({
+    type: `monitor.${kind}`,
+    timestamp: new Date(at).toISOString(),
+    data: { id, title, possibleRepeat, part, parts, changes },
+  })
+}

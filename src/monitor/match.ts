@@ -1,0 +1,62 @@
+import { SignalboxError } from '../core/errors.ts'
+import { onlyKeys, show, text } from '../core/options.ts'
+
+/** Which texts are meant: one, one of several, or all that begin so. */
+export type TextMatch = string | readonly string[] | { readonly prefix: string }
+
+/** Which subjects are meant; what is left out may be anything. */
+export interface SubjectMatch {
+  readonly source?: TextMatch | undefined
+  readonly timeSlot?: TextMatch | undefined
+  readonly venueId?: TextMatch | undefined
+}
+
+/** A match that can be asked. */
+export interface Matcher {
+  /** Whether any venue there can be meant. */
+  isNear(source: string, timeSlot: string): boolean
+  isVenue(venueId: string): boolean
+}
+
+const fields = ['source', 'timeSlot', 'venueId'] as const
+const maxListed = 1_000
+
+/** The match as it is kept. */
+export function resolveMatch(name: string, match: unknown): SubjectMatch {
+  onlyKeys(name, match, fields)
+  const given = match as SubjectMatch
+  const whole: { -readonly [Key in keyof SubjectMatch]: SubjectMatch[Key] } = {}
+  for (const field of fields)
+    if (given[field] !== undefined) whole[field] = resolveText(`${name}.${field}`, given[field])
+  return whole
+}
+
+function resolveText(name: string, value: unknown): TextMatch {
+  if (typeof value === 'string') return text(name, value)
+  if (Array.isArray(value) && value.length >= 1 && value.length <= maxListed)
+    return value.map((item, index) => text(`${name}[${index}]`, item))
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    onlyKeys(name, value, ['prefix'])
+    return { prefix: text(`${name}.prefix`, (value as { prefix?: unknown }).prefix) }
+  }
+  throw new SignalboxError(
+    'invalid_argument',
+    `${name} must be text, a list of 1 to ${maxListed} texts or { prefix }, not ${show(value)}.`,
+    { details: { option: name } },
+  )
+}
+
+export function createMatcher({ source, timeSlot, venueId }: SubjectMatch): Matcher {
+  const isSource = createTest(source)
+  const isTimeSlot = createTest(timeSlot)
+  const isVenue = createTest(venueId)
+  return { isNear: (theirs, slot) => isSource(theirs) && isTimeSlot(slot), isVenue }
+}
+
+function createTest(match: TextMatch | undefined): (value: string) => boolean {
+  if (match === undefined) return () => true
+  if (typeof match === 'string') return (value) => value === match
+  if ('prefix' in match) return (value) => value.startsWith(match.prefix)
+  const listed = new Set(match)
+  return (value) => listed.has(value)
+}

@@ -1,0 +1,303 @@
+import { SignalboxError } from '../core/errors.ts'
+import { onlyKeys, text } from '../core/options.ts'
+import { type JobStore, type JobsBell, queueTopic } from '../jobs/index.ts'
+import { type GuardStore, OnceTally } from '../once/index.ts'
+import { type BatchParts, runBatch } from './batch.ts'
+import type { Channel } from './channels/channel.ts'
+import { parseChannel as parseRealChannel } from './channels/index.ts'
+import {
+  type ExplainOptions,
+  encodeCursor,
+  type ListDecisionsOptions,
+  type ListNotificationsOptions,
+  type ListSubjectsOptions,
+  resolveExplain,
+  resolveListDecisions,
+  resolveListNotifications,
+  resolveListSubjects,
+  resolvePlace,
+  type SubjectPlace,
+} from './looking.ts'
+import { createMint } from './mint.ts'
+import { notifyJob, notifyQueue } from './notifyqueue.ts'
+import { type MonitorOptions, resolveMonitorOptions } from './options.ts'
+import { createOutbound, type Outbound } from './outbound.ts'
+import type { Report, ReportAnswer } from './report.ts'
+import { runReport } from './reporting.ts'
+import { createRuleCache } from './rules.ts'
+import { createSender, type Sender, type SenderOptions } from './sender.ts'
+import {
+  type Explanation,
+  type ShownDecision,
+  type ShownNotification,
+  type ShownSubject,
+  showDecision,
+  showNotification,
+  showSubject,
+  showWindows,
+} from './shown.ts'
+import { decodeSilence, resolveSilence, type Silence, type SilenceOptions } from './silence.ts'
+import type { MonitorStore, NotificationRecord } from './store.ts'
+import {
+  decodeSubscription,
+  resolveSubscription,
+  type SubscribeOptions,
+  type Subscription,
+} from './subscription.ts'
+import { sendTest, type TestSendAnswer } from './testsend.ts'
+import { createMonitorUpkeep } from './upkeep.ts'
+
+/**
+ * The verbs of the room: what users, the server and the command line say to the monitor. A report decides and writes what
+ * is to be told; telling it is the sender's.
+ */
+export interface Monitor extends AsyncDisposable {
+  /**
+   * Takes what a task saw of its venues: compares it with what was known, decides whom to tell, and writes all of that
+   * together. Throws `store_unavailable` and the like when nothing of it could be written.
+   */
+  report(report: Report): Promise<ReportAnswer>
+  /** Throws `invalid_argument`; no complaint shows an address or a secret. */
+  subscribe(options: SubscribeOptions): Promise<Subscription>
+  /** What waits to be sent to it is cancelled. False: there was no such. */
+  unsubscribe(id: string): Promise<boolean>
+  /** All of them, oldest first, without secrets. */
+  subscriptions(): Promise<readonly Subscription[]>
+  silence(options: SilenceOptions): Promise<Silence>
+  unsilence(id: string): Promise<boolean>
+  /** Those that have not ended. */
+  silences(): Promise<readonly Silence[]>
+  /** Why was this told, or not: the decisions about a venue, each with its reason and what became of its notifications. */
+  explain(options: ExplainOptions): Promise<Explanation>
+  decisions(options?: ListDecisionsOptions): Promise<Page<ShownDecision>>
+  notifications(options?: ListNotificationsOptions): Promise<Page<ShownNotification>>
+  notification(id: string): Promise<ShownNotification | undefined>
+  /** Sends one that is dead or held once more. Throws `not_found`, `conflict`. */
+  replay(id: string): Promise<{ readonly id: string; readonly status: 'pending' }>
+  subjects(options?: ListSubjectsOptions): Promise<Page<ShownSubject>>
+  /** Sends a message through a channel now, past all queues and limits: for whoever sets it up. */
+  test(channel: Readonly<Record<string, unknown>>): Promise<TestSendAnswer>
+  /**
+   * Something that sends what was decided, once it is started. Any number may run, in any number of processes; a server
+   * has one of its own.
+   *
+   *     await using sender = monitor.sender({ concurrency: 10 })
+   *     await sender.start()
+   */
+  sender(options?: SenderOptions): Sender
+  /** Looks at one venue again, as the jobs do that a report left for it: tells what was held back, if it is due. */
+  reconcile(place: unknown): Promise<void>
+}
+
+/** Newest first where there is a time. `cursor` is null at the end. */
+interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly cursor: string | null
+}
+
+/** What the room is made of; the caller hands it in from a backend. */
+export interface MonitorParts {
+  readonly store: MonitorStore
+  /** For tasks in hand; in the same store. */
+  readonly guards: GuardStore
+  /** What was decided is sent by jobs; in the same store. */
+  readonly jobs: JobStore
+  readonly bell: JobsBell
+  /** Counts together with guards. @default its own */
+  readonly tally?: OnceTally | undefined
+  /** @default the channels there are, with `allowPrivate` */
+  readonly parseChannel?: ((config: unknown) => Channel) | undefined
+}
+
+export function createMonitor(parts: MonitorParts, options: MonitorOptions = {}): Monitor {
+  const { store, guards, bell, tally = new OnceTally() } = parts
+  const resolved = resolveMonitorOptions(options)
+  const { allowPrivate } = resolved
+  const parseChannel = parts.parseChannel ?? ((config) => parseRealChannel(config, { allowPrivate }))
+  const rules = createRuleCache(store, parseChannel)
+  const batchParts: BatchParts = {
+    store,
+    rules,
+    bell,
+    tally,
+    eventKeepMs: resolved.eventDedupTtlMs,
+    mint: createMint(),
+  }
+  // Made when something is first sent from here.
+  let outbound: Outbound | undefined
+  const reach = (): Outbound => {
+    outbound ??= createOutbound({ allowPrivate })
+    return outbound
+  }
+  const senders = new Set<Sender>()
+  const upkeep = createMonitorUpkeep(store, guards, resolved.keepMs)
+
+  async function present(): ReturnType<typeof rules.book> {
+    rules.drop()
+    return rules.book()
+  }
+
+  async function show(records: readonly NotificationRecord[]): Promise<readonly ShownNotification[]> {
+    if (records.length === 0) return []
+    const book = await present()
+    return records.map((record) => showNotification(record, book))
+  }
+
+  return {
+    async report(report) {
+      upkeep.wake()
+      return runReport({ ...batchParts, guards }, report, resolved)
+    },
+
+    async subscribe(options) {
+      const record = resolveSubscription(options, resolved.notificationIntervalMs, parseChannel)
+      await store.subscribe(record)
+      const { subscribers } = await present()
+      const made = subscribers.find(({ id }) => id === record.id)
+      if (made) return decodeSubscription(made.record, made.channel)
+      throw new SignalboxError(
+        'conflict',
+        `The subscription "${record.id}" was ended as soon as it was made.`,
+      )
+    },
+
+    async unsubscribe(id) {
+      const isEnded = await store.unsubscribe(text('unsubscribe.id', id))
+      rules.drop()
+      return isEnded
+    },
+
+    async subscriptions() {
+      const { subscribers } = await present()
+      return subscribers.map(({ record, channel }) => decodeSubscription(record, channel))
+    },
+
+    async silence(options) {
+      const record = resolveSilence(options)
+      await store.silence(record)
+      rules.drop()
+      const { silences } = await store.rules()
+      const made = silences.find(({ id }) => id === record.id)
+      if (made) return decodeSilence(made)
+      throw new SignalboxError('conflict', `The silence "${record.id}" was over as soon as it was made.`)
+    },
+
+    async unsilence(id) {
+      const isEnded = await store.unsilence(text('unsilence.id', id))
+      rules.drop()
+      return isEnded
+    },
+
+    async silences() {
+      return (await store.rules()).silences.map(decodeSilence)
+    },
+
+    async explain(options) {
+      const { subject, query } = resolveExplain(options)
+      const [known] = (await store.known({ subjects: [subject.subject], throttles: [] })).subjects
+      const decisions = (await store.decisions(query)).map(showDecision)
+      const ids = decisions.flatMap(({ verdicts }) =>
+        verdicts.flatMap(({ notificationId }) => notificationId ?? []),
+      )
+      const notices =
+        ids.length === 0 ? [] : await show(await store.notifications({ ids, limit: ids.length }))
+      const byId = new Map(notices.map((notice) => [notice.id, notice]))
+      const { source, timeSlot, venueId } = subject
+      return {
+        source,
+        timeSlot,
+        venueId,
+        present: known
+          ? { state: JSON.parse(known.state), observedAt: known.observedAt, changedAt: known.changedAt }
+          : null,
+        windows: showWindows(known),
+        decisions: decisions.map((decision) => ({
+          ...decision,
+          verdicts: decision.verdicts.map((verdict) => ({
+            ...verdict,
+            notification: byId.get(verdict.notificationId ?? '') ?? null,
+          })),
+        })),
+        cursor: cursorOf(decisions, query.limit),
+      }
+    },
+
+    async decisions(options = {}) {
+      const query = resolveListDecisions(options)
+      const items = (await store.decisions(query)).map(showDecision)
+      return { items, cursor: cursorOf(items, query.limit) }
+    },
+
+    async notifications(options = {}) {
+      const query = resolveListNotifications(options)
+      const items = await show(await store.notifications(query))
+      return { items, cursor: cursorOf(items, query.limit) }
+    },
+
+    async notification(id) {
+      const record = await store.notification(text('notification.id', id))
+      return record && (await show([record]))[0]
+    },
+
+    async replay(id) {
+      const record = await store.notification(text('replay.id', id))
+      if (!record) throw new SignalboxError('not_found', `There is no notification "${id}".`)
+      const job = notifyJob('send', { channel: record.channel }, { delayMs: 0 })
+      if (!(await store.replay(id, job))) {
+        throw new SignalboxError(
+          'conflict',
+          `Notification "${id}" is ${record.status}; only one that is dead or held can be sent once more.`,
+        )
+      }
+      bell.ring(queueTopic(notifyQueue))
+      return { id, status: 'pending' }
+    },
+
+    async subjects(options = {}) {
+      const query = resolveListSubjects(options)
+      const items = (await store.subjects(query)).map(showSubject)
+      return { items, cursor: items.length === query.limit ? encodeCursor(items.at(-1)!) : null }
+    },
+
+    test: (channel) => sendTest(channel, { outbound: reach(), parseChannel }),
+
+    sender(options) {
+      const { jobs } = parts
+      const sender = createSender({ store, jobs, bell, outbound: reach(), parseChannel, reconcile }, options)
+      senders.add(sender)
+      return {
+        ...sender,
+        get ready() {
+          return sender.ready
+        },
+        async stop(stopOptions) {
+          await sender.stop(stopOptions)
+          senders.delete(sender)
+        },
+        async [Symbol.asyncDispose]() {
+          await this.stop()
+        },
+      }
+    },
+
+    reconcile,
+
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...senders].map((sender) => sender.stop()))
+      await outbound?.close({ isOver: true })
+      await upkeep[Symbol.asyncDispose]()
+    },
+  }
+
+  async function reconcile(place: unknown): Promise<void> {
+    onlyKeys('reconcile', place, ['source', 'timeSlot', 'venueId'])
+    const subject = resolvePlace('reconcile', place as SubjectPlace)
+    const { source, timeSlot } = subject
+    const seen = [{ ...subject, state: '', stateHash: '' }]
+    const ask = { taskId: 'signalbox.reconcile', source, timeSlot, observedAt: 0, isReconcile: true, seen }
+    await runBatch(batchParts, ask)
+  }
+}
+function cursorOf(items: readonly { readonly id: string }[], limit: number): string | null {
+  return items.length === limit ? items.at(-1)!.id : null
+}

@@ -1,0 +1,36 @@
+/**
+ * What is remembered of a subject besides its state, as JSON in its row: it is written with the state and under the
+ * same condition, so two who decide at once cannot remember different things.
+ */
+export interface Recall {
+  /**
+   * The hash of the state that people are taken to know of whom no window says what they heard: the first that was ever
+   * seen, then the last that everybody was told.
+   */
+  readonly baseline: string
+  /** When it changed lately, by the store's clock, oldest first; only where a subscription watches for flapping. */
+  readonly changes: readonly number[]
+  /** Subscriptions that were told it is flapping and shall hear no more until it is calm. */
+  readonly flapping: readonly string[]
+  /** When a job will look at it again; null: none is on its way. */
+  readonly lookAgainAt: number | null
+  /** The last id of a decision or notification about it; empty: none. */
+  readonly lastId: string
+}
+
+/** More changes than this are not remembered. */
+export const mostChanges = 100
+
+export function encodeRecall({ baseline, changes, flapping, lookAgainAt, lastId }: Recall): string {
+  return JSON.stringify({
+    baseline,
+    ...(changes.length > 0 && { changes }),
+    ...(flapping.length > 0 && { flapping }),
+    ...(lookAgainAt !== null && { lookAgainAt }),
+    ...(lastId !== '' && { lastId }),
+  })
+}
+
+export function decodeRecall(text: string): Recall {
+  return { changes: [], flapping: [], lookAgainAt: null, lastId: '', ...JSON.parse(text) }
+}

@@ -1,0 +1,128 @@
+import type { Reason } from './decide.ts'
+import type { SubjectPlace } from './looking.ts'
+import type { RuleBook } from './rules.ts'
+import type {
+  DecisionRecord,
+  KnownSubject,
+  NotificationRecord,
+  NotificationStatus,
+  SubjectRecord,
+} from './store.ts'
+
+/** Records as people and programs are shown them: parsed, in words, without keys and secrets. */
+
+export interface ShownNotification extends SubjectPlace {
+  readonly id: string
+  readonly subscriptionId: string
+  /** The subscription's name and where it goes; null: nobody is subscribed any more. */
+  readonly subscription: string | null
+  readonly channel: string | null
+  /** 'change', 'flapping', 'reconcile'. */
+  readonly kind: string
+  readonly from: unknown
+  readonly to: unknown
+  readonly status: NotificationStatus
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly dueAt: number
+  readonly createdAt: number
+  readonly finishedAt: number | null
+  readonly error: { readonly message: string; readonly code?: string } | null
+  /** It may have reached people before. */
+  readonly possibleRepeat: boolean
+  /** The message it shared with others. */
+  readonly digestId: string | null
+  readonly decisionId: string | null
+  readonly eventId: string | null
+}
+
+export interface ShownDecision extends SubjectPlace {
+  readonly id: string
+  readonly taskId: string
+  readonly reason: Reason
+  /** The states, shortened, as JSON text; `from` is null for a venue that was not known. */
+  readonly from: string | null
+  readonly to: string
+  readonly eventId: string | null
+  readonly observedAt: number
+  readonly decidedAt: number
+  /** What became of it for each subscription. */
+  readonly verdicts: readonly ShownVerdict[]
+}
+
+export interface ShownVerdict {
+  readonly subscriptionId: string
+  readonly told: boolean
+  readonly reason: Reason
+  readonly kind: string
+  readonly notificationId: string | null
+}
+
+/** A decision with what became of its notifications. */
+export interface ExplainedDecision extends Omit<ShownDecision, 'verdicts'> {
+  readonly verdicts: readonly (ShownVerdict & { readonly notification: ShownNotification | null })[]
+}
+
+export interface ShownSubject extends SubjectPlace {
+  readonly state: unknown
+  readonly observedAt: number
+  readonly changedAt: number
+}
+
+/** Why a venue was told of, or not. */
+export interface Explanation extends SubjectPlace {
+  /** Null: it was never reported. */
+  readonly present: {
+    readonly state: unknown
+    readonly observedAt: number
+    readonly changedAt: number
+  } | null
+  /** Who was told what of it lately, or is about to be, and until when that is not told again. */
+  readonly windows: readonly {
+    readonly subscriptionId: string
+    readonly isPresentState: boolean
+    readonly status: 'pending' | 'told' | 'owed'
+    readonly notificationId: string
+    readonly toldAt: number | null
+    readonly endsAt: number | null
+  }[]
+  /** Newest first. */
+  readonly decisions: readonly ExplainedDecision[]
+  readonly cursor: string | null
+}
+
+export function showNotification(record: NotificationRecord, { subscribers }: RuleBook): ShownNotification {
+  const { subject, stateHash, windowMs, channel, from, to, error, ...rest } = record
+  const subscriber = subscribers.find(({ id }) => id === record.subscriptionId)
+  return {
+    ...rest,
+    subscription: subscriber?.name ?? null,
+    channel: subscriber?.channel?.shown ?? null,
+    from: from === null ? null : JSON.parse(from),
+    to: JSON.parse(to),
+    error: error === null ? null : JSON.parse(error),
+  }
+}
+
+export function showDecision(record: DecisionRecord): ShownDecision {
+  const { subject, fromHash, toHash, fromText, toText, reason, verdicts, ...rest } = record
+  return {
+    ...rest,
+    reason: reason as Reason,
+    from: fromText,
+    to: toText,
+    verdicts: JSON.parse(verdicts),
+  }
+}
+
+export function showSubject({ source, timeSlot, venueId, state, ...rest }: SubjectRecord): ShownSubject {
+  const { observedAt, changedAt } = rest
+  return { source, timeSlot, venueId, state: JSON.parse(state), observedAt, changedAt }
+}
+
+export function showWindows(known: KnownSubject | undefined): Explanation['windows'] {
+  return (known?.windows ?? []).map(({ stateHash, ...window }) => ({
+    ...window,
+    isPresentState: stateHash === known?.stateHash,
+  }))
+}

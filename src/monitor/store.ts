@@ -1,0 +1,330 @@
+import type { NewJob } from '../jobs/index.ts'
+
+/**
+ * What the monitor asks of a backend: all of it in the SQL store, because a decision and what it leads to commit
+ * together. A store keeps rows and compares versions; whether something is told, and why not, is decided in decide.ts.
+ *
+ * A report is decided on what `known` answers and written by `write`, which takes only if nothing of that changed
+ * meanwhile: no row is locked while it is thought about, and nobody reads and then writes without a condition.
+ *
+ * A subject (source, time slot, venue) is named by the SHA-256 of its parts in hexadecimal, a state by the SHA-256 of its
+ * canonical form. What users gave (states, channels, matchers) comes and goes as JSON text. Times are the store's clock.
+ */
+export interface MonitorStore {
+  /** What is known of these subjects, in order; and what the rules' revision is. One read, one state of the store. */
+  known(ask: KnownAsk): Promise<Known>
+  /** Writes everything in one transaction, or nothing. */
+  write(batch: ReportBatch): Promise<BatchAnswer>
+
+  /** Subscriptions and silences (those that have not ended), and the number that rises with every change of them. */
+  rules(): Promise<Rules>
+  subscribe(subscription: NewSubscription): Promise<void>
+  /** False: no such. Its `pending` notifications are cancelled in the same step, as by `cancelled` below. */
+  unsubscribe(id: string): Promise<boolean>
+  silence(silence: NewSilence): Promise<void>
+  unsilence(id: string): Promise<boolean>
+
+  /**
+   * Takes a channel for one sender, under a lease; whoever comes while it is taken leaves word (`wanted`), so that the
+   * one who has it looks again before letting go. Taking it clears the word; one's own token takes it again. `state` is
+   * what `proceed` kept last.
+   */
+  take(ask: TakeAsk): Promise<Taken>
+  /**
+   * Notifications of this channel that may be sent now: due, unsettled (`pending`, or `sending` from a sender that
+   * died, or one's own), and none of the same subject in this channel before it unsettled; by id. Undefined: the channel
+   * is not ours any more (a lease that ran out is lost, whether or not anybody took it).
+   */
+  due(ref: ChannelRef, limit: number): Promise<DueAnswer | undefined>
+  /**
+   * Writes ends (of this channel's unsettled ones; others are left alone), then marks beginnings (attempt + 1), keeps the
+   * channel's state as given and its lease; false, and nothing written: not ours.
+   */
+  proceed(ref: ChannelRef, step: SendingStep): Promise<boolean>
+  /** Lets go, unless somebody left word: then `wanted` is cleared, it stays taken, and the answer is 'wanted'. */
+  letGo(ref: ChannelRef): Promise<'released' | 'wanted' | 'lost'>
+
+  /** Newest first; `before` is the last id of the page before. */
+  decisions(query: DecisionQuery): Promise<readonly DecisionRecord[]>
+  notifications(query: NotificationQuery): Promise<readonly NotificationRecord[]>
+  notification(id: string): Promise<NotificationRecord | undefined>
+  /** Subjects by source, time slot, venue. `after` is the last of the page before. */
+  subjects(query: SubjectQuery): Promise<readonly SubjectRecord[]>
+  /**
+   * Makes a dead or held notification pending again: attempt 0, due now, a possible repeat if it was held; its window is
+   * reserved again; the job is added in the same step. False: no such, or not dead or held.
+   */
+  replay(id: string, job: NewJob): Promise<boolean>
+  /**
+   * Forgets up to `limit` rows each of decisions, settled notifications and told windows that were made, settled or over
+   * longer ago than that, and of silences that ended; answers how many in all.
+   */
+  prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
+}
+
+/** What a subject is called, in words and as a key. */
+export interface SubjectName {
+  /** SHA-256 of the parts, hexadecimal. */
+  readonly subject: string
+  readonly source: string
+  readonly timeSlot: string
+  readonly venueId: string
+}
+
+export interface KnownAsk {
+  /** Keys; none twice. */
+  readonly subjects: readonly string[]
+  /** Of these subscriptions, how many notifications were made within `perMs`. */
+  readonly throttles: readonly { readonly subscriptionId: string; readonly perMs: number }[]
+}
+
+export interface Known {
+  /** The store's clock. */
+  readonly now: number
+  readonly revision: number
+  readonly subjects: readonly (KnownSubject | undefined)[]
+  /** In the order of `throttles`. */
+  readonly counts: readonly number[]
+}
+
+export interface KnownSubject {
+  /** Rises with every write of the subject; 1 after the first. */
+  readonly version: number
+  readonly state: string
+  readonly stateHash: string
+  readonly observedAt: number
+  readonly changedAt: number
+  /** JSON text as the service wrote it: when it changed lately, and what else it remembers of the subject. */
+  readonly memory: string
+  readonly windows: readonly ToldRecord[]
+}
+
+/** What one subscription was told, or is about to be told, of one state of a subject. */
+export interface ToldRecord {
+  readonly subscriptionId: string
+  readonly stateHash: string
+  /** `pending`: reserved by a notification on its way. `told`: at `toldAt`. `owed`: the notification died. */
+  readonly status: 'pending' | 'told' | 'owed'
+  readonly notificationId: string
+  /** When it was last told; null: never yet. */
+  readonly toldAt: number | null
+  /** End of the window that began at `toldAt`, exclusive; null: no window. */
+  readonly endsAt: number | null
+}
+
+export interface ReportBatch {
+  /** The rules that were decided by. */
+  readonly revision: number
+  /** Of these subscriptions, at most so many notifications were made within `perMs` before this batch. */
+  readonly throttles: readonly {
+    readonly subscriptionId: string
+    readonly perMs: number
+    readonly most: number
+  }[]
+  readonly subjects: readonly SubjectWrite[]
+  /** Event ids to claim: guards in the space 'monitor.event', done at once, kept `keepMs`. */
+  readonly events: readonly { readonly key: string; readonly keepMs: number }[]
+  /** Windows to reserve: `pending`, by that notification. What was told of the state before stays noted (`toldAt`), its window ends. */
+  readonly reservations: readonly {
+    readonly subject: string
+    readonly subscriptionId: string
+    readonly stateHash: string
+    readonly notificationId: string
+  }[]
+  readonly decisions: readonly NewDecision[]
+  readonly notifications: readonly NewNotification[]
+  readonly jobs: readonly NewJob[]
+}
+
+/**
+ * `overtaken`: a subject's version or the rules' revision is not the one decided on, or a throttle is used up. `duplicate`: those event ids are
+ * taken. In both cases nothing was written.
+ */
+export type BatchAnswer =
+  | { readonly status: 'written' }
+  | { readonly status: 'overtaken' }
+  | { readonly status: 'duplicate'; readonly events: readonly string[] }
+
+export interface SubjectWrite extends SubjectName {
+  /** The version decided on; 0: not there. */
+  readonly version: number
+  /** JSON text; null: as it was (never with version 0). */
+  readonly state: string | null
+  readonly stateHash: string
+  readonly observedAt: number
+  /** True: `changedAt` becomes the store's now. */
+  readonly changed: boolean
+  readonly memory: string
+}
+
+export interface NewDecision extends SubjectName {
+  /** Sorts by time. */
+  readonly id: string
+  readonly taskId: string
+  readonly reason: string
+  readonly fromHash: string | null
+  readonly toHash: string
+  /** Shortened for people, as text. */
+  readonly fromText: string | null
+  readonly toText: string
+  readonly eventId: string | null
+  readonly observedAt: number
+  /** JSON text: what became of it for each subscription, as the service writes it. */
+  readonly verdicts: string
+}
+
+export interface DecisionRecord extends NewDecision {
+  readonly decidedAt: number
+}
+
+export interface NewNotification extends SubjectName {
+  /** Sorts by time: the order of sending within a subject. */
+  readonly id: string
+  readonly subscriptionId: string
+  /** Which robot or address it goes through: SHA-256, hexadecimal. */
+  readonly channel: string
+  readonly decisionId: string | null
+  readonly eventId: string | null
+  /** 'change', 'flapping', 'reconcile'. */
+  readonly kind: string
+  readonly from: string | null
+  readonly to: string
+  readonly stateHash: string
+  /** The window that the provider's ack opens. */
+  readonly windowMs: number
+  readonly maxAttempts: number
+  /** From the store's now. */
+  readonly delayMs: number
+}
+
+export type NotificationStatus = 'pending' | 'sending' | 'sent' | 'dead' | 'held' | 'cancelled'
+
+export interface NotificationRecord extends Omit<NewNotification, 'delayMs'> {
+  readonly status: NotificationStatus
+  readonly attempt: number
+  readonly dueAt: number
+  readonly createdAt: number
+  /** When it was sent, died, was held or cancelled. */
+  readonly finishedAt: number | null
+  /** JSON text `{ message, code? }` of the last failure. */
+  readonly error: string | null
+  readonly possibleRepeat: boolean
+  /** The message it went out in, where it shared one with others. */
+  readonly digestId: string | null
+}
+
+export interface ChannelRef {
+  readonly channel: string
+  readonly token: string
+}
+
+export interface TakeAsk extends ChannelRef {
+  readonly leaseMs: number
+}
+
+export type Taken =
+  | { readonly taken: true; readonly now: number; readonly state: string | null }
+  | { readonly taken: false }
+
+export interface DueAnswer {
+  readonly now: number
+  readonly items: readonly NotificationRecord[]
+  /** When the next of this channel falls due that is not yet; null: none. */
+  readonly nextAt: number | null
+}
+
+export interface SendingStep {
+  readonly leaseMs: number
+  readonly state: string | null
+  readonly ends: readonly SendingEnd[]
+  /** Ids of unsettled ones to mark `sending`; `repeat`: it may have been sent before. */
+  readonly begin: readonly { readonly id: string; readonly repeat: boolean }[]
+}
+
+/**
+ * - `sent`: the window `[now, now + windowMs)` begins (status `told`, by this notification, whatever stood there). Of the
+ *   same subject and subscription, what is told and over is forgotten, and what is owed of any state but the subject's
+ *   present one: this is what was told last, and the present state may still have to be told.
+ * - `retry`: pending again, due `afterMs` from now; with `free`, the attempt is given back.
+ * - `dead`: the reservation becomes `owed` if it is still this notification's, and its event id is forgotten. Of the same
+ *   subject and subscription, what else is owed, was never told and is not the present state is forgotten.
+ * - `held`: kept for an operator; the window begins as if it were sent.
+ * - `cancelled`: nobody is subscribed any more; the reservation is deleted if it is still this notification's.
+ */
+export interface SendingEnd {
+  readonly id: string
+  readonly outcome: 'sent' | 'retry' | 'dead' | 'held' | 'cancelled'
+  readonly afterMs?: number
+  readonly free?: boolean
+  readonly error: string | null
+  readonly digestId: string | null
+}
+
+export interface Rules {
+  readonly revision: number
+  readonly subscriptions: readonly SubscriptionRecord[]
+  readonly silences: readonly SilenceRecord[]
+}
+
+/** `match`, `channel` (with its secrets) and `options` are JSON text. */
+export interface NewSubscription {
+  readonly id: string
+  readonly name: string
+  readonly match: string
+  readonly channel: string
+  readonly options: string
+}
+
+export interface SubscriptionRecord extends NewSubscription {
+  readonly createdAt: number
+}
+
+/** `match` is JSON text. Instants; the store's now where `startsAt` is null. */
+export interface NewSilence {
+  readonly id: string
+  readonly match: string
+  readonly comment: string
+  readonly startsAt: number | null
+  readonly forMs: number
+}
+
+export interface SilenceRecord {
+  readonly id: string
+  readonly match: string
+  readonly comment: string
+  readonly startsAt: number
+  readonly endsAt: number
+}
+
+export interface DecisionQuery {
+  readonly subject?: string
+  readonly reason?: string
+  readonly limit: number
+  readonly before?: string
+}
+
+export interface NotificationQuery {
+  readonly subject?: string
+  readonly subscriptionId?: string
+  readonly status?: NotificationStatus
+  /** Only these. */
+  readonly ids?: readonly string[]
+  readonly limit: number
+  readonly before?: string
+}
+
+export interface SubjectQuery {
+  readonly source?: string
+  /** Only venues that contain this text. */
+  readonly search?: string
+  readonly limit: number
+  readonly after?: { readonly source: string; readonly timeSlot: string; readonly venueId: string }
+}
+
+export interface SubjectRecord extends SubjectName {
+  readonly version: number
+  readonly state: string
+  readonly stateHash: string
+  readonly observedAt: number
+  readonly changedAt: number
+}

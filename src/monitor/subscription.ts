@@ -1,0 +1,163 @@
+import { createId } from '../core/ids.ts'
+import { encodeJson } from '../core/json.ts'
+import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
+import type { Channel } from './channels/channel.ts'
+import { checkTemplate } from './compose.ts'
+import { resolveMatch, type SubjectMatch } from './match.ts'
+import type { NewSubscription, SubscriptionRecord } from './store.ts'
+
+/** How a subscription wants to be told. */
+export interface SubscriptionOptions {
+  /**
+   * How long the same state is not told again, from the provider's ack on; 0: no window, and only the same change within
+   * `eventDedupTtlMs` is held back. @default notificationIntervalMs
+   */
+  readonly windowMs?: number | string | undefined
+  /** Tell the first state of a venue, too. @default false */
+  readonly tellNew?: boolean | undefined
+  /** When what held a change back is over and the truth is not what was told last, tell it once. @default false */
+  readonly reconcile?: boolean | undefined
+  /** Gather what happens within so long into one message; 0: tell each by itself. @default 0 */
+  readonly digestMs?: number | string | undefined
+  /** At most `max` notifications within `perMs`; what is more is not told. @default none */
+  readonly throttle?: { readonly max: number; readonly perMs: number | string } | null | undefined
+  /** More than so many changes of a venue within `withinMs` are told as one: it is flapping. @default none */
+  readonly flap?: { readonly changes: number; readonly withinMs: number | string } | null | undefined
+  /** The line of a message, with {venueId} and the like in it. @default one that names the venue and both states */
+  readonly template?: string | null | undefined
+  /** A message that may or may not have arrived is sent again, marked so, or held for an operator. @default 'resend' */
+  readonly onAmbiguous?: 'resend' | 'hold' | undefined
+  /** How often sending is tried again. @default 3 */
+  readonly maxRetries?: number | undefined
+  /** How long after a failure. @default 5_000 */
+  readonly retryInMs?: number | string | undefined
+}
+
+/** Who wants to be told of what, and how they are reached. */
+export interface SubscribeOptions extends SubscriptionOptions {
+  readonly name: string
+  /** Which subjects; what is left out may be anything. @default all */
+  readonly match?: SubjectMatch | undefined
+  /** `{ type: 'dingtalk', url, secret }` and the like. */
+  readonly channel: Readonly<Record<string, unknown>>
+}
+
+export interface ResolvedSubscriptionOptions {
+  readonly windowMs: number
+  readonly tellNew: boolean
+  readonly reconcile: boolean
+  readonly digestMs: number
+  readonly throttle: { readonly max: number; readonly perMs: number } | null
+  readonly flap: { readonly changes: number; readonly withinMs: number } | null
+  readonly template: string | null
+  readonly onAmbiguous: 'resend' | 'hold'
+  readonly maxRetries: number
+  readonly retryInMs: number
+}
+
+/** A subscription as it is shown: nothing secret in it. */
+export interface Subscription extends ResolvedSubscriptionOptions {
+  readonly id: string
+  readonly name: string
+  readonly match: SubjectMatch
+  readonly channel: { readonly type: string; readonly shown: string }
+  readonly createdAt: number
+}
+
+/** Defaults but for `windowMs`, which the monitor's options say. */
+export const subscriptionDefaults: Omit<ResolvedSubscriptionOptions, 'windowMs'> = {
+  tellNew: false,
+  reconcile: false,
+  digestMs: 0,
+  throttle: null,
+  flap: null,
+  template: null,
+  onAmbiguous: 'resend',
+  maxRetries: 3,
+  retryInMs: 5_000,
+}
+
+const day = 86_400_000
+const optionKeys = ['windowMs', ...Object.keys(subscriptionDefaults)]
+
+/** The record to be kept, every option whole. The channel is checked by whoever knows channels. */
+export function resolveSubscription(
+  options: SubscribeOptions,
+  windowMs: number,
+  parseChannel: (config: unknown) => Channel,
+): NewSubscription {
+  onlyKeys('subscribe', options, ['name', 'match', 'channel', ...optionKeys])
+  const name = text('subscribe.name', options.name)
+  const match = resolveMatch('subscribe.match', options.match ?? {})
+  parseChannel(options.channel)
+  return {
+    id: createId(),
+    name,
+    match: JSON.stringify(match),
+    channel: encodeJson('subscribe.channel', options.channel),
+    options: JSON.stringify(resolveOptions(options, windowMs)),
+  }
+}
+
+function resolveOptions(options: SubscriptionOptions, interval: number): ResolvedSubscriptionOptions {
+  const { windowMs = interval, template } = options
+  const given = { ...subscriptionDefaults, ...withoutUndefined(options) }
+  const span = (key: string, value: unknown, max: number) => duration(`subscribe.${key}`, value, { max })
+  return {
+    windowMs: span('windowMs', windowMs, 365 * day),
+    tellNew: flag('subscribe.tellNew', given.tellNew),
+    reconcile: flag('subscribe.reconcile', given.reconcile),
+    digestMs: span('digestMs', given.digestMs, day),
+    throttle: given.throttle === null ? null : resolveThrottle(given.throttle),
+    flap: given.flap === null ? null : resolveFlap(given.flap),
+    template:
+      template === undefined || template === null ? null : checkTemplate('subscribe.template', template),
+    onAmbiguous: oneOf('subscribe.onAmbiguous', given.onAmbiguous, ['resend', 'hold']),
+    maxRetries: whole('subscribe.maxRetries', given.maxRetries, { max: 100 }),
+    retryInMs: span('retryInMs', given.retryInMs, day),
+  }
+}
+
+function resolveThrottle(throttle: unknown): ResolvedSubscriptionOptions['throttle'] {
+  onlyKeys('subscribe.throttle', throttle, ['max', 'perMs'])
+  const { max, perMs } = throttle as { max?: unknown; perMs?: unknown }
+  return {
+    max: whole('subscribe.throttle.max', max, { min: 1, max: 1_000_000 }),
+    perMs: duration('subscribe.throttle.perMs', perMs, { min: 1, max: 31 * day }),
+  }
+}
+
+function resolveFlap(flap: unknown): ResolvedSubscriptionOptions['flap'] {
+  onlyKeys('subscribe.flap', flap, ['changes', 'withinMs'])
+  const { changes, withinMs } = flap as { changes?: unknown; withinMs?: unknown }
+  return {
+    // One more must be remembered to see that it is too many, and a hundred are.
+    changes: whole('subscribe.flap.changes', changes, { min: 1, max: 99 }),
+    withinMs: duration('subscribe.flap.withinMs', withinMs, { min: 1, max: 31 * day }),
+  }
+}
+
+function withoutUndefined<Options extends object>(
+  options: Options,
+): { [Key in keyof Options]: Exclude<Options[Key], undefined> } {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given) as { [Key in keyof Options]: Exclude<Options[Key], undefined> }
+}
+
+export function decodeSubscriptionOptions(record: SubscriptionRecord): ResolvedSubscriptionOptions {
+  return { ...subscriptionDefaults, windowMs: 300_000, ...JSON.parse(record.options) }
+}
+
+/** As people may see it. */
+export function decodeSubscription(record: SubscriptionRecord, channel: Channel | undefined): Subscription {
+  const { id, name, createdAt } = record
+  return {
+    id,
+    name,
+    match: JSON.parse(record.match),
+    // One that is refused by now, perhaps because its address is no longer allowed, is shown by its type alone.
+    channel: { type: JSON.parse(record.channel).type, shown: channel?.shown ?? 'refused' },
+    ...decodeSubscriptionOptions(record),
+    createdAt,
+  }
+}

@@ -1,0 +1,131 @@
+import { createLoop, type Loop, type LoopEvents } from '../core/loop.ts'
+import type { Sender, SendingCounts } from '../monitor/index.ts'
+import type { Served, Space } from './call.ts'
+import type { NamespaceSendings } from './oncemeter.ts'
+import type { Spaces } from './spaces.ts'
+
+/**
+ * Sends what monitors decided, in every namespace in which somebody is subscribed, also where nobody has asked anything
+ * since the server started. Each such namespace has a sender for as long as that is so; servers that share a store share
+ * the work.
+ */
+export interface Senders extends AsyncDisposable {
+  readonly loop: Loop
+  /** What was sent from here since the server started. */
+  counts(): readonly NamespaceSendings[]
+  /** Begins no more messages, and waits so long for those under way; what is cut then is marked when it is sent again. */
+  stop(graceMs: number): Promise<void>
+}
+
+export interface SendersParts {
+  readonly served: Pick<Served, 'subscribedNamespaces'>
+  readonly spaces: Spaces
+  /** Learns of the loop's trouble. Must not throw. */
+  readonly onTrouble?: (loop: string, trouble: keyof LoopEvents, event: object) => void
+}
+
+const lookMs = 1_000
+const maxNamespaces = 1_000
+const defaultGraceMs = 10_000
+
+type Counts = Readonly<Record<string, Readonly<SendingCounts>>>
+
+export function createSenders({ served, spaces, onTrouble = () => {} }: SendersParts): Senders {
+  const sending = new Map<string, { readonly space: Space; readonly sender: Sender }>()
+  /** Of senders that have ended; the longest ended first. */
+  const past = new Map<string, Counts>()
+  let stopped: Promise<void> | undefined
+
+  async function begin(namespace: string): Promise<void> {
+    // A guest of its own, so that the space is not forgotten while it sends.
+    const space = spaces.enter(namespace)
+    let sender: Sender
+    try {
+      sender = space.monitor.sender()
+    } catch (error) {
+      spaces.leave(space)
+      throw error
+    }
+    sending.set(namespace, { space, sender })
+    try {
+      await sender.start()
+    } catch (error) {
+      await end(namespace)
+      throw error
+    }
+  }
+
+  async function end(namespace: string, graceMs = defaultGraceMs): Promise<void> {
+    const known = sending.get(namespace)
+    if (known === undefined) return
+    try {
+      await known.sender.stop({ graceMs })
+    } finally {
+      sending.delete(namespace)
+      const counts = sum(past.get(namespace) ?? {}, known.sender.counts())
+      past.delete(namespace)
+      past.set(namespace, counts)
+      if (past.size > maxNamespaces) past.delete(past.keys().next().value!)
+      spaces.leave(known.space)
+    }
+  }
+
+  const loop = createLoop({
+    name: 'server.senders',
+    idleMs: lookMs,
+    async step({ signal, progress }): Promise<'idle'> {
+      const subscribed = new Set(await served.subscribedNamespaces(maxNamespaces))
+      const wrong: unknown[] = []
+      // One that cannot begin or end holds up no other.
+      const attempt = async (work: () => Promise<void>) => {
+        await work().catch((error: unknown) => wrong.push(error))
+        progress()
+      }
+      for (const namespace of subscribed) {
+        if (signal.aborted) return 'idle'
+        if (!sending.has(namespace)) await attempt(() => begin(namespace))
+      }
+      const over = [...sending.keys()].filter((namespace) => !subscribed.has(namespace))
+      await Promise.all(over.map((namespace) => attempt(() => end(namespace))))
+      if (wrong.length > 0) throw wrong[0]
+      return 'idle'
+    },
+  })
+  function stop(graceMs: number): Promise<void> {
+    stopped ??= stopAll(graceMs)
+    return stopped
+  }
+
+  async function stopAll(graceMs: number): Promise<void> {
+    await loop.stop({ graceMs })
+    await Promise.all([...sending.keys()].map((namespace) => end(namespace, graceMs)))
+  }
+
+  for (const trouble of ['failed', 'stalled', 'recovered'] as const)
+    loop.events.on(trouble, (event) => onTrouble(loop.name, trouble, event))
+
+  return {
+    loop,
+    counts() {
+      const namespaces = new Set([...past.keys(), ...sending.keys()])
+      return Array.from(namespaces, (namespace) => ({
+        namespace,
+        counts: sum(past.get(namespace) ?? {}, sending.get(namespace)?.sender.counts() ?? {}),
+      }))
+    },
+    stop,
+    [Symbol.asyncDispose]: () => stop(defaultGraceMs),
+  }
+}
+
+function sum(one: Counts, other: Counts): Counts {
+  const types = new Set([...Object.keys(one), ...Object.keys(other)])
+  return Object.fromEntries(
+    Array.from(types, (type) => {
+      const added = { ...(one[type] ?? other[type]!) }
+      if (one[type] && other[type])
+        for (const what of Object.keys(added) as (keyof SendingCounts)[]) added[what] += other[type][what]
+      return [type, added]
+    }),
+  )
+}

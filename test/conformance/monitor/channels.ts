@@ -1,0 +1,91 @@
+/** One sender at a time has a channel; whoever comes meanwhile leaves word. */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import { anEnd, aStep, due, hash, longMs, notification, shortMs, take, tell, until } from './making.ts'
+
+export function channelsContract({ open }: Candidate): void {
+  test('a channel is taken by one; the other is refused and leaves word', async () => {
+    await using backend = await open()
+    const ref = await take(backend)
+    const other = { channel: ref.channel, token: 'other' }
+    assert.deepEqual(await backend.monitor.take({ ...other, leaseMs: longMs }), { taken: false })
+    assert.equal(await backend.monitor.letGo(ref), 'wanted')
+    assert.ok(await backend.monitor.due(ref, 1), 'it is still ours')
+    assert.equal(await backend.monitor.letGo(ref), 'released')
+    assert.equal(await backend.monitor.due(ref, 1), undefined)
+    await take(backend, { token: 'other' })
+  })
+
+  test('taking clears the word that was left, and one’s own token takes it again', async () => {
+    await using backend = await open()
+    const ref = await take(backend)
+    await backend.monitor.take({ channel: ref.channel, token: 'other', leaseMs: longMs })
+    await take(backend, { token: ref.token })
+    assert.equal(await backend.monitor.letGo(ref), 'released')
+    assert.equal(await backend.monitor.letGo(ref), 'lost')
+  })
+
+  test('a channel whose sender died is free when its lease is over, and the sender has lost it', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    const [id] = await tell(backend, {})
+    const ref = await take(backend, { leaseMs: shortMs })
+    await until('the lease runs out', async () => (await monitor.due(ref, 1)) === undefined)
+    assert.equal(await monitor.proceed(ref, aStep({ state: '"late"', ends: [anEnd(id!)] })), false)
+    assert.equal(await monitor.letGo(ref), 'lost')
+    assert.equal((await notification(backend, id!)).status, 'pending')
+
+    const taken = await monitor.take({ channel: ref.channel, token: 'next', leaseMs: longMs })
+    assert.ok(taken.taken)
+    assert.equal(taken.state, null, 'the lost sender kept nothing')
+    assert.equal(await monitor.letGo(ref), 'lost')
+    assert.deepEqual(await due(backend, { channel: ref.channel, token: 'next' }), [id])
+  })
+
+  test('another’s token writes nothing, keeps nothing and lets nothing go', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    const [id] = await tell(backend, {})
+    const ref = await take(backend)
+    const stranger = { channel: ref.channel, token: 'stranger' }
+    assert.equal(await monitor.due(stranger, 10), undefined)
+    const step = aStep({ state: '"theirs"', ends: [anEnd(id!)], begin: [{ id: id!, repeat: true }] })
+    assert.equal(await monitor.proceed(stranger, step), false)
+    assert.equal(await monitor.letGo(stranger), 'lost')
+    const { status, attempt, possibleRepeat } = await notification(backend, id!)
+    assert.deepEqual(
+      { status, attempt, possibleRepeat },
+      { status: 'pending', attempt: 0, possibleRepeat: false },
+    )
+    assert.deepEqual(await due(backend, ref), [id])
+    const nobody = { channel: hash('nobody took it'), token: 'stranger' }
+    assert.equal(await monitor.due(nobody, 1), undefined)
+    assert.equal(await monitor.letGo(nobody), 'lost')
+  })
+
+  test('each step keeps the lease and the channel’s state, which the next sender is given', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    const ref = await take(backend, { leaseMs: 300 })
+    for (let step = 0; step < 4; step++) {
+      assert.equal(await monitor.proceed(ref, aStep({ leaseMs: longMs, state: `{"sent": ${step}}` })), true)
+    }
+    const before = (await monitor.due(ref, 1))!.now
+    await until('the first lease is over', async () => (await monitor.due(ref, 1))!.now > before + 300)
+    assert.equal(await monitor.letGo(ref), 'released')
+    const taken = await monitor.take({ ...ref, token: 'next', leaseMs: longMs })
+    assert.ok(taken.taken)
+    assert.equal(taken.state, '{"sent": 3}')
+    assert.ok(taken.now > before)
+    await monitor.proceed({ ...ref, token: 'next' }, aStep({ state: null }))
+    const again = await monitor.take({ ...ref, token: 'next', leaseMs: longMs })
+    assert.equal(again.taken && again.state, null)
+  })
+
+  test('one channel taken leaves the others free', async () => {
+    await using backend = await open()
+    await take(backend, { channel: 'robot' })
+    await take(backend, { channel: 'another' })
+  })
+}

@@ -1,0 +1,22 @@
+import { describe } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import { channelsContract } from './channels.ts'
+import { crowdsContract } from './crowds.ts'
+import { lookingContract } from './looking.ts'
+import { rulesContract } from './rules.ts'
+import { scenariosContract } from './scenarios.ts'
+import { sendingContract } from './sending.ts'
+import { windowsContract } from './windows.ts'
+import { writingContract } from './writing.ts'
+
+/** Everything that an engine promises of the monitor. */
+export function monitorContract(candidate: Candidate): void {
+  describe('writing', () => writingContract(candidate))
+  describe('rules', () => rulesContract(candidate))
+  describe('channels', () => channelsContract(candidate))
+  describe('sending', () => sendingContract(candidate))
+  describe('windows', () => windowsContract(candidate))
+  describe('looking', () => lookingContract(candidate))
+  describe('crowds', () => crowdsContract(candidate))
+  describe('scenarios', () => scenariosContract(candidate))
+}

@@ -1,0 +1,127 @@
+/** Subscriptions and silences, and the number by which a report knows that they changed. */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import {
+  aSubject,
+  aSubscription,
+  begin,
+  known,
+  longMs,
+  notification,
+  now,
+  past,
+  present,
+  shortMs,
+  take,
+  tell,
+} from './making.ts'
+
+export function rulesContract({ open }: Candidate): void {
+  test('the revision rises with every change of the rules, and only then', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    assert.deepEqual(await monitor.rules(), { revision: 0, subscriptions: [], silences: [] })
+    const subscription = aSubscription()
+    await monitor.subscribe(subscription)
+    assert.equal((await monitor.rules()).revision, 1)
+    assert.equal((await monitor.known({ subjects: [], throttles: [] })).revision, 1)
+    await monitor.silence({ id: 's1', match: '{}', comment: 'works', startsAt: null, forMs: longMs })
+    assert.equal((await monitor.rules()).revision, 2)
+    assert.equal(await monitor.unsilence('s1'), true)
+    assert.equal(await monitor.unsilence('s1'), false)
+    assert.equal(await monitor.unsubscribe('nobody'), false)
+    assert.equal((await monitor.rules()).revision, 3)
+    assert.equal(await monitor.unsubscribe(subscription.id), true)
+    assert.equal(await monitor.unsubscribe(subscription.id), false)
+    assert.deepEqual(await monitor.rules(), { revision: 4, subscriptions: [], silences: [] })
+  })
+
+  test('subscriptions are kept byte for byte, oldest first', async () => {
+    await using backend = await open()
+    const first = aSubscription({ name: '前台 🎾', channel: '{"secret": "s3cret",  "url":"x"}' })
+    const second = aSubscription({ options: '{"windowMs":1}' })
+    await backend.monitor.subscribe(second)
+    await backend.monitor.subscribe(first)
+    const { subscriptions } = await backend.monitor.rules()
+    assert.deepEqual(
+      subscriptions.map(({ createdAt, ...rest }) => rest),
+      [first, second],
+    )
+    const at = await now(backend)
+    for (const { createdAt } of subscriptions) assert.ok(Math.abs(at - createdAt) < 10_000)
+  })
+
+  test('a silence begins when it says, or now, and is not among the rules once it ended', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    const before = await now(backend)
+    await monitor.silence({
+      id: 'a',
+      match: '{"source":"gym"}',
+      comment: 'now',
+      startsAt: null,
+      forMs: shortMs,
+    })
+    await monitor.silence({ id: 'b', match: '{}', comment: 'later', startsAt: before + longMs, forMs: 5_000 })
+    const { silences, revision } = await monitor.rules()
+    const [a, b] = silences
+    assert.deepEqual(b, {
+      id: 'b',
+      match: '{}',
+      comment: 'later',
+      startsAt: before + longMs,
+      endsAt: before + longMs + 5_000,
+    })
+    assert.equal(a!.endsAt - a!.startsAt, shortMs)
+    assert.ok(a!.startsAt >= before)
+    await past(backend, a!.endsAt)
+    const later = await monitor.rules()
+    assert.deepEqual(later, { ...later, revision, silences: [b] })
+  })
+
+  test('unsubscribing cancels what was pending and frees its windows; what is being sent goes on', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    await present(backend)
+    const subscription = aSubscription()
+    await monitor.subscribe(subscription)
+    const subscriptionId = subscription.id
+    const [sending, pending, other] = await tell(
+      backend,
+      { subscriptionId },
+      { subscriptionId, stateHash: 'c'.repeat(64) },
+      { subscriptionId: 'another' },
+    )
+    await begin(backend, await take(backend), sending!)
+
+    assert.equal(await monitor.unsubscribe(subscriptionId), true)
+
+    const cancelled = await notification(backend, pending!)
+    assert.equal(cancelled.status, 'cancelled')
+    assert.ok(cancelled.finishedAt !== null)
+    assert.equal((await notification(backend, sending!)).status, 'sending')
+    assert.equal((await notification(backend, other!)).status, 'pending')
+    const { windows } = (await known(backend, aSubject()))!
+    assert.deepEqual(windows.map(({ notificationId }) => notificationId).sort(), [sending, other].sort())
+  })
+
+  test('of a throttled subscription it is known how many notifications were made lately', async () => {
+    await using backend = await open()
+    await tell(backend, { subscriptionId: 'a' }, { subscriptionId: 'a', stateHash: 'c'.repeat(64) })
+    const at = await now(backend)
+    await past(backend, at + shortMs)
+    await tell(backend, { subscriptionId: 'a', stateHash: 'd'.repeat(64) }, { subscriptionId: 'b' })
+    const throttles = [
+      { subscriptionId: 'b', perMs: longMs },
+      { subscriptionId: 'a', perMs: longMs },
+      { subscriptionId: 'c', perMs: longMs },
+    ]
+    assert.deepEqual((await backend.monitor.known({ subjects: [], throttles })).counts, [1, 3, 0])
+    const { counts } = await backend.monitor.known({
+      subjects: [],
+      throttles: [{ subscriptionId: 'a', perMs: shortMs }],
+    })
+    assert.ok(counts[0]! <= 1, 'the first two were made longer ago')
+  })
+}

@@ -1,0 +1,185 @@
+/** What a subscription was told of a state: reserved, told for a while, owed, or nothing. And telling again. */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Stores } from '../../../src/backends/backend.ts'
+import { createId } from '../../../src/core/ids.ts'
+import type { ToldRecord } from '../../../src/monitor/store.ts'
+import type { Candidate } from '../candidates.ts'
+import {
+  aJob,
+  anEnd,
+  aStep,
+  aSubject,
+  due,
+  finish,
+  hash,
+  known,
+  longMs,
+  notification,
+  past,
+  present,
+  shortMs,
+  take,
+  tell,
+} from './making.ts'
+
+const [b, c] = [hash('B'), hash('C')]
+
+export function windowsContract({ open }: Candidate): void {
+  test('a window is reserved by the decision and begins with the provider’s answer', async () => {
+    await using backend = await open()
+    await present(backend)
+    const [id] = await tell(backend, { windowMs: 5_000 })
+    const reserved = await windowOf(backend, b)
+    const expected = { subscriptionId: 'sub-1', stateHash: b, notificationId: id }
+    assert.deepEqual(reserved, { ...expected, status: 'pending', toldAt: null, endsAt: null })
+
+    await finish(backend, await take(backend), id!)
+
+    const { finishedAt } = await notification(backend, id!)
+    const told = { ...expected, status: 'told', toldAt: finishedAt, endsAt: finishedAt! + 5_000 }
+    assert.deepEqual(await windowOf(backend, b), told)
+  })
+
+  test('a message held for an operator opens the window as if it were sent', async () => {
+    await using backend = await open()
+    await present(backend)
+    const [id] = await tell(backend, {})
+    await finish(backend, await take(backend), id!, { outcome: 'held' })
+    assert.equal((await windowOf(backend, b))?.status, 'told')
+  })
+
+  test('a message that died is owed; one that was cancelled leaves nothing', async () => {
+    await using backend = await open()
+    await present(backend)
+    const [died, cancelled] = await tell(backend, { stateHash: b }, { stateHash: c })
+    const ref = await take(backend)
+    await finish(backend, ref, died!, { outcome: 'dead' })
+    await finish(backend, ref, cancelled!, { outcome: 'cancelled' })
+    const owed = { subscriptionId: 'sub-1', stateHash: b, notificationId: died, status: 'owed' }
+    assert.deepEqual((await known(backend, aSubject()))?.windows, [{ ...owed, toldAt: null, endsAt: null }])
+  })
+
+  test('a window reserved again remembers when it was told, and death does not forget that', async () => {
+    await using backend = await open()
+    await present(backend)
+    const [first] = await tell(backend, { windowMs: 1 })
+    const ref = await take(backend)
+    await finish(backend, ref, first!)
+    const { toldAt } = (await windowOf(backend, b))!
+    const [second] = await tell(backend, {})
+    const again = { subscriptionId: 'sub-1', stateHash: b, notificationId: second, toldAt, endsAt: null }
+    assert.deepEqual(await windowOf(backend, b), { ...again, status: 'pending' })
+    await finish(backend, ref, second!, { outcome: 'dead' })
+    assert.deepEqual(await windowOf(backend, b), { ...again, status: 'owed' })
+  })
+
+  test('the end of a notification leaves a window alone that another has reserved since', async () => {
+    await using backend = await open()
+    await present(backend)
+    for (const outcome of ['dead', 'cancelled'] as const) {
+      const [old] = await tell(backend, {})
+      const [since] = await tell(backend, {})
+      const ref = await take(backend, { token: 'same' })
+      await finish(backend, ref, old!, { outcome })
+      const window = await windowOf(backend, b)
+      assert.deepEqual([window?.status, window?.notificationId], ['pending', since])
+      await finish(backend, ref, since!, { outcome: 'cancelled' })
+    }
+  })
+
+  test('telling forgets, of the same subscription, what is over and what was owed; open windows stay', async () => {
+    await using backend = await open()
+    await present(backend)
+    const ref = await take(backend)
+    const states = ['over', 'owed', 'open', 'pending', 'last'].map(hash)
+    const [over, owed, open_, pending, last] = states
+    const send = async (stateHash: string, windowMs: number, outcome: 'sent' | 'dead') => {
+      const [id] = await tell(backend, { stateHash, windowMs })
+      await finish(backend, ref, id!, { outcome })
+      return (await notification(backend, id!)).finishedAt!
+    }
+    await send(open_!, longMs, 'sent')
+    const [foreign] = await tell(backend, { stateHash: over!, subscriptionId: 'sub-2', windowMs: 1 })
+    await finish(backend, ref, foreign!)
+    const at = await send(over!, shortMs, 'sent')
+    await send(owed!, longMs, 'dead')
+    await past(backend, at + shortMs)
+    const [waits] = await tell(backend, { ...aSubject(), channel: hash('another'), stateHash: pending! })
+    assert.ok(waits)
+    await send(last!, longMs, 'sent')
+    const { windows } = (await known(backend, aSubject()))!
+    assert.deepEqual(
+      windows.map(({ subscriptionId, stateHash }) => `${subscriptionId} ${stateHash}`).sort(),
+      [`sub-2 ${over}`, `sub-1 ${open_}`, `sub-1 ${pending}`, `sub-1 ${last}`].sort(),
+    )
+  })
+
+  test('telling something else does not forget that the present state is owed', async () => {
+    await using backend = await open()
+    await present(backend)
+    const { stateHash } = (await known(backend, aSubject()))!
+    const ref = await take(backend)
+    const [died] = await tell(backend, { stateHash })
+    const [next] = await tell(backend, {})
+    await finish(backend, ref, died!, { outcome: 'dead' })
+    await finish(backend, ref, next!)
+    assert.deepEqual(
+      [(await windowOf(backend, stateHash))?.status, (await windowOf(backend, b))?.status],
+      ['owed', 'told'],
+    )
+  })
+
+  test('through a channel that stays dead one past state is owed at the most', async () => {
+    await using backend = await open()
+    await present(backend)
+    const ref = await take(backend)
+    for (const state of ['B', 'C', 'D', 'E']) {
+      const [id] = await tell(backend, { stateHash: hash(state) })
+      await finish(backend, ref, id!, { outcome: 'dead' })
+    }
+    const { windows } = (await known(backend, aSubject()))!
+    assert.deepEqual(
+      windows.map(({ stateHash, status }) => [stateHash, status]),
+      [[hash('E'), 'owed']],
+    )
+  })
+
+  test('a dead notification is sent again on request, its window reserved, its job added with it', async () => {
+    await using backend = await open()
+    await present(backend)
+    const [id] = await tell(backend, {})
+    const ref = await take(backend)
+    await finish(backend, ref, id!, { outcome: 'dead', error: '{"message":"gone"}' })
+    const job = aJob({ queue: 'signalbox.notify', kind: 'send' })
+
+    assert.equal(await backend.monitor.replay(id!, job), true)
+
+    const { status, attempt, finishedAt, possibleRepeat } = await notification(backend, id!)
+    const expected = { status: 'pending', attempt: 0, finishedAt: null, possibleRepeat: false }
+    assert.deepEqual({ status, attempt, finishedAt, possibleRepeat }, expected)
+    assert.equal((await windowOf(backend, b))?.status, 'pending')
+    assert.equal((await backend.jobs.find(job.id))?.state, 'ready')
+    assert.deepEqual(await due(backend, ref), [id])
+  })
+
+  test('one that was held is a possible repeat when it is sent again; no other state can be', async () => {
+    await using backend = await open()
+    await present(backend)
+    const [held] = await tell(backend, {})
+    const ref = await take(backend)
+    const job = aJob()
+    assert.equal(await backend.monitor.replay(held!, job), false, 'pending')
+    await finish(backend, ref, held!, { outcome: 'held' })
+    assert.equal(await backend.monitor.replay(held!, aJob()), true)
+    assert.equal((await notification(backend, held!)).possibleRepeat, true)
+    await backend.monitor.proceed(ref, aStep({ ends: [anEnd(held!)] }))
+    assert.equal(await backend.monitor.replay(held!, job), false, 'sent')
+    assert.equal(await backend.monitor.replay(createId(), job), false, 'unknown')
+    assert.equal(await backend.jobs.find(job.id), undefined)
+  })
+}
+
+async function windowOf(stores: Stores, stateHash: string): Promise<ToldRecord | undefined> {
+  return (await known(stores, aSubject()))?.windows.find((window) => window.stateHash === stateHash)
+}

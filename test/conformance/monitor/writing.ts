@@ -1,0 +1,184 @@
+/** What is known of subjects, and that a batch is written whole or not at all. */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Stores } from '../../../src/backends/backend.ts'
+import type { ReportBatch } from '../../../src/monitor/store.ts'
+import type { Candidate } from '../candidates.ts'
+import {
+  aBatch,
+  aDecision,
+  aJob,
+  aNotification,
+  aSubject,
+  aSubscription,
+  aWrite,
+  hash,
+  known,
+  longMs,
+  past,
+  present,
+  shortMs,
+} from './making.ts'
+
+export function writingContract({ open }: Candidate): void {
+  test('a subject nobody reported is not known; one that was is known as it was written', async () => {
+    await using backend = await open()
+    const other = aSubject('court-2')
+    const state = '{"free": 1,  "note":"\\u0000 ä 🎾"}'
+    const write = aWrite({ state, observedAt: 1_234, memory: '{"changes":[1]}' })
+    assert.deepEqual(await backend.monitor.write(aBatch({ subjects: [write] })), { status: 'written' })
+
+    const answer = await backend.monitor.known({
+      subjects: [other.subject, write.subject],
+      throttles: [],
+    })
+
+    assert.equal(answer.subjects.length, 2)
+    assert.equal(answer.subjects[0], undefined)
+    const { changedAt, ...rest } = answer.subjects[1]!
+    assert.deepEqual(rest, {
+      version: 1,
+      state,
+      stateHash: write.stateHash,
+      observedAt: 1_234,
+      memory: '{"changes":[1]}',
+      windows: [],
+    })
+    assert.ok(Math.abs(answer.now - changedAt) < 10_000, 'changedAt is by the store’s clock')
+    assert.equal(answer.revision, 0)
+  })
+
+  test('a state left out stays as it was, and so does changedAt unless it changed', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    const first = aWrite()
+    await monitor.write(aBatch({ subjects: [first] }))
+    const before = (await known(backend, first))!
+    await past(backend, before.changedAt + 2)
+
+    const seen = {
+      ...first,
+      version: 1,
+      state: null,
+      observedAt: 2_000,
+      changed: false,
+      memory: '{"seen":2}',
+    }
+    assert.equal((await monitor.write(aBatch({ subjects: [seen] }))).status, 'written')
+    const same = (await known(backend, first))!
+    assert.deepEqual(same, { ...before, version: 2, observedAt: 2_000, memory: '{"seen":2}' })
+
+    const next = aWrite({ version: 2, state: '"other"', observedAt: 3_000 })
+    assert.equal((await monitor.write(aBatch({ subjects: [next] }))).status, 'written')
+    const changed = (await known(backend, first))!
+    assert.equal(changed.version, 3)
+    assert.equal(changed.state, '"other"')
+    assert.ok(changed.changedAt > before.changedAt)
+  })
+
+  test('a batch decided on an older version of one subject writes nothing of any', async () => {
+    await using backend = await open()
+    await present(backend)
+    for (const version of [0, 2]) {
+      const batch = full({ subjects: [aWrite(aSubject('court-2')), aWrite({ version, state: '"B"' })] })
+      assert.deepEqual(await backend.monitor.write(batch), { status: 'overtaken' })
+      await nothingOf(backend, batch)
+    }
+    const gone = full({ subjects: [aWrite({ ...aSubject('court-3'), version: 1 })] })
+    assert.deepEqual(await backend.monitor.write(gone), { status: 'overtaken' })
+    await nothingOf(backend, gone)
+    assert.equal((await known(backend, aSubject()))?.version, 1)
+  })
+
+  test('a batch decided by older rules writes nothing', async () => {
+    await using backend = await open()
+    await backend.monitor.subscribe(aSubscription())
+    const batch = full({ subjects: [aWrite(aSubject('court-2'))] })
+
+    assert.deepEqual(await backend.monitor.write(batch), { status: 'overtaken' })
+
+    await nothingOf(backend, batch)
+    assert.deepEqual(await backend.monitor.write({ ...batch, revision: 1 }), { status: 'written' })
+  })
+
+  test('an event id that is taken is named, and nothing is written, no other event id either', async () => {
+    await using backend = await open()
+    const [taken, free] = [hash('event 1'), hash('event 2')]
+    const claimed = aBatch({ events: [{ key: taken, keepMs: longMs }] })
+    assert.deepEqual(await backend.monitor.write(claimed), { status: 'written' })
+
+    const events = [
+      { key: free, keepMs: longMs },
+      { key: taken, keepMs: longMs },
+    ]
+    const batch = full({ subjects: [aWrite(aSubject('court-2'))], events })
+    assert.deepEqual(await backend.monitor.write(batch), { status: 'duplicate', events: [taken] })
+    await nothingOf(backend, batch)
+
+    const without = { ...batch, events: [{ key: free, keepMs: longMs }] }
+    assert.deepEqual(
+      await backend.monitor.write(without),
+      { status: 'written' },
+      'the other id was left free',
+    )
+  })
+
+  test('an event id is taken for as long as it is kept, and no longer', async () => {
+    await using backend = await open()
+    const batch = aBatch({ events: [{ key: hash('event'), keepMs: shortMs }] })
+    assert.equal((await backend.monitor.write(batch)).status, 'written')
+    const { now } = await backend.monitor.known({ subjects: [], throttles: [] })
+    await past(backend, now + shortMs)
+    assert.equal((await backend.monitor.write(batch)).status, 'written')
+  })
+
+  test('a batch that is written is written whole, its jobs included', async () => {
+    await using backend = await open()
+    const batch = full({ subjects: [aWrite(), aWrite(aSubject('court-2'))] })
+
+    assert.deepEqual(await backend.monitor.write(batch), { status: 'written' })
+
+    const [decision] = batch.decisions
+    const [kept] = await backend.monitor.decisions({ limit: 10 })
+    const { decidedAt, ...rest } = kept!
+    assert.deepEqual(rest, decision)
+    assert.ok(decidedAt > 0)
+    const { delayMs, ...notification } = batch.notifications[0]!
+    const { dueAt, createdAt, ...record } = (await backend.monitor.notification(notification.id))!
+    assert.deepEqual(record, {
+      ...notification,
+      status: 'pending',
+      attempt: 0,
+      finishedAt: null,
+      error: null,
+      possibleRepeat: false,
+      digestId: null,
+    })
+    assert.equal(dueAt, createdAt + delayMs)
+    assert.equal((await backend.jobs.find(batch.jobs[0]!.id))?.queue, 'signalbox.notify')
+    assert.equal((await known(backend, aSubject('court-2')))?.version, 1)
+    assert.equal((await known(backend, aSubject()))?.windows[0]?.status, 'pending')
+  })
+}
+
+/** A batch with one of everything. */
+function full(batch: Partial<ReportBatch>): ReportBatch {
+  const notification = aNotification({ delayMs: 5_000 })
+  const { subject, subscriptionId, stateHash, id } = notification
+  return aBatch({
+    decisions: [aDecision({ eventId: hash('event') })],
+    notifications: [notification],
+    reservations: [{ subject, subscriptionId, stateHash, notificationId: id }],
+    jobs: [aJob({ queue: 'signalbox.notify', kind: 'send' })],
+    ...batch,
+  })
+}
+
+/** Fails if anything of the batch is there. */
+async function nothingOf(stores: Stores, batch: ReportBatch): Promise<void> {
+  assert.equal(await known(stores, aSubject('court-2')), undefined)
+  assert.deepEqual((await known(stores, aSubject()))?.windows ?? [], [])
+  assert.deepEqual(await stores.monitor.decisions({ limit: 10 }), [])
+  assert.deepEqual(await stores.monitor.notifications({ limit: 10 }), [])
+  assert.equal(await stores.jobs.find(batch.jobs[0]!.id), undefined)
+}

@@ -1,0 +1,35 @@
+/**
+ * What the processes of a campaign did, one JSON line an event, in one file a process. A line is written before its
+ * writer goes on, so that kill -9 loses nothing but the line in hand.
+ */
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface EventLog<Event> extends Disposable {
+  write(event: Event): void
+}
+
+const ending = '.events'
+
+export function createEventLog<Event>(folder: string, proc: string): EventLog<Event> {
+  const file = openSync(join(folder, `${proc}${ending}`), 'a')
+  return {
+    write: (event) => void writeSync(file, `${JSON.stringify(event)}\n`),
+    [Symbol.dispose]: () => closeSync(file),
+  }
+}
+
+/** All events of a folder; those of one process in their order. */
+export function readEventLogs<Event>(folder: string): readonly Event[] {
+  const files = readdirSync(folder).filter((name) => name.endsWith(ending))
+  return files.flatMap((name) => {
+    // A killed process may have left half a line; it is its last.
+    const lines = readFileSync(join(folder, name), 'utf8').split('\n').slice(0, -1)
+    return lines.map((line) => JSON.parse(line) as Event)
+  })
+}
+
+/** Milliseconds of the host's monotonic clock, which all processes share. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}

@@ -1,0 +1,28 @@
+/** A process that sends, until it is told to stop or is killed. Tells its counts when it stops. */
+import { openSqlite } from '../../src/backends/sqlite/index.ts'
+import { parseChannel } from '../../src/monitor/channels/index.ts'
+import { createOutbound } from '../../src/monitor/outbound.ts'
+import { createSender } from '../../src/monitor/sender.ts'
+
+const [url, options] = process.argv.slice(2)
+const allowPrivate = ['127.0.0.0/8']
+const backend = await openSqlite(url!, { namespace: 'default', migrate: false })
+const outbound = createOutbound({ allowPrivate, timeoutMs: 2_000 })
+const sender = createSender(
+  {
+    store: backend.monitor,
+    jobs: backend.jobs,
+    bell: backend.bell,
+    outbound,
+    parseChannel: (config) => parseChannel(config, { allowPrivate }),
+    reconcile: async () => undefined,
+  },
+  JSON.parse(options!),
+)
+process.once('disconnect', () => process.exit(1))
+process.on('message', async () => {
+  await sender.stop()
+  process.send!(sender.counts(), () => process.exit(0))
+})
+await sender.start()
+process.send!('ready')
