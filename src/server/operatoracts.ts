@@ -1,0 +1,126 @@
+import type { AuditAction } from '../audit/index.ts'
+import {
+  cancelJob,
+  cancelTask,
+  cordonNode,
+  createSilence,
+  createToken,
+  definePool,
+  drainNode,
+  endSilence,
+  evictLock,
+  forgetOnce,
+  pauseQueue,
+  pruneJobs,
+  type Route,
+  replayNotification,
+  resumeQueue,
+  retryDeadJobs,
+  retryJob,
+  revokeToken,
+  type Shape,
+  subscribe,
+  testChannel,
+  unsubscribe,
+} from '../wire/index.ts'
+
+/**
+ * Which routes are an operator's acts, how the audit calls them, and what it says they were done to. Whoever adds, claims,
+ * acknowledges or takes a lock does the fleet's own work, and is not in here. A target names; it never holds payloads.
+ */
+export interface OperatorAct {
+  readonly action: AuditAction
+  /** What it was done to, from what was asked and, where it was done, from the reply. */
+  target(asked: Asked): LooseTarget
+}
+
+interface Asked<S extends Shape = Shape> {
+  readonly params: S['params']
+  readonly body: S['body']
+  /** Undefined unless it was done. */
+  readonly reply: S['reply'] | undefined
+}
+
+/** What is undefined or null is left out. */
+type LooseTarget = Readonly<Record<string, string | number | null | undefined>>
+
+/** By the route's id. */
+export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
+  act(evictLock, 'lock.evict', ({ body: { operation, resource, node, requestId } }) => ({
+    operation,
+    resource,
+    node,
+    requestId,
+  })),
+  act(pauseQueue, 'queue.pause', ({ params }) => ({ queue: params.name })),
+  act(resumeQueue, 'queue.resume', ({ params }) => ({ queue: params.name })),
+  act(cancelJob, 'job.cancel', ({ params }) => ({ jobId: params.id })),
+  act(retryJob, 'job.retry', ({ params }) => ({ jobId: params.id })),
+  act(retryDeadJobs, 'jobs.retryDead', ({ body: { queue, kind, limit }, reply }) => ({
+    queue,
+    kind,
+    limit,
+    retried: reply?.retried,
+  })),
+  act(pruneJobs, 'jobs.prune', ({ body, reply }) => ({
+    olderThanMs: body.olderThanMs,
+    pruned: reply?.pruned,
+  })),
+  act(createToken, 'token.create', ({ body, reply }) => ({
+    tokenId: reply?.id,
+    name: body.name,
+    scope: body.scope,
+    namespace: reply?.namespace ?? body.namespace,
+    expiresInMs: body.expiresInMs,
+  })),
+  act(revokeToken, 'token.revoke', ({ params, reply }) => ({
+    tokenId: params.id,
+    name: reply?.name,
+    namespace: reply?.namespace,
+  })),
+  act(forgetOnce, 'guard.forget', ({ body: { key, space } }) => ({ key, space })),
+  act(subscribe, 'monitor.subscribe', ({ body, reply }) => ({
+    subscriptionId: reply?.id,
+    name: body.name,
+    channel: channelType(body.channel),
+  })),
+  act(unsubscribe, 'monitor.unsubscribe', ({ params }) => ({ subscriptionId: params.id })),
+  act(createSilence, 'monitor.silence', ({ body: { match, forMs, startsAt }, reply }) => ({
+    silenceId: reply?.id,
+    match: match && JSON.stringify(match).slice(0, maxMatchChars),
+    forMs,
+    startsAt,
+  })),
+  act(endSilence, 'monitor.unsilence', ({ params }) => ({ silenceId: params.id })),
+  act(replayNotification, 'monitor.replay', ({ params }) => ({ notificationId: params.id })),
+  act(cancelTask, 'task.cancel', ({ params }) => ({ taskId: params.id })),
+  act(drainNode, 'node.drain', ({ params, body: { on = true, deadlineMs } }) => ({
+    nodeId: params.id,
+    on: on ? 'on' : 'off',
+    deadlineMs,
+  })),
+  act(cordonNode, 'node.cordon', ({ params, body: { service, on = true } }) => ({
+    nodeId: params.id,
+    service,
+    on: on ? 'on' : 'off',
+  })),
+  act(definePool, 'pool.define', ({ body }) => ({ pool: body.name })),
+  act(testChannel, 'monitor.test', ({ body }) => ({ channel: channelType(body.channel) })),
+])
+
+/** A match may list a thousand names; the beginning tells what it was about. */
+const maxMatchChars = 500
+
+/** The word for its kind. All else of a channel may be secret, its address included. */
+function channelType({ type }: Readonly<Record<string, unknown>>): string | undefined {
+  return typeof type === 'string' && /^[a-z]{1,32}$/.test(type) ? type : undefined
+}
+
+function act<S extends Shape>(
+  { id }: Route<S>,
+  action: AuditAction,
+  target: (asked: Asked<S>) => LooseTarget,
+): [string, OperatorAct] {
+  // The table holds routes of all shapes; each is only ever given what was read for it.
+  return [id, { action, target: target as OperatorAct['target'] }]
+}
