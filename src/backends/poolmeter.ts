@@ -1,0 +1,36 @@
+import { type Meter, noMeter, type Ticket } from '../core/meter.ts'
+
+/** Tells a meter of one pool: who waited how long for a connection, and what had the others meanwhile. */
+export class PoolMeter {
+  readonly #meter: Meter
+  readonly #lane: string
+  readonly #size: number
+  readonly #kinds = new Map<string, number>()
+
+  /** `lane` names the pool: 'postgres.core'. */
+  constructor(meter: Meter = noMeter, lane = '', size = 1) {
+    this.#meter = meter
+    this.#lane = lane
+    this.#size = size
+  }
+
+  /** Somebody wants a connection for this; the names of what they do are ours. */
+  begin(doing: string): Ticket {
+    return this.#meter.begin(this.#kinds.get(doing) ?? this.#kindOf(doing))
+  }
+
+  enter(ticket: Ticket): void {
+    this.#meter.enter(ticket)
+  }
+
+  leave(ticket: Ticket): void {
+    this.#meter.leave(ticket)
+  }
+
+  #kindOf(doing: string): number {
+    const name = `${this.#lane}.${doing.replaceAll(' ', '-')}`
+    const kind = this.#meter.kind(name, { lane: this.#lane, size: this.#size })
+    this.#kinds.set(doing, kind)
+    return kind
+  }
+}

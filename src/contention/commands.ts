@@ -1,0 +1,117 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Kinds, noteHold, noteWait } from './kinds.ts'
+import type { Matrix } from './matrix.ts'
+import { longWaitMs } from './meter.ts'
+import type { Slowest } from './slowest.ts'
+
+/**
+ * Commands that take their time over awaits, such as a request: what they ask of a store meanwhile is their wait, and
+ * the rest is theirs. Which command asks is known by its asynchronous context, so nothing has to be handed through.
+ */
+export class Commands {
+  readonly #parts: CommandsParts
+  readonly #current = new AsyncLocalStorage<Command>()
+
+  constructor(parts: CommandsParts) {
+    this.#parts = parts
+  }
+
+  async during<Result>(kind: number, work: () => Promise<Result>, what?: string): Promise<Result> {
+    const command = new Command(kind, this.#parts.now(), what)
+    try {
+      return await this.#current.run(command, work)
+    } finally {
+      this.#end(command)
+    }
+  }
+
+  /** The command under way in whose context this is asked. */
+  get current(): Command | undefined {
+    return this.#current.getStore()
+  }
+
+  /** A call of the store's: counted by itself, and a wait of whoever asked. */
+  called(kind: number, command: Command | undefined, from: number): void {
+    const now = this.#parts.now()
+    noteHold(this.#parts.kinds.get(kind), from, now)
+    command?.waited(from, now)
+  }
+
+  #end(command: Command): void {
+    const { kinds, matrix, slowest, store, now } = this.#parts
+    const leftAt = now()
+    command.isOver = true
+    const kind = kinds.get(command.kind)
+    const totalMs = Math.max(0, leftAt - command.begunAt - command.restedMs(leftAt))
+    const waitMs = Math.min(totalMs, command.waitedMs)
+    noteWait(kind, waitMs)
+    noteHold(kind, leftAt - (totalMs - waitMs), leftAt)
+    slowest.note(kind.id, command.what, waitMs, totalMs - waitMs, leftAt)
+    for (const { from, to } of command.waits) {
+      if (to - from > longWaitMs) matrix.waited(kind.id, from, to, store, command.what)
+    }
+  }
+}
+
+export interface CommandsParts {
+  readonly kinds: Kinds
+  readonly matrix: Matrix
+  readonly slowest: Slowest
+  /** The kind that is charged with what nobody else ran in. */
+  readonly store: number
+  now(): number
+}
+
+/** One command under way. */
+export class Command {
+  kind: number
+  readonly begunAt: number
+  readonly what: string | undefined
+  /** Apart from each other, in order. */
+  readonly waits: { from: number; to: number }[] = []
+  #restedMs = 0
+  #restsSince: number | undefined
+  /** Loops that it happened to begin go on in its context; what they wait for is no longer its own. */
+  isOver = false
+
+  constructor(kind: number, begunAt: number, what: string | undefined) {
+    this.kind = kind
+    this.begunAt = begunAt
+    this.what = what
+  }
+
+  /** Waits that go on side by side count once. They are told in the order in which they end. */
+  waited(from: number, to: number): void {
+    if (this.isOver) return
+    // Whoever asks the store does not rest.
+    if (this.#restsSince !== undefined) this.#restedMs -= to - Math.max(from, this.#restsSince)
+    let start = from
+    let last = this.waits.at(-1)
+    while (last !== undefined && (last.to >= start || this.waits.length >= maxWaits)) {
+      start = Math.min(start, last.from)
+      this.waits.pop()
+      last = this.waits.at(-1)
+    }
+    this.waits.push({ from: start, to })
+  }
+
+  get waitedMs(): number {
+    return this.waits.reduce((sum, { from, to }) => sum + to - from, 0)
+  }
+
+  /** It waits for something that nobody keeps from it: there is no job, nothing has happened. That is not counted. */
+  rest(now: number): void {
+    this.#restsSince ??= now
+  }
+
+  resume(now: number): void {
+    this.#restedMs = this.restedMs(now)
+    this.#restsSince = undefined
+  }
+
+  restedMs(now: number): number {
+    return this.#restedMs + (this.#restsSince === undefined ? 0 : now - this.#restsSince)
+  }
+}
+
+const maxWaits = 64

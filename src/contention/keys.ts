@@ -1,0 +1,193 @@
+/**
+ * Waits for locks by key: who holds it, who waits, and in whose turn they waited for how long. Only what passes through this
+ * process is known here. Time is charged as it goes by: while somebody holds, each who waits adds to that holder. So a
+ * key with ten who wait for a second has waited ten seconds.
+ *
+ * There is room for a fixed number of keys; the one that nothing happened to for the longest makes room, first of those
+ * that nobody waits for.
+ */
+export class KeyWaits {
+  readonly #keys = new Map<string, KeyEntry>()
+  /** Who was lately given a key: should somebody come to wait for it, it is known on whom. */
+  readonly #holders = new Map<string, string>()
+  readonly #max: number
+  readonly #now: () => number
+  /** Keys that had to make room. */
+  overflow = 0
+
+  constructor(max: number, now: () => number) {
+    this.#max = max
+    this.#now = now
+  }
+
+  /** Somebody stands in line, or still does. */
+  queued(key: WaitKey, node: string, requestId: string): void {
+    const now = this.#now()
+    const entry = this.#touch(key, now)
+    const waiter = entry.waiters.get(waiterName(node, requestId))
+    if (waiter !== undefined) waiter.seenAt = now
+    else if (entry.waiters.size < maxWaiters)
+      entry.waiters.set(waiterName(node, requestId), { node, since: now, seenAt: now })
+    else entry.unlisted++
+  }
+
+  /** Somebody has it now, whether or not it had to wait. */
+  granted(key: WaitKey, node: string, requestId: string): void {
+    this.#remember(keyName(key), node)
+    if (!this.#keys.has(keyName(key))) return
+    const now = this.#now()
+    const entry = this.#touch(key, now)
+    this.#end(entry, waiterName(node, requestId), now)
+    entry.holder = node
+  }
+
+  /** Somebody left the line. */
+  left(key: WaitKey, node: string, requestId: string): void {
+    const entry = this.#keys.get(keyName(key))
+    if (entry === undefined) return
+    const now = this.#now()
+    charge(entry, now)
+    this.#end(entry, waiterName(node, requestId), now)
+  }
+
+  /** Its holder let go; `next` has it now. */
+  released(key: WaitKey, next: { readonly node: string; readonly requestId: string } | null): void {
+    this.#holders.delete(keyName(key))
+    const entry = this.#keys.get(keyName(key))
+    if (entry === undefined) return
+    charge(entry, this.#now())
+    entry.holder = null
+    if (next !== null) this.granted(key, next.node, next.requestId)
+  }
+
+  /** Who is known to hold a key, when that is known from elsewhere. */
+  heldBy(key: WaitKey, node: string | null): void {
+    const entry = this.#keys.get(keyName(key))
+    if (entry === undefined || entry.holder === node) return
+    charge(entry, this.#now())
+    entry.holder = node
+  }
+
+  /** The keys of a namespace, or all: those that were waited for longest first. */
+  list(namespace?: string): readonly KeyEntry[] {
+    const now = this.#now()
+    const entries = [...this.#keys.values()].filter(
+      (entry) => namespace === undefined || entry.key.namespace === namespace,
+    )
+    for (const entry of entries) {
+      charge(entry, now)
+      this.#forgetGone(entry, now)
+    }
+    return entries.sort((one, other) => other.waitedMs - one.waitedMs)
+  }
+
+  #touch(key: WaitKey, now: number): KeyEntry {
+    const name = keyName(key)
+    let entry = this.#keys.get(name)
+    if (entry === undefined) {
+      if (this.#keys.size >= this.#max) this.#makeRoom(now)
+      entry = {
+        key: { namespace: key.namespace, operation: key.operation, resource: key.resource },
+        holder: this.#holders.get(name) ?? null,
+        waiters: new Map(),
+        unlisted: 0,
+        waitCount: 0,
+        waitedMs: 0,
+        maxWaitMs: 0,
+        byHolder: new Map(),
+        chargedAt: now,
+      }
+    } else {
+      charge(entry, now)
+      // To the end, so that the first is the one that nothing happened to for the longest.
+      this.#keys.delete(name)
+    }
+    this.#keys.set(name, entry)
+    return entry
+  }
+
+  #remember(name: string, node: string): void {
+    this.#holders.delete(name)
+    if (this.#holders.size >= this.#max) {
+      const [oldest] = this.#holders.keys()
+      this.#holders.delete(oldest!)
+    }
+    this.#holders.set(name, node)
+  }
+
+  #end(entry: KeyEntry, name: string, now: number): void {
+    const waiter = entry.waiters.get(name)
+    if (waiter === undefined) return
+    entry.waiters.delete(name)
+    entry.waitCount++
+    entry.maxWaitMs = Math.max(entry.maxWaitMs, now - waiter.since)
+  }
+
+  #makeRoom(now: number): void {
+    this.overflow++
+    let tries = 0
+    for (const [name, entry] of this.#keys) {
+      this.#forgetGone(entry, now)
+      if (entry.waiters.size > 0 && ++tries < triesForRoom) continue
+      this.#keys.delete(name)
+      return
+    }
+    const [oldest] = this.#keys.keys()
+    this.#keys.delete(oldest!)
+  }
+
+  /** Whoever waits asks now and then, to keep its place; who has not for long is gone, or asks elsewhere. */
+  #forgetGone(entry: KeyEntry, now: number): void {
+    for (const [name, { seenAt }] of entry.waiters) {
+      if (now - seenAt > goneMs) this.#end(entry, name, seenAt)
+    }
+  }
+}
+
+export interface WaitKey {
+  readonly namespace: string
+  readonly operation: string
+  readonly resource: string
+}
+
+export interface KeyEntry {
+  readonly key: WaitKey
+  /** Null: nobody, or nobody knows here. */
+  holder: string | null
+  readonly waiters: Map<string, { readonly node: string; readonly since: number; seenAt: number }>
+  /** Asks of those for whom there was no room in the list. */
+  unlisted: number
+  /** Waits that are over. */
+  waitCount: number
+  waitedMs: number
+  maxWaitMs: number
+  readonly byHolder: Map<string, number>
+  chargedAt: number
+}
+
+const maxWaiters = 100
+const maxHolders = 8
+const goneMs = 60_000
+const triesForRoom = 16
+/** In whose turn they waited, when that is not known or there were too many. */
+const otherHolder = ''
+
+function charge(entry: KeyEntry, now: number): void {
+  const ms = (now - entry.chargedAt) * entry.waiters.size
+  entry.chargedAt = now
+  if (!(ms > 0)) return
+  entry.waitedMs += ms
+  const holder = entry.holder ?? otherHolder
+  const isKnown = entry.byHolder.has(holder) || entry.byHolder.size < maxHolders
+  const charged = isKnown ? holder : otherHolder
+  entry.byHolder.set(charged, (entry.byHolder.get(charged) ?? 0) + ms)
+}
+
+/** No name has a control character in it. */
+function keyName({ namespace, operation, resource }: WaitKey): string {
+  return `${namespace}\n${operation}\n${resource}`
+}
+
+function waiterName(node: string, requestId: string): string {
+  return `${node}\n${requestId}`
+}

@@ -1,0 +1,90 @@
+import type { Backend } from './backends/open.ts'
+import type { Contention, LockWaits } from './contention/index.ts'
+import type { LockKey, LockStore } from './locks/index.ts'
+
+type Stores = ReturnType<Backend['within']>
+type Standing = Awaited<ReturnType<LockStore['acquire']>>['standing']
+
+/**
+ * The same backend, measured: every call of its stores is counted and is a wait of whatever command asked, and waits for
+ * locks are kept by key. What it answers is not touched.
+ */
+export function meterBackend(backend: Backend, namespace: string, contention: Contention): Backend {
+  if (!contention.enabled) return backend
+  const meter = (stores: Stores, name: string): Stores => meterStores(stores, name, contention)
+  return {
+    ...backend,
+    ...meter(backend, namespace),
+    tokens: contention.store(backend.tokens, 'tokens'),
+    within: (name) => meter(backend.within(name), name),
+  }
+}
+
+function meterStores(stores: Stores, namespace: string, contention: Contention): Stores {
+  const { jobs, locks, guards, ownGuards, monitor, audit, bell, keyed } = stores
+  return {
+    jobs: contention.store(jobs, 'jobs'),
+    locks: contention.store(meterLocks(locks, namespace, contention.keys), 'locks'),
+    guards: contention.store(guards, 'guards'),
+    ...(ownGuards && { ownGuards: contention.store(ownGuards, 'guards') }),
+    monitor: contention.store(monitor, 'monitor'),
+    audit: contention.store(audit, 'audit'),
+    bell,
+    keyed: (key) => ({ jobs: contention.store(keyed(key).jobs, 'jobs') }),
+  }
+}
+
+/** Tells who holds and who waits, from what the store answers anyway. */
+function meterLocks(store: LockStore, namespace: string, waits: LockWaits): LockStore {
+  const keyOf = ({ operation, resource }: LockKey) => ({ namespace, operation, resource })
+
+  function stands(
+    key: LockKey,
+    { node, requestId }: { readonly node: string; readonly requestId: string },
+    standing: Standing | undefined,
+  ): void {
+    if (standing?.status === 'queued') waits.queued(keyOf(key), node, requestId)
+    else if (standing?.status === 'granted') waits.granted(keyOf(key), node, requestId)
+    else waits.left(keyOf(key), node, requestId)
+    if (standing?.status === 'refused') waits.heldBy(keyOf(key), standing.holder?.node ?? null)
+  }
+
+  return {
+    async acquire(key, ask, times) {
+      const answer = await store.acquire(key, ask, times)
+      stands(key, ask, answer.standing)
+      return answer
+    },
+    async keep(key, who, options, times) {
+      const answer = await store.keep(key, who, options, times)
+      stands(key, who, answer.standing)
+      return answer
+    },
+    async release(key, who, end, times) {
+      const answer = await store.release(key, who, end, times)
+      if (answer.released) waits.released(keyOf(key), answer.released.next)
+      return answer
+    },
+    async leave(key, who, times) {
+      const answer = await store.leave(key, who, times)
+      if (answer.left === true) waits.left(keyOf(key), who.node, who.requestId)
+      return answer
+    },
+    async evict(key, who, times) {
+      const answer = await store.evict(key, who, times)
+      if (answer.evicted) waits.left(keyOf(key), who.node, who.requestId)
+      return answer
+    },
+    async inspect(key, limit) {
+      const line = await store.inspect(key, limit)
+      if (line) waits.heldBy(keyOf(key), line.holder?.node ?? null)
+      return line
+    },
+    fail: (key, who, value, times) => store.fail(key, who, value, times),
+    renew: (key, who, terms, times) => store.renew(key, who, terms, times),
+    shorten: (key, who, toMs, times) => store.shorten(key, who, toMs, times),
+    list: (query) => store.list(query),
+    entangled: (keys) => store.entangled(keys),
+    sweep: (limit, times) => store.sweep(limit, times),
+  }
+}

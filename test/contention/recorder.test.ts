@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type Contention,
+  type ContentionSnapshot,
+  createContention,
+  noContention,
+} from 'signalbox/contention'
+import { test } from 'vitest'
+
+/** Keeps the thread, as code that somebody wrote without thinking does. */
+function block(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
+
+function cellOf({ matrix }: ContentionSnapshot, waiter: string, holder: string): number {
+  return matrix.find((cell) => cell.waiter === waiter && cell.holder === holder)?.ms ?? 0
+}
+
+/** A lane in which one has its turn at a time, in the order they came. */
+function createLane(contention: Contention, lane: string) {
+  let last: Promise<unknown> = Promise.resolve()
+  return (name: string, work: () => unknown, what?: string) => {
+    const ticket = contention.begin(contention.kind(name, { lane }), what)
+    const turn = last.then(async () => {
+      contention.enter(ticket)
+      try {
+        await work()
+      } finally {
+        contention.leave(ticket)
+      }
+    })
+    last = turn
+    return turn
+  }
+}
+
+test('a planted holder of 50 ms is named first in the matrix, whether it keeps the thread or only the lane', async () => {
+  for (const hold of [() => block(50), () => sleep(50)]) {
+    const contention = createContention()
+    contention.start()
+    try {
+      const lane = createLane(contention, 'registry')
+      for (let round = 0; round < 5; round++) {
+        const turns = [
+          lane('heartbeat', () => undefined),
+          lane('planted', hold, 'the one with the secret'),
+          ...Array.from({ length: 20 }, () => lane('dispatch', () => undefined)),
+        ]
+        await Promise.all(turns)
+      }
+
+      const snapshot = contention.snapshot()
+      const [first] = snapshot.matrix
+      assert.deepEqual([first!.waiter, first!.holder], ['dispatch', 'planted'])
+      assert.equal(snapshot.holders[0]!.holder, 'planted')
+      // 100 dispatches waited for 50 ms each; what the host took meanwhile is somebody else's.
+      assert.ok(first!.ms >= 100 * 45, `${first!.ms}`)
+      assert.deepEqual([snapshot.slowest.at(0)!.kind, snapshot.kinds[0]!.kind], ['dispatch', 'dispatch'])
+      assert.ok(
+        snapshot.slowest.some(({ kind, what }) => kind === 'planted' && what === 'the one with the secret'),
+      )
+    } finally {
+      contention.stop()
+    }
+  }
+})
+
+test('the garbage collector is named for the time it took', async () => {
+  const contention = createContention()
+  contention.start()
+  try {
+    const lane = createLane(contention, 'lane')
+    // A large heap, so that a collection of all of it takes long.
+    const heap = Array.from({ length: 600_000 }, (_, number) => ({ number, text: `${number}` }))
+    // Whoever waits stands in line while somebody else collects.
+    const collecting = Array.from({ length: 10 }, () => lane('work', () => globalThis.gc!()))
+    await Promise.all(collecting)
+    assert.equal(heap.length, 600_000)
+    // Collections are told of a round later.
+    await sleep(30)
+
+    const snapshot = contention.snapshot()
+    const gc = snapshot.kinds.find(({ kind }) => kind === 'gc')!
+    assert.ok(gc.hold.count >= 10, `${gc.hold.count}`)
+    assert.ok(cellOf(snapshot, 'work', 'gc') > gc.hold.maxMs, `${cellOf(snapshot, 'work', 'gc')} ms`)
+    assert.ok(cellOf(snapshot, 'work', 'gc') > cellOf(snapshot, 'work', 'work'))
+  } finally {
+    contention.stop()
+  }
+})
+
+test('code that nobody told of is named as the event loop, and a late timer says so while nobody else waits', async () => {
+  const contention = createContention()
+  contention.start()
+  try {
+    await sleep(25)
+    const kind = contention.kind('query', { lane: 'pool', size: 5 })
+    const ticket = contention.begin(kind)
+    block(80)
+    await sleep(1)
+    contention.enter(ticket)
+    await sleep(25)
+
+    const snapshot = contention.snapshot()
+    assert.ok(cellOf(snapshot, 'query', 'event-loop') >= 60, `${cellOf(snapshot, 'query', 'event-loop')} ms`)
+    assert.ok(cellOf(snapshot, 'timer', 'event-loop') >= 50, `${cellOf(snapshot, 'timer', 'event-loop')} ms`)
+  } finally {
+    contention.stop()
+  }
+})
+
+test('a turn that keeps the thread is named by its own name, not as the event loop', async () => {
+  const contention = createContention()
+  contention.start()
+  try {
+    await sleep(25)
+    const rebuild = contention.kind('rebuild', { lane: 'registry', sync: true })
+    const turn = contention.begin(rebuild)
+    contention.enter(turn)
+    block(80)
+    contention.leave(turn)
+    await sleep(25)
+
+    const snapshot = contention.snapshot()
+    assert.ok(cellOf(snapshot, 'timer', 'rebuild') >= 50, `${cellOf(snapshot, 'timer', 'rebuild')} ms`)
+    assert.ok(cellOf(snapshot, 'timer', 'event-loop') < 30, `${cellOf(snapshot, 'timer', 'event-loop')} ms`)
+  } finally {
+    contention.stop()
+  }
+})
+
+test('a million records take no memory that was not there before', () => {
+  const contention = createContention()
+  const kinds = Array.from({ length: 40 }, (_, number) =>
+    contention.kind(`kind ${number}`, { lane: `lane ${number % 4}` }),
+  )
+  const record = (count: number, from: number) => {
+    for (let number = 0; number < count; number++) {
+      const at = from + number * 0.05
+      // A third of them waited, so that the matrix is at work, too.
+      const waited = number % 3 === 0 ? 5 : 0
+      contention.turn(kinds[number % 40]!, at - waited, at, at + 0.04, `turn ${number}`)
+      const ticket = contention.begin(kinds[number % 40]!)
+      if (number % 5 !== 0) contention.enter(ticket)
+      contention.leave(ticket)
+      contention.keys.queued({ namespace: 'n', operation: 'o', resource: `r${number}` }, 'node', '1')
+    }
+  }
+  const used = () => {
+    globalThis.gc!()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+  record(100_000, 1_000)
+  contention.snapshot()
+  const before = used()
+  record(1_000_000, 10_000)
+  const grown = used() - before
+
+  assert.ok(grown < 1_000_000, `${grown} bytes`)
+  const counted = contention.snapshot().kinds.reduce((sum, { wait }) => sum + wait.count, 0)
+  assert.equal(counted, 2_200_000)
+})
+
+test('a warning names who waited, how long and on whom, and the next of its kind only after a while', async () => {
+  const contention = createContention({ warnMs: 10, warnEveryMs: 1_000 })
+  const told: unknown[] = []
+  contention.events.on('slow', (wait) => told.push(wait))
+  const [dispatch, rebuild] = [
+    contention.kind('dispatch', { lane: 'registry' }),
+    contention.kind('rebuild', { lane: 'registry' }),
+  ]
+  contention.turn(rebuild, 0, 0, 50)
+  for (const waitMs of [9, 50, 20]) contention.turn(dispatch, 50 - waitMs, 50, 50, 'task 7')
+  contention.turn(rebuild, 1_900, 1_900, 2_000)
+  contention.turn(dispatch, 1_900, 2_000, 2_000)
+  contention.snapshot()
+
+  const about = { kind: 'dispatch', waitMs: 50, holders: [{ holder: 'rebuild', ms: 50 }] }
+  const at = (ms: number) => Math.round(performance.timeOrigin + ms)
+  assert.deepEqual(told, [
+    { ...about, what: 'task 7', at: at(50), untold: 0 },
+    {
+      ...about,
+      what: null,
+      waitMs: 100,
+      holders: [{ holder: 'rebuild', ms: 100 }],
+      at: at(2_000),
+      untold: 1,
+    },
+  ])
+})
+
+test('a snapshot is plain data: it is the same after a way through JSON', () => {
+  const contention = createContention()
+  contention.turn(contention.kind('dispatch', { lane: 'registry' }), 0, 5, 6, 'task 7')
+  contention.keys.granted({ namespace: 'n', operation: 'o', resource: 'r' }, 'a', '1')
+  contention.keys.queued({ namespace: 'n', operation: 'o', resource: 'r' }, 'b', '1')
+  const snapshot = contention.snapshot()
+
+  assert.deepEqual(JSON.parse(JSON.stringify(snapshot)), snapshot)
+  assert.equal(snapshot.keys[0]!.holder, 'a')
+  const [slow] = contention.snapshot({ namespace: 'other' }).slowest
+  assert.equal(slow!.what, null)
+  assert.equal(contention.snapshot({ namespace: 'other' }).keys.length, 0)
+})
+
+test('switched off, everything is there and nothing is kept', async () => {
+  const kind = noContention.kind('dispatch', { lane: 'registry' })
+  noContention.turn(kind, 0, 50, 60)
+  const store = { find: async () => 1 }
+  assert.equal(noContention.store(store, 'things'), store)
+  assert.equal(await noContention.during(kind, async () => 5), 5)
+
+  const { kinds, matrix, slowest, keys } = noContention.snapshot()
+  assert.deepEqual([kinds, matrix, slowest, keys], [[], [], [], []])
+})
+
+test('options are checked', () => {
+  const invalid = { code: 'invalid_argument' }
+  assert.throws(() => createContention({ warnMs: -1 }), invalid)
+  assert.throws(() => createContention({ maxKinds: 1 }), invalid)
+  assert.throws(() => createContention({ maxKey: 1 } as never), invalid)
+})
