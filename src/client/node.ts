@@ -1,0 +1,379 @@
+import { backoffMs } from '../core/backoff.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { createEvents, type EventSource, type Events } from '../core/events.ts'
+import { duration } from '../core/options.ts'
+import {
+  type Labels,
+  type NodeFrame,
+  type NodeLoad,
+  nodeCloseCodes,
+  nodeInfo,
+  nodeProtocol,
+  type ServerFrame,
+  type ServiceOffer,
+} from '../wire/index.ts'
+import { createClient } from './client.ts'
+import {
+  type ConnectNodeOptions,
+  type NodeService,
+  type ResolvedNodeOptions,
+  resolveNodeOptions,
+  resolveServices,
+} from './nodeoptions.ts'
+import { NodeSocket, type SocketEnd } from './nodesocket.ts'
+import { type NodeTaskEvent, NodeTasks } from './nodetasks.ts'
+import { pause } from './retry.ts'
+
+/**
+ * A node's side of dispatch: it offers services, is given tasks, and answers. It lives longer than its connections:
+ *
+ *     connect ──welcome──▶ tasks ──lost──▶ wait, longer each time ──▶ connect, as the same instance
+ *        └── token not taken, another instance took over, drained: the end
+ *
+ * Tasks run on while a connection is lost; what they return is kept until a server has confirmed that it is durable.
+ */
+export interface NodeConnection extends AsyncDisposable {
+  readonly nodeId: string
+  readonly instanceId: string
+  readonly status: 'connecting' | 'connected' | 'closed'
+  /** What fences this instance from those before; null before the first welcome. */
+  readonly epoch: number | null
+  /** Tasks that it knows: running, or ended and not confirmed yet. */
+  readonly taskIds: readonly string[]
+  readonly events: EventSource<NodeConnectionEvents>
+  /** Offers something else from now on. */
+  update(change: {
+    readonly services?: readonly NodeService[] | undefined
+    readonly labels?: Labels | undefined
+  }): void
+  /** Takes no new task; resolves when those it has are ended and confirmed. It stays connected. */
+  drain(): Promise<void>
+  /** Says bye: what still runs is aborted, and goes to others. With `graceMs` it drains first, for so long at most. */
+  close(options?: { readonly graceMs?: number | string | undefined }): Promise<void>
+  /** Resolves when it is over, with the reason if it was not `close`. */
+  readonly closed: Promise<SignalboxError | null>
+}
+
+/** What can be listened to. */
+export interface NodeConnectionEvents {
+  connected: { readonly epoch: number; readonly resumed: boolean }
+  disconnected: { readonly code: number; readonly reason: string; readonly retryInMs: number }
+  /** The server did not understand something. */
+  problem: { readonly code: string; readonly message: string }
+  /** An operator drains this node: it gets no new tasks. */
+  draining: undefined
+  task: NodeTaskEvent
+  closed: { readonly error: SignalboxError | null }
+}
+
+/** A connection that lasted so long was a good one: the next wait is short again. */
+const goodMs = 5_000
+
+/** Connects a node; resolves with the first welcome. Throws `unauthorized`, `forbidden`, `conflict` (another instance has taken over), `timeout`. */
+export async function connectNode(url: string, options: ConnectNodeOptions): Promise<NodeConnection> {
+  const resolved = resolveNodeOptions(url, options)
+  const node = new LivingNode(resolved)
+  await node.begin()
+  return node
+}
+
+class LivingNode implements NodeConnection {
+  readonly #options: ResolvedNodeOptions
+  readonly #events: Events<NodeConnectionEvents> = createEvents<NodeConnectionEvents>()
+  readonly #tasks: NodeTasks
+  readonly #closing = new AbortController()
+  readonly #closed = Promise.withResolvers<SignalboxError | null>()
+  readonly #began = Promise.withResolvers<void>()
+  #services: readonly ServiceOffer[]
+  #labels: Labels
+  #socket: NodeSocket | undefined
+  #isWelcome = false
+  #isClosed = false
+  #epoch: number | null = null
+  /** `task.assign`s received on this connection. */
+  #assignCount = 0
+  #heartbeat: ReturnType<typeof setInterval> | undefined
+  #isMeasuring = false
+  #lastProblem: { readonly code: string; readonly message: string } | undefined
+
+  constructor(options: ResolvedNodeOptions) {
+    this.#options = options
+    this.#services = options.services
+    this.#labels = options.labels
+    this.#tasks = new NodeTasks({
+      onTask: options.onTask,
+      maxUnsettled: options.maxUnsettled,
+      slotsOf: (service) => this.#services.find(({ name }) => name === service)?.slots,
+      send: (text) => this.#isWelcome && this.#socket!.send(text),
+      tell: (event) => this.#events.emit('task', event),
+    })
+  }
+
+  get nodeId(): string {
+    return this.#options.nodeId
+  }
+
+  get instanceId(): string {
+    return this.#options.instanceId
+  }
+
+  get status(): 'connecting' | 'connected' | 'closed' {
+    if (this.#isClosed) return 'closed'
+    return this.#isWelcome ? 'connected' : 'connecting'
+  }
+
+  get epoch(): number | null {
+    return this.#epoch
+  }
+
+  get taskIds(): readonly string[] {
+    return this.#tasks.taskIds
+  }
+
+  get events(): EventSource<NodeConnectionEvents> {
+    return this.#events
+  }
+
+  get closed(): Promise<SignalboxError | null> {
+    return this.#closed.promise
+  }
+
+  /** Connects for the first time, or throws. */
+  async begin(): Promise<void> {
+    const { signal, connectMs, url } = this.#options
+    signal?.throwIfAborted()
+    const abort = () => void this.close()
+    signal?.addEventListener('abort', abort, { once: true })
+    void this.closed.then((error) => {
+      signal?.removeEventListener('abort', abort)
+      this.#began.reject(error ?? (signal?.aborted ? signal.reason : closedError()))
+    })
+    const timer = setTimeout(() => {
+      const why = this.#lastProblem === undefined ? '' : ` The last problem: ${this.#lastProblem.message}`
+      this.#finish(new SignalboxError('timeout', `${url} did not welcome the node in ${connectMs} ms.${why}`))
+    }, connectMs)
+    void this.#live()
+    try {
+      await this.#began.promise
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  update({ services, labels }: Parameters<NodeConnection['update']>[0]): void {
+    if (services !== undefined) this.#services = resolveServices(services)
+    if (labels !== undefined) this.#labels = { ...labels }
+    this.#sayOffer()
+  }
+
+  async drain(): Promise<void> {
+    this.#tasks.isDraining = true
+    this.#sayOffer()
+    await this.#tasks.whenIdle()
+  }
+
+  async close({ graceMs = 0 }: { readonly graceMs?: number | string | undefined } = {}): Promise<void> {
+    const withinMs = duration('graceMs', graceMs)
+    if (withinMs > 0 && !this.#isClosed) {
+      const waited = pause(withinMs, this.#closing.signal).catch(() => {})
+      await Promise.race([this.drain(), waited])
+    }
+    this.#finish(null)
+    await this.closed
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  /** Never rejects. */
+  async #live(): Promise<void> {
+    const { signal } = this.#closing
+    for (let failureCount = 1; !this.#isClosed; failureCount++) {
+      const begunAt = performance.now()
+      const end = await this.#connection()
+      if (this.#isClosed) return
+      const told = finalEnd(end, this.#lastProblem)
+      const final = told === undefined ? await this.#refusal(end) : told
+      if (final !== undefined) return this.#finish(final)
+      if (this.#epoch !== null && performance.now() - begunAt >= goodMs) failureCount = 1
+      const retryInMs = Math.ceil(backoffMs(this.#options.backoff, failureCount))
+      this.#events.emit('disconnected', { code: end.code, reason: end.reason, retryInMs })
+      await pause(retryInMs, signal).catch(() => {})
+    }
+  }
+
+  /** One connection, to its end. */
+  #connection(): Promise<SocketEnd> {
+    const { promise, resolve } = Promise.withResolvers<SocketEnd>()
+    this.#lastProblem = undefined
+    this.#assignCount = 0
+    try {
+      this.#socket = new NodeSocket({
+        ...this.#options,
+        onOpen: () => this.#hello(),
+        onFrame: (frame) => this.#receive(frame),
+        onEnd: (end) => {
+          this.#isWelcome = false
+          clearInterval(this.#heartbeat)
+          resolve(end)
+        },
+      })
+    } catch (error) {
+      resolve({ code: 1006, reason: String((error as Error)?.message), wasOpen: false })
+    }
+    return promise
+  }
+
+  #hello(): void {
+    const { nodeId, instanceId } = this.#options
+    this.#say({
+      type: 'hello',
+      nodeId,
+      instanceId,
+      services: this.#offered(),
+      labels: this.#labels,
+      running: this.#tasks.taskIds,
+      protocol: nodeProtocol,
+    })
+  }
+
+  #receive(frame: ServerFrame): void {
+    switch (frame.type) {
+      case 'welcome':
+        this.#welcomed(frame)
+        break
+      case 'task.assign':
+        this.#assignCount++
+        this.#tasks.assign(frame)
+        break
+      case 'task.cancel':
+        this.#tasks.cancel(frame)
+        break
+      case 'task.stale':
+        this.#tasks.stale(frame)
+        break
+      case 'task.settled':
+        this.#tasks.settled(frame)
+        break
+      case 'drain':
+        this.#events.emit('draining', undefined)
+        break
+      case 'error':
+        this.#lastProblem = { code: String(frame.code), message: String(frame.message) }
+        this.#events.emit('problem', this.#lastProblem)
+    }
+  }
+
+  #welcomed({ epoch, heartbeatMs }: Extract<ServerFrame, { readonly type: 'welcome' }>): void {
+    if (this.#isWelcome) return
+    const resumed = this.#epoch === epoch
+    this.#isWelcome = true
+    this.#epoch = epoch
+    this.#socket!.welcomed()
+    const everyMs = Math.min(Math.max(Number(heartbeatMs) || 15_000, 50), 600_000)
+    this.#heartbeat = setInterval(() => void this.#beat(), everyMs)
+    this.#tasks.repeatAll()
+    this.#events.emit('connected', { epoch, resumed })
+    this.#began.resolve()
+    void this.#beat()
+  }
+
+  /** Never rejects. */
+  async #beat(): Promise<void> {
+    const socket = this.#socket!
+    socket.check()
+    if (this.#isMeasuring || !this.#isWelcome || socket.isCrowded) return
+    this.#isMeasuring = true
+    // Both as of now: what is assigned while the load is measured is not in it.
+    const countedSeq = this.#assignCount
+    const running = this.#tasks.taskIds
+    const load = await measure(this.#options.load)
+    this.#isMeasuring = false
+    if (socket !== this.#socket || !this.#isWelcome) return
+    this.#say({ type: 'heartbeat', load, running, countedSeq })
+    this.#tasks.repeatOld()
+  }
+
+  #sayOffer(): void {
+    if (this.#isWelcome) this.#say({ type: 'update', services: this.#offered(), labels: this.#labels })
+  }
+
+  /** A node that drains offers nothing, also when it comes back. */
+  #offered(): readonly ServiceOffer[] {
+    return this.#tasks.isDraining ? [] : this.#services
+  }
+
+  #say(frame: NodeFrame): void {
+    this.#socket?.send(JSON.stringify(frame))
+  }
+
+  /** Platforms do not tell why a WebSocket was refused, so the same is asked over HTTP. */
+  async #refusal({ wasOpen }: SocketEnd): Promise<SignalboxError | undefined> {
+    if (wasOpen) return undefined
+    const { base, token, namespace } = this.#options
+    try {
+      using client = createClient(base, { token, namespace, retries: 0 })
+      await client.call(nodeInfo, { signal: this.#closing.signal })
+      return undefined
+    } catch (error) {
+      if (isSignalboxError(error, 'unauthorized') || isSignalboxError(error, 'forbidden')) return error
+      const neverWas = this.#epoch === null
+      return neverWas && isSignalboxError(error, 'not_found') ? error : undefined
+    }
+  }
+
+  #finish(error: SignalboxError | null): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#closing.abort(closedError())
+    clearInterval(this.#heartbeat)
+    if (this.#isWelcome && error === null) this.#say({ type: 'bye' })
+    this.#isWelcome = false
+    this.#tasks.isDraining = true
+    this.#tasks.dropAll('The node was closed.')
+    const goodbye = this.#socket?.close(1000, 'bye') ?? Promise.resolve()
+    void goodbye.then(() => {
+      this.#events.emit('closed', { error })
+      this.#closed.resolve(error)
+    })
+  }
+}
+
+/** Why there is no use in another connection; undefined when there is. */
+function finalEnd(
+  { code, reason }: SocketEnd,
+  problem: { readonly message: string } | undefined,
+): SignalboxError | null | undefined {
+  const why = problem?.message ?? reason
+  switch (code) {
+    case nodeCloseCodes.badHello:
+      return new SignalboxError('invalid_argument', `The server did not take the node: ${why}`)
+    case nodeCloseCodes.unauthorized:
+      return new SignalboxError('unauthorized', `The node's token counts no more: ${why}`)
+    case nodeCloseCodes.superseded:
+      return new SignalboxError('conflict', `Another instance with this node's id took over. ${why}`.trim())
+    case nodeCloseCodes.drained:
+      return null
+    default:
+      return undefined
+  }
+}
+
+/** The load, within its bounds; what cannot be measured is not said. */
+async function measure(load: ResolvedNodeOptions['load']): Promise<NodeLoad> {
+  try {
+    const { cpu, gpu, memory } = (await load?.()) ?? {}
+    return { cpu: fraction(cpu), gpu: fraction(gpu), memory: fraction(memory) }
+  } catch {
+    return { cpu: null, gpu: null, memory: null }
+  }
+}
+
+function fraction(value: unknown): number | null {
+  return typeof value === 'number' && !Number.isNaN(value) ? Math.min(1, Math.max(0, value)) : null
+}
+
+function closedError(): SignalboxError {
+  return new SignalboxError('closed', 'This node was closed; connect it again to go on.')
+}

@@ -1,0 +1,155 @@
+/**
+ * The registry's books: all state, and the few moves that every command shares. Nothing here waits or looks at a
+ * clock: `now` is the command's, and what is to be done outside is written down as effects.
+ */
+import { type Demand, Demands } from './demand.ts'
+import { Dice } from './dice.ts'
+import type { Effect, RegistryEvent } from './effect.ts'
+import { Fleet } from './fleet.ts'
+import type { FleetNode, NodeTimer } from './fleetnode.ts'
+import { Generation } from './generation.ts'
+import type { FaultCode, Term } from './node.ts'
+import type { RegistryPolicy } from './policy.ts'
+import type { View } from './pool.ts'
+import type { Rebuild } from './rebuild.ts'
+import { Sessions } from './sessions.ts'
+import type { Lease, LeaseTimer, TaskEntry } from './taskentry.ts'
+import { Tenants } from './tenants.ts'
+import { createTimer, type Timer, Timers } from './timers.ts'
+
+/** Every timer of the registry. */
+export type BooksTimer = TaskEntry['timer'] | LeaseTimer | NodeTimer | Timer<'publish' | 'stalled', null>
+
+/** A lease whose node was lost, and why: its attempt is still to be ended. */
+export interface LostLease {
+  readonly lease: Lease
+  readonly code: FaultCode
+  readonly message: string
+}
+
+/** All state of the registry. */
+export class Books {
+  readonly policy: RegistryPolicy
+  readonly fleet: Fleet = new Fleet()
+  readonly tasks: Map<string, TaskEntry> = new Map()
+  readonly demands: Demands
+  readonly tenants: Tenants = new Tenants()
+  readonly sessions: Sessions
+  readonly timers: Timers<BooksTimer> = new Timers()
+  readonly dice: Dice
+  readonly rules: Map<string, readonly Term[]> = new Map()
+  generation: Generation
+  rebuild: Rebuild | null = null
+  /** Another rebuild was asked for while one is under way. */
+  rebuildAgain = false
+
+  /** Leases that the shared store was asked for and has not answered. */
+  readonly reserving: Map<string, Lease> = new Map()
+  readonly lost: LostLease[] = []
+  /** Nodes that have more room than before: who waits for them is looked for at the end of the command. */
+  readonly roomy: FleetNode[] = []
+  readonly waitingDemands: Set<Demand> = new Set()
+  /** Demands whose line is to be tried with all pools, not only with a node that has room. */
+  readonly toWake: Demand[] = []
+  waitingCount = 0
+  holdCount = 0
+  /** How long it takes for one waiting task to be served, on average. */
+  msPerWake = 100
+  lastWakeAt = 0
+
+  now = 0
+  effects: Effect[] = []
+  armedAt: number = Number.POSITIVE_INFINITY
+  workAnnounced = false
+  version = 0
+  readonly #publishTimer: Timer<'publish', null> = createTimer('publish', null)
+  readonly stalledTimer: Timer<'stalled', null> = createTimer('stalled', null)
+
+  constructor(policy: RegistryPolicy) {
+    this.policy = policy
+    this.dice = new Dice(policy.seed)
+    this.sessions = new Sessions(policy.sessionMs, policy.maxSessions)
+    this.demands = new Demands(policy.maxDemands, (demand) => {
+      this.generation.drop(demand)
+      this.shadow?.drop(demand)
+    })
+    this.generation = new Generation(0, new Map(), new Set(), policy.weights.used)
+  }
+
+  get shared(): boolean {
+    return this.policy.authority === 'shared'
+  }
+
+  /** The shared store did not answer lately: nothing is reserved before it is asked again. */
+  get stalled(): boolean {
+    return this.stalledTimer.place >= 0
+  }
+
+  /** The pools being built beside the ones in use; null: none are, or they are in use already. */
+  get shadow(): Generation | null {
+    return this.rebuild === null || this.rebuild.phase === 'sweep' ? null : this.rebuild.shadow
+  }
+
+  emit(effect: Effect): void {
+    this.effects.push(effect)
+  }
+
+  tell(event: RegistryEvent): void {
+    this.effects.push({ kind: 'event', event })
+  }
+
+  /** A demand as the pools in use see it. */
+  view(demand: Demand): View {
+    return this.generation.view(demand, (label) => this.fleet.labelled(label))
+  }
+
+  /** Brings a node's places up to date after anything about it changed. */
+  refresh(node: FleetNode): void {
+    node.open =
+      node.status === 'ready' && !node.draining && !node.cordoned && !node.vetoed && node.heldFor === null
+    this.generation.refresh(node)
+    this.shadow?.refresh(node)
+    this.touch(node)
+  }
+
+  /** Works out anew which services get no work, and refreshes. */
+  reopen(node: FleetNode): void {
+    const cordons = this.fleet.cordonsOf(node.nodeId)
+    node.cordoned = cordons.has('')
+    node.shut = node.services.map(
+      ({ name }, place) => cordons.has(name) || node.restsUntil[place]! > this.now,
+    )
+    this.refresh(node)
+    this.roomy.push(node)
+  }
+
+  touch(node: FleetNode): void {
+    this.fleet.touch(node)
+    if (this.#publishTimer.place < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
+  }
+
+  /** Goes on matching; whoever can be served by it is served at the end of the command, or in the next slices. */
+  match(steps: number): number {
+    return this.generation.advance(
+      steps,
+      (node) => this.roomy.push(node),
+      (demand) => this.toWake.push(demand),
+    )
+  }
+
+  /** Puts a node into the pools of both generations. */
+  join(node: FleetNode): void {
+    this.fleet.countLabels(node, 1)
+    this.generation.join(node)
+    this.shadow?.join(node)
+    this.reopen(node)
+  }
+
+  leave(node: FleetNode): void {
+    if (this.generation.placeOf(node) === null) return
+    this.fleet.countLabels(node, -1)
+    this.generation.leave(node)
+    this.shadow?.leave(node)
+    this.touch(node)
+  }
+}

@@ -1,0 +1,158 @@
+/** One socket's node: its frames become commands with the epoch that its welcome gave it. */
+import type { Command } from './command.ts'
+import type { NodeFrame, NodeLink, NodeSession, ServerFrame } from './link.ts'
+
+type Word = Exclude<NodeFrame, { readonly type: 'hello' }>
+
+/** What a connection needs of the desk. */
+export interface ConnectionParts {
+  readonly post: (command: Command) => boolean
+  readonly monotonicMs: () => number
+  readonly heartbeatMs: number
+  readonly isFull: () => boolean
+  readonly whenReady: () => Promise<void>
+}
+
+/** Frames kept for a node that speaks before it was welcomed. */
+const maxEarly = 1_000
+
+/** A node's connection, from its hello to its end. */
+export class Connection implements NodeSession {
+  readonly nodeId: string
+  readonly #parts: ConnectionParts
+  readonly #link: NodeLink
+  #early: Word[] = []
+  #epoch: number | null = null
+  #isEnded = false
+  #toldAliveAt = 0
+  /** By the monotonic clock; moved on when this process itself stood still. */
+  seenAt: number
+  closedAt: number | null = null
+  closedFor = ''
+  isSuspect = false
+
+  constructor(nodeId: string, link: NodeLink, parts: ConnectionParts) {
+    this.nodeId = nodeId
+    this.#link = link
+    this.#parts = parts
+    this.seenAt = parts.monotonicMs()
+  }
+
+  get epoch(): number | null {
+    return this.#epoch
+  }
+
+  get isFull(): boolean {
+    return !this.#isEnded && (this.#early.length >= maxEarly / 2 || this.#parts.isFull())
+  }
+
+  whenReady(): Promise<void> {
+    return this.#parts.whenReady()
+  }
+
+  /** It is the node's connection now; what it said meanwhile counts from here. */
+  welcome(epoch: number): void {
+    const { post, heartbeatMs } = this.#parts
+    this.#epoch = epoch
+    this.send({ type: 'welcome', epoch, heartbeatMs })
+    const early = this.#early
+    this.#early = []
+    for (const frame of early) this.#say(frame, epoch)
+    if (this.closedAt === null) return
+    post({ kind: 'nodeSuspect', nodeId: this.nodeId, epoch, reason: this.closedFor })
+    this.isSuspect = true
+  }
+
+  send(frame: ServerFrame): boolean {
+    return !this.#isEnded && this.closedAt === null && this.#link.send(frame)
+  }
+
+  receive(frame: Word): void {
+    if (this.#isEnded) return
+    this.seenAt = this.#parts.monotonicMs()
+    this.isSuspect = false
+    if (this.#epoch !== null) this.#say(frame, this.#epoch)
+    else if (this.#early.length < maxEarly) this.#early.push(frame)
+    else this.end(4429, 'too many frames before the welcome')
+  }
+
+  alive(): void {
+    if (this.#isEnded) return
+    this.seenAt = this.#parts.monotonicMs()
+    const wasSuspect = this.isSuspect
+    this.isSuspect = false
+    const isDue = this.seenAt - this.#toldAliveAt >= this.#parts.heartbeatMs / 2
+    if (this.#epoch === null || !(wasSuspect || isDue)) return
+    this.#toldAliveAt = this.seenAt
+    const { nodeId } = this
+    const epoch = this.#epoch
+    this.#parts.post({ kind: 'heartbeat', nodeId, epoch, load: null, running: null, countedSeq: null })
+  }
+
+  closed(reason: string): void {
+    if (this.#isEnded || this.closedAt !== null) return
+    this.closedAt = this.#parts.monotonicMs()
+    this.closedFor = reason
+    if (this.#epoch !== null) this.suspect(`its socket closed: ${reason}`)
+  }
+
+  suspect(reason: string): void {
+    if (this.#epoch === null) return
+    this.isSuspect = true
+    this.#parts.post({ kind: 'nodeSuspect', nodeId: this.nodeId, epoch: this.#epoch, reason })
+  }
+
+  /** Nothing of it is heard or sent any more. */
+  end(code: number, reason: string): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    this.#early = []
+    if (this.closedAt === null) this.#link.close(code, reason)
+  }
+
+  #say(frame: Word, epoch: number): void {
+    const command = commandOf(frame, this.nodeId, epoch)
+    // A frame that finds no room is lost: the node keeps what matters and says it again on its next connection.
+    if (!this.#parts.post(command)) {
+      this.closed('too many results wait')
+      this.#link.close(4429, 'too many results wait')
+    }
+  }
+}
+
+function commandOf(frame: Word, nodeId: string, epoch: number): Command {
+  const from = { nodeId, epoch }
+  switch (frame.type) {
+    case 'heartbeat': {
+      const { load, running, countedSeq } = frame
+      return { kind: 'heartbeat', ...from, load, running, countedSeq }
+    }
+    case 'update':
+      return { kind: 'nodeUpdate', ...from, services: frame.services, labels: frame.labels }
+    case 'bye':
+      return { kind: 'nodeBye', ...from }
+    default:
+      return wordOf(frame, from)
+  }
+}
+
+function wordOf(
+  frame: Extract<Word, { readonly taskId: string }>,
+  { nodeId, epoch }: { readonly nodeId: string; readonly epoch: number },
+): Command {
+  const about = { nodeId, epoch, taskId: frame.taskId, attempt: frame.attempt }
+  switch (frame.type) {
+    case 'task.accept':
+      return { kind: 'accept', ...about }
+    case 'task.reject':
+      return { kind: 'reject', ...about, reason: frame.reason, retryAfterMs: frame.retryAfterMs }
+    case 'task.progress':
+      return { kind: 'progress', ...about, percent: frame.percent, note: frame.note }
+    case 'task.result':
+      return { kind: 'result', ...about, output: frame.output }
+    case 'task.fail': {
+      const { code = 'failed', message } = frame.error
+      return { kind: 'fail', ...about, error: { code, message }, retryable: frame.retryable }
+    }
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * Where sockets bring their nodes, and who is taken for dead. Three things look alike from here and are told apart:
+ *
+ * - A closed socket: suspect at once, dead when it has not come back within `closedGraceMs`.
+ * - Silence on an open one: suspect after two heartbeats, dead after three.
+ * - Our own stall: when the sweep itself comes late, nobody could be heard meanwhile, so all clocks are moved on by that.
+ *
+ * And when very many seem to die at once, it is more likely us, or the network, than them: at most a fifth of the fleet
+ * (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work, until their turn.
+ */
+import type { Command } from './command.ts'
+import { Connection, type ConnectionParts } from './connection.ts'
+import type { NodeDesk, NodeFrame, NodeLink, NodeSession, ServerFrame } from './link.ts'
+
+type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
+
+/** How the desk judges. */
+export interface DeskPolicy {
+  readonly suspectAfterMs: number
+  readonly goneAfterMs: number
+  readonly closedGraceMs: number
+}
+
+/** What the desk needs. */
+export interface DeskParts extends Pick<ConnectionParts, 'post' | 'monotonicMs' | 'heartbeatMs' | 'isFull'> {
+  readonly now: () => number
+  readonly policy: DeskPolicy
+  readonly log: (event: DeskEvent) => void
+}
+
+/** What the desk finds worth telling. */
+export type DeskEvent =
+  | { readonly name: 'loop.stalled'; readonly stalledMs: number }
+  | { readonly name: 'fleet.braked'; readonly heldBack: number; readonly nodeCount: number }
+
+/** How often connections are looked at. */
+export const sweepMs = 250
+/** A sweep this much later than it should be means that this process stood still. */
+const stallMs = 250
+const brake = { share: 0.2, least: 5, withinMs: 5_000 } as const
+
+/** The connections of all nodes. */
+export class Desk implements NodeDesk {
+  readonly #parts: DeskParts
+  /** The one connection of each node that is listened to. */
+  readonly #current = new Map<string, Connection>()
+  /** Those not welcomed yet, by the command that their hello became. */
+  readonly #helloed = new Map<Command, Connection>()
+  #waiters: (() => void)[] = []
+  #deaths: number[] = []
+  #sweptAt: number | null = null
+  #isBraking = false
+  #isOpen = false
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts
+  }
+
+  get heartbeatMs(): number {
+    return this.#parts.heartbeatMs
+  }
+
+  get size(): number {
+    return this.#current.size
+  }
+
+  open(): void {
+    this.#isOpen = true
+  }
+
+  connect(hello: Hello, link: NodeLink): NodeSession {
+    const { nodeId, instanceId, services, labels, running } = hello
+    const { post, now } = this.#parts
+    const connection = new Connection(nodeId, link, {
+      ...this.#parts,
+      whenReady: () => this.#whenReady(),
+    })
+    const command = {
+      kind: 'nodeHello',
+      ...{ nodeId, instanceId, epoch: now(), via: null, services, labels, running },
+    } as const
+    this.#helloed.set(command, connection)
+    if (this.#isOpen && post(command)) return connection
+    this.#helloed.delete(command)
+    link.send({ type: 'error', code: 'draining', message: 'This server takes no nodes now; try another.' })
+    connection.end(1001, 'draining')
+    return connection
+  }
+
+  /** The registry knows the node by this connection now. */
+  welcome(command: Command, nodeId: string, epoch: number): void {
+    const connection = this.#helloed.get(command)
+    if (connection === undefined) return
+    this.#helloed.delete(command)
+    this.#current.get(nodeId)?.end(4408, 'replaced by a newer connection of the same node')
+    this.#current.set(nodeId, connection)
+    connection.welcome(epoch)
+  }
+
+  superseded(command: Command, nodeId: string, epoch: number, isNewcomer: boolean): void {
+    const connection = isNewcomer ? this.#helloed.get(command) : this.#find(nodeId, epoch)
+    if (isNewcomer) this.#helloed.delete(command)
+    if (connection === undefined) return
+    const message = `Another instance of node "${nodeId}" took over.`
+    connection.send({ type: 'error', code: 'superseded', message })
+    this.#end(connection, 4409, 'superseded')
+  }
+
+  send(nodeId: string, epoch: number, frame: ServerFrame): boolean {
+    return this.#find(nodeId, epoch)?.send(frame) ?? false
+  }
+
+  /** Whatever its epoch is now. */
+  tell(nodeId: string, frame: ServerFrame): boolean {
+    return this.#current.get(nodeId)?.send(frame) ?? false
+  }
+
+  close(nodeId: string, epoch: number, code: number, reason: string): void {
+    const connection = this.#find(nodeId, epoch)
+    if (connection !== undefined) this.#end(connection, code, reason)
+  }
+
+  /** Looks at all connections once; to be called every `sweepMs`. */
+  sweep(): void {
+    const at = this.#parts.monotonicMs()
+    const lateMs = this.#sweptAt === null ? 0 : at - this.#sweptAt - sweepMs
+    this.#sweptAt = at
+    if (lateMs > stallMs) this.#excuse(lateMs)
+    this.relieve()
+    this.#deaths = this.#deaths.filter((diedAt) => at - diedAt < brake.withinMs)
+    const limit = Math.max(brake.least, Math.ceil((this.#current.size + this.#deaths.length) * brake.share))
+    let heldBack = 0
+    for (const connection of this.#current.values()) {
+      const why = this.#judge(connection, at)
+      if (why === null) continue
+      if (this.#deaths.length >= limit) heldBack += 1
+      else this.#bury(connection, why, at)
+    }
+    if (heldBack > 0 && !this.#isBraking) {
+      this.#parts.log({ name: 'fleet.braked', heldBack, nodeCount: this.#current.size })
+    }
+    this.#isBraking = heldBack > 0
+  }
+
+  /** Lets sockets be read again that were told to wait. */
+  relieve(): void {
+    if (this.#waiters.length === 0 || this.#parts.isFull()) return
+    for (const wake of this.#waiters.splice(0)) wake()
+  }
+
+  /** No more nodes; those that are here are sent away. */
+  shut(): void {
+    this.#isOpen = false
+    for (const connection of [...this.#current.values(), ...this.#helloed.values()]) {
+      connection.end(1001, 'the server is stopping')
+    }
+    this.#current.clear()
+    this.#helloed.clear()
+    for (const wake of this.#waiters.splice(0)) wake()
+  }
+
+  /** Why it is dead, if it is; suspicion is told on the way. */
+  #judge(connection: Connection, at: number): string | null {
+    const { suspectAfterMs, goneAfterMs, closedGraceMs } = this.#parts.policy
+    const { closedAt, closedFor, seenAt } = connection
+    if (closedAt !== null) return at - closedAt >= closedGraceMs ? `its socket closed: ${closedFor}` : null
+    const silentMs = at - seenAt
+    if (silentMs < suspectAfterMs) return null
+    if (!connection.isSuspect) connection.suspect(`silent for ${Math.round(silentMs)} ms`)
+    return silentMs >= goneAfterMs ? `silent for ${Math.round(silentMs)} ms` : null
+  }
+
+  #bury(connection: Connection, reason: string, at: number): void {
+    this.#deaths.push(at)
+    const { nodeId, epoch } = connection
+    if (epoch !== null) this.#parts.post({ kind: 'nodeGone', nodeId, epoch, reason })
+    this.#end(connection, 4408, 'silent for too long')
+  }
+
+  #excuse(lateMs: number): void {
+    this.#parts.log({ name: 'loop.stalled', stalledMs: Math.round(lateMs) })
+    for (const connection of this.#current.values()) {
+      connection.seenAt += lateMs
+      if (connection.closedAt !== null) connection.closedAt += lateMs
+    }
+  }
+
+  #find(nodeId: string, epoch: number): Connection | undefined {
+    const connection = this.#current.get(nodeId)
+    return connection?.epoch === epoch ? connection : undefined
+  }
+
+  #end(connection: Connection, code: number, reason: string): void {
+    connection.end(code, reason)
+    if (this.#current.get(connection.nodeId) === connection) this.#current.delete(connection.nodeId)
+  }
+
+  #whenReady(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve))
+  }
+}

@@ -1,0 +1,226 @@
+import { SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
+import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
+import { cancelTopic, queueTopic } from '../jobs/index.ts'
+import type { GuardStore } from '../once/index.ts'
+import { Adder } from './adder.ts'
+import { Engine, type EngineParts } from './engine.ts'
+import { explainSteps } from './explain.ts'
+import { type DispatchOptions, resolveDispatchOptions } from './options.ts'
+import { stopEngine } from './stopping.ts'
+import { resolveSubmit } from './submitoptions.ts'
+import type { Dispatch, Submitted, Task } from './task.ts'
+import { decodeDocument, dispatchQueue, encodeTaskJob } from './taskdocument.ts'
+import { taskOfKey } from './taskkeys.ts'
+import { TaskReads } from './taskreads.ts'
+import { checkTerms } from './terms.ts'
+
+/** What the room is made of. */
+export interface DispatchParts extends EngineParts {
+  readonly guards: Pick<GuardStore, 'claim' | 'settle'>
+}
+
+/** How long `cancel` waits for the end to be durable. */
+const cancelWithinMs = 5_000
+
+/** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
+export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
+  const { jobs, bell, guards } = parts
+  const options = resolveDispatchOptions(given)
+  const engine = new Engine(parts, options)
+  const { registry, mailbox, desk, snapshot, tally, claims, ends, feed } = engine
+  const reads = new TaskReads(engine, jobs)
+  const adder = new Adder(jobs)
+  const { maxWaiting = 10_000 } = options.policy
+  let stopping: Promise<void> | null = null
+
+  const dispatch: Dispatch = {
+    async submit(asked) {
+      const { terms, payload, idempotencyKey, fingerprint } = resolveSubmit(asked)
+      if (stopping !== null) throw draining()
+      admit(terms.tenant)
+      const write = async (taskId: string) => {
+        engine.expect(taskId)
+        try {
+          await adder.add(encodeTaskJob(taskId, terms, payload))
+        } catch (error) {
+          engine.unexpect(taskId)
+          throw error
+        }
+        tally.submitted += 1
+        if (engine.isStarted) engine.intake.ring()
+        else bell.ring(queueTopic(dispatchQueue))
+      }
+      if (idempotencyKey === null) {
+        const taskId = createId()
+        await write(taskId)
+        return { taskId, status: 'waiting', duplicate: false }
+      }
+      const isThere = async (taskId: string) => (await reads.record(taskId)) !== undefined
+      const monotonicMs = () => performance.now()
+      const keyed = await taskOfKey({ guards, isThere, write, monotonicMs }, idempotencyKey, fingerprint)
+      return statusOf(keyed)
+    },
+
+    task: (taskId) => reads.task(text('task.taskId', taskId)),
+
+    async tasks(query = {}) {
+      onlyKeys('tasks', query, ['limit', 'cursor'])
+      const limit = whole('tasks.limit', query.limit ?? 50, { min: 1, max: 500 })
+      return reads.page(limit, query.cursor === undefined ? undefined : text('tasks.cursor', query.cursor))
+    },
+
+    watch: (taskId, { signal } = {}) => reads.watch(text('watch.taskId', taskId), signal),
+
+    async cancel(taskId, { reason } = {}) {
+      text('cancel.taskId', taskId)
+      const why = reason === undefined ? null : text('cancel.reason', reason, { max: 1_000 })
+      using watcher = feed.open(taskId)
+      const before = await reads.mustFind(taskId)
+      if (before.finishedAt !== null) return before
+      const deadline = performance.now() + cancelWithinMs
+      for (;;) {
+        watcher.clear()
+        // Again each time: it may be on its way into this process's hands, or between two attempts.
+        mailbox.post({ kind: 'cancel', taskId, reason: why })
+        if (claims.get(taskId) === undefined) await cancelInStore(taskId)
+        const task = await reads.mustFind(taskId)
+        if (task.finishedAt !== null || performance.now() >= deadline) return task
+        await watcher.wait(claims.get(taskId) === undefined ? 100 : 1_000)
+      }
+    },
+
+    async explain(taskId) {
+      const record = await reads.record(text('explain.taskId', taskId))
+      if (record === undefined) throw reads.notFound(taskId)
+      const { payload: _, deadlineMs, ...terms } = decodeDocument(record)
+      const { attempt, maxAttempts, createdAt } = record
+      const deadlineAt = deadlineMs === null ? null : createdAt + deadlineMs
+      const spec = { ...terms, taskId, attempt, maxAttempts, submittedAt: createdAt, deadlineAt }
+      const nodes = snapshot.nodes()
+      const steps = explainSteps({ spec, nodes, rules: registry.rules, now: engine.now() })
+      for (;;) {
+        const step = steps.next()
+        if (step.done) return step.value
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    },
+
+    nodes: () => [...snapshot.nodes()],
+    node: (nodeId) => registry.node(text('node.nodeId', nodeId)),
+
+    async drain(nodeId, how = {}) {
+      onlyKeys('drain', how, ['on', 'deadlineMs'])
+      const on = flag('drain.on', how.on ?? true)
+      const span = how.deadlineMs ?? null
+      const deadlineMs = span === null ? null : duration('drain.deadlineMs', span, { max: 86_400_000 })
+      mustKnow(text('drain.nodeId', nodeId))
+      const deadlineAt = deadlineMs === null ? null : engine.now() + deadlineMs
+      await command({ kind: 'drain', nodeId, on, deadlineAt })
+      return mustKnow(nodeId)
+    },
+
+    async cordon(nodeId, service = null, how = {}) {
+      onlyKeys('cordon', how, ['on'])
+      const on = flag('cordon.on', how.on ?? true)
+      text('cordon.nodeId', nodeId)
+      if (service !== null) text('cordon.service', service)
+      mustKnow(nodeId)
+      await command({ kind: 'cordon', nodeId, service, on })
+    },
+
+    pools: () => registry.pools(),
+
+    async definePool(pool) {
+      onlyKeys('definePool', pool, ['name', 'requires'])
+      const name = text('definePool.name', pool.name)
+      if (!registry.rules.has(name) && registry.rules.size >= maxPools) throw tooManyPools()
+      await command({ kind: 'definePool', name, requires: checkTerms('definePool.requires', pool.requires) })
+    },
+
+    async removePool(name) {
+      if (!registry.rules.has(text('removePool.name', name))) return false
+      await command({ kind: 'removePool', name })
+      return true
+    },
+
+    desk,
+    counts: () => ({
+      ...registry.counts(),
+      ...tally,
+      held: claims.size,
+      unwritten: ends.size,
+      connections: desk.size,
+    }),
+    get ready() {
+      return engine.isStarted && stopping === null && engine.intake.healthy && engine.keeper.healthy
+    },
+    start() {
+      if (stopping !== null) throw draining()
+      engine.start()
+    },
+    stop({ graceMs = 10_000 } = {}) {
+      stopping ??= stopEngine(engine, whole('stop.graceMs', graceMs))
+      return stopping
+    },
+    [Symbol.asyncDispose]: () => dispatch.stop(),
+  }
+  return dispatch
+
+  /** Before anything is written: what waits already is too much. */
+  function admit(tenant: string): void {
+    const isFull = registry.counts().waiting + engine.expected >= maxWaiting
+    const retryAfterMs = registry.admission(tenant) ?? (isFull ? 1_000 : null)
+    if (retryAfterMs === null) return
+    throw new SignalboxError('too_many', `Too many tasks wait already; try again in ${retryAfterMs} ms.`, {
+      details: { retryAfterMs },
+    })
+  }
+
+  async function statusOf(keyed: Omit<Submitted, 'status'>): Promise<Submitted> {
+    if (!keyed.duplicate) return { ...keyed, status: 'waiting' }
+    // One that was pruned has ended, and nobody knows how: the key still answers.
+    const task: Task | undefined = await reads.task(keyed.taskId)
+    return { ...keyed, status: task?.status ?? 'completed' }
+  }
+
+  /** Ends a task that nobody runs here; asks for it where another process has it. */
+  async function cancelInStore(taskId: string): Promise<void> {
+    const answer = await jobs.cancel(taskId)
+    if (answer?.cancelRequested) bell.ring(cancelTopic)
+    const record = await reads.record(taskId)
+    if (record !== undefined && record.finishedAt !== null) engine.forget(taskId, record)
+  }
+
+  function mustKnow(nodeId: string) {
+    const node = registry.node(nodeId)
+    if (node !== undefined) return node
+    throw new SignalboxError(
+      'not_found',
+      `There is no node "${nodeId}": it never connected, or was forgotten.`,
+    )
+  }
+
+  /** Posts an administrative command and waits until its turn has been. */
+  async function command(ask: Parameters<typeof mailbox.post>[0]): Promise<void> {
+    if (!mailbox.post(ask)) {
+      throw new SignalboxError('too_many', 'Too many administrative commands wait already; try again.', {
+        details: { retryAfterMs: 1_000 },
+      })
+    }
+    while (mailbox.depth().admin > 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+const maxPools = 1_000
+
+function tooManyPools(): SignalboxError {
+  return new SignalboxError('too_many', `There are ${maxPools} pools already; remove one first.`)
+}
+
+function draining(): SignalboxError {
+  return new SignalboxError(
+    'draining',
+    'This dispatcher is stopping and takes no more tasks; try another server.',
+  )
+}

@@ -1,0 +1,255 @@
+/** Does what the registry wants done: frames, ends, timers, news. Never waits; what comes back comes as commands. */
+import type { Claim, Claims } from './claims.ts'
+import type { Command } from './command.ts'
+import type { Desk, DeskEvent } from './desk.ts'
+import type { Assign, Effect, RegistryEvent, Settled } from './effect.ts'
+import type { Ending, Ends } from './ends.ts'
+import type { Lookups } from './lookups.ts'
+import type { Registry } from './registry.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { Tally } from './tally.ts'
+import { encodeSpent } from './taskdocument.ts'
+import { attemptThatEnded, endingOf } from './taskends.ts'
+import type { TaskFeed } from './tasksfeed.ts'
+
+/** What a dispatcher finds worth a line in the log. */
+export type DispatchEvent =
+  | RegistryEvent
+  | DeskEvent
+  | { readonly name: 'node.drained'; readonly nodeId: string; readonly epoch: number }
+  | { readonly name: 'task.lost'; readonly taskId: string; readonly attempt: number }
+  | { readonly name: 'store.trouble'; readonly error: unknown }
+  | { readonly name: 'command.failed'; readonly kind: string; readonly error: unknown }
+
+/** What the runner acts upon. */
+export interface EffectParts {
+  readonly registry: Registry
+  readonly claims: Claims
+  readonly ends: Ends
+  readonly desk: Desk
+  readonly feed: TaskFeed
+  readonly snapshot: Snapshot
+  readonly lookups: Lookups
+  readonly tally: Tally
+  readonly post: (command: Command) => boolean
+  readonly now: () => number
+  readonly monotonicMs: () => number
+  readonly armTimer: (at: number) => void
+  /** A job was handed back and may be claimed again in so many milliseconds. */
+  readonly handedBack: (taskId: string, afterMs: number) => void
+  /** A claim was given up: there is room. */
+  readonly freed: () => void
+  readonly log: (event: DispatchEvent) => void
+}
+
+type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
+type Asker = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
+
+/** Runs effects, in their order. */
+export class EffectRunner {
+  readonly #parts: EffectParts
+  /** Nodes that spoke of a task whose end is being written: they are told with it. */
+  readonly #askers = new Map<string, Asker[]>()
+
+  constructor(parts: EffectParts) {
+    this.#parts = parts
+  }
+
+  run(effects: readonly Effect[], command: Command): void {
+    for (const effect of effects) this.#run(effect, command)
+  }
+
+  #run(effect: Effect, command: Command): void {
+    const { desk, registry, snapshot, log } = this.#parts
+    switch (effect.kind) {
+      case 'assign':
+        this.#assign(effect)
+        return
+      case 'settled':
+        this.#settled(effect)
+        return
+      case 'requeue':
+        this.#requeue(effect)
+        return
+      case 'taskChanged':
+      case 'progress':
+        this.#tell(effect)
+        return
+      case 'unknownTask':
+        this.#unknownTask(effect)
+        return
+      case 'cancelFrame':
+        this.#frame('task.cancel', effect)
+        return
+      case 'stale':
+        this.#frame('task.stale', effect)
+        return
+      case 'welcome':
+        desk.welcome(command, effect.nodeId, effect.epoch)
+        return
+      case 'superseded':
+        desk.superseded(command, effect.nodeId, effect.epoch, effect.instanceId !== null)
+        return
+      case 'unknownNode':
+        desk.close(effect.nodeId, effect.epoch, 4404, 'say hello again')
+        return
+      case 'nodeForgotten':
+        desk.close(effect.nodeId, effect.epoch, 1000, 'goodbye')
+        return
+      case 'drainFrame':
+        desk.send(effect.nodeId, effect.epoch, { type: 'drain' })
+        return
+      case 'drained':
+        log({ name: 'node.drained', nodeId: effect.nodeId, epoch: effect.epoch })
+        return
+      case 'publish':
+        snapshot.publish(registry, effect.pages, effect.version)
+        return
+      case 'armTimer':
+        this.#parts.armTimer(effect.at)
+        return
+      case 'event':
+        log(effect.event)
+        return
+      // The mailbox's own, and those of a store that several servers share.
+      case 'moreWork':
+      case 'refused':
+      case 'reserve':
+      case 'release':
+    }
+  }
+
+  #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
+    const { claims, desk, feed, tally, post, now, monotonicMs } = this.#parts
+    const claim = claims.get(taskId)
+    const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
+    if (!isOurs) {
+      post({ kind: 'forget', taskId })
+      return
+    }
+    desk.send(nodeId, epoch, {
+      type: 'task.assign',
+      ...{ taskId, attempt, service, payload: claim.payload, deadlineAt },
+    })
+    tally.assigned += 1
+    feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
+  }
+
+  #settled(effect: Settled): void {
+    const { claims, desk } = this.#parts
+    const { taskId, attempt, nodeId, epoch } = effect
+    const claim = claims.get(taskId)
+    if (claim?.attempt !== attempt || claim.isEnding) {
+      if (nodeId !== null) desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      return
+    }
+    const { end, output, error, ending } = endingOf(effect)
+    this.#write(claim, ending, (took) => {
+      const by = nodeId === null ? [] : [{ nodeId, epoch, attempt }]
+      for (const asker of [...by, ...this.#takeAskers(taskId)]) {
+        const type = took && asker.attempt === attempt ? 'task.settled' : 'task.stale'
+        desk.send(asker.nodeId, asker.epoch, { type, taskId, attempt: asker.attempt })
+      }
+      if (took) this.#ended({ taskId, attempt, nodeId, end, output, error })
+      else this.#lost(taskId, attempt)
+    })
+  }
+
+  #ended({ taskId, attempt, nodeId, end, output, error }: Omit<Settled, 'kind' | 'epoch'>): void {
+    const { feed, tally, now } = this.#parts
+    const same = { taskId, attempt, nodeId, at: now() }
+    tally[end] += 1
+    if (end === 'completed') feed.publish({ ...same, status: end, output })
+    else feed.publish({ ...same, status: end, error: error ?? { code: end, message: 'It ended.' } })
+  }
+
+  #requeue({ taskId, attempt, nodeId: by, code, error, afterMs }: Of<'requeue'>): void {
+    const { claims, desk, feed, tally, post, now, handedBack } = this.#parts
+    const claim = claims.get(taskId)
+    if (claim?.attempt !== attempt || claim.isEnding) {
+      post({ kind: 'forget', taskId })
+      return
+    }
+    const ending: Ending = {
+      state: afterMs > 0 ? 'scheduled' : 'ready',
+      delayMs: afterMs,
+      result: null,
+      error: encodeSpent(error, claim.spent + 1),
+    }
+    this.#write(claim, ending, (took) => {
+      for (const { nodeId, epoch, attempt: said } of this.#takeAskers(taskId)) {
+        desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt: said })
+      }
+      if (took) {
+        tally.requeued += 1
+        // The node that said so need not keep its word any longer.
+        if (code === 'failed' && by !== null) desk.tell(by, { type: 'task.settled', taskId, attempt })
+        handedBack(taskId, afterMs)
+      } else {
+        post({ kind: 'forget', taskId })
+        this.#lost(taskId, attempt)
+      }
+    })
+    feed.publish({ taskId, attempt, at: now(), status: 'waiting' })
+  }
+
+  #write(claim: Claim, ending: Ending, told: (took: boolean) => void): void {
+    const { ends, claims, freed } = this.#parts
+    ends.write(claim, ending, (took) => {
+      claims.drop(claim)
+      told(took)
+      freed()
+    })
+  }
+
+  #lost(taskId: string, attempt: number): void {
+    this.#parts.tally.lost += 1
+    this.#parts.log({ name: 'task.lost', taskId, attempt })
+  }
+
+  #tell(effect: Of<'taskChanged' | 'progress'>): void {
+    const { feed, registry, now } = this.#parts
+    const { taskId, attempt } = effect
+    const same = { taskId, attempt, at: now() }
+    if (effect.kind === 'taskChanged') {
+      const { status, nodeId } = effect
+      feed.publish(status === 'waiting' ? { ...same, status } : { ...same, status, nodeId })
+    } else if (feed.isWatched(taskId)) {
+      const { percent, note } = effect
+      const nodeId = registry.task(taskId)?.nodeId ?? null
+      feed.publish({ ...same, status: 'progress', nodeId, percent, note })
+    }
+  }
+
+  #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {
+    const { claims, lookups, desk } = this.#parts
+    if (claims.get(taskId)?.isEnding) {
+      // One that only lists the task hears of it by its result, or asks again.
+      if (attempt === 0) return
+      const askers = this.#askers.get(taskId) ?? []
+      if (!askers.some((asker) => asker.nodeId === nodeId && asker.epoch === epoch)) {
+        this.#askers.set(taskId, [...askers, { nodeId, epoch, attempt }])
+      }
+      return
+    }
+    lookups.ask(taskId, (record) => {
+      const endedBy = attemptThatEnded(record, nodeId)
+      const isSettled = endedBy !== null && (attempt === 0 || attempt === endedBy)
+      const type = isSettled ? 'task.settled' : 'task.stale'
+      desk.send(nodeId, epoch, { type, taskId, attempt: isSettled ? endedBy : attempt })
+    })
+  }
+
+  #takeAskers(taskId: string): readonly Asker[] {
+    const askers = this.#askers.get(taskId) ?? []
+    this.#askers.delete(taskId)
+    return askers
+  }
+
+  #frame(
+    type: 'task.cancel' | 'task.stale',
+    { nodeId, epoch, taskId, attempt }: Of<'stale' | 'cancelFrame'>,
+  ): void {
+    this.#parts.desk.send(nodeId, epoch, { type, taskId, attempt })
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * The registry at work: its mailbox, the claims it places, the nodes it speaks to, and the clock that wakes it.
+ *
+ *   store ─claims─▶ intake ─▶ mailbox ─▶ registry ─▶ effects ─▶ ends ─▶ store
+ *   nodes ─frames─▶ desk ───────▲                       └──────▶ desk ─▶ nodes
+ */
+import type { JobRecord, JobStore, JobsBell } from '../jobs/index.ts'
+import { type Claim, Claims } from './claims.ts'
+import type { Command, CommandKind } from './command.ts'
+import { Desk, sweepMs } from './desk.ts'
+import { type DispatchEvent, EffectRunner } from './effects.ts'
+import { Ends } from './ends.ts'
+import { HandedBack } from './handedback.ts'
+import { Intake } from './intake.ts'
+import { Keeper } from './keeper.ts'
+import { Lookups } from './lookups.ts'
+import { Mailbox } from './mailbox.ts'
+import type { ResolvedDispatchOptions } from './options.ts'
+import { Registry } from './registry.ts'
+import { Snapshot } from './snapshot.ts'
+import { Tally } from './tally.ts'
+import { decodeTask, eventOf } from './taskdocument.ts'
+import { TaskFeed } from './tasksfeed.ts'
+
+/** What an engine is made of. */
+export interface EngineParts {
+  readonly jobs: JobStore
+  readonly bell: JobsBell
+  /** Epoch milliseconds. @default Date.now */
+  readonly now?: (() => number) | undefined
+  readonly log?: ((event: DispatchEvent) => void) | undefined
+  /** Told how long each command waited and held the registry. */
+  readonly observe?: ((kind: CommandKind, waitMs: number, holdMs: number, who: string) => void) | undefined
+}
+
+/** Ends not written, beyond which sockets are not read. */
+const maxUnwritten = 20_000
+/** Handed-back tasks and lapsed leases are looked after this often. */
+const mindEveryMs = 1_000
+/** How long an own submit counts as waiting although nobody claimed it here. */
+const submittedForMs = 10_000
+const maxTimerMs = 2 ** 31 - 1
+
+/** A dispatcher's inner works. */
+export class Engine {
+  readonly registry: Registry
+  readonly mailbox: Mailbox
+  readonly claims: Claims = new Claims()
+  readonly feed: TaskFeed = new TaskFeed()
+  readonly snapshot: Snapshot = new Snapshot()
+  readonly tally: Tally = new Tally()
+  readonly handedBack: HandedBack = new HandedBack()
+  readonly ends: Ends
+  readonly desk: Desk
+  readonly intake: Intake
+  readonly keeper: Keeper
+  readonly now: () => number
+  readonly log: (event: DispatchEvent) => void
+  readonly #jobs: JobStore
+  readonly #options: ResolvedDispatchOptions
+  readonly #lookups: Lookups
+  /** Submits of this process that are not in its hands yet: they wait, though the registry does not know. */
+  readonly #submitted = new Map<string, number>()
+  #tick: NodeJS.Timeout | undefined
+  #tickAt = Number.POSITIVE_INFINITY
+  #intervals: NodeJS.Timeout[] = []
+  #isMinding = false
+  #isStarted = false
+
+  constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
+    const { jobs, bell, now = Date.now, log = () => undefined, observe } = parts
+    const monotonicMs = () => performance.now()
+    const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
+    const post = (command: Command) => this.mailbox.post(command)
+    this.#jobs = jobs
+    this.#options = options
+    this.now = now
+    this.log = log
+    this.registry = new Registry({ ...options.policy, authority: 'actor' })
+    this.ends = new Ends({ store: jobs, monotonicMs, onTrouble })
+    this.#lookups = new Lookups(jobs, onTrouble)
+    const { heartbeatMs, leaseMs } = options
+    const isFull = () =>
+      this.ends.size > maxUnwritten ||
+      this.mailbox.depth().results > (options.mailbox.maxResults ?? 100_000) / 2
+    this.desk = new Desk({ post, monotonicMs, heartbeatMs, isFull, now, policy: options, log })
+    const { registry, claims, ends, desk, feed, snapshot, tally, handedBack } = this
+    const effects = new EffectRunner({
+      ...{ registry, claims, ends, desk, feed, snapshot, tally, post, now, monotonicMs, log },
+      lookups: this.#lookups,
+      armTimer: (at) => this.#armTimer(at),
+      handedBack: (taskId, afterMs) => {
+        handedBack.add(taskId, monotonicMs() + afterMs)
+        this.intake.ring(afterMs)
+      },
+      freed: () => {
+        this.intake.freed()
+        desk.relieve()
+      },
+    })
+    this.mailbox = new Mailbox(
+      {
+        apply: (command, at) => registry.apply(command, at),
+        run: (list, command) => effects.run(list, command),
+        now,
+        monotonicMs,
+        defer: setImmediate,
+        ...(observe === undefined ? {} : { observe }),
+        onError: (error, { kind }) => log({ name: 'command.failed', kind, error }),
+      },
+      options.mailbox,
+    )
+    this.intake = new Intake({
+      ...{ store: jobs, bell, claims, handedBack, options, post, now, monotonicMs, onTrouble },
+      backlog: () => ends.size,
+      waiting: () => this.mailbox.depth().dispatches,
+      claimed: (taskId) => this.#submitted.delete(taskId),
+    })
+    this.keeper = new Keeper({
+      ...{ store: jobs, bell, claims, leaseMs, monotonicMs, onTrouble },
+      lose: (claim) => this.lose(claim),
+      cancel: ({ jobId }) => post({ kind: 'cancel', taskId: jobId, reason: null }),
+    })
+  }
+
+  get isStarted(): boolean {
+    return this.#isStarted
+  }
+
+  start(): void {
+    if (this.#isStarted) return
+    this.#isStarted = true
+    const { rebuildMs } = this.#options
+    this.desk.open()
+    this.intake.start()
+    this.keeper.start()
+    this.#intervals = [
+      setInterval(() => this.desk.sweep(), sweepMs),
+      setInterval(() => void this.#mind(), mindEveryMs),
+    ]
+    if (rebuildMs > 0) {
+      this.#intervals.push(setInterval(() => this.mailbox.post({ kind: 'rebuild' }), rebuildMs))
+    }
+  }
+
+  /** Counts a submit as waiting until it is in this process's hands. */
+  expect(taskId: string): void {
+    if (this.#isStarted) this.#submitted.set(taskId, performance.now())
+  }
+
+  /** It came to nothing. */
+  unexpect(taskId: string): void {
+    this.#submitted.delete(taskId)
+  }
+
+  get expected(): number {
+    return this.#submitted.size
+  }
+
+  /** The claim is no longer this process's. */
+  lose(claim: Claim): void {
+    if (!this.claims.drop(claim)) return
+    this.tally.lost += 1
+    this.log({ name: 'task.lost', taskId: claim.jobId, attempt: claim.attempt })
+    this.mailbox.post({ kind: 'forget', taskId: claim.jobId })
+    this.intake.ring()
+  }
+
+  /** Hands a claim back without spending an attempt; the next claim's attempt is higher all the same. */
+  handBack(claim: Claim): void {
+    const error = claim.spent === 0 ? null : JSON.stringify({ message: 'Handed back.', spent: claim.spent })
+    const ending = { state: 'ready', result: null, error, freeCount: claim.freeCount + 1 } as const
+    this.ends.write(claim, ending, () => this.claims.drop(claim))
+  }
+
+  /** Ends everything that runs by itself. Claims and ends are the caller's to look after first. */
+  async halt(): Promise<void> {
+    for (const interval of this.#intervals) clearInterval(interval)
+    clearTimeout(this.#tick)
+    this.#lookups.clear()
+    this.desk.shut()
+    this.mailbox.close()
+    await this.keeper.stop()
+  }
+
+  #armTimer(at: number): void {
+    if (at >= this.#tickAt) return
+    clearTimeout(this.#tick)
+    this.#tickAt = at
+    const inMs = Math.min(maxTimerMs, Math.max(1, Math.ceil(at - this.now())))
+    this.#tick = setTimeout(() => {
+      this.#tickAt = Number.POSITIVE_INFINITY
+      this.mailbox.post({ kind: 'tick' })
+    }, inMs)
+  }
+
+  async #mind(): Promise<void> {
+    this.keeper.mind()
+    const now = performance.now()
+    for (const [taskId, at] of this.#submitted) {
+      if (now - at < submittedForMs) break
+      this.#submitted.delete(taskId)
+    }
+    if (this.#isMinding || this.handedBack.size === 0) return
+    this.#isMinding = true
+    try {
+      await this.handedBack.check(this.#jobs, now, (taskId, record) => this.forget(taskId, record))
+    } catch (error) {
+      this.log({ name: 'store.trouble', error })
+    } finally {
+      this.#isMinding = false
+    }
+  }
+
+  /** A task that was handed back went elsewhere, or ended in the store. */
+  forget(taskId: string, record: JobRecord | undefined): void {
+    this.handedBack.delete(taskId)
+    this.mailbox.post({ kind: 'forget', taskId })
+    if (record !== undefined && record.finishedAt !== null) {
+      this.feed.publish(eventOf(decodeTask(record), this.now()))
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * The registry's run as a list of commands with their instants. Told again from the start to a registry with the same
+ * policy, it gives the same effects; the digest over all effects says so in one number.
+ */
+import type { Command } from './command.ts'
+import type { Effect } from './effect.ts'
+import type { RegistryPolicy } from './policy.ts'
+import { Registry } from './registry.ts'
+
+/** A line of the log. */
+export interface LogEntry {
+  readonly command: Command
+  readonly now: number
+}
+
+/** A digest of effects that follow each other: FNV-1a over their JSON. */
+export class EffectDigest {
+  #hash = 0x811c9dc5
+
+  add(effects: readonly Effect[]): void {
+    const text = JSON.stringify(effects)
+    let hash = this.#hash
+    for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+    this.#hash = hash
+  }
+
+  get value(): string {
+    return (this.#hash >>> 0).toString(16).padStart(8, '0')
+  }
+}
+
+/** Tells a run again and answers the digest of its effects; `each` sees every step. */
+export function replay(
+  entries: Iterable<LogEntry>,
+  policy: Partial<RegistryPolicy>,
+  each: (entry: LogEntry, effects: readonly Effect[]) => void = () => {},
+): string {
+  const registry = new Registry(policy)
+  const digest = new EffectDigest()
+  for (const entry of entries) {
+    const effects = registry.apply(entry.command, entry.now)
+    digest.add(effects)
+    each(entry, effects)
+  }
+  return digest.value
+}
+
+/** An entry as one line of text. */
+export function encodeLogEntry({ command, now }: LogEntry): string {
+  return JSON.stringify([now, command])
+}
+
+/** An entry from its line. */
+export function decodeLogEntry(line: string): LogEntry {
+  const [now, command] = JSON.parse(line) as [number, Command]
+  return { command, now }
+}

@@ -1,0 +1,44 @@
+/** How leases end: at the node's word, with the node, or after a cancelled attempt was given time to stop. */
+import type { Books } from './books.ts'
+import type { FleetNode } from './fleetnode.ts'
+import type { FaultCode } from './node.ts'
+import type { Lease } from './taskentry.ts'
+import { createTimer } from './timers.ts'
+
+/** Frees a lease's slots. Once is enough, twice is harmless. */
+export function releaseLease(books: Books, lease: Lease): void {
+  const { node, reservationId } = lease
+  if (lease.grace !== null) books.timers.clear(lease.grace)
+  if (!node.giveBack(lease)) return
+  if (books.shared) books.emit({ kind: 'release', reservationId, nodeId: node.nodeId, epoch: lease.epoch })
+  books.refresh(node)
+  books.roomy.push(node)
+  if (node.draining && node.leases.size === 0) {
+    books.emit({ kind: 'drained', nodeId: node.nodeId, epoch: node.epoch })
+  }
+}
+
+/** The task of a lease is gone; its slots wait until the node has stopped too. */
+export function linger(books: Books, lease: Lease): void {
+  const { node, taskId, attempt } = lease
+  if (node.leases.get(lease.key) !== lease) return
+  // Not granted yet: the store's answer ends it.
+  if (lease.seq === Number.POSITIVE_INFINITY) return
+  lease.grace = createTimer('grace', lease)
+  books.timers.set(lease.grace, books.now + books.policy.cancelGraceMs)
+  books.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
+}
+
+/** The node did not answer a cancel in time: its slots are taken as free. */
+export function forceRelease(books: Books, lease: Lease): void {
+  const { node, taskId, attempt } = lease
+  books.tell({ name: 'slot.forced', nodeId: node.nodeId, taskId, attempt })
+  releaseLease(books, lease)
+}
+
+/** The node, or this instance of it, is lost: its leases are void now, their attempts are ended piece by piece. */
+export function voidLeases(books: Books, node: FleetNode, code: FaultCode, message: string): void {
+  for (const lease of node.leases.values()) books.lost.push({ lease, code, message })
+  node.leases = new Map()
+  node.recount()
+}

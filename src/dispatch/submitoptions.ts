@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import { encodeJson } from '../core/json.ts'
+import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
+import type { SubmitOptions } from './task.ts'
+import type { TaskTerms } from './taskdocument.ts'
+import { checkTerms, checkUses } from './terms.ts'
+
+/** A submit, whole and checked. */
+export interface ResolvedSubmit {
+  readonly terms: TaskTerms
+  /** JSON text. */
+  readonly payload: string
+  readonly idempotencyKey: string | null
+  /** Of everything that was asked for: the same key must mean the same task. */
+  readonly fingerprint: string
+}
+
+const keys = [
+  'service',
+  'uses',
+  'requires',
+  'prefers',
+  'payload',
+  'priority',
+  'tenant',
+  'session',
+  'deadlineMs',
+  'idleMs',
+  'retryable',
+  'idempotencyKey',
+]
+/** A year. */
+const maxSpanMs = 31_557_600_000
+
+/** Checks a submit. Unknown fields are refused: a misspelt requirement must not become no requirement. */
+export function resolveSubmit(options: SubmitOptions): ResolvedSubmit {
+  onlyKeys('submit', options, keys)
+  const service = text('submit.service', options.service)
+  const { priority = 5, tenant = 'default', retryable = true } = options
+  const terms: TaskTerms = {
+    service,
+    uses: checkUses('submit.uses', options.uses, service),
+    requires: checkTerms('submit.requires', options.requires ?? []),
+    prefers: checkTerms('submit.prefers', options.prefers ?? []),
+    priority: whole('submit.priority', priority, { max: 9 }),
+    tenant: text('submit.tenant', tenant),
+    session: optional(options.session, (session) => text('submit.session', session)),
+    deadlineMs: span('submit.deadlineMs', options.deadlineMs),
+    idleMs: span('submit.idleMs', options.idleMs),
+    retryable: flag('submit.retryable', retryable),
+  }
+  const payload = encodeJson('submit.payload', options.payload)
+  const idempotencyKey = optional(options.idempotencyKey, (key) => text('submit.idempotencyKey', key))
+  const fingerprint = createHash('sha256').update(JSON.stringify(terms)).update(payload).digest('hex')
+  return { terms, payload, idempotencyKey, fingerprint }
+}
+
+function span(name: string, value: number | string | null | undefined): number | null {
+  return optional(value, (ms) => duration(name, ms, { min: 1, max: maxSpanMs }))
+}
+
+function optional<Given, Value>(
+  given: Given | null | undefined,
+  check: (value: Given) => Value,
+): Value | null {
+  return given === undefined || given === null ? null : check(given)
+}

@@ -1,0 +1,231 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { WebSocket } from 'ws'
+import { type Bell, createBell } from '../../src/core/bell.ts'
+import { SignalboxError } from '../../src/core/errors.ts'
+import type { NodeDesk, NodeFrame, NodeLink, ServerFrame, ServiceOffer } from '../../src/dispatch/index.ts'
+import type { Principal } from '../../src/server/call.ts'
+import { createNodeGateway, type NodeGatewayOptions } from '../../src/server/gateway.ts'
+import { checkSite } from '../../src/server/guard.ts'
+import { createUpgrades, type UpgradesOptions } from '../../src/server/upgrade.ts'
+import { nodesPath } from '../../src/wire/nodeframes.ts'
+import { within } from '../support/deadline.ts'
+
+/** A node as the desk sees it: its hello, what it said since, and how to speak to it. */
+export interface SeenNode {
+  readonly hello: Extract<NodeFrame, { readonly type: 'hello' }>
+  readonly link: NodeLink
+  readonly frames: NodeFrame[]
+  aliveCount: number
+  closedFor: string | undefined
+  isFull: boolean
+  ready: PromiseWithResolvers<void>
+}
+
+/** A desk that welcomes everybody and keeps what it is told. */
+export class FakeDesk implements NodeDesk {
+  heartbeatMs: number
+  readonly nodes: SeenNode[] = []
+  readonly changed: Bell = createBell()
+  onFrame: (node: SeenNode, frame: NodeFrame) => void = () => {}
+
+  epoch = 1
+
+  constructor(heartbeatMs = 15_000) {
+    this.heartbeatMs = heartbeatMs
+  }
+
+  connect: NodeDesk['connect'] = (hello, link) => {
+    const node: SeenNode = {
+      hello,
+      link,
+      frames: [],
+      aliveCount: 0,
+      closedFor: undefined,
+      isFull: false,
+      ready: Promise.withResolvers<void>(),
+    }
+    const { changed } = this
+    const onFrame = (frame: NodeFrame) => this.onFrame(node, frame)
+    this.nodes.push(node)
+    link.send({ type: 'welcome', epoch: this.epoch, heartbeatMs: this.heartbeatMs })
+    this.changed.ring()
+    return {
+      receive(frame) {
+        node.frames.push(frame)
+        onFrame(frame)
+        changed.ring()
+      },
+      alive() {
+        node.aliveCount++
+        changed.ring()
+      },
+      closed(reason) {
+        node.closedFor = reason
+        changed.ring()
+      },
+      get isFull() {
+        return node.isFull
+      },
+      whenReady: () => node.ready.promise,
+    }
+  }
+
+  /** Waits until it is so. */
+  until(what: string, isSo: () => boolean): Promise<void> {
+    const wait = async () => {
+      while (!isSo()) await this.changed.wait()
+    }
+    return within(20_000, what, wait())
+  }
+}
+
+/** Who comes, by secret; the namespace is the part before the dash. */
+function principalOf(secret: string): Principal {
+  const [namespace = 'default'] = secret.split('-')
+  return { id: secret, scope: 'work', namespace, everyNamespace: false }
+}
+
+export interface GatewayStage extends AsyncDisposable {
+  readonly port: number
+  readonly url: string
+  readonly desk: FakeDesk
+  deskOf(namespace: string): FakeDesk
+  readonly errors: unknown[]
+  /** Desks entered and not left. */
+  entered(): number
+  /** Cuts every connection, without a goodbye. */
+  cut(): void
+  open(options?: { token?: string; autoPong?: boolean }): Promise<Peer>
+}
+
+/** A client without manners of its own. */
+export interface Peer {
+  readonly ws: WebSocket
+  readonly heard: ServerFrame[]
+  say(frame: object | string): void
+  hello(nodeId?: string, more?: object): void
+  /** The next frame that has not been taken. */
+  next(): Promise<ServerFrame>
+  readonly closed: Promise<{ readonly code: number; readonly reason: string }>
+}
+
+export const service: ServiceOffer = { name: 'nmt', slots: 2, tags: { pair: ['zh>en'] } }
+
+export async function gatewayStage(
+  options: Partial<NodeGatewayOptions> = {},
+  upgrades: Partial<UpgradesOptions> = {},
+  /** The port; 0 takes any. */
+  at = 0,
+): Promise<GatewayStage> {
+  const desks = new Map<string, FakeDesk>()
+  const errors: unknown[] = []
+  let enteredCount = 0
+  const deskOf = (namespace: string) => {
+    const desk = desks.get(namespace) ?? new FakeDesk()
+    desks.set(namespace, desk)
+    return desk
+  }
+  const gateway = createNodeGateway({
+    enter({ namespace }) {
+      enteredCount++
+      const desk = deskOf(namespace)
+      const leave = () => {
+        enteredCount--
+        desk.changed.ring()
+      }
+      return { desk, leave }
+    },
+    ...options,
+  })
+  const server = createServer((request, response) => {
+    const isKnown = request.headers.authorization !== undefined
+    response.writeHead(isKnown ? 200 : 401, {
+      'content-type': isKnown ? 'application/json' : 'application/problem+json',
+    })
+    const problem = {
+      type: 'about:blank',
+      title: 'No',
+      status: 401,
+      code: 'unauthorized',
+      detail: 'No token.',
+    }
+    response.end(JSON.stringify(isKnown ? { protocol: 1, heartbeatMs: 15_000 } : problem))
+  })
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  server.listen(at, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const all = createUpgrades({
+    authenticator: {
+      async authenticate(incoming) {
+        const secret = /^Bearer (.+)$/.exec(incoming.header('authorization') ?? '')?.[1]
+        if (secret === undefined) throw new SignalboxError('unauthorized', 'No token came.')
+        return principalOf(secret)
+      },
+      watch: () => () => {},
+    },
+    checkSite: (incoming) => checkSite(incoming, undefined, new Set([`127.0.0.1:${port}`])),
+    gateways: new Map([[nodesPath, gateway]]),
+    lingerMs: 300,
+    onError: (error) => errors.push(error),
+    ...upgrades,
+  })
+  all.attach(server)
+  const url = `ws://127.0.0.1:${port}${nodesPath}`
+  return {
+    port,
+    url,
+    desk: deskOf('default'),
+    deskOf,
+    errors,
+    entered: () => enteredCount,
+    cut() {
+      for (const socket of sockets) socket.destroy()
+    },
+    async open({ token = 'default', autoPong = true } = {}) {
+      const headers = { authorization: `Bearer ${token}` }
+      const peer = peerOf(new WebSocket(url, { headers, autoPong } as object))
+      await once(peer.ws, 'open')
+      return peer
+    },
+    async [Symbol.asyncDispose]() {
+      await all.close()
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
+
+function peerOf(ws: WebSocket): Peer {
+  const heard: ServerFrame[] = []
+  const bell = createBell()
+  let taken = 0
+  ws.on('error', () => {})
+  ws.on('message', (data) => {
+    heard.push(JSON.parse(String(data)))
+    bell.ring()
+  })
+  const closed = once(ws, 'close').then(([code, reason]) => ({ code, reason: String(reason) }))
+  return {
+    ws,
+    heard,
+    say: (frame) => ws.send(typeof frame === 'string' ? frame : JSON.stringify(frame)),
+    hello(nodeId = 'n1', more = {}) {
+      this.say({ type: 'hello', nodeId, instanceId: `${nodeId}-1`, services: [service], ...more })
+    },
+    next() {
+      const wait = async () => {
+        while (heard.length <= taken) await bell.wait()
+        return heard[taken++]!
+      }
+      return within(10_000, 'a frame', wait())
+    },
+    closed: within(20_000, 'the end of the socket', closed),
+  }
+}

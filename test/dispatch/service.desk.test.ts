@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Command } from '../../src/dispatch/command.ts'
+import { Desk, type DeskEvent } from '../../src/dispatch/desk.ts'
+import type { NodeLink } from '../../src/dispatch/link.ts'
+
+const link: NodeLink = { send: () => true, close: () => undefined }
+
+/** A desk on a clock that is moved by hand, with so many nodes that were welcomed. */
+function createStage(nodeCount: number) {
+  let at = 0
+  const posted: Command[] = []
+  const events: DeskEvent[] = []
+  const desk = new Desk({
+    post: (command) => {
+      posted.push(command)
+      return true
+    },
+    monotonicMs: () => at,
+    now: () => at,
+    heartbeatMs: 1_000,
+    isFull: () => false,
+    policy: { suspectAfterMs: 2_000, goneAfterMs: 3_000, closedGraceMs: 500 },
+    log: (event) => events.push(event),
+  })
+  desk.open()
+  const sessions = Array.from({ length: nodeCount }, (_, index) => {
+    const nodeId = `n${index}`
+    const hello = { nodeId, instanceId: 'i', services: [], labels: {}, running: null, protocol: 1 } as const
+    const session = desk.connect({ type: 'hello', ...hello }, link)
+    desk.welcome(posted.at(-1)!, nodeId, index + 1)
+    return session
+  })
+  const pass = (ms: number) => {
+    for (const until = at + ms; at < until; ) {
+      at += 250
+      desk.sweep()
+    }
+  }
+  const count = (kind: Command['kind']) => posted.filter((command) => command.kind === kind).length
+  desk.sweep()
+  const stall = (ms: number) => {
+    at += ms
+  }
+  return { desk, sessions, posted, events, pass, count, stall }
+}
+
+test('a closed socket makes a node suspect at once, and dead after the grace', () => {
+  const { sessions, pass, count } = createStage(1)
+  sessions[0]!.closed('reset')
+  assert.equal(count('nodeSuspect'), 1)
+  pass(250)
+  assert.equal(count('nodeGone'), 0)
+  pass(250)
+  assert.equal(count('nodeGone'), 1)
+  pass(5_000)
+  assert.equal(count('nodeGone'), 1)
+})
+
+test('a silent node is suspect after two heartbeats and dead after three', () => {
+  const { pass, count } = createStage(1)
+  pass(1_750)
+  assert.equal(count('nodeSuspect'), 0)
+  pass(250)
+  assert.deepEqual([count('nodeSuspect'), count('nodeGone')], [1, 0])
+  pass(1_000)
+  assert.deepEqual([count('nodeSuspect'), count('nodeGone')], [1, 1])
+})
+
+test('when this process itself stood still, nobody is taken for silent because of it', () => {
+  const { sessions, events, pass, count, stall } = createStage(3)
+  sessions[0]!.closed('reset')
+  stall(60_000)
+  pass(250)
+  assert.deepEqual([count('nodeSuspect'), count('nodeGone')], [1, 0])
+  assert.deepEqual(
+    events.map(({ name }) => name),
+    ['loop.stalled'],
+  )
+  pass(500)
+  assert.equal(count('nodeGone'), 1)
+})
+
+test('when very many seem to die at once, no more than a fifth is given up within five seconds', () => {
+  const { sessions, events, pass, count } = createStage(100)
+  for (const session of sessions) session.closed('reset')
+  assert.equal(count('nodeSuspect'), 100)
+  pass(4_000)
+  assert.equal(count('nodeGone'), 20)
+  assert.equal(events.filter(({ name }) => name === 'fleet.braked').length, 1)
+  pass(60_000)
+  assert.equal(count('nodeGone'), 100)
+})
+
+test('a node that comes back within the grace is not given up', () => {
+  const { desk, sessions, posted, pass, count } = createStage(1)
+  sessions[0]!.closed('reset')
+  pass(250)
+  const hello = {
+    nodeId: 'n0',
+    instanceId: 'i',
+    services: [],
+    labels: {},
+    running: null,
+    protocol: 1,
+  } as const
+  desk.connect({ type: 'hello', ...hello }, link)
+  desk.welcome(posted.at(-1)!, 'n0', 1)
+  pass(1_000)
+  assert.equal(count('nodeGone'), 0)
+  // The old connection has no say any more.
+  sessions[0]!.closed('again')
+  pass(500)
+  assert.equal(count('nodeGone'), 0)
+})
