@@ -8,6 +8,8 @@ const rooms: Readonly<Record<string, () => Promise<Room>>> = {
   jobs: async () => (await import('./rooms/jobs/index.ts')).jobsRoom,
   server: async () => (await import('./rooms/server/index.ts')).serverRoom,
   locks: async () => (await import('./rooms/locks/index.ts')).locksRoom,
+  once: async () => (await import('./rooms/once/index.ts')).onceRoom,
+  monitor: async () => (await import('./rooms/monitor/index.ts')).monitorRoom,
 }
 
 /** The names `npm run bench -- ROOM` knows. */

@@ -1,8 +1,13 @@
 import { type Backend, openBackend } from './backends/open.ts'
+import { type Contention, noContention, processContention } from './contention/index.ts'
 import { SignalboxError } from './core/errors.ts'
-import { duration, flag, onlyKeys, text } from './core/options.ts'
+import { duration, flag, oneOf, onlyKeys, text } from './core/options.ts'
+import { createDispatch, type Dispatch, type DispatchOptions } from './dispatch/index.ts'
 import { createJobs, createUpkeep, type Jobs } from './jobs/index.ts'
-import { createLocks, type Locks } from './locks/index.ts'
+import { createLocks, type Locks, type LocksOptions, resolveLocksOptions } from './locks/index.ts'
+import { meterBackend } from './metered.ts'
+import { createMonitor, type Monitor, type MonitorOptions, resolveMonitorOptions } from './monitor/index.ts'
+import { createOnce, type Once, type OnceOptions, OnceTally, resolveOnceOptions } from './once/index.ts'
 import type { RemoteBox, RemoteOpenOptions, RemoteUrl } from './remote/index.ts'
 
 /** What `open` can be told. */
@@ -18,14 +23,47 @@ export interface OpenOptions {
    * `tx` of yours are refused then. Other engines ignore it. @default false
    */
   readonly thread?: boolean | undefined
-  /** A redis:// or rediss:// URL: Redis holds the locks then, and all else stays in the store. @default none */
+  /** A redis:// or rediss:// URL: Redis holds the locks and guards then, and all else stays in the store. @default none */
   readonly redis?: string | undefined
+  /**
+   * Where guards are kept when there is a Redis; in SQL they can join your transaction. A key is never looked up in two
+   * stores. @default 'redis'
+   */
+  readonly guards?: 'sql' | 'redis' | undefined
+  /** How long things last in lines, what excludes what, and whether asking waits by default. @default `locksDefaults` */
+  readonly locks?: LocksOptions | undefined
+  /** What guards answer when their store does not, and how long it may take. @default { whenDown: 'open', timeoutMs: 2_000 } */
+  readonly once?: OnceOptions | undefined
+  /** How the monitor behaves. @default its defaults */
+  readonly monitor?: Omit<MonitorOptions, 'allowPrivate'> | undefined
+  /** How tasks are handed out by a server that serves this box. @default `dispatchDefaults` */
+  readonly dispatch?: DispatchOptions | undefined
+  /** Addresses and ranges that channels may reach although they are not public: '127.0.0.0/8'. @default none */
+  readonly allowPrivate?: readonly string[] | undefined
+  /** Measure who waits on whom, with the recorder of this process, or one of yours; false: not at all. @default true */
+  readonly contention?: boolean | Contention | undefined
+}
+
+/** How the rooms of a box behave. */
+export interface RoomSettings {
+  readonly locks?: LocksOptions | undefined
+  readonly once?: OnceOptions | undefined
+  readonly monitor?: MonitorOptions | undefined
+  readonly dispatch?: DispatchOptions | undefined
 }
 
 /** All the rooms, on one store. */
 export interface Box extends AsyncDisposable {
   readonly jobs: Jobs
   readonly locks: Locks
+  readonly once: Once
+  readonly monitor: Monitor
+  /** Tasks are submitted and looked at here; a server on the same store has the nodes and hands them out. */
+  readonly dispatch: Dispatch
+  /** Who waits, how long and on whom, in this process. */
+  readonly contention: Contention
+  /** How the rooms were told to behave, for a server to do the same. */
+  readonly settings: RoomSettings
   /** The store itself, for a server to serve. */
   readonly backend: Backend
   /** What is weak about the store's settings, in words; empty when all is well. */
@@ -61,33 +99,83 @@ export async function open(
 }
 
 async function openStore(url: string, options: OpenOptions): Promise<Box> {
-  onlyKeys('open', options, ['namespace', 'migrate', 'retentionMs', 'thread', 'redis'])
+  onlyKeys('open', options, [
+    'namespace',
+    'migrate',
+    'retentionMs',
+    'thread',
+    'redis',
+    'guards',
+    'locks',
+    'once',
+    'monitor',
+    'dispatch',
+    'allowPrivate',
+    'contention',
+  ])
   if (typeof url !== 'string')
     throw new SignalboxError('invalid_argument', 'open takes a URL, such as "sqlite:signalbox.db".')
   const { namespace = 'default', migrate = false, retentionMs, thread = false, redis } = options
+  // Checked before anything is opened.
+  resolveLocksOptions(options.locks)
+  resolveOnceOptions(options.once)
+  const monitorOptions = { ...options.monitor, allowPrivate: options.allowPrivate }
+  resolveMonitorOptions(monitorOptions)
   const keepMs = retentionMs === undefined ? undefined : duration('open.retentionMs', retentionMs)
+  const contention = contentionOf(options.contention)
   const backend = await openBackend(url, {
     namespace: text('open.namespace', namespace),
+    meter: contention,
     migrate: flag('open.migrate', migrate) || /^(memory|sqlite):/.test(url),
     thread: flag('open.thread', thread),
     redis,
+    guards: options.guards === undefined ? undefined : oneOf('open.guards', options.guards, ['sql', 'redis']),
   })
-  return createBox(backend, keepMs)
+  const settings = {
+    locks: options.locks,
+    once: options.once,
+    monitor: monitorOptions,
+    dispatch: options.dispatch,
+  }
+  return createBox(meterBackend(backend, namespace, contention), contention, keepMs, settings)
 }
 
-function createBox(backend: Backend, retentionMs: number | undefined): Box {
-  const jobs = createJobs({ store: backend.jobs, bell: backend.bell })
+function contentionOf(option: boolean | Contention | undefined): Contention {
+  if (typeof option === 'object' && option !== null) return option
+  return flag('open.contention', option ?? true) ? processContention() : noContention
+}
+
+function createBox(
+  backend: Backend,
+  contention: Contention,
+  retentionMs: number | undefined,
+  settings: RoomSettings,
+): Box {
+  const jobs = createJobs({ store: backend.jobs, bell: backend.bell, contention })
   const { locks: store, bell, traits } = backend
-  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell })
+  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell }, settings.locks)
+  const tally = new OnceTally()
+  const once = createOnce({ store: backend.guards, tally }, settings.once)
+  const guards = backend.ownGuards ?? backend.guards
+  const monitor = createMonitor(
+    { store: backend.monitor, jobs: backend.jobs, guards, bell, tally },
+    settings.monitor,
+  )
+  const dispatch = createDispatch({ jobs: backend.jobs, guards, bell }, settings.dispatch)
   const upkeep = retentionMs === undefined ? undefined : createUpkeep(backend.jobs, retentionMs)
   let closed: Promise<void> | undefined
+  contention.start()
 
   async function close(): Promise<void> {
     try {
       await jobs[Symbol.asyncDispose]()
       await locks[Symbol.asyncDispose]()
+      await once[Symbol.asyncDispose]()
+      await dispatch[Symbol.asyncDispose]()
+      await monitor[Symbol.asyncDispose]()
       await upkeep?.[Symbol.asyncDispose]()
     } finally {
+      contention.stop()
       await backend.close()
     }
   }
@@ -95,6 +183,11 @@ function createBox(backend: Backend, retentionMs: number | undefined): Box {
   return {
     jobs,
     locks,
+    once,
+    monitor,
+    dispatch,
+    contention,
+    settings,
     backend,
     warnings: backend.warnings,
     ping: () => backend.ping(),

@@ -9,6 +9,13 @@ export interface ApiExample {
 
 const id = '01k9z3v8qe0m4t9wq3rb5c7xkd'
 const token = '7-3f9a1c5e'
+const guardToken = '1763190000000000.9f86d081884c7d65'
+const slot = { source: 'courts', timeSlot: '18:00-19:00' }
+const channel = {
+  type: 'webhook',
+  url: 'https://hooks.example.com/changes',
+  secret: 'a long secret of yours',
+}
 const key = { operation: 'deploy', resource: 'web' }
 const request = { ...key, node: 'ci-1' }
 
@@ -38,9 +45,59 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
   lockState: { query: key },
   lockEvents: { query: { ...key, node: 'ci-1' } },
   evictLock: { body: request },
+  claimOnce: { body: { key: 'invoice-2041', leaseMs: '30s', keepMs: '1d' } },
+  doneOnce: { body: { key: 'invoice-2041', token: guardToken, result: { sent: true } } },
+  failOnce: { body: { key: 'invoice-2041', token: guardToken } },
+  renewOnce: { body: { key: 'invoice-2041', token: guardToken, leaseMs: '30s' } },
+  forgetOnce: { body: { key: 'invoice-2041' } },
+  seenOnce: { body: { subject: ['courts', '18:00-19:00', 'north-2'], state: 'free', windowMs: '5m' } },
+  listGuards: { query: { search: 'invoice', limit: 20 } },
+  reportChanges: {
+    body: {
+      taskId: 'crawl-2041',
+      ...slot,
+      observedAt: 1_763_190_000_000,
+      venues: [
+        { venueId: 'north-1', state: { free: false } },
+        { venueId: 'north-2', state: { free: true, price: 40 } },
+      ],
+    },
+  },
+  explainSubject: { query: { ...slot, venueId: 'north-2' } },
+  listDecisions: { query: { reason: 'told_lately', limit: 20 } },
+  listNotifications: { query: { status: 'dead', limit: 20 } },
+  replayNotification: { params: { id } },
+  listSubjects: { query: { source: 'courts', limit: 20 } },
+  subscribe: {
+    body: { name: 'the club', match: { source: 'courts' }, channel, windowMs: '5m', reconcile: true },
+  },
+  unsubscribe: { params: { id } },
+  createSilence: {
+    body: { match: { venueId: { prefix: 'north-' } }, forMs: '2h', comment: 'being painted' },
+  },
+  endSilence: { params: { id } },
+  testChannel: { body: { channel } },
+  submitTask: {
+    body: {
+      service: 'nmt',
+      requires: [{ service: 'nmt', where: { pair: 'zh>en' } }],
+      payload: { text: '你好' },
+      deadlineMs: '30s',
+    },
+  },
+  listTasks: { query: { limit: 20 } },
+  getTask: { params: { id } },
+  taskEvents: { params: { id } },
+  cancelTask: { params: { id }, body: { reason: 'the caller hung up' } },
+  explainTask: { params: { id } },
+  listNodes: { query: { service: 'nmt', limit: 20 } },
+  drainNode: { params: { id: 'gpu-7' }, body: { deadlineMs: '5m' } },
+  cordonNode: { params: { id: 'gpu-7' }, body: { service: 'nmt' } },
+  definePool: { body: { name: 'large', requires: [{ label: 'memoryGb', gte: 40 }] } },
   listTokens: { query: { limit: 20 } },
   createToken: { body: { name: 'the mail workers', scope: 'work', expiresInMs: '90d' } },
   revokeToken: { params: { id } },
+  listAudit: { query: { action: 'lock.evict', limit: 20 } },
 }
 
 const base = 'http://127.0.0.1:7420'

@@ -1,6 +1,10 @@
 import type { TokenStore } from '../access/index.ts'
+import type { AuditStore } from '../audit/index.ts'
+import type { Meter } from '../core/meter.ts'
 import type { JobStore } from '../jobs/index.ts'
 import type { LockStore } from '../locks/index.ts'
+import type { MonitorStore } from '../monitor/store.ts'
+import type { GuardStore } from '../once/store.ts'
 
 /**
  * A backend is where everything is kept: the stores of the rooms, a bell, and what it can and cannot do. What not all
@@ -19,6 +23,8 @@ export interface Backend extends Stores, AsyncDisposable {
   within(namespace: string): Stores
   /** Forgets up to `limit` request keys, of any namespace, whose time is over; answers how many. */
   pruneKeys(limit: number): Promise<number>
+  /** Up to `limit` namespaces in which somebody is subscribed to changes, so that something must be there to send them. */
+  subscribedNamespaces(limit: number): Promise<readonly string[]>
   /** Whether the store answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
   /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
@@ -29,6 +35,13 @@ export interface Backend extends Stores, AsyncDisposable {
 export interface Stores {
   readonly jobs: JobStore
   readonly locks: LockStore
+  readonly guards: GuardStore
+  /** The guards of the store that holds the jobs, where `guards` are elsewhere: what is decided there is guarded there. */
+  readonly ownGuards?: GuardStore
+  /** Always in the store that holds the jobs: a decision commits with what it leads to. */
+  readonly monitor: MonitorStore
+  /** What operators did; like the monitor, always in the store that holds the jobs. */
+  readonly audit: AuditStore
   readonly bell: BackendBell
   /**
    * The same stores for one request that must not be done twice. The first call that writes (add, claim, renew,
@@ -109,6 +122,10 @@ export interface BackendOptions {
    * caller's `tx` are refused then. Engines whose writes are made elsewhere anyway ignore it. @default false
    */
   readonly thread?: boolean
-  /** The address of a Redis that holds the locks instead. @default none */
+  /** The address of a Redis that holds the locks and guards instead. @default none */
   readonly redis?: string | undefined
+  /** Where guards are kept when there is a Redis. @default 'redis' */
+  readonly guards?: 'sql' | 'redis' | undefined
+  /** Learns how long calls stood in line for a connection or the writer, and who was in it. @default nobody does */
+  readonly meter?: Meter
 }

@@ -14,7 +14,7 @@ export async function openBackend(url: string, { redis, ...options }: BackendOpt
   const address = checkRedisUrl('redis', redis)
   const backend = await openEngine(url, options)
   try {
-    return await withRedis(backend, address, options.namespace)
+    return await withRedis(backend, address, options)
   } catch (error) {
     await backend.close()
     throw error

@@ -1,18 +1,24 @@
 import { SignalboxError } from '../core/errors.ts'
-import type { Backend, BackendBell, Stores } from './backend.ts'
+import type { Backend, BackendBell, BackendOptions, Stores } from './backend.ts'
 import { withDriver } from './driver.ts'
 import type { RedisStores } from './redis/index.ts'
 
 /**
- * A backend whose locks are kept by Redis, while all else stays where it is. The one bell rings there too: what
+ * A backend whose locks and guards are kept by Redis, while all else stays where it is. The one bell rings there too: what
  * concerns locks goes to Redis, so that it is heard by every process on it.
  */
-export async function withRedis(backend: Backend, url: string, namespace: string): Promise<Backend> {
+export async function withRedis(
+  backend: Backend,
+  url: string,
+  { namespace, guards = 'redis', meter }: Pick<BackendOptions, 'namespace' | 'guards' | 'meter'>,
+): Promise<Backend> {
   const { openRedis } = await withDriver('@redis/client', () => import('./redis/index.ts'))
-  const redis = await openRedis(url, { namespace })
+  const redis = await openRedis(url, { namespace, meter })
   const compose = (stores: Stores, own: RedisStores): Stores => ({
     ...stores,
     locks: own.locks,
+    guards: guards === 'sql' ? stores.guards : own.guards,
+    ownGuards: stores.guards,
     bell: splitBell(stores.bell, own.bell),
     keyed: (key) => stores.keyed(key),
   })
@@ -28,6 +34,7 @@ export async function withRedis(backend: Backend, url: string, namespace: string
     traits: backend.traits,
     warnings: [...backend.warnings, ...redis.warnings],
     pruneKeys: (limit) => backend.pruneKeys(limit),
+    subscribedNamespaces: (limit) => backend.subscribedNamespaces(limit),
     ...compose(backend, redis),
     within: (name) => compose(backend.within(name), redis.within(name)),
     async ping() {

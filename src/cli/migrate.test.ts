@@ -15,6 +15,9 @@ const steps = [
   { number: 1, name: 'jobs' },
   { number: 2, name: 'access' },
   { number: 3, name: 'locks' },
+  { number: 4, name: 'once' },
+  { number: 5, name: 'monitor' },
+  { number: 6, name: 'audit' },
 ]
 
 let files = 0
@@ -35,7 +38,10 @@ test('a database without a schema is an answer, not an error: status says what i
   const file = freshFile()
   const { code, out, err } = await migrate('status', '--database', `sqlite:${file}`)
   assert.equal(code, 1)
-  assert.equal(out, `sqlite:${file} has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\n`)
+  assert.equal(
+    out,
+    `sqlite:${file} has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\n`,
+  )
   assert.equal(err, '')
   assert.equal(existsSync(file), false, 'asking made a database')
 })
@@ -44,10 +50,10 @@ test('up applies what is pending, once, and status then exits 0', async () => {
   const database = `sqlite:${freshFile()}`
   assert.deepEqual(await migrate('up', '--database', database), {
     code: 0,
-    out: `applied 1 jobs\napplied 2 access\napplied 3 locks\n${database} is up to date: schema 3\n`,
+    out: `applied 1 jobs\napplied 2 access\napplied 3 locks\napplied 4 once\napplied 5 monitor\napplied 6 audit\n${database} is up to date: schema 6\n`,
     err: '',
   })
-  const upToDate = { code: 0, out: `${database} is up to date: schema 3\n`, err: '' }
+  const upToDate = { code: 0, out: `${database} is up to date: schema 6\n`, err: '' }
   assert.deepEqual(await migrate('up', '--database', database), upToDate)
   assert.deepEqual(await migrate('status', '--database', database), upToDate)
 })
@@ -70,9 +76,9 @@ test('--json answers with one line for programs', async () => {
     assert.equal(out.indexOf('\n'), out.length - 1)
     return JSON.parse(out)
   }
-  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 3, pending: steps })
-  assert.deepEqual(await ask('up'), { database, applied: steps, current: 3, latest: 3 })
-  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 3, latest: 3, pending: [] })
+  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 6, pending: steps })
+  assert.deepEqual(await ask('up'), { database, applied: steps, current: 6, latest: 6 })
+  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 6, latest: 6, pending: [] })
   assert.match((await ask('sql')).sql, /CREATE TABLE job_queue/)
 })
 
@@ -100,7 +106,7 @@ test('a schema of a newer Signalbox is neither up to date nor touched', async ()
   db.close()
   const status = await migrate('status', '--database', database)
   assert.equal(status.code, 1)
-  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(3\)/)
+  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(6\)/)
   const up = await migrate('up', '--database', database)
   assert.equal(up.code, 1)
   assert.match(up.err, /^signalbox: This database has schema 99.*Upgrade Signalbox here\.\n$/)

@@ -2,9 +2,14 @@ import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { show, whole } from '../core/options.ts'
 import type { Route, Shape } from '../wire/index.ts'
+import { type AuditClient, createAuditClient } from './audit.ts'
 import { bodyText, type CallArguments, type CallOptions, targetOf } from './call.ts'
+import { type ContentionClient, createContentionClient } from './contention.ts'
+import { createDispatchClient, type DispatchClient } from './dispatch.ts'
 import { createJobsClient, type JobsClient } from './jobs.ts'
 import { createLocksClient, type LocksClient } from './locks.ts'
+import { createMonitorClient, type MonitorClient } from './monitor.ts'
+import { createOnceClient, type OnceClient } from './once.ts'
 import { type ClientOptions, callSpan, type ResolvedClientOptions, resolveClientOptions } from './options.ts'
 import { decodeAnswer } from './reply.ts'
 import { describe, exchange, type OutgoingRequest } from './request.ts'
@@ -21,7 +26,12 @@ export interface Client extends Disposable {
   readonly url: string
   readonly jobs: JobsClient
   readonly locks: LocksClient
+  readonly once: OnceClient
+  readonly monitor: MonitorClient
+  readonly dispatch: DispatchClient
   readonly tokens: TokensClient
+  readonly audit: AuditClient
+  readonly contention: ContentionClient
   /** Asks one of the routes; answers its reply. */
   call<S extends Shape>(route: Route<S>, ...options: CallArguments<S>): Promise<S['reply']>
   /**
@@ -47,13 +57,23 @@ class HttpClient implements Client {
   #closed: SignalboxError | undefined
   readonly jobs: JobsClient
   readonly locks: LocksClient
+  readonly once: OnceClient
+  readonly monitor: MonitorClient
+  readonly dispatch: DispatchClient
   readonly tokens: TokensClient
+  readonly audit: AuditClient
+  readonly contention: ContentionClient
 
   constructor(options: ResolvedClientOptions) {
     this.#options = options
     this.jobs = createJobsClient(this, options.timeoutMs)
     this.locks = createLocksClient(this, options.timeoutMs)
+    this.once = createOnceClient(this)
+    this.monitor = createMonitorClient(this)
+    this.dispatch = createDispatchClient(this)
     this.tokens = createTokensClient(this)
+    this.audit = createAuditClient(this)
+    this.contention = createContentionClient(this)
   }
 
   get url(): string {

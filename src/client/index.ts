@@ -6,23 +6,49 @@ export {
   acquireLock,
   addJobs,
   cancelJob,
+  cancelTask,
   checkHeld,
   claimJobs,
+  claimOnce,
+  cordonNode,
+  createSilence,
   createToken,
+  definePool,
+  doneOnce,
+  drainNode,
+  endSilence,
   events,
   evictLock,
+  explainSubject,
+  explainTask,
+  failOnce,
+  forgetOnce,
+  getContention,
   getJob,
+  getTask,
   jobEvents,
   leaveLock,
+  listAudit,
+  listDecisions,
+  listGuards,
   listJobs,
   listLocks,
+  listNodes,
+  listNotifications,
+  listPools,
   listQueues,
+  listSilences,
+  listSubjects,
+  listSubscriptions,
+  listTasks,
   listTokens,
   livez,
   lockEvents,
   lockState,
   metrics,
   nackJob,
+  nodeInfo,
+  onceStats,
   openapi,
   pauseQueue,
   pruneJobs,
@@ -31,19 +57,44 @@ export {
   releaseLock,
   renewJob,
   renewLock,
+  renewOnce,
+  replayNotification,
+  reportChanges,
   resumeQueue,
   retryDeadJobs,
   retryJob,
   revokeToken,
   type Shape,
   type ShapeOf,
+  seenOnce,
+  submitTask,
+  subscribe,
+  taskEvents,
+  testChannel,
+  unsubscribe,
   wakeQueue,
 } from '../wire/index.ts'
+export type { AuditClient } from './audit.ts'
 export { type CallArguments, type CallInput, type CallOptions, JsonText } from './call.ts'
 export { type Client, createClient } from './client.ts'
 export type { StreamCallbacks, StreamEvent } from './connection.ts'
+export type { ContentionClient } from './contention.ts'
+export type { DispatchClient, WatchTaskOptions, WireNode, WireTask, WireTaskEvent } from './dispatch.ts'
 export type { JobsClient, WireAdded, WireClaimedJob, WireHeld, WireJob, WireQueueStats } from './jobs.ts'
 export type { LocksClient, WatchLockOptions, WireLockEvent } from './locks.ts'
+export type { MonitorClient } from './monitor.ts'
+export { connectNode, type NodeConnection, type NodeConnectionEvents } from './node.ts'
+export type {
+  ConnectNodeOptions,
+  NodeService,
+  NodeTask,
+  NodeTaskContext,
+  PlatformSocket,
+  TaskHandler,
+  WebSocketMaker,
+} from './nodeoptions.ts'
+export type { NodeTaskEvent } from './nodetasks.ts'
+export type { OnceClient, WireClaimed } from './once.ts'
 export type { ClientOptions, FetchFunction } from './options.ts'
 export type { StreamOptions } from './stream.ts'
 export type { TokensClient } from './tokens.ts'

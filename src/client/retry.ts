@@ -1,6 +1,17 @@
 import { type Backoff, backoffMs } from '../core/backoff.ts'
 import type { SignalboxError } from '../core/errors.ts'
-import { createToken, type Route, releaseLock, renewJob, revokeToken, wakeQueue } from '../wire/index.ts'
+import {
+  createToken,
+  forgetOnce,
+  type Route,
+  releaseLock,
+  renewJob,
+  renewOnce,
+  reportChanges,
+  revokeToken,
+  submitTask,
+  wakeQueue,
+} from '../wire/index.ts'
 
 /**
  * When to ask again. A request whose answer was lost may have been carried out, so it is repeated only where that does
@@ -10,12 +21,24 @@ import { createToken, type Route, releaseLock, renewJob, revokeToken, wakeQueue 
 export type Repetition = 'safe' | 'keyed' | 'never'
 
 /** To say these twice is to say them once; a key would only be a row to keep for every renewal. */
-const harmless: readonly string[] = [renewJob.id, wakeQueue.id, revokeToken.id]
+const harmless: readonly string[] = [
+  renewJob.id,
+  wakeQueue.id,
+  revokeToken.id,
+  renewOnce.id,
+  forgetOnce.id,
+  // The second time it is a duplicate.
+  reportChanges.id,
+]
 
 export function repetitionOf(route: Route): Repetition {
   if (!route.mutates || harmless.includes(route.id)) return 'safe'
   // Known by node and requestId; only a release that is said again cannot be told from one that came too late.
   if (route.room === 'locks') return route.id === releaseLock.id ? 'never' : 'safe'
+  // A drain, a cordon, a pool, a cancel: to say it twice is to say it once.
+  if (route.room === 'dispatch') return route.id === submitTask.id ? 'keyed' : 'safe'
+  // Said again, a claim would meet itself, and a window its own beginning.
+  if (route.room === 'once' || route.room === 'monitor') return 'never'
   // Its answer holds a secret, which is not kept to be given again.
   return route.id === createToken.id ? 'never' : 'keyed'
 }

@@ -44,6 +44,10 @@ export const errorCodes = {
       'The database gave the transaction up: deadlock, serialisation or lock wait. It can be tried again.',
   },
   too_large: { status: 413, meaning: 'It is larger than is taken.' },
+  fingerprint_mismatch: {
+    status: 422,
+    meaning: 'The key was claimed before with another fingerprint: it stands for something else.',
+  },
   idempotency_mismatch: {
     status: 422,
     meaning: 'The Idempotency-Key was used before, for another route or another body.',

@@ -57,7 +57,17 @@ test('jobs that are due are announced now, once a queue, and delayed ones when t
   vi.advanceTimersByTime(7_200_000)
   assert.deepEqual(rung, ['jobs:a', 'jobs:b'])
   announcer.announce([job('b', { delayMs: 100 })])
-  announcer.clear()
+  announcer.close()
   vi.advanceTimersByTime(1_000)
   assert.deepEqual(rung, ['jobs:a', 'jobs:b'])
+})
+
+test('once closed an announcer tells nobody, neither at once nor later', () => {
+  const rung: string[] = []
+  const announcer = createAnnouncer({ ring: (topic) => rung.push(topic), listen: () => () => undefined })
+  const job = (options: object) => resolveNewJob('add', 'mail', {}, options)
+  announcer.close()
+  announcer.announce([job({}), job({ delayMs: 100 })])
+  vi.advanceTimersByTime(1_000)
+  assert.deepEqual(rung, [])
 })

@@ -42,6 +42,7 @@ export function createAlarm(ring: () => void, onSpent: () => void = () => undefi
     },
     clear() {
       clearTimeout(timer)
+      timerAt = Number.POSITIVE_INFINITY
       instants = []
     },
   }

@@ -5,7 +5,8 @@ import type { NewJob } from './store.ts'
 /** Tells workers of jobs that were just added: now when they are due, else when they fall due. */
 export interface Announcer {
   announce(jobs: readonly NewJob[]): void
-  clear(): void
+  /** Tells nobody any more, whatever is still added: the store may be closed by then. */
+  close(): void
 }
 
 /** What falls due later than this is left to polling. */
@@ -13,6 +14,7 @@ const maxAlarmMs = 60_000
 
 export function createAnnouncer(bell: JobsBell): Announcer {
   const alarms = new Map<string, Alarm>()
+  let isClosed = false
 
   function alarmFor(queue: string): Alarm {
     const found = alarms.get(queue)
@@ -28,6 +30,7 @@ export function createAnnouncer(bell: JobsBell): Announcer {
 
   return {
     announce(jobs) {
+      if (isClosed) return
       const dueNow = new Set<string>()
       for (const { queue, due } of jobs) {
         if (!('delayMs' in due) || due.delayMs === 0) dueNow.add(queue)
@@ -35,7 +38,8 @@ export function createAnnouncer(bell: JobsBell): Announcer {
       }
       for (const queue of dueNow) bell.ring(queueTopic(queue))
     },
-    clear() {
+    close() {
+      isClosed = true
       for (const alarm of alarms.values()) alarm.clear()
     },
   }

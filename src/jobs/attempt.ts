@@ -56,6 +56,8 @@ export class Attempt implements LeaseRef, Judged {
   leaseUntil: number
   /** Its time-out, when it has one. */
   timer: NodeJS.Timeout | undefined
+  /** Of its wait for a place among those that run, and of its turn there. */
+  ticket = 0
 
   constructor(host: AttemptHost, record: ClaimedRecord, handler: Required<HandlerSpec>, leaseUntil: number) {
     this.#host = host

@@ -8,11 +8,13 @@ import { RunningJob } from './handlerjob.ts'
 import { createHandover, type Taker } from './handover.ts'
 import type { ClaimedJob, Job } from './job.ts'
 import { backoffDefaults, type Judged, judge } from './lifecycle.ts'
+import { listPage } from './listpage.ts'
 import {
   type AddOptions,
   type ClaimOptions,
   checkAddOptions,
   checkJobToAdd,
+  isReserved,
   type JobToAdd,
   type ListOptions,
   leaseSpan,
@@ -51,7 +53,10 @@ export interface Jobs extends AsyncDisposable {
   /** Keeps the job for another `leaseMs`; answers when that ends. Throws `lease_lost`. */
   renew(job: Held, leaseMs?: number | string): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
   find(id: string): Promise<Job | undefined>
-  /** A page of jobs, newest first. `cursor` is null at the end. */
+  /**
+   * A page of jobs, newest first. `cursor` is null at the end. Jobs of Signalbox's own queues are left out unless their
+   * queue is named; where there are very many of them a page may come short, and its cursor goes on.
+   */
   list(options?: ListOptions): Promise<{ items: readonly Job[]; cursor: string | null }>
   /** Ends a job that is not running, and asks the worker of one that is. Throws `not_found`. */
   cancel(id: string): Promise<CancelAnswer>
@@ -59,6 +64,7 @@ export interface Jobs extends AsyncDisposable {
   retry(id: string): Promise<{ id: string; state: 'ready' }>
   /** `retry` for dead jobs, oldest first; answers how many. */
   retryDead(options?: { queue?: string; kind?: string; limit?: number }): Promise<{ retried: number }>
+  /** By queue, without Signalbox's own (`signalbox.…`). */
   stats(): Promise<readonly QueueStats[]>
   /** Nothing of the queue is handed out until it is resumed; what runs goes on. */
   pause(queue: string): Promise<void>
@@ -114,7 +120,7 @@ interface Knowledge {
 }
 const knowledge = new WeakMap<Jobs, Knowledge>()
 
-export function createJobs({ store, bell, beside }: JobsParts): Jobs {
+export function createJobs({ store, bell, beside, reserved = false, contention }: JobsParts): Jobs {
   const workers = new Set<Worker & Taker>()
   const handover = createHandover(store, workers)
   const known: Knowledge = (beside && knowledge.get(beside)) ?? {
@@ -132,7 +138,7 @@ export function createJobs({ store, bell, beside }: JobsParts): Jobs {
   const jobs: Jobs = {
     async add(kind, payload, options = {}) {
       checkAddOptions('add', options)
-      const job = resolveNewJob('add', kind, payload, options)
+      const job = resolveNewJob('add', kind, payload, options, reserved)
       if (options.tx !== undefined) return (await store.add([job], options.tx))[0]!
       if (batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
       const added = await batcher.add(job)
@@ -148,7 +154,7 @@ export function createJobs({ store, bell, beside }: JobsParts): Jobs {
       const records = Array.from(list as readonly JobToAdd[], (job, index) => {
         const name = `addMany[${index}]`
         checkJobToAdd(name, job)
-        return resolveNewJob(name, job.kind, job.payload, job)
+        return resolveNewJob(name, job.kind, job.payload, job, reserved)
       })
       if (records.length === 0) return []
       const added = await store.add(records, options.tx)
@@ -208,10 +214,8 @@ export function createJobs({ store, bell, beside }: JobsParts): Jobs {
     },
 
     async list(options = {}) {
-      const query = resolveList(options)
-      const records = await store.list(query)
-      const items = records.map(decodeJob)
-      return { items, cursor: items.length === query.limit ? items.at(-1)!.id : null }
+      const { records, cursor } = await listPage(store, resolveList(options))
+      return { items: records.map(decodeJob), cursor }
     },
 
     async cancel(id) {
@@ -244,7 +248,10 @@ export function createJobs({ store, bell, beside }: JobsParts): Jobs {
       return { retried }
     },
 
-    stats: () => store.stats(),
+    async stats() {
+      const lines = await store.stats()
+      return reserved ? lines : lines.filter(({ queue }) => !isReserved(queue))
+    },
     pause: async (queue) => store.pause(text('pause.queue', queue)),
 
     async resume(queue) {
@@ -263,20 +270,21 @@ export function createJobs({ store, bell, beside }: JobsParts): Jobs {
       }
     },
 
-    wake: (queue) => bell.ring(queueTopic(queueName('wake.queue', queue))),
+    wake: (queue) => bell.ring(queueTopic(queueName('wake.queue', queue, reserved))),
 
     worker(options) {
       // Nobody would stop it any more.
       if (isClosed)
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
-      const worker = createWorker({ store, bell }, options, () => workers.delete(worker))
+      const own = { store, bell, reserved, ...(contention && { contention }) }
+      const worker = createWorker(own, options, () => workers.delete(worker))
       workers.add(worker)
       return worker
     },
 
     async [Symbol.asyncDispose]() {
       isClosed = true
-      if (beside === undefined) announcer.clear()
+      if (beside === undefined) announcer.close()
       await Promise.all([...workers].map((worker) => worker.stop()))
     },
   }

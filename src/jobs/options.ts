@@ -45,12 +45,22 @@ const maxRanMs = 31_557_600_000
 /** Queues whose names begin so belong to Signalbox itself. */
 const reserved = 'signalbox.'
 
+export function isReserved(queue: string): boolean {
+  return queue.startsWith(reserved)
+}
+
 /** Checks one job and makes it whole, with an id of its own. `name` is how messages call it. */
-export function resolveNewJob(name: string, kind: unknown, payload: unknown, options: AddOptions): NewJob {
+export function resolveNewJob(
+  name: string,
+  kind: unknown,
+  payload: unknown,
+  options: AddOptions,
+  own = false,
+): NewJob {
   const { queue, priority, uniqueKey, maxAttempts, backoff, timeoutMs } = options
   return {
     id: createId(),
-    queue: queue === undefined ? 'default' : queueName(`${name}.queue`, queue),
+    queue: queue === undefined ? 'default' : queueName(`${name}.queue`, queue, own),
     kind: text(`${name}.kind`, kind),
     payload: encodeJson(`${name}.payload`, payload),
     priority:
@@ -89,16 +99,17 @@ function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due']
   return { delayMs: delayMs === undefined ? 0 : duration(`${name}.delayMs`, delayMs, { max: maxSpanMs }) }
 }
 
-export function queueName(name: string, value: unknown): string {
+/** A queue's name; a reserved one only for Signalbox's `own` rooms. */
+export function queueName(name: string, value: unknown, own = false): string {
   const queue = text(name, value)
-  if (!queue.startsWith(reserved)) return queue
+  if (own || !isReserved(queue)) return queue
   throw new SignalboxError(
     'invalid_argument',
     `${name} is ${show(queue)}; names that begin with "${reserved}" belong to Signalbox itself.`,
   )
 }
 
-export function queueNames(name: string, value: unknown): readonly string[] {
+export function queueNames(name: string, value: unknown, own = false): readonly string[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > 100) {
     throw new SignalboxError(
       'invalid_argument',
@@ -106,7 +117,7 @@ export function queueNames(name: string, value: unknown): readonly string[] {
     )
   }
   // Not `map`, which leaves holes as they are.
-  return [...new Set(Array.from(value, (queue, index) => queueName(`${name}[${index}]`, queue)))]
+  return [...new Set(Array.from(value, (queue, index) => queueName(`${name}[${index}]`, queue, own)))]
 }
 
 function kindNames(name: string, value: unknown): readonly string[] {

@@ -1,3 +1,4 @@
+import type { Contention } from '../contention/index.ts'
 import type { Jobs } from './jobs.ts'
 import type { JobStore } from './store.ts'
 
@@ -10,6 +11,10 @@ export interface JobsParts {
    * due later is told of by that one, which lives longer. @default it tells by itself
    */
   readonly beside?: Jobs
+  /** For Signalbox's own rooms: queues named `signalbox.…` may be added to and worked on, and are counted. @default false */
+  readonly reserved?: boolean
+  /** Learns how long workers wait for the store, and jobs for a place among those that run. @default nobody does */
+  readonly contention?: Contention
 }
 
 /** The part of a backend's bell that jobs ring and hear. */

@@ -41,7 +41,10 @@ export interface SettlerHooks {
   readonly onWritten?: () => void
 }
 
-export function createSettler(store: JobStore, { onTrouble, onWritten }: SettlerHooks): Settler {
+export function createSettler(
+  store: Pick<JobStore, 'settle' | 'outcomes'>,
+  { onTrouble, onWritten }: SettlerHooks,
+): Settler {
   let waiting: Entry[] = []
   let writes = 0
   let confirms = 0

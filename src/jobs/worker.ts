@@ -1,3 +1,4 @@
+import { type Contention, noContention } from '../contention/index.ts'
 import { createBell } from '../core/bell.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import type { EventSource } from '../core/events.ts'
@@ -56,7 +57,7 @@ export function createWorker(
   options: WorkerOptions,
   onStopped: () => void = () => undefined,
 ): Worker & Taker {
-  return new JobWorker(parts, resolveWorkerOptions(options), onStopped)
+  return new JobWorker(parts, resolveWorkerOptions(options, parts.reserved), onStopped)
 }
 
 class JobWorker implements Worker, Taker, AttemptHost {
@@ -66,6 +67,8 @@ class JobWorker implements Worker, Taker, AttemptHost {
   readonly #tally = new Tally()
   readonly #onStopped: () => void
   readonly #parts: JobsParts
+  readonly #contention: Contention
+  readonly #jobKind: number
   readonly #options: ResolvedWorkerOptions
   readonly #bell = createBell()
   readonly #cancelBell = createBell()
@@ -91,13 +94,27 @@ class JobWorker implements Worker, Taker, AttemptHost {
     this.#options = options
     this.leaseMs = options.leaseMs
     this.groups = createTransactionGroups(parts.store)
-    this.#settler = createSettler(parts.store, {
+    const { store, contention = noContention } = parts
+    this.#contention = contention
+    // What is claimed ahead waits for a place as a matter of course.
+    this.#jobKind = contention.kind('worker.job', {
+      lane: 'worker',
+      size: options.concurrency,
+      warnMs: 1_000,
+    })
+    const claimKind = contention.kind('worker.claim', { warnMs: 1_000 })
+    const settleKind = contention.kind('worker.settle', { warnMs: 1_000 })
+    const settling: Pick<JobStore, 'settle' | 'outcomes'> = {
+      settle: (verdicts) => contention.during(settleKind, () => store.settle(verdicts)),
+      outcomes: (leases) => store.outcomes(leases),
+    }
+    this.#settler = createSettler(settling, {
       onTrouble: (error) => this.#tally.warn('Ends of jobs could not be written yet.', error),
       // What was not written yet may have been the reason to claim no more.
       onWritten: () => this.#intake.askForMore(),
     })
     this.#intake = new Intake({
-      store: parts.store,
+      store: { claim: (request) => contention.during(claimKind, () => store.claim(request)) },
       options,
       bell: this.#bell,
       load: () => ({
@@ -224,6 +241,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
     for (const record of records) {
       const handler = this.#options.handlers.get(record.kind)!
       const attempt = new Attempt(this, record, handler, sentAt + this.#options.leaseMs)
+      attempt.ticket = this.#contention.begin(this.#jobKind, record.kind)
       this.#held.add(attempt)
       this.#buffer.push(attempt)
     }
@@ -251,6 +269,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
 
   #begin(attempt: Attempt): void {
     this.#running.add(attempt)
+    this.#contention.enter(attempt.ticket)
     const { timeoutMs } = attempt.record
     if (timeoutMs !== null) attempt.timer = setTimeout(() => this.#timeOut(attempt, timeoutMs), timeoutMs)
     try {
@@ -328,6 +347,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
 
   #settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void {
     this.#held.delete(attempt)
+    this.#contention.leave(attempt.ticket)
     this.#tally.settled(attempt.record, verdict, took, error)
     if (verdict.state === 'ready') this.#bell.ring()
     // A retry may fall due before the next poll.
@@ -336,6 +356,7 @@ class JobWorker implements Worker, Taker, AttemptHost {
   }
 
   #leave(attempt: Attempt): void {
+    this.#contention.leave(attempt.ticket)
     if (!this.#running.delete(attempt)) return
     this.#intake.ended()
     if (attempt.timer !== undefined) clearTimeout(attempt.timer)

@@ -64,7 +64,7 @@ export interface ResolvedWorkerOptions {
 
 const keys = ['handlers', 'queues', 'concurrency', 'prefetch', 'leaseMs', 'pollMs', 'workerId', 'watchdogMs']
 
-export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOptions {
+export function resolveWorkerOptions(options: WorkerOptions, own = false): ResolvedWorkerOptions {
   onlyKeys('worker', options, keys)
   const { queues = ['default'], concurrency = 10, prefetch = 500, leaseMs = 30_000, pollMs = 1_000 } = options
   const {
@@ -73,7 +73,7 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
   } = options
   return Object.freeze({
     handlers: resolveHandlers(options.handlers),
-    queues: queueNames('worker.queues', queues),
+    queues: queueNames('worker.queues', queues, own),
     concurrency: whole('worker.concurrency', concurrency, { min: 1, max: 100_000 }),
     prefetch: whole('worker.prefetch', prefetch, { max: 10_000 }),
     leaseMs: leaseSpan('worker.leaseMs', leaseMs),

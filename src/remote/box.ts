@@ -1,10 +1,13 @@
-import { createClient, listJobs, readyz } from '../client/index.ts'
+import { type ContentionClient, createClient, listJobs, readyz } from '../client/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { onlyKeys } from '../core/options.ts'
 import type { Locks } from '../locks/index.ts'
 import { RemoteBell } from './bell.ts'
+import { createRemoteDispatch, type RemoteDispatch } from './dispatch.ts'
 import { createRemoteJobs, type RemoteJobs } from './jobs.ts'
 import { createRemoteLocks } from './locks.ts'
+import { createRemoteMonitor, type RemoteMonitor } from './monitor.ts'
+import { createRemoteOnce, type RemoteOnce } from './once.ts'
 
 /** The address of a server. */
 export type RemoteUrl = `http://${string}` | `https://${string}`
@@ -23,6 +26,11 @@ export interface RemoteOpenOptions {
 export interface RemoteBox extends AsyncDisposable {
   readonly jobs: RemoteJobs
   readonly locks: Locks
+  readonly once: RemoteOnce
+  readonly monitor: RemoteMonitor
+  readonly dispatch: RemoteDispatch
+  /** Who waits on whom in the server that answers. */
+  readonly contention: ContentionClient
   /** Always empty: the server's own settings are for its operators to see. */
   readonly warnings: readonly string[]
   /** Whether the server takes work; throws `store_unavailable` with what it lacks when it does not. */
@@ -56,6 +64,10 @@ export async function openRemote(url: string, options: RemoteOpenOptions = {}): 
   const box: RemoteBox = {
     jobs,
     locks,
+    once: createRemoteOnce(client),
+    monitor: createRemoteMonitor(client),
+    dispatch: createRemoteDispatch(client),
+    contention: client.contention,
     warnings: [],
     async ping() {
       const { status, checks } = await client.call(readyz)

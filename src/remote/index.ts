@@ -11,3 +11,5 @@ export type {
   RemoteWorkerOptions,
   WithoutTransaction,
 } from './jobs.ts'
+export type { RemoteMonitor } from './monitor.ts'
+export type { RemoteOnce } from './once.ts'

@@ -10,6 +10,7 @@ import {
   type Locks,
   type WatchOptions,
 } from '../locks/index.ts'
+import { withoutUndefined } from './defined.ts'
 
 /**
  * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
@@ -92,13 +93,4 @@ function tooSlow(): SignalboxError {
 
 function queryOf({ cursor, ...rest }: ListLocksOptions): Parameters<Client['locks']['list']>[0] {
   return withoutUndefined({ ...rest, ...(cursor === null ? {} : { cursor }) })
-}
-
-type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
-
-/** JSON has no undefined, and what is left out is the server's default. */
-function withoutUndefined<T extends object>(value: T): Defined<T> {
-  if (typeof value !== 'object' || value === null)
-    throw new SignalboxError('invalid_argument', 'Options must be an object.')
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<T>
 }

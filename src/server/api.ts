@@ -2,9 +2,11 @@ import { includesScope, type Scope } from '../access/index.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { type BodyLimits, bodyLimits, type Route, routes } from '../wire/index.ts'
 import type { Admission } from './admission.ts'
+import type { AuditTrail } from './audittrail.ts'
 import { isList, parseBody } from './body.ts'
 import type { Answer, Authenticator, Handler, Incoming, Outgoing } from './call.ts'
 import { checkSite } from './guard.ts'
+import { type OperatorAct, operatorActs } from './operatoracts.ts'
 import { Passage } from './passage.ts'
 import { asSignalboxError } from './problem.ts'
 import { readQuery } from './querystring.ts'
@@ -19,7 +21,7 @@ import { bodySubject, checkOf, pathSubject, validate } from './validate.ts'
  * The way of every request, whichever adapter it came in by:
  *
  *     match ──▶ guard ──▶ authenticate, scope ──▶ admission ──▶ body: read, scan, parse ──▶ validate ──▶ handler ──▶ reply
- *     404 405   403       401 403                  429           413 400                    400
+ *     404 405   403       401 403                  429           413 400                    400          audit
  *
  * The order is a promise: who has no right learns that before anything is read from them, and nothing is looked up for
  * a request that is not as it must be.
@@ -35,7 +37,8 @@ export interface ApiParts {
   readonly admission: Pick<Admission, 'enterRequest' | 'enterStream'>
   /** By the id of the route. */
   readonly handlers: Readonly<Record<string, Handler>>
-  /** The most bytes of an ordinary body; lists of jobs may have eight times that. */
+  readonly trail: AuditTrail
+  /** The most bytes of an ordinary body; lists of jobs may have eight times that, reports sixteen times. */
   readonly maxBodyBytes: number
   /** The values of Host that are ours; undefined when the app around us looks after that. */
   hosts(): ReadonlySet<string> | undefined
@@ -62,6 +65,8 @@ export interface Answered {
 /** What is known of a route before any request comes. */
 interface Plan {
   readonly handler: Handler
+  /** It is an operator's, to be recorded. */
+  readonly act: OperatorAct | undefined
   readonly status: number
   readonly limits: BodyLimits
   readonly listLimits: BodyLimits
@@ -102,7 +107,9 @@ export function createApi(parts: ApiParts): Api {
     passage.body = readBody(route, plan, bytes)
     if (key !== undefined) passage.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
     try {
-      return reply(passage, plan, await plan.handler(passage as never))
+      const handle = () => plan.handler(passage as never)
+      const { act } = plan
+      return reply(passage, plan, await (act ? parts.trail.follow(act, passage, handle) : handle()))
     } finally {
       passage.leave()
     }
@@ -172,11 +179,14 @@ function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
   for (const schema of [route.params, route.query, route.body]) if (schema !== undefined) checkOf(schema)
   const scale = maxBodyBytes / bodyLimits.maxBytes
   const { maxBytes, maxKeys } = route.limits ?? bodyLimits
+  const listLimits = { maxBytes: Math.floor(maxBytes * scale), maxKeys }
+  const ordinary = { maxBytes: maxBodyBytes, maxKeys: bodyLimits.maxKeys }
   return {
     handler,
+    act: operatorActs.get(route.id),
     status: Math.min(...Object.keys(route.replies).map(Number)),
-    limits: { maxBytes: maxBodyBytes, maxKeys: Math.min(maxKeys, bodyLimits.maxKeys) },
-    listLimits: { maxBytes: Math.floor(maxBytes * scale), maxKeys },
+    limits: route.limitsForLists ? ordinary : listLimits,
+    listLimits,
   }
 }
 

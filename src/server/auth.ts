@@ -58,7 +58,7 @@ export function createAuthenticator(store: TokenStore, options: AuthenticatorOpt
 }
 
 /** As whom a request counts, before its namespace is known. */
-type Identity = Pick<Token, 'id' | 'scope' | 'namespace'>
+type Identity = Pick<Token, 'id' | 'scope' | 'namespace'> & Partial<Pick<Token, 'name'>>
 
 const local: Identity = { id: 'local', scope: 'admin', namespace: everyNamespace }
 const bootstrap: Identity = { id: 'bootstrap', scope: 'admin', namespace: everyNamespace }
@@ -168,10 +168,12 @@ function readBearer(authorization: string): string | undefined {
   return secret === '' ? undefined : secret
 }
 
-function asPrincipal({ id, scope, namespace }: Identity, header: string | undefined): Principal {
+function asPrincipal(identity: Identity, header: string | undefined): Principal {
+  const { id, name, scope, namespace } = identity
+  const who = { id, ...(name !== undefined && { name }), scope }
   const asked = header === undefined ? undefined : readNamespace(header)
-  if (namespace === everyNamespace) return { id, scope, namespace: asked ?? 'default', everyNamespace: true }
-  if (asked === undefined || asked === namespace) return { id, scope, namespace, everyNamespace: false }
+  if (namespace === everyNamespace) return { ...who, namespace: asked ?? 'default', everyNamespace: true }
+  if (asked === undefined || asked === namespace) return { ...who, namespace, everyNamespace: false }
   throw new SignalboxError(
     'forbidden',
     'The header Signalbox-Namespace names another namespace than that of the token. Leave it out, or use a token of that namespace.',

@@ -1,7 +1,11 @@
 import type { Scope, TokenStore } from '../access/index.ts'
+import type { Audit, AuditStore } from '../audit/index.ts'
 import type { SignalboxError } from '../core/errors.ts'
+import type { Dispatch } from '../dispatch/index.ts'
 import type { JobStore, Jobs, JobsBell } from '../jobs/index.ts'
 import type { LockStore, Locks, WatchOptions } from '../locks/index.ts'
+import type { Monitor, MonitorStore } from '../monitor/index.ts'
+import type { GuardStore, Once, OnceTally } from '../once/index.ts'
 import type { BodyLimits, Route, Shape, ShapeOf } from '../wire/index.ts'
 
 /**
@@ -52,6 +56,8 @@ export interface OutgoingStream {
 export interface Principal {
   /** The token's id, or `local` for whoever reaches a loopback port that needs no token. */
   readonly id: string
+  /** The token's name, for people; nobody else has one. */
+  readonly name?: string
   readonly scope: Scope
   /** The namespace this request acts in. */
   readonly namespace: string
@@ -78,6 +84,8 @@ export interface Call<S extends Shape = Shape> {
   readonly space: Space
   /** The same jobs; with an Idempotency-Key, what is written through them is written once. */
   readonly jobs: Jobs
+  /** The Idempotency-Key, and what it is bound to. */
+  readonly key: { readonly key: string; readonly fingerprint: string } | undefined
   readonly signal: AbortSignal
   /** What a stream was read up to, as its reader says. */
   readonly lastEventId: string | undefined
@@ -97,6 +105,13 @@ export interface Space {
   readonly stores: ServedStores
   readonly jobs: Jobs
   readonly locks: Locks
+  readonly once: Once
+  readonly monitor: Monitor
+  /** Places nothing before somebody starts it. */
+  readonly dispatch: Dispatch
+  /** What both of them counted, without making them. */
+  readonly tally: Pick<OnceTally, 'stats'>
+  readonly audit: Audit
   readonly desk: ClaimDesk
   /** What operators watch: `/v1/events`. */
   readonly queuesFeed: Feed
@@ -104,6 +119,8 @@ export interface Space {
   hintsFeed(queues: readonly string[]): Feed
   /** What happens in a line: `/v1/locks/events`. */
   locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed
+  /** What happens to a task: `/v1/tasks/{id}/events`. */
+  tasksFeed(taskId: string): Feed
 }
 
 /**
@@ -169,12 +186,18 @@ export interface Served extends ServedStores {
   readonly migrator: { status(): Promise<{ readonly current: number; readonly latest: number }> }
   within(namespace: string): ServedStores
   pruneKeys(limit: number): Promise<number>
+  subscribedNamespaces(limit: number): Promise<readonly string[]>
   ping(): Promise<void>
 }
 
 export interface ServedStores {
   readonly jobs: JobStore
   readonly locks: LockStore
+  readonly guards: GuardStore
+  /** Those of the store that holds the jobs, where `guards` are elsewhere. */
+  readonly ownGuards?: GuardStore
+  readonly monitor: MonitorStore
+  readonly audit: AuditStore
   readonly bell: JobsBell
   keyed(key: {
     readonly caller: string

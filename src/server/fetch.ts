@@ -40,7 +40,7 @@ export function createHandler(options: HandlerOptions): FetchHandler {
   }
 
   async function shut(): Promise<void> {
-    const streamsEnded = service.drain()
+    const streamsEnded = service.drain(graceMs)
     await inFlight.drained(graceMs)
     await streamsEnded
     await service[Symbol.asyncDispose]()

@@ -4,11 +4,12 @@ import { SignalboxError } from '../core/errors.ts'
 import { createFakeClock } from '../core/fakeclock.ts'
 import { version } from '../core/version.ts'
 import type { JobState, QueueStats } from '../jobs/index.ts'
+import { OnceTally } from '../once/index.ts'
 import { routes } from '../wire/index.ts'
 import { idleMs } from './cappedlines.ts'
 import { jobMeterLimits, type MeteredJob } from './jobmeter.ts'
-import { createMetrics, type MetricsParts } from './metrics.ts'
-import { type MeteredSpace, scrapeLimits } from './queuegauges.ts'
+import { createMetrics, type MetricsParts, type MetricsSpace } from './metrics.ts'
+import { scrapeLimits } from './queuegauges.ts'
 import { metricsType } from './series.ts'
 
 function queue(name: string, more: Partial<QueueStats> = {}): QueueStats {
@@ -16,16 +17,17 @@ function queue(name: string, more: Partial<QueueStats> = {}): QueueStats {
   return { queue: name, paused: false, ...none, oldestReadyAt: null, ...more }
 }
 
-function space(namespace: string, stats: () => Promise<readonly QueueStats[]> | never): MeteredSpace {
-  return { namespace, jobs: { stats: stats as () => Promise<QueueStats[]> } }
+function space(namespace: string, stats: () => Promise<readonly QueueStats[]> | never): MetricsSpace {
+  return { namespace, jobs: { stats: stats as () => Promise<QueueStats[]> }, tally: new OnceTally() }
 }
 
 function stage(parts: Partial<MetricsParts> = {}) {
   const clock = createFakeClock()
-  const spaces: MeteredSpace[] = []
+  const spaces: MetricsSpace[] = []
   const metrics = createMetrics({
     routes,
     spaces: () => spaces,
+    sendings: () => [],
     storeUp: async () => true,
     loops: () => [],
     logDropped: () => 0,
@@ -120,6 +122,7 @@ test('streams, waiting claims and store errors are counted', async () => {
   metrics.claimWaited()
   metrics.storeFailed('store_busy')
   metrics.storeFailed('store_busy')
+  metrics.auditFailed()
   const values = await scrape()
   for (const [series, value] of [
     ['signalbox_streams_open', 1],
@@ -130,6 +133,7 @@ test('streams, waiting claims and store errors are counted', async () => {
     ['signalbox_loop_healthy{loop="upkeep"}', 0],
     ['signalbox_loop_restarts_total{loop="upkeep"}', 2],
     ['signalbox_log_dropped_total', 7],
+    ['signalbox_audit_failed_total', 1],
   ] as const) {
     assert.equal(values.get(series), value, series)
   }

@@ -1,3 +1,4 @@
+import type { Contention } from '../contention/index.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Loop } from '../core/loop.ts'
@@ -5,6 +6,7 @@ import { version } from '../core/version.ts'
 import type { JobState } from '../jobs/index.ts'
 import type { Route } from '../wire/index.ts'
 import { createJobMeter, type MeteredJob } from './jobmeter.ts'
+import { type CountedSpace, type NamespaceSendings, onceFamilies, sendingFamilies } from './oncemeter.ts'
 import { createQueueGauges, type MeteredSpace } from './queuegauges.ts'
 import {
   createHistogramCell,
@@ -14,6 +16,7 @@ import {
   type Value,
   watchProcess,
 } from './series.ts'
+import { waitFamilies } from './waitseries.ts'
 
 /**
  * What operators watch. The parts of the server tell it what happens, at the cost of an addition; everything else is
@@ -37,14 +40,19 @@ export interface Metrics {
   settled(namespace: string, jobId: string, state: JobState): void
   /** The store failed a request, or something of ours that asks it. */
   storeFailed(code: ErrorCode): void
+  /** What an operator did could not be written to the audit. */
+  auditFailed(): void
   /** Everything its caller may see, in the text format of Prometheus. */
   text(view: MetricsView): Promise<string>
 }
 
+/** A namespace that is shown. */
+export type MetricsSpace = MeteredSpace & CountedSpace
+
 /** Who looks. */
 export interface MetricsView {
   /** The caller's own namespace. */
-  readonly space: MeteredSpace
+  readonly space: MetricsSpace
   /** Whether it may see the others, too. */
   readonly everyNamespace: boolean
 }
@@ -53,11 +61,15 @@ export interface MetricsView {
 export interface MetricsParts {
   readonly routes: readonly Pick<Route, 'id'>[]
   /** The namespaces in use. */
-  spaces(): Iterable<MeteredSpace>
+  spaces(): Iterable<MetricsSpace>
+  /** What was sent from here. */
+  sendings(): Iterable<NamespaceSendings>
   storeUp(): Promise<boolean>
   loops(): Iterable<Pick<Loop, 'name' | 'healthy' | 'restarts'>>
   /** How many lines the log has dropped. */
   logDropped(): number
+  /** Who waits on whom. @default nothing is shown of it */
+  readonly contention?: Pick<Contention, 'series'>
   /** @default the process's own */
   readonly clock?: Clock
 }
@@ -80,7 +92,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   const routes = new Map(parts.routes.map(({ id }) => [id, createRouteCells()]))
   const storeErrors = new Map<ErrorCode, number>()
   const now = { inFlight: 0, streams: 0, waiting: 0 }
-  const total = { streams: 0, dropped: 0 }
+  const total = { streams: 0, dropped: 0, unaudited: 0 }
 
   function routeFamilies(): readonly Family[] {
     const all = [...routes, ['none', unknownRoute] as const].filter(([, { counts }]) => counts.length > 0)
@@ -135,6 +147,11 @@ export function createMetrics(parts: MetricsParts): Metrics {
         'counter',
         loops.map(({ name, restarts }) => ({ labels: { loop: name }, value: restarts })),
       ),
+      counter(
+        'signalbox_audit_failed_total',
+        'Acts of operators that could not be written to the audit.',
+        total.unaudited,
+      ),
       counter('signalbox_log_dropped_total', 'Log lines that nobody took in time.', parts.logDropped()),
     ]
   }
@@ -168,10 +185,16 @@ export function createMetrics(parts: MetricsParts): Metrics {
     storeFailed(code) {
       storeErrors.set(code, (storeErrors.get(code) ?? 0) + 1)
     },
+    auditFailed() {
+      total.unaudited++
+    },
 
     async text({ space, everyNamespace }) {
       const others = everyNamespace ? [...parts.spaces()] : []
       const spaces = new Map([space, ...others].map((one) => [one.namespace, one]))
+      const sendings = [...parts.sendings()].filter(
+        ({ namespace }) => everyNamespace || namespace === space.namespace,
+      )
       const [queues, isUp] = await Promise.all([
         queueGauges.families(spaces.values()),
         // It has a deadline of its own.
@@ -182,6 +205,9 @@ export function createMetrics(parts: MetricsParts): Metrics {
         ...routeFamilies(),
         ...queues.families,
         ...jobMeter.families(everyNamespace ? undefined : space.namespace),
+        ...(parts.contention ? waitFamilies(parts.contention) : []),
+        ...onceFamilies(spaces.values()),
+        ...sendingFamilies(sendings),
       ])
       return text + (await processRegistry.metrics())
     },

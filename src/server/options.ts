@@ -1,13 +1,30 @@
 import { isIP, isIPv4 } from 'node:net'
+import { type Contention, noContention } from '../contention/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { callable, onlyKeys, show, text, whole, withDefaults } from '../core/options.ts'
+import type { DispatchOptions } from '../dispatch/index.ts'
+import type { LocksOptions } from '../locks/index.ts'
+import type { MonitorOptions } from '../monitor/index.ts'
+import type { OnceOptions } from '../once/index.ts'
 import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } from './admission.ts'
 import type { Served } from './call.ts'
 import type { Log } from './log.ts'
 
+/** How rooms behave, as `open` was told. */
+export interface RoomSettings {
+  readonly locks?: LocksOptions | undefined
+  readonly once?: OnceOptions | undefined
+  readonly monitor?: MonitorOptions | undefined
+  readonly dispatch?: DispatchOptions | undefined
+}
+
 /** What is served: a box, or anything else with a backend. */
 export interface ServedBox {
   readonly backend: Served
+  /** How the box's rooms were told to behave; the server's do the same in every namespace. */
+  readonly settings?: RoomSettings | undefined
+  /** Who learns what waits on what. @default nobody does */
+  readonly contention?: Contention | undefined
 }
 
 /** What every way of serving can be told; the caps of admission among it. */
@@ -16,10 +33,12 @@ export interface ServiceOptions extends AdmissionOptions {
   readonly box: ServedBox
   /** Secrets that may do everything in every namespace, each of 32 characters or more. @default none */
   readonly bootstrap?: readonly string[] | undefined
-  /** The most bytes of a body; a list of jobs may have eight times that. @default 1_048_576 */
+  /** The most bytes of a body; a list of jobs may have eight times that, a report sixteen times. @default 1_048_576 */
   readonly maxBodyBytes?: number | undefined
   /** How long jobs that ended are kept, in every namespace in use; a second or more. @default for ever */
   readonly retentionMs?: number | undefined
+  /** How long it is kept what operators did, in every namespace in use; a second or more. @default 90 days */
+  readonly auditKeepMs?: number | undefined
   /** Where requests and events are logged. @default nowhere */
   readonly log?: Log | undefined
   /** Gets what went wrong inside a request; its client is told no more than `internal`. @default the log, else console.error */
@@ -63,23 +82,26 @@ export interface HandlerOptions extends ServiceOptions {
   readonly graceMs?: number | undefined
 }
 
-type ServiceDefaults = Required<Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes'>>
+type ServiceDefaults = Required<Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs'>>
 type ServerSettings = Omit<ServerOptions, keyof ServiceOptions>
 
 /** Options of any way of serving, whole and checked. */
 export interface ResolvedServiceOptions {
   readonly served: Served
+  readonly settings: RoomSettings
+  readonly contention: Contention
   readonly bootstrap: readonly string[]
   readonly caps: Required<AdmissionOptions>
   readonly maxBodyBytes: number
   readonly retentionMs: number | undefined
+  readonly auditKeepMs: number
   readonly log: Log | undefined
   readonly onError: ((error: unknown) => void) | undefined
 }
 
 /** What any way of serving does unless told otherwise. */
 export const serviceDefaults: { readonly [Key in keyof ServiceDefaults]: NonNullable<ServiceDefaults[Key]> } =
-  { bootstrap: [], maxBodyBytes: 1_048_576 }
+  { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000 }
 
 type Whole<Options> = { readonly [Key in keyof Options]-?: NonNullable<Options[Key]> }
 
@@ -105,7 +127,16 @@ export interface ResolvedServerOptions extends Whole<ServerSettings> {
 }
 
 const capKeys = Object.keys(admissionDefaults)
-const serviceKeys = ['box', 'bootstrap', 'maxBodyBytes', 'retentionMs', 'log', 'onError', ...capKeys]
+const serviceKeys = [
+  'box',
+  'bootstrap',
+  'maxBodyBytes',
+  'retentionMs',
+  'auditKeepMs',
+  'log',
+  'onError',
+  ...capKeys,
+]
 
 /** Checks a server's options and makes them whole. */
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
@@ -171,7 +202,7 @@ function splitService<Options extends ServiceOptions>(
   name: string,
   options: Options,
 ): { service: ResolvedServiceOptions; rest: Omit<Options, keyof ServiceOptions> } {
-  const { box, bootstrap, maxBodyBytes, retentionMs, log, onError, ...others } = options
+  const { box, bootstrap, maxBodyBytes, retentionMs, auditKeepMs, log, onError, ...others } = options
   const isCap = ([key]: [string, unknown]) => capKeys.includes(key)
   const caps = Object.fromEntries(Object.entries(others).filter(isCap))
   const rest = Object.fromEntries(Object.entries(others).filter((entry) => !isCap(entry)))
@@ -184,6 +215,8 @@ function splitService<Options extends ServiceOptions>(
   }
   const service = {
     served: box.backend,
+    settings: box.settings ?? {},
+    contention: box.contention ?? noContention,
     bootstrap: bootstrap ?? serviceDefaults.bootstrap,
     caps: resolveAdmissionOptions(caps),
     maxBodyBytes: whole('maxBodyBytes', maxBodyBytes ?? serviceDefaults.maxBodyBytes, {
@@ -191,6 +224,7 @@ function splitService<Options extends ServiceOptions>(
       max: 134_217_728,
     }),
     retentionMs: retentionMs === undefined ? undefined : whole('retentionMs', retentionMs, { min: 1_000 }),
+    auditKeepMs: whole('auditKeepMs', auditKeepMs ?? serviceDefaults.auditKeepMs, { min: 1_000 }),
     log,
     onError: onError === undefined ? undefined : callable('onError', onError),
   }

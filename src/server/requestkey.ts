@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { SignalboxError } from '../core/errors.ts'
-import { createToken, type Route } from '../wire/index.ts'
+import { createToken, type Route, submitTask } from '../wire/index.ts'
 import type { Incoming } from './call.ts'
 
 /**
@@ -21,6 +21,9 @@ export function readRequestKey(route: Route, incoming: Pick<Incoming, 'header'>)
   if (key === undefined) return undefined
   if (route.id === createToken.id) throw notKept()
   if (route.room === 'locks') throw notNeeded()
+  if (route.room === 'once') throw isOneItself()
+  if (route.room === 'monitor') throw ofMonitor()
+  if (route.room === 'dispatch' && route.id !== submitTask.id) throw saidTwice()
   if (visible.test(key)) return key
   throw new SignalboxError(
     'invalid_argument',
@@ -38,6 +41,27 @@ function notNeeded(): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
     'An Idempotency-Key is not taken here: a request for a lock is known by its node and requestId, and a turn by its token. Leave the header out.',
+  )
+}
+
+function isOneItself(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'An Idempotency-Key is not taken here: a guard is one itself, and a claim whose answer was lost ends with its lease. Leave the header out.',
+  )
+}
+
+function ofMonitor(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'An Idempotency-Key is not taken here: a report is known by its taskId, and what else is made has an id that lists show. Leave the header out.',
+  )
+}
+
+function saidTwice(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'An Idempotency-Key is not taken here: to say this twice is to say it once. Leave the header out.',
   )
 }
 

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { SignalboxError } from '../core/errors.ts'
 import { whole } from '../core/options.ts'
+import { nodesPath } from '../wire/index.ts'
 import { checkSite } from './guard.ts'
 import { InFlight } from './inflight.ts'
 import { requestIdOf } from './log.ts'
@@ -63,13 +64,12 @@ class HttpServer implements Server {
       trust: false,
       hosts: () => this.#ownHosts,
     })
-    const { authenticator, admission } = this.#service
+    const { authenticator } = this.#service
     this.#upgrades = createUpgrades({
+      // A fleet may share one token, so its sockets are bounded by the caps on connections alone.
       authenticator,
-      admission,
       checkSite: (incoming) => checkSite(incoming, undefined, this.#ownHosts),
-      // The nodes' gateway will stand here; until then everybody is told that there is none.
-      gateways: new Map(),
+      gateways: new Map([[nodesPath, this.#service.nodeGateway]]),
       ...(service.onError === undefined ? {} : { onError: service.onError }),
     })
     const serve = (request: FastifyRequest, reply: FastifyReply) => {
@@ -180,7 +180,9 @@ class HttpServer implements Server {
   async #shut(graceMs: number): Promise<void> {
     // A port that is just being opened would otherwise stay open.
     await this.#listening?.catch(() => {})
-    const ended = Promise.all([this.#service.drain(), this.#upgrades.close()])
+    // Nodes may say how their tasks ended before they are sent away.
+    const nodesGone = this.#service.stopDispatch(graceMs).finally(() => this.#upgrades.close())
+    const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
     await this.#inFlight.drained(graceMs)
     await this.#app.close()
     await ended

@@ -2,14 +2,20 @@ import type { ErrorCode, SignalboxError } from '../core/errors.ts'
 import { routes } from '../wire/index.ts'
 import { type Admission, createAdmission } from './admission.ts'
 import { type Answered, type Api, createApi } from './api.ts'
+import { createAuditTrail } from './audittrail.ts'
 import { createAuthenticator, type TokenAuthenticator } from './auth.ts'
+import { createNodeGateway } from './gateway.ts'
 import { createHandlers } from './handlers/index.ts'
+import type { JobMeterPart } from './handlers/jobs.ts'
 import { createHealth } from './health.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 import type { ResolvedServiceOptions } from './options.ts'
+import { createRequestMeter, type RequestMeter } from './requestmeter.ts'
 import { rootRoute } from './root.ts'
+import { createSenders } from './senders.ts'
 import { createSpaces } from './spaces.ts'
 import { createStreams, type Streams } from './stream.ts'
+import type { Gateway } from './upgrade.ts'
 import { createServerUpkeep } from './upkeep.ts'
 
 /**
@@ -24,8 +30,15 @@ export interface Service extends AsyncDisposable {
   readonly admission: Admission
   readonly authenticator: TokenAuthenticator
   readonly isDraining: boolean
-  /** Says that it is not ready, ends streams with a word on when to come again, and lets waiting claims go. */
-  drain(): Promise<void>
+  /** Where nodes come in. */
+  readonly nodeGateway: Gateway
+  /** Gives out no more tasks; nodes may end what they run for so long, and are then sent away. */
+  stopDispatch(graceMs: number): Promise<void>
+  /**
+   * Says that it is not ready, ends streams with a word on when to come again, and lets waiting claims go. Messages under
+   * way have `graceMs` to end.
+   */
+  drain(graceMs: number): Promise<void>
 }
 
 export interface ServiceParts extends ResolvedServiceOptions {
@@ -49,14 +62,15 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set([
 ])
 
 export function createService(parts: ServiceParts): Service {
-  const { served, log, caps } = parts
+  const { served, log, caps, contention } = parts
   let isDraining = false
   const admission = createAdmission(caps)
   const { failures } = admission
   const { bootstrap, loopback, trust } = parts
   const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures })
-  const spaces = createSpaces(served)
-  const loops = () => upkeep.loops
+  const spaces = createSpaces(served, { settings: parts.settings, meter: contention })
+  // That nothing more is sent while it drains is no trouble.
+  const loops = () => (isDraining ? upkeep.loops : [...upkeep.loops, senders.loop])
   const health = createHealth({
     store: served,
     loops,
@@ -66,16 +80,31 @@ export function createService(parts: ServiceParts): Service {
   const metrics = createMetrics({
     routes: [...routes, rootRoute],
     spaces: () => spaces,
+    sendings: () => senders.counts(),
     storeUp: () => health.storeUp(),
     loops,
     logDropped: () => log?.droppedCount ?? 0,
+    contention,
   })
+  const requestMeter = createRequestMeter(contention, [...routes, rootRoute])
+  const unwatch = contention.events.on('slow', (wait) => log?.warn('contention.slow', { ...wait }))
   const streams = createStreams({ authenticator })
   const api = createApi({
     spaces,
     authenticator,
     admission,
-    handlers: createHandlers({ tokens: authenticator.tokens, meter: metrics, system: { health, metrics } }),
+    handlers: createHandlers({
+      tokens: authenticator.tokens,
+      meter: restingClaims(metrics, requestMeter),
+      system: { health, metrics },
+      contention,
+    }),
+    trail: createAuditTrail({
+      onFailed: (action, error) => {
+        metrics.auditFailed()
+        log?.error('audit.failed', { action, error })
+      },
+    }),
     maxBodyBytes: parts.maxBodyBytes,
     hosts: parts.hosts,
     isDraining: () => isDraining,
@@ -95,11 +124,18 @@ export function createService(parts: ServiceParts): Service {
     served,
     spaces,
     retentionMs: parts.retentionMs,
-    onTrouble: (loop, trouble, event) => log?.warn(`loop.${trouble}`, { loop, ...event }),
+    auditKeepMs: parts.auditKeepMs,
+    onTrouble,
   })
+  const senders = createSenders({ served, spaces, onTrouble })
+
+  function onTrouble(loop: string, trouble: string, event: object): void {
+    log?.warn(`loop.${trouble}`, { loop, ...event })
+  }
 
   function onAnswered(answered: Answered): void {
     const { requestId, incoming, route, principalId, status, ms, bytes } = answered
+    requestMeter.isOf(route)
     if (bytes === undefined) metrics.streamOpened()
     else metrics.request(route?.id, status, ms / 1_000)
     const { method, path } = incoming
@@ -121,24 +157,57 @@ export function createService(parts: ServiceParts): Service {
   }
 
   return {
-    api,
+    api: requestMeter.meter(api),
     streams,
     admission,
     authenticator,
     get isDraining() {
       return isDraining
     },
-    async drain() {
+    nodeGateway: createNodeGateway({
+      enter({ namespace }) {
+        const space = spaces.enter(namespace)
+        try {
+          space.dispatch.start()
+          return { desk: space.dispatch.desk, leave: () => spaces.leave(space) }
+        } catch (error) {
+          spaces.leave(space)
+          throw error
+        }
+      },
+    }),
+    stopDispatch: (graceMs) => spaces.stopDispatch(graceMs),
+    async drain(graceMs) {
       isDraining = true
       spaces.letGo()
+      // Together with the requests under way, and awaited with all else below.
+      senders.stop(graceMs).catch(() => undefined)
       await streams.close()
     },
     async [Symbol.asyncDispose]() {
       isDraining = true
+      unwatch()
+      await senders[Symbol.asyncDispose]()
       await upkeep[Symbol.asyncDispose]()
       await streams.close()
       await authenticator[Symbol.asyncDispose]()
       await spaces[Symbol.asyncDispose]()
     },
+  }
+}
+
+/** A claim that waits for a job is held up by nobody. */
+function restingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
+  return {
+    claimWaits() {
+      metrics.claimWaits()
+      requests.rests()
+    },
+    claimWaited() {
+      metrics.claimWaited()
+      requests.resumes()
+    },
+    claimed: metrics.claimed,
+    settled: metrics.settled,
   }
 }

@@ -12,10 +12,15 @@ export interface GuardedSocket {
   send(text: string): boolean
   /** Closes it; nothing is heard from it any more. */
   close(code?: number, reason?: string): void
+  /** Reads no further for now: what was read already may still come, the rest waits with the sender. */
+  pause(): void
+  resume(): void
 }
 
 export interface SocketEvents {
   message: { readonly text: string }
+  /** It answered a ping. */
+  alive: undefined
   /** It is over; comes once, and last. */
   closed: { readonly code: number }
 }
@@ -61,6 +66,7 @@ export class OpenSocket implements GuardedSocket {
     ws.on('error', () => {})
     ws.on('pong', () => {
       this.#missedPongs = 0
+      if (!this.#isClosing) this.#events.emit('alive', undefined)
     })
     // `ws` has answered already, and whoever sends pings without reading the answers must not fill our memory.
     ws.on('ping', () => this.#checkBuffer(0))
@@ -82,8 +88,19 @@ export class OpenSocket implements GuardedSocket {
   close(code = 1000, reason = ''): void {
     if (this.#isClosing) return
     this.#isClosing = true
+    // Its own goodbye would otherwise not be read.
+    if (this.#ws.isPaused) this.#ws.resume()
     // 123 bytes is what a close frame has room for; our reasons are ASCII, and others' are cut where they are not.
     this.#ws.close(code, Buffer.from(reason).subarray(0, 123).toString().replaceAll('\uFFFD', ''))
+  }
+
+  pause(): void {
+    if (!this.#isClosing) this.#ws.pause()
+  }
+
+  resume(): void {
+    this.#missedPongs = 0
+    this.#ws.resume()
   }
 
   /** Cuts it off. */
@@ -93,7 +110,8 @@ export class OpenSocket implements GuardedSocket {
 
   /** Once a period: is the other side alive, and does it finish what it begins? */
   visit(): void {
-    if (this.#isClosing) return
+    // What is not read cannot answer.
+    if (this.#isClosing || this.#ws.isPaused) return
     if (this.#missedPongs >= maxMissed) {
       this.terminate()
       return

@@ -25,7 +25,7 @@ async function opened(max: number) {
     }
     return { ...stores, bell }
   }
-  return { spaces: createSpaces({ within }, max), made, listeners: () => listeners, memory }
+  return { spaces: createSpaces({ within }, { max }), made, listeners: () => listeners, memory }
 }
 
 const deaf: FeedReader = { send: () => {}, fail: () => {} }

@@ -1,9 +1,16 @@
+import { type Audit, createAudit } from '../audit/index.ts'
+import { type Meter, noMeter } from '../core/meter.ts'
+import { createDispatch, type Dispatch } from '../dispatch/index.ts'
 import { createJobs, type Jobs } from '../jobs/index.ts'
 import { createLocks, type Locks, type WatchOptions } from '../locks/index.ts'
+import { createMonitor, type Monitor } from '../monitor/index.ts'
+import { createOnce, type Once, OnceTally } from '../once/index.ts'
 import type { ClaimDesk, Feed, Served, ServedStores, Space } from './call.ts'
 import { createClaimDesk } from './desk.ts'
 import { createHintsFeed, createQueuesFeed } from './feeds.ts'
 import { createLocksFeed } from './locksfeed.ts'
+import type { RoomSettings } from './options.ts'
+import { createTasksFeed } from './tasksfeed.ts'
 
 /**
  * The services of every namespace that somebody uses. A space is made when it is first entered and kept for the next
@@ -19,6 +26,8 @@ export interface Spaces extends AsyncDisposable {
   readonly size: number
   /** Lets every claim that waits go with what it has; later ones do not wait. */
   letGo(): void
+  /** Gives out no more tasks; what nodes run may end for so long, and then they are sent away. */
+  stopDispatch(graceMs: number): Promise<void>
 }
 
 const maxSpaces = 1_000
@@ -26,20 +35,36 @@ const maxSpaces = 1_000
 /** What spaces are made from. */
 export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits'>>
 
-export function createSpaces(served: SpacesSource, max: number = maxSpaces): Spaces {
-  return new KnownSpaces(served, max)
+export interface SpacesOptions {
+  /** Who measures waits. @default nobody */
+  readonly meter?: Meter
+  /** How the rooms behave. @default by their own defaults */
+  readonly settings?: RoomSettings
+  /** @default 1_000 */
+  readonly max?: number
+}
+
+export function createSpaces(
+  served: SpacesSource,
+  { settings = {}, meter = noMeter, max = maxSpaces }: SpacesOptions = {},
+): Spaces {
+  return new KnownSpaces(served, settings, meter, max)
 }
 
 class KnownSpaces implements Spaces {
   readonly #served: SpacesSource
+  readonly settings: RoomSettings
+  readonly meter: Meter
   readonly #max: number
   readonly #rooms = new Map<string, Room>()
   /** Rises whenever a room falls empty. */
   #turn = 0
   #isLettingGo = false
 
-  constructor(served: SpacesSource, max: number) {
+  constructor(served: SpacesSource, settings: RoomSettings, meter: Meter, max: number) {
     this.#served = served
+    this.settings = settings
+    this.meter = meter
     this.#max = max
   }
 
@@ -71,6 +96,10 @@ class KnownSpaces implements Spaces {
   letGo(): void {
     this.#isLettingGo = true
     for (const room of this.#rooms.values()) room.desk.close()
+  }
+
+  async stopDispatch(graceMs: number): Promise<void> {
+    await Promise.all([...this.#rooms.values()].map((room) => room.stopDispatch(graceMs)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -111,6 +140,11 @@ class Room implements Space {
   readonly #spaces: KnownSpaces
   readonly #remoteBell: boolean
   #locks: Locks | undefined
+  #once: Once | undefined
+  #monitor: Monitor | undefined
+  #dispatch: Dispatch | undefined
+  /** Counts of guards, whoever claims them. */
+  readonly tally: OnceTally = new OnceTally()
   #queues: (Feed & AsyncDisposable) | undefined
   /** How many are in it, and the turn at which the last one left. */
   guests = 0
@@ -129,13 +163,53 @@ class Room implements Space {
   /** Made when somebody first asks for one. */
   get locks(): Locks {
     const { locks: store, bell } = this.stores
-    this.#locks ??= createLocks({ store, bell, remoteBell: this.#remoteBell })
+    this.#locks ??= createLocks({ store, bell, remoteBell: this.#remoteBell }, this.#spaces.settings.locks)
     return this.#locks
+  }
+
+  /** Made when somebody first asks for one. */
+  get once(): Once {
+    const { stores, tally } = this
+    this.#once ??= createOnce({ store: stores.guards, tally }, this.#spaces.settings.once)
+    return this.#once
+  }
+
+  /** Made when somebody first asks for it. */
+  get monitor(): Monitor {
+    const { stores, tally } = this
+    const guards = stores.ownGuards ?? stores.guards
+    this.#monitor ??= createMonitor(
+      { store: stores.monitor, jobs: stores.jobs, guards, bell: stores.bell, tally },
+      this.#spaces.settings.monitor,
+    )
+    return this.#monitor
+  }
+
+  /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
+  get dispatch(): Dispatch {
+    const { jobs, bell, guards, ownGuards } = this.stores
+    this.#dispatch ??= createDispatch(
+      { jobs, bell, guards: ownGuards ?? guards, observe: observeWith(this.#spaces.meter) },
+      this.#spaces.settings.dispatch,
+    )
+    return this.#dispatch
+  }
+
+  async stopDispatch(graceMs: number): Promise<void> {
+    await this.#dispatch?.stop({ graceMs })
+  }
+
+  get audit(): Audit {
+    return createAudit({ store: this.stores.audit })
   }
 
   locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed {
     const spaces = this.#spaces
     return this.#kept((room) => createLocksFeed(room.locks, options, () => spaces.isLettingGo))
+  }
+
+  tasksFeed(taskId: string): Feed {
+    return this.#kept((room) => createTasksFeed(room.dispatch, taskId))
   }
 
   /** Made when somebody first watches. */
@@ -151,7 +225,10 @@ class Room implements Space {
   async close(): Promise<void> {
     this.desk.close()
     await this.#queues?.[Symbol.asyncDispose]()
+    await this.stopDispatch(0)
     await this.#locks?.[Symbol.asyncDispose]()
+    await this.#monitor?.[Symbol.asyncDispose]()
+    await this.#once?.[Symbol.asyncDispose]()
     await this.jobs[Symbol.asyncDispose]()
   }
 
@@ -182,5 +259,15 @@ class Room implements Space {
         }
       },
     }
+  }
+}
+
+/** Commands of the registry as turns in one lane, each of which stops the thread while it lasts. */
+function observeWith(meter: Meter): (command: string, waitMs: number, holdMs: number, who: string) => void {
+  return (command, waitMs, holdMs, who) => {
+    const leftAt = performance.now()
+    const enteredAt = leftAt - holdMs
+    const kind = meter.kind(`dispatch.${command}`, { lane: 'dispatch', sync: true })
+    meter.turn(kind, enteredAt - waitMs, enteredAt, leftAt, who)
   }
 }

@@ -4,6 +4,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { includesScope, type Scope } from '../access/index.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
+import { nodeSubprotocols } from '../wire/index.ts'
 import type { Admission } from './admission.ts'
 import type { Authenticator, Incoming, Principal } from './call.ts'
 import { answerOnSocket, asSignalboxError } from './problem.ts'
@@ -93,8 +94,9 @@ class SocketUpgrades implements Upgrades {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
-      // A subprotocol would be agreed on by a gateway, and none has one.
-      handleProtocols: () => false as const,
+      // Whoever shows a token among the subprotocols must be answered with one, or browsers close.
+      handleProtocols: (offered: Set<string>) =>
+        offered.has(nodeSubprotocols.agreed) && nodeSubprotocols.agreed,
       closeTimeout: lingerMs,
       ...limits,
     }
@@ -215,11 +217,24 @@ function readRequest(request: IncomingMessage): UpgradeRequest {
     path: query < 0 ? url : url.slice(0, query),
     address: socket.remoteAddress ?? '',
     header(name) {
-      const value = headers[name]
+      const value = headers[name] ?? offeredInstead(name, headers['sec-websocket-protocol'])
       return Array.isArray(value) ? value.join(', ') : value
     },
   }
 }
+
+/** A browser cannot set these headers, so it offers what they would say among its subprotocols, in base64url. */
+function offeredInstead(name: string, offered: string | undefined): string | undefined {
+  if (offered === undefined || (name !== 'authorization' && name !== 'signalbox-namespace')) return undefined
+  const isToken = name === 'authorization'
+  const begin = isToken ? nodeSubprotocols.bearer : nodeSubprotocols.namespace
+  const found = offered.split(',', maxOffered).find((one) => one.trimStart().startsWith(begin))
+  if (found === undefined) return undefined
+  const said = Buffer.from(found.trim().slice(begin.length), 'base64url').toString()
+  return isToken ? `Bearer ${said}` : encodeURIComponent(said.toWellFormed())
+}
+
+const maxOffered = 8
 
 function noGateway({ method, path }: UpgradeRequest): SignalboxError {
   return new SignalboxError('not_found', `There is no WebSocket at ${method} ${path}.`)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { createAudit } from '../audit/index.ts'
 import { openMemory } from '../backends/memory/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createJobs } from '../jobs/index.ts'
@@ -29,6 +30,31 @@ test('jobs whose lease ran out come back in every namespace in use, and old keys
   }
   assert.equal(await memory.pruneKeys(10), 0)
   assert.ok(upkeep.loops.every(({ healthy }) => healthy))
+})
+
+test('guards past their time are forgotten in every namespace in use, in either store of them', async () => {
+  let now = 1_000_000
+  await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
+  await using elsewhere = await openMemory({ namespace: 'default', migrate: true, now: () => now })
+  const within = (namespace: string) => ({
+    ...memory.within(namespace),
+    guards: elsewhere.within(namespace).guards,
+    ownGuards: memory.within(namespace).guards,
+  })
+  const spaces = createSpaces({ within })
+  const ask = { space: 'once', key: 'k', leaseMs: 100, keepMs: 100, mode: 'at-least-once' } as const
+  for (const namespace of ['a', 'b']) {
+    const { guards, ownGuards } = spaces.enter(namespace).stores
+    await guards.claim([{ ...ask, fingerprint: null }])
+    await ownGuards!.claim([{ ...ask, fingerprint: null }])
+  }
+  now += 1_000
+  const served = { pruneKeys: async () => 0, within }
+  await using upkeep = createServerUpkeep({ served, spaces, onTrouble: () => {} })
+  const loop = upkeep.loops.find(({ name }) => name === 'server.guards')!
+  await stepped(loop.name, () => loop.lastProgressAt)
+  for (const namespace of ['a', 'b'])
+    for (const store of [memory, elsewhere]) assert.equal(await store.within(namespace).guards.prune(10), 0)
 })
 
 test('trouble with the store is told, and the loops go on', async () => {
@@ -84,6 +110,33 @@ test('jobs that ended longer ago than the retention are forgotten in every names
   assert.equal(await find('default', old.default), undefined)
   assert.equal((await find('shop', young))?.state, 'completed')
   assert.equal((await find('unused', old.unused))?.state, 'completed')
+})
+
+test('what operators did longer ago than it is kept is forgotten in every namespace in use', async () => {
+  let now = 1_000_000
+  await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
+  const spaces = createSpaces(memory)
+  const record = (queue: string) =>
+    createAudit({ store: memory.within('shop').audit }).record({
+      actor: { id: 'ada', name: null },
+      action: 'queue.pause',
+      target: { queue },
+    })
+  spaces.enter('shop')
+  await record('old')
+  now += 60_000
+  await record('young')
+  await using upkeep = createServerUpkeep({
+    served: memory,
+    spaces,
+    auditKeepMs: 30_000,
+    onTrouble: () => {},
+  })
+  const loop = upkeep.loops.find(({ name }) => name === 'server.audit')!
+  await stepped(loop.name, () => loop.lastProgressAt)
+  const { audit } = memory.within('shop')
+  while ((await audit.list({ limit: 10 })).length > 1) await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual((await audit.list({ limit: 10 }))[0]?.target, { queue: 'young' })
 })
 
 /** Until a loop has made a step. */

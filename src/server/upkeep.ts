@@ -1,11 +1,14 @@
+import type { AuditStore } from '../audit/index.ts'
 import { createLoop, type Loop, type LoopEvents } from '../core/loop.ts'
-import type { Served } from './call.ts'
+import type { JobStore } from '../jobs/index.ts'
+import type { Served, ServedStores } from './call.ts'
 import type { Spaces } from './spaces.ts'
 
 /**
- * What a server does when nobody asks: it forgets request keys whose time is over, takes back jobs whose lease ran out
- * and, if told to, forgets jobs that ended long ago, in every namespace that is in use. Safe anywhere and any number of times: each bite is a transaction of its own,
- * and servers that do so at once only share the work. No promise waits for it: `claim` judges leases itself.
+ * What a server does when nobody asks: it forgets request keys and guards whose time is over, takes back jobs whose
+ * lease ran out and, if told to, forgets jobs that ended and acts of operators that were recorded long ago, in every
+ * namespace that is in use. Safe anywhere and any number of times: each bite is a transaction of its own, and servers that do so at once
+ * only share the work. No promise waits for it: `claim` judges leases itself.
  */
 export interface ServerUpkeep extends AsyncDisposable {
   readonly loops: readonly Loop[]
@@ -16,6 +19,8 @@ export interface UpkeepParts {
   readonly spaces: Spaces
   /** How long jobs that ended are kept; undefined: for ever. */
   readonly retentionMs?: number | undefined
+  /** How long it is kept what operators did; undefined: for ever. */
+  readonly auditKeepMs?: number | undefined
   /** Learns of a loop's trouble. Must not throw. */
   readonly onTrouble: (loop: string, trouble: keyof LoopEvents, event: object) => void
 }
@@ -23,10 +28,11 @@ export interface UpkeepParts {
 const biteSize = 1_000
 const keysIdleMs = 30_000
 const leasesIdleMs = 5_000
-const retentionIdleMs = 60_000
+const guardsIdleMs = 30_000
+const forgettingIdleMs = 60_000
 
 export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
-  const { served, spaces, retentionMs, onTrouble } = parts
+  const { served, spaces, retentionMs, auditKeepMs, onTrouble } = parts
   const loops = [
     createLoop({
       name: 'server.keys',
@@ -48,7 +54,12 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
       },
     }),
   ]
-  if (retentionMs !== undefined) loops.push(createRetention(served, spaces, retentionMs))
+  loops.push(createGuardForgetting(spaces))
+  const namespaces = { served, spaces }
+  if (retentionMs !== undefined)
+    loops.push(createForgetting('server.retention', namespaces, retentionMs, ({ jobs }) => jobs))
+  if (auditKeepMs !== undefined)
+    loops.push(createForgetting('server.audit', namespaces, auditKeepMs, ({ audit }) => audit))
   for (const { name, events } of loops) {
     for (const trouble of ['failed', 'stalled', 'recovered'] as const) {
       events.on(trouble, (event) => onTrouble(name, trouble, event))
@@ -62,17 +73,41 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
   }
 }
 
-/** A store cannot list its namespaces, so it is those in use, and the one that is used when none is named. */
-function createRetention(served: Pick<Served, 'within'>, spaces: Spaces, retentionMs: number): Loop {
+/** Guards past their time count for nobody; this only makes room. */
+function createGuardForgetting(spaces: Spaces): Loop {
   return createLoop({
-    name: 'server.retention',
-    idleMs: Math.min(retentionIdleMs, retentionMs),
+    name: 'server.guards',
+    idleMs: guardsIdleMs,
+    async step({ signal, progress }) {
+      let isMore = false
+      for (const { stores } of spaces) {
+        for (const store of new Set([stores.guards, stores.ownGuards ?? stores.guards])) {
+          if (signal.aborted) return 'idle'
+          if ((await store.prune(biteSize)) >= biteSize) isMore = true
+          progress()
+        }
+      }
+      return isMore ? 'more' : 'idle'
+    },
+  })
+}
+
+/** A store cannot list its namespaces, so it is those in use, and the one that is used when none is named. */
+function createForgetting(
+  name: string,
+  { served, spaces }: { readonly served: Pick<Served, 'within'>; readonly spaces: Spaces },
+  keepMs: number,
+  storeOf: (stores: ServedStores) => Pick<JobStore | AuditStore, 'prune'>,
+): Loop {
+  return createLoop({
+    name,
+    idleMs: Math.min(forgettingIdleMs, keepMs),
     async step({ signal, progress }) {
       let isMore = false
       for (const namespace of new Set(['default', ...[...spaces].map((space) => space.namespace)])) {
         if (signal.aborted) return 'idle'
-        const { jobs } = served.within(namespace)
-        if ((await jobs.prune({ olderThanMs: retentionMs, limit: biteSize })) === biteSize) isMore = true
+        const store = storeOf(served.within(namespace))
+        if ((await store.prune({ olderThanMs: keepMs, limit: biteSize })) === biteSize) isMore = true
         progress()
       }
       return isMore ? 'more' : 'idle'

@@ -147,6 +147,7 @@ export const addJobs: Route<{
   },
   mutates: true,
   limits: { maxBytes: 8 * 1_048_576, maxKeys: 80_000 },
+  limitsForLists: true,
 }
 
 export interface ListJobsQuery {

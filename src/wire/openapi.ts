@@ -206,7 +206,12 @@ const introduction =
 export const rooms: Readonly<Record<Route['room'], string>> = {
   jobs: 'Jobs: added, claimed under a lease, renewed, and ended with ack or nack.',
   locks: 'Locks that form a fair line: leased, fenced, and they know success from failure.',
+  once: 'Guards: a key is run by one, and its answer is kept; windows in which nothing is told twice.',
+  monitor: 'Changes seen by many and told once: reports, subscriptions, notifications, and why.',
+  dispatch: 'Tasks, placed on nodes that offer what they need; each ends exactly once.',
   access: 'Tokens: who may do what, in which namespace.',
+  audit: 'What operators did, and what they were refused.',
+  contention: 'Who waits, how long, and on whom.',
   events: 'What happens, as a stream.',
   system: 'Health, metrics, and this document.',
 }
@@ -214,7 +219,7 @@ export const rooms: Readonly<Record<Route['room'], string>> = {
 const replyWords: Readonly<Record<string, string>> = {
   200: 'All is well.',
   201: 'Something new was made.',
-  202: 'A place in line.',
+  202: 'A place in line, or a task that was taken.',
   409: 'It is busy, and nobody was to wait.',
   503: 'It takes no work now; the body says why.',
 }

@@ -1,3 +1,4 @@
+import * as dispatch from './dispatch.ts'
 import * as jobs from './jobs.ts'
 import * as queues from './queues.ts'
 import type { Route } from './route.ts'
@@ -76,6 +77,11 @@ const itemOf = (page: Route<never>) => partsOf(page.replies[200]).properties.ite
 const job = partsOf(jobs.jobSchema)
 
 const shared: Readonly<Record<string, Schema>> = {
+  Task: dispatch.taskSchema,
+  Node: dispatch.nodeSchema,
+  ServiceTerm: dispatch.serviceTermSchema,
+  LabelTerm: dispatch.labelTermSchema,
+  ...dispatch.nestingTermSchemas,
   Job: job,
   ClaimedJob: itemOf(jobs.claimJobs as Route<never>),
   JobToAdd: partsOf(jobs.addJobs.body).anyOf[0]!,

@@ -1,4 +1,5 @@
 import type { QueueStats } from '../jobs/index.ts'
+import { type TaskEvents, taskEventSchemas } from './dispatch.ts'
 import { type LockEvents, lockEventSchemas } from './locks.ts'
 import { type JobEvents, queueStatsSchema } from './queues.ts'
 import { type Schema, schemaFor, Type } from './schema.ts'
@@ -38,6 +39,7 @@ const streams: {
   readonly events: StreamEvents<{ reset: Nothing } & ServerEvents>
   readonly jobEvents: StreamEvents<{ open: Nothing } & JobEvents>
   readonly lockEvents: StreamEvents<LockEvents>
+  readonly taskEvents: StreamEvents<TaskEvents>
 } = {
   events: {
     reset: {
@@ -92,5 +94,17 @@ const streams: {
     timeout: { description: 'The deadline came before the turn did.', data: lockEventSchemas.timeout },
     evicted: { description: 'An operator removed this request.', data: lockEventSchemas.evicted },
     lost: { description: 'This request is not in the line, or not any more.', data: lockEventSchemas.lost },
+  },
+  taskEvents: {
+    waiting: {
+      description: 'It waits for a node; again after an attempt that was given up.',
+      data: taskEventSchemas.waiting,
+    },
+    assigned: { description: 'A node was given it.', data: taskEventSchemas.assigned },
+    running: { description: 'The node has accepted it.', data: taskEventSchemas.running },
+    progress: { description: 'How far the node says it is.', data: taskEventSchemas.progress },
+    completed: { description: 'It is done. The last event.', data: taskEventSchemas.completed },
+    failed: { description: 'It failed for good. The last event.', data: taskEventSchemas.failed },
+    cancelled: { description: 'Somebody cancelled it. The last event.', data: taskEventSchemas.cancelled },
   },
 }

@@ -17,7 +17,17 @@ export interface Route<S extends Shape = Shape> {
   readonly scope: Scope | 'none'
   readonly summary: string
   readonly description?: string
-  readonly room: 'jobs' | 'locks' | 'access' | 'events' | 'system'
+  readonly room:
+    | 'jobs'
+    | 'locks'
+    | 'once'
+    | 'monitor'
+    | 'dispatch'
+    | 'access'
+    | 'audit'
+    | 'contention'
+    | 'events'
+    | 'system'
   readonly params?: Schema<S['params']>
   /** Without one, no parameter is taken. */
   readonly query?: Schema<S['query']>
@@ -34,6 +44,8 @@ export interface Route<S extends Shape = Shape> {
   readonly problems?: readonly ErrorCode[]
   /** @default 1 MiB and 10,000 keys */
   readonly limits?: BodyLimits
+  /** `limits` are for a body that is a list; one that is an object has the default. */
+  readonly limitsForLists?: true
 }
 
 /** The types of a route: what comes in and what goes out. */

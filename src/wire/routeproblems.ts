@@ -75,6 +75,7 @@ export function problemsByStatus(route: Route): ReadonlyMap<number, readonly Err
 
 /** Whether an Idempotency-Key counts: where something is written that the key can be written with. */
 export function takesIdempotencyKey(route: Route): boolean {
-  // Locks know a request by its node and requestId, and a turn by its token.
-  return route.mutates && route.room !== 'access' && route.room !== 'locks'
+  // Locks know a request by its node and requestId, a guard is a key itself, and a report is known by its task.
+  if (route.room === 'dispatch') return route.id === 'submitTask'
+  return route.mutates && !['access', 'locks', 'once', 'monitor'].includes(route.room)
 }

@@ -1,7 +1,13 @@
+import * as audit from './audit.ts'
+import * as contention from './contention.ts'
+import * as dispatch from './dispatch.ts'
 import * as jobs from './jobs.ts'
 import * as locks from './locks.ts'
+import * as monitor from './monitor.ts'
+import * as once from './once.ts'
 import * as queues from './queues.ts'
 import type { Route } from './route.ts'
+import * as subscriptions from './subscriptions.ts'
 import * as system from './system.ts'
 import * as tokens from './tokens.ts'
 
@@ -37,7 +43,42 @@ export const routes: readonly Route[] = [
   locks.lockState,
   locks.lockEvents,
   locks.evictLock,
+  once.claimOnce,
+  once.doneOnce,
+  once.failOnce,
+  once.renewOnce,
+  once.forgetOnce,
+  once.seenOnce,
+  once.onceStats,
+  once.listGuards,
+  monitor.reportChanges,
+  monitor.explainSubject,
+  monitor.listDecisions,
+  monitor.listNotifications,
+  monitor.replayNotification,
+  monitor.listSubjects,
+  subscriptions.subscribe,
+  subscriptions.listSubscriptions,
+  subscriptions.unsubscribe,
+  subscriptions.createSilence,
+  subscriptions.listSilences,
+  subscriptions.endSilence,
+  subscriptions.testChannel,
+  dispatch.submitTask,
+  dispatch.listTasks,
+  dispatch.getTask,
+  dispatch.taskEvents,
+  dispatch.cancelTask,
+  dispatch.explainTask,
+  dispatch.nodeInfo,
+  dispatch.listNodes,
+  dispatch.drainNode,
+  dispatch.cordonNode,
+  dispatch.listPools,
+  dispatch.definePool,
   tokens.listTokens,
   tokens.createToken,
   tokens.revokeToken,
+  audit.listAudit,
+  contention.getContention,
 ]

@@ -2,6 +2,7 @@ import { describe, test } from 'vitest'
 import { keysContract } from './access/keys.ts'
 import { namespacesContract } from './access/namespaces.ts'
 import { tokensContract } from './access/tokens.ts'
+import { auditContract } from './audit/contract.ts'
 import {
   type Candidate,
   candidates,
@@ -9,6 +10,9 @@ import {
   redisCandidates,
   threadedCandidates,
 } from './candidates.ts'
+import { guardsContract } from './guards/contract.ts'
+import { redisGuards } from './guards/opening.ts'
+import { settlingContract as settlingOfGuards } from './guards/settling.ts'
 import { addingContract } from './jobs/adding.ts'
 import { callersContract } from './jobs/callers.ts'
 import { cancellingContract } from './jobs/cancelling.ts'
@@ -21,6 +25,8 @@ import { settlingContract } from './jobs/settling.ts'
 import { transactionsContract } from './jobs/transactions.ts'
 import { withDataContract } from './jobs/withdata.ts'
 import { locksContract } from './locks/contract.ts'
+import { monitorContract } from './monitor/contract.ts'
+import { sendingContract as sendingOfNotifications } from './monitor/sending.ts'
 import { openingContract } from './opening.ts'
 
 /** Every contract on one engine. Each has a test file of its own, so that they can run side by side. */
@@ -46,13 +52,19 @@ export function writingContractsInThread(): void {
     describe('settling', () => settlingContract(candidate))
     describe('opening and closing', () => openingContract(candidate))
     describe('requests with a key', () => keysContract(candidate))
+    describe('settling of guards', () => settlingOfGuards(candidate))
+    describe('sending of notifications', () => sendingOfNotifications(candidate))
+    describe('audit', () => auditContract(candidate))
   })
 }
 
-/** Redis keeps locks and nothing else. */
+/** Redis keeps locks and guards, and nothing else. */
 export function locksOnRedis(): void {
   describeEach(redisCandidates(), (candidate) => {
     describe('locks', () => locksContract(candidate))
+  })
+  describeEach(redisGuards(), (candidate) => {
+    describe('guards', () => guardsContract(candidate))
   })
 }
 
@@ -78,4 +90,7 @@ function contractsOf(candidate: Candidate): void {
   describe('requests with a key', () => keysContract(candidate))
   describe('tokens', () => tokensContract(candidate))
   describe('locks', () => locksContract(candidate))
+  describe('guards', () => guardsContract(candidate))
+  describe('monitor', () => monitorContract(candidate))
+  describe('audit', () => auditContract(candidate))
 }

@@ -16,14 +16,15 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   locks: ['core', 'contention', 'lines'],
   once: ['core', 'contention'],
   monitor: ['core', 'contention', 'once', 'jobs'],
-  dispatch: ['core', 'contention', 'jobs'],
+  dispatch: ['core', 'contention', 'jobs', 'once'],
   access: ['core'],
+  audit: ['core'],
   wire: ['core'],
   client: ['core', 'wire'],
-  remote: ['core', 'wire', 'client', 'jobs', 'locks'],
+  remote: ['core', 'wire', 'client', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
   backends: ['core', 'lines'],
-  server: ['core', 'wire', 'access', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'jobs', 'locks'],
+  server: ['core', 'wire', 'access', 'audit', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'jobs', 'locks', '.'],
   testing: ['core'],
   '.': [
     'core',
@@ -42,8 +43,8 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
 
 /** Rooms that know the services by their types alone: the records, and what they ask of a store. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
-  backends: ['access', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  wire: ['access', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
+  backends: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  wire: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
 }
 
 /** The files such types come from, besides index.ts: a room's `store.ts` and the one that holds its record. */
@@ -77,7 +78,7 @@ function judgeImport(path: string, { specifier, typeOnly }: Import, sources: Sou
   if (targetRoom === room) return undefined
   if (!(room in arrows)) return `the room "${room}" has no line in the table of arrows`
 
-  const file = target.slice(`src/${targetRoom}/`.length)
+  const file = target.slice(targetRoom === '.' ? 'src/'.length : `src/${targetRoom}/`.length)
   if (arrows[room]!.includes(targetRoom)) {
     if (targetRoom === 'core' || file === 'index.ts') return undefined
     // The face of the package and the command line choose a backend by the one function that does so.

@@ -42,6 +42,6 @@ test('a WebSocket that nobody waits for is told so in a problem document', async
   await using stage = await serving()
   const upgrade =
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
-  const answer = await send(stage, '/v1/nodes/connect', upgrade)
+  const answer = await send(stage, '/v1/nodes/elsewhere', upgrade)
   assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*application\/problem\+json[\s\S]*"code":"not_found"/)
 })

@@ -77,6 +77,12 @@ const rulesBeyondSchema = [
   /cursor is not one that a page ended with/,
   /^release has .* with the outcome/,
   /without node: name the node/,
+  /either key, or keys|fingerprint is of one key/,
+  /in the space "processing"/,
+  /needs `from`/,
+  /source, timeSlot and venueId together/,
+  /^channel[ .]/,
+  /^(submit|definePool)\.(uses|requires|prefers)/,
 ]
 
 function tell(operation: Operation, request: ApiRequest, { status, body }: ApiAnswer): string {

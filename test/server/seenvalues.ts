@@ -76,7 +76,17 @@ export class SeenValues {
 /** Fields that are looked for by their names. */
 const names = ['id', 'queue', 'kind', 'cursor']
 /** Fields that say together what something is. */
-const together = ['id', 'token', 'operation', 'resource', 'node', 'requestId', 'Signalbox-Namespace']
+const together = [
+  'id',
+  'token',
+  'operation',
+  'resource',
+  'node',
+  'requestId',
+  'key',
+  'space',
+  'Signalbox-Namespace',
+]
 
 function placeOf({ path }: Operation): string {
   return path.split('/')[2] ?? ''

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Box, open } from 'signalbox'
+import { type Box, type OpenOptions, open } from 'signalbox'
 import { createHandler, createServer, type HandlerOptions, type ServerOptions } from 'signalbox/server'
 
 /** A box behind a port of its own, and the shortest way to ask it something. */
@@ -29,9 +29,10 @@ export interface Reply {
 export async function serving(
   options: Omit<ServerOptions, 'box'> = {},
   url: string | ((folder: string) => string) = 'memory:',
+  boxOptions: OpenOptions = {},
 ): Promise<Stage> {
   const folder = typeof url === 'string' ? undefined : await mkdtemp(join(tmpdir(), 'signalbox-server-'))
-  const box = await open(typeof url === 'string' ? url : url(folder!))
+  const box = await open(typeof url === 'string' ? url : url(folder!), boxOptions)
   const server = createServer({ box, port: 0, ...options })
   const { url: address } = await server.listen()
   return {

@@ -288,10 +288,10 @@ test('a page of our own may come in, and so may a program, which names no page',
   assert.equal(await stage.closed(1), 1006)
 })
 
-test('there is no gateway in the product yet, so every path is not found', async () => {
+test('nodes have a gateway, and every other path is not found', async () => {
   await using stage = await serving()
   const { port, host } = new URL(stage.url)
-  for (const path of ['/', '/v1/nodes/connect', '/v1/events', '/livez']) {
+  for (const path of ['/', '/v1/nodes', '/v1/nodes/connect/', '/v1/events', '/livez']) {
     const { bytes, socket } = await ask(Number(port), [...upgradeLines, `Host: ${host}`], 'GET', path)
     if (!socket.closed) await once(socket, 'close')
     assert.match(bytes().toString(), /^HTTP\/1\.1 404 [\s\S]*"code":"not_found"/)

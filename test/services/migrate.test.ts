@@ -47,7 +47,10 @@ for (const { name, own, runSql } of [
 
       const before = await migrate('status', '--database', database.url)
       assert.equal(before.code, 1, before.err)
-      assert.match(before.out, / has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\n$/)
+      assert.match(
+        before.out,
+        / has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\n$/,
+      )
       await assert.rejects(open(database.url), { code: 'schema_missing' })
 
       // Several that start at once, as servers of one deploy do.
@@ -62,12 +65,15 @@ for (const { name, own, runSql } of [
           { number: 1, name: 'jobs' },
           { number: 2, name: 'access' },
           { number: 3, name: 'locks' },
+          { number: 4, name: 'once' },
+          { number: 5, name: 'monitor' },
+          { number: 6, name: 'audit' },
         ],
       )
 
       const after = await migrate('status', '--database', database.url)
       assert.equal(after.code, 0)
-      assert.ok(after.out.includes(`${host}${pathname} is up to date: schema 3`), after.out)
+      assert.ok(after.out.includes(`${host}${pathname} is up to date: schema 6`), after.out)
       if (password !== '') assert.ok(!after.out.includes(password))
       await using box = await open(database.url)
       const { id } = await box.jobs.add('mail', { to: 'ada' })

@@ -1,6 +1,8 @@
 /** The surface of `signalbox` and `signalbox/jobs` as their contract declares it; `tsc` is the test. */
 import type * as whole from 'signalbox'
 import type { Box, OpenOptions } from 'signalbox'
+import type { Contention } from 'signalbox/contention'
+import type { DispatchOptions } from 'signalbox/dispatch'
 import type * as room from 'signalbox/jobs'
 import type {
   Added,
@@ -28,6 +30,9 @@ import type {
   WorkerEvents,
   WorkerOptions,
 } from 'signalbox/jobs'
+import type { LocksOptions } from 'signalbox/locks'
+import type { MonitorOptions } from 'signalbox/monitor'
+import type { OnceOptions } from 'signalbox/once'
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 type Expect<T extends true> = T
@@ -53,13 +58,31 @@ export type Boxes = [
         retentionMs?: number | string
         thread?: boolean
         redis?: string
+        guards?: 'sql' | 'redis'
+        locks?: LocksOptions
+        once?: OnceOptions
+        monitor?: Omit<MonitorOptions, 'allowPrivate'>
+        dispatch?: DispatchOptions
+        allowPrivate?: readonly string[]
+        contention?: boolean | Contention
       }
     >
   >,
   Expect<
     Equal<
       keyof Box,
-      'jobs' | 'locks' | 'backend' | 'warnings' | 'ping' | 'close' | typeof Symbol.asyncDispose
+      | 'jobs'
+      | 'locks'
+      | 'once'
+      | 'monitor'
+      | 'dispatch'
+      | 'contention'
+      | 'settings'
+      | 'backend'
+      | 'warnings'
+      | 'ping'
+      | 'close'
+      | typeof Symbol.asyncDispose
     >
   >,
   Expect<Equal<Box['jobs'], Jobs>>,

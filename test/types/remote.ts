@@ -46,7 +46,19 @@ export function opening(port: number, url: string): void {
 export type Opened = [
   Expect<Equal<keyof RemoteOpenOptions, 'token' | 'namespace' | 'timeoutMs'>>,
   Expect<
-    Equal<keyof RemoteBox, 'jobs' | 'locks' | 'warnings' | 'ping' | 'close' | typeof Symbol.asyncDispose>
+    Equal<
+      keyof RemoteBox,
+      | 'jobs'
+      | 'locks'
+      | 'once'
+      | 'monitor'
+      | 'dispatch'
+      | 'contention'
+      | 'warnings'
+      | 'ping'
+      | 'close'
+      | typeof Symbol.asyncDispose
+    >
   >,
 ]
 

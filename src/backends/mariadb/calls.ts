@@ -53,7 +53,7 @@ export class PooledCalls implements Calls {
     for (let round = 0; ; round++) {
       let link: Link | undefined
       try {
-        link = await this.#pool.acquire(deadline)
+        link = await this.#pool.acquire(deadline, doing)
         const call = new LinkCall(link, deadline)
         const answer = await body(call)
         this.#pool.release(link)

@@ -2,14 +2,18 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
+import { PoolMeter } from '../poolmeter.ts'
 import { Views } from '../views.ts'
+import { createMariadbAudit } from './audit.ts'
 import { MariadbBells } from './bell.ts'
 import { PooledCalls } from './calls.ts'
 import { callMs, lineSession, ownSession, type Place, parsePlace, userSession } from './connection.ts'
+import { createMariadbGuards } from './guards.ts'
 import { createMariadbJobs } from './jobs.ts'
 import { createKeyed, pruneKeys } from './keys.ts'
 import { createMariadbLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
+import { createMariadbMonitor } from './monitor.ts'
 import { type Link, Pool } from './pool.ts'
 import { Positions } from './position.ts'
 import type { Store } from './store.ts'
@@ -21,19 +25,30 @@ import { toStoreError } from './trouble.ts'
 const ownPoolSize = 8
 /** Transactions on lines of locks: they may wait for each other, and must not keep anything else waiting. */
 const linePoolSize = 6
+/** The same for guards, which a caller's transaction may keep for long, and for the monitor. */
+const guardPoolSize = 6
 
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
-export async function openMariadb(url: string, { namespace, migrate }: BackendOptions): Promise<Backend> {
+export async function openMariadb(
+  url: string,
+  { namespace, migrate, meter }: BackendOptions,
+): Promise<Backend> {
   const place = parsePlace(url)
   const facts = await inspect(place)
-  const own = new Pool({ ...place.options, multipleStatements: true }, ownSession, ownPoolSize)
-  const lines = new Pool({ ...place.options, multipleStatements: true }, lineSession, linePoolSize)
-  const users = new Pool(place.options, userSession(facts.mode), place.poolSize)
+  const ours = { ...place.options, multipleStatements: true }
+  const metered = (name: string, size: number) => new PoolMeter(meter, `mariadb.${name}`, size)
+  const own = new Pool(ours, ownSession, ownPoolSize, metered('core', ownPoolSize))
+  const lines = new Pool(ours, lineSession, linePoolSize, metered('lines', linePoolSize))
+  const guarding = new Pool(ours, ownSession, guardPoolSize, metered('guards', guardPoolSize))
+  const usersSession = userSession(facts.mode)
+  const users = new Pool(place.options, usersSession, place.poolSize, metered('handlers', place.poolSize))
   const calls = new PooledCalls(own)
   const lineCalls = new PooledCalls(lines)
+  const guardCalls = new PooledCalls(guarding)
   const tables = qualifyTables(place.database)
   const migrator = createMigrator(calls, own, tables, place.database)
-  const close = async () => void (await Promise.all([own.close(), lines.close(), users.close()]))
+  const close = async () =>
+    void (await Promise.all([own.close(), lines.close(), guarding.close(), users.close()]))
 
   try {
     if (migrate) await migrator.up()
@@ -74,7 +89,16 @@ export async function openMariadb(url: string, { namespace, migrate }: BackendOp
         lineCalls,
         packetBytes,
       })
-      return { jobs, locks, bell: bells.within(name), keyed: (key) => ({ jobs: keyed(key) }) }
+      const guarded = { ...store, calls: guardCalls }
+      return {
+        jobs,
+        locks,
+        guards: createMariadbGuards(guarded),
+        monitor: createMariadbMonitor(guarded),
+        audit: createMariadbAudit(store),
+        bell: bells.within(name),
+        keyed: (key) => ({ jobs: keyed(key) }),
+      }
     }
     const stores = createStores(namespace)
     const views = new Views(createStores)
@@ -85,6 +109,12 @@ export async function openMariadb(url: string, { namespace, migrate }: BackendOp
       tokens: createTokens(calls, tables),
       within: (name) => (name === namespace ? stores : views.within(name)),
       pruneKeys: (limit) => pruneKeys(calls, tables.requestKey, limit),
+      subscribedNamespaces: (limit) =>
+        calls.run('read', async (call) => {
+          const sql = `SELECT DISTINCT namespace FROM ${tables.monitor.subscription} LIMIT ?`
+          const rows = await call.rows<{ namespace: string }>(sql, [limit])
+          return rows.map((row) => row.namespace)
+        }),
       migrator,
       warnings: facts.warnings,
       ping: () => calls.run('answer', async (call) => void (await call.rows('SELECT 1', []))),

@@ -1,5 +1,6 @@
 import { type Connection, type ConnectionOptions, createConnection } from 'mysql2/promise'
 import { SignalboxError } from '../../core/errors.ts'
+import { PoolMeter } from '../poolmeter.ts'
 import { isLost } from './trouble.ts'
 
 /**
@@ -11,13 +12,20 @@ export class Pool {
   readonly #options: ConnectionOptions
   readonly #session: readonly string[]
   readonly #size: number
+  readonly #meter: PoolMeter
   readonly #idle: Link[] = []
   readonly #waiting: Waiter[] = []
   readonly #links = new Set<Link>()
   #open = 0
   #closed = false
 
-  constructor(options: ConnectionOptions, session: readonly string[], size: number) {
+  constructor(
+    options: ConnectionOptions,
+    session: readonly string[],
+    size: number,
+    meter: PoolMeter = new PoolMeter(),
+  ) {
+    this.#meter = meter
     this.#options = options
     this.#session = session
     this.#size = size
@@ -28,7 +36,20 @@ export class Pool {
   }
 
   /** A connection nobody else has; give it back by `release` or `discard`. */
-  async acquire(deadline: number): Promise<Link> {
+  async acquire(deadline: number, doing = 'use'): Promise<Link> {
+    const ticket = this.#meter.begin(doing)
+    try {
+      const link = await this.#acquire(deadline)
+      this.#meter.enter(ticket)
+      link.ticket = ticket
+      return link
+    } catch (error) {
+      this.#meter.leave(ticket)
+      throw error
+    }
+  }
+
+  async #acquire(deadline: number): Promise<Link> {
     this.requireOpen()
     for (let link = this.#idle.pop(); link !== undefined; link = this.#idle.pop()) {
       if (!link.lost) return link
@@ -77,6 +98,7 @@ export class Pool {
   }
 
   release(link: Link): void {
+    this.#meter.leave(link.ticket)
     if (link.lost || this.#closed) {
       this.discard(link)
       return
@@ -92,6 +114,7 @@ export class Pool {
 
   /** Ends a connection whose state is not known, or that is lost. */
   discard(link: Link): void {
+    this.#meter.leave(link.ticket)
     link.destroy()
     if (!this.#links.delete(link)) return
     this.#open--
@@ -104,7 +127,7 @@ export class Pool {
     if (waiter === undefined) return
     clearTimeout(waiter.timer)
     if (this.#closed) waiter.reject(closedError())
-    else this.acquire(waiter.deadline).then(waiter.resolve, waiter.reject)
+    else this.#acquire(waiter.deadline).then(waiter.resolve, waiter.reject)
   }
 
   /** Ends the idle ones at once and the others as they come back. */
@@ -129,6 +152,8 @@ interface Waiter {
 export class Link {
   readonly raw: Connection
   lost = false
+  /** Of whoever has it. */
+  ticket = 0
 
   constructor(raw: Connection) {
     this.raw = raw

@@ -11,6 +11,10 @@ export interface Tables {
   readonly token: string
   readonly requestKey: string
   readonly locks: LockTables
+  readonly guard: string
+  readonly window: string
+  readonly monitor: MonitorTables
+  readonly audit: string
   readonly meta: string
   readonly migration: string
 }
@@ -22,6 +26,18 @@ export interface LockTables {
   readonly outcome: string
   readonly result: string
   readonly shard: string
+}
+
+/** The tables of the monitor. */
+export interface MonitorTables {
+  readonly rules: string
+  readonly subscription: string
+  readonly silence: string
+  readonly subject: string
+  readonly told: string
+  readonly decision: string
+  readonly notification: string
+  readonly channel: string
 }
 
 export function qualifyTables(database: string): Tables {
@@ -41,6 +57,19 @@ export function qualifyTables(database: string): Tables {
       result: of('lock_result'),
       shard: of('lock_shard'),
     },
+    guard: of('once_guard'),
+    window: of('once_window'),
+    monitor: {
+      rules: of('monitor_rules'),
+      subscription: of('monitor_subscription'),
+      silence: of('monitor_silence'),
+      subject: of('monitor_subject'),
+      told: of('monitor_told'),
+      decision: of('monitor_decision'),
+      notification: of('monitor_notification'),
+      channel: of('monitor_channel'),
+    },
+    audit: of('audit_entry'),
     meta: of('signalbox_meta'),
     migration: of('signalbox_migration'),
   }

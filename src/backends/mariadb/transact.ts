@@ -93,7 +93,7 @@ async function inTransaction(
   }
 
   try {
-    const acquired = store.users.acquire(performance.now() + acquireMs)
+    const acquired = store.users.acquire(performance.now() + acquireMs, 'transaction')
     try {
       link = await Promise.race([acquired, stopped.promise])
     } catch (error) {

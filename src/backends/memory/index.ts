@@ -1,11 +1,15 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { JobStore } from '../../jobs/index.ts'
+import type { GuardStore } from '../../once/store.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { createKeyedJobs } from '../requestkey.ts'
+import { MemoryAudit } from './audit.ts'
 import { createMemoryBell } from './bell.ts'
+import { MemoryGuards } from './guards.ts'
 import { MemoryJobs } from './jobs.ts'
 import { MemoryKeys } from './keys.ts'
 import { createMemoryLocks } from './locks.ts'
+import { MemoryMonitor } from './monitor.ts'
 import { MemoryTokens } from './tokens.ts'
 
 /** What the memory engine can be opened with. */
@@ -37,9 +41,13 @@ export async function openMemory({ namespace, now = Date.now }: MemoryOptions): 
     const known = namespaces.get(name)
     if (known) return known
     const jobs: JobStore = refusing(new MemoryJobs(clock), check)
+    const guards: GuardStore = refusing(new MemoryGuards(clock), check)
     const stores: Stores = {
       jobs,
       locks: refusing(createMemoryLocks(clock), check),
+      guards,
+      monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
+      audit: refusing(new MemoryAudit(clock), check),
       bell: bell.within(name),
       keyed: (key) => ({
         jobs: createKeyedJobs(jobs, (method, args) => {
@@ -64,6 +72,13 @@ export async function openMemory({ namespace, now = Date.now }: MemoryOptions): 
     async pruneKeys(limit) {
       check()
       return keys.prune(limit)
+    },
+    async subscribedNamespaces(limit) {
+      const subscribed: string[] = []
+      for (const [name, { monitor }] of namespaces) {
+        if ((await monitor.rules()).subscriptions.length > 0) subscribed.push(name)
+      }
+      return subscribed.slice(0, limit)
     },
     migrator: {
       async status() {

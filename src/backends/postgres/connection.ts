@@ -8,7 +8,9 @@ import {
   type QueryResultRow,
 } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
+import type { Meter, Ticket } from '../../core/meter.ts'
 import { whole } from '../../core/options.ts'
+import { PoolMeter } from '../poolmeter.ts'
 import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
 import { Lender } from './lender.ts'
 import type { Sender } from './sender.ts'
@@ -86,11 +88,18 @@ export interface Statement {
 /** Anything that runs statements in order and, being pipelined, takes the next before the last has answered. */
 export type Runner = Pick<Client, 'query'>
 
+/** A pool, and who is told how long one waits for its connections. */
+interface MeteredPool {
+  readonly pool: Pool
+  readonly meter: PoolMeter
+}
+
 export class Connections implements Sender {
-  readonly #core: Pool
-  readonly #heartbeat: Pool
-  readonly #lines: Pool
-  readonly #handlers: Pool
+  readonly #core: MeteredPool
+  readonly #heartbeat: MeteredPool
+  readonly #lines: MeteredPool
+  readonly #handlers: MeteredPool
+  readonly #lent = new WeakMap<PoolClient, Ticket>()
   readonly #lender: Lender
   readonly target: Target
   /** Off once a pooler was found that does not keep prepared statements. */
@@ -100,7 +109,7 @@ export class Connections implements Sender {
   #active = 0
   #onIdle: (() => void) | undefined
 
-  constructor(target: Target, takesOptions: boolean) {
+  constructor(target: Target, takesOptions: boolean, meter?: Meter) {
     this.target = target
     const bounded = {
       ...target.config,
@@ -111,11 +120,15 @@ export class Connections implements Sender {
           }
         : {}),
     }
-    this.#core = createPool(bounded, 6)
-    this.#heartbeat = createPool(bounded, 2)
-    this.#lines = createPool(bounded, 6)
-    this.#handlers = createPool(target.config, target.poolSize)
-    this.#lender = new Lender(this.#handlers)
+    const metered = (name: string, config: ClientConfig, size: number): MeteredPool => ({
+      pool: createPool(config, size),
+      meter: new PoolMeter(meter, `postgres.${name}`, size),
+    })
+    this.#core = metered('core', bounded, 6)
+    this.#heartbeat = metered('heartbeat', bounded, 2)
+    this.#lines = metered('lines', bounded, 6)
+    this.#handlers = metered('handlers', target.config, target.poolSize)
+    this.#lender = new Lender(this.#handlers.pool)
   }
 
   get closed(): boolean {
@@ -124,7 +137,7 @@ export class Connections implements Sender {
 
   /** Runs one statement of the store's own, again when the database gave it up for another's sake. */
   run<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
-    return this.use((client) => this.send<Row>(client, statement, values))
+    return this.#within(this.#core, (client) => this.send<Row>(client, statement, values), statement.name)
   }
 
   /** By itself every statement is a transaction of its own, so a failure harms no other. */
@@ -212,25 +225,36 @@ export class Connections implements Sender {
   /** A connection for a handler's transaction; whoever takes it gives it back, or breaks it. */
   async lend(): Promise<PoolClient> {
     this.refuseClosed()
+    const { meter } = this.#handlers
+    const ticket = meter.begin('transaction')
     try {
-      return await this.#lender.lend()
+      const client = await this.#lender.lend()
+      meter.enter(ticket)
+      this.#lent.set(client, ticket)
+      return client
     } catch (error) {
+      meter.leave(ticket)
       throw toStoreError(error)
     }
   }
 
   /** Takes a lent connection back; one that is not clean is done away with. */
   giveBack(client: PoolClient, isClean: boolean): void {
+    this.#handlers.meter.leave(this.#lent.get(client) ?? 0)
     this.#lender.giveBack(client, isClean)
   }
 
-  async #within<Result>(pool: Pool, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  async #within<Result>(
+    pool: MeteredPool,
+    work: (client: PoolClient) => Promise<Result>,
+    doing = 'use',
+  ): Promise<Result> {
     this.refuseClosed()
     this.#active++
     try {
       for (let tries = 1; ; tries++) {
         try {
-          return await borrow(pool, work)
+          return await borrow(pool, work, doing)
         } catch (error) {
           const state = sqlState(error)
           if (state === '26000' || state === '42P05') this.#prepared = false
@@ -265,7 +289,7 @@ export class Connections implements Sender {
       await Promise.race([idle, late])
     }
     this.#lender.close()
-    const ends = [this.#core, this.#heartbeat, this.#lines, this.#handlers].map((pool) => pool.end())
+    const ends = [this.#core, this.#heartbeat, this.#lines, this.#handlers].map(({ pool }) => pool.end())
     await Promise.race([Promise.allSettled(ends), late])
     clearTimeout(timer)
   }
@@ -274,9 +298,21 @@ export class Connections implements Sender {
 /** Deadlock, serialisation failure, and prepared statements that a pooler forgot: nothing was written. */
 const retried = new Set(['40001', '40P01', '26000', '42P05'])
 
-async function borrow<Result>(pool: Pool, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-  const client = await pool.connect()
+async function borrow<Result>(
+  { pool, meter }: MeteredPool,
+  work: (client: PoolClient) => Promise<Result>,
+  doing: string,
+): Promise<Result> {
+  const ticket = meter.begin(doing)
+  let client: PoolClient
+  try {
+    client = await pool.connect()
+  } catch (error) {
+    meter.leave(ticket)
+    throw error
+  }
   let broken = false
+  meter.enter(ticket)
   try {
     return await work(client)
   } catch (error) {
@@ -285,6 +321,7 @@ async function borrow<Result>(pool: Pool, work: (client: PoolClient) => Promise<
   } finally {
     // A connection with an open transaction, or with answers still to come, must not be lent to the next.
     client.release(broken || statusOf(client) !== 'I')
+    meter.leave(ticket)
   }
 }
 

@@ -3,13 +3,18 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { Views } from '../views.ts'
+import { PostgresAudit } from './audit.ts'
 import { PostgresBells } from './bell.ts'
 import { Connections, parseTarget, type Target, takesOptions } from './connection.ts'
+import { PostgresGuards } from './guards.ts'
+import { guardStatements } from './guardsql.ts'
 import { PostgresJobs } from './jobs.ts'
 import { Keys } from './keys.ts'
 import { lineStatements } from './linestatements.ts'
 import { createPostgresLocks } from './locks.ts'
 import { createMigrator, withClient } from './migrator.ts'
+import { createPostgresMonitor } from './monitor.ts'
+import { reportStatements } from './monitorsql.ts'
 import { createSpace, type Ground } from './space.ts'
 import { jobStatements } from './statements.ts'
 import { createTokens } from './tokens.ts'
@@ -18,7 +23,10 @@ import { createTokens } from './tokens.ts'
  * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else the
  * first schema of the connection's search path) and `?pool=` (how many transactions of handlers may be open, 20).
  */
-export async function openPostgres(url: string, { namespace, migrate }: BackendOptions): Promise<Backend> {
+export async function openPostgres(
+  url: string,
+  { namespace, migrate, meter }: BackendOptions,
+): Promise<Backend> {
   const target = parseTarget(url)
   const optionsTaken = await takesOptions(target)
   const { schema, warnings } = await withClient(target, (client) => look(client, target))
@@ -32,19 +40,24 @@ export async function openPostgres(url: string, { namespace, migrate }: BackendO
   if (migrate) await migrator.up()
   requireSchema(await migrator.status())
 
-  const connections = new Connections(target, optionsTaken)
+  const connections = new Connections(target, optionsTaken, meter)
   const bells = new PostgresBells(connections, schema, warnings)
   const keys = new Keys(connections, quoted)
   let closing: Promise<void> | undefined
   try {
     const ground = await readGround(connections, quoted)
     const lines = lineStatements(quoted)
+    const guards = guardStatements(quoted)
+    const reports = reportStatements(quoted)
     const createStores = (name: string): Stores => {
       const space = createSpace(ground, name)
       const jobs = new PostgresJobs(connections, space)
       return {
         jobs,
         locks: createPostgresLocks(connections, name, quoted, lines),
+        guards: new PostgresGuards(connections, space, guards),
+        monitor: createPostgresMonitor(connections, space, quoted, { reports, guards }),
+        audit: new PostgresAudit(connections, name, quoted),
         bell: bells.within(name),
         keyed: (key) => ({ jobs: keys.view(space, jobs, key) }),
       }
@@ -66,6 +79,13 @@ export async function openPostgres(url: string, { namespace, migrate }: BackendO
       tokens: createTokens(connections, quoted),
       within: (name) => (name === namespace ? stores : views.within(name)),
       pruneKeys: (limit) => keys.prune(limit),
+      async subscribedNamespaces(limit) {
+        const text = `SELECT DISTINCT namespace FROM ${quoted}.monitor_subscription LIMIT $1`
+        const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_subscribed', text }, [
+          limit,
+        ])
+        return rows.map((row) => row.namespace)
+      },
       migrator: {
         async status() {
           connections.refuseClosed()

@@ -36,11 +36,12 @@ export class RedisBells {
 
   /** The bell of a namespace; all that are asked for are the same one. */
   within(namespace: string): BackendBell {
+    const prefix = channelOf(namespace, '')
     return {
-      ring: (topic) => this.#ring(channelOf(namespace, topic)),
+      ring: (topic) => this.#ring(prefix + topic),
       listen: (topics, heard) =>
         this.#listen(
-          topics.map((topic) => channelOf(namespace, topic)),
+          topics.map((topic) => prefix + topic),
           heard,
         ),
     }
@@ -96,7 +97,8 @@ export class RedisBells {
   }
 
   #tell(channel: string): void {
-    for (const heard of [...(this.#listeners.get(channel) ?? [])]) heard()
+    const listeners = this.#listeners.get(channel)
+    if (listeners) for (const heard of [...listeners]) heard()
   }
 }
 

@@ -1,5 +1,6 @@
 import { ClientClosedError, ClientOfflineError } from '@redis/client'
 import { SignalboxError } from '../../core/errors.ts'
+import { type Meter, noMeter } from '../../core/meter.ts'
 import { type Client, checkAddress, hangUp, openClient, runScript } from './client.ts'
 import { isStranger, noAnswer, replyCode, toStoreError } from './failures.ts'
 import type { Script } from './scripts/script.ts'
@@ -24,6 +25,8 @@ export type ScriptRunner = Pick<Connection, 'run'>
 export class Connection {
   readonly #url: string
   readonly #greeter: Greeter
+  readonly #meter: Meter
+  readonly #callKind: number
   #client: Client | undefined
   /** Whom to tell when there is a connection. */
   #waiting: PromiseWithResolvers<Client> | undefined
@@ -36,8 +39,10 @@ export class Connection {
   #onIdle: (() => void) | undefined
   #closed: Promise<void> | undefined
 
-  constructor(url: string, greeter: Greeter) {
+  constructor(url: string, greeter: Greeter, meter: Meter = noMeter) {
     checkAddress(url)
+    this.#meter = meter
+    this.#callKind = meter.kind('redis.call')
     this.#url = url
     this.#greeter = greeter
   }
@@ -105,12 +110,14 @@ export class Connection {
   ): Promise<Reply> {
     if (this.#closed) throw refusal()
     this.#active++
+    const ticket = this.#meter.begin(this.#callKind)
     const { promise: late, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => reject(lateness), callMs)
     let isAgain = false
     try {
       while (true) {
         const client = this.#client ?? (await Promise.race([this.#whenReady(), late]))
+        this.#meter.enter(ticket)
         try {
           return await Promise.race([call(client, isAgain), late])
         } catch (error) {
@@ -128,6 +135,7 @@ export class Connection {
       throw this.#client || this.#trouble === undefined ? noAnswer(callMs) : toStoreError(this.#trouble)
     } finally {
       clearTimeout(timer)
+      this.#meter.leave(ticket)
       this.#active--
       if (this.#active === 0) this.#onIdle?.()
     }

@@ -1,7 +1,11 @@
+import type { Meter } from '../../core/meter.ts'
 import type { LockStore } from '../../locks/index.ts'
+import type { GuardStore } from '../../once/store.ts'
 import type { BackendBell, Traits } from '../backend.ts'
 import { RedisBells } from './bell.ts'
 import { Connection } from './connection.ts'
+import { GuardCalls } from './guardcalls.ts'
+import { createRedisGuards } from './guards.ts'
 import { createRedisLocks } from './locks.ts'
 import { Recovery } from './recovery.ts'
 import { Stepper } from './stepper.ts'
@@ -9,15 +13,18 @@ import { Stepper } from './stepper.ts'
 /** What a Redis is opened with. */
 export interface RedisOptions {
   readonly namespace: string
+  /** Learns how long calls take, and wait for a connection. @default nobody does */
+  readonly meter?: Meter | undefined
 }
 
 /** What Redis keeps for one namespace. */
 export interface RedisStores {
   readonly locks: LockStore
+  readonly guards: GuardStore
   readonly bell: BackendBell
 }
 
-/** A Redis that keeps locks. It cannot commit with anybody's data, so it is never the only store of a box. */
+/** A Redis that keeps locks and guards. It cannot commit with anybody's data, so it is never the only store of a box. */
 export interface RedisBackend extends RedisStores, AsyncDisposable {
   readonly name: string
   readonly traits: Traits
@@ -35,14 +42,16 @@ export interface RedisBackend extends RedisStores, AsyncDisposable {
  * Opens a Redis: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Refuses one that removes keys when its
  * memory is full (`engine_unsupported`).
  */
-export async function openRedis(url: string, { namespace }: RedisOptions): Promise<RedisBackend> {
+export async function openRedis(url: string, { namespace, meter }: RedisOptions): Promise<RedisBackend> {
   const recovery = new Recovery()
-  const connection = new Connection(url, recovery)
+  const connection = new Connection(url, recovery, meter)
   await connection.open()
   const stepper = new Stepper(connection, () => recovery.isClustered)
+  const calls = new GuardCalls(connection, () => recovery.isClustered)
   const bells = new RedisBells(url, connection)
   const within = (name: string): RedisStores => ({
     locks: createRedisLocks({ connection, stepper, recovery }, name),
+    guards: createRedisGuards({ connection, calls }, name),
     bell: bells.within(name),
   })
   const close = async () => {

@@ -1,18 +1,25 @@
 import type { HolderView, LastOutcome, OutcomeKind, Ruled, Standing } from '../../lines/index.ts'
 import type { LineView, LockKey, WaiterView } from '../../locks/index.ts'
-import { decodeRequester } from './keys.ts'
+import { decodeKey, decodeRequester } from './keys.ts'
 import type { StepReply } from './stepper.ts'
 
 /** What the scripts answer, as the records that the contract speaks of. */
 
 export function decodeRuled<Answer extends object>(
-  [isChanged, isEveryone, revision, told]: StepReply,
+  [isChanged, isEveryone, revision, told, , elsewhere]: StepReply,
   answer: Answer,
 ): Ruled<Answer> {
   return {
     ...answer,
     told: { requesters: told.map(decodeRequester), everyone: isEveryone === 1, changed: isChanged === 1 },
     revision,
+    ...(elsewhere &&
+      elsewhere.length > 0 && {
+        elsewhere: elsewhere.map(([name, isEveryone, told]) => ({
+          operation: decodeKey(name).operation,
+          told: { requesters: told.map(decodeRequester), everyone: isEveryone === 1, changed: true },
+        })),
+      }),
   }
 }
 

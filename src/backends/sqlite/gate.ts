@@ -1,6 +1,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Connection } from './connection.ts'
 import { busy, closed, explain, isBusy, isInputOutput } from './fault.ts'
+import { commitName, elsewhereName, type GateMeter, transactionName } from './gatemeter.ts'
 import { pauseMs } from './retry.ts'
 
 /**
@@ -27,11 +28,17 @@ export interface GateOptions {
   readonly deadlineMs?: number
   /** How long a hold may stand in line; each in front of it is bounded by its own time-out. @default 30_000 */
   readonly holdDeadlineMs?: number
+  /** Learns who waited how long, and who had which turn. @default nobody does */
+  readonly meter?: GateMeter | undefined
 }
 
 export interface WriteOptions {
   /** Goes before all that is not: the renewal of leases. */
   readonly urgent?: boolean
+  /** What it is, for whoever measures. @default 'write' */
+  readonly name?: string
+  /** Since when it waits, where that was before it came here. @default now */
+  readonly begunAt?: number | undefined
 }
 
 interface Waiter {
@@ -39,6 +46,8 @@ interface Waiter {
   readonly reject: (error: unknown) => void
 }
 interface Write extends Waiter {
+  readonly name: string
+  readonly begunAt: number
   readonly work: (connection: Connection) => unknown
   readonly resolve: (value: never) => void
 }
@@ -58,6 +67,8 @@ export class Gate {
   readonly #line: (Write | Hold)[] = []
   readonly #closing = new AbortController()
   #connection: Connection | undefined
+  /** Since when another process has the file. */
+  #elsewhereSince: number | undefined
   #turning: Promise<void> | undefined
   #watch: ReturnType<typeof setTimeout> | undefined
 
@@ -69,9 +80,11 @@ export class Gate {
   write<Value>(work: (connection: Connection) => Value, options: WriteOptions = {}): Promise<Value> {
     return new Promise((resolve, reject) => {
       if (this.#closing.signal.aborted) return reject(closed())
-      const deadline = performance.now() + (this.#options.deadlineMs ?? 5_000)
-      const line = options.urgent ? this.#urgent : this.#line
-      line.push({ work, resolve, reject, deadline })
+      const now = performance.now()
+      const deadline = now + (this.#options.deadlineMs ?? 5_000)
+      const { urgent, name = 'write', begunAt = now } = options
+      const line = urgent ? this.#urgent : this.#line
+      line.push({ work, resolve, reject, deadline, name, begunAt })
       this.#wake()
     })
   }
@@ -100,15 +113,25 @@ export class Gate {
         over()
         reject(error)
       }
+      const begunAt = performance.now()
       const hold: Hold = {
-        deadline: performance.now() + (this.#options.holdDeadlineMs ?? 30_000),
+        deadline: begunAt + (this.#options.holdDeadlineMs ?? 30_000),
         reject: fail,
         run: () => {
           isInside = true
-          return work().then((value) => {
-            over()
-            resolve(value)
-          }, fail)
+          const enteredAt = performance.now()
+          const left = () => this.#options.meter?.turn(transactionName, begunAt, enteredAt, performance.now())
+          return work().then(
+            (value) => {
+              left()
+              over()
+              resolve(value)
+            },
+            (error) => {
+              left()
+              fail(error)
+            },
+          )
         },
       }
       signal?.addEventListener('abort', aborted)
@@ -151,14 +174,24 @@ export class Gate {
       }
       const first = this.#first()
       if (first === undefined) break
-      if (!isHold(first)) tries = this.#writeGroup() ? 0 : tries + 1
-      else {
+      if (!isHold(first)) {
+        tries = this.#writeGroup() ? 0 : tries + 1
+        this.#noteElsewhere(tries > 0)
+      } else {
         this.#line.shift()
         await first.run()
         tries = 0
       }
     }
     this.#turning = undefined
+  }
+
+  #noteElsewhere(isElsewhere: boolean): void {
+    const since = this.#elsewhereSince
+    if (isElsewhere === (since !== undefined)) return
+    const now = performance.now()
+    this.#elsewhereSince = isElsewhere ? now : undefined
+    if (since !== undefined) this.#options.meter?.turn(elsewhereName, since, since, now)
   }
 
   #first(): Write | Hold | undefined {
@@ -191,17 +224,23 @@ export class Gate {
   /** Undefined when it was undone and should be run with savepoints; nobody has been answered then. */
   #runGroup(connection: Connection, group: readonly Write[], apart: boolean): boolean | undefined {
     const answers: (() => void)[] = []
-    const sliceEnd = performance.now() + sliceMs
+    const { meter } = this.#options
+    let now = performance.now()
+    const sliceEnd = now + sliceMs
     let taken = 0
     try {
       if (apart) connection.begin()
       for (const write of group) {
-        if (taken > 0 && performance.now() > sliceEnd) break
+        if (taken > 0 && now > sliceEnd) break
         taken++
         answers.push(runWrite(connection, write, apart))
+        const enteredAt = now
+        now = performance.now()
+        meter?.turn(write.name, write.begunAt, enteredAt, now)
         if (!connection.db.isTransaction) throw gaveUp()
       }
       connection.commit()
+      meter?.turn(commitName, now, now, performance.now())
     } catch (error) {
       this.#undo(connection, error)
       if (isBusy(error)) {

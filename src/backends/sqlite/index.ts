@@ -1,14 +1,17 @@
 import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { createKeyedJobs } from '../requestkey.ts'
+import { createSqliteAudit } from './audit.ts'
 import { SqliteBell } from './bell.ts'
 import { readStoreId } from './callertx.ts'
 import { createFile, openReader, parseLocation } from './connection.ts'
 import { closed } from './fault.ts'
+import { createSqliteGuards } from './guards.ts'
 import { SqliteJobs } from './jobs.ts'
 import { readBootId } from './leaseclock.ts'
 import { createSqliteLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
+import { createSqliteMonitor } from './monitor.ts'
 import { Reader } from './reader.ts'
 import { createTokens } from './tokens.ts'
 import { writeHere, writeInThread } from './writing.ts'
@@ -20,7 +23,7 @@ import { writeHere, writeInThread } from './writing.ts'
  */
 export async function openSqlite(
   url: string,
-  { namespace, thread = false }: BackendOptions,
+  { namespace, thread = false, meter }: BackendOptions,
 ): Promise<Backend> {
   const location = parseLocation(url)
   createFile(location)
@@ -30,7 +33,7 @@ export async function openSqlite(
   }
 
   const reader = new Reader(() => openReader(location))
-  const writing = thread ? writeInThread(location) : writeHere(location, reader)
+  const writing = thread ? writeInThread(location, meter) : writeHere(location, reader, meter)
   const { writer } = writing
   const bell = new SqliteBell(writing.watch)
   const migrator = createMigrator(writer, reader)
@@ -59,7 +62,14 @@ export async function openSqlite(
       })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
       const locks = createSqliteLocks(name, writer, reader, check)
-      return { jobs, locks, bell: bell.within(name), keyed: (key) => ({ jobs: once(key) }) }
+      const guards = createSqliteGuards({ namespace: name, writer, reader, transactions, check })
+      const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
+      const audit = createSqliteAudit({ namespace: name, writer, reader, check })
+      return {
+        ...{ jobs, locks, guards, monitor, audit },
+        bell: bell.within(name),
+        keyed: (key) => ({ jobs: once(key) }),
+      }
     }
     const own = storesOf(namespace)
     return {
@@ -69,6 +79,12 @@ export async function openSqlite(
       tokens: createTokens(reader, writer),
       within: (other) => (other === namespace ? own : storesOf(other)),
       pruneKeys: (limit) => writer.write({ operation: 'forgetKeys', namespace: '', args: [limit] }),
+      subscribedNamespaces: (limit) =>
+        reader.read((connection) =>
+          connection
+            .all<{ namespace: string }>('SELECT DISTINCT namespace FROM monitor_subscription LIMIT ?', limit)
+            .map(({ namespace }) => namespace),
+        ),
       migrator,
       warnings: location.synchronous === 'full' ? [] : [weak],
       async ping() {

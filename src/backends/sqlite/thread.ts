@@ -3,6 +3,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { Location } from './connection.ts'
 import type { Watch } from './dataversion.ts'
 import { closed } from './fault.ts'
+import { type GateMeter, tellTurns, toEpoch } from './gatemeter.ts'
 import {
   type Answer,
   decodeAll,
@@ -10,6 +11,7 @@ import {
   encodeCall,
   type FromThread,
   reviveError,
+  type ThreadData,
   type ToThread,
 } from './threadmessage.ts'
 import type { Writer } from './writer.ts'
@@ -25,6 +27,8 @@ import type { Operation, WriteCall, Writes } from './writes.ts'
 export interface ThreadOptions {
   /** How long an answer may take: longer than the gate's own deadline, so that only a thread that hangs is given up. @default 30_000 */
   readonly answerMs?: number
+  /** Learns who waited how long for the writer, and who had which turn. @default nobody does */
+  readonly meter?: GateMeter | undefined
 }
 
 interface Waiting {
@@ -36,6 +40,7 @@ interface Waiting {
 export class WriterThread implements Writer, Watch {
   readonly #location: Location
   readonly #answerMs: number
+  readonly #meter: GateMeter | undefined
   #thread: Worker | undefined
   /** Whether the present thread has ever said anything: one that dies before is not started again for its own sake. */
   #hasSpoken = false
@@ -47,8 +52,9 @@ export class WriterThread implements Writer, Watch {
   #expiry: ReturnType<typeof setTimeout> | undefined
   #closed: Promise<void> | undefined
 
-  constructor(location: Location, { answerMs = 30_000 }: ThreadOptions = {}) {
+  constructor(location: Location, { answerMs = 30_000, meter }: ThreadOptions = {}) {
     this.#location = location
+    this.#meter = meter
     this.#answerMs = answerMs
   }
 
@@ -56,9 +62,10 @@ export class WriterThread implements Writer, Watch {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(closed())
       const id = this.#nextId++
+      const now = performance.now()
       // What throws here, for it cannot be encoded, rejects this call alone.
-      const text = encodeCall(id, call as WriteCall)
-      this.#waiting.set(id, { resolve, reject, deadline: performance.now() + this.#answerMs })
+      const text = encodeCall(id, call as WriteCall, this.#meter && toEpoch(now))
+      this.#waiting.set(id, { resolve, reject, deadline: now + this.#answerMs })
       if (this.#waiting.size === 1) this.#thread?.ref()
       if (this.#unsent.push({ id, text }) === 1) setImmediate(() => this.#send())
       if (this.#expiry === undefined) this.#expireLater()
@@ -119,7 +126,7 @@ export class WriterThread implements Writer, Watch {
     const file = import.meta.url.endsWith('.ts') ? './threadmain.ts' : './threadmain.js'
     const thread = new Worker(new URL(file, import.meta.url), {
       name: 'signalbox-sqlite',
-      workerData: this.#location,
+      workerData: { location: this.#location, isMetered: this.#meter !== undefined } satisfies ThreadData,
       execArgv: [],
     })
     let cause: unknown
@@ -136,8 +143,12 @@ export class WriterThread implements Writer, Watch {
 
   #receive(message: FromThread): void {
     this.#hasSpoken = true
-    if ('news' in message) this.#heard?.()
-    else this.#tell(decodeAll<Answer>(message.answers))
+    if ('news' in message) {
+      this.#heard?.()
+      return
+    }
+    if (this.#meter && message.turns) tellTurns(this.#meter, message.turns)
+    this.#tell(decodeAll<Answer>(message.answers))
   }
 
   #tell(answers: readonly Answer[]): void {

@@ -6,9 +6,10 @@
  * Other processes' commits are noticed here too, because the writer's `data_version` stands still for its own.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { type Location, openReader, openWriter } from './connection.ts'
+import { openReader, openWriter } from './connection.ts'
 import { DataVersion } from './dataversion.ts'
 import { Gate } from './gate.ts'
+import { encodeTurn, type ToldTurn } from './gatemeter.ts'
 import { Reader } from './reader.ts'
 import {
   decodeAll,
@@ -17,18 +18,24 @@ import {
   encodeFailure,
   type FromThread,
   type NumberedCall,
+  type ThreadData,
   type ToThread,
 } from './threadmessage.ts'
 import { createGateWriter } from './writer.ts'
 
 const port = parentPort!
-const location = workerData as Location
+const { location, isMetered } = workerData as ThreadData
 const reader = new Reader(() => openReader(location))
 const watch = new DataVersion(reader)
 const writer = createGateWriter(
-  new Gate({ open: () => openWriter(location), began: (connection) => watch.began(connection) }),
+  new Gate({
+    open: () => openWriter(location),
+    began: (connection) => watch.began(connection),
+    meter: isMetered ? { turn: (...turn) => void turns.push(encodeTurn(...turn)) } : undefined,
+  }),
 )
 let answers: string[] = []
+let turns: ToldTurn[] = []
 
 port.on('message', (message: ToThread) => {
   if ('calls' in message) for (const call of decodeAll<NumberedCall>(message.calls)) void perform(call)
@@ -37,9 +44,10 @@ port.on('message', (message: ToThread) => {
   else watch.stop()
 })
 
-async function perform({ id, ...call }: NumberedCall): Promise<void> {
+async function perform({ id, begunAt, ...call }: NumberedCall): Promise<void> {
   try {
-    answer(encodeAnswerTo(id, await writer.write(call)))
+    const since = begunAt === undefined ? undefined : begunAt - performance.timeOrigin
+    answer(encodeAnswerTo(id, await writer.write(call, since)))
   } catch (error) {
     answer(encodeFailure(id, error))
   }
@@ -51,8 +59,9 @@ function answer(text: string): void {
 }
 
 function sendAnswers(): void {
-  post({ answers: encodeAll(answers) })
+  post({ answers: encodeAll(answers), turns })
   answers = []
+  turns = []
 }
 
 async function close(): Promise<void> {

@@ -1,4 +1,6 @@
 import { type ErrorCode, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import type { Location } from './connection.ts'
+import type { ToldTurn } from './gatemeter.ts'
 import type { WriteCall } from './writes.ts'
 
 /**
@@ -6,6 +8,12 @@ import type { WriteCall } from './writes.ts'
  * message: a text crosses as it is, where a structure would be taken apart and put together again value by value. Each
  * is encoded by itself, so one that cannot be encoded fails alone.
  */
+/** What a thread is begun with. */
+export interface ThreadData {
+  readonly location: Location
+  readonly isMetered: boolean
+}
+
 export type ToThread =
   | { readonly calls: string }
   | { readonly watch: boolean }
@@ -13,16 +21,19 @@ export type ToThread =
   | { readonly close: true }
 
 export type FromThread =
-  | { readonly answers: string }
+  /** `turns`: those of the gate since the last message, where somebody measures. */
+  | { readonly answers: string; readonly turns?: readonly ToldTurn[] }
   /** Another process committed something. */
   | { readonly news: true }
 
 export interface NumberedCall extends WriteCall {
   readonly id: number
+  /** Since when it waits, in epoch milliseconds, where somebody measures. */
+  readonly begunAt?: number
 }
 
-export function encodeCall(id: number, call: WriteCall): string {
-  return JSON.stringify({ id, ...call })
+export function encodeCall(id: number, call: WriteCall, begunAt?: number): string {
+  return JSON.stringify({ id, begunAt, ...call })
 }
 
 /** An answer: its call's number, and a value or how it failed. No value at all is undefined. */

@@ -1,4 +1,5 @@
 import type { NewToken, TokenRecord } from '../../access/index.ts'
+import type { NewAuditEntry } from '../../audit/index.ts'
 import type {
   Added,
   CancelAnswer,
@@ -15,14 +16,17 @@ import type { LockStore } from '../../locks/index.ts'
 import type { AppliedMigration, RequestKey } from '../backend.ts'
 import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../requestkey.ts'
 import { addJobs } from './add.ts'
+import { insertAudit, pruneAudit } from './audit.ts'
 import { claimJobs } from './claim.ts'
 import { type Connection, readNow } from './connection.ts'
+import { type GuardStep, type GuardSteps, takeGuardStep } from './guardsteps.ts'
 import { findKept, forgetKeys, keepAnswer } from './keys.ts'
 import { takeBackLapsed } from './lapse.ts'
 import { extend, findHeld } from './lease.ts'
 import { readLeaseClock, rebaseLeases } from './leaseclock.ts'
 import { type LockStep, sweepLines, takeStep } from './locksteps.ts'
 import { applyMigrations } from './migrator.ts'
+import { type MonitorStep, type MonitorSteps, takeMonitorStep } from './monitorsteps.ts'
 import { cancelJob, pauseQueue, pruneHistory, retryDeadJobs, retryJob } from './operate.ts'
 import { settleAll } from './settle.ts'
 import { insertToken, revokeToken } from './tokens.ts'
@@ -47,6 +51,10 @@ export interface Writes {
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LineTimes): Awaited<ReturnType<LockStore['sweep']>>
+  guard(...step: GuardStep): ReturnType<GuardSteps[keyof GuardSteps]>
+  monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
+  writeAudit(entries: readonly NewAuditEntry[]): void
+  pruneAudit(request: { readonly olderThanMs: number; readonly limit: number }): number
   /** Brings leases of another boot of the host to this one's clock. */
   rebaseLeases(bootId: string): void
   createToken(token: NewToken): TokenRecord
@@ -104,6 +112,10 @@ const performers: Performers = {
   lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
     sweepLines(connection, namespace, limit, times, now),
+  guard: ({ connection, namespace, now }, ...step) => takeGuardStep(connection, namespace, step, now),
+  monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
+  writeAudit: ({ connection, namespace, now }, entries) => insertAudit(connection, namespace, entries, now),
+  pruneAudit: ({ connection, namespace, now }, request) => pruneAudit(connection, namespace, request, now),
   rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock()),
   createToken: ({ connection, now }, token) => insertToken(connection, token, now),
   revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),

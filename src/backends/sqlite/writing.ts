@@ -1,8 +1,10 @@
 import { SignalboxError } from '../../core/errors.ts'
+import type { Meter } from '../../core/meter.ts'
 import { type Home, writeInCallers } from './callertx.ts'
 import { type Connection, type Location, openWriter } from './connection.ts'
 import { DataVersion, type Watch } from './dataversion.ts'
 import { Gate } from './gate.ts'
+import { createGateMeter } from './gatemeter.ts'
 import type { SqliteTransactions } from './jobs.ts'
 import type { Reader } from './reader.ts'
 import { WriterThread } from './thread.ts'
@@ -20,11 +22,11 @@ export interface Writing {
 }
 
 /** On the caller's thread: each commit stops it, and it can share its transactions with the caller. */
-export function writeHere(location: Location, reader: Reader): Writing {
+export function writeHere(location: Location, reader: Reader, meter?: Meter): Writing {
   const watch = new DataVersion(reader)
   const began = (connection: Connection) => watch.began(connection)
   const open = () => openWriter(location)
-  const gate = new Gate({ open, began })
+  const gate = new Gate({ open, began, meter: meter && createGateMeter(meter, true) })
   const writer = createGateWriter(gate)
   const transactions = new Transactions({ gate, open, began })
   return {
@@ -43,8 +45,8 @@ export function writeHere(location: Location, reader: Reader): Writing {
 }
 
 /** In a thread of its own: no commit stops the caller, and no transaction can be shared with it. */
-export function writeInThread(location: Location): Writing {
-  const thread = new WriterThread(location)
+export function writeInThread(location: Location, meter?: Meter): Writing {
+  const thread = new WriterThread(location, { meter: meter && createGateMeter(meter, false) })
   const refuse = () => {
     throw new SignalboxError(
       'transaction_unsupported',

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import type { Held, Locks } from '../../locks/index.ts'
-import { addStoreFlags, givenFlags, resolveDatabase, resolveRedis } from '../config/flags.ts'
+import { addStoreFlags, givenFlags, resolveDatabase, resolveLocks, resolveRedis } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
 import { heedSignals, Interrupted, runChild } from './lockedchild.ts'
 
@@ -66,7 +66,9 @@ async function runLocked(
   const heeding = heedSignals()
   let held: Held
   try {
-    const options = { node, ttlMs: ttl, wait, deadlineMs: deadline ?? null, signal: heeding.signal }
+    // Unless it is told not to wait, it does as the server, or the configuration, says.
+    const asked = wait ? {} : { wait }
+    const options = { node, ttlMs: ttl, ...asked, deadlineMs: deadline ?? null, signal: heeding.signal }
     held = await locks.hold(operation, resource, options)
   } catch (error) {
     return exitCodeOf(error, printer)
@@ -144,7 +146,7 @@ async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
     redis,
   })
   const { locks: store, bell, traits } = backend
-  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell })
+  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell }, resolveLocks(command))
   return {
     ...locks,
     async [Symbol.asyncDispose]() {

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import type { Backend } from '../../backends/open.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
+import type { OpenOptions } from '../../index.ts'
 import type { ServerOptions } from '../../server/index.ts'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
 import { addSettingFlags, givenFlags } from '../config/flags.ts'
@@ -36,7 +37,7 @@ async function serve({ values, secrets }: ResolvedConfig, printer: Printer): Pro
     process.exit(1)
   })
   // Imported here, so that other commands and the help load neither an engine nor an HTTP server first.
-  const { openBackend } = await import('../../backends/open.ts')
+  const { open } = await import('../../index.ts')
   const { createLog, createServer } = await import('../../server/index.ts')
   await using log = createLog({
     level: values.logLevel,
@@ -44,14 +45,31 @@ async function serve({ values, secrets }: ResolvedConfig, printer: Printer): Pro
     // Standard output is for answers: where it listens.
     destination: process.stderr,
   })
-  const { database, redis, migrate, thread } = values
+  const { database, redis, guards, migrate, thread } = values
   if (!migrate) await requireSchema(database)
-  await using backend = await openBackend(database, { namespace: 'default', migrate, thread, redis })
-  await using server = createServer({ box: { backend }, bootstrap: secrets, log, ...serverOptions(values) })
+  await using box = await open(database, { migrate, thread, redis, guards, ...roomOptions(values) })
+  await using server = createServer({ box, bootstrap: secrets, log, ...serverOptions(values) })
   if (stop.isAsked) return
   const { url } = await server.listen()
-  await tell(values, url, secrets.length > 0, backend, printer)
+  await tell(values, url, secrets.length > 0, box.backend, printer)
   await stop.asked
+}
+
+/** How the rooms behave in every namespace. */
+function roomOptions(values: Config): OpenOptions {
+  return {
+    locks: { multiNode: values.locksMultiNode, conflicts: values.locksConflicts },
+    once: { whenDown: values.onceWhenDown, timeoutMs: values.onceTimeout },
+    monitor: {
+      lockTtlMs: values.monitorDistributedLockTtl,
+      notificationIntervalMs: values.monitorDistributedNotificationInterval,
+      eventDedupTtlMs: values.monitorDistributedEventDedupTtl,
+      batchSize: values.monitorPerformanceBatchSize,
+      maxConcurrent: values.monitorPerformanceMaxConcurrent,
+      keepMs: values.monitorKeep,
+    },
+    allowPrivate: values.allowPrivate,
+  }
 }
 
 /** Opening a SQLite file brings its schema up to date, so whoever does not want that is told before it is opened. */

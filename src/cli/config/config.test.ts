@@ -74,6 +74,14 @@ test('each setting can be said by its variable, as text, and in a file, as JSON,
     allowedHosts: ['a.example, b.example:8080', ['a.example', 'b.example:8080']],
     database: ['memory:', 'memory:'],
     redis: ['redis://127.0.0.1', 'redis://127.0.0.1'],
+    locksMultiNode: ['false', false],
+    locksConflicts: ['pull+delete', [['pull', 'delete']]],
+    guards: ['sql', 'sql'],
+    onceWhenDown: ['closed', 'closed'],
+    onceTimeout: ['1s', '1s'],
+    monitorDistributedLockTtl: ['1m', 60_000],
+    monitorKeep: ['30d', '30d'],
+    allowPrivate: ['127.0.0.0/8, ::1', ['127.0.0.0/8', '::1']],
     migrate: ['false', false],
     thread: ['false', false],
     retention: ['30d', '30d'],
@@ -243,4 +251,36 @@ test('a command that needs the database alone is not held up by what else is wro
   const env = { SIGNALBOX_PORT: 'x', SIGNALBOX_NOPE: '1' }
   assert.equal(resolveSetting('database', { flags: {}, env, folder }), 'sqlite:mine.db')
   assert.equal(resolveSetting('database', { flags: { database: 'memory:' }, env, folder }), 'memory:')
+})
+
+test('settings of a room may stand together in the file, and pairs of operations are read from text', () => {
+  const nested = '{"locks":{"multi_node":false,"conflicts":[["pull","delete"]]}}'
+  const { values, sources } = resolve({ folder: folderWith({ 'signalbox.config.json': nested }) })
+  assert.equal(values.locksMultiNode, false)
+  assert.deepEqual(values.locksConflicts, [['pull', 'delete']])
+  assert.equal(sources.locksMultiNode, 'signalbox.config.json: locksMultiNode')
+
+  const env = { SIGNALBOX_LOCKS_MULTI_NODE: 'false', SIGNALBOX_LOCKS_CONFLICTS: 'pull+delete, update+delete' }
+  const other = resolve({ env })
+  assert.equal(other.values.locksMultiNode, false)
+  assert.deepEqual(other.values.locksConflicts, [
+    ['pull', 'delete'],
+    ['update', 'delete'],
+  ])
+  assert.equal(resolve({ env, flags: { locksConflicts: 'a+b' } }).sources.locksConflicts, '--locks-conflicts')
+
+  const wrong: readonly [string, RegExp][] = [
+    ['{"locks":{"multiNode":false,"multi_node":true}}', /locksMultiNode twice/],
+    ['{"locks":{"multiNode":"off"}}', /locksMultiNode must be/],
+    ['{"locks":{"conflicts":[["pull"]]}}', /locksConflicts\[0\] must be a pair/],
+    ['{"locks":{"delay":1}}', /"locksDelay" is no setting/],
+    ['{"port":{"a":1}}', /port must be/],
+    ['{"lock":{"a":1}}', /"lock" is no setting/],
+  ]
+  for (const [text, message] of wrong) {
+    const [problem = ''] = problemsOf({ folder: folderWith({ 'signalbox.config.json': text }) })
+    assert.match(problem, message, text)
+  }
+  const [inText = ''] = problemsOf({ env: { SIGNALBOX_LOCKS_CONFLICTS: 'pull' } })
+  assert.match(inText, /SIGNALBOX_LOCKS_CONFLICTS\[0\] must be a pair/)
 })

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { SignalboxError } from '../../core/errors.ts'
+import { settingNames } from './settings.ts'
 
 /** What a configuration file says. */
 export interface ConfigFile {
@@ -25,7 +26,31 @@ export function readConfigFile(folder: string, asked?: string): ConfigFile | und
     : readJson(name, resolve(folder, name))
   if (typeof values !== 'object' || values === null || Array.isArray(values))
     throw refuse(`${name} must hold an object of settings.`)
-  return { name, values: values as Readonly<Record<string, unknown>> }
+  return { name, values: flatten(name, values) }
+}
+
+/** Settings of a room may stand together: `{ locks: { multiNode: false } }`, or `multi_node`, is `locksMultiNode`. */
+function flatten(name: string, values: object): Readonly<Record<string, unknown>> {
+  const entries = Object.entries(values).flatMap(([key, value]) => entriesOf(key, value))
+  const [twice] = entries.filter(([key], at) => entries.findIndex(([other]) => other === key) < at)
+  if (twice) throw refuse(`${name} says ${twice[0]} twice; keep one.`)
+  return Object.fromEntries(entries)
+}
+
+function entriesOf(key: string, value: unknown): readonly (readonly [string, unknown])[] {
+  const isGroup = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (!isGroup || !settingNames.some((name) => isOfRoom(name, key))) return [[key, value]]
+  return Object.entries(value).flatMap(([own, one]) => entriesOf(key + capitalized(own), one))
+}
+
+/** Whether it is one of a room's settings: `locksMultiNode` is one of `locks`. */
+function isOfRoom(setting: string, room: string): boolean {
+  return setting.startsWith(room) && /^[A-Z]/.test(setting.slice(room.length))
+}
+
+/** `multi_node` and `multiNode` as `MultiNode`. */
+function capitalized(key: string): string {
+  return `_${key}`.replace(/_+([a-zA-Z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
 function readJson(name: string, path: string): unknown {

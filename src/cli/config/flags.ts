@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import type { LocksOptions } from '../../locks/index.ts'
 import { resolveSetting } from './config.ts'
 import type { Kind } from './kinds.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
@@ -16,6 +17,15 @@ export function addDatabaseFlags(command: Command): Command {
 /** The same for one that works on locks, which a Redis may hold. */
 export function addStoreFlags(command: Command): Command {
   return addFlags(command, ['database', 'redis'])
+}
+
+/** How the locks of a server started here behave. */
+export function resolveLocks(command: Command): LocksOptions {
+  const given = { flags: givenFlags(command), env: process.env, folder: process.cwd() }
+  return {
+    multiNode: resolveSetting('locksMultiNode', given),
+    conflicts: resolveSetting('locksConflicts', given),
+  }
 }
 
 /** The Redis that holds the locks of a server started here; undefined where the database does. */

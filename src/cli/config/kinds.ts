@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { SignalboxError } from '../../core/errors.ts'
 import { duration, flag, oneOf, type Range, show, text, whole } from '../../core/options.ts'
+import { type LocksOptions, resolveConflicts } from '../../locks/index.ts'
 
 /**
  * The kinds of value a setting can have. A flag and an environment variable hold text, a file holds JSON; `parse` makes
@@ -93,6 +94,29 @@ export const hostNames: Kind<readonly string[]> = {
     return names as readonly string[]
   },
   show: (value) => value,
+}
+
+/** Addresses and ranges of them; in text they are separated by commas. */
+export const addressRanges: Kind<readonly string[]> = {
+  parse: (given) => given.split(',').map((range) => range.trim()),
+  check: (name, value) => {
+    const ranges: readonly unknown[] = Array.isArray(value) ? value : [value]
+    for (const range of ranges) {
+      const [ip = '', prefix = '0', ...rest] = typeof range === 'string' ? range.split('/') : []
+      const bits = { 0: -1, 4: 32, 6: 128 }[isIP(ip)]!
+      if (rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits) continue
+      throw refuse(name, `addresses or ranges such as "127.0.0.0/8", not ${show(range)}`)
+    }
+    return ranges as readonly string[]
+  },
+  show: (value) => value,
+}
+
+/** Pairs of operations; in text each is joined by a plus sign, and they are separated by commas. */
+export const operationPairs: Kind<NonNullable<LocksOptions['conflicts']>> = {
+  parse: (given) => given.split(',').map((pair) => pair.split('+').map((operation) => operation.trim())),
+  check: resolveConflicts,
+  show: (value) => value.map((pair) => pair.join('+')),
 }
 
 const schemes = ['memory', 'sqlite', 'postgres', 'postgresql', 'mysql', 'mariadb']

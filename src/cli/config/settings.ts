@@ -1,10 +1,13 @@
+import type { LocksOptions } from '../../locks/index.ts'
 import {
   address,
+  addressRanges,
   choice,
   database,
   hostNames,
   type Kind,
   line,
+  operationPairs,
   optional,
   redisAddress,
   secret,
@@ -12,6 +15,10 @@ import {
   trueOrFalse,
   wholeNumber,
 } from './kinds.ts'
+
+const day = 86_400_000
+
+type Conflicts = NonNullable<LocksOptions['conflicts']>
 
 /**
  * Everything that can be set, once. From this table follow the flags of `serve`, the environment variables, the keys of
@@ -23,6 +30,18 @@ export interface Config {
   readonly allowedHosts: readonly string[]
   readonly database: string
   readonly redis: string | undefined
+  readonly locksMultiNode: boolean
+  readonly locksConflicts: Conflicts
+  readonly guards: 'redis' | 'sql'
+  readonly onceWhenDown: 'open' | 'closed'
+  readonly onceTimeout: number
+  readonly monitorDistributedLockTtl: number
+  readonly monitorDistributedNotificationInterval: number
+  readonly monitorDistributedEventDedupTtl: number
+  readonly monitorPerformanceBatchSize: number
+  readonly monitorPerformanceMaxConcurrent: number
+  readonly monitorKeep: number
+  readonly allowPrivate: readonly string[]
   readonly migrate: boolean
   readonly thread: boolean
   /** In milliseconds, as all spans here; undefined is for ever. */
@@ -89,7 +108,80 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     takes: 'url',
     default: undefined,
     none: 'the database',
-    description: 'redis://… or rediss://… that holds the locks instead',
+    description: 'redis://… or rediss://… that holds the locks and guards instead',
+  },
+  locksMultiNode: {
+    kind: trueOrFalse,
+    default: true,
+    description: 'let whoever asks for a busy lock wait in line unless it says otherwise',
+  },
+  locksConflicts: {
+    kind: operationPairs,
+    takes: 'pairs',
+    default: [],
+    none: 'none',
+    description: 'operations that exclude each other on a resource, such as pull+delete,update+delete',
+  },
+  guards: {
+    kind: choice(['redis', 'sql']),
+    takes: 'where',
+    default: 'redis',
+    description: 'where guards are kept when there is a Redis: redis or sql',
+  },
+  onceWhenDown: {
+    kind: choice(['open', 'closed']),
+    takes: 'policy',
+    default: 'open',
+    description: 'what guards answer when their store does not: open (go ahead) or closed (do not)',
+  },
+  onceTimeout: {
+    kind: span({ min: 10, max: 600_000 }),
+    takes: 'span',
+    default: 2_000,
+    description: 'how long the store of guards may take to answer',
+  },
+  monitorDistributedLockTtl: {
+    kind: span({ min: 100, max: day }),
+    takes: 'span',
+    default: 30_000,
+    description: 'how long a report has its task before another may take it up',
+  },
+  monitorDistributedNotificationInterval: {
+    kind: span({ max: 365 * day }),
+    takes: 'span',
+    default: 300_000,
+    description: 'how long the same state is not told again',
+  },
+  monitorDistributedEventDedupTtl: {
+    kind: span({ min: 1, max: 365 * day }),
+    takes: 'span',
+    default: 300_000,
+    description: 'how long the same change counts as the same event',
+  },
+  monitorPerformanceBatchSize: {
+    kind: wholeNumber({ min: 1, max: 1_000 }),
+    takes: 'number',
+    default: 100,
+    description: 'venues of a report that are decided and written together',
+  },
+  monitorPerformanceMaxConcurrent: {
+    kind: wholeNumber({ min: 1, max: 100 }),
+    takes: 'number',
+    default: 10,
+    description: 'batches of a report that are under way at once',
+  },
+  monitorKeep: {
+    kind: span({ min: 60_000, max: 3_650 * day }),
+    takes: 'span',
+    default: 7 * day,
+    description: 'how long decisions and notifications that ended are kept',
+  },
+  allowPrivate: {
+    kind: addressRanges,
+    takes: 'ranges',
+    default: [],
+    none: 'none',
+    description: 'addresses that notifications may go to although they are not public, such as 127.0.0.0/8',
   },
   migrate: {
     kind: trueOrFalse,

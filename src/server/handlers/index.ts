@@ -1,9 +1,15 @@
 import type { Tokens } from '../../access/index.ts'
+import type { Contention } from '../../contention/index.ts'
 import type { Handler } from '../call.ts'
 import { rootHandler } from '../root.ts'
+import { auditHandlers } from './audit.ts'
+import { contentionHandlers } from './contention.ts'
+import { dispatchHandlers } from './dispatch.ts'
 import { eventHandlers } from './events.ts'
 import { type JobMeterPart, jobHandlers } from './jobs.ts'
 import { lockHandlers } from './locks.ts'
+import { monitorHandlers } from './monitor.ts'
+import { onceHandlers } from './once.ts'
 import { type SystemParts, systemHandlers } from './system.ts'
 import { tokenHandlers } from './tokens.ts'
 
@@ -12,15 +18,26 @@ export interface HandlerParts {
   readonly tokens: Tokens
   readonly meter: JobMeterPart
   readonly system: SystemParts
+  readonly contention: Pick<Contention, 'snapshot'>
 }
 
 /** Every handler, by the id of its route. Each knows the types of its own route; from here on they are all alike. */
-export function createHandlers({ tokens, meter, system }: HandlerParts): Readonly<Record<string, Handler>> {
+export function createHandlers({
+  tokens,
+  meter,
+  system,
+  contention,
+}: HandlerParts): Readonly<Record<string, Handler>> {
   const all = {
     ...jobHandlers(meter),
     ...lockHandlers,
+    ...onceHandlers,
+    ...monitorHandlers,
+    ...dispatchHandlers,
     ...tokenHandlers(tokens),
+    ...auditHandlers,
     ...eventHandlers,
+    ...contentionHandlers(contention),
     ...systemHandlers(system),
     root: rootHandler,
   }

@@ -3,5 +3,15 @@ import type { Migration } from '../../migrate.ts'
 import { jobsMigration } from './001-jobs.ts'
 import { accessMigration } from './002-access.ts'
 import { locksMigration } from './003-locks.ts'
+import { onceMigration } from './004-once.ts'
+import { monitorMigration } from './005-monitor.ts'
+import { auditMigration } from './006-audit.ts'
 
-export const migrations: readonly Migration[] = [jobsMigration, accessMigration, locksMigration]
+export const migrations: readonly Migration[] = [
+  jobsMigration,
+  accessMigration,
+  locksMigration,
+  onceMigration,
+  monitorMigration,
+  auditMigration,
+]

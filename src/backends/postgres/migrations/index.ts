@@ -3,8 +3,11 @@ import type { Migration } from '../../migrate.ts'
 import { jobs } from './0001-jobs.ts'
 import { access } from './0002-access.ts'
 import { locks } from './0003-locks.ts'
+import { once } from './0004-once.ts'
+import { monitor } from './0005-monitor.ts'
+import { audit } from './0006-audit.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
-  return [jobs(schema), access(schema), locks(schema)]
+  return [jobs(schema), access(schema), locks(schema), once(schema), monitor(schema), audit(schema)]
 }

@@ -2,6 +2,9 @@ import type { Migration } from '../../migrate.ts'
 import { jobs } from './001-jobs.ts'
 import { access } from './002-access.ts'
 import { locks } from './003-locks.ts'
+import { once } from './004-once.ts'
+import { monitor } from './005-monitor.ts'
+import { audit } from './006-audit.ts'
 
 /** Every step of SQLite's schema, in order. */
-export const migrations: readonly Migration[] = [jobs, access, locks]
+export const migrations: readonly Migration[] = [jobs, access, locks, once, monitor, audit]

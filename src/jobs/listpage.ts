@@ -1,0 +1,31 @@
+import { isReserved } from './options.ts'
+import type { JobRecord, JobStore, ListQuery } from './store.ts'
+
+/** How many rows of other queues are looked past for one page. */
+const maxLookedPast = 10_000
+
+/**
+ * A page of the jobs that users have to do with: those of Signalbox's own queues are left out unless one is named. The
+ * store knows nothing of that, so the page is filled from as many of its pages as it takes, up to a bound.
+ */
+export async function listPage(
+  store: Pick<JobStore, 'list'>,
+  query: ListQuery,
+): Promise<{ readonly records: readonly JobRecord[]; readonly cursor: string | null }> {
+  const records: JobRecord[] = []
+  let before = query.before
+  for (let looked = 0; ; ) {
+    // The first look is as large as the page; only where much is left out are the next ones larger.
+    const limit = looked === 0 ? query.limit : 500
+    const page = await store.list({ ...query, limit, ...(before === undefined ? {} : { before }) })
+    looked += page.length
+    for (const record of page) {
+      before = record.id
+      if (query.queue === undefined && isReserved(record.queue)) continue
+      records.push(record)
+      if (records.length === query.limit) return { records, cursor: record.id }
+    }
+    if (page.length < limit) return { records, cursor: null }
+    if (looked >= maxLookedPast) return { records, cursor: before! }
+  }
+}
