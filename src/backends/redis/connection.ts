@@ -1,7 +1,7 @@
 import { ClientClosedError, ClientOfflineError } from '@redis/client'
 import { SignalboxError } from '../../core/errors.ts'
 import { type Meter, noMeter } from '../../core/meter.ts'
-import { type Client, checkAddress, hangUp, openClient, runScript } from './client.ts'
+import { type Client, checkAddress, connectMs, hangUp, openClient, reconnectMs, runScript } from './client.ts'
 import { isStranger, noAnswer, replyCode, toStoreError } from './failures.ts'
 import type { Script } from './scripts/script.ts'
 
@@ -50,7 +50,7 @@ export class Connection {
   /** Makes the first connection; throws when it cannot be had. */
   async open(): Promise<void> {
     try {
-      await this.#connect()
+      await this.#connect(connectMs)
     } catch (error) {
       throw toStoreError(error)
     }
@@ -150,11 +150,12 @@ export class Connection {
     return this.#waiting.promise
   }
 
-  async #connect(): Promise<void> {
+  async #connect(limitMs: number): Promise<void> {
     const client = await openClient(
       this.#url,
       (client) => this.#greeter.greet(client),
       (client) => this.#lost(client),
+      limitMs,
     )
     if (this.#closed) {
       hangUp(client)
@@ -181,7 +182,7 @@ export class Connection {
     this.#failures++
     this.#retry = setTimeout(() => {
       this.#retry = undefined
-      this.#connect().catch((error) => {
+      this.#connect(reconnectMs).catch((error) => {
         this.#trouble = error
         this.#tryLater()
       })
