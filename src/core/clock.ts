@@ -19,3 +19,13 @@ export const systemClock: Clock = {
   setTimeout: (callback, ms) => setTimeout(callback, Math.ceil(ms)),
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
 }
+
+/** The same for work in the background: it keeps no process alive that has nothing else to do. */
+export const patientClock: Clock = {
+  ...systemClock,
+  setTimeout(callback, ms) {
+    const timer = systemClock.setTimeout(callback, ms) as { unref?: () => void }
+    timer.unref?.()
+    return timer
+  },
+}

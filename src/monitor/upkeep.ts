@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../core/clock.ts'
+import { patientClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import type { GuardStore } from '../once/index.ts'
 import type { MonitorStore } from './store.ts'
@@ -37,15 +37,4 @@ export function createMonitorUpkeep(
       await loop?.stop({ graceMs: 2_000 })
     },
   }
-}
-
-/** Forgetting must not keep a process alive that has nothing else to do. */
-const patientClock: Clock = {
-  now: () => systemClock.now(),
-  setTimeout(callback, ms) {
-    const timer = systemClock.setTimeout(callback, ms) as { unref?: () => void }
-    timer.unref?.()
-    return timer
-  },
-  clearTimeout: (timer) => systemClock.clearTimeout(timer),
 }

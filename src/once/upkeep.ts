@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../core/clock.ts'
+import { patientClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import type { GuardStore } from './store.ts'
 
@@ -46,15 +46,4 @@ export function createGuardUpkeep(store: Pick<GuardStore, 'prune'>): GuardUpkeep
       loop = undefined
     },
   }
-}
-
-/** Forgetting must not keep a process alive that has nothing else to do. */
-const patientClock: Clock = {
-  now: () => systemClock.now(),
-  setTimeout(callback, ms) {
-    const timer = systemClock.setTimeout(callback, ms) as { unref?: () => void }
-    timer.unref?.()
-    return timer
-  },
-  clearTimeout: (timer) => systemClock.clearTimeout(timer),
 }

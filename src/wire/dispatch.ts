@@ -10,7 +10,7 @@ import type {
 } from '../dispatch/index.ts'
 import type { Page } from './jobs.ts'
 import { nodesPath } from './nodeframes.ts'
-import { type IdParams, idParams, pageOf } from './page.ts'
+import { type IdParams, idParams, pageOf, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
 
@@ -139,10 +139,6 @@ export interface ListTasksQuery {
   readonly cursor?: string
 }
 
-const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 }))
-const cursor = (maxLength: number) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength, pattern: '^[\\w-]+$' }))
-
 export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
   id: 'listTasks',
   method: 'GET',
@@ -150,7 +146,7 @@ export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
   scope: 'read',
   room: 'dispatch',
   summary: 'List tasks, the newest first.',
-  query: schemaFor<ListTasksQuery>()(Type.Object({ limit, cursor: cursor(191) }, strict)),
+  query: schemaFor<ListTasksQuery>()(Type.Object({ ...pageQuery(191) }, strict)),
   replies: { 200: pageOf(taskSchema) },
   mutates: false,
 }
@@ -320,10 +316,7 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
   description:
     'As last published, at most a little old. `restsUntil`, `seenAt` and `joinedAt` are of the server’s own clock.',
   query: schemaFor<ListNodesQuery>()(
-    Type.Object(
-      { nodeId: Type.Optional(name), service: Type.Optional(name), limit, cursor: cursor(2_048) },
-      strict,
-    ),
+    Type.Object({ nodeId: Type.Optional(name), service: Type.Optional(name), ...pageQuery(2_048) }, strict),
   ),
   replies: { 200: pageOf(nodeSchema) },
   mutates: false,

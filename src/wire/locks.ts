@@ -1,5 +1,6 @@
 import type { AcquireAnswer, LockEvent, LockLine, LockSummary } from '../locks/index.ts'
 import type { Page } from './jobs.ts'
+import { pageQuery } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
 
@@ -254,8 +255,7 @@ export const listLocks: Route<{ query: ListLocksQuery; reply: Page<LockSummary> 
       {
         operation: Type.Optional(name),
         search: Type.Optional(name),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
-        cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192, pattern: '^[\\w-]+$' })),
+        ...pageQuery(8_192),
       },
       strict,
     ),

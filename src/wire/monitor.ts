@@ -8,7 +8,7 @@ import type {
 } from '../monitor/index.ts'
 import type { NotificationStatus } from '../monitor/store.ts'
 import type { Page } from './jobs.ts'
-import { type IdParams, idParams, pageOf } from './page.ts'
+import { type IdParams, idParams, pageOf, pageQuery } from './page.ts'
 import type { BodyLimits, Route } from './route.ts'
 import { instantOptions, nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
 
@@ -24,11 +24,8 @@ const instantOrNull = Type.Union([instant, Type.Null()])
 const textOrNull = Type.Union([Type.String(), Type.Null()])
 const count = Type.Integer({ minimum: 0 })
 const cursorOrNull = textOrNull
-const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 }))
-const cursorOf = (maxLength: number) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength, pattern: '^[\\w-]+$' }))
 /** The id of what the page before ended with. */
-const page = { limit, cursor: cursorOf(64) }
+const page = pageQuery(64)
 const noKey = 'An Idempotency-Key is refused.'
 
 const reason = Type.Union([
@@ -313,10 +310,7 @@ export const listSubjects: Route<{ query: ListSubjectsQuery; reply: Page<ShownSu
   room: 'monitor',
   summary: 'The venues that were reported, and how they are now.',
   query: schemaFor<ListSubjectsQuery>()(
-    Type.Object(
-      { source: Type.Optional(name), search: Type.Optional(name), limit, cursor: cursorOf(8_192) },
-      strict,
-    ),
+    Type.Object({ source: Type.Optional(name), search: Type.Optional(name), ...pageQuery(8_192) }, strict),
   ),
   replies: { 200: pageOf<ShownSubject>(subject) },
   mutates: false,

@@ -1,5 +1,6 @@
 import type { ClaimAnswer, Guard, OnceSpace, OnceStats, SeenAnswer } from '../once/index.ts'
 import type { Page } from './jobs.ts'
+import { pageQuery } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, nameOptions, schemaFor, spanPattern, strict, Type } from './schema.ts'
 
@@ -267,8 +268,7 @@ export const listGuards: Route<{ query: ListGuardsQuery; reply: Page<Guard> }> =
       {
         search: Type.Optional(name),
         space: Type.Optional(space),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
-        cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192, pattern: '^[\\w-]+$' })),
+        ...pageQuery(8_192),
       },
       strict,
     ),

@@ -3,6 +3,19 @@ import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
 
 /** What routes of several rooms have in common: pages of a list, and one thing by its id. */
 
+/** How many items of a list, and from where on; `cursorChars` is as much as its cursors may have. */
+export function pageQuery(cursorChars: number): PageQuery {
+  return {
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
+    cursor: Type.Optional(Type.String({ minLength: 1, maxLength: cursorChars, pattern: '^[\\w-]+$' })),
+  }
+}
+
+interface PageQuery {
+  readonly limit: Type.TOptional<Type.TInteger>
+  readonly cursor: Type.TOptional<Type.TString>
+}
+
 /** A page of such items. */
 export function pageOf<Item>(item: Schema<Item>): Schema<Page<Item>> {
   const cursor = Type.Union([Type.String(), Type.Null()])

@@ -12,6 +12,7 @@ import type { GuardEnd, GuardRecord, GuardStanding, GuardStore } from '../../src
 import type { GuardsBackend } from './guards/opening.ts'
 import { digest } from './guards/stage.ts'
 import { Random } from './random.ts'
+import { walkOn } from './walking.ts'
 
 export interface GuardsWalkRequest {
   /** A fresh backend in a namespace of its own. */
@@ -31,16 +32,7 @@ export async function runGuardsWalk({
   await using engine = await open()
   assert.ok(engine.guards, `${title} keeps no guards`)
   const walk = new GuardsWalk(engine.guards, seed)
-  for (let step = 1; step <= steps; step++) {
-    try {
-      await walk.step()
-    } catch (error) {
-      throw new Error(
-        `${title} and the model differ at step ${step}: WALK_SEED=${seed} WALK_STEPS=${steps}\n${walk.trace.join('\n')}\n${error instanceof Error ? error.message : error}`,
-        { cause: error },
-      )
-    }
-  }
+  await walkOn(walk, { title: title, seed, steps })
   return walk.counts
 }
 

@@ -15,6 +15,7 @@ import type { LineQuery, LockKey, LockStore, Tangle } from '../../src/locks/inde
 import type { LocksBackend } from './locks/opening.ts'
 import { lineView, standingView, summaryView, toldView } from './lockview.ts'
 import { Random } from './random.ts'
+import { walkOn } from './walking.ts'
 
 export interface LocksWalkRequest {
   /** A fresh backend in a namespace of its own. */
@@ -32,16 +33,7 @@ export async function runLocksWalk({ open, title, seed, steps }: LocksWalkReques
   await using engine = await open()
   assert.ok(engine.locks, `${title} keeps no locks`)
   const walk = new LocksWalk(engine.locks, seed)
-  for (let step = 1; step <= steps; step++) {
-    try {
-      await walk.step()
-    } catch (error) {
-      throw new Error(
-        `${title} and the model differ at step ${step}: WALK_SEED=${seed} WALK_STEPS=${steps}\n${walk.trace.join('\n')}\n${error instanceof Error ? error.message : error}`,
-        { cause: error },
-      )
-    }
-  }
+  await walkOn(walk, { title: title, seed, steps })
   return walk.counts
 }
 

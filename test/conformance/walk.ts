@@ -14,6 +14,7 @@ import type { ClaimedRecord, JobStore, NewJob, StoreTransaction, Verdict } from 
 import { verdictOf } from './jobs/making.ts'
 import { Random } from './random.ts'
 import { instant, viewOf, viewStats } from './view.ts'
+import { walkOn } from './walking.ts'
 
 export interface WalkRequest {
   /** A fresh backend in a namespace of its own. */
@@ -30,16 +31,7 @@ export async function runWalk({ open, seed, steps }: WalkRequest): Promise<WalkC
   await using engine = await open()
   const walk = new Walk(engine, seed)
   await walk.start()
-  for (let step = 1; step <= steps; step++) {
-    try {
-      await walk.step()
-    } catch (error) {
-      throw new Error(
-        `${engine.name} and the model differ at step ${step}: WALK_SEED=${seed} WALK_STEPS=${steps}\n${walk.trace.join('\n')}\n${error instanceof Error ? error.message : error}`,
-        { cause: error },
-      )
-    }
-  }
+  await walkOn(walk, { title: engine.name, seed, steps })
   return walk.counts
 }
 

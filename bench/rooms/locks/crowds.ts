@@ -2,11 +2,12 @@
  * Crowds over HTTP, each who waits with a stream: how long a hand-over takes with 50 and with ten thousand waiting, how
  * soon a thousand are told of one success, and what ten thousand who wait beside ten thousand idle streams take.
  */
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Contestant, Trial } from '../../case.ts'
 import { atMost } from '../../goal.ts'
 import { groundOf } from '../jobs/ground.ts'
 import { createPlace } from '../jobs/place.ts'
+import { openStream } from '../server/idle.ts'
 import { startServer } from '../server/running.ts'
 import { type Called, type Crowd, createCrowd } from './crowd.ts'
 
@@ -58,7 +59,7 @@ const waiting: Contestant = async (conditions) => {
   const withMany = await handOver(crowd, holder, times)
   const idle: Socket[] = []
   while (idle.length < many)
-    idle.push(...(await Promise.all(Array.from({ length: 225 }, () => openIdle(server.port)))))
+    idle.push(...(await Promise.all(Array.from({ length: 225 }, () => openStream(server.port)))))
   const after = await server.memory()
   for (const socket of idle) socket.destroy()
   return {
@@ -89,23 +90,6 @@ const telling: Contestant = async (conditions) => {
       0.5,
     ),
   }
-}
-
-/** Open once the present state has come. */
-function openIdle(port: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.on('error', reject)
-    socket.on('connect', () =>
-      socket.write(`GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAccept: text/event-stream\r\n\r\n`),
-    )
-    socket.on('data', (chunk) => {
-      const text = chunk.toString('latin1')
-      if (text.startsWith('HTTP/1.1') && !text.startsWith('HTTP/1.1 200'))
-        reject(new Error(text.slice(0, 300)))
-      else if (text.includes('event: queues')) resolve(socket)
-    })
-  })
 }
 
 const lower = { better: 'lower', peers: [] } as const

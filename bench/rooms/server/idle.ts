@@ -30,10 +30,11 @@ function openStreams(port: number, many: number): Promise<Socket[]> {
   return Promise.all(Array.from({ length: many }, () => openStream(port)))
 }
 
-/** Open once the present state has come. */
-function openStream(port: number): Promise<Socket> {
+/** Open once the present state has come; fails when it has not within half a minute. */
+export function openStream(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
+    const timer = setTimeout(() => socket.destroy(new Error('a stream did not open within 30 s')), 30_000)
     socket.on('error', reject)
     socket.on('connect', () =>
       socket.write(`GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAccept: text/event-stream\r\n\r\n`),
@@ -42,7 +43,10 @@ function openStream(port: number): Promise<Socket> {
       const text = chunk.toString('latin1')
       if (text.startsWith('HTTP/1.1') && !text.startsWith('HTTP/1.1 200'))
         reject(new Error(text.slice(0, 300)))
-      else if (text.includes('event: queues')) resolve(socket)
+      else if (text.includes('event: queues')) {
+        clearTimeout(timer)
+        resolve(socket)
+      }
     })
   })
 }
