@@ -2,7 +2,12 @@ import { type Backend, openBackend } from './backends/open.ts'
 import { type Contention, noContention, processContention } from './contention/index.ts'
 import { SignalboxError } from './core/errors.ts'
 import { duration, flag, oneOf, onlyKeys, text } from './core/options.ts'
-import { createDispatch, type Dispatch, type DispatchOptions } from './dispatch/index.ts'
+import {
+  createDispatch,
+  type Dispatch,
+  type DispatchOptions,
+  resolveDispatchOptions,
+} from './dispatch/index.ts'
 import { createJobs, createUpkeep, type Jobs } from './jobs/index.ts'
 import { createLocks, type Locks, type LocksOptions, resolveLocksOptions } from './locks/index.ts'
 import { meterBackend } from './metered.ts'
@@ -119,6 +124,7 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
   // Checked before anything is opened.
   resolveLocksOptions(options.locks)
   resolveOnceOptions(options.once)
+  resolveDispatchOptions(options.dispatch)
   const monitorOptions = { ...options.monitor, allowPrivate: options.allowPrivate }
   resolveMonitorOptions(monitorOptions)
   const keepMs = retentionMs === undefined ? undefined : duration('open.retentionMs', retentionMs)

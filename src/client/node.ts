@@ -17,6 +17,7 @@ import {
   type ConnectNodeOptions,
   type NodeService,
   type ResolvedNodeOptions,
+  resolveLabels,
   resolveNodeOptions,
   resolveServices,
 } from './nodeoptions.ts'
@@ -28,7 +29,7 @@ import { pause } from './retry.ts'
  * A node's side of dispatch: it offers services, is given tasks, and answers. It lives longer than its connections:
  *
  *     connect ──welcome──▶ tasks ──lost──▶ wait, longer each time ──▶ connect, as the same instance
- *        └── token not taken, another instance took over, drained: the end
+ *        └── token not taken, another instance took over: the end
  *
  * Tasks run on while a connection is lost; what they return is kept until a server has confirmed that it is durable.
  */
@@ -161,8 +162,10 @@ class LivingNode implements NodeConnection {
   }
 
   update({ services, labels }: Parameters<NodeConnection['update']>[0]): void {
-    if (services !== undefined) this.#services = resolveServices(services)
-    if (labels !== undefined) this.#labels = { ...labels }
+    const offers = services === undefined ? this.#services : resolveServices(services)
+    // All of it is checked before any of it counts.
+    this.#labels = labels === undefined ? this.#labels : resolveLabels(labels)
+    this.#services = offers
     this.#sayOffer()
   }
 
@@ -353,20 +356,25 @@ function finalEnd(
       return new SignalboxError('unauthorized', `The node's token counts no more: ${why}`)
     case nodeCloseCodes.superseded:
       return new SignalboxError('conflict', `Another instance with this node's id took over. ${why}`.trim())
-    case nodeCloseCodes.drained:
-      return null
     default:
       return undefined
   }
 }
 
-/** The load, within its bounds; what cannot be measured is not said. */
+/** Longer, and a heartbeat goes without it: what else it says is worth more. */
+const measureMs = 5_000
+
+/** The load, within its bounds; what cannot be measured, or not in time, is not said. */
 async function measure(load: ResolvedNodeOptions['load']): Promise<NodeLoad> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error('late')), measureMs)
   try {
-    const { cpu, gpu, memory } = (await load?.()) ?? {}
+    const { cpu, gpu, memory } = (await Promise.race([load?.(), late])) ?? {}
     return { cpu: fraction(cpu), gpu: fraction(gpu), memory: fraction(memory) }
   } catch {
     return { cpu: null, gpu: null, memory: null }
+  } finally {
+    clearTimeout(timer)
   }
 }
 

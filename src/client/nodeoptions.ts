@@ -126,7 +126,7 @@ export function resolveNodeOptions(url: string, options: ConnectNodeOptions): Re
     nodeId: text('nodeId', options.nodeId),
     instanceId: instanceId === undefined ? createId() : text('instanceId', instanceId),
     services: resolveServices(options.services),
-    labels: { ...options.labels },
+    labels: resolveLabels(options.labels ?? {}),
     onTask: callable('onTask', options.onTask),
     token,
     namespace: namespace === undefined ? undefined : text('namespace', namespace),
@@ -146,10 +146,46 @@ export function resolveServices(services: unknown): readonly ServiceOffer[] {
   const offers = services.map(({ name, slots, tags = {} }: NodeService) => ({
     name: text('services[].name', name),
     slots: whole('services[].slots', slots, { min: 1, max: frameLimits.maxSlots }),
-    tags: { ...tags },
+    tags: resolveTags(tags),
   }))
   if (new Set(offers.map(({ name }) => name)).size === offers.length) return offers
   throw new SignalboxError('invalid_argument', 'services has two services of the same name.')
+}
+
+/** The labels, likewise. */
+export function resolveLabels(labels: unknown): Labels {
+  const entries = entriesOf('labels', labels, frameLimits.maxLabels)
+  for (const [label, value] of entries) {
+    const isText = typeof value === 'string' && value.length <= 191
+    if (isText || typeof value === 'boolean' || Number.isFinite(value)) continue
+    throw new SignalboxError(
+      'invalid_argument',
+      `labels[${JSON.stringify(label)}] must be a text of at most 191 characters, a number, true or false.`,
+    )
+  }
+  return Object.fromEntries(entries) as Labels
+}
+
+function resolveTags(tags: unknown): ServiceOffer['tags'] {
+  const entries = entriesOf('services[].tags', tags, frameLimits.maxTags)
+  return Object.fromEntries(
+    entries.map(([tag, values]) => {
+      if (Array.isArray(values) && values.length <= frameLimits.maxTagValues)
+        return [tag, values.map((value) => text(`services[].tags.${tag}[]`, value))]
+      throw new SignalboxError(
+        'invalid_argument',
+        `services[].tags.${tag} must be a list of at most ${frameLimits.maxTagValues} texts.`,
+      )
+    }),
+  )
+}
+
+function entriesOf(name: string, value: unknown, max: number): readonly [string, unknown][] {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    const entries = Object.entries(value).filter(([, item]) => item !== undefined)
+    if (entries.length <= max) return entries
+  }
+  throw new SignalboxError('invalid_argument', `${name} must be an object of at most ${max} properties.`)
 }
 
 /** `ws://host`, `http://host` or the whole address of the socket. */

@@ -42,7 +42,11 @@ export class NodeSocket {
     this.#welcomeTimer = setTimeout(() => this.abandon('No welcome came in time.'), welcomeMs)
     this.#socket.onopen = () => {
       this.#wasOpen = true
-      parts.onOpen()
+      try {
+        parts.onOpen()
+      } catch (error) {
+        this.abandon(`Nothing could be said: ${(error as Error).message}`)
+      }
     }
     this.#socket.onmessage = ({ data }) => this.#receive(data)
     // What follows is `close`, and that tells more.

@@ -44,7 +44,10 @@ export function createOnceClient(client: Pick<Client, 'call'>): OnceClient {
   return {
     claim: async (body) => (await client.call(claimOnce, { body })) as WireClaimed,
     async claimMany(body) {
-      const { items } = (await client.call(claimOnce, { body })) as { readonly items: readonly WireClaimed[] }
+      const maxReplyBytes = claimBytes * body.keys.length + 1_048_576
+      const { items } = (await client.call(claimOnce, { body, maxReplyBytes })) as {
+        readonly items: readonly WireClaimed[]
+      }
       return items
     },
     done: (body) => client.call(doneOnce, { body }),
@@ -56,3 +59,6 @@ export function createOnceClient(client: Pick<Client, 'call'>): OnceClient {
     stats: () => client.call(onceStats),
   }
 }
+
+/** A result that was kept, written out: an answer that is not read would leave keys claimed that nobody knows of. */
+const claimBytes = 2 * 262_144

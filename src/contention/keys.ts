@@ -24,6 +24,7 @@ export class KeyWaits {
   queued(key: WaitKey, node: string, requestId: string): void {
     const now = this.#now()
     const entry = this.#touch(key, now)
+    if (entry.waiters.size >= maxWaiters) this.#forgetGone(entry, now)
     const waiter = entry.waiters.get(waiterName(node, requestId))
     if (waiter !== undefined) waiter.seenAt = now
     else if (entry.waiters.size < maxWaiters)
@@ -173,7 +174,10 @@ const triesForRoom = 16
 const otherHolder = ''
 
 function charge(entry: KeyEntry, now: number): void {
-  const ms = (now - entry.chargedAt) * entry.waiters.size
+  let ms = 0
+  // Nobody waits longer than it is believed to be there.
+  for (const { seenAt } of entry.waiters.values())
+    ms += Math.max(0, Math.min(now, seenAt + goneMs) - entry.chargedAt)
   entry.chargedAt = now
   if (!(ms > 0)) return
   entry.waitedMs += ms

@@ -77,7 +77,12 @@ export type Command =
   | { readonly kind: 'submit'; readonly task: TaskSpec; readonly admitted: boolean }
   | { readonly kind: 'cancel'; readonly taskId: string; readonly reason: string | null }
   /** The task is no longer this server's: its claim was lost, or its next attempt went elsewhere. No end is told. */
-  | { readonly kind: 'forget'; readonly taskId: string }
+  | {
+      readonly kind: 'forget'
+      readonly taskId: string
+      /** This attempt and those before it: a later one has been claimed anew. Left out: any. */
+      readonly attempt?: number
+    }
   // Heartbeats: coalesced to the newest per node.
   | Heartbeat
   // Administration.

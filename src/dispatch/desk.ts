@@ -50,6 +50,7 @@ export class Desk implements NodeDesk {
   #deaths: number[] = []
   #sweptAt: number | null = null
   #isBraking = false
+  #wasDeaf = false
   #isOpen = false
 
   constructor(parts: DeskParts) {
@@ -126,6 +127,10 @@ export class Desk implements NodeDesk {
     const lateMs = this.#sweptAt === null ? 0 : at - this.#sweptAt - sweepMs
     this.#sweptAt = at
     if (lateMs > stallMs) this.#excuse(lateMs)
+    // While sockets are not read, whoever is silent may be speaking.
+    const isDeaf = this.#parts.isFull()
+    if (isDeaf || this.#wasDeaf) for (const connection of this.#current.values()) connection.seenAt = at
+    this.#wasDeaf = isDeaf
     this.relieve()
     this.#deaths = this.#deaths.filter((diedAt) => at - diedAt < brake.withinMs)
     const limit = Math.max(brake.least, Math.ceil((this.#current.size + this.#deaths.length) * brake.share))

@@ -203,12 +203,17 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
 
   /** Posts an administrative command and waits until its turn has been. */
   async function command(ask: Parameters<typeof mailbox.post>[0]): Promise<void> {
+    if (mailbox.isClosed) throw draining()
     if (!mailbox.post(ask)) {
       throw new SignalboxError('too_many', 'Too many administrative commands wait already; try again.', {
         details: { retryAfterMs: 1_000 },
       })
     }
-    while (mailbox.depth().admin > 0) await new Promise((resolve) => setImmediate(resolve))
+    const turn = mailbox.adminServed + mailbox.depth().admin
+    while (mailbox.adminServed < turn) {
+      if (mailbox.isClosed) throw draining()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
   }
 }
 

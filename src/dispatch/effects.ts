@@ -56,7 +56,14 @@ export class EffectRunner {
   }
 
   run(effects: readonly Effect[], command: Command): void {
-    for (const effect of effects) this.#run(effect, command)
+    for (const effect of effects) {
+      try {
+        this.#run(effect, command)
+      } catch (error) {
+        // The others are other tasks' and nodes' affairs.
+        this.#parts.log({ name: 'command.failed', kind: `${command.kind}/${effect.kind}`, error })
+      }
+    }
   }
 
   #run(effect: Effect, command: Command): void {
@@ -124,7 +131,7 @@ export class EffectRunner {
     const claim = claims.get(taskId)
     const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
     if (!isOurs) {
-      post({ kind: 'forget', taskId })
+      post({ kind: 'forget', taskId, attempt })
       return
     }
     desk.send(nodeId, epoch, {
@@ -167,7 +174,7 @@ export class EffectRunner {
     const { claims, desk, feed, tally, post, now, handedBack } = this.#parts
     const claim = claims.get(taskId)
     if (claim?.attempt !== attempt || claim.isEnding) {
-      post({ kind: 'forget', taskId })
+      post({ kind: 'forget', taskId, attempt })
       return
     }
     const ending: Ending = {
@@ -186,7 +193,7 @@ export class EffectRunner {
         if (code === 'failed' && by !== null) desk.tell(by, { type: 'task.settled', taskId, attempt })
         handedBack(taskId, afterMs)
       } else {
-        post({ kind: 'forget', taskId })
+        post({ kind: 'forget', taskId, attempt })
         this.#lost(taskId, attempt)
       }
     })

@@ -91,7 +91,14 @@ export class Ends {
     const took = await this.#persist(batch)
     this.#writes -= 1
     this.#unwritten -= batch.length
-    for (const [index, { told }] of batch.entries()) told(took[index] === true)
+    for (const [index, { told }] of batch.entries()) {
+      try {
+        told(took[index] === true)
+      } catch (error) {
+        // One that cannot be told is no reason to leave the others in the dark.
+        this.#parts.onTrouble(error)
+      }
+    }
     this.#schedule()
     if (this.#unwritten === 0) for (const wake of this.#idlers.splice(0)) wake()
   }

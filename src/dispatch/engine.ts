@@ -65,10 +65,13 @@ export class Engine {
   #tickAt = Number.POSITIVE_INFINITY
   #intervals: NodeJS.Timeout[] = []
   #isMinding = false
+  #round: IterableIterator<Claim> | undefined
+  readonly #strays = new Set<Claim>()
   #isStarted = false
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
-    const { jobs, bell, now = Date.now, log = () => undefined, observe } = parts
+    const { jobs, bell, now = forwardClock(), observe } = parts
+    const log = quiet(parts.log)
     const monotonicMs = () => performance.now()
     const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
     const post = (command: Command) => this.mailbox.post(command)
@@ -90,6 +93,8 @@ export class Engine {
       lookups: this.#lookups,
       armTimer: (at) => this.#armTimer(at),
       handedBack: (taskId, afterMs) => {
+        // It may be in our hands again before we hear that it was handed back.
+        if (claims.get(taskId) !== undefined) return
         handedBack.add(taskId, monotonicMs() + afterMs)
         this.intake.ring(afterMs)
       },
@@ -162,7 +167,7 @@ export class Engine {
     if (!this.claims.drop(claim)) return
     this.tally.lost += 1
     this.log({ name: 'task.lost', taskId: claim.jobId, attempt: claim.attempt })
-    this.mailbox.post({ kind: 'forget', taskId: claim.jobId })
+    this.mailbox.post({ kind: 'forget', taskId: claim.jobId, attempt: claim.attempt })
     this.intake.ring()
   }
 
@@ -196,6 +201,7 @@ export class Engine {
 
   async #mind(): Promise<void> {
     this.keeper.mind()
+    this.#repair()
     const now = performance.now()
     for (const [taskId, at] of this.#submitted) {
       if (now - at < submittedForMs) break
@@ -212,12 +218,57 @@ export class Engine {
     }
   }
 
+  /**
+   * A net under everything else: a task that is held here and that the registry does not know, seen so twice, is
+   * submitted again. A part of the claims at a time.
+   */
+  #repair(): void {
+    if (this.#round === undefined) {
+      this.#round = this.claims.values()
+      for (const claim of this.#strays) if (this.claims.get(claim.jobId) !== claim) this.#strays.delete(claim)
+    }
+    for (let left = repairsPerStep; left > 0; left--) {
+      const { done, value: claim } = this.#round.next()
+      if (done) {
+        this.#round = undefined
+        return
+      }
+      const isStray = !claim.isEnding && !this.registry.has(claim.jobId)
+      if (isStray && this.#strays.has(claim))
+        this.mailbox.post({ kind: 'submit', task: claim.spec, admitted: true })
+      else if (isStray) this.#strays.add(claim)
+      else this.#strays.delete(claim)
+    }
+  }
+
   /** A task that was handed back went elsewhere, or ended in the store. */
   forget(taskId: string, record: JobRecord | undefined): void {
     this.handedBack.delete(taskId)
+    const isFinished = record !== undefined && record.finishedAt !== null
+    // It came back while somebody looked for it elsewhere.
+    if (this.claims.get(taskId) !== undefined && !isFinished) return
     this.mailbox.post({ kind: 'forget', taskId })
-    if (record !== undefined && record.finishedAt !== null) {
+    if (isFinished) {
       this.feed.publish(eventOf(decodeTask(record), this.now()))
+    }
+  }
+}
+
+const repairsPerStep = 5_000
+
+/** The time of day as it was at the start, and from then on forward only: a clock that is set changes no deadline. */
+function forwardClock(): () => number {
+  const origin = Date.now() - performance.now()
+  return () => Math.floor(origin + performance.now())
+}
+
+/** Whoever listens cannot stop what it listens to. */
+function quiet(log: EngineParts['log']): (event: DispatchEvent) => void {
+  return (event) => {
+    try {
+      log?.(event)
+    } catch {
+      // It was told.
     }
   }
 }

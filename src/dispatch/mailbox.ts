@@ -70,6 +70,7 @@ export class Mailbox {
   #sinceHeartbeat = 0
   #deferred = false
   #closed = false
+  #adminServed = 0
 
   constructor(parts: MailboxParts, options: MailboxOptions = {}) {
     this.#parts = parts
@@ -95,6 +96,15 @@ export class Mailbox {
       admin: this.#admin.size,
       slices: this.#slice === null ? 0 : 1,
     }
+  }
+
+  /** How many administrative commands have had their turn. */
+  get adminServed(): number {
+    return this.#adminServed
+  }
+
+  get isClosed(): boolean {
+    return this.#closed
   }
 
   /** Takes no more commands and serves no more turns. */
@@ -199,6 +209,7 @@ export class Mailbox {
     } catch (error) {
       onError(error, command)
     }
+    if (laneOf(command) === 'admin') this.#adminServed += 1
     const endedAt = monotonicMs()
     observe?.(command.kind, at - postedAt, endedAt - at, subjectOf(command))
     return endedAt

@@ -68,6 +68,11 @@ export class Registry {
     return admission(this.#books, tenant)
   }
 
+  /** Whether a task is in the books. */
+  has(taskId: string): boolean {
+    return this.#books.tasks.has(taskId)
+  }
+
   task(taskId: string): TaskView | undefined {
     return this.#books.tasks.get(taskId)?.view()
   }
@@ -144,7 +149,7 @@ function act(books: Books, command: Command): void {
       cancel(books, command.taskId, command.reason)
       return
     case 'forget':
-      forget(books, command.taskId)
+      forget(books, command.taskId, command.attempt)
       return
     case 'heartbeat':
       heartbeat(books, command)

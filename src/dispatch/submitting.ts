@@ -57,9 +57,9 @@ function settleLate(books: Books, task: TaskEntry): void {
 }
 
 /** The task is no longer this server's. */
-export function forget(books: Books, taskId: string): void {
+export function forget(books: Books, taskId: string, attempt: number = Number.POSITIVE_INFINITY): void {
   const task = books.tasks.get(taskId)
-  if (task !== undefined) drop(books, task)
+  if (task !== undefined && task.spec.attempt <= attempt) drop(books, task)
 }
 
 /** One of the task's bounds has passed. */

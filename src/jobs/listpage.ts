@@ -2,11 +2,14 @@ import { isReserved } from './options.ts'
 import type { JobRecord, JobStore, ListQuery } from './store.ts'
 
 /** How many rows of other queues are looked past for one page. */
-const maxLookedPast = 10_000
+const maxLookedPast = 2_000
+/** Each may have half a megabyte, so that not many are looked at together. */
+const lookSize = 100
 
 /**
  * A page of the jobs that users have to do with: those of Signalbox's own queues are left out unless one is named. The
- * store knows nothing of that, so the page is filled from as many of its pages as it takes, up to a bound.
+ * store knows nothing of that, so the page is filled from as many of its pages as it takes, up to a bound: one that is
+ * short is the last only if its cursor says so.
  */
 export async function listPage(
   store: Pick<JobStore, 'list'>,
@@ -16,7 +19,7 @@ export async function listPage(
   let before = query.before
   for (let looked = 0; ; ) {
     // The first look is as large as the page; only where much is left out are the next ones larger.
-    const limit = looked === 0 ? query.limit : 500
+    const limit = looked === 0 ? query.limit : Math.max(query.limit, lookSize)
     const page = await store.list({ ...query, limit, ...(before === undefined ? {} : { before }) })
     looked += page.length
     for (const record of page) {

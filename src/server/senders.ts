@@ -17,6 +17,13 @@ export interface Senders extends AsyncDisposable {
   stop(graceMs: number): Promise<void>
 }
 
+interface Sending {
+  readonly space: Space
+  readonly sender: Sender
+  /** Settles when it has stopped; set by whoever ends it first. */
+  ended?: Promise<void>
+}
+
 export interface SendersParts {
   readonly served: Pick<Served, 'subscribedNamespaces'>
   readonly spaces: Spaces
@@ -31,7 +38,7 @@ const defaultGraceMs = 10_000
 type Counts = Readonly<Record<string, Readonly<SendingCounts>>>
 
 export function createSenders({ served, spaces, onTrouble = () => {} }: SendersParts): Senders {
-  const sending = new Map<string, { readonly space: Space; readonly sender: Sender }>()
+  const sending = new Map<string, Sending>()
   /** Of senders that have ended; the longest ended first. */
   const past = new Map<string, Counts>()
   let stopped: Promise<void> | undefined
@@ -58,6 +65,11 @@ export function createSenders({ served, spaces, onTrouble = () => {} }: SendersP
   async function end(namespace: string, graceMs = defaultGraceMs): Promise<void> {
     const known = sending.get(namespace)
     if (known === undefined) return
+    known.ended ??= stopOne(namespace, known, graceMs)
+    await known.ended
+  }
+
+  async function stopOne(namespace: string, known: Sending, graceMs: number): Promise<void> {
     try {
       await known.sender.stop({ graceMs })
     } finally {
@@ -97,8 +109,13 @@ export function createSenders({ served, spaces, onTrouble = () => {} }: SendersP
   }
 
   async function stopAll(graceMs: number): Promise<void> {
-    await loop.stop({ graceMs })
-    await Promise.all([...sending.keys()].map((namespace) => end(namespace, graceMs)))
+    // One grace for both: a look that hangs does not take that of the messages under way.
+    await Promise.all([
+      loop.stop({ graceMs }),
+      ...[...sending.keys()].map((namespace) => end(namespace, graceMs)),
+    ])
+    // What the last look began.
+    await Promise.all([...sending.keys()].map((namespace) => end(namespace, 0)))
   }
 
   for (const trouble of ['failed', 'stalled', 'recovered'] as const)

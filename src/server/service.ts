@@ -61,6 +61,16 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set([
   'schema_outdated',
 ])
 
+/** What dispatchers tell that somebody should look at. */
+const troubles: ReadonlySet<string> = new Set([
+  'command.failed',
+  'store.trouble',
+  'task.lost',
+  'fleet.braked',
+  'loop.stalled',
+  'slot.forced',
+])
+
 export function createService(parts: ServiceParts): Service {
   const { served, log, caps, contention } = parts
   let isDraining = false
@@ -68,7 +78,14 @@ export function createService(parts: ServiceParts): Service {
   const { failures } = admission
   const { bootstrap, loopback, trust } = parts
   const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures })
-  const spaces = createSpaces(served, { settings: parts.settings, meter: contention })
+  const spaces = createSpaces(served, {
+    settings: parts.settings,
+    meter: contention,
+    onDispatch(namespace, { name, ...event }) {
+      const isTrouble = troubles.has(name)
+      log?.[isTrouble ? 'warn' : 'info'](`dispatch.${name}`, { namespace, ...event })
+    },
+  })
   // That nothing more is sent while it drains is no trouble.
   const loops = () => (isDraining ? upkeep.loops : [...upkeep.loops, senders.loop])
   const health = createHealth({

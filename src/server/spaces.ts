@@ -1,6 +1,6 @@
 import { type Audit, createAudit } from '../audit/index.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
-import { createDispatch, type Dispatch } from '../dispatch/index.ts'
+import { createDispatch, type Dispatch, type DispatchEvent } from '../dispatch/index.ts'
 import { createJobs, type Jobs } from '../jobs/index.ts'
 import { createLocks, type Locks, type WatchOptions } from '../locks/index.ts'
 import { createMonitor, type Monitor } from '../monitor/index.ts'
@@ -38,6 +38,8 @@ export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits
 export interface SpacesOptions {
   /** Who measures waits. @default nobody */
   readonly meter?: Meter
+  /** Learns what dispatchers find worth telling. @default nobody */
+  readonly onDispatch?: (namespace: string, event: DispatchEvent) => void
   /** How the rooms behave. @default by their own defaults */
   readonly settings?: RoomSettings
   /** @default 1_000 */
@@ -46,25 +48,27 @@ export interface SpacesOptions {
 
 export function createSpaces(
   served: SpacesSource,
-  { settings = {}, meter = noMeter, max = maxSpaces }: SpacesOptions = {},
+  { settings = {}, meter = noMeter, onDispatch = () => undefined, max = maxSpaces }: SpacesOptions = {},
 ): Spaces {
-  return new KnownSpaces(served, settings, meter, max)
+  return new KnownSpaces(served, { settings, meter, onDispatch, max })
 }
 
 class KnownSpaces implements Spaces {
   readonly #served: SpacesSource
   readonly settings: RoomSettings
   readonly meter: Meter
+  readonly onDispatch: Required<SpacesOptions>['onDispatch']
   readonly #max: number
   readonly #rooms = new Map<string, Room>()
   /** Rises whenever a room falls empty. */
   #turn = 0
   #isLettingGo = false
 
-  constructor(served: SpacesSource, settings: RoomSettings, meter: Meter, max: number) {
+  constructor(served: SpacesSource, { settings, meter, onDispatch, max }: Required<SpacesOptions>) {
     this.#served = served
     this.settings = settings
     this.meter = meter
+    this.onDispatch = onDispatch
     this.#max = max
   }
 
@@ -188,8 +192,12 @@ class Room implements Space {
   /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
     const { jobs, bell, guards, ownGuards } = this.stores
+    const { meter, onDispatch } = this.#spaces
     this.#dispatch ??= createDispatch(
-      { jobs, bell, guards: ownGuards ?? guards, observe: observeWith(this.#spaces.meter) },
+      {
+        ...{ jobs, bell, guards: ownGuards ?? guards, observe: observeWith(meter) },
+        log: (event) => onDispatch(this.namespace, event),
+      },
       this.#spaces.settings.dispatch,
     )
     return this.#dispatch
@@ -264,10 +272,15 @@ class Room implements Space {
 
 /** Commands of the registry as turns in one lane, each of which stops the thread while it lasts. */
 function observeWith(meter: Meter): (command: string, waitMs: number, holdMs: number, who: string) => void {
+  const kinds = new Map<string, number>()
+  const kindOf = (command: string): number => {
+    const kind = meter.kind(`dispatch.${command}`, { lane: 'dispatch', sync: true })
+    kinds.set(command, kind)
+    return kind
+  }
   return (command, waitMs, holdMs, who) => {
     const leftAt = performance.now()
     const enteredAt = leftAt - holdMs
-    const kind = meter.kind(`dispatch.${command}`, { lane: 'dispatch', sync: true })
-    meter.turn(kind, enteredAt - waitMs, enteredAt, leftAt, who)
+    meter.turn(kinds.get(command) ?? kindOf(command), enteredAt - waitMs, enteredAt, leftAt, who)
   }
 }

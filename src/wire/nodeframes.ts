@@ -35,8 +35,6 @@ export const nodeCloseCodes = {
   unauthorized: 4401,
   /** Another instance with the same id took over. */
   superseded: 4409,
-  /** An operator drained the node, and nothing runs on it any more. */
-  drained: 4410,
 } as const
 
 /** Codes of `error` frames; `superseded` is the dispatcher's. */

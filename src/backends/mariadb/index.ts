@@ -111,7 +111,7 @@ export async function openMariadb(
       pruneKeys: (limit) => pruneKeys(calls, tables.requestKey, limit),
       subscribedNamespaces: (limit) =>
         calls.run('read', async (call) => {
-          const sql = `SELECT DISTINCT namespace FROM ${tables.monitor.subscription} LIMIT ?`
+          const sql = `SELECT DISTINCT namespace FROM ${tables.monitor.subscription} ORDER BY namespace LIMIT ?`
           const rows = await call.rows<{ namespace: string }>(sql, [limit])
           return rows.map((row) => row.namespace)
         }),

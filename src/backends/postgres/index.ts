@@ -80,7 +80,7 @@ export async function openPostgres(
       within: (name) => (name === namespace ? stores : views.within(name)),
       pruneKeys: (limit) => keys.prune(limit),
       async subscribedNamespaces(limit) {
-        const text = `SELECT DISTINCT namespace FROM ${quoted}.monitor_subscription LIMIT $1`
+        const text = `SELECT DISTINCT namespace FROM ${quoted}.monitor_subscription ORDER BY namespace LIMIT $1`
         const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_subscribed', text }, [
           limit,
         ])

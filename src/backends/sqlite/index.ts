@@ -82,7 +82,10 @@ export async function openSqlite(
       subscribedNamespaces: (limit) =>
         reader.read((connection) =>
           connection
-            .all<{ namespace: string }>('SELECT DISTINCT namespace FROM monitor_subscription LIMIT ?', limit)
+            .all<{ namespace: string }>(
+              'SELECT DISTINCT namespace FROM monitor_subscription ORDER BY namespace LIMIT ?',
+              limit,
+            )
             .map(({ namespace }) => namespace),
         ),
       migrator,

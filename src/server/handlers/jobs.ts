@@ -163,9 +163,12 @@ async function listWithin(jobs: Call['jobs'], query: wire.ListJobsQuery): Promis
   let { cursor } = query
   let chars = 0
   for (;;) {
-    const page = await jobs.list({ ...query, limit: Math.min(jobsAtOnce, limit - items.length), cursor })
+    const asked = Math.min(jobsAtOnce, limit - items.length)
+    const page = await jobs.list({ ...query, limit: asked, cursor })
     items.push(...page.items)
-    if (page.cursor === null || items.length >= limit) return { items, cursor: page.cursor }
+    // Fewer than asked for, and not the end: it looked past as many of our own as one request may cost.
+    const isShort = page.items.length < asked
+    if (page.cursor === null || isShort || items.length >= limit) return { items, cursor: page.cursor }
     chars += JSON.stringify(page.items).length
     if (chars >= maxPageChars) return { items, cursor: page.cursor }
     cursor = page.cursor
