@@ -10,6 +10,7 @@ const rooms: Readonly<Record<string, () => Promise<Room>>> = {
   locks: async () => (await import('./rooms/locks/index.ts')).locksRoom,
   once: async () => (await import('./rooms/once/index.ts')).onceRoom,
   monitor: async () => (await import('./rooms/monitor/index.ts')).monitorRoom,
+  dispatch: async () => (await import('./rooms/dispatch/index.ts')).dispatchRoom,
 }
 
 /** The names `npm run bench -- ROOM` knows. */

@@ -1,11 +1,9 @@
-import { backoffMs } from '../core/backoff.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createEvents, type EventSource, type Events } from '../core/events.ts'
 import { duration } from '../core/options.ts'
 import {
   type Labels,
   type NodeFrame,
-  type NodeLoad,
   nodeCloseCodes,
   nodeInfo,
   nodeProtocol,
@@ -13,6 +11,8 @@ import {
   type ServiceOffer,
 } from '../wire/index.ts'
 import { createClient } from './client.ts'
+import { NodeAddresses } from './nodeaddresses.ts'
+import { measureLoad } from './nodeload.ts'
 import {
   type ConnectNodeOptions,
   type NodeService,
@@ -31,7 +31,8 @@ import { pause } from './retry.ts'
  *     connect ──welcome──▶ tasks ──lost──▶ wait, longer each time ──▶ connect, as the same instance
  *        └── token not taken, another instance took over: the end
  *
- * Tasks run on while a connection is lost; what they return is kept until a server has confirmed that it is durable.
+ * With several servers it turns to the next one, and waits when all of them were tried. Tasks run on while a connection
+ * is lost; what they return is kept until a server has confirmed that it is durable.
  */
 export interface NodeConnection extends AsyncDisposable {
   readonly nodeId: string
@@ -57,8 +58,14 @@ export interface NodeConnection extends AsyncDisposable {
 
 /** What can be listened to. */
 export interface NodeConnectionEvents {
-  connected: { readonly epoch: number; readonly resumed: boolean }
-  disconnected: { readonly code: number; readonly reason: string; readonly retryInMs: number }
+  connected: { readonly epoch: number; readonly resumed: boolean; readonly url: string }
+  disconnected: {
+    readonly code: number
+    readonly reason: string
+    readonly retryInMs: number
+    /** Whose connection ended, or never came to be. */
+    readonly url: string
+  }
   /** The server did not understand something. */
   problem: { readonly code: string; readonly message: string }
   /** An operator drains this node: it gets no new tasks. */
@@ -70,8 +77,14 @@ export interface NodeConnectionEvents {
 /** A connection that lasted so long was a good one: the next wait is short again. */
 const goodMs = 5_000
 
-/** Connects a node; resolves with the first welcome. Throws `unauthorized`, `forbidden`, `conflict` (another instance has taken over), `timeout`. */
-export async function connectNode(url: string, options: ConnectNodeOptions): Promise<NodeConnection> {
+/**
+ * Connects a node to a server, or to one of several that share a store; resolves with the first welcome. Throws
+ * `unauthorized`, `forbidden`, `conflict` (another instance has taken over), `timeout`.
+ */
+export async function connectNode(
+  url: string | readonly string[],
+  options: ConnectNodeOptions,
+): Promise<NodeConnection> {
   const resolved = resolveNodeOptions(url, options)
   const node = new LivingNode(resolved)
   await node.begin()
@@ -82,6 +95,7 @@ class LivingNode implements NodeConnection {
   readonly #options: ResolvedNodeOptions
   readonly #events: Events<NodeConnectionEvents> = createEvents<NodeConnectionEvents>()
   readonly #tasks: NodeTasks
+  readonly #addresses: NodeAddresses
   readonly #closing = new AbortController()
   readonly #closed = Promise.withResolvers<SignalboxError | null>()
   readonly #began = Promise.withResolvers<void>()
@@ -94,7 +108,10 @@ class LivingNode implements NodeConnection {
   /** `task.assign`s received on this connection. */
   #assignCount = 0
   #heartbeat: ReturnType<typeof setInterval> | undefined
+  #heartbeatMs = 15_000
   #isMeasuring = false
+  /** Another heartbeat is to follow the one that is being measured. */
+  #isBeatOwed = false
   #lastProblem: { readonly code: string; readonly message: string } | undefined
 
   constructor(options: ResolvedNodeOptions) {
@@ -107,7 +124,9 @@ class LivingNode implements NodeConnection {
       slotsOf: (service) => this.#services.find(({ name }) => name === service)?.slots,
       send: (text) => this.#isWelcome && this.#socket!.send(text),
       tell: (event) => this.#events.emit('task', event),
+      freed: () => this.#freed(),
     })
+    this.#addresses = new NodeAddresses(options.addresses, options.backoff)
   }
 
   get nodeId(): string {
@@ -141,7 +160,7 @@ class LivingNode implements NodeConnection {
 
   /** Connects for the first time, or throws. */
   async begin(): Promise<void> {
-    const { signal, connectMs, url } = this.#options
+    const { signal, connectMs, addresses } = this.#options
     signal?.throwIfAborted()
     const abort = () => void this.close()
     signal?.addEventListener('abort', abort, { once: true })
@@ -151,7 +170,10 @@ class LivingNode implements NodeConnection {
     })
     const timer = setTimeout(() => {
       const why = this.#lastProblem === undefined ? '' : ` The last problem: ${this.#lastProblem.message}`
-      this.#finish(new SignalboxError('timeout', `${url} did not welcome the node in ${connectMs} ms.${why}`))
+      const where = addresses.map(({ url }) => url).join(', ')
+      this.#finish(
+        new SignalboxError('timeout', `${where} did not welcome the node in ${connectMs} ms.${why}`),
+      )
     }, connectMs)
     void this.#live()
     try {
@@ -192,38 +214,43 @@ class LivingNode implements NodeConnection {
   /** Never rejects. */
   async #live(): Promise<void> {
     const { signal } = this.#closing
-    for (let failureCount = 1; !this.#isClosed; failureCount++) {
+    while (!this.#isClosed) {
+      const { url } = this.#addresses.current
       const begunAt = performance.now()
-      const end = await this.#connection()
+      const end = await this.#connection(url)
       if (this.#isClosed) return
       const told = finalEnd(end, this.#lastProblem)
       const final = told === undefined ? await this.#refusal(end) : told
       if (final !== undefined) return this.#finish(final)
-      if (this.#epoch !== null && performance.now() - begunAt >= goodMs) failureCount = 1
-      const retryInMs = Math.ceil(backoffMs(this.#options.backoff, failureCount))
-      this.#events.emit('disconnected', { code: end.code, reason: end.reason, retryInMs })
+      const { code, reason, wasWelcome } = end
+      const wasGood = wasWelcome && performance.now() - begunAt >= goodMs
+      const retryInMs = this.#addresses.next({ code, wasWelcome, wasGood })
+      this.#events.emit('disconnected', { code, reason, retryInMs, url })
       await pause(retryInMs, signal).catch(() => {})
     }
   }
 
   /** One connection, to its end. */
-  #connection(): Promise<SocketEnd> {
-    const { promise, resolve } = Promise.withResolvers<SocketEnd>()
+  #connection(url: string): Promise<SocketEnd & { readonly wasWelcome: boolean }> {
+    const { promise, resolve } = Promise.withResolvers<SocketEnd & { readonly wasWelcome: boolean }>()
     this.#lastProblem = undefined
     this.#assignCount = 0
     try {
       this.#socket = new NodeSocket({
         ...this.#options,
+        url,
         onOpen: () => this.#hello(),
         onFrame: (frame) => this.#receive(frame),
         onEnd: (end) => {
+          const wasWelcome = this.#isWelcome
           this.#isWelcome = false
           clearInterval(this.#heartbeat)
-          resolve(end)
+          resolve({ ...end, wasWelcome })
         },
       })
     } catch (error) {
-      resolve({ code: 1006, reason: String((error as Error)?.message), wasOpen: false })
+      const reason = String((error as Error)?.message)
+      resolve({ code: 1006, reason, wasOpen: false, wasWelcome: false })
     }
     return promise
   }
@@ -236,7 +263,7 @@ class LivingNode implements NodeConnection {
       instanceId,
       services: this.#offered(),
       labels: this.#labels,
-      running: this.#tasks.taskIds,
+      running: this.#tasks.listed,
       protocol: nodeProtocol,
     })
   }
@@ -274,28 +301,43 @@ class LivingNode implements NodeConnection {
     this.#isWelcome = true
     this.#epoch = epoch
     this.#socket!.welcomed()
-    const everyMs = Math.min(Math.max(Number(heartbeatMs) || 15_000, 50), 600_000)
-    this.#heartbeat = setInterval(() => void this.#beat(), everyMs)
+    this.#heartbeatMs = Math.min(Math.max(Number(heartbeatMs) || 15_000, 50), 600_000)
+    this.#heartbeat = setInterval(() => void this.#beat(), this.#heartbeatMs)
     this.#tasks.repeatAll()
-    this.#events.emit('connected', { epoch, resumed })
+    this.#events.emit('connected', { epoch, resumed, url: this.#addresses.current.url })
     this.#began.resolve()
     void this.#beat()
   }
 
   /** Never rejects. */
   async #beat(): Promise<void> {
-    const socket = this.#socket!
-    socket.check()
-    if (this.#isMeasuring || !this.#isWelcome || socket.isCrowded) return
+    this.#socket!.check()
+    await this.#tellState()
+  }
+
+  /** A task that was taken away has left its slots: the server gives them to no other before it hears so. */
+  #freed(): void {
+    // Those that end while the load is measured are told together.
+    if (this.#isMeasuring) this.#isBeatOwed = true
+    else void this.#tellState()
+  }
+
+  /** Never rejects. */
+  async #tellState(): Promise<void> {
+    const socket = this.#socket
+    if (this.#isMeasuring || !this.#isWelcome || socket === undefined || socket.isCrowded) return
     this.#isMeasuring = true
+    this.#isBeatOwed = false
     // Both as of now: what is assigned while the load is measured is not in it.
     const countedSeq = this.#assignCount
-    const running = this.#tasks.taskIds
-    const load = await measure(this.#options.load)
+    const running = this.#tasks.listed
+    const load = await measureLoad(this.#options.load, this.#heartbeatMs)
     this.#isMeasuring = false
-    if (socket !== this.#socket || !this.#isWelcome) return
-    this.#say({ type: 'heartbeat', load, running, countedSeq })
-    this.#tasks.repeatOld()
+    if (socket === this.#socket && this.#isWelcome) {
+      this.#say({ type: 'heartbeat', load, running, countedSeq })
+      this.#tasks.repeatOld()
+    }
+    if (this.#isBeatOwed) void this.#tellState()
   }
 
   #sayOffer(): void {
@@ -314,15 +356,19 @@ class LivingNode implements NodeConnection {
   /** Platforms do not tell why a WebSocket was refused, so the same is asked over HTTP. */
   async #refusal({ wasOpen }: SocketEnd): Promise<SignalboxError | undefined> {
     if (wasOpen) return undefined
-    const { base, token, namespace } = this.#options
+    const { token, namespace } = this.#options
+    const { base } = this.#addresses.current
     try {
       using client = createClient(base, { token, namespace, retries: 0 })
       await client.call(nodeInfo, { signal: this.#closing.signal })
       return undefined
     } catch (error) {
       if (isSignalboxError(error, 'unauthorized') || isSignalboxError(error, 'forbidden')) return error
+      if (!isSignalboxError(error, 'not_found')) return undefined
+      // Said if nothing better comes: among several servers another may be the right one.
+      this.#lastProblem = error
       const neverWas = this.#epoch === null
-      return neverWas && isSignalboxError(error, 'not_found') ? error : undefined
+      return neverWas && this.#addresses.size === 1 ? error : undefined
     }
   }
 
@@ -359,27 +405,6 @@ function finalEnd(
     default:
       return undefined
   }
-}
-
-/** Longer, and a heartbeat goes without it: what else it says is worth more. */
-const measureMs = 5_000
-
-/** The load, within its bounds; what cannot be measured, or not in time, is not said. */
-async function measure(load: ResolvedNodeOptions['load']): Promise<NodeLoad> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('late')), measureMs)
-  try {
-    const { cpu, gpu, memory } = (await Promise.race([load?.(), late])) ?? {}
-    return { cpu: fraction(cpu), gpu: fraction(gpu), memory: fraction(memory) }
-  } catch {
-    return { cpu: null, gpu: null, memory: null }
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-function fraction(value: unknown): number | null {
-  return typeof value === 'number' && !Number.isNaN(value) ? Math.min(1, Math.max(0, value)) : null
 }
 
 function closedError(): SignalboxError {

@@ -3,6 +3,7 @@ import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { callable, duration, onlyKeys, text, whole } from '../core/options.ts'
 import { frameLimits, type Labels, type NodeLoad, nodesPath, type ServiceOffer } from '../wire/index.ts'
+import type { NodeAddress } from './nodeaddresses.ts'
 
 /** A task in a node's hands. */
 export interface NodeTask {
@@ -81,10 +82,8 @@ export interface PlatformSocket {
 export type WebSocketMaker = new (url: string, protocols: string[]) => PlatformSocket
 
 export interface ResolvedNodeOptions {
-  /** Of the socket: ws or wss. */
-  readonly url: string
-  /** Of the server: http or https, without the path. */
-  readonly base: string
+  /** Where it may connect; each once. */
+  readonly addresses: readonly NodeAddress[]
   readonly nodeId: string
   readonly instanceId: string
   readonly services: readonly ServiceOffer[]
@@ -118,11 +117,14 @@ const keys = [
   'WebSocket',
 ]
 
-export function resolveNodeOptions(url: string, options: ConnectNodeOptions): ResolvedNodeOptions {
+export function resolveNodeOptions(
+  url: string | readonly string[],
+  options: ConnectNodeOptions,
+): ResolvedNodeOptions {
   onlyKeys('connectNode', options, keys)
   const { token, namespace, instanceId, load, connectMs = 30_000, backoff, signal } = options
   return Object.freeze({
-    ...addressesOf(url),
+    addresses: resolveAddresses(url),
     nodeId: text('nodeId', options.nodeId),
     instanceId: instanceId === undefined ? createId() : text('instanceId', instanceId),
     services: resolveServices(options.services),
@@ -188,8 +190,21 @@ function entriesOf(name: string, value: unknown, max: number): readonly [string,
   throw new SignalboxError('invalid_argument', `${name} must be an object of at most ${max} properties.`)
 }
 
+const maxAddresses = 256
+
+function resolveAddresses(urls: unknown): readonly NodeAddress[] {
+  const list: readonly unknown[] = Array.isArray(urls) ? urls : [urls]
+  if (list.length === 0 || list.length > maxAddresses)
+    throw new SignalboxError(
+      'invalid_argument',
+      `A node connects to one server or to one of a list of 1 to ${maxAddresses}, and got a list of ${list.length}.`,
+    )
+  const byUrl = new Map(list.map(addressOf).map((address) => [address.url, address]))
+  return [...byUrl.values()]
+}
+
 /** `ws://host`, `http://host` or the whole address of the socket. */
-function addressesOf(url: unknown): { readonly url: string; readonly base: string } {
+function addressOf(url: unknown): NodeAddress {
   const parsed = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   const isBare =
     parsed?.username === '' && parsed.password === '' && parsed.search === '' && parsed.hash === ''

@@ -2,8 +2,8 @@ import { maxFrameBytes, nodeSubprotocols, type ServerFrame } from '../wire/index
 import type { PlatformSocket, ResolvedNodeOptions } from './nodeoptions.ts'
 
 /** Who is told what a connection brings. */
-export interface NodeSocketParts
-  extends Pick<ResolvedNodeOptions, 'url' | 'token' | 'namespace' | 'WebSocket'> {
+export interface NodeSocketParts extends Pick<ResolvedNodeOptions, 'token' | 'namespace' | 'WebSocket'> {
+  readonly url: string
   /** It is open: say hello. */
   onOpen(): void
   onFrame(frame: ServerFrame): void

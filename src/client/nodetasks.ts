@@ -19,6 +19,8 @@ export interface NodeTasksParts {
   send(text: string): boolean
   /** Something happened to a task. */
   tell(event: NodeTaskEvent): void
+  /** The handler of a task that was taken away has returned: its slots are free, and no frame tells so. */
+  freed(): void
 }
 
 /** What happened to a task here. */
@@ -52,6 +54,8 @@ const resendMs = 30_000
 export class NodeTasks {
   readonly #parts: NodeTasksParts
   readonly #inHand = new Map<string, InHand>()
+  /** Taken away, and the handler has not returned: they fill slots still. */
+  readonly #takenAway = new Set<InHand>()
   /** Handlers that have not returned, by service; also those whose task was taken away. */
   readonly #busy = new Map<string, number>()
   #runningCount = 0
@@ -65,6 +69,14 @@ export class NodeTasks {
   /** Tasks that it knows: running, or ended and not settled. */
   get taskIds(): readonly string[] {
     return [...this.#inHand.keys()]
+  }
+
+  /** Those and the ones that were taken away and still run: all that fills slots, or waits for an answer. */
+  get listed(): readonly string[] {
+    if (this.#takenAway.size === 0) return this.taskIds
+    const ids = new Set(this.#inHand.keys())
+    for (const { taskId } of this.#takenAway) ids.add(taskId)
+    return [...ids]
   }
 
   /** How many handlers have not returned. */
@@ -166,6 +178,7 @@ export class NodeTasks {
     else this.#busy.set(service, left)
     this.#runningCount--
     this.#ended(inHand, frame)
+    if (this.#takenAway.delete(inHand)) this.#parts.freed()
     this.#checkIdle()
   }
 
@@ -229,7 +242,10 @@ export class NodeTasks {
   #drop(inHand: InHand, reason: string): void {
     this.#inHand.delete(inHand.taskId)
     clearTimeout(inHand.progressTimer)
-    if (inHand.ended === undefined) inHand.controller.abort(abortError(reason))
+    if (inHand.ended === undefined) {
+      this.#takenAway.add(inHand)
+      inHand.controller.abort(abortError(reason))
+    }
     this.#checkIdle()
   }
 

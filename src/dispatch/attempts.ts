@@ -3,6 +3,7 @@ import type { Books } from './books.ts'
 import type { Command, OfAttempt } from './command.ts'
 import { endAttempt, settle } from './ending.ts'
 import type { FleetNode } from './fleetnode.ts'
+import { exorcise } from './ghosts.ts'
 import { releaseLease } from './leases.ts'
 import { place } from './placing.ts'
 import { rest } from './resting.ts'
@@ -41,8 +42,11 @@ export function heardAttempt(books: Books, word: Word): void {
   const { nodeId, epoch, taskId, attempt } = word
   const node = hear(books, nodeId, epoch)
   const lease = node?.leases.get(attemptKey(taskId, attempt))
+  const stopped = word.kind === 'result' || word.kind === 'fail' || word.kind === 'reject'
+  if (node !== null && stopped) exorcise(books, node, taskId, lease)
   const task = lease?.task ?? null
-  if (lease === undefined || task === null || task.status === 'reserving') {
+  if (lease === undefined || task === null) {
+    if (lease !== undefined && stopped) releaseLease(books, lease)
     answerStale(books, word, lease)
     return
   }
@@ -67,11 +71,9 @@ export function heardAttempt(books: Books, word: Word): void {
   }
 }
 
-/** The word is about an attempt that is not the speaker's, or no longer: its slots are free when it has stopped. */
+/** The word is about an attempt that is not the speaker's, or no longer. */
 function answerStale(books: Books, word: Word, lease: Lease | undefined): void {
   const { nodeId, epoch, taskId, attempt } = word
-  const stopped = word.kind === 'result' || word.kind === 'fail' || word.kind === 'reject'
-  if (lease !== undefined && lease.task === null && stopped) releaseLease(books, lease)
   if (lease !== undefined || books.tasks.has(taskId)) {
     books.emit({ kind: 'stale', nodeId, epoch, taskId, attempt })
   } else {

@@ -2,27 +2,30 @@
 import { drainDue } from './administration.ts'
 import type { Books, BooksTimer } from './books.ts'
 import { endAttempt } from './ending.ts'
+import { unsureDue } from './ghosts.ts'
 import { forceRelease } from './leases.ts'
 import { forgetNode } from './membership.ts'
-import { place } from './placing.ts'
 import { continueRebuild, startRebuild } from './rebuild.ts'
 import { rested } from './resting.ts'
-import { serve, wake } from './serving.ts'
+import { serveRoomy, wake } from './serving.ts'
 import { taskDue } from './submitting.ts'
-import { enterLine } from './waiting.ts'
+import { continueYields } from './yielding.ts'
 
 /** Whether work is left that nobody waits for just now. */
 export function workLeft(books: Books): boolean {
-  const { lost, toWake, rebuild, generation } = books
-  return lost.length > 0 || toWake.length > 0 || rebuild !== null || generation.unfinished
+  const { lost, roomy, toWake, yields, rebuild, generation } = books
+  const isServing = roomy.size > 0 || toWake.size > 0 || yields.size > 0
+  return isServing || lost.length > 0 || rebuild !== null || generation.hasWork
 }
 
 /** One slice: attempts of lost nodes first, then those who wait, then matching, then the rebuild. */
 export function slice(books: Books): void {
   const { policy, generation } = books
   let steps = endLost(books, policy.sliceSteps)
+  if (steps > 0) steps = serveRoomy(books, steps)
   if (steps > 0) steps = wake(books, steps)
-  if (steps > 0 && generation.unfinished) steps = books.match(steps)
+  if (steps > 0) steps = continueYields(books, steps)
+  if (steps > 0 && generation.hasWork) steps = books.match(steps)
   if (generation.worn && books.rebuild === null) startRebuild(books)
   if (steps > 0 && books.rebuild !== null) continueRebuild(books, books.rebuild, steps)
 }
@@ -30,28 +33,17 @@ export function slice(books: Books): void {
 /** Ends the attempts of leases that went with their node, so many of them. */
 export function endLost(books: Books, steps: number): number {
   if (books.lost.length === 0) return steps
-  const pieces = books.lost.splice(0, steps)
+  const pieces = books.lost.splice(0, Math.ceil(steps))
+  books.work.done += pieces.length
   for (const { lease, code, message } of pieces) {
-    const { task, reservationId, epoch, node } = lease
+    const { task, epoch, node } = lease
     if (lease.grace !== null) books.timers.clear(lease.grace)
-    const pending = books.reserving.has(reservationId)
-    if (books.shared && !pending) books.emit({ kind: 'release', reservationId, nodeId: node.nodeId, epoch })
     lease.task = null
     if (task === null || task.lease !== lease) continue
     task.lease = null
-    // It never went out: no attempt is spent.
-    if (task.status === 'reserving') {
-      if (!place(books, task)) enterLine(books, task)
-    } else {
-      endAttempt(books, task, code, { code, message }, { by: { nodeId: node.nodeId, epoch } })
-    }
+    endAttempt(books, task, code, { code, message }, { by: { nodeId: node.nodeId, epoch } })
   }
-  return steps - pieces.length
-}
-
-/** Serves whoever waits for the nodes that got room in this command. */
-export function serveRoomy(books: Books): void {
-  for (let node = books.roomy.pop(); node !== undefined; node = books.roomy.pop()) serve(books, node)
+  return Math.max(0, steps - pieces.length)
 }
 
 /** What is due by now, so much of it that the turn stays short. */
@@ -60,6 +52,7 @@ export function tick(books: Books): void {
   for (let left = books.policy.sliceSteps; left > 0; left -= 1) {
     const timer = books.timers.takeDue(books.now)
     if (timer === undefined) return
+    books.work.done += 1
     fire(books, timer)
   }
 }
@@ -78,15 +71,14 @@ function fire(books: Books, timer: BooksTimer): void {
     case 'drain':
       drainDue(books, timer.subject)
       return
+    case 'unsure':
+      unsureDue(books, timer.subject)
+      return
     case 'forget':
       forgetNode(books, timer.subject)
       return
     case 'publish':
-      books.version += 1
       books.tenants.sweep(books.policy.sliceSteps)
-      books.emit({ kind: 'publish', pages: books.fleet.takeDirty(), version: books.version })
-      return
-    case 'stalled':
-      books.toWake.push(...books.waitingDemands)
+      books.publish()
   }
 }

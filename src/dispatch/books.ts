@@ -8,6 +8,7 @@ import type { Effect, RegistryEvent } from './effect.ts'
 import { Fleet } from './fleet.ts'
 import type { FleetNode, NodeTimer } from './fleetnode.ts'
 import { Generation } from './generation.ts'
+import type { Finder } from './matching.ts'
 import type { FaultCode, Term } from './node.ts'
 import type { RegistryPolicy } from './policy.ts'
 import type { View } from './pool.ts'
@@ -16,9 +17,13 @@ import { Sessions } from './sessions.ts'
 import type { Lease, LeaseTimer, TaskEntry } from './taskentry.ts'
 import { Tenants } from './tenants.ts'
 import { createTimer, type Timer, Timers } from './timers.ts'
+import { Work } from './work.ts'
 
 /** Every timer of the registry. */
-export type BooksTimer = TaskEntry['timer'] | LeaseTimer | NodeTimer | Timer<'publish' | 'stalled', null>
+export type BooksTimer = TaskEntry['timer'] | LeaseTimer | NodeTimer | Timer<'publish', null>
+
+/** Changed pages are published so many times faster than a page that has just been. */
+const pagesPerPublish = 20
 
 /** A lease whose node was lost, and why: its attempt is still to be ended. */
 export interface LostLease {
@@ -30,6 +35,7 @@ export interface LostLease {
 /** All state of the registry. */
 export class Books {
   readonly policy: RegistryPolicy
+  readonly work: Work = new Work()
   readonly fleet: Fleet = new Fleet()
   readonly tasks: Map<string, TaskEntry> = new Map()
   readonly demands: Demands
@@ -43,14 +49,15 @@ export class Books {
   /** Another rebuild was asked for while one is under way. */
   rebuildAgain = false
 
-  /** Leases that the shared store was asked for and has not answered. */
-  readonly reserving: Map<string, Lease> = new Map()
   readonly lost: LostLease[] = []
-  /** Nodes that have more room than before: who waits for them is looked for at the end of the command. */
-  readonly roomy: FleetNode[] = []
-  readonly waitingDemands: Set<Demand> = new Set()
+  /** Nodes that have more room than before: who waits for them is looked for at the end of the command, or soon after. */
+  readonly roomy: Set<FleetNode> = new Set()
+  /** Demands that someone waits with, by `TaskSpec.kind`. */
+  readonly waitingKinds: Map<string, Set<Demand>> = new Map()
   /** Demands whose line is to be tried with all pools, not only with a node that has room. */
-  readonly toWake: Demand[] = []
+  readonly toWake: Set<Demand> = new Set()
+  /** How many of those who wait are still to be given up, by `TaskSpec.kind`. */
+  readonly yields: Map<string, number> = new Map()
   waitingCount = 0
   holdCount = 0
   /** How long it takes for one waiting task to be served, on average. */
@@ -62,32 +69,28 @@ export class Books {
   armedAt: number = Number.POSITIVE_INFINITY
   workAnnounced = false
   version = 0
+  readonly #finder: Finder = {
+    hasRoom: (node) => this.roomy.add(node),
+    hasPool: (demand) => this.toWake.add(demand),
+  }
   readonly #publishTimer: Timer<'publish', null> = createTimer('publish', null)
-  readonly stalledTimer: Timer<'stalled', null> = createTimer('stalled', null)
 
   constructor(policy: RegistryPolicy) {
     this.policy = policy
     this.dice = new Dice(policy.seed)
     this.sessions = new Sessions(policy.sessionMs, policy.maxSessions)
-    this.demands = new Demands(policy.maxDemands, (demand) => {
+    const made = (demand: Demand) => this.rebuild?.demands.push(demand)
+    this.demands = new Demands(policy.maxDemands, made, (demand) => {
       this.generation.drop(demand)
       this.shadow?.drop(demand)
     })
-    this.generation = new Generation(0, new Map(), new Set(), policy.weights.used)
-  }
-
-  get shared(): boolean {
-    return this.policy.authority === 'shared'
-  }
-
-  /** The shared store did not answer lately: nothing is reserved before it is asked again. */
-  get stalled(): boolean {
-    return this.stalledTimer.place >= 0
+    this.generation = new Generation(0, new Map(), policy.weights.used, this.work)
   }
 
   /** The pools being built beside the ones in use; null: none are, or they are in use already. */
   get shadow(): Generation | null {
-    return this.rebuild === null || this.rebuild.phase === 'sweep' ? null : this.rebuild.shadow
+    const { rebuild } = this
+    return rebuild?.phase === 'join' || rebuild?.phase === 'match' ? rebuild.shadow : null
   }
 
   emit(effect: Effect): void {
@@ -106,7 +109,11 @@ export class Books {
   /** Brings a node's places up to date after anything about it changed. */
   refresh(node: FleetNode): void {
     node.open =
-      node.status === 'ready' && !node.draining && !node.cordoned && !node.vetoed && node.heldFor === null
+      node.status === 'ready' &&
+      !node.draining &&
+      !node.cordoned &&
+      !node.isOverloaded &&
+      node.heldFor === null
     this.generation.refresh(node)
     this.shadow?.refresh(node)
     this.touch(node)
@@ -120,7 +127,7 @@ export class Books {
       ({ name }, place) => cordons.has(name) || node.restsUntil[place]! > this.now,
     )
     this.refresh(node)
-    this.roomy.push(node)
+    this.roomy.add(node)
   }
 
   touch(node: FleetNode): void {
@@ -128,13 +135,19 @@ export class Books {
     if (this.#publishTimer.place < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
   }
 
+  /** Names a page that changed. One at a time: to make all of a large fleet's pages at once would hold up everybody. */
+  publish(): void {
+    const page = this.fleet.takeDirty()
+    if (page === undefined) return
+    this.version += 1
+    this.emit({ kind: 'publish', pages: [page], version: this.version })
+    if (this.fleet.dirty)
+      this.timers.set(this.#publishTimer, this.now + this.policy.publishMs / pagesPerPublish)
+  }
+
   /** Goes on matching; whoever can be served by it is served at the end of the command, or in the next slices. */
-  match(steps: number): number {
-    return this.generation.advance(
-      steps,
-      (node) => this.roomy.push(node),
-      (demand) => this.toWake.push(demand),
-    )
+  match(steps: number, first: View | null = null): number {
+    return this.generation.advance(steps, this.#finder, first)
   }
 
   /** Puts a node into the pools of both generations. */

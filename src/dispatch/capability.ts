@@ -4,21 +4,21 @@
  * services, tags and labels that matter share one signature, whatever their slots: that is an automatic pool.
  */
 import type { Labels, ServiceOffer } from './node.ts'
+import { WideMap } from './widemap.ts'
 
 /** A word and the words that stand below it: a service, its tags, their values. */
 interface Word {
   readonly number: number
   /** Made when first needed: most words are values, and nothing is below those. */
-  below: Map<string, Word> | null
+  below: WideMap<Word> | null
 }
 
 /**
- * The numbers of capabilities. A generation of pools has its own, so that words out of use are forgotten with it. It
- * is many small maps rather than one: a large one takes milliseconds at the moment it grows.
+ * The numbers of capabilities. A generation of pools has its own, so that words out of use are forgotten with it.
  */
 export class Dictionary {
-  readonly #services = new Map<string, Word>()
-  readonly #labels = new Map<string, Word>()
+  readonly #services = new WideMap<Word>()
+  readonly #labels = new WideMap<Word>()
   #size = 0
 
   /** The number of a service; numbers are given on first sight. */
@@ -42,7 +42,7 @@ export class Dictionary {
     return this.#word(below(this.#word(this.#labels, label)), value).number
   }
 
-  #word(words: Map<string, Word>, text: string): Word {
+  #word(words: WideMap<Word>, text: string): Word {
     let word = words.get(text)
     if (word === undefined) {
       word = { number: this.#size, below: null }
@@ -53,8 +53,8 @@ export class Dictionary {
   }
 }
 
-function below(word: Word): Map<string, Word> {
-  word.below ??= new Map()
+function below(word: Word): WideMap<Word> {
+  word.below ??= new WideMap()
   return word.below
 }
 
@@ -82,6 +82,11 @@ export class Profile {
     this.services = services.map(({ name }) => name)
     this.#numbers = Uint32Array.from(numbers).sort()
     this.#measures = measures
+  }
+
+  /** How many capabilities there are. */
+  get size(): number {
+    return this.#numbers.length
   }
 
   has(number: number): boolean {
@@ -125,7 +130,7 @@ export function servicesKey(services: readonly ServiceOffer[]): string {
 
 /** Those labels that someone asks for: the others make no pools. */
 export function labelsThatMatter(labels: Labels, keys: ReadonlySet<string>): Labels {
-  const kept: Record<string, string | number | boolean> = {}
-  for (const label of Object.keys(labels).sort()) if (keys.has(label)) kept[label] = labels[label]!
-  return kept
+  const kept = Object.keys(labels).filter((label) => keys.has(label))
+  // By entries: a label may be called `__proto__`, which no assignment would make.
+  return Object.fromEntries(kept.sort().map((label) => [label, labels[label]!]))
 }

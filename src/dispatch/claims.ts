@@ -9,6 +9,8 @@ import { spentBefore, type TaskDocument } from './taskdocument.ts'
 /** A task that this process claimed. */
 export interface Claim {
   readonly jobId: string
+  /** The job's; the wish's own is its spec's. */
+  readonly kind: string
   readonly token: string
   readonly attempt: number
   readonly spec: TaskSpec
@@ -17,6 +19,8 @@ export interface Claim {
   readonly bytes: number
   /** Attempts spent before this one. */
   readonly spent: number
+  /** Those that spent none because the node went to another server. */
+  readonly moveCount: number
   readonly freeCount: number
   /** By the store's clock. */
   readonly submittedAt: number
@@ -53,12 +57,13 @@ export class Claims {
     if (older !== undefined) this.drop(older)
     const claim: Claim = {
       jobId: record.id,
+      kind: record.kind,
       token: record.token,
       attempt: record.attempt,
       spec,
       payload: document.payload,
       bytes: record.payload.length,
-      spent: spentBefore(record),
+      ...spentBefore(record),
       freeCount: record.freeCount,
       submittedAt: record.createdAt,
       leaseUntil,

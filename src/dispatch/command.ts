@@ -38,29 +38,28 @@ export type Command =
       readonly error: TaskError
       readonly retryable: boolean
     } & OfAttempt)
-  /** The shared store's answer to `reserve`. `used` is the true use by all servers, so that a wrong view heals. */
-  | {
-      readonly kind: 'reserveReply'
-      readonly reservationId: string
-      /** `unavailable`: the store did not answer in time; the task is tried again a little later. */
-      readonly answer: 'granted' | 'refused' | 'unavailable'
-      readonly used: Readonly<Record<string, number>> | null
-    }
-  /** These reservations are no more, says the shared store or an operator. */
-  | { readonly kind: 'releaseSlots'; readonly nodeId: string; readonly reservationIds: readonly string[] }
-  /** What other servers hold on a node now: replaces what was known. */
-  | {
-      readonly kind: 'nodeUsage'
+  /**
+   * What `unknownTask` with attempt 0 found out: the node runs a task that is not this server's. `uses` are the slots
+   * it takes there until the node has stopped; null: none, it has ended at that node's own word, or nobody knows it.
+   */
+  | ({
+      readonly kind: 'ghost'
       readonly nodeId: string
       readonly epoch: number
-      readonly used: Readonly<Record<string, number>>
-    }
+      readonly uses: Readonly<Record<string, number>> | null
+    } & OfAttempt)
   /** Its socket closed or it fell silent: no new work, what it runs goes on. Any later word of it lifts this. */
   | { readonly kind: 'nodeSuspect'; readonly nodeId: string; readonly epoch: number; readonly reason: string }
   /** It is dead: its tasks go on elsewhere. */
   | { readonly kind: 'nodeGone'; readonly nodeId: string; readonly epoch: number; readonly reason: string }
   /** It says goodbye: like gone, and it is forgotten. */
-  | { readonly kind: 'nodeBye'; readonly nodeId: string; readonly epoch: number }
+  | {
+      readonly kind: 'nodeBye'
+      readonly nodeId: string
+      readonly epoch: number
+      /** It is another server's now: as the same instance (what it ran spends no attempt), or as one that took over. */
+      readonly elsewhere?: 'moved' | 'superseded'
+    }
   /** Services or labels changed, without a reconnect. */
   | {
       readonly kind: 'nodeUpdate'
@@ -83,6 +82,8 @@ export type Command =
       /** This attempt and those before it: a later one has been claimed anew. Left out: any. */
       readonly attempt?: number
     }
+  /** So many of those who wait with this `TaskSpec.kind` go back to the store, the last in line first: `handBack` each. */
+  | { readonly kind: 'yield'; readonly demand: string; readonly count: number }
   // Heartbeats: coalesced to the newest per node.
   | Heartbeat
   // Administration.
@@ -91,6 +92,8 @@ export type Command =
       readonly nodeId: string
       readonly on: boolean
       readonly deadlineAt: number | null
+      /** Only this epoch of the node. Left out: any. */
+      readonly epoch?: number
     }
   | {
       readonly kind: 'cordon'
@@ -126,10 +129,10 @@ export interface NodeHello {
   readonly kind: 'nodeHello'
   readonly nodeId: string
   readonly instanceId: string
-  /** The least epoch to give to a new instance, from the shared store or the time; the registry may give a higher one. */
+  /** The least epoch to give to a new instance, from the board or the time; the registry may give a higher one. */
   readonly epoch: number
-  /** The server that holds its socket; null: this one. */
-  readonly via: string | null
+  /** It is draining by an earlier word of an operator's: no new work, from the first moment on. @default false */
+  readonly isDraining?: boolean
   readonly services: readonly ServiceOffer[]
   readonly labels: Labels
   /** Tasks it still knows, running or with a result not yet settled; null when it does not say. */
@@ -160,8 +163,8 @@ export function subjectOf(command: Command): string {
     case 'cancel':
     case 'forget':
       return command.taskId
-    case 'reserveReply':
-      return command.reservationId
+    case 'yield':
+      return command.demand
     case 'definePool':
     case 'removePool':
       return command.name

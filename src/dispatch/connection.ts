@@ -1,7 +1,9 @@
 /** One socket's node: its frames become commands with the epoch that its welcome gave it. */
 import type { Command } from './command.ts'
 import type { NodeFrame, NodeLink, NodeSession, ServerFrame } from './link.ts'
+import type { Labels, ServiceOffer } from './node.ts'
 
+type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
 type Word = Exclude<NodeFrame, { readonly type: 'hello' }>
 
 /** What a connection needs of the desk. */
@@ -11,6 +13,8 @@ export interface ConnectionParts {
   readonly heartbeatMs: number
   readonly isFull: () => boolean
   readonly whenReady: () => Promise<void>
+  /** What it offers is another than before; null: the same. */
+  readonly offers: (services: readonly ServiceOffer[] | null, labels: Labels | null) => void
 }
 
 /** Frames kept for a node that speaks before it was welcomed. */
@@ -19,6 +23,8 @@ const maxEarly = 1_000
 /** A node's connection, from its hello to its end. */
 export class Connection implements NodeSession {
   readonly nodeId: string
+  /** What it said of itself, with what it has changed since. */
+  hello: Hello
   readonly #parts: ConnectionParts
   readonly #link: NodeLink
   #early: Word[] = []
@@ -31,8 +37,9 @@ export class Connection implements NodeSession {
   closedFor = ''
   isSuspect = false
 
-  constructor(nodeId: string, link: NodeLink, parts: ConnectionParts) {
-    this.nodeId = nodeId
+  constructor(hello: Hello, link: NodeLink, parts: ConnectionParts) {
+    this.nodeId = hello.nodeId
+    this.hello = hello
     this.#link = link
     this.#parts = parts
     this.seenAt = parts.monotonicMs()
@@ -40,6 +47,11 @@ export class Connection implements NodeSession {
 
   get epoch(): number | null {
     return this.#epoch
+  }
+
+  /** The node can hear us, as far as we know. */
+  get isOpen(): boolean {
+    return !this.#isEnded && this.closedAt === null
   }
 
   get isFull(): boolean {
@@ -64,7 +76,7 @@ export class Connection implements NodeSession {
   }
 
   send(frame: ServerFrame): boolean {
-    return !this.#isEnded && this.closedAt === null && this.#link.send(frame)
+    return this.isOpen && this.#link.send(frame)
   }
 
   receive(frame: Word): void {
@@ -116,6 +128,14 @@ export class Connection implements NodeSession {
     if (!this.#parts.post(command)) {
       this.closed('too many results wait')
       this.#link.close(4429, 'too many results wait')
+    } else if (frame.type === 'update') {
+      const { services, labels } = frame
+      this.hello = {
+        ...this.hello,
+        services: services ?? this.hello.services,
+        labels: labels ?? this.hello.labels,
+      }
+      this.#parts.offers(services, labels)
     }
   }
 }

@@ -11,25 +11,34 @@ export interface Shape {
   readonly names: readonly string[]
   readonly weights: readonly number[]
   readonly total: number
-  readonly uses: Readonly<Record<string, number>>
 }
+
+/** What a task asks for. */
+export type Asked = Pick<TaskSpec, 'service' | 'uses' | 'requires'>
 
 /** A shape with requirements, and the line of those who wait with it. */
 export class Demand {
   readonly key: string
+  readonly kind: string
   readonly shape: Shape
   /** All that must hold, the services of the shape among it. */
   readonly requires: readonly Term[]
   readonly prefers: readonly Term[]
+  /** The wish as the tasks have it. */
+  readonly asked: Asked
   readonly line: WaitLine = new WaitLine()
   /** Tasks in the books that point here. */
   taskCount = 0
+  /** It is no longer among the demands: who asks for the same makes another. */
+  isDropped = false
 
-  constructor(key: string, shape: Shape, requires: readonly Term[], prefers: readonly Term[]) {
+  constructor(key: string, shape: Shape, { kind, service, uses, requires, prefers }: TaskSpec) {
     this.key = key
+    this.kind = kind
     this.shape = shape
     this.requires = [...shape.names.map((service) => ({ service })), ...requires]
     this.prefers = prefers
+    this.asked = { service, uses, requires }
   }
 }
 
@@ -38,10 +47,12 @@ export class Demands {
   readonly #demands = new Map<string, Demand>()
   readonly #shapes = new Map<string, { readonly shape: Shape; count: number }>()
   readonly #limit: number
+  readonly #made: (demand: Demand) => void
   readonly #dropped: (demand: Demand) => void
 
-  constructor(limit: number, dropped: (demand: Demand) => void) {
+  constructor(limit: number, made: (demand: Demand) => void, dropped: (demand: Demand) => void) {
     this.#limit = limit
+    this.#made = made
     this.#dropped = dropped
   }
 
@@ -54,14 +65,17 @@ export class Demands {
   }
 
   /** The demand of a task. */
-  of({ uses, requires, prefers }: TaskSpec): Demand {
+  of(spec: TaskSpec): Demand {
+    const { kind, uses, requires, prefers } = spec
     const shapeKey = keyOfUses(uses)
     const plain = requires.length === 0 && prefers.length === 0
-    const key = plain ? shapeKey : `${shapeKey}${JSON.stringify([requires, prefers])}`
+    // Tasks of two kinds are given up apart, so they wait apart, though they may ask for the same.
+    const key = `${shapeKey}${plain ? '' : JSON.stringify([requires, prefers])}\n${kind}`
     let demand = this.#demands.get(key)
     if (demand === undefined) {
-      demand = new Demand(key, this.#shape(shapeKey, uses), requires, prefers)
+      demand = new Demand(key, this.#shape(shapeKey, uses), spec)
       this.#trim()
+      this.#made(demand)
     } else {
       this.#demands.delete(key)
     }
@@ -75,10 +89,7 @@ export class Demands {
       known.count += 1
       return known.shape
     }
-    const names = Object.keys(uses).sort()
-    const weights = names.map((name) => uses[name]!)
-    const total = weights.reduce((sum, weight) => sum + weight, 0)
-    const shape = { key, names, weights, total, uses }
+    const shape = shapeOf(uses, key)
     this.#shapes.set(key, { shape, count: 1 })
     return shape
   }
@@ -94,6 +105,7 @@ export class Demands {
         const held = this.#shapes.get(demand.shape.key)!
         held.count -= 1
         if (held.count === 0) this.#shapes.delete(demand.shape.key)
+        demand.isDropped = true
         this.#dropped(demand)
         if (this.#demands.size < this.#limit) return
       } else {
@@ -104,6 +116,14 @@ export class Demands {
       if (looks === 0) return
     }
   }
+}
+
+/** Slots by service, made ready for counting. */
+export function shapeOf(uses: Readonly<Record<string, number>>, key: string = keyOfUses(uses)): Shape {
+  const names = Object.keys(uses).sort()
+  const weights = names.map((name) => uses[name]!)
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  return { key, names, weights, total }
 }
 
 function keyOfUses(uses: Readonly<Record<string, number>>): string {

@@ -7,10 +7,16 @@
  *
  * And when very many seem to die at once, it is more likely us, or the network, than them: at most a fifth of the fleet
  * (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work, until their turn.
+ *
+ * A node is let in when its row on the board says that it is this server's. One that comes back while its place is still
+ * kept needs nobody's leave; all others wait at the door for the board, and nobody else waits with them.
  */
 import type { Command } from './command.ts'
 import { Connection, type ConnectionParts } from './connection.ts'
+import type { Holdings } from './holdings.ts'
 import type { NodeDesk, NodeFrame, NodeLink, NodeSession, ServerFrame } from './link.ts'
+import type { Entered } from './ownership.ts'
+import type { SettingsBoard } from './settingsboard.ts'
 
 type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
 
@@ -25,6 +31,11 @@ export interface DeskPolicy {
 export interface DeskParts extends Pick<ConnectionParts, 'post' | 'monotonicMs' | 'heartbeatMs' | 'isFull'> {
   readonly now: () => number
   readonly policy: DeskPolicy
+  readonly holdings: Pick<
+    Holdings,
+    'has' | 'enter' | 'resume' | 'refresh' | 'welcomed' | 'gone' | 'leave' | 'abandon'
+  >
+  readonly settings: Pick<SettingsBoard, 'drainOf'>
   readonly log: (event: DeskEvent) => void
 }
 
@@ -44,8 +55,12 @@ export class Desk implements NodeDesk {
   readonly #parts: DeskParts
   /** The one connection of each node that is listened to. */
   readonly #current = new Map<string, Connection>()
+  /** Those that wait at the door. */
+  readonly #entering = new Set<Connection>()
   /** Those not welcomed yet, by the command that their hello became. */
   readonly #helloed = new Map<Command, Connection>()
+  /** Those here that the board did not have. */
+  readonly #keeping = new Set<Connection>()
   #waiters: (() => void)[] = []
   #deaths: number[] = []
   #sweptAt: number | null = null
@@ -70,22 +85,63 @@ export class Desk implements NodeDesk {
   }
 
   connect(hello: Hello, link: NodeLink): NodeSession {
-    const { nodeId, instanceId, services, labels, running } = hello
-    const { post, now } = this.#parts
-    const connection = new Connection(nodeId, link, {
+    const { nodeId } = hello
+    const { holdings, now } = this.#parts
+    const connection = new Connection(hello, link, {
       ...this.#parts,
       whenReady: () => this.#whenReady(),
+      offers: (offered, labelled) => holdings.refresh(nodeId, offered, labelled),
     })
+    if (!this.#isOpen) {
+      this.#refuse(connection)
+      return connection
+    }
+    const caller = { ...hello, holder: connection, epoch: now(), isThere: () => connection.isOpen }
+    const epoch = this.#current.has(nodeId) ? holdings.resume(caller) : null
+    if (epoch !== null) {
+      this.#hello(hello, epoch, connection)
+    } else {
+      this.#entering.add(connection)
+      holdings.enter(caller, (entered) => this.#entered(hello, entered, connection))
+    }
+    return connection
+  }
+
+  #entered(hello: Hello, entered: Entered | null, connection: Connection): void {
+    this.#entering.delete(connection)
+    if (!this.#isOpen) this.#refuse(connection)
+    else if (entered === null) connection.end(1013, 'try again')
+    else if (entered.kind === 'superseded') this.#supersede(connection)
+    else if (entered.kind === 'elsewhere') connection.end(4404, 'say hello again')
+    else this.#hello(hello, entered.doc.epoch, connection)
+  }
+
+  #hello(hello: Hello, epoch: number, connection: Connection): void {
+    const { nodeId, instanceId, services, labels, running } = hello
+    const drain = this.#parts.settings.drainOf(nodeId, epoch)
     const command = {
       kind: 'nodeHello',
-      ...{ nodeId, instanceId, epoch: now(), via: null, services, labels, running },
+      ...{ nodeId, instanceId, epoch, services, labels, running },
+      isDraining: drain !== undefined,
     } as const
     this.#helloed.set(command, connection)
-    if (this.#isOpen && post(command)) return connection
-    this.#helloed.delete(command)
-    link.send({ type: 'error', code: 'draining', message: 'This server takes no nodes now; try another.' })
+    const { post, holdings } = this.#parts
+    if (!post(command)) {
+      this.#helloed.delete(command)
+      this.#refuse(connection)
+      // One that is here goes on as before.
+      if (this.#current.has(nodeId)) holdings.welcomed(nodeId, epoch, connection)
+      else holdings.abandon(nodeId, connection)
+    } else if (drain !== undefined) {
+      // It is closed for new work from the first moment; this tells it so, and sets the deadline.
+      post({ kind: 'drain', nodeId, on: true, epoch, ...drain })
+    }
+  }
+
+  #refuse(connection: Connection): void {
+    const message = 'This server takes no nodes now; try another.'
+    connection.send({ type: 'error', code: 'draining', message })
     connection.end(1001, 'draining')
-    return connection
   }
 
   /** The registry knows the node by this connection now. */
@@ -95,14 +151,46 @@ export class Desk implements NodeDesk {
     this.#helloed.delete(command)
     this.#current.get(nodeId)?.end(4408, 'replaced by a newer connection of the same node')
     this.#current.set(nodeId, connection)
+    this.#parts.holdings.welcomed(nodeId, epoch, connection)
     connection.welcome(epoch)
+    this.#keep(connection)
+  }
+
+  /** A net under everything else: a node that is here is on the board as this server's, or is sent away. */
+  mend(): void {
+    for (const connection of this.#current.values()) this.#keep(connection)
+  }
+
+  #keep(connection: Connection): void {
+    const { nodeId, epoch, hello } = connection
+    const { holdings } = this.#parts
+    const isThere = () => connection.isOpen && this.#current.get(nodeId) === connection
+    if (epoch === null || holdings.has(nodeId) || this.#keeping.has(connection) || !isThere()) return
+    this.#keeping.add(connection)
+    const caller = { ...hello, holder: connection, epoch, isThere, isWelcomed: true }
+    holdings.enter(caller, (entered) => {
+      this.#keeping.delete(connection)
+      if (entered === null) return
+      if (!isThere()) {
+        // Too late for the registry's word that it is gone: that came first.
+        if (this.#current.get(nodeId) !== connection) holdings.abandon(nodeId, connection)
+      } else if (entered.kind !== 'entered') {
+        this.#end(connection, 4404, 'say hello again')
+        this.#parts.post({ kind: 'nodeBye', nodeId, epoch, elsewhere: 'moved' })
+      }
+    })
   }
 
   superseded(command: Command, nodeId: string, epoch: number, isNewcomer: boolean): void {
     const connection = isNewcomer ? this.#helloed.get(command) : this.#find(nodeId, epoch)
     if (isNewcomer) this.#helloed.delete(command)
     if (connection === undefined) return
-    const message = `Another instance of node "${nodeId}" took over.`
+    if (isNewcomer) this.#parts.holdings.abandon(nodeId, connection)
+    this.#supersede(connection)
+  }
+
+  #supersede(connection: Connection): void {
+    const message = `Another instance of node "${connection.nodeId}" took over.`
     connection.send({ type: 'error', code: 'superseded', message })
     this.#end(connection, 4409, 'superseded')
   }
@@ -119,6 +207,12 @@ export class Desk implements NodeDesk {
   close(nodeId: string, epoch: number, code: number, reason: string): void {
     const connection = this.#find(nodeId, epoch)
     if (connection !== undefined) this.#end(connection, code, reason)
+  }
+
+  /** The registry has forgotten the node. */
+  forgotten(nodeId: string, epoch: number): void {
+    this.close(nodeId, epoch, 1000, 'goodbye')
+    this.#parts.holdings.leave(nodeId, epoch)
   }
 
   /** Looks at all connections once; to be called every `sweepMs`. */
@@ -156,11 +250,12 @@ export class Desk implements NodeDesk {
   /** No more nodes; those that are here are sent away. */
   shut(): void {
     this.#isOpen = false
-    for (const connection of [...this.#current.values(), ...this.#helloed.values()]) {
+    for (const connection of [...this.#current.values(), ...this.#helloed.values(), ...this.#entering]) {
       connection.end(1001, 'the server is stopping')
     }
     this.#current.clear()
     this.#helloed.clear()
+    this.#entering.clear()
     for (const wake of this.#waiters.splice(0)) wake()
   }
 
@@ -178,7 +273,10 @@ export class Desk implements NodeDesk {
   #bury(connection: Connection, reason: string, at: number): void {
     this.#deaths.push(at)
     const { nodeId, epoch } = connection
-    if (epoch !== null) this.#parts.post({ kind: 'nodeGone', nodeId, epoch, reason })
+    if (epoch !== null) {
+      this.#parts.post({ kind: 'nodeGone', nodeId, epoch, reason })
+      this.#parts.holdings.gone(nodeId, epoch)
+    }
     this.#end(connection, 4408, 'silent for too long')
   }
 

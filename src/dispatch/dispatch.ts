@@ -6,6 +6,7 @@ import type { GuardStore } from '../once/index.ts'
 import { Adder } from './adder.ts'
 import { Engine, type EngineParts } from './engine.ts'
 import { explainSteps } from './explain.ts'
+import type { NodeView } from './node.ts'
 import { type DispatchOptions, resolveDispatchOptions } from './options.ts'
 import { stopEngine } from './stopping.ts'
 import { resolveSubmit } from './submitoptions.ts'
@@ -28,27 +29,32 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   const { jobs, bell, guards } = parts
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
-  const { registry, mailbox, desk, snapshot, tally, claims, ends, feed } = engine
+  const { registry, mailbox, desk, tally, claims, ends, feed, sharing } = engine
+  const { board, settings, roster, demands } = sharing
   const reads = new TaskReads(engine, jobs)
   const adder = new Adder(jobs)
   const { maxWaiting = 10_000 } = options.policy
   let stopping: Promise<void> | null = null
+  let looked = { at: Number.NEGATIVE_INFINITY, done: Promise.resolve() }
 
   const dispatch: Dispatch = {
     async submit(asked) {
       const { terms, payload, idempotencyKey, fingerprint } = resolveSubmit(asked)
       if (stopping !== null) throw draining()
-      admit(terms.tenant)
+      // At once where there is room: what comes in the same turn counts it.
+      if (tooMany(terms.tenant) !== null) await admit(terms.tenant)
       const write = async (taskId: string) => {
         engine.expect(taskId)
         try {
-          await adder.add(encodeTaskJob(taskId, terms, payload))
+          // Known to the servers before the task is, so that one of them claims it.
+          const kind = await demands.kindFor(terms)
+          await adder.add(encodeTaskJob(taskId, terms, payload, kind))
         } catch (error) {
           engine.unexpect(taskId)
           throw error
         }
         tally.submitted += 1
-        if (engine.isStarted) engine.intake.ring()
+        if (engine.isStarted && roster.others.length === 0) engine.intake.ring()
         else bell.ring(queueTopic(dispatchQueue))
       }
       if (idempotencyKey === null) {
@@ -96,9 +102,10 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const { payload: _, deadlineMs, ...terms } = decodeDocument(record)
       const { attempt, maxAttempts, createdAt } = record
       const deadlineAt = deadlineMs === null ? null : createdAt + deadlineMs
-      const spec = { ...terms, taskId, attempt, maxAttempts, submittedAt: createdAt, deadlineAt }
-      const nodes = snapshot.nodes()
-      const steps = explainSteps({ spec, nodes, rules: registry.rules, now: engine.now() })
+      const { kind } = record
+      const spec = { ...terms, kind, taskId, attempt, maxAttempts, submittedAt: createdAt, deadlineAt }
+      if (!engine.isStarted) await board.catchUp()
+      const steps = explainSteps({ spec, nodes: sharing.nodes(), rules: settings.rules, now: engine.now() })
       for (;;) {
         const step = steps.next()
         if (step.done) return step.value
@@ -106,17 +113,17 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       }
     },
 
-    nodes: () => [...snapshot.nodes()],
-    node: (nodeId) => registry.node(text('node.nodeId', nodeId)),
+    nodes: () => [...sharing.nodes()],
+    node: (nodeId) => sharing.node(text('node.nodeId', nodeId)),
 
     async drain(nodeId, how = {}) {
       onlyKeys('drain', how, ['on', 'deadlineMs'])
       const on = flag('drain.on', how.on ?? true)
       const span = how.deadlineMs ?? null
       const deadlineMs = span === null ? null : duration('drain.deadlineMs', span, { max: 86_400_000 })
-      mustKnow(text('drain.nodeId', nodeId))
-      const deadlineAt = deadlineMs === null ? null : engine.now() + deadlineMs
-      await command({ kind: 'drain', nodeId, on, deadlineAt })
+      const { epoch } = await mustKnow(text('drain.nodeId', nodeId))
+      const deadlineAt = deadlineMs === null ? null : Math.round(board.storeNow + deadlineMs)
+      await settings.drain(nodeId, on ? { epoch, deadlineAt } : null)
       return mustKnow(nodeId)
     },
 
@@ -125,8 +132,11 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const on = flag('cordon.on', how.on ?? true)
       text('cordon.nodeId', nodeId)
       if (service !== null) text('cordon.service', service)
-      mustKnow(nodeId)
-      await command({ kind: 'cordon', nodeId, service, on })
+      // A cordon can be lifted also when its node is long gone.
+      if (on || !settings.isCordoned(nodeId, service)) await mustKnow(nodeId)
+      const isNew = on && !settings.isCordoned(nodeId, service)
+      if (isNew && board.rows('cordon').size >= maxCordons) throw tooManyCordons()
+      await settings.cordon(nodeId, service, on)
     },
 
     pools: () => registry.pools(),
@@ -134,14 +144,17 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     async definePool(pool) {
       onlyKeys('definePool', pool, ['name', 'requires'])
       const name = text('definePool.name', pool.name)
-      if (!registry.rules.has(name) && registry.rules.size >= maxPools) throw tooManyPools()
-      await command({ kind: 'definePool', name, requires: checkTerms('definePool.requires', pool.requires) })
+      const requires = checkTerms('definePool.requires', pool.requires)
+      mustRun()
+      await board.catchUp()
+      if (!settings.rules.has(name) && settings.rules.size >= maxPools) throw tooManyPools()
+      await settings.definePool(name, requires)
     },
 
     async removePool(name) {
-      if (!registry.rules.has(text('removePool.name', name))) return false
-      await command({ kind: 'removePool', name })
-      return true
+      text('removePool.name', name)
+      mustRun()
+      return settings.removePool(name)
     },
 
     desk,
@@ -167,14 +180,26 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   }
   return dispatch
 
-  /** Before anything is written: what waits already is too much. */
-  function admit(tenant: string): void {
-    const isFull = registry.counts().waiting + engine.expected >= maxWaiting
-    const retryAfterMs = registry.admission(tenant) ?? (isFull ? 1_000 : null)
+  /** Before anything is written: what waits already is too much, as far as is known here. */
+  async function admit(tenant: string): Promise<void> {
+    if (!engine.isStarted) {
+      // One that only submits does not follow the board: nobody is turned away for what waited there some time ago.
+      const now = performance.now()
+      if (now - looked.at >= looksEveryMs) looked = { at: now, done: board.catchUp() }
+      await looked.done
+    }
+    const retryAfterMs = tooMany(tenant)
     if (retryAfterMs === null) return
     throw new SignalboxError('too_many', `Too many tasks wait already; try again in ${retryAfterMs} ms.`, {
       details: { retryAfterMs },
     })
+  }
+
+  /** When to come again; null: there is room. */
+  function tooMany(tenant: string): number | null {
+    const { serverCount, waiting } = roster.elsewhere
+    const isFull = registry.counts().waiting + engine.expected + waiting >= maxWaiting * (1 + serverCount)
+    return registry.admission(tenant) ?? (isFull ? 1_000 : null)
   }
 
   async function statusOf(keyed: Omit<Submitted, 'status'>): Promise<Submitted> {
@@ -192,8 +217,11 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     if (record !== undefined && record.finishedAt !== null) engine.forget(taskId, record)
   }
 
-  function mustKnow(nodeId: string) {
-    const node = registry.node(nodeId)
+  /** As the board has it now: it may have just connected elsewhere. */
+  async function mustKnow(nodeId: string): Promise<NodeView> {
+    mustRun()
+    await board.catchUp()
+    const node = sharing.node(nodeId)
     if (node !== undefined) return node
     throw new SignalboxError(
       'not_found',
@@ -201,26 +229,22 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     )
   }
 
-  /** Posts an administrative command and waits until its turn has been. */
-  async function command(ask: Parameters<typeof mailbox.post>[0]): Promise<void> {
+  function mustRun(): void {
     if (mailbox.isClosed) throw draining()
-    if (!mailbox.post(ask)) {
-      throw new SignalboxError('too_many', 'Too many administrative commands wait already; try again.', {
-        details: { retryAfterMs: 1_000 },
-      })
-    }
-    const turn = mailbox.adminServed + mailbox.depth().admin
-    while (mailbox.adminServed < turn) {
-      if (mailbox.isClosed) throw draining()
-      await new Promise((resolve) => setImmediate(resolve))
-    }
   }
 }
 
 const maxPools = 1_000
+const maxCordons = 10_000
+/** How often a dispatcher that only submits looks again before it turns somebody away. */
+const looksEveryMs = 1_000
 
 function tooManyPools(): SignalboxError {
   return new SignalboxError('too_many', `There are ${maxPools} pools already; remove one first.`)
+}
+
+function tooManyCordons(): SignalboxError {
+  return new SignalboxError('too_many', `There are ${maxCordons} cordons already; lift one first.`)
 }
 
 function draining(): SignalboxError {

@@ -1,6 +1,6 @@
 /**
- * What the registry wants done. It does nothing itself: whoever runs it sends frames, writes ends, asks the shared
- * store and sets timers, in the order of the effects, and comes back with commands.
+ * What the registry wants done. It does nothing itself: whoever runs it sends frames, writes ends, looks
+ * tasks up and sets timers, in the order of the effects, and comes back with commands.
  */
 import type { FaultCode, TaskEnd, TaskError } from './node.ts'
 
@@ -38,7 +38,8 @@ export type Effect =
   /**
    * A word about a task that is not in the books: it ended, was never here, or belongs to another server. Look it up:
    * answer `task.settled` when that attempt is the one that ended it, `task.stale` otherwise, and nothing while its
-   * end is still being written. Attempt 0: the node only lists it as running.
+   * end is still being written. Attempt 0: the node only lists it as running; then `ghost` must come back too, for the
+   * node gets no new work before.
    */
   | ({
       readonly kind: 'unknownTask'
@@ -61,7 +62,11 @@ export type Effect =
       readonly code: FaultCode
       readonly error: TaskError
       readonly afterMs: number
+      /** No attempt is spent: its node works, and is another server's now. */
+      readonly isFree?: boolean
     } & Attempted)
+  /** It waited here and is out of the books: give the claim back without spending an attempt, for another server. */
+  | ({ readonly kind: 'handBack' } & Attempted)
   /** A task moved: tell who watches. That it was assigned, `assign` says. */
   | ({
       readonly kind: 'taskChanged'
@@ -75,21 +80,6 @@ export type Effect =
     } & Attempted)
   /** Too many wait. Nothing is kept of it: tell the caller to come again. */
   | ({ readonly kind: 'refused'; readonly reason: 'too_many'; readonly retryAfterMs: number } & Attempted)
-  /** Ask the shared store for the slots, then come back with `reserveReply`. Only with `authority: 'shared'`. */
-  | ({
-      readonly kind: 'reserve'
-      readonly reservationId: string
-      readonly nodeId: string
-      readonly epoch: number
-      readonly uses: Readonly<Record<string, number>>
-    } & Attempted)
-  /** Give the slots back to the shared store. Only with `authority: 'shared'`. */
-  | {
-      readonly kind: 'release'
-      readonly reservationId: string
-      readonly nodeId: string
-      readonly epoch: number
-    }
   /** These pages of the snapshot changed: read them with `registry.page(number)`. */
   | { readonly kind: 'publish'; readonly pages: readonly number[]; readonly version: number }
   /** Send `tick` at that instant or soon after; replaces the one armed before. */
@@ -113,8 +103,6 @@ export interface Assign extends Attempted {
   readonly kind: 'assign'
   readonly nodeId: string
   readonly epoch: number
-  /** The server that holds the node's socket; null: this one. */
-  readonly via: string | null
   readonly seq: number
   readonly service: string
   readonly deadlineAt: number | null
@@ -153,6 +141,13 @@ export type RegistryEvent =
       readonly nodeId: string
       readonly taskId: string
       readonly attempt: number
+    }
+  /** Nobody could say in time how much of the node these tasks take: it gets work again all the same. */
+  | {
+      readonly name: 'node.unanswered'
+      readonly nodeId: string
+      readonly epoch: number
+      readonly taskCount: number
     }
   | { readonly name: 'node.held'; readonly nodeId: string; readonly taskId: string }
   | {

@@ -1,14 +1,16 @@
 /** Does what the registry wants done: frames, ends, timers, news. Never waits; what comes back comes as commands. */
+import type { JobRecord } from '../jobs/index.ts'
 import type { Claim, Claims } from './claims.ts'
 import type { Command } from './command.ts'
 import type { Desk, DeskEvent } from './desk.ts'
 import type { Assign, Effect, RegistryEvent, Settled } from './effect.ts'
 import type { Ending, Ends } from './ends.ts'
 import type { Lookups } from './lookups.ts'
+import type { TaskSpec } from './node.ts'
 import type { Registry } from './registry.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Tally } from './tally.ts'
-import { encodeSpent } from './taskdocument.ts'
+import { decodeDocument, encodeSpent } from './taskdocument.ts'
 import { attemptThatEnded, endingOf } from './taskends.ts'
 import type { TaskFeed } from './tasksfeed.ts'
 
@@ -19,6 +21,8 @@ export type DispatchEvent =
   | { readonly name: 'node.drained'; readonly nodeId: string; readonly epoch: number }
   | { readonly name: 'task.lost'; readonly taskId: string; readonly attempt: number }
   | { readonly name: 'store.trouble'; readonly error: unknown }
+  /** Another server lives under this one's name (`workerId`): it goes on under another. */
+  | { readonly name: 'server.name_taken'; readonly serverId: string; readonly renamedTo: string }
   | { readonly name: 'command.failed'; readonly kind: string; readonly error: unknown }
 
 /** What the runner acts upon. */
@@ -37,6 +41,8 @@ export interface EffectParts {
   readonly armTimer: (at: number) => void
   /** A job was handed back and may be claimed again in so many milliseconds. */
   readonly handedBack: (taskId: string, afterMs: number) => void
+  /** Gives a claim back to the store without spending an attempt. */
+  readonly handBack: (claim: Claim) => void
   /** A claim was given up: there is room. */
   readonly freed: () => void
   readonly log: (event: DispatchEvent) => void
@@ -85,6 +91,9 @@ export class EffectRunner {
       case 'unknownTask':
         this.#unknownTask(effect)
         return
+      case 'handBack':
+        this.#handBack(effect)
+        return
       case 'cancelFrame':
         this.#frame('task.cancel', effect)
         return
@@ -101,7 +110,7 @@ export class EffectRunner {
         desk.close(effect.nodeId, effect.epoch, 4404, 'say hello again')
         return
       case 'nodeForgotten':
-        desk.close(effect.nodeId, effect.epoch, 1000, 'goodbye')
+        desk.forgotten(effect.nodeId, effect.epoch)
         return
       case 'drainFrame':
         desk.send(effect.nodeId, effect.epoch, { type: 'drain' })
@@ -118,11 +127,9 @@ export class EffectRunner {
       case 'event':
         log(effect.event)
         return
-      // The mailbox's own, and those of a store that several servers share.
+      // The mailbox's own.
       case 'moreWork':
       case 'refused':
-      case 'reserve':
-      case 'release':
     }
   }
 
@@ -139,7 +146,7 @@ export class EffectRunner {
       ...{ taskId, attempt, service, payload: claim.payload, deadlineAt },
     })
     tally.assigned += 1
-    feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
+    if (feed.isWatched(taskId)) feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
   }
 
   #settled(effect: Settled): void {
@@ -164,13 +171,14 @@ export class EffectRunner {
 
   #ended({ taskId, attempt, nodeId, end, output, error }: Omit<Settled, 'kind' | 'epoch'>): void {
     const { feed, tally, now } = this.#parts
-    const same = { taskId, attempt, nodeId, at: now() }
     tally[end] += 1
+    if (!feed.isWatched(taskId)) return
+    const same = { taskId, attempt, nodeId, at: now() }
     if (end === 'completed') feed.publish({ ...same, status: end, output })
     else feed.publish({ ...same, status: end, error: error ?? { code: end, message: 'It ended.' } })
   }
 
-  #requeue({ taskId, attempt, nodeId: by, code, error, afterMs }: Of<'requeue'>): void {
+  #requeue({ taskId, attempt, nodeId: by, code, error, afterMs, isFree }: Of<'requeue'>): void {
     const { claims, desk, feed, tally, post, now, handedBack } = this.#parts
     const claim = claims.get(taskId)
     if (claim?.attempt !== attempt || claim.isEnding) {
@@ -181,7 +189,10 @@ export class EffectRunner {
       state: afterMs > 0 ? 'scheduled' : 'ready',
       delayMs: afterMs,
       result: null,
-      error: encodeSpent(error, claim.spent + 1),
+      error: encodeSpent(
+        error,
+        isFree ? { ...claim, moveCount: claim.moveCount + 1 } : { ...claim, spent: claim.spent + 1 },
+      ),
     }
     this.#write(claim, ending, (took) => {
       for (const { nodeId, epoch, attempt: said } of this.#takeAskers(taskId)) {
@@ -217,22 +228,33 @@ export class EffectRunner {
   #tell(effect: Of<'taskChanged' | 'progress'>): void {
     const { feed, registry, now } = this.#parts
     const { taskId, attempt } = effect
+    if (!feed.isWatched(taskId)) return
     const same = { taskId, attempt, at: now() }
     if (effect.kind === 'taskChanged') {
       const { status, nodeId } = effect
       feed.publish(status === 'waiting' ? { ...same, status } : { ...same, status, nodeId })
-    } else if (feed.isWatched(taskId)) {
+    } else {
       const { percent, note } = effect
       const nodeId = registry.task(taskId)?.nodeId ?? null
       feed.publish({ ...same, status: 'progress', nodeId, percent, note })
     }
   }
 
+  #handBack({ taskId, attempt }: Of<'handBack'>): void {
+    const { claims, handBack } = this.#parts
+    const claim = claims.get(taskId)
+    if (claim?.attempt === attempt && !claim.isEnding) handBack(claim)
+  }
+
   #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {
-    const { claims, lookups, desk } = this.#parts
-    if (claims.get(taskId)?.isEnding) {
-      // One that only lists the task hears of it by its result, or asks again.
-      if (attempt === 0) return
+    const { claims, lookups, desk, post } = this.#parts
+    const claim = claims.get(taskId)
+    if (claim?.isEnding) {
+      if (attempt === 0) {
+        // It hears of the end by its result, or asks again; until then it may still be at it.
+        post({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses: claim.spec.uses })
+        return
+      }
       const askers = this.#askers.get(taskId) ?? []
       if (!askers.some((asker) => asker.nodeId === nodeId && asker.epoch === epoch)) {
         this.#askers.set(taskId, [...askers, { nodeId, epoch, attempt }])
@@ -244,6 +266,11 @@ export class EffectRunner {
       const isSettled = endedBy !== null && (attempt === 0 || attempt === endedBy)
       const type = isSettled ? 'task.settled' : 'task.stale'
       desk.send(nodeId, epoch, { type, taskId, attempt: isSettled ? endedBy : attempt })
+      // Told first: the time that it has for stopping begins with the ghost.
+      if (attempt === 0) {
+        const uses = endedBy === null ? usesOf(record) : null
+        post({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses })
+      }
     })
   }
 
@@ -258,5 +285,14 @@ export class EffectRunner {
     { nodeId, epoch, taskId, attempt }: Of<'stale' | 'cancelFrame'>,
   ): void {
     this.#parts.desk.send(nodeId, epoch, { type, taskId, attempt })
+  }
+}
+
+/** The slots that a task takes where it runs; null when nobody knows. */
+function usesOf(record: JobRecord | undefined): TaskSpec['uses'] | null {
+  try {
+    return record === undefined ? null : decodeDocument(record).uses
+  } catch {
+    return null
   }
 }

@@ -15,6 +15,8 @@ export interface Speaker {
   readonly epoch: number
 }
 
+/** So often the node of a task may go to another server without that costing an attempt: a task must not go round for ever. */
+const maxMoves = 20
 const nobody: Speaker = { nodeId: null, epoch: 0 }
 
 /** Takes a task out of the books without a word. */
@@ -51,12 +53,13 @@ export function endAttempt(
   error: TaskError,
   { by = nobody, afterMs = 0 }: { by?: Speaker; afterMs?: number } = {},
 ): void {
-  const { taskId, attempt, maxAttempts, retryable } = task.spec
+  const { taskId, attempt, maxAttempts, retryable, moveCount = 0 } = task.spec
+  const isFree = code === 'moved' && moveCount < maxMoves
   if (!retryable) {
     settle(books, task, 'failed', { error, by })
     return
   }
-  if (attempt >= maxAttempts) {
+  if (attempt >= maxAttempts && !isFree) {
     const message = `All ${maxAttempts} attempts of task "${taskId}" failed, the last one with ${error.code}: ${error.message}`
     settle(books, task, 'failed', { error: { code: 'poison', message }, by })
     return
@@ -68,5 +71,14 @@ export function endAttempt(
   task.since = books.now
   task.answerBy = books.now + books.policy.keepMs
   setTaskTimer(books, task)
-  books.emit({ kind: 'requeue', taskId, attempt, nodeId, code, error, afterMs })
+  books.emit({
+    kind: 'requeue',
+    taskId,
+    attempt,
+    nodeId,
+    code,
+    error,
+    afterMs,
+    ...(isFree ? { isFree } : {}),
+  })
 }

@@ -1,15 +1,18 @@
 /**
- * The registry at work: its mailbox, the claims it places, the nodes it speaks to, and the clock that wakes it.
+ * The registry at work: its mailbox, the claims it places, the nodes it speaks to, the servers it shares them with, and
+ * the clock that wakes it.
  *
  *   store ─claims─▶ intake ─▶ mailbox ─▶ registry ─▶ effects ─▶ ends ─▶ store
  *   nodes ─frames─▶ desk ───────▲                       └──────▶ desk ─▶ nodes
  */
-import type { JobRecord, JobStore, JobsBell } from '../jobs/index.ts'
+import { type JobRecord, type JobStore, type JobsBell, queueTopic } from '../jobs/index.ts'
 import { type Claim, Claims } from './claims.ts'
 import type { Command, CommandKind } from './command.ts'
+import { anyKind } from './demandkind.ts'
 import { Desk, sweepMs } from './desk.ts'
 import { type DispatchEvent, EffectRunner } from './effects.ts'
 import { Ends } from './ends.ts'
+import type { FleetStore } from './fleetstore.ts'
 import { HandedBack } from './handedback.ts'
 import { Intake } from './intake.ts'
 import { Keeper } from './keeper.ts'
@@ -17,15 +20,20 @@ import { Lookups } from './lookups.ts'
 import { Mailbox } from './mailbox.ts'
 import type { ResolvedDispatchOptions } from './options.ts'
 import { Registry } from './registry.ts'
+import { Sharing } from './sharing.ts'
 import { Snapshot } from './snapshot.ts'
 import { Tally } from './tally.ts'
-import { decodeTask, eventOf } from './taskdocument.ts'
+import { decodeTask, dispatchQueue, eventOf } from './taskdocument.ts'
 import { TaskFeed } from './tasksfeed.ts'
 
 /** What an engine is made of. */
 export interface EngineParts {
   readonly jobs: JobStore
   readonly bell: JobsBell
+  /** Where servers that share the nodes tell each other of them. */
+  readonly fleet: FleetStore
+  /** Whether rings reach other processes. @default false */
+  readonly remoteBell?: boolean | undefined
   /** Epoch milliseconds. @default Date.now */
   readonly now?: (() => number) | undefined
   readonly log?: ((event: DispatchEvent) => void) | undefined
@@ -37,8 +45,10 @@ export interface EngineParts {
 const maxUnwritten = 20_000
 /** Handed-back tasks and lapsed leases are looked after this often. */
 const mindEveryMs = 1_000
-/** How long an own submit counts as waiting although nobody claimed it here. */
-const submittedForMs = 10_000
+/** How long an own submit counts as waiting although nobody claimed it here; others may have. */
+const submittedForMs = { alone: 10_000, shared: 1_000 } as const
+/** A kind for anybody that was yielded is left to others for so long. */
+const anyRestMs = 1_000
 const maxTimerMs = 2 ** 31 - 1
 
 /** A dispatcher's inner works. */
@@ -54,9 +64,11 @@ export class Engine {
   readonly desk: Desk
   readonly intake: Intake
   readonly keeper: Keeper
+  readonly sharing: Sharing
   readonly now: () => number
   readonly log: (event: DispatchEvent) => void
   readonly #jobs: JobStore
+  readonly #bell: JobsBell
   readonly #options: ResolvedDispatchOptions
   readonly #lookups: Lookups
   /** Submits of this process that are not in its hands yet: they wait, though the registry does not know. */
@@ -70,39 +82,24 @@ export class Engine {
   #isStarted = false
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
-    const { jobs, bell, now = forwardClock(), observe } = parts
+    const { jobs, bell, now = forwardClock(), observe, fleet, remoteBell = false } = parts
     const log = quiet(parts.log)
     const monotonicMs = () => performance.now()
     const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
     const post = (command: Command) => this.mailbox.post(command)
     this.#jobs = jobs
+    this.#bell = bell
     this.#options = options
     this.now = now
     this.log = log
-    this.registry = new Registry({ ...options.policy, authority: 'actor' })
+    this.registry = new Registry(options.policy)
     this.ends = new Ends({ store: jobs, monotonicMs, onTrouble })
     this.#lookups = new Lookups(jobs, onTrouble)
     const { heartbeatMs, leaseMs } = options
     const isFull = () =>
       this.ends.size > maxUnwritten ||
       this.mailbox.depth().results > (options.mailbox.maxResults ?? 100_000) / 2
-    this.desk = new Desk({ post, monotonicMs, heartbeatMs, isFull, now, policy: options, log })
-    const { registry, claims, ends, desk, feed, snapshot, tally, handedBack } = this
-    const effects = new EffectRunner({
-      ...{ registry, claims, ends, desk, feed, snapshot, tally, post, now, monotonicMs, log },
-      lookups: this.#lookups,
-      armTimer: (at) => this.#armTimer(at),
-      handedBack: (taskId, afterMs) => {
-        // It may be in our hands again before we hear that it was handed back.
-        if (claims.get(taskId) !== undefined) return
-        handedBack.add(taskId, monotonicMs() + afterMs)
-        this.intake.ring(afterMs)
-      },
-      freed: () => {
-        this.intake.freed()
-        desk.relieve()
-      },
-    })
+    const { registry, claims, ends, feed, snapshot, tally, handedBack } = this
     this.mailbox = new Mailbox(
       {
         apply: (command, at) => registry.apply(command, at),
@@ -115,11 +112,48 @@ export class Engine {
       },
       options.mailbox,
     )
+    this.sharing = new Sharing({
+      ...{ store: fleet, bell, remoteBell, options, registry, mailbox: this.mailbox, snapshot },
+      ...{ now, monotonicMs, log, onTrouble },
+      dismiss: (nodeId, epoch) => this.desk.close(nodeId, epoch, 4408, 'connected to another server'),
+      mendNodes: () => this.desk.mend(),
+      ring: () => this.intake.ring(),
+      hearWishes: () => this.keeper.hearWishes(),
+    })
+    const { holdings, settings, kinds, demands } = this.sharing
+    this.desk = new Desk({
+      ...{ post, monotonicMs, heartbeatMs, isFull, now, holdings, settings, policy: options, log },
+    })
+    const { desk } = this
+    const effects = new EffectRunner({
+      ...{ registry, claims, ends, desk, feed, snapshot, tally, post, now, monotonicMs, log },
+      lookups: this.#lookups,
+      armTimer: (at) => this.#armTimer(at),
+      handedBack: (taskId, afterMs) => {
+        // It may be in our hands again before we hear that it was handed back.
+        if (claims.get(taskId) !== undefined) return
+        handedBack.add(taskId, monotonicMs() + afterMs)
+        this.intake.ring(afterMs)
+        if (afterMs <= 0) this.#ringOthers()
+      },
+      handBack: (claim) => {
+        if (claim.kind === anyKind) this.sharing.kinds.rest(anyKind, anyRestMs)
+        this.handBack(claim)
+      },
+      freed: () => {
+        this.intake.freed()
+        desk.relieve()
+      },
+    })
     this.intake = new Intake({
       ...{ store: jobs, bell, claims, handedBack, options, post, now, monotonicMs, onTrouble },
       backlog: () => ends.size,
       waiting: () => this.mailbox.depth().dispatches,
-      claimed: (taskId) => this.#submitted.delete(taskId),
+      asks: () => kinds.asks(),
+      claimed: (task) => {
+        this.#submitted.delete(task.taskId)
+        demands.learn(task)
+      },
     })
     this.keeper = new Keeper({
       ...{ store: jobs, bell, claims, leaseMs, monotonicMs, onTrouble },
@@ -137,8 +171,10 @@ export class Engine {
     this.#isStarted = true
     const { rebuildMs } = this.#options
     this.desk.open()
-    this.intake.start()
     this.keeper.start()
+    // What is claimed depends on who else is there, and where it may go on what operators decided.
+    const begun = this.sharing.start().then(() => this.intake.start())
+    begun.catch((error: unknown) => this.log({ name: 'store.trouble', error }))
     this.#intervals = [
       setInterval(() => this.desk.sweep(), sweepMs),
       setInterval(() => void this.#mind(), mindEveryMs),
@@ -173,19 +209,31 @@ export class Engine {
 
   /** Hands a claim back without spending an attempt; the next claim's attempt is higher all the same. */
   handBack(claim: Claim): void {
-    const error = claim.spent === 0 ? null : JSON.stringify({ message: 'Handed back.', spent: claim.spent })
+    const { spent, moveCount } = claim
+    const isNew = spent === 0 && moveCount === 0
+    const error = isNew ? null : JSON.stringify({ message: 'Handed back.', spent, moveCount })
     const ending = { state: 'ready', result: null, error, freeCount: claim.freeCount + 1 } as const
-    this.ends.write(claim, ending, () => this.claims.drop(claim))
+    this.ends.write(claim, ending, () => {
+      this.claims.drop(claim)
+      this.intake.freed()
+      this.#ringOthers()
+    })
   }
 
   /** Ends everything that runs by itself. Claims and ends are the caller's to look after first. */
   async halt(): Promise<void> {
     for (const interval of this.#intervals) clearInterval(interval)
     clearTimeout(this.#tick)
-    this.#lookups.clear()
+    this.#lookups.stop()
     this.desk.shut()
     this.mailbox.close()
     await this.keeper.stop()
+    await this.sharing.stop()
+  }
+
+  /** Something is there to claim, perhaps for another server. */
+  #ringOthers(): void {
+    if (this.sharing.roster.others.length > 0) this.#bell.ring(queueTopic(dispatchQueue))
   }
 
   #armTimer(at: number): void {
@@ -203,8 +251,9 @@ export class Engine {
     this.keeper.mind()
     this.#repair()
     const now = performance.now()
+    const forMs = submittedForMs[this.sharing.roster.others.length > 0 ? 'shared' : 'alone']
     for (const [taskId, at] of this.#submitted) {
-      if (now - at < submittedForMs) break
+      if (now - at < forMs) break
       this.#submitted.delete(taskId)
     }
     if (this.#isMinding || this.handedBack.size === 0) return

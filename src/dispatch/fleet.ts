@@ -1,6 +1,7 @@
 /** All nodes: by id, and by their line in the snapshot pages. Lines of forgotten nodes are given to the next comers. */
 import { FleetNode } from './fleetnode.ts'
 import type { NodeView } from './node.ts'
+import { WideMap } from './widemap.ts'
 
 /** Nodes per snapshot page. */
 export const pageSize = 256
@@ -9,7 +10,7 @@ const noServices: ReadonlySet<string> = new Set()
 
 /** The nodes in the books. */
 export class Fleet {
-  readonly #nodes = new Map<string, FleetNode>()
+  readonly #nodes = new WideMap<FleetNode>()
   readonly #lines: (FleetNode | null)[] = []
   readonly #freeLines: number[] = []
   readonly #labels = new Map<string, number>()
@@ -32,10 +33,6 @@ export class Fleet {
 
   get dirty(): boolean {
     return this.#dirty.size > 0
-  }
-
-  values(): IterableIterator<FleetNode> {
-    return this.#nodes.values()
   }
 
   find(nodeId: string): FleetNode | undefined {
@@ -89,20 +86,26 @@ export class Fleet {
 
   /** The page of this node must be read anew. */
   touch(node: FleetNode): void {
+    node.shown = null
     this.#dirty.add(Math.floor(node.index / pageSize))
   }
 
-  takeDirty(): readonly number[] {
-    const pages = [...this.#dirty]
-    this.#dirty.clear()
-    return pages
+  /** The page that has waited longest to be read anew; undefined: none has to be. */
+  takeDirty(): number | undefined {
+    for (const page of this.#dirty) {
+      this.#dirty.delete(page)
+      return page
+    }
+    return undefined
   }
 
   page(number: number, now: number): readonly NodeView[] {
     const views: NodeView[] = []
     for (let line = number * pageSize; line < (number + 1) * pageSize; line += 1) {
       const node = this.#lines[line]
-      if (node) views.push(node.view(this.cordonsOf(node.nodeId), now))
+      if (!node) continue
+      node.shown ??= node.view(this.cordonsOf(node.nodeId), now)
+      views.push(node.shown)
     }
     return views
   }

@@ -7,6 +7,7 @@ import type { Shape } from './demand.ts'
 import type { Labels, NodeLoad, NodeStatus, NodeView, ServiceOffer } from './node.ts'
 import type { RegistryPolicy } from './policy.ts'
 import type { Place } from './pool.ts'
+import { Strangers } from './strangers.ts'
 import type { Lease, TaskEntry } from './taskentry.ts'
 import type { Timer } from './timers.ts'
 
@@ -14,7 +15,7 @@ import type { Timer } from './timers.ts'
 export const noLoad: NodeLoad = { cpu: null, gpu: null, memory: null }
 
 /** A node's own timers. */
-export type NodeTimer = Timer<'rest' | 'drain' | 'forget', FleetNode>
+export type NodeTimer = Timer<'rest' | 'drain' | 'unsure' | 'forget', FleetNode>
 
 /** A node, live or lately dead. */
 export class FleetNode {
@@ -23,23 +24,21 @@ export class FleetNode {
   readonly index: number
   instanceId: string
   epoch: number
-  via: string | null = null
   status: NodeStatus = 'ready'
   services: readonly ServiceOffer[] = []
   servicesKey = ''
   labels: Labels = {}
 
   slots: number[] = []
-  /** Taken by leases of this server. */
+  /** Taken by leases. */
   used: number[] = []
-  /** Taken by other servers, as the shared store said last. */
-  foreign: number[] = []
   /** No new work for the service: cordoned, or resting. */
   shut: boolean[] = []
   restsUntil: number[] = []
   totalSlots = 0
 
   leases: Map<string, Lease> = new Map()
+  readonly strangers: Strangers = new Strangers()
   /** Assigns sent on this connection. */
   seq = 0
   countedSeq = 0
@@ -57,11 +56,14 @@ export class FleetNode {
   open = false
   /** Where it stands in the two generations of pools: the one in use, and the one being built or swept. */
   readonly places: [Place | null, Place | null] = [null, null]
+  /** Its line in the snapshot as it was last made; null when it has changed since. */
+  shown: NodeView | null = null
   joinedAt = 0
   seenAt = 0
-  /** Ends a rest, a drain, or the memory of a dead node; made when first needed. */
+  /** Ends a rest, a drain, the wait for answers, or the memory of a dead node; made when first needed. */
   restTimer: NodeTimer | null = null
   drainTimer: NodeTimer | null = null
+  unsureTimer: NodeTimer | null = null
   forgetTimer: NodeTimer | null = null
   /** Instances that were taken over: they may not come back. */
   readonly past: string[] = []
@@ -75,12 +77,10 @@ export class FleetNode {
 
   /** Takes over what it offers now; leases on services that it keeps stay counted. */
   offer(services: readonly ServiceOffer[]): void {
-    const foreign = new Map(this.services.map(({ name }, place) => [name, this.foreign[place]!]))
     const rests = new Map(this.services.map(({ name }, place) => [name, this.restsUntil[place]!]))
     this.services = tidyServices(services)
     this.servicesKey = servicesKey(this.services)
     this.slots = this.services.map(({ slots }) => slots)
-    this.foreign = this.services.map(({ name }) => foreign.get(name) ?? 0)
     this.restsUntil = this.services.map(({ name }) => rests.get(name) ?? 0)
     this.shut = this.services.map(() => false)
     this.totalSlots = this.slots.reduce((sum, slots) => sum + slots, 0)
@@ -139,6 +139,11 @@ export class FleetNode {
     this.vetoed = (cpu ?? 0) >= veto.cpu || (gpu ?? 0) >= veto.gpu || (memory ?? 0) >= veto.memory
   }
 
+  /** It reported too much load, or lists tasks of which nobody knows yet how much of it they take. */
+  get isOverloaded(): boolean {
+    return this.vetoed || this.strangers.unsure.size > 0
+  }
+
   /** Whether it could take a shape if it were idle: slots, and services that are not shut. */
   couldFit(shape: Shape): boolean {
     return shape.names.every((name, i) => {
@@ -152,7 +157,7 @@ export class FleetNode {
     return shape.names.every((name, i) => {
       const place = this.placeOf(name)
       if (place < 0 || this.shut[place]) return false
-      return this.slots[place]! - this.used[place]! - this.foreign[place]! >= shape.weights[i]!
+      return this.slots[place]! - this.used[place]! >= shape.weights[i]!
     })
   }
 
@@ -169,14 +174,14 @@ export class FleetNode {
       instanceId: this.instanceId,
       epoch: this.epoch,
       status: this.status,
-      via: this.via,
+      via: null,
       draining: this.draining,
       cordoned: this.cordoned,
-      overloaded: this.vetoed,
+      overloaded: this.isOverloaded,
       heldFor: this.heldFor?.spec.taskId ?? null,
       services: this.services.map((offer, place) => ({
         ...offer,
-        used: this.used[place]! + this.foreign[place]!,
+        used: this.used[place]!,
         cordoned: cordons?.has(offer.name) === true,
         restsUntil: this.restsUntil[place]! > now ? this.restsUntil[place]! : null,
       })),

@@ -6,9 +6,12 @@
 import { Dictionary, labelsThatMatter, Profile } from './capability.ts'
 import type { Demand } from './demand.ts'
 import type { FleetNode } from './fleetnode.ts'
+import { type Finder, Matching } from './matching.ts'
 import type { Term } from './node.ts'
-import { addMatch, bucketCount, dropMatch, type Place, Pool, type Row, type View } from './pool.ts'
+import { bucketCount, type Place, Pool, type Row, type View } from './pool.ts'
 import { compileAll, labelsAsked, type PoolRules } from './requirement.ts'
+import { WideMap } from './widemap.ts'
+import type { Work } from './work.ts'
 
 /** So many pools without nodes make a new generation worth while. */
 const manyEmpty = 1_000
@@ -20,27 +23,36 @@ export class Generation {
   readonly side: 0 | 1
   readonly rules: PoolRules
   readonly pools: Pool[] = []
-  readonly #labels: Set<string>
+  readonly #labels = new Set<string>()
   readonly #dictionary = new Dictionary()
   readonly #usedShare: number
-  readonly #byKey = new Map<string, Pool>()
+  readonly #byKey = new WideMap<Pool>()
   readonly #views = new Map<Demand, View>()
-  /** Views and rows that are not matched to the end. */
-  readonly #unscanned: View[] = []
-  readonly #unbuilt: Row[] = []
+  readonly #matching: Matching
+  readonly #work: Work
   #emptyCount = 0
 
-  constructor(number: number, rules: PoolRules, labels: ReadonlySet<string>, usedShare: number) {
+  constructor(number: number, rules: PoolRules, usedShare: number, work: Work) {
     this.number = number
     this.side = (number & 1) as 0 | 1
     this.rules = rules
-    this.#labels = new Set(labels)
     this.#usedShare = usedShare
+    this.#work = work
+    this.#matching = new Matching(this.pools, work, (node, row) => {
+      const place = node.places[this.side]!
+      this.#settle(node, place, row)
+      return place.bucket[row.number]! >= 0
+    })
   }
 
   /** Whether matching is left to do. */
   get unfinished(): boolean {
-    return this.#unscanned.length > 0 || this.#unbuilt.length > 0
+    return this.#matching.unfinished
+  }
+
+  /** Whether anything is left for `advance`. */
+  get hasWork(): boolean {
+    return this.#matching.hasWork
   }
 
   /** Whether so much in it is out of use that building it anew is worth while. */
@@ -54,6 +66,11 @@ export class Generation {
     return place !== null && place.pool.generation === this.number ? place : null
   }
 
+  /** Tells these labels apart from now on; only before the first node has joined. */
+  heed(labels: Iterable<string>): void {
+    for (const label of labels) this.#labels.add(label)
+  }
+
   join(node: FleetNode): void {
     const labels = labelsThatMatter(node.labels, this.#labels)
     const key = `${node.servicesKey}${JSON.stringify(labels)}`
@@ -63,6 +80,7 @@ export class Generation {
     const place: Place = { pool, member: pool.members.length, bucket: [], position: [] }
     node.places[this.side] = place
     pool.members.push(node)
+    this.#work.done += 1
     for (const row of pool.rows) {
       if (row.built === place.member) row.built += 1
       this.#settle(node, place, row)
@@ -94,6 +112,7 @@ export class Generation {
     const place = this.placeOf(node)
     if (place === null) return
     const { rows } = place.pool
+    this.#work.small(rows.length)
     for (let i = 0; i < rows.length; i += 1) this.#settle(node, place, rows[i]!)
   }
 
@@ -103,45 +122,26 @@ export class Generation {
     if (known !== undefined) return known
     const view = this.#look(demand, labelled)
     this.#views.set(demand, view)
-    if (!view.blind && this.pools.length > 0) this.#unscanned.push(view)
+    this.#matching.addView(view)
     return view
+  }
+
+  /** Whether a node has room for a demand, as far as is known; true while that is not known. Changes nothing. */
+  mayHaveRoom(demand: Demand): boolean {
+    const view = this.#views.get(demand)
+    return view === undefined || view.open.length > 0 || this.#matching.mayFind(view)
   }
 
   drop(demand: Demand): void {
     const view = this.#views.get(demand)
     if (view === undefined) return
     this.#views.delete(demand)
-    for (const match of view.matches) dropMatch(match)
-    const at = this.#unscanned.indexOf(view)
-    if (at >= 0) this.#unscanned.splice(at, 1)
+    this.#matching.dropView(view)
   }
 
-  /**
-   * Goes on matching for so many steps, and answers how many are left. Calls back with each node that a row has found
-   * room on, and with each demand that has found a pool with room while tasks wait with it.
-   */
-  advance(steps: number, hasRoom: (node: FleetNode) => void, hasPool: (demand: Demand) => void): number {
-    let left = steps
-    while (left > 0) {
-      const row = this.#unbuilt[this.#unbuilt.length - 1]
-      if (row !== undefined) {
-        left -= this.#build(row, left, hasRoom)
-        if (row.built >= row.pool.members.length) this.#unbuilt.splice(this.#unbuilt.indexOf(row), 1)
-        continue
-      }
-      const view = this.#unscanned[this.#unscanned.length - 1]
-      if (view === undefined) break
-      if (view.scanned < this.pools.length) {
-        const { length } = view.open
-        this.#match(view, this.pools[view.scanned]!)
-        view.scanned += 1
-        left -= 1
-        if (view.open.length > length && view.demand.line.size > 0) hasPool(view.demand)
-      } else {
-        this.#unscanned.splice(this.#unscanned.indexOf(view), 1)
-      }
-    }
-    return left
+  /** Goes on matching for so many steps, with `first` before others, and answers how many are left. */
+  advance(steps: number, finder: Finder, first: View | null = null): number {
+    return this.#matching.advance(steps, finder, first)
   }
 
   /** How many nodes a rule finds. */
@@ -159,8 +159,12 @@ export class Generation {
       if (labelled(label)) blind = true
       else this.#labels.add(label)
     }
+    this.#work.done += 1 + demand.key.length / 64
     return {
       demand,
+      cost: 1 + demand.key.length / 256,
+      position: 0,
+      dropped: false,
       check: compileAll(demand.requires, this.#dictionary, this.rules),
       prefer: demand.prefers.length > 0 ? compileAll(demand.prefers, this.#dictionary, this.rules) : null,
       blind,
@@ -175,41 +179,20 @@ export class Generation {
     const pool = new Pool(this.number, key, profile)
     this.pools.push(pool)
     this.#byKey.set(key, pool)
-    for (const view of this.#views.values()) {
-      if (view.blind || view.scanned !== this.pools.length - 1) continue
-      this.#match(view, pool)
-      view.scanned += 1
-    }
+    this.#work.small(profile.size)
+    this.#matching.addPool(pool)
     return pool
-  }
-
-  #match(view: View, pool: Pool): void {
-    if (!view.check(pool.profile)) return
-    const row = pool.row(view.demand.shape)
-    addMatch(view, row, view.prefer?.(pool.profile) === true)
-    if (row.built < pool.members.length) this.#unbuilt.push(row)
-  }
-
-  #build(row: Row, steps: number, hasRoom: (node: FleetNode) => void): number {
-    const { members } = row.pool
-    const from = row.built
-    for (; row.built < members.length && row.built - from < steps; ) {
-      const node = members[row.built]!
-      row.built += 1
-      this.#settle(node, node.places[this.side]!, row)
-      if (node.places[this.side]!.bucket[row.number]! >= 0) hasRoom(node)
-    }
-    // A row without steps to do costs one, so that the loop around always ends.
-    return Math.max(1, row.built - from)
   }
 
   #settle(node: FleetNode, place: Place, row: Row): void {
     const was = place.bucket[row.number] ?? -1
     const next = this.#bucketOf(node, row, was)
     if (next === was && place.bucket[row.number] !== undefined) return
+    const wasOpen = row.mask !== 0
     if (was >= 0) row.takeOut(node, place, this.side)
     if (next >= 0) row.put(node, place, next)
     else place.bucket[row.number] = -1
+    if (wasOpen !== (row.mask !== 0)) this.#work.small(row.matches.length)
   }
 
   #bucketOf(node: FleetNode, row: Row, was: number): number {
@@ -219,7 +202,7 @@ export class Generation {
     for (let i = 0; i < places.length; i += 1) {
       const place = places[i]!
       const slots = node.slots[place]!
-      const taken = node.used[place]! + node.foreign[place]!
+      const taken = node.used[place]!
       if (node.shut[place] || slots - taken < shape.weights[i]!) return -1
       if (taken / slots > fullest) fullest = taken / slots
     }

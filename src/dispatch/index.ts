@@ -5,6 +5,7 @@ export type { Assign, Effect, EffectKind, RegistryEvent, Settled } from './effec
 export type { DispatchEvent } from './effects.ts'
 export { decodeLogEntry, EffectDigest, encodeLogEntry, type LogEntry, replay } from './eventlog.ts'
 export { type ExplainSource, type Explanation, explain, explainSteps } from './explain.ts'
+export * from './fleetstore.ts'
 export { type LaneName, laneNames } from './lane.ts'
 export * from './link.ts'
 export { Mailbox, type MailboxOptions, type MailboxParts, mailboxDefaults } from './mailbox.ts'

@@ -5,6 +5,7 @@
 import { type Bell, createBell } from '../core/bell.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import { type ClaimedRecord, type JobStore, type JobsBell, queueTopic } from '../jobs/index.ts'
+import type { ClaimAsk } from './claimkinds.ts'
 import type { Claims } from './claims.ts'
 import type { Command } from './command.ts'
 import type { HandedBack } from './handedback.ts'
@@ -26,13 +27,14 @@ export interface IntakeParts {
   readonly backlog: () => number
   /** Dispatches that wait before the registry. */
   readonly waiting: () => number
-  /** A task of this process's own is in its hands. */
-  readonly claimed: (taskId: string) => void
+  /** What to claim now, in pieces. */
+  readonly asks: () => readonly ClaimAsk[]
+  /** A task is in this process's hands. */
+  readonly claimed: (task: TaskSpec) => void
   readonly onTrouble: (error: unknown) => void
 }
 
-/** The most tasks of one claim, and how much may wait before another. */
-const claimLimit = 500
+/** How much may wait to be written before another claim. */
 const maxBacklog = 5_000
 /** Dispatches before the registry, beyond which the next is held back. */
 const maxWaiting = 64
@@ -56,6 +58,7 @@ export class Intake {
   }
 
   start(): void {
+    if (this.#isStopping) return
     const { bell, options } = this.#parts
     this.#unlisten = bell.listen([queueTopic(dispatchQueue)], () => this.#bell.ring())
     this.#loop = createLoop({
@@ -100,16 +103,19 @@ export class Intake {
   }
 
   async #step(): Promise<'more' | 'idle'> {
-    const { store, options, monotonicMs } = this.#parts
-    const limit = Math.min(claimLimit, this.#room())
-    this.#isHungry = limit <= 0
-    if (limit <= 0) return 'idle'
+    const { store, options, monotonicMs, asks } = this.#parts
     const { workerId, leaseMs } = options
-    const sentAt = monotonicMs()
-    const request = { queues: [dispatchQueue], kinds: null, workerId, limit, leaseMs }
-    const records = await store.claim(request)
-    await this.#feed(records, sentAt + leaseMs)
-    return records.length === limit ? 'more' : 'idle'
+    let isMore = false
+    for (const { kinds, limit: most, isWhole } of asks()) {
+      const limit = Math.min(most, this.#room())
+      this.#isHungry = limit <= 0
+      if (limit <= 0 || this.#isStopping) return 'idle'
+      const sentAt = monotonicMs()
+      const records = await store.claim({ queues: [dispatchQueue], kinds, workerId, limit, leaseMs })
+      await this.#feed(records, sentAt + leaseMs)
+      if (isWhole && records.length === limit) isMore = true
+    }
+    return isMore ? 'more' : 'idle'
   }
 
   /** As fast as the registry takes them: a long line before it would hold up what came after. */
@@ -137,7 +143,7 @@ export class Intake {
     }
     claims.add(record, document, task, leaseUntil)
     handedBack.delete(record.id)
-    claimed(record.id)
+    claimed(task)
     // It cannot fail for lack of room: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
     post({ kind: 'submit', task, admitted: true })
     return undefined

@@ -65,6 +65,11 @@ export class Keeper {
     await Promise.all(this.#loops.map((loop) => loop.stop({ graceMs: 5_000 })))
   }
 
+  /** Looks for wishes that nobody rang for. */
+  hearWishes(): void {
+    this.#wishes.ring()
+  }
+
   /** Gives up what must have run out by now. Ends under way speak for themselves. */
   mind(): void {
     const { claims, monotonicMs, lose } = this.#parts

@@ -23,6 +23,7 @@ export function laneOf({ kind }: Command): LaneName {
       return 'dispatches'
     case 'heartbeat':
       return 'heartbeats'
+    case 'yield':
     case 'drain':
     case 'cordon':
     case 'definePool':

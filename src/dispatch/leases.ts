@@ -5,27 +5,34 @@ import type { FaultCode } from './node.ts'
 import type { Lease } from './taskentry.ts'
 import { createTimer } from './timers.ts'
 
+/** The attempt that stands for any, in words about a task that a node only lists. */
+export const ghostAttempt = 0
+
 /** Frees a lease's slots. Once is enough, twice is harmless. */
 export function releaseLease(books: Books, lease: Lease): void {
-  const { node, reservationId } = lease
+  const { node } = lease
   if (lease.grace !== null) books.timers.clear(lease.grace)
   if (!node.giveBack(lease)) return
-  if (books.shared) books.emit({ kind: 'release', reservationId, nodeId: node.nodeId, epoch: lease.epoch })
   books.refresh(node)
-  books.roomy.push(node)
-  if (node.draining && node.leases.size === 0) {
-    books.emit({ kind: 'drained', nodeId: node.nodeId, epoch: node.epoch })
-  }
+  books.roomy.add(node)
+  tellDrained(books, node)
+}
+
+/** Says so when a draining node runs nothing any more. */
+export function tellDrained(books: Books, node: FleetNode): void {
+  const { nodeId, epoch } = node
+  const isIdle = node.leases.size === 0 && node.strangers.unsure.size === 0
+  if (node.draining && isIdle) books.emit({ kind: 'drained', nodeId, epoch })
 }
 
 /** The task of a lease is gone; its slots wait until the node has stopped too. */
 export function linger(books: Books, lease: Lease): void {
   const { node, taskId, attempt } = lease
   if (node.leases.get(lease.key) !== lease) return
-  // Not granted yet: the store's answer ends it.
-  if (lease.seq === Number.POSITIVE_INFINITY) return
   lease.grace = createTimer('grace', lease)
   books.timers.set(lease.grace, books.now + books.policy.cancelGraceMs)
+  // A ghost is told by whoever found it: nobody knows its attempt here.
+  if (attempt === ghostAttempt) return
   books.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
 }
 
@@ -33,6 +40,8 @@ export function linger(books: Books, lease: Lease): void {
 export function forceRelease(books: Books, lease: Lease): void {
   const { node, taskId, attempt } = lease
   books.tell({ name: 'slot.forced', nodeId: node.nodeId, taskId, attempt })
+  // It may go on listing the task: that alone does not take the slots again.
+  node.strangers.end(taskId, node.totalSlots)
   releaseLease(books, lease)
 }
 

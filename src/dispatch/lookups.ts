@@ -3,13 +3,18 @@ import type { JobRecord, JobStore } from '../jobs/index.ts'
 
 const maxActive = 8
 const maxQueued = 10_000
+const retryMs = 200
 
-/** Finds tasks without holding anybody up. What finds no place is dropped: nodes say it again. */
+/**
+ * Finds tasks without holding anybody up. What the store does not answer is asked again until it does: a node may be
+ * closed for new work until then. What finds no place is dropped: nodes say it again.
+ */
 export class Lookups {
   readonly #store: Pick<JobStore, 'find'>
   readonly #onTrouble: (error: unknown) => void
   #queue: { readonly taskId: string; readonly found: (record: JobRecord | undefined) => void }[] = []
   #active = 0
+  #isStopped = false
 
   constructor(store: Pick<JobStore, 'find'>, onTrouble: (error: unknown) => void) {
     this.#store = store
@@ -17,12 +22,14 @@ export class Lookups {
   }
 
   ask(taskId: string, found: (record: JobRecord | undefined) => void): void {
-    if (this.#queue.length >= maxQueued) return
+    if (this.#isStopped || this.#queue.length >= maxQueued) return
     this.#queue.push({ taskId, found })
     if (this.#active < maxActive) void this.#work()
   }
 
-  clear(): void {
+  /** Asks no more. */
+  stop(): void {
+    this.#isStopped = true
     this.#queue = []
   }
 
@@ -33,6 +40,8 @@ export class Lookups {
         next.found(await this.#store.find(next.taskId))
       } catch (error) {
         this.#onTrouble(error)
+        if (!this.#isStopped) this.#queue.push(next)
+        await new Promise((resolve) => setTimeout(resolve, retryMs))
       }
     }
     this.#active -= 1

@@ -2,17 +2,15 @@
 import { hear } from './attempts.ts'
 import type { Books } from './books.ts'
 import type { Command, Heartbeat, NodeHello } from './command.ts'
-import { endAttempt } from './ending.ts'
 import { type FleetNode, noLoad } from './fleetnode.ts'
-import { linger, releaseLease, voidLeases } from './leases.ts'
+import { compareRunning } from './ghosts.ts'
+import { linger, voidLeases } from './leases.ts'
 import type { Labels, ServiceOffer } from './node.ts'
 import { createTimer } from './timers.ts'
 import { letGo } from './waiting.ts'
 
 /** Instances remembered as taken over, per node. */
 const maxPast = 8
-/** Unknown tasks spoken of per heartbeat; a node with more of them is heard again at the next. */
-const maxUnknown = 64
 
 type Of<Kind extends Command['kind']> = Extract<Command, { kind: Kind }>
 
@@ -24,32 +22,25 @@ export function hello(books: Books, said: NodeHello): void {
     begin(books, books.fleet.add(nodeId, instanceId, said.epoch), said)
   } else if (node.past.includes(instanceId)) {
     books.emit({ kind: 'superseded', nodeId, epoch: node.epoch, instanceId })
-  } else if (node.instanceId === instanceId && node.status !== 'gone' && sameEpoch(node, said)) {
+  } else if (node.instanceId === instanceId && node.status !== 'gone') {
     resume(books, node, said)
   } else {
     takeOver(books, node, said)
   }
 }
 
-/** For a node of another server the shared store's epoch is the word; here an instance keeps the one it has. */
-function sameEpoch(node: FleetNode, { via, epoch }: NodeHello): boolean {
-  return via === null || epoch === node.epoch
-}
-
 function begin(books: Books, node: FleetNode, said: NodeHello): void {
   const { nodeId, epoch } = node
-  node.via = said.via
   node.status = 'ready'
   node.joinedAt = books.now
   node.seenAt = books.now
   node.seq = 0
   node.countedSeq = 0
-  node.draining = false
+  node.draining = said.isDraining === true
   node.vetoed = false
   node.load = noLoad
   node.reported = 0
   node.restsUntil = []
-  node.foreign = []
   node.services = []
   node.offer(said.services)
   node.labels = said.labels
@@ -79,13 +70,12 @@ function takeOver(books: Books, node: FleetNode, said: NodeHello): void {
 
 function resume(books: Books, node: FleetNode, said: NodeHello): void {
   const { nodeId, epoch } = node
-  node.via = said.via
   node.status = 'ready'
   node.seenAt = books.now
   // A new connection counts its assigns from one. What went out before is judged by what the node still knows of.
   node.seq = 0
   node.countedSeq = 0
-  for (const lease of node.leases.values()) if (lease.seq !== Number.POSITIVE_INFINITY) lease.seq = 0
+  for (const lease of node.leases.values()) lease.seq = 0
   node.recount()
   books.emit({ kind: 'welcome', nodeId, epoch, resumed: true })
   books.tell({ name: 'node.ready', nodeId, epoch, resumed: true })
@@ -124,38 +114,7 @@ export function heartbeat(books: Books, said: Heartbeat): void {
     compareRunning(books, node, said.running, node.countedSeq)
   }
   books.refresh(node)
-  if (wasVetoed && !node.vetoed) books.roomy.push(node)
-}
-
-/**
- * Mends what the books and the node disagree on. Assigns that it had not received when it spoke are not judged: a
- * heartbeat never takes back what was reserved after it.
- */
-function compareRunning(books: Books, node: FleetNode, running: readonly string[], upTo: number): void {
-  const { nodeId, epoch } = node
-  if (running.length === 0 && node.leases.size === 0) return
-  const known = new Set(running)
-  const ours = new Set<string>()
-  for (const lease of [...node.leases.values()]) {
-    ours.add(lease.taskId)
-    if (lease.seq > upTo || known.has(lease.taskId)) continue
-    const { task } = lease
-    releaseLease(books, lease)
-    if (task === null) continue
-    task.lease = null
-    const message = `Node "${nodeId}" does not know the task any more.`
-    endAttempt(books, task, 'forgotten', { code: 'forgotten', message }, { by: { nodeId, epoch } })
-  }
-  // With a shared store the others may be tasks of other servers.
-  if (books.shared) return
-  let left = maxUnknown
-  for (const taskId of known) {
-    if (ours.has(taskId)) continue
-    if (books.tasks.has(taskId)) books.emit({ kind: 'stale', nodeId, epoch, taskId, attempt: 0 })
-    else books.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt: 0, said: 'running' })
-    left -= 1
-    if (left === 0) return
-  }
+  if (wasVetoed && !node.vetoed) books.roomy.add(node)
 }
 
 /** Its socket closed, or it fell silent: no new work until it speaks again. */
@@ -178,28 +137,41 @@ export function gone(books: Books, { nodeId, epoch, reason }: Of<'nodeGone'>): v
   books.timers.set(node.forgetTimer, books.now + books.policy.keepMs)
 }
 
-/** It says goodbye. */
-export function bye(books: Books, { nodeId, epoch }: Of<'nodeBye'>): void {
+const byes = {
+  node_lost: ['bye', 'said goodbye'],
+  moved: ['connected to another server', 'connected to another server'],
+  superseded: ['taken over at another server', 'was taken over by another instance at another server'],
+} as const
+
+/** It says goodbye, here or by going elsewhere. */
+export function bye(books: Books, { nodeId, epoch, elsewhere }: Of<'nodeBye'>): void {
   const node = books.fleet.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
-  depart(books, node, 'node_lost', `Node "${nodeId}" said goodbye.`)
-  books.tell({ name: 'node.gone', nodeId, epoch, reason: 'bye' })
+  const [reason, message] = byes[elsewhere ?? 'node_lost']
+  depart(books, node, elsewhere ?? 'node_lost', `Node "${nodeId}" ${message}.`)
+  books.tell({ name: 'node.gone', nodeId, epoch, reason })
   forgetNode(books, node)
 }
 
 /** Takes a node out of the books. */
 export function forgetNode(books: Books, node: FleetNode): void {
-  for (const timer of [node.restTimer, node.drainTimer, node.forgetTimer])
+  for (const timer of [node.restTimer, node.drainTimer, node.unsureTimer, node.forgetTimer])
     if (timer) books.timers.clear(timer)
   books.fleet.remove(node)
   books.emit({ kind: 'nodeForgotten', nodeId: node.nodeId, epoch: node.epoch })
 }
 
-function depart(books: Books, node: FleetNode, code: 'node_lost' | 'superseded', message: string): void {
+function depart(
+  books: Books,
+  node: FleetNode,
+  code: 'node_lost' | 'superseded' | 'moved',
+  message: string,
+): void {
   node.status = 'gone'
   if (node.heldFor !== null) letGo(books, node.heldFor)
-  if (node.restTimer !== null) books.timers.clear(node.restTimer)
-  if (node.drainTimer !== null) books.timers.clear(node.drainTimer)
+  for (const timer of [node.restTimer, node.drainTimer, node.unsureTimer])
+    if (timer) books.timers.clear(timer)
+  node.strangers.clear()
   node.open = false
   books.leave(node)
   voidLeases(books, node, code, message)

@@ -60,6 +60,7 @@ export interface TaskError {
 export const faultCodes = [
   'node_lost',
   'superseded',
+  'moved',
   'forgotten',
   'accept_timeout',
   'idle_timeout',
@@ -81,7 +82,11 @@ export interface TaskSpec {
   /** The attempt that was claimed durably: 1 for the first; a next one is always higher. */
   readonly attempt: number
   readonly maxAttempts: number
+  /** How often an attempt ended for nothing because its node went to another server. @default 0 */
+  readonly moveCount?: number
   readonly service: string
+  /** What it asks for as one word, the same on every server: see `demandKind`. */
+  readonly kind: string
   /** Slots by service, all of them on one node in one reservation. */
   readonly uses: Readonly<Record<string, number>>
   /** All of them must hold. */
@@ -107,11 +112,11 @@ export interface NodeView {
   readonly instanceId: string
   readonly epoch: number
   readonly status: NodeStatus
-  /** The server that holds its socket; null: this one. */
+  /** The server that holds its socket and places its work; null: this one. */
   readonly via: string | null
   readonly draining: boolean
   readonly cordoned: boolean
-  /** It reported more load than is allowed, or is kept free for a task that needs much of it. */
+  /** It reported more load than is allowed, or lists tasks of which nobody knows yet how much of it they take. */
   readonly overloaded: boolean
   readonly heldFor: string | null
   readonly services: readonly ServiceView[]
@@ -134,7 +139,7 @@ export interface ServiceView extends ServiceOffer {
 export interface TaskView {
   readonly taskId: string
   readonly attempt: number
-  readonly status: 'waiting' | 'reserving' | 'assigned' | 'running' | 'requeued'
+  readonly status: 'waiting' | 'assigned' | 'running' | 'requeued'
   readonly nodeId: string | null
   readonly spec: TaskSpec
   readonly since: number

@@ -15,6 +15,8 @@ export interface DispatchOptions {
   readonly closedGraceMs?: number | string | undefined
   /** How long tasks stay with a server that gives no sign of life. @default 30_000 */
   readonly leaseMs?: number | string | undefined
+  /** A server that gives the others no sign of life for so long does not count any more. @default 10_000 */
+  readonly serverLeaseMs?: number | string | undefined
   /** How often to look for tasks when nothing rings. @default 1_000 */
   readonly pollMs?: number | string | undefined
   /** Attempts of a task before it is given up as poison. @default 5 */
@@ -29,7 +31,7 @@ export interface DispatchOptions {
   readonly policy?: Partial<RegistryPolicy> | undefined
   /** @default mailboxDefaults */
   readonly mailbox?: MailboxOptions | undefined
-  /** This process's name in the jobs it holds. @default a new one */
+  /** This process's name in the jobs it holds and among the servers: no two that run may have the same. @default a new one */
   readonly workerId?: string | undefined
 }
 
@@ -40,6 +42,7 @@ export interface ResolvedDispatchOptions {
   readonly goneAfterMs: number
   readonly closedGraceMs: number
   readonly leaseMs: number
+  readonly serverLeaseMs: number
   readonly pollMs: number
   readonly maxAttempts: number
   readonly maxHeld: number
@@ -55,6 +58,7 @@ export const dispatchDefaults = {
   heartbeatMs: 15_000,
   closedGraceMs: 2_000,
   leaseMs: 30_000,
+  serverLeaseMs: 10_000,
   pollMs: 1_000,
   maxAttempts: 5,
   maxHeld: 50_000,
@@ -86,6 +90,7 @@ export function resolveDispatchOptions(options: DispatchOptions = {}): ResolvedD
     goneAfterMs: span('goneAfterMs', Math.max(3 * heartbeatMs, suspectAfterMs), suspectAfterMs, 10 * hourMs),
     closedGraceMs: span('closedGraceMs', dispatchDefaults.closedGraceMs, 0, hourMs),
     leaseMs: span('leaseMs', dispatchDefaults.leaseMs, 300, hourMs),
+    serverLeaseMs: span('serverLeaseMs', dispatchDefaults.serverLeaseMs, 300, hourMs),
     pollMs: span('pollMs', dispatchDefaults.pollMs, 10, hourMs),
     maxAttempts: whole('dispatch.maxAttempts', given.maxAttempts, { min: 1, max: 100 }),
     maxHeld: whole('dispatch.maxHeld', given.maxHeld, { min: 1, max: 1_000_000 }),

@@ -2,8 +2,6 @@
 
 /** The registry's settings. */
 export interface RegistryPolicy {
-  /** Who grants slots: the actor itself (one server), or a store that several servers share. @default 'actor' */
-  readonly authority: 'actor' | 'shared'
   /** Where the registry's own dice begin: the same seed and commands give the same effects. @default 1 */
   readonly seed: number
   /** A node must accept a task in this time, or the attempt is over. 0: no bound. @default 10_000 */
@@ -45,18 +43,15 @@ export interface RegistryPolicy {
   readonly maxPoolsScanned: number
   /** Requirements remembered while nothing waits with them. @default 512 */
   readonly maxDemands: number
-  /** Steps of a slice: nodes joined, pools matched, attempts ended. @default 64 */
+  /** Steps of a slice, as `Work` counts them: nodes joined, pools matched, attempts ended. @default 64 */
   readonly sliceSteps: number
-  /** Changed snapshot pages are published this often. @default 100 */
+  /** Changed snapshot pages are published this often; of many, one in a twentieth of it. @default 100 */
   readonly publishMs: number
   /** How long a dead node, and a task handed back, is remembered. @default 600_000 */
   readonly keepMs: number
-  /** A task whose store did not answer is tried again in this time. @default 500 */
-  readonly stalledMs: number
 }
 
 export const registryDefaults: RegistryPolicy = {
-  authority: 'actor',
   seed: 1,
   acceptMs: 10_000,
   cancelGraceMs: 30_000,
@@ -78,5 +73,4 @@ export const registryDefaults: RegistryPolicy = {
   sliceSteps: 64,
   publishMs: 100,
   keepMs: 600_000,
-  stalledMs: 500,
 }

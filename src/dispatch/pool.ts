@@ -25,6 +25,12 @@ export interface Place {
 /** A demand as one generation of pools sees it. */
 export interface View {
   readonly demand: Demand
+  /** What one look at a pool costs, in steps. */
+  readonly cost: number
+  /** Its place in the generation's list. */
+  position: number
+  /** Nobody asks for the demand any more. */
+  dropped: boolean
   readonly check: Check
   readonly prefer: Check | null
   /** It asks for a label that this generation does not tell apart: it matches nothing before the next one. */

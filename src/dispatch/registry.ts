@@ -5,19 +5,22 @@
  *
  *   frames, claims, timers ─▶ mailbox ─▶ apply(command, now) ─▶ effects ─▶ frames, acks, timers
  */
-import { cordon, drain, nodeUsage, releaseSlots } from './administration.ts'
+import { cordon, definePool, drain } from './administration.ts'
 import { heardAttempt } from './attempts.ts'
-import { endLost, serveRoomy, slice, tick, workLeft } from './background.ts'
+import { endLost, slice, tick, workLeft } from './background.ts'
 import { Books } from './books.ts'
 import type { Command } from './command.ts'
+import type { Asked } from './demand.ts'
 import type { Effect } from './effect.ts'
+import { heardGhost } from './ghosts.ts'
 import { bye, gone, heartbeat, hello, suspect, update } from './membership.ts'
 import type { NodeView, PoolView, TaskView, Term } from './node.ts'
-import { heardReserve } from './placing.ts'
 import { type RegistryPolicy, registryDefaults } from './policy.ts'
 import { startRebuild } from './rebuild.ts'
+import { serveRoomy } from './serving.ts'
 import { cancel, forget, submit } from './submitting.ts'
 import { admission } from './waiting.ts'
+import { askedByKind, type WaitingKind, waitingByKind, yieldWaiting } from './yielding.ts'
 
 /** How much there is of everything. */
 export interface RegistryCounts {
@@ -36,6 +39,7 @@ export interface RegistryCounts {
 /** The registry of nodes and tasks. */
 export class Registry {
   readonly #books: Books
+  #lastSteps = 0
 
   constructor(policy: Partial<RegistryPolicy> = {}) {
     this.#books = new Books({ ...registryDefaults, ...policy })
@@ -46,9 +50,12 @@ export class Registry {
     const books = this.#books
     books.now = Math.max(books.now, now)
     books.effects = []
+    const before = books.work.done
     act(books, command)
-    if (books.lost.length > 0 && command.kind !== 'rebuildSlice') endLost(books, books.policy.sliceSteps)
-    serveRoomy(books)
+    if (command.kind !== 'rebuildSlice') {
+      const steps = endLost(books, books.policy.sliceSteps)
+      serveRoomy(books, Math.max(1, steps))
+    }
     const { nextAt } = books.timers
     if (nextAt < books.armedAt) {
       books.armedAt = nextAt
@@ -58,7 +65,13 @@ export class Registry {
       books.workAnnounced = true
       books.emit({ kind: 'moreWork' })
     }
+    this.#lastSteps = books.work.done - before
     return books.effects
+  }
+
+  /** How much work the last command was, in the steps that bound a slice. */
+  get lastSteps(): number {
+    return this.#lastSteps
   }
 
   // What follows only reads. It may be called between any two commands and changes nothing.
@@ -66,6 +79,16 @@ export class Registry {
   /** When to come again, if one more task of this tenant may not wait now; null: it may. */
   admission(tenant: string): number | null {
     return admission(this.#books, tenant)
+  }
+
+  /** What waits, by `TaskSpec.kind`: a look at each kind, not at each task. */
+  waitingKinds(): Generator<WaitingKind> {
+    return waitingByKind(this.#books)
+  }
+
+  /** What the tasks in the books ask for, by `TaskSpec.kind`; a kind may come more than once. */
+  heldKinds(): Generator<Asked & { readonly kind: string }> {
+    return askedByKind(this.#books)
   }
 
   /** Whether a task is in the books. */
@@ -151,11 +174,14 @@ function act(books: Books, command: Command): void {
     case 'forget':
       forget(books, command.taskId, command.attempt)
       return
+    case 'yield':
+      yieldWaiting(books, command.demand, command.count)
+      return
+    case 'ghost':
+      heardGhost(books, command)
+      return
     case 'heartbeat':
       heartbeat(books, command)
-      return
-    case 'reserveReply':
-      heardReserve(books, command.reservationId, command.answer, command.used)
       return
     case 'tick':
       tick(books)
@@ -179,12 +205,6 @@ function act(books: Books, command: Command): void {
     case 'nodeBye':
       bye(books, command)
       return
-    case 'nodeUsage':
-      nodeUsage(books, command)
-      return
-    case 'releaseSlots':
-      releaseSlots(books, command)
-      return
     case 'drain':
       drain(books, command)
       return
@@ -192,8 +212,7 @@ function act(books: Books, command: Command): void {
       cordon(books, command)
       return
     case 'definePool':
-      books.rules.set(command.name, command.requires)
-      startRebuild(books)
+      definePool(books, command.name, command.requires)
       return
     case 'removePool':
       if (books.rules.delete(command.name)) startRebuild(books)

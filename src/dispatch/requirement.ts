@@ -77,7 +77,10 @@ export function termHolds(
   if ('service' in term) {
     const offer = services.find(({ name }) => name === term.service)
     if (offer === undefined) return false
-    return Object.entries(term.where ?? {}).every(([tag, value]) => offer.tags[tag]?.includes(value) === true)
+    // Own tags only: the names are other people's words, and every object has inherited a `toString`.
+    return Object.entries(term.where ?? {}).every(
+      ([tag, value]) => Object.hasOwn(offer.tags, tag) && offer.tags[tag]!.includes(value),
+    )
   }
   if (term.label === poolLabel) {
     return (term.in ?? [...rules.keys()]).some(

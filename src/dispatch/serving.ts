@@ -3,16 +3,20 @@ import type { Books } from './books.ts'
 import { choose } from './choice.ts'
 import type { Demand } from './demand.ts'
 import type { FleetNode } from './fleetnode.ts'
-import { reserve } from './placing.ts'
+import { assign } from './placing.ts'
 import type { TaskEntry } from './taskentry.ts'
 import { letGo } from './waiting.ts'
 import type { WaitSeat } from './waitline.ts'
 
 const noWishes = { sticky: undefined, shunned: null }
 
-/** Serves those who wait for what a node has room for, one after the other. */
-export function serve(books: Books, node: FleetNode): void {
-  while (books.waitingCount > 0 && !books.stalled) {
+/** Serves those who wait for what a node has room for, one after the other; the rest later, if it takes too long. */
+export function serve(books: Books, node: FleetNode, until: number): void {
+  while (books.waitingCount > 0 && node.strangers.unsure.size === 0) {
+    if (books.work.done >= until) {
+      books.roomy.add(node)
+      return
+    }
     const held = node.heldFor
     if (held !== null) {
       if (!meets(books, node, held.demand)) {
@@ -43,10 +47,11 @@ function meets(books: Books, node: FleetNode, demand: Demand): boolean {
 
 function serveSeat(books: Books, seat: WaitSeat, node: FleetNode): void {
   const { tenants, now } = books
+  books.work.done += 1
   tenants.serve(seat.tenant, seat.task.demand.shape.total)
   books.msPerWake += (Math.min(10_000, now - books.lastWakeAt) - books.msPerWake) / 16
   books.lastWakeAt = now
-  reserve(books, seat.task, node)
+  assign(books, seat.task, node)
 }
 
 /** Of all lines that the node's pool is a match for, the first who fits, or has waited so long that room is made. */
@@ -56,10 +61,12 @@ function nextFor(books: Books, node: FleetNode): WaitSeat | null {
   if (place === null) return null
   let best: WaitSeat | null = null
   for (const row of place.pool.rows) {
+    books.work.small(1 + row.matches.length)
     const hasRoom = (place.bucket[row.number] ?? -1) >= 0
     for (const { view } of row.matches) {
       const { line, shape } = view.demand
       if (line.size === 0) continue
+      books.work.small(1)
       const seat = line.peek(now, policy.ageMs)!
       if (!hasRoom && !mayHold(books, seat, node, shape)) continue
       if (best === null || before(seat, best)) best = seat
@@ -89,21 +96,35 @@ function hold(books: Books, task: TaskEntry, node: FleetNode): void {
   books.tell({ name: 'node.held', nodeId: node.nodeId, taskId: task.spec.taskId })
 }
 
-function anyFor(books: Books, demand: Demand): FleetNode | null {
-  return choose(books.generation, books.view(demand), noWishes, books.dice, books.policy)
+/** Serves whoever waits for the nodes that have got room, for so many steps; answers how many are left. */
+export function serveRoomy(books: Books, steps: number): number {
+  const until = books.work.done + steps
+  for (const node of books.roomy) {
+    if (books.work.done >= until) break
+    books.roomy.delete(node)
+    books.work.small(1)
+    serve(books, node, until)
+  }
+  return Math.max(0, until - books.work.done)
 }
 
-/** Tries lines with all pools, for so many steps: after a swap, or when the store is there again. */
+/** Tries lines with all pools, for so many steps: after a swap. */
 export function wake(books: Books, steps: number): number {
-  let left = steps
-  // When the store is asked again, all lines are woken anyway.
-  if (books.stalled) books.toWake.length = 0
-  while (left > 0 && books.toWake.length > 0) {
-    const demand = books.toWake[books.toWake.length - 1]!
-    const node = demand.line.size === 0 ? null : anyFor(books, demand)
-    left -= 1
-    if (node === null) books.toWake.pop()
-    else serve(books, node)
+  const { work, toWake } = books
+  const until = work.done + steps
+  for (const demand of toWake) {
+    for (;;) {
+      if (work.done >= until) return 0
+      work.done += 1
+      const node = demand.line.size === 0 ? null : anyFor(books, demand)
+      if (node === null) break
+      serve(books, node, until)
+    }
+    toWake.delete(demand)
   }
-  return left
+  return Math.max(0, until - work.done)
+}
+
+function anyFor(books: Books, demand: Demand): FleetNode | null {
+  return choose(books.generation, books.view(demand), noWishes, books.dice, books.policy)
 }

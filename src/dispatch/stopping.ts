@@ -11,6 +11,7 @@ export async function stopEngine(engine: Engine, graceMs: number): Promise<void>
   const { registry, claims, ends } = engine
   const until = performance.now() + graceMs
   await engine.intake.stop()
+  void engine.sharing.leave()
   while (claims.size > 0 && performance.now() < until) {
     for (const claim of claims.values()) {
       const status = registry.task(claim.jobId)?.status

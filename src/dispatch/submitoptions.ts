@@ -11,7 +11,7 @@ export interface ResolvedSubmit {
   /** JSON text. */
   readonly payload: string
   readonly idempotencyKey: string | null
-  /** Of everything that was asked for: the same key must mean the same task. */
+  /** Of everything that was asked for: the same key must mean the same task. Empty without a key. */
   readonly fingerprint: string
 }
 
@@ -51,7 +51,10 @@ export function resolveSubmit(options: SubmitOptions): ResolvedSubmit {
   }
   const payload = encodeJson('submit.payload', options.payload)
   const idempotencyKey = optional(options.idempotencyKey, (key) => text('submit.idempotencyKey', key))
-  const fingerprint = createHash('sha256').update(JSON.stringify(terms)).update(payload).digest('hex')
+  const fingerprint =
+    idempotencyKey === null
+      ? ''
+      : createHash('sha256').update(JSON.stringify(terms)).update(payload).digest('hex')
   return { terms, payload, idempotencyKey, fingerprint }
 }
 

@@ -10,7 +10,7 @@ export interface SubmitOptions {
   readonly service: string
   /** Slots by service, all on one node in one reservation; at most 16 services. @default { [service]: 1 } */
   readonly uses?: Readonly<Record<string, number>> | undefined
-  /** All of them must hold; at most 32 terms, 4 levels deep. @default [] */
+  /** All of them must hold; at most 64 terms, 4 levels deep. @default [] */
   readonly requires?: readonly Term[] | undefined
   /** Nodes for which these hold too are taken first. @default [] */
   readonly prefers?: readonly Term[] | undefined
@@ -111,22 +111,22 @@ export interface Dispatch extends AsyncDisposable {
   cancel(taskId: string, options?: { readonly reason?: string | undefined }): Promise<Task>
   /** Why it waits, and what would wake it. Throws `not_found`. */
   explain(taskId: string): Promise<Explanation>
-  /** As last published, at most a little old. */
+  /** All nodes, of every server that shares the fleet, as last told: at most a little old. Before `start`: as last read. */
   nodes(): readonly NodeView[]
   node(nodeId: string): NodeView | undefined
-  /** No new work for the node; what it runs ends, by the deadline elsewhere. Throws `not_found`. */
+  /** No new work for the node, on whichever server it is; what it runs ends, by the deadline elsewhere. Throws `not_found`. */
   drain(
     nodeId: string,
     options?: { readonly on?: boolean | undefined; readonly deadlineMs?: number | string | null | undefined },
   ): Promise<NodeView>
-  /** Closes (or opens) a node, or one service of it, for new work. Kept in this process's memory only. */
+  /** Closes (or opens) a node, or one service of it, for new work, on whichever server it is, until it is opened again. */
   cordon(
     nodeId: string,
     service?: string | null,
     options?: { readonly on?: boolean | undefined },
   ): Promise<void>
   pools(): readonly PoolView[]
-  /** Kept in this process's memory only: define pools again after a restart. */
+  /** For every server, and for good. */
   definePool(pool: { readonly name: string; readonly requires: readonly Term[] }): Promise<void>
   /** False: there was none of that name. */
   removePool(name: string): Promise<boolean>

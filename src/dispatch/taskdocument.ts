@@ -2,12 +2,12 @@
 import { SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import type { ClaimedRecord, JobRecord, NewJob } from '../jobs/index.ts'
+import { anyKind, demandKind } from './demandkind.ts'
 import type { TaskError, TaskSpec, TaskStatus } from './node.ts'
 import type { Task, TaskEvent } from './task.ts'
 
 /** The queue of all tasks. */
 export const dispatchQueue = 'signalbox.dispatch'
-const kind = 'task'
 /**
  * A job's own count of attempts is the fence that rises with every claim. How many attempts a task has spent is kept
  * with its error, for a server that died with a task in line spent none.
@@ -29,8 +29,13 @@ export interface TaskDocument extends TaskTerms {
   readonly payload: unknown
 }
 
-/** The job of a task. `payload` is JSON text already. */
-export function encodeTaskJob(taskId: string, terms: TaskTerms, payload: string): NewJob {
+/** The job of a task. `kind` is its wish's, or that for anybody; `payload` is JSON text already. */
+export function encodeTaskJob(
+  taskId: string,
+  terms: TaskTerms,
+  payload: string,
+  kind: string = demandKind(terms),
+): NewJob {
   const head = JSON.stringify(terms)
   return {
     id: taskId,
@@ -44,6 +49,7 @@ export function encodeTaskJob(taskId: string, terms: TaskTerms, payload: string)
     maxAttempts: maxClaims,
     backoff: null,
     timeoutMs: null,
+    meta: null,
   }
 }
 
@@ -56,15 +62,27 @@ export function decodeDocument({ id, payload }: JobRecord): TaskDocument {
   throw new SignalboxError('undecodable', `Job "${id}" in the queue of tasks holds no task.`)
 }
 
-/** How many attempts were spent before. */
-export function spentBefore({ error }: JobRecord): number {
-  const spent = (parse(error) as { spent?: unknown } | null)?.spent
-  return Number.isSafeInteger(spent) ? (spent as number) : 0
+/** What became of the attempts before. */
+export interface Spent {
+  /** Those that count. */
+  readonly spent: number
+  /** Those that do not, because their node went to another server. */
+  readonly moveCount: number
 }
 
-/** The error of an attempt that spent one, as the job keeps it until the next. */
-export function encodeSpent({ code, message }: TaskError, spent: number): string {
-  return JSON.stringify({ ...(JSON.parse(encodeError({ code, message })) as object), spent })
+/** How many attempts were spent before. */
+export function spentBefore({ error }: JobRecord): Spent {
+  const told = parse(error) as Partial<Record<keyof Spent, unknown>> | null
+  return { spent: countOf(told?.spent), moveCount: countOf(told?.moveCount) }
+}
+
+function countOf(value: unknown): number {
+  return Number.isSafeInteger(value) ? (value as number) : 0
+}
+
+/** The error of an attempt, as the job keeps it until the next. */
+export function encodeSpent({ code, message }: TaskError, { spent, moveCount }: Spent): string {
+  return JSON.stringify({ ...(JSON.parse(encodeError({ code, message })) as object), spent, moveCount })
 }
 
 /** What is placed. Instants are those of this process's clock, reckoned from the store's. */
@@ -80,11 +98,14 @@ export function specOf(
   const claimedAt = record.leaseEndsAt - leaseMs
   const submittedAt = now - Math.max(0, claimedAt - record.createdAt)
   const { payload: _, deadlineMs, ...terms } = document
+  const { spent, moveCount } = spentBefore(record)
   return {
     ...terms,
+    kind: record.kind === anyKind ? demandKind(terms) : record.kind,
     taskId: record.id,
     attempt: record.attempt,
-    maxAttempts: record.attempt + Math.max(0, maxAttempts - 1 - spentBefore(record)),
+    maxAttempts: record.attempt + Math.max(0, maxAttempts - 1 - spent),
+    moveCount,
     submittedAt,
     deadlineAt: deadlineMs === null ? null : submittedAt + deadlineMs,
   }

@@ -12,8 +12,6 @@ import type { WaitSeat } from './waitline.ts'
 export interface Lease {
   /** The attempt's name, as a node's words about it have it. */
   readonly key: string
-  /** Its name at the shared store: another one each time that slots are asked for. */
-  readonly reservationId: string
   readonly taskId: string
   readonly attempt: number
   readonly node: FleetNode
@@ -53,8 +51,6 @@ export class TaskEntry {
   /** Where an attempt failed: another node is taken if there is one. */
   shunned: string | null = null
   rejects = 0
-  /** Times that slots were asked for, for this attempt. */
-  tries = 0
   /** Cancelled while its job was handed back: it ends when it comes again. */
   cancelReason: string | null | undefined
 

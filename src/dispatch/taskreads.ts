@@ -12,7 +12,6 @@ const askEveryMs = { here: 5_000, elsewhere: 500 } as const
 
 const statuses: Readonly<Record<TaskView['status'], TaskStatus>> = {
   waiting: 'waiting',
-  reserving: 'waiting',
   requeued: 'waiting',
   assigned: 'assigned',
   running: 'running',

@@ -23,7 +23,10 @@ export function enterLine(books: Books, task: TaskEntry): void {
   task.answerBy = Number.POSITIVE_INFINITY
   setTaskTimer(books, task)
   books.waitingCount += 1
-  books.waitingDemands.add(task.demand)
+  const { kind } = task.demand
+  const waiting = books.waitingKinds.get(kind)
+  if (waiting === undefined) books.waitingKinds.set(kind, new Set([task.demand]))
+  else waiting.add(task.demand)
   const { taskId, attempt } = task.spec
   books.emit({ kind: 'taskChanged', status: 'waiting', taskId, attempt, nodeId: null })
 }
@@ -35,7 +38,11 @@ export function leaveLine(books: Books, task: TaskEntry): void {
   demand.line.remove(seat)
   task.seat = null
   books.waitingCount -= 1
-  if (demand.line.size === 0) books.waitingDemands.delete(demand)
+  if (demand.line.size === 0) {
+    const waiting = books.waitingKinds.get(demand.kind)!
+    waiting.delete(demand)
+    if (waiting.size === 0) books.waitingKinds.delete(demand.kind)
+  }
   books.tenants.leave(seat.tenant)
   letGo(books, task)
 }
@@ -48,5 +55,5 @@ export function letGo(books: Books, task: TaskEntry): void {
   node.heldFor = null
   books.holdCount -= 1
   books.refresh(node)
-  books.roomy.push(node)
+  books.roomy.add(node)
 }

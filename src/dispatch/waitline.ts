@@ -172,6 +172,13 @@ export class WaitLine {
     return null
   }
 
+  /** Whose turn comes after all others', by level and age; null when nobody waits. */
+  peekLast(now: number, ageMs: number): WaitSeat | null {
+    this.#age(now, ageMs)
+    for (const level of this.#levels) if (level?.last) return level.last
+    return null
+  }
+
   #age(now: number, ageMs: number): void {
     let lifts = maxLifts
     for (let number = topLevel - 1; number >= 0; number -= 1) {

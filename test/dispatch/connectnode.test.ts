@@ -311,6 +311,64 @@ test('heartbeats tell the load, what runs, and how many assigns had come when it
   assert.deepEqual(framesOf(seen, 'heartbeat').at(-1)!.running, ['t1'])
 })
 
+test('a load that never answers stops no heartbeat, and one that answers later is told', async () => {
+  await using stage = await gatewayStage()
+  stage.desk.heartbeatMs = 50
+  let loads = 0
+  await using _node = await connectNode(
+    stage.url,
+    nodeOptions({ load: () => (++loads === 1 ? new Promise(() => {}) : { cpu: 0.5 }) }),
+  )
+  const seen = stage.desk.nodes[0]!
+  await stage.desk.until('a load', () => framesOf(seen, 'heartbeat').some(({ load }) => load.cpu === 0.5))
+  assert.deepEqual(framesOf(seen, 'heartbeat')[0]!.load, { cpu: null, gpu: null, memory: null })
+})
+
+test('a task that was taken away is listed while its handler runs, and a heartbeat tells at once when it has ended', async () => {
+  await using stage = await gatewayStage()
+  // No other heartbeat comes while this is tested but the first.
+  stage.desk.heartbeatMs = 600_000
+  const gates = new Map(['t1', 't2'].map((taskId) => [taskId, Promise.withResolvers<void>()]))
+  const loads: PromiseWithResolvers<object>[] = []
+  await using node = await connectNode(
+    stage.url,
+    nodeOptions({
+      onTask: ({ taskId }) => gates.get(taskId)!.promise,
+      load() {
+        loads.push(Promise.withResolvers())
+        stage.desk.changed.ring()
+        return loads.at(-1)!.promise
+      },
+    }),
+  )
+  const seen = stage.desk.nodes[0]!
+  const beats = () => framesOf(seen, 'heartbeat')
+  const listed = async (count: number) => {
+    await stage.desk.until(`heartbeat ${count}`, () => beats().length === count)
+    return beats().at(-1)!.running
+  }
+  loads[0]!.resolve({})
+  assert.deepEqual(await listed(1), [])
+  for (const taskId of gates.keys()) {
+    seen.link.send(assign(taskId))
+    seen.link.send({ type: 'task.stale', taskId, attempt: 1 })
+  }
+  seen.link.send(assign('t3'))
+  await stage.desk.until('the rejection', () => framesOf(seen, 'task.reject').length === 1)
+  assert.deepEqual(node.taskIds, [])
+  gates.get('t1')!.resolve()
+  await stage.desk.until('a measurement', () => loads.length === 2)
+  // It ends while the load is measured: one more heartbeat tells so.
+  gates.get('t2')!.resolve()
+  await new Promise(setImmediate)
+  loads[1]!.resolve({})
+  assert.deepEqual(await listed(2), ['t2'])
+  await stage.desk.until('another measurement', () => loads.length === 3)
+  loads[2]!.resolve({})
+  assert.deepEqual(await listed(3), [])
+  assert.equal(framesOf(seen, 'task.result').length, 0)
+})
+
 test('a server that has vanished without a word is noticed, and another connection is made', async () => {
   await using stage = await gatewayStage()
   stage.desk.heartbeatMs = 50
@@ -440,6 +498,13 @@ test('options that no server would take are refused at once, and secrets are not
     ['ws://host', { services: [{ name: 'a', slots: 1_000_000 }] }],
     ['ws://host', { services: 'a' }],
     ['ws://host', { onTask: 7 }],
+    ['ws://host', { labels: { size: 1n } }],
+    ['ws://host', { labels: { when: new Date(0) } }],
+    ['ws://host', { labels: { much: Number.NaN } }],
+    ['ws://host', { labels: { long: 'x'.repeat(192) } }],
+    ['ws://host', { labels: ['a'] }],
+    ['ws://host', { services: [{ name: 'a', slots: 1, tags: { pair: [1n] } }] }],
+    ['ws://host', { services: [{ name: 'a', slots: 1, tags: { pair: 'zh>en' } }] }],
     ['ws://host?token=secret', {}],
     ['ws://me:secret@host', {}],
     ['ftp://secret', {}],
@@ -453,6 +518,24 @@ test('options that no server would take are refused at once, and secrets are not
       return true
     })
   }
+})
+
+test('what no server would take is refused before anything is connected or changed', async () => {
+  await using stage = await gatewayStage()
+  const bad = { size: 1n } as never
+  await assert.rejects(connectNode(stage.url, nodeOptions({ labels: bad })), { code: 'invalid_argument' })
+  assert.equal(stage.desk.nodes.length, 0)
+  await using node = await connectNode(stage.url, nodeOptions({ labels: { region: 'eu' } }))
+  const services = [{ name: 'tts', slots: 1 }]
+  assert.throws(() => node.update({ services, labels: bad }), { code: 'invalid_argument' })
+  node.update({ labels: { region: 'us' } })
+  const seen = stage.desk.nodes[0]!
+  await stage.desk.until('the update', () => framesOf(seen, 'update').length > 0)
+  const [update] = framesOf(seen, 'update')
+  assert.deepEqual([update!.services![0]!.name, update!.labels], ['nmt', { region: 'us' }])
+  // And it comes back with what it is.
+  stage.cut()
+  assert.deepEqual((await nthOf(stage, 1)).hello.labels, { region: 'us' })
 })
 
 test('a server that is cut again and again loses no result, and no task runs twice', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { explain, explainSteps, Snapshot } from '../../src/dispatch/index.ts'
-import { all, only, Stage } from './registryfixtures.ts'
+import { all, none, only, Stage } from './registryfixtures.ts'
 
 function explained(stage: Stage, taskId: string): ReturnType<typeof explain> {
   const snapshot = new Snapshot()
@@ -84,10 +84,17 @@ test('a long explanation stops on the way to let others run', () => {
 test('readers get pages that do not change under them, and only those that did are published', () => {
   const stage = new Stage({ publishMs: 100 })
   for (let i = 0; i < 300; i += 1) stage.node(`n${i}`, { asr: 1 })
-  const first = only(stage.after(100), 'publish')
-  assert.deepEqual([...first.pages].sort(), [0, 1])
   const snapshot = new Snapshot()
-  snapshot.publish(stage.registry, first.pages, first.version)
+  // One page at a time, and the next one soon after: pages of many nodes take a while to make.
+  for (const [afterMs, page] of [
+    [100, 0],
+    [5, 1],
+  ] as const) {
+    const { pages, version } = only(stage.after(afterMs), 'publish')
+    assert.deepEqual(pages, [page])
+    snapshot.publish(stage.registry, pages, version)
+  }
+  none(stage.after(100), 'publish')
   const walk = snapshot.nodes()
   walk.next()
   stage.do({ kind: 'nodeBye', nodeId: 'n299', epoch: 1 })

@@ -61,8 +61,11 @@ test('a dead node loses its tasks to the next attempt, and its late heartbeat re
   const effects = stage.hello('n', { asr: 1 }, {}, { running: ['t'] })
   assert.deepEqual([only(effects, 'welcome').epoch, only(effects, 'welcome').resumed], [2, false])
   only(effects, 'stale')
-  assert.deepEqual(assigned(stage.submit('t', { attempt: 2 })), ['t'])
-  only(stage.result('n', 't', 1, 2), 'stale')
+  // It still works on the attempt that was taken from it, and its slot is taken until it says that it stopped.
+  none(stage.submit('t', { attempt: 2 }), 'assign')
+  const stopped = stage.result('n', 't', 1, 2)
+  only(stopped, 'stale')
+  assert.deepEqual(assigned(stopped), ['t'])
   assert.equal(only(stage.result('n', 't', 2, 2), 'settled').attempt, 2)
 })
 
@@ -178,4 +181,20 @@ test('odd offers do no harm: no slots, one name twice, none at all', () => {
   ]
   assert.deepEqual(assigned(stage.hello('twice', twice)), ['a'])
   none(stage.submit('b'), 'assign')
+})
+
+test('a task whose node went to another server spends no attempt, but not for ever', () => {
+  const bye = { kind: 'nodeBye', nodeId: 'n', epoch: 1, elsewhere: 'moved' } as const
+  const stage = new Stage()
+  stage.node('n', { asr: 2 })
+  stage.submit('t', { maxAttempts: 1, moveCount: 19 })
+  stage.submit('restless', { maxAttempts: 1, moveCount: 20 })
+  const effects = stage.do(bye)
+  const { taskId, code, isFree, error } = only(effects, 'requeue')
+  assert.deepEqual([taskId, code, isFree], ['t', 'moved', true])
+  assert.equal(error.message, 'Node "n" connected to another server.')
+  assert.deepEqual(
+    [only(effects, 'settled').taskId, only(effects, 'settled').error?.code],
+    ['restless', 'poison'],
+  )
 })

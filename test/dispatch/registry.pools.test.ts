@@ -116,26 +116,21 @@ test('a rebuild goes in slices while tasks are placed, nodes come, go and change
   assert.deepEqual([...placed].sort(), ['n450', 'n5'])
 })
 
-test('a rebuild of 10,000 nodes with 8 services never holds a turn longer than 2 ms', () => {
-  const stage = new Stage()
+test('a rebuild of 10,000 nodes with 8 services never does more than its share in a turn', () => {
+  const stage = new Stage({ sliceSteps: 64 })
   const services = Array.from({ length: 8 }, (_, i) => `service${i}`)
   for (let i = 0; i < 10_000; i += 1) {
     stage.hello(`n${i}`, Object.fromEntries(services.map((name) => [name, 4])), { zone: `z${i % 64}` })
   }
   for (const service of services)
     stage.submit(service, { service, requires: [{ label: 'zone', in: ['z7', 'z8'] }] })
-  // Each rebuild has the same slices. The shortest time of each is what it takes without the host and the collector.
-  const shortest: number[] = []
-  for (let run = 0; run < 5; run += 1) {
-    let effects = stage.registry.apply({ kind: 'rebuild' }, stage.now)
-    for (let slice = 0; effects.some(({ kind }) => kind === 'moreWork'); slice += 1) {
-      const beganAt = performance.now()
-      effects = stage.registry.apply({ kind: 'rebuildSlice' }, stage.now)
-      shortest[slice] = Math.min(shortest[slice] ?? Number.POSITIVE_INFINITY, performance.now() - beganAt)
-    }
+  let slices = 0
+  let effects = stage.registry.apply({ kind: 'rebuild' }, stage.now)
+  for (; effects.some(({ kind }) => kind === 'moreWork'); slices += 1) {
+    effects = stage.registry.apply({ kind: 'rebuildSlice' }, stage.now)
+    assert.ok(stage.registry.lastSteps <= 80, `${stage.registry.lastSteps} steps`)
   }
-  assert.ok(shortest.length > 300, `${shortest.length} slices`)
-  assert.ok(Math.max(...shortest) <= 2, `${Math.max(...shortest)} ms`)
+  assert.ok(slices > 10_000 / 64, `${slices} slices`)
 })
 
 function runSlices(stage: Stage, from: readonly Effect[]): readonly Effect[] {

@@ -25,6 +25,7 @@ const met = [
   'unknownTask',
   'refused',
   'publish',
+  'handBack',
 ]
 
 function walkOn(walk: Walk, steps: number): void {
@@ -47,28 +48,15 @@ function assertAtRest(walk: Walk): void {
   const { tasks, waiting, timers } = registry.counts()
   assert.deepEqual({ tasks, waiting }, { tasks: 0, waiting: 0 })
   assert.ok(timers <= registry.counts().nodes * 3 + 2, 'no timer is left behind')
-  assert.equal(walk.granted.size, 0, 'the shared store has all slots back')
 }
 
-for (const seed of [1, 2, 3, 4, 5, 6]) {
+for (const seed of [1, 2, 3, 4, 5, 6, 7]) {
   test(`a fleet in turmoil is kept right in every step, and at rest nothing is left (seed ${seed})`, () => {
     const walk = new Walk(seed, policy)
     walkOn(walk, 5_000)
     for (const kind of met)
       assert.ok((walk.model.counts[kind] ?? 0) > 3, `${kind}: ${walk.model.counts[kind] ?? 0}`)
-    assertAtRest(walk)
-  })
-}
-
-for (const seed of [11, 12, 13]) {
-  test(`with slots granted by a shared store it is as right, and every grant is given back (seed ${seed})`, () => {
-    const walk = new Walk(seed, { ...policy, authority: 'shared' })
-    for (let step = 0; step < 5_000; step += 1) {
-      walk.step()
-      if (step % 10 === 0) walk.model.compare(walk.registry)
-    }
-    assert.ok((walk.model.counts.reserve ?? 0) > (walk.model.counts.assign ?? 0))
-    assert.ok((walk.model.counts.assign ?? 0) > 100)
+    assert.ok(walk.model.ghostsMade > 20, `ghosts: ${walk.model.ghostsMade}`)
     assertAtRest(walk)
   })
 }

@@ -32,6 +32,12 @@ export interface ModelNode {
   seq: number
   leases: Map<string, ModelLease>
   rests: Map<string, number>
+  /** Listed by it and not looked up yet: nobody may be sent to it. */
+  unsure: Set<string>
+  /** Not looked up in time: no longer held against it. */
+  unanswered: Set<string>
+  /** Listed, perhaps, but not run any more: the latest last. */
+  over: string[]
   /** Where the node itself is: what it runs, as it received it. */
   received: number
   running: Map<string, number>
@@ -39,7 +45,8 @@ export interface ModelNode {
 
 export interface ModelTask {
   spec: TaskSpec
-  state: 'open' | 'requeued' | 'ended' | 'refused'
+  /** Yielded: with another server, which may send it back. */
+  state: 'open' | 'requeued' | 'yielded' | 'ended' | 'refused'
   live: { nodeId: string; epoch: number } | null
 }
 
@@ -84,6 +91,7 @@ export class Model {
   readonly counts: Record<string, number> = {}
   leasesMade = 0
   leasesEnded = 0
+  ghostsMade = 0
   now = 0
 
   /** What a command means by itself, before its effects. */
@@ -94,7 +102,8 @@ export class Model {
         const { task: spec } = command
         const task = this.tasks.get(spec.taskId)
         if (task === undefined) this.tasks.set(spec.taskId, { spec, state: 'open', live: null })
-        else if (task.state === 'requeued') Object.assign(task, { spec, state: 'open', live: null })
+        else if (task.state === 'requeued' || task.state === 'yielded')
+          Object.assign(task, { spec, state: 'open', live: null })
         return
       }
       case 'result':
@@ -111,13 +120,26 @@ export class Model {
             task.live = null
           }
         }
-        this.release(node, keyOf(command.taskId, command.attempt))
+        const key = keyOf(command.taskId, command.attempt)
+        this.release(node, node.leases.has(key) ? key : keyOf(command.taskId, 0))
+        this.end(node, command.taskId)
+        return
+      }
+      case 'ghost': {
+        const { nodeId, epoch, taskId, uses } = command
+        const node = this.nodes.get(nodeId)
+        if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
+        const isAsked = node.unsure.delete(taskId) || node.unanswered.delete(taskId)
+        if (!isAsked) return
+        if (uses === null) this.end(node, taskId)
+        else this.haunt(node, taskId, uses)
         return
       }
       case 'heartbeat': {
         const node = this.speaker(command)
         if (node === undefined || command.running === null || command.countedSeq === null) return
         this.forget(node, command.running, Math.min(command.countedSeq, node.seq))
+        this.list(node, command.running)
         return
       }
       case 'nodeSuspect': {
@@ -163,16 +185,18 @@ export class Model {
       node.status = 'ready'
       node.seq = 0
       node.received = 0
-      for (const lease of node.leases.values()) if (lease.seq !== Number.POSITIVE_INFINITY) lease.seq = 0
+      for (const lease of node.leases.values()) lease.seq = 0
       this.offer(node, services, labels)
-      if (running !== null) this.forget(node, running, 0)
+      if (running === null) return
+      this.forget(node, running, 0)
+      this.list(node, running)
       return
     }
     if (node !== undefined) {
       assert.ok(epoch > node.epoch, 'a new instance has a higher epoch')
       if (node.status !== 'gone') this.lose(node)
     }
-    this.nodes.set(nodeId, {
+    const fresh: ModelNode = {
       nodeId,
       instanceId,
       epoch,
@@ -183,9 +207,15 @@ export class Model {
       seq: 0,
       leases: new Map(),
       rests: new Map(),
+      unsure: new Set(),
+      unanswered: new Set(),
+      over: [],
       received: 0,
-      running: new Map(),
-    })
+      // What it ran when it was last seen, it still runs: only the books have forgotten.
+      running: new Map((running ?? []).map((taskId) => [taskId, node?.running.get(taskId) ?? 1])),
+    }
+    this.nodes.set(nodeId, fresh)
+    this.list(fresh, running ?? [])
   }
 
   see(effect: Effect, command: Command): void {
@@ -194,13 +224,10 @@ export class Model {
       case 'welcome':
         if (command.kind === 'nodeHello') this.welcome(command, effect.epoch, effect.resumed)
         return
-      case 'reserve':
-        this.place(effect.nodeId, effect.epoch, effect.taskId, effect.attempt)
-        return
       case 'assign': {
         const node = this.nodes.get(effect.nodeId)!
         const key = keyOf(effect.taskId, effect.attempt)
-        if (!node.leases.has(key)) this.place(effect.nodeId, effect.epoch, effect.taskId, effect.attempt)
+        this.place(effect.nodeId, effect.epoch, effect.taskId, effect.attempt)
         const task = this.tasks.get(effect.taskId)!
         assert.equal(task.live, null, `task ${effect.taskId} is live once only`)
         task.live = { nodeId: effect.nodeId, epoch: effect.epoch }
@@ -237,15 +264,28 @@ export class Model {
       case 'refused':
         this.tasks.get(effect.taskId)!.state = 'refused'
         return
-      case 'release':
+      case 'handBack': {
+        const task = this.tasks.get(effect.taskId)!
+        assert.equal(task.state, 'open')
+        assert.equal(effect.attempt, task.spec.attempt)
+        assert.equal(task.live, null, 'only who waits is given up')
+        task.state = 'yielded'
         return
+      }
       case 'event': {
         const { event } = effect
         if (event.name === 'node.ready') {
           const node = this.nodes.get(event.nodeId)
           if (node?.epoch === event.epoch) node.status = 'ready'
         } else if (event.name === 'slot.forced') {
-          this.release(this.nodes.get(event.nodeId)!, keyOf(event.taskId, event.attempt))
+          const node = this.nodes.get(event.nodeId)!
+          this.release(node, keyOf(event.taskId, event.attempt))
+          this.end(node, event.taskId)
+        } else if (event.name === 'node.unanswered') {
+          const { unsure, unanswered } = this.nodes.get(event.nodeId)!
+          assert.equal(event.taskCount, unsure.size)
+          for (const taskId of unsure) unanswered.add(taskId)
+          unsure.clear()
         }
         return
       }
@@ -273,9 +313,10 @@ export class Model {
   }
 
   /** Why a task may not go to a node now; null: it may. */
-  refuse(node: ModelNode, spec: TaskSpec, slots: (service: string) => number = () => 0): string | null {
+  refuse(node: ModelNode, spec: TaskSpec): string | null {
     if (node.status !== 'ready') return `it is ${node.status}`
     if (node.draining) return 'it drains'
+    if (node.unsure.size > 0) return 'nobody knows how much of it is taken'
     if (this.cordons.has(`${node.nodeId}/`)) return 'it is cordoned'
     for (const term of spec.requires) {
       if (!holds(term, node.services, node.labels, this.rules)) return `${JSON.stringify(term)} does not hold`
@@ -285,7 +326,7 @@ export class Model {
       if (offer === undefined) return `it has no ${service}`
       if (this.cordons.has(`${node.nodeId}/${service}`)) return `${service} is cordoned`
       if ((node.rests.get(service) ?? 0) > this.now) return `${service} rests`
-      if (this.used(node, service) + slots(service) + weight > offer.slots) return `${service} is full`
+      if (this.used(node, service) + weight > offer.slots) return `${service} is full`
     }
     return null
   }
@@ -327,10 +368,41 @@ export class Model {
     }
   }
 
+  /** What a node lists and does not hold: a ghost if the task is known, something to look up otherwise. */
+  list(node: ModelNode, running: readonly string[]): void {
+    for (const set of [node.unsure, node.unanswered])
+      for (const taskId of set) if (!running.includes(taskId)) set.delete(taskId)
+    node.over = node.over.filter((taskId) => running.includes(taskId))
+    for (const taskId of running) {
+      const holds = [...node.leases.values()].some((lease) => lease.taskId === taskId)
+      if (holds || node.over.includes(taskId)) continue
+      const task = this.tasks.get(taskId)
+      if (task?.state === 'open' || task?.state === 'requeued') this.haunt(node, taskId, task.spec.uses)
+      else if (!node.unanswered.has(taskId)) node.unsure.add(taskId)
+    }
+  }
+
+  haunt(node: ModelNode, taskId: string, uses: Readonly<Record<string, number>>): void {
+    node.leases.set(keyOf(taskId, 0), { taskId, attempt: 0, uses, seq: 0 })
+    this.leasesMade += 1
+    this.ghostsMade += 1
+  }
+
+  /** It takes nothing of the node any more, whatever the node lists. */
+  end(node: ModelNode, taskId: string): void {
+    node.unsure.delete(taskId)
+    node.unanswered.delete(taskId)
+    const totalSlots = node.services.reduce((sum, { slots }) => sum + slots, 0)
+    const over = [...node.over.filter((each) => each !== taskId), taskId]
+    node.over = over.slice(-Math.min(256, 16 + totalSlots))
+  }
+
   lose(node: ModelNode): void {
     for (const key of node.leases.keys()) this.release(node, key)
     node.status = 'gone'
-    node.running.clear()
+    node.unsure.clear()
+    node.unanswered.clear()
+    node.over = []
   }
 
   offer(node: ModelNode, services: readonly ServiceOffer[], labels: Labels): void {

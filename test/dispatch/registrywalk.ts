@@ -22,8 +22,6 @@ export class Walk {
   readonly model: Model = new Model()
   readonly log: LogEntry[] = []
   readonly digest: EffectDigest = new EffectDigest()
-  /** What the shared store has granted and not got back. */
-  readonly granted: Set<string> = new Set()
   now = 1_000
   #state: number
   #taskNumber = 0
@@ -33,12 +31,12 @@ export class Walk {
   #beats: Extract<Command, { kind: 'heartbeat' }>[] = []
   readonly #again: TaskSpec[] = []
   readonly #cancels: { nodeId: string; epoch: number; taskId: string; attempt: number }[] = []
-  readonly #reserves: Extract<Effect, { kind: 'reserve' }>[] = []
-  readonly #shared: boolean
+  readonly #lookups: Extract<Effect, { kind: 'unknownTask' }>[] = []
+  #strangerNumber = 0
+  #handedBack = 0
 
   constructor(seed: number, policy: Partial<RegistryPolicy> = {}) {
     this.#state = seed
-    this.#shared = policy.authority === 'shared'
     this.registry = new Registry({ seed, ...policy })
   }
 
@@ -101,11 +99,14 @@ export class Walk {
         this.#again.push({ ...spec, attempt: effect.attempt + 1 })
         return
       }
-      case 'reserve':
-        this.#reserves.push(effect)
+      case 'handBack': {
+        this.#handedBack += 1
+        const { spec } = this.model.tasks.get(effect.taskId)!
+        this.#again.push({ ...spec, attempt: effect.attempt + 1, maxAttempts: spec.maxAttempts + 1 })
         return
-      case 'release':
-        this.granted.delete(effect.reservationId)
+      }
+      case 'unknownTask':
+        if (effect.attempt === 0) this.#lookups.push(effect)
         return
       default:
     }
@@ -126,7 +127,8 @@ export class Walk {
     else if (roll < 0.91) this.lie()
     else if (roll < 0.96) this.tick()
     else if (this.#workWaits) this.slice()
-    if (this.#shared && this.random() < 0.5) this.answerReserve()
+    if (this.random() < 0.1) this.answerLookup()
+    if (this.random() < 0.01) this.yieldSome()
     if (this.random() < 0.002) this.now += 12_000
   }
 
@@ -135,12 +137,11 @@ export class Walk {
     this.do({ kind: 'rebuildSlice' })
   }
 
-  /** Finishes all background work, and all talk with the store. */
+  /** Finishes all background work. */
   calm(): void {
     for (let turn = 0; turn < 10_000 && !this.#isCalm(); turn += 1) {
       if (this.#workWaits) this.slice()
       if (this.#armedAt <= this.now) this.tick()
-      if (this.#reserves.length > 0) this.answerReserve()
     }
     assert.ok(this.#isCalm(), 'work comes to an end')
   }
@@ -151,7 +152,7 @@ export class Walk {
   }
 
   #isCalm(): boolean {
-    return !this.#workWaits && this.#reserves.length === 0 && this.#armedAt > this.now
+    return !this.#workWaits && this.#armedAt > this.now
   }
 
   services(): readonly ServiceOffer[] {
@@ -177,11 +178,21 @@ export class Walk {
       nodeId,
       instanceId,
       epoch: 1,
-      via: null,
       services: resumes && this.random() < 0.7 ? known.services : this.services(),
       labels: { zone: this.pick(zones), memory: this.pick([0, 16]) },
-      running: resumes && known.status !== 'gone' ? [...known.running.keys()] : [],
+      running: this.running(resumes ? known : undefined),
     })
+  }
+
+  /** What a node lists at hello: what it ran here, and now and then what it ran elsewhere. */
+  running(known: ModelNode | undefined): readonly string[] {
+    const listed = [...(known?.running.keys() ?? [])]
+    for (let more = this.random() < 0.3 ? 1 + Math.floor(this.random() * 3) : 0; more > 0; more -= 1) {
+      this.#strangerNumber += 1
+      listed.push(`x${this.#strangerNumber}`)
+      known?.running.set(`x${this.#strangerNumber}`, 1)
+    }
+    return listed
   }
 
   spec(): TaskSpec {
@@ -201,6 +212,7 @@ export class Walk {
       attempt: 1,
       maxAttempts: 1 + Math.floor(this.random() * 4),
       service,
+      kind: `${service}${JSON.stringify([uses, requires])}`,
       uses,
       requires,
       prefers: this.random() < 0.1 ? [{ label: 'zone', in: ['south'] }] : [],
@@ -341,32 +353,35 @@ export class Walk {
     assert.ok(!effects.some(({ kind }) => kind === 'settled'), 'a lie ends nothing')
   }
 
-  /** A store that others use too: it grants what is free there, and says how much is used. */
-  answerReserve(): void {
-    const effect = this.#reserves.shift()
-    if (effect === undefined) return
-    const { reservationId } = effect
-    const roll = this.random()
-    const key = keyOf(effect.taskId, effect.attempt)
-    const node = this.model.nodes.get(effect.nodeId)
-    const answer = roll < 0.8 ? 'granted' : roll < 0.95 ? 'refused' : 'unavailable'
-    const task = this.model.tasks.get(effect.taskId)
-    const held = node?.epoch === effect.epoch && node.leases.has(key)
-    if (held && (answer !== 'granted' || task?.state !== 'open' || task.spec.attempt !== effect.attempt)) {
-      this.model.release(node, key)
-    }
-    const used =
-      answer === 'refused'
-        ? Object.fromEntries(
-            names.map((name) => [name, node === undefined ? 0 : this.model.used(node, name)]),
-          )
-        : null
-    // A store that did not answer may have granted all the same.
-    if (answer !== 'refused') this.granted.add(reservationId)
-    this.do({ kind: 'reserveReply', reservationId, answer, used })
+  /** Another server has work for those who wait here. */
+  yieldSome(): void {
+    const kinds = [...this.registry.waitingKinds()]
+    if (kinds.length === 0) return
+    const { kind } = this.pick(kinds)
+    const count = 1 + Math.floor(this.random() * 12)
+    const before = this.#handedBack
+    this.do({ kind: 'yield', demand: kind, count })
+    this.calm()
+    const given = this.#handedBack - before
+    assert.ok(given <= count, 'no more are given up than were asked for')
+    const left = [...this.registry.waitingKinds()].find((each) => each.kind === kind)
+    assert.ok(given === count || left === undefined, 'fewer are given up only when nobody is left')
   }
 
-  /** Ends everything: tasks are cancelled, nodes say that they stopped, the store answers. */
+  /** Somebody found out what a node runs; some answers never come. */
+  answerLookup(): void {
+    const question = this.#lookups.shift()
+    if (question === undefined || this.random() < 0.15) return
+    const { nodeId, epoch, taskId, attempt } = question
+    const node = this.model.nodes.get(nodeId)
+    // Told, a node stops at once, or when it gets to it.
+    if (node?.epoch === epoch && this.random() < 0.5) node.running.delete(taskId)
+    const uses =
+      this.random() < 0.3 ? null : { asr: 1, [this.pick(names)]: 1 + Math.floor(this.random() * 2) }
+    this.do({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses })
+  }
+
+  /** Ends everything: tasks are cancelled, nodes say that they stopped. */
   finish(): void {
     for (let round = 0; round < 20; round += 1) {
       this.calm()
@@ -374,8 +389,9 @@ export class Walk {
       for (const { taskId } of [...this.registry.tasks()]) this.do({ kind: 'cancel', taskId, reason: 'over' })
       for (let left = this.#cancels.length; left > 0; left -= 1) this.stopCancelled()
     }
-    // What lost frames left behind is mended by heartbeats, and by time.
+    // What lost frames left behind is mended by heartbeats, and by time. What nodes ran for others has ended too.
     for (const { nodeId, epoch, running, seq } of this.live()) {
+      for (const taskId of running.keys()) if (taskId.startsWith('x')) running.delete(taskId)
       this.do({ kind: 'heartbeat', nodeId, epoch, load: null, running: [...running.keys()], countedSeq: seq })
     }
     this.calm()

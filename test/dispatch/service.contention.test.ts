@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { CommandKind } from '../../src/dispatch/command.ts'
 import type { Dispatch } from '../../src/dispatch/task.ts'
-import { FakeNode, obliging, openStore, slowed, startDispatch, until } from './servicestage.ts'
+import { serverCounts, startServers } from './serversstage.ts'
+import { FakeNode, obliging, openStore, slowed, until } from './servicestage.ts'
 
 /** Ten times what is promised. */
 const longestWaitMs = 100
@@ -75,9 +76,9 @@ function beat(nodes: readonly FakeNode[], count: number) {
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-async function warmUp(dispatch: Dispatch): Promise<void> {
-  await submitMany(dispatch, 200)
-  await until('it is warm', () => dispatch.counts().completed === 200)
+async function warmUp(first: Dispatch, last: Dispatch): Promise<void> {
+  await submitMany(last, 200)
+  await until('it is warm', () => first.counts().completed === 200)
 }
 
 function submitMany(dispatch: Dispatch, count: number) {
@@ -86,76 +87,80 @@ function submitMany(dispatch: Dispatch, count: number) {
   )
 }
 
-test('scenario 1: heartbeats do not hold up the dispatch of tasks', async () => {
-  await using store = await openStore('memory')
-  using meter = createMeter()
-  const { observe, begin, check } = meter
-  await using stage = startDispatch(store.backend, {}, { observe })
-  const { dispatch } = stage
-  const nodes = Array.from(
-    { length: 200 },
-    (_, index) => new FakeNode(dispatch, { nodeId: `n${index}`, services: { nmt: 4 }, onTask: obliging }),
-  )
-  using _beats = beat(nodes, 50)
-  await warmUp(dispatch)
-  begin()
-  await submitMany(dispatch, 1_000)
-  await until('all are done', () => dispatch.counts().completed === 1_200, 30_000)
-  const kinds = check()
-  assert.ok(kinds.includes('heartbeat') && kinds.includes('submit') && kinds.includes('result'))
-})
+for (const count of serverCounts) {
+  const where = count === 1 ? 'one server' : `${count} servers`
 
-test('scenario 2: pools that are computed anew, and a store that is slow, do not hold up the dispatch of tasks', async () => {
-  await using store = await openStore('memory')
-  using meter = createMeter()
-  const { observe, begin, check } = meter
-  const jobs = slowed(store.backend.jobs, 500)
-  await using stage = startDispatch(store.backend, {}, { observe, jobs })
-  const { dispatch } = stage
-  const node = new FakeNode(dispatch, { services: { nmt: 2_000 }, onTask: obliging })
-  using _beats = beat([node], 1)
-  await warmUp(dispatch)
-  begin()
-  const pools = setInterval(() => {
-    const requires = [{ label: 'size', gte: Math.random() }]
-    void dispatch.definePool({ name: 'large', requires })
-  }, 20)
-  try {
-    await submitMany(dispatch, 1_000)
-    await until('all are done', () => dispatch.counts().completed === 1_200, 30_000)
-  } finally {
-    clearInterval(pools)
-  }
-  assert.equal(node.tasks.length, 1_200)
-  assert.ok(check().includes('definePool'))
-})
+  test(`scenario 1 (${where}): heartbeats do not hold up the dispatch of tasks`, async () => {
+    await using store = await openStore('memory')
+    using meter = createMeter()
+    const { observe, begin, check } = meter
+    await using servers = await startServers(store, count, {}, { observe })
+    const { first, last } = servers
+    const nodes = Array.from(
+      { length: 200 },
+      (_, index) => new FakeNode(first, { nodeId: `n${index}`, services: { nmt: 4 }, onTask: obliging }),
+    )
+    using _beats = beat(nodes, 50)
+    await warmUp(first, last)
+    begin()
+    await submitMany(last, 1_000)
+    await until('all are done', () => first.counts().completed === 1_200, 30_000)
+    const kinds = check()
+    assert.ok(kinds.includes('heartbeat') && kinds.includes('submit') && kinds.includes('result'))
+  })
 
-test('scenario 3: heartbeats, dispatches and timed rebuilds of a large fleet do not queue up behind each other', async () => {
-  await using store = await openStore('memory')
-  using meter = createMeter()
-  const { observe, begin, check } = meter
-  await using stage = startDispatch(store.backend, { rebuildMs: 50 }, { observe })
-  const { dispatch, events } = stage
-  const nodes = Array.from(
-    { length: 2_000 },
-    (_, index) =>
-      new FakeNode(dispatch, {
-        nodeId: `n${index}`,
-        services: { nmt: 1, [`s${index % 50}`]: 1 },
-        labels: { zone: `z${index % 20}` },
-        onTask: obliging,
-      }),
-  )
-  await until('all are ready', () => dispatch.counts().nodes === 2_000)
-  using _beats = beat(nodes, 20)
-  await warmUp(dispatch)
-  begin()
-  for (let round = 0; round < 10; round += 1) {
-    await submitMany(dispatch, 200)
-    await new Promise((resolve) => setTimeout(resolve, 30))
-  }
-  await until('all are done', () => dispatch.counts().completed === 2_200, 30_000)
-  await until('it was rebuilt', () => events.some(({ name }) => name === 'pools.rebuilt'))
-  const kinds = check()
-  assert.ok(kinds.includes('rebuild') && kinds.includes('rebuildSlice') && kinds.includes('heartbeat'))
-})
+  test(`scenario 2 (${where}): pools that are computed anew, and a store that is slow, do not hold up the dispatch of tasks`, async () => {
+    await using store = await openStore('memory')
+    using meter = createMeter()
+    const { observe, begin, check } = meter
+    const jobs = slowed(store.backend.jobs, 500)
+    await using servers = await startServers(store, count, {}, { observe, jobs })
+    const { first, last } = servers
+    const node = new FakeNode(first, { services: { nmt: 2_000 }, onTask: obliging })
+    using _beats = beat([node], 1)
+    await warmUp(first, last)
+    begin()
+    const pools = setInterval(() => {
+      const requires = [{ label: 'size', gte: Math.random() }]
+      void last.definePool({ name: 'large', requires })
+    }, 20)
+    try {
+      await submitMany(last, 1_000)
+      await until('all are done', () => first.counts().completed === 1_200, 30_000)
+    } finally {
+      clearInterval(pools)
+    }
+    assert.equal(node.tasks.length, 1_200)
+    assert.ok(check().includes('definePool'))
+  })
+
+  test(`scenario 3 (${where}): heartbeats, dispatches and timed rebuilds of a large fleet do not queue up behind each other`, async () => {
+    await using store = await openStore('memory')
+    using meter = createMeter()
+    const { observe, begin, check } = meter
+    await using servers = await startServers(store, count, { rebuildMs: 50 }, { observe })
+    const { first, last, all } = servers
+    const nodes = Array.from(
+      { length: 2_000 },
+      (_, index) =>
+        new FakeNode(first, {
+          nodeId: `n${index}`,
+          services: { nmt: 1, [`s${index % 50}`]: 1 },
+          labels: { zone: `z${index % 20}` },
+          onTask: obliging,
+        }),
+    )
+    await until('all are ready', () => first.counts().nodes === 2_000)
+    using _beats = beat(nodes, 20)
+    await warmUp(first, last)
+    begin()
+    for (let round = 0; round < 10; round += 1) {
+      await submitMany(last, 200)
+      await new Promise((resolve) => setTimeout(resolve, 30))
+    }
+    await until('all are done', () => first.counts().completed === 2_200, 30_000)
+    await until('it was rebuilt', () => all[0]!.events.some(({ name }) => name === 'pools.rebuilt'))
+    const kinds = check()
+    assert.ok(kinds.includes('rebuild') && kinds.includes('rebuildSlice') && kinds.includes('heartbeat'))
+  })
+}

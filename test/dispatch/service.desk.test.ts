@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Command } from '../../src/dispatch/command.ts'
-import { Desk, type DeskEvent } from '../../src/dispatch/desk.ts'
+import { Desk, type DeskEvent, type DeskParts } from '../../src/dispatch/desk.ts'
 import type { NodeLink } from '../../src/dispatch/link.ts'
 
 const link: NodeLink = { send: () => true, close: () => undefined }
 
+function helloOf(nodeId: string) {
+  return { nodeId, instanceId: 'i', services: [], labels: {}, running: null, protocol: 1 } as const
+}
+
 /** A desk on a clock that is moved by hand, with so many nodes that were welcomed. */
-function createStage(nodeCount: number) {
+function createStage(
+  nodeCount: number,
+  others: Partial<DeskParts['holdings']> = {},
+  enterAgain?: DeskParts['holdings']['enter'],
+) {
   let at = 0
   const posted: Command[] = []
   const events: DeskEvent[] = []
@@ -20,14 +28,34 @@ function createStage(nodeCount: number) {
     now: () => at,
     heartbeatMs: 1_000,
     isFull: () => false,
+    // The board lets everybody in at once.
+    holdings: {
+      enter: (caller, told) => {
+        const { instanceId, services, labels, epoch } = caller
+        if (caller.isWelcomed) enterAgain?.(caller, told)
+        else
+          told({
+            kind: 'entered',
+            doc: { instanceId, services, labels, epoch, past: [], owner: 'me', joinedAt: at },
+          })
+      },
+      has: () => true,
+      resume: () => null,
+      abandon: () => undefined,
+      refresh: () => undefined,
+      welcomed: () => undefined,
+      gone: () => undefined,
+      leave: () => undefined,
+      ...others,
+    },
+    settings: { drainOf: () => undefined },
     policy: { suspectAfterMs: 2_000, goneAfterMs: 3_000, closedGraceMs: 500 },
     log: (event) => events.push(event),
   })
   desk.open()
   const sessions = Array.from({ length: nodeCount }, (_, index) => {
     const nodeId = `n${index}`
-    const hello = { nodeId, instanceId: 'i', services: [], labels: {}, running: null, protocol: 1 } as const
-    const session = desk.connect({ type: 'hello', ...hello }, link)
+    const session = desk.connect({ type: 'hello', ...helloOf(nodeId) }, link)
     desk.welcome(posted.at(-1)!, nodeId, index + 1)
     return session
   })
@@ -112,4 +140,38 @@ test('a node that comes back within the grace is not given up', () => {
   sessions[0]!.closed('again')
   pass(500)
   assert.equal(count('nodeGone'), 0)
+})
+
+test('a node that was sent away at the door is no longer there', () => {
+  const told: ((entered: null) => void)[] = []
+  const waiting: (() => boolean)[] = []
+  const { desk } = createStage(0, {
+    enter: ({ isThere }, tell) => {
+      waiting.push(isThere)
+      told.push(tell)
+    },
+  })
+  desk.connect({ type: 'hello', ...helloOf('n') }, link)
+  assert.equal(waiting[0]!(), true)
+  told[0]!(null)
+  assert.equal(waiting[0]!(), false)
+})
+
+test('a node that is here and not held is entered again as it is, and sent away when it is another server’s', () => {
+  const asked: { readonly epoch: number; readonly isWelcomed?: boolean }[] = []
+  let isHeld = true
+  const { desk, posted } = createStage(1, { has: () => isHeld }, (caller, tell) => {
+    asked.push(caller)
+    tell({ kind: 'elsewhere' })
+  })
+  desk.mend()
+  assert.equal(asked.length, 0)
+  isHeld = false
+  desk.mend()
+  assert.deepEqual(
+    asked.map(({ epoch, isWelcomed }) => [epoch, isWelcomed]),
+    [[1, true]],
+  )
+  assert.deepEqual(posted.at(-1), { kind: 'nodeBye', nodeId: 'n0', epoch: 1, elsewhere: 'moved' })
+  assert.equal(desk.size, 0)
 })

@@ -181,7 +181,7 @@ for (const engine of engines) {
 
   test(`${engine}: a submit whose server died before it could say so is not written twice`, async () => {
     await using store = await openStore(engine)
-    const { jobs, guards, bell } = store.backend
+    const { guards } = store.backend
     let dies = true
     const dying = {
       claim: guards.claim.bind(guards),
@@ -193,7 +193,7 @@ for (const engine of engines) {
         throw new Error('died')
       },
     }
-    await using stage = startDispatch({ jobs, guards, bell }, {}, { guards: dying })
+    await using stage = startDispatch(store.backend, {}, { guards: dying })
     const { dispatch } = stage
     const ask: SubmitOptions = { service: 'nmt', idempotencyKey: 'k' }
     await assert.rejects(dispatch.submit(ask), /died/)

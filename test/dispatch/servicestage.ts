@@ -59,13 +59,17 @@ export interface Stage extends AsyncDisposable {
 }
 
 export function startDispatch(
-  { jobs, guards, bell }: Pick<Backend, 'jobs' | 'guards' | 'bell'>,
+  { jobs, guards, bell, fleet, traits }: Pick<Backend, 'jobs' | 'guards' | 'bell' | 'fleet' | 'traits'>,
   options: DispatchOptions = {},
   parts: Partial<DispatchParts> = {},
 ): Stage {
   const events: DispatchEvent[] = []
   const log = (event: DispatchEvent) => void events.push(event)
-  const dispatch = createDispatch({ jobs, guards, bell, log, ...parts }, { pollMs: 50, ...options })
+  const { remoteBell } = traits
+  const dispatch = createDispatch(
+    { jobs, guards, bell, fleet, remoteBell, log, ...parts },
+    { pollMs: 50, ...options },
+  )
   dispatch.start()
   return { dispatch, events, [Symbol.asyncDispose]: () => dispatch.stop({ graceMs: 0 }) }
 }

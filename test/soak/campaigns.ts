@@ -1,4 +1,5 @@
 import type { Campaign } from './campaign.ts'
+import { dispatchKilling } from './dispatchkilling.ts'
 import { jobsBacklog } from './jobsbacklog.ts'
 import { jobsCrashes } from './jobscrashes.ts'
 import { jobsWalk } from './jobswalk.ts'
@@ -7,6 +8,7 @@ import { monitorTelling } from './monitortelling.ts'
 import { mutationCampaign } from './mutations.ts'
 import { onceGuarding } from './onceguarding.ts'
 import { serverDribblers } from './serverdribblers.ts'
+import { serverFuzz } from './serverfuzz.ts'
 import { serverLanguages } from './serverlanguages.ts'
 import { workqueueMutations } from './workqueuemutations.ts'
 import { workqueueWalk } from './workqueuewalk.ts'
@@ -24,8 +26,10 @@ export const campaigns: readonly Campaign[] = [
   jobsBacklog,
   serverLanguages,
   serverDribblers,
+  serverFuzz,
   locksWalk,
   locksHistories,
   onceGuarding,
   monitorTelling,
+  dispatchKilling,
 ]

@@ -1,9 +1,12 @@
 import type { Meter } from '../../core/meter.ts'
+import type { FleetStore } from '../../dispatch/fleetstore.ts'
 import type { LockStore } from '../../locks/index.ts'
 import type { GuardStore } from '../../once/store.ts'
 import type { BackendBell, Traits } from '../backend.ts'
+import { createRingingFleet } from '../ringingfleet.ts'
 import { RedisBells } from './bell.ts'
 import { Connection } from './connection.ts'
+import { createRedisFleet, listDispatched } from './fleet.ts'
 import { GuardCalls } from './guardcalls.ts'
 import { createRedisGuards } from './guards.ts'
 import { createRedisLocks } from './locks.ts'
@@ -21,10 +24,11 @@ export interface RedisOptions {
 export interface RedisStores {
   readonly locks: LockStore
   readonly guards: GuardStore
+  readonly fleet: FleetStore
   readonly bell: BackendBell
 }
 
-/** A Redis that keeps locks and guards. It cannot commit with anybody's data, so it is never the only store of a box. */
+/** A Redis that keeps locks, guards and the fleet's board. It cannot commit with anybody's data, so it is never the only store of a box. */
 export interface RedisBackend extends RedisStores, AsyncDisposable {
   readonly name: string
   readonly traits: Traits
@@ -32,6 +36,8 @@ export interface RedisBackend extends RedisStores, AsyncDisposable {
   readonly warnings: readonly string[]
   /** The stores of another namespace, on the same connections. Cheap to make, and nothing to close. */
   within(namespace: string): RedisStores
+  /** Up to `limit` namespaces that have nodes or tasks for nodes. */
+  dispatchedNamespaces(limit: number): Promise<readonly string[]>
   /** Whether Redis answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
   /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
@@ -49,11 +55,15 @@ export async function openRedis(url: string, { namespace, meter }: RedisOptions)
   const stepper = new Stepper(connection, () => recovery.isClustered)
   const calls = new GuardCalls(connection, () => recovery.isClustered)
   const bells = new RedisBells(url, connection)
-  const within = (name: string): RedisStores => ({
-    locks: createRedisLocks({ connection, stepper, recovery }, name),
-    guards: createRedisGuards({ connection, calls }, name),
-    bell: bells.within(name),
-  })
+  const within = (name: string): RedisStores => {
+    const bell = bells.within(name)
+    return {
+      locks: createRedisLocks({ connection, stepper, recovery }, name),
+      guards: createRedisGuards({ connection, calls }, name),
+      fleet: createRingingFleet(createRedisFleet({ connection, recovery }, name), bell),
+      bell,
+    }
+  }
   const close = async () => {
     bells.close()
     await connection.close()
@@ -64,6 +74,7 @@ export async function openRedis(url: string, { namespace, meter }: RedisOptions)
     traits: { transactions: false, remoteBell: true },
     warnings: recovery.warnings,
     within,
+    dispatchedNamespaces: (limit) => listDispatched({ connection, recovery }, limit),
     async ping() {
       await connection.send(['PING'], ['PING'])
     },

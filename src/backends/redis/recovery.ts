@@ -38,6 +38,11 @@ export class Recovery implements Greeter {
     return this.#isClustered
   }
 
+  /** Which run of which server was greeted last. */
+  get runId(): string {
+    return this.#runId ?? ''
+  }
+
   /** A lease of this length was asked for. */
   noteTtl(ms: number): void {
     if (ms <= this.#longestMs && performance.now() - this.#longestSince < dayMs) return

@@ -1,0 +1,126 @@
+/**
+ * One server and a thousand nodes on real sockets, each in processes of their own, with heartbeats: how many tasks a
+ * second come to their end. In memory the limit is a bare `ws` server with the same frames; on SQLite it is the rows that
+ * have to be written, in the same batches, with no server at all.
+ */
+import type { Conditions, Contestant, Figures, Trial } from '../../case.ts'
+import { atLeast, atLeastTimes, atMost } from '../../goal.ts'
+import { groundOf } from '../jobs/ground.ts'
+import { createPlace } from '../jobs/place.ts'
+import { printed } from '../jobs/printed.ts'
+import type { EchoOrder } from './echoprocess.ts'
+import { type Forked, forked } from './forked.ts'
+import type { NodesOrder } from './nodesprocess.ts'
+import type { SocketsPace, Worked } from './paced.ts'
+import { rawTasks } from './rawtasks.ts'
+import type { DispatchServerOrder } from './serverprocess.ts'
+
+const nodeCount = 1_000
+const slots = 4
+const underWay = 2_000
+const idleCount = 10_000
+
+function paceOf({ quick }: Conditions): SocketsPace {
+  return quick ? { warmMs: 3_000, timedMs: 1_500 } : { warmMs: 4_000, timedMs: 4_000 }
+}
+
+async function workOf(server: Forked, conditions: Conditions): Promise<Figures> {
+  await using nodes = await connectNodes(server, { name: 'node', count: nodeCount, slots })
+  const { rate, microseconds } = await server.ask<Worked>('run', paceOf(conditions))
+  await requireAll(nodes)
+  return { rate, microseconds }
+}
+
+async function connectNodes(server: Forked, order: Omit<NodesOrder, 'port'>): Promise<Forked> {
+  const port = await server.ask<number>('port')
+  const nodes = forked('nodesprocess.ts', { ...order, port } satisfies NodesOrder)
+  await nodes.ask('connect')
+  return nodes
+}
+
+async function requireAll(nodes: Forked): Promise<void> {
+  const lost = await nodes.ask<number>('lost')
+  if (lost > 0) throw new Error(`${lost} sockets were lost`)
+}
+
+const inMemory: Contestant = async (conditions) => {
+  await using server = startServer('memory:')
+  return await workOf(server, conditions)
+}
+
+const onSqlite: Contestant = async (conditions) => {
+  await using place = await createPlace(conditions, 'sqlite')
+  await using server = startServer(place.url)
+  return await workOf(server, conditions)
+}
+
+const echo: Contestant = async (conditions) => {
+  await using server = forked('echoprocess.ts', { underWay } satisfies EchoOrder)
+  return await workOf(server, conditions)
+}
+
+const raw: Contestant = async (conditions) => {
+  await using place = await createPlace(conditions, 'sqlite')
+  return rawTasks(place.url, paceOf(conditions))
+}
+
+/** In two processes, so that neither needs as many files as the server. */
+const idle: Contestant = async ({ quick }) => {
+  await using server = startServer('memory:')
+  await using some = await connectNodes(server, { name: 'some', count: idleCount / 2, slots })
+  await using others = await connectNodes(server, { name: 'others', count: idleCount / 2, slots })
+  // Past heartbeats and pings, which every socket must have survived.
+  await new Promise((resolve) => setTimeout(resolve, quick ? 3_000 : 20_000))
+  const bytes = await server.ask<number>('memory')
+  await requireAll(some)
+  await requireAll(others)
+  return { megabytes: bytes / 1_048_576 }
+}
+
+function startServer(database: string): Forked {
+  return forked('serverprocess.ts', { database, underWay } satisfies DispatchServerOrder)
+}
+
+const cost = {
+  unit: 'us of processor, server',
+  better: 'lower',
+  figure: 'microseconds',
+  goal: printed,
+} as const
+const rate = { unit: 'tasks/s, 1 k sockets', better: 'higher', figure: 'rate' } as const
+
+const durable = { ...rate, unit: 'tasks/s, 1 k sockets, durable', peers: ['in memory'] } as const
+
+export const socketTrials: readonly Trial[] = [
+  {
+    name: 'sockets-memory',
+    contestants: { signalbox: inMemory, limit: echo },
+    cases: [
+      { ...rate, name: 'sockets-memory', peers: [], goal: atLeast(10_000) },
+      { ...cost, name: 'sockets-memory-cost', peers: [] },
+    ],
+  },
+  {
+    name: 'sockets-sqlite',
+    open: groundOf('sqlite'),
+    contestants: { signalbox: onSqlite, 'in memory': inMemory, limit: raw },
+    cases: [
+      {
+        ...durable,
+        ...{ name: 'sockets-sqlite', goal: atLeastTimes(0.5, 'in memory', 'Signalbox, in memory') },
+      },
+      { ...durable, name: 'sockets-sqlite-rows', goal: atLeastTimes(0.6, 'limit', 'the rows alone') },
+      { ...cost, name: 'sockets-sqlite-cost', peers: ['in memory'] },
+    ],
+  },
+  {
+    name: 'idle-sockets',
+    contestants: { signalbox: idle },
+    cases: [
+      {
+        ...{ name: 'idle-sockets', unit: 'MB resident, 10 k nodes', better: 'lower', figure: 'megabytes' },
+        ...{ peers: [], goal: atMost(400) },
+      },
+    ],
+  },
+]

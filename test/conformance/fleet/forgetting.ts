@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { aNamespace } from '../candidates.ts'
+import type { FleetCandidate } from './opening.ts'
+import { aWrite, FleetStage, Follower, isThere, keysOf, plenty, until } from './stage.ts'
+
+/** Removed rows are forgotten after a while, and whoever was away for longer is told to begin anew. */
+export function forgettingContract({ open, isShared }: FleetCandidate): void {
+  /** A board with `kept` rows, then `gone` rows that were removed, then one more, and the versions of all that. */
+  async function boardWith(stage: FleetStage, kept: number, gone: number) {
+    await stage.all(Array.from({ length: kept }, (_, n) => aWrite(`kept ${n}`)))
+    const goneKeys = Array.from({ length: gone }, (_, n) => `gone ${n}`)
+    const goneVersions = await stage.all(goneKeys.map((key) => aWrite(key)))
+    const removed = await stage.all(
+      goneKeys.map((key, n) => aWrite(key, { seen: goneVersions[n]!, doc: null })),
+    )
+    const last = await stage.made('newest')
+    return { goneVersions, removed, last }
+  }
+
+  test('removed rows are forgotten after their time, no more at once than asked', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    await boardWith(stage, 2, 5)
+    assert.equal(await stage.store.prune(plenty, 600_000), 0)
+    assert.equal((await stage.board()).length, 8)
+    await until('the rows are old', async () => (await stage.store.prune(3, 0)) === 3)
+    assert.equal((await stage.board()).length, 5)
+    assert.equal(await stage.store.prune(plenty, 600_000), 0)
+    assert.equal(await stage.store.prune(plenty, 0), 2)
+    assert.deepEqual(keysOf(await stage.board()), ['kept 0', 'kept 1', 'newest'])
+    assert.equal(await stage.store.prune(plenty, 0), 0)
+  })
+
+  test('whoever has not seen what was forgotten begins anew, and whoever has does not', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const { goneVersions, removed, last } = await boardWith(stage, 3, 2)
+    const follower = new Follower(stage.store)
+    await follower.catchUp()
+    const away = new Follower(stage.store)
+    away.since = goneVersions.at(-1)!
+    assert.equal(await stage.forgetRemoved(), 2)
+    const kept = ['kept 0', 'kept 1', 'kept 2', 'newest']
+    for (const since of [1, goneVersions[0]!, goneVersions[1]!, removed[0]!, removed[1]! - 1]) {
+      const page = await stage.store.read(since, plenty)
+      assert.equal(page.isReset, true, `${since} of ${removed[1]}`)
+      assert.deepEqual(keysOf(page.rows), kept)
+    }
+    const whole = await stage.store.read(removed[1]!, plenty)
+    assert.deepEqual([keysOf(whole.rows), whole.isReset], [['newest'], false])
+    const page = await stage.store.read(last, plenty)
+    assert.deepEqual([page.rows, page.isReset], [[], false])
+    assert.equal((await stage.store.read(0, plenty)).isReset, false)
+    await stage.made('new')
+    for (const one of [follower, away]) await one.catchUp()
+    assert.deepEqual([follower.resetCount, away.resetCount], [0, 1])
+    assert.deepEqual(follower.live(), away.live())
+    assert.deepEqual(keysOf(away.live()), [...kept, 'new'])
+  })
+
+  test('a board of which something was forgotten is still read page by page, to its end', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    await boardWith(stage, 5, 3)
+    await stage.forgetRemoved()
+    await stage.all(Array.from({ length: 6 }, (_, n) => aWrite(`later ${n}`)))
+    const expected = await stage.board()
+    assert.equal(expected.length, 12)
+    for (const limit of [1, 2, 5, 6, 7, 100]) {
+      const follower = new Follower(stage.store, limit)
+      await follower.catchUp()
+      assert.deepEqual(follower.live(), expected, `pages of ${limit}`)
+      assert.equal(follower.resetCount, 0)
+      // One that was away begins anew, and once is enough.
+      const away = new Follower(stage.store, limit)
+      away.since = expected[2]!.version
+      await away.catchUp()
+      assert.deepEqual(away.live(), expected, `anew in pages of ${limit}`)
+      assert.equal(away.resetCount, 1)
+    }
+  })
+
+  test('what is forgotten while somebody reads page by page is not believed to be there', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const versions = await stage.all(Array.from({ length: 6 }, (_, n) => aWrite(`k${n}`)))
+    const follower = new Follower(stage.store, 2)
+    await follower.page()
+    assert.equal(follower.rows.size, 2)
+    await stage.all([aWrite('k0', { seen: versions[0]!, doc: null }), aWrite('k6')])
+    assert.equal(await stage.forgetRemoved(), 1)
+    await follower.catchUp()
+    assert.equal(follower.resetCount, 1)
+    assert.deepEqual(keysOf(follower.live()), ['k1', 'k2', 'k3', 'k4', 'k5', 'k6'])
+  })
+
+  test('the newest row of all is not forgotten, and versions rise on from it', async () => {
+    const namespace = aNamespace()
+    let backend = await open({ namespace })
+    try {
+      const stage = new FleetStage(backend)
+      const { removed, last: newest } = await boardWith(stage, 3, 1)
+      const last = await stage.made('newest', { seen: newest, doc: null })
+      // Whoever has read to the end is above all that was forgotten, and goes on from there.
+      assert.equal(await stage.forgetRemoved(), 1)
+      assert.deepEqual(keysOf(await stage.board()), ['kept 0', 'kept 1', 'kept 2', 'newest'])
+      for (const limit of [1, 2, plenty]) {
+        const follower = new Follower(stage.store, limit)
+        await follower.catchUp()
+        await follower.catchUp()
+        assert.deepEqual([follower.since, follower.resetCount], [last, 0])
+      }
+      if (isShared) {
+        await backend[Symbol.asyncDispose]()
+        backend = await open({ namespace })
+      }
+      const after = new FleetStage(backend)
+      assert.equal((await after.store.read(last, plenty)).isReset, false)
+      assert.equal((await after.store.read(removed[0]!, plenty)).isReset, false)
+      assert.equal((await after.store.read(removed[0]! - 1, plenty)).isReset, true)
+      assert.equal(await after.put('gone 0', { seen: removed[0]! }), null)
+      const version = await after.made('gone 0', { doc: '1' })
+      assert.ok(version > last)
+      const { rows, isReset } = await after.store.read(last, plenty)
+      assert.deepEqual([rows.map((row) => row.version), isReset], [[version], false])
+      assert.equal(await after.forgetRemoved(), 1)
+      assert.deepEqual(keysOf(await after.board()), ['kept 0', 'kept 1', 'kept 2', 'gone 0'])
+    } finally {
+      await backend[Symbol.asyncDispose]()
+    }
+  })
+
+  test('a row that was made again is not forgotten for having been removed once', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    await boardWith(stage, 1, 2)
+    const again = await stage.made('gone 1', { doc: '"again"' })
+    assert.equal(await stage.forgetRemoved(), 1)
+    assert.equal((await stage.find('gone 1'))?.version, again)
+    assert.deepEqual(keysOf((await stage.board()).filter(isThere)), ['kept 0', 'newest', 'gone 1'])
+    // Nor is one that was removed again while its time is not over.
+    await stage.all([aWrite('gone 1', { seen: again, doc: null }), aWrite('other')])
+    await stage.tick()
+    assert.equal(await stage.store.prune(plenty, 600_000), 0)
+    assert.equal(await stage.store.prune(plenty, 0), 1)
+  })
+
+  test('what is forgotten in one namespace is not in another', async () => {
+    await using backend = await open()
+    const [mine, yours] = [new FleetStage(backend), new FleetStage(backend.within(aNamespace()))]
+    const { removed } = await boardWith(mine, 1, 2)
+    const { goneVersions } = await boardWith(yours, 1, 2)
+    assert.equal(await mine.forgetRemoved(), 2)
+    assert.equal((await yours.board()).length, 4)
+    assert.equal((await yours.store.read(goneVersions[0]!, plenty)).isReset, false)
+    assert.equal((await mine.store.read(removed[0]!, plenty)).isReset, true)
+    assert.equal(await yours.forgetRemoved(), 2)
+  })
+}

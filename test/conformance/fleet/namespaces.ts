@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { FleetKind } from '../../../src/dispatch/fleetstore.ts'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { FleetStage } from './stage.ts'
+
+/** Who serves all namespaces can ask in which of them there is anything to place. */
+export function dispatchedContract({ open }: Pick<Candidate, 'open'>): void {
+  test('namespaces with nodes, or with tasks for nodes, are known until those are gone', async () => {
+    await using backend = await open({ namespace: aNamespace() })
+    const kinds: readonly FleetKind[] = ['server', 'node', 'demand', 'pool', 'cordon', 'drain']
+    const names = new Map(kinds.map((kind) => [kind, aNamespace()]))
+    // The engine's database is shared with other tests, and so are its namespaces.
+    const known = async () => {
+      const all = new Set(await backend.dispatchedNamespaces(10_000))
+      return kinds.filter((kind) => all.has(names.get(kind)!))
+    }
+    assert.deepEqual(await known(), [])
+    const versions = new Map<FleetKind, number>()
+    for (const [kind, name] of names)
+      versions.set(kind, await new FleetStage(backend.within(name)).made('a', { kind, forMs: 1 }))
+    assert.deepEqual(await known(), ['node', 'demand'])
+    assert.equal((await backend.dispatchedNamespaces(1)).length, 1)
+    await new FleetStage(backend.within(names.get('node')!)).made('a', {
+      ...{ kind: 'node', seen: versions.get('node')!, doc: null },
+    })
+    assert.deepEqual(await known(), ['demand'])
+  })
+
+  test('after close, nobody is told of namespaces', async () => {
+    const backend = await open({ namespace: aNamespace() })
+    await backend[Symbol.asyncDispose]()
+    await assert.rejects(backend.dispatchedNamespaces(1), { code: 'closed' })
+  })
+}

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { fleetTopic } from '../../../src/dispatch/fleetstore.ts'
+import { aNamespace } from '../candidates.ts'
+import { type FleetCandidate, openTwo } from './opening.ts'
+import { aWrite, FleetStage, Follower, keysOf, plenty } from './stage.ts'
+
+/** Whoever has read up to a version has missed nothing below it. */
+export function readingContract(candidate: FleetCandidate): void {
+  const { open } = candidate
+  const many = (count: number) => Array.from({ length: count }, (_, n) => aWrite(`k${n}`, { doc: `${n}` }))
+
+  test('an empty board has no rows, and says what time it is', async () => {
+    await using backend = await open()
+    const page = await backend.fleet.read(0, 10)
+    assert.deepEqual([page.rows, page.isReset], [[], false])
+    assert.ok(Number.isSafeInteger(page.now) && page.now > Date.UTC(2020))
+  })
+
+  test('rows come in the order of their versions, page by page', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const versions = await stage.all(many(25))
+    const sizes: number[] = []
+    const follower = new Follower(backend.fleet, 7)
+    for (let n = 0; n < 5; n++) sizes.push((await follower.page()).rows.length)
+    assert.deepEqual(sizes, [7, 7, 7, 4, 0])
+    assert.deepEqual(
+      follower.seen.map(({ version }) => version),
+      versions,
+    )
+    assert.deepEqual(follower.seen, await stage.board())
+    assert.equal((await backend.fleet.read(0, 1)).rows.length, 1)
+    assert.deepEqual((await backend.fleet.read(versions[9]!, 3)).rows, follower.seen.slice(10, 13))
+    assert.equal(follower.resetCount, 0)
+  })
+
+  test('a row that is written again is read again, once and as it is now', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const versions = await stage.all(many(5))
+    const follower = new Follower(backend.fleet, 2)
+    await follower.page()
+    const second = await stage.made('k1', { seen: versions[1]!, doc: '"second"' })
+    await stage.made('k3', { seen: versions[3]!, doc: '"second"' })
+    await stage.made('k1', { seen: second, doc: '"third"' })
+    await follower.catchUp()
+    assert.deepEqual(
+      follower.seen.map(({ key, doc }) => [key, doc]),
+      [
+        ['k0', '0'],
+        ['k1', '1'],
+        ['k2', '2'],
+        ['k4', '4'],
+        ['k3', '"second"'],
+        ['k1', '"third"'],
+      ],
+    )
+    assert.deepEqual(follower.live(), await stage.board())
+  })
+
+  test('readers learn of rows that were removed, in their turn', async () => {
+    await using two = await openTwo(candidate)
+    const [here, there] = two.fleets.map((fleet) => new FleetStage(fleet)) as [FleetStage, FleetStage]
+    const versions = await here.all(many(4))
+    const follower = new Follower(there.store, 2)
+    await follower.catchUp()
+    assert.equal(follower.rows.size, 4)
+    const removed = await here.made('k1', { seen: versions[1]!, doc: null })
+    const changed = await here.made('k2', { seen: versions[2]!, doc: '"new"' })
+    const { rows } = await there.store.read(follower.since, plenty)
+    assert.deepEqual(rows, [
+      { kind: 'node', key: 'k1', version: removed, doc: null, expiresAt: null },
+      { kind: 'node', key: 'k2', version: changed, doc: '"new"', expiresAt: null },
+    ])
+    await follower.catchUp()
+    assert.deepEqual(keysOf(follower.live()), ['k0', 'k3', 'k2'])
+    // Made again, it is a row like any other.
+    await there.made('k1', { doc: '"again"' })
+    await follower.catchUp()
+    assert.deepEqual(keysOf(follower.live()), ['k0', 'k3', 'k2', 'k1'])
+    assert.equal(follower.resetCount, 0)
+  })
+
+  test('what one backend wrote the other reads at once, and writes upon', async () => {
+    await using two = await openTwo(candidate)
+    const [here, there] = two.fleets.map((fleet) => new FleetStage(fleet)) as [FleetStage, FleetStage]
+    let version = 0
+    for (let n = 0; n < 10; n++) {
+      const [writer, reader] = n % 2 ? [here, there] : [there, here]
+      const next = await writer.made('a', { seen: version, doc: `${n}` })
+      assert.deepEqual(await reader.find('a'), {
+        ...{ kind: 'node', key: 'a', version: next, doc: `${n}`, expiresAt: null },
+      })
+      assert.equal((await reader.store.read(version, plenty)).rows.length, 1)
+      assert.equal(await reader.put('a', { seen: version, doc: '"late"' }), null)
+      version = next
+    }
+  })
+
+  test('whoever listens hears of a write that took', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const version = await stage.made('a')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const stop = backend.bell.listen([fleetTopic], resolve)
+    await stage.made('a', { seen: version, doc: null })
+    await promise
+    stop()
+  })
+
+  test('a version that the store does not know begins from the beginning', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const empty = await backend.fleet.read(17, 10)
+    assert.deepEqual([empty.rows, empty.isReset], [[], true])
+    const [, , last] = await stage.all(many(3))
+    assert.equal((await backend.fleet.read(last!, 10)).isReset, false)
+    const page = await backend.fleet.read(last! + 1, 10)
+    assert.equal(page.isReset, true)
+    assert.deepEqual(keysOf(page.rows), ['k0', 'k1', 'k2'])
+    const part = await backend.fleet.read(last! + 1, 2)
+    assert.deepEqual([keysOf(part.rows), part.isReset], [['k0', 'k1'], true])
+  })
+
+  test('namespaces do not see each other’s rows, nor each other’s versions', async () => {
+    await using backend = await open({ namespace: aNamespace() })
+    const here = new FleetStage(backend)
+    const name = aNamespace()
+    const mine = await here.made('a', { doc: '"here"' })
+    for (const other of [name, `${name}:fleet`, `${name}.`, name.toUpperCase()]) {
+      const there = new FleetStage(backend.within(other))
+      assert.deepEqual(await there.board(), [])
+      assert.equal(await there.find('a'), undefined)
+      assert.equal(await there.put('b', { seen: mine }), null)
+      const version = await there.made('a', { doc: JSON.stringify(other) })
+      await there.made('a', { seen: version, doc: null })
+      await there.made('a', { doc: JSON.stringify(other) })
+      assert.equal((await there.board()).length, 1)
+    }
+    assert.deepEqual(await here.board(), [
+      { kind: 'node', key: 'a', version: mine, doc: '"here"', expiresAt: null },
+    ])
+    assert.deepEqual((await here.store.read(mine, plenty)).rows, [])
+    assert.equal((await here.store.read(mine, plenty)).isReset, false)
+    assert.equal((await new FleetStage(backend.within(name)).find('a'))?.doc, JSON.stringify(name))
+  })
+}

@@ -1,0 +1,132 @@
+/** One board, and those who write on it and follow it. */
+import assert from 'node:assert/strict'
+import type {
+  FleetKind,
+  FleetPage,
+  FleetRow,
+  FleetStore,
+  FleetWrite,
+} from '../../../src/dispatch/fleetstore.ts'
+import { until } from '../locks/stage.ts'
+import type { FleetStores } from './opening.ts'
+
+export { until }
+
+/** More rows than any test writes. */
+export const plenty = 1_000
+
+export class FleetStage {
+  readonly store: FleetStore
+
+  constructor({ fleet }: FleetStores) {
+    this.store = fleet
+  }
+
+  /** One write; answers its version, or null for too late. */
+  async put(key: string, options: Partial<FleetWrite> = {}): Promise<number | null> {
+    const [version, ...rest] = await this.store.write([aWrite(key, options)])
+    assert.ok(version !== undefined && rest.length === 0, 'one answer to one write')
+    if (version !== null) assert.ok(Number.isSafeInteger(version) && version > 0, `${version} is a version`)
+    return version
+  }
+
+  /** One write that is made. */
+  async made(key: string, options?: Partial<FleetWrite>): Promise<number> {
+    const version = await this.put(key, options)
+    assert.ok(version !== null, `${JSON.stringify(key)} is written`)
+    return version
+  }
+
+  /** Several that are made, in one step. */
+  async all(writes: readonly FleetWrite[]): Promise<readonly number[]> {
+    const versions = await this.store.write(writes)
+    assert.equal(versions.length, writes.length)
+    return versions.map((version) => {
+      assert.ok(version !== null)
+      return version
+    })
+  }
+
+  find(key: string, kind: FleetKind = 'node'): Promise<FleetRow | undefined> {
+    return this.store.find(kind, key)
+  }
+
+  /** Everything that is on the board, removed rows too. */
+  async board(): Promise<readonly FleetRow[]> {
+    const { rows, isReset } = await this.store.read(0, plenty)
+    assert.equal(isReset, false)
+    return rows
+  }
+
+  async now(): Promise<number> {
+    return (await this.store.read(0, 1)).now
+  }
+
+  /** Waits until the store's own clock has moved on, so that what was done before is in the past. */
+  async tick(): Promise<void> {
+    const before = await this.now()
+    await until("the store's clock moves", async () => (await this.now()) > before)
+  }
+
+  /** Forgets everything that was removed before. */
+  async forgetRemoved(): Promise<number> {
+    await this.tick()
+    return this.store.prune(plenty, 0)
+  }
+}
+
+/** Follows a board as a server does, and holds every page against what is promised of all of them. */
+export class Follower {
+  readonly rows: Map<string, FleetRow> = new Map()
+  readonly seen: FleetRow[] = []
+  since: number = 0
+  resetCount: number = 0
+  readonly #store: FleetStore
+  readonly #limit: number
+
+  constructor(store: FleetStore, limit: number = plenty) {
+    this.#store = store
+    this.#limit = limit
+  }
+
+  /** Reads page after page until there is no more. */
+  async catchUp(): Promise<void> {
+    for (let pageCount = 0; (await this.page()).rows.length >= this.#limit; pageCount++)
+      assert.ok(pageCount < 10_000, 'a board comes to an end')
+  }
+
+  async page(): Promise<FleetPage> {
+    const page = await this.#store.read(this.since, this.#limit)
+    if (page.isReset) {
+      this.resetCount++
+      this.since = 0
+      this.rows.clear()
+    }
+    for (const row of page.rows) {
+      assert.ok(row.version > this.since, `${row.version} comes after ${this.since}`)
+      this.since = row.version
+      this.seen.push(row)
+      const name = `${row.kind} ${row.key}`
+      if (row.doc === null) this.rows.delete(name)
+      else this.rows.set(name, row)
+    }
+    return page
+  }
+
+  /** The rows that are there, in the order of their versions. */
+  live(): readonly FleetRow[] {
+    return [...this.rows.values()].toSorted((a, b) => a.version - b.version)
+  }
+}
+
+export function aWrite(key: string, options: Partial<FleetWrite> = {}): FleetWrite {
+  return { kind: 'node', key, seen: 0, doc: '{}', forMs: null, ...options }
+}
+
+export function keysOf(rows: readonly FleetRow[]): readonly string[] {
+  return rows.map(({ key }) => key)
+}
+
+export function isThere({ doc }: FleetRow): boolean {
+  return doc !== null
+}

@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { aNamespace } from '../candidates.ts'
+import type { FleetCandidate } from './opening.ts'
+import { aWrite, FleetStage, plenty, until } from './stage.ts'
+
+/** A write is made if the row is still as the writer saw it, and not otherwise. */
+export function writingContract({ open, isShared }: FleetCandidate): void {
+  test('a row is made once, and whoever makes it again is too late', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    assert.equal(await stage.find('a'), undefined)
+    const version = await stage.made('a', { doc: '{"n":1}' })
+    const row = { kind: 'node', key: 'a', version, doc: '{"n":1}', expiresAt: null }
+    assert.deepEqual(await stage.find('a'), row)
+    assert.equal(await stage.put('a', { doc: '{"n":2}' }), null)
+    assert.deepEqual(await stage.find('a'), row)
+    assert.deepEqual(await stage.board(), [row])
+  })
+
+  test('a row is changed by whoever saw its version, and by nobody who saw another', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const first = await stage.made('a', { doc: '1' })
+    const second = await stage.made('a', { seen: first, doc: '2' })
+    assert.ok(second > first)
+    for (const seen of [first, second + 1, second - 0.5, 1_000_000])
+      assert.equal(await stage.put('a', { seen, doc: '3' }), null, `${seen}`)
+    assert.deepEqual(await stage.find('a'), {
+      ...{ kind: 'node', key: 'a', version: second, doc: '2', expiresAt: null },
+    })
+    // The version of another row says nothing of this one.
+    const other = await stage.made('b')
+    assert.equal(await stage.put('a', { seen: other, doc: '3' }), null)
+    assert.equal((await stage.find('a'))?.doc, '2')
+  })
+
+  test('what was never there is changed by nobody', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const version = await stage.made('a')
+    for (const seen of [1, version, version + 1]) {
+      assert.equal(await stage.put('b', { seen }), null)
+      assert.equal(await stage.put('b', { seen, doc: null }), null)
+    }
+    assert.equal(await stage.find('b'), undefined)
+    assert.equal((await stage.board()).length, 1)
+  })
+
+  test('a row is removed by whoever saw its version, and can be made again', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const made = await stage.made('a', { doc: '1', forMs: 60_000 })
+    assert.equal(await stage.put('a', { doc: null }), null)
+    assert.equal(await stage.put('a', { seen: made + 1, doc: null }), null)
+    assert.equal((await stage.find('a'))?.doc, '1')
+    const removed = await stage.made('a', { seen: made, doc: null, forMs: 60_000 })
+    assert.ok(removed > made)
+    assert.equal(await stage.find('a'), undefined)
+    assert.deepEqual(await stage.board(), [
+      { kind: 'node', key: 'a', version: removed, doc: null, expiresAt: null },
+    ])
+    assert.equal(await stage.put('a', { seen: made, doc: '2' }), null)
+    const again = await stage.made('a', { seen: 0, doc: '3' })
+    assert.ok(again > removed)
+    assert.equal((await stage.find('a'))?.doc, '3')
+    assert.equal((await stage.board()).length, 1)
+  })
+
+  test('whoever saw that a row was removed may say so by the version of that', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const removed = await stage.made('a', { seen: await stage.made('a'), doc: null })
+    const again = await stage.made('a', { seen: removed, doc: '1' })
+    assert.equal(await stage.put('a', { seen: removed, doc: '2' }), null)
+    assert.deepEqual([(await stage.find('a'))?.version, (await stage.find('a'))?.doc], [again, '1'])
+  })
+
+  test('removing what is not there is told to readers like any other write', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const first = await stage.made('a', { doc: null })
+    const second = await stage.made('a', { doc: null })
+    assert.ok(second > first)
+    assert.equal(await stage.find('a'), undefined)
+    assert.deepEqual(
+      (await stage.board()).map(({ version, doc }) => [version, doc]),
+      [[second, null]],
+    )
+  })
+
+  test('of several writes the one that is too late stops no other', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const [a, b, c] = await stage.all(['a', 'b', 'c'].map((key) => aWrite(key, { doc: '1' })))
+    const versions = await stage.store.write([
+      aWrite('a', { seen: a!, doc: '2' }),
+      aWrite('b', { seen: b! - 1_000, doc: '2' }),
+      aWrite('c', { seen: c!, doc: null }),
+      aWrite('c', { seen: c!, doc: '2' }),
+      aWrite('d', { doc: '2' }),
+      aWrite('e', { seen: 7, doc: '2' }),
+    ])
+    assert.deepEqual(
+      versions.map((version) => version !== null),
+      [true, false, true, false, true, false],
+    )
+    assert.deepEqual(
+      await Promise.all(['a', 'b', 'c', 'd', 'e'].map(async (key) => (await stage.find(key))?.doc)),
+      ['2', '1', undefined, '2', undefined],
+    )
+    assert.deepEqual(
+      (await stage.board()).map(({ key, version }) => [key, version]),
+      [
+        ['b', b],
+        ['a', versions[0]],
+        ['c', versions[2]],
+        ['d', versions[4]],
+      ],
+    )
+  })
+
+  test('writes of one call are made in the order given, and each sees those before it', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const first = await stage.made('a', { doc: '1' })
+    const versions = await stage.store.write([
+      aWrite('b', { doc: 'null' }),
+      aWrite('b', { doc: '0' }),
+      aWrite('a', { seen: first, doc: null }),
+      aWrite('a', { doc: '2' }),
+      aWrite('a', { doc: '3' }),
+      aWrite('c'),
+    ])
+    assert.deepEqual(
+      versions.map((version) => version !== null),
+      [true, false, true, true, false, true],
+    )
+    const made = versions.filter((version) => version !== null)
+    assert.deepEqual(
+      made,
+      made.toSorted((a, b) => a - b),
+    )
+    assert.ok(made[0]! > first && new Set(made).size === made.length)
+    assert.deepEqual([(await stage.find('a'))?.doc, (await stage.find('b'))?.doc], ['2', 'null'])
+    assert.equal((await stage.find('a'))?.version, versions[3])
+  })
+
+  test('no writes are no step, and a write that is too late leaves nothing for readers', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    assert.deepEqual(await stage.store.write([]), [])
+    assert.equal(await stage.put('a', { seen: 9 }), null)
+    assert.deepEqual(await stage.board(), [])
+    const version = await stage.made('a')
+    assert.equal(await stage.put('a'), null)
+    assert.deepEqual((await stage.store.read(version, plenty)).rows, [])
+  })
+
+  test('many rows are written in one call', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const keys = Array.from({ length: 500 }, (_, n) => `node-${n}`)
+    const versions = await stage.all(keys.map((key) => aWrite(key, { doc: JSON.stringify({ key }) })))
+    const rows = await stage.board()
+    assert.deepEqual(
+      rows.map(({ key, version, doc }) => ({ key, version, doc })),
+      keys.map((key, n) => ({ key, version: versions[n], doc: JSON.stringify({ key }) })),
+    )
+  })
+
+  test('until when a row counts is by the store’s clock, and the store does nothing about it', async () => {
+    await using backend = await open()
+    const stage = new FleetStage(backend)
+    const before = await stage.now()
+    const version = await stage.made('a', { forMs: 60_000 })
+    const brief = await stage.made('b', { forMs: 1 })
+    const after = await stage.now()
+    const { expiresAt } = (await stage.find('a'))!
+    assert.ok(expiresAt !== null && expiresAt >= before + 60_000 && expiresAt <= after + 60_000)
+    assert.deepEqual(
+      (await stage.board()).map((row) => row.expiresAt),
+      [expiresAt, (await stage.find('b'))!.expiresAt],
+    )
+    const lapsesAt = (await stage.find('b'))!.expiresAt!
+    await until('the time is over', async () => (await stage.now()) > lapsesAt)
+    assert.equal(await stage.store.prune(plenty, 0), 0)
+    assert.equal((await stage.find('b'))?.version, brief)
+    assert.equal(await stage.put('b'), null)
+    await stage.made('b', { seen: brief, forMs: null })
+    assert.equal((await stage.find('b'))?.expiresAt, null)
+    await stage.made('a', { seen: version, forMs: 120_000 })
+    assert.ok((await stage.find('a'))!.expiresAt! >= after + 120_000)
+  })
+
+  test.runIf(isShared)('a board that is opened again is as it was, and counts on', async () => {
+    const namespace = aNamespace()
+    let last: number
+    let rows: Awaited<ReturnType<FleetStage['board']>>
+    {
+      await using backend = await open({ namespace })
+      const stage = new FleetStage(backend)
+      await stage.made('a', { doc: '{"n":1}', forMs: 60_000 })
+      last = await stage.made('b', { seen: await stage.made('b'), doc: null })
+      rows = await stage.board()
+    }
+    await using backend = await open({ namespace })
+    const stage = new FleetStage(backend)
+    assert.deepEqual(await stage.board(), rows)
+    const page = await stage.store.read(last, plenty)
+    assert.deepEqual([page.rows, page.isReset], [[], false])
+    assert.ok((await stage.made('c')) > last)
+  })
+
+  test('after close, everything is refused', async () => {
+    const backend = await open({ namespace: aNamespace() })
+    await backend.fleet.write([aWrite('a')])
+    const other = backend.within(aNamespace())
+    await backend[Symbol.asyncDispose]()
+    for (const { fleet } of [backend, other]) {
+      await assert.rejects(fleet.write([aWrite('b')]), { code: 'closed' })
+      await assert.rejects(fleet.read(0, 1), { code: 'closed' })
+      await assert.rejects(fleet.find('node', 'a'), { code: 'closed' })
+      await assert.rejects(fleet.prune(1, 0), { code: 'closed' })
+    }
+  })
+}

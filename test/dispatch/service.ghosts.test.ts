@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { encodeTaskJob } from '../../src/dispatch/taskdocument.ts'
+import { engines, FakeNode, obliging, openStore, type Store, startDispatch, until } from './servicestage.ts'
+
+/** A task that is in the store and that no dispatcher claims today. */
+async function addElsewhere({ backend }: Store, taskId: string, slots: number): Promise<void> {
+  const terms = {
+    ...{ service: 'nmt', uses: { nmt: slots }, requires: [], prefers: [], priority: 5, tenant: 'default' },
+    ...{ session: null, deadlineMs: null, idleMs: null, retryable: true },
+  }
+  await backend.jobs.add([{ ...encodeTaskJob(taskId, terms, 'null'), due: { delayMs: 86_400_000 } }])
+}
+
+for (const engine of engines) {
+  test(`${engine}: what a node still runs for another server takes its slots until it has stopped`, async () => {
+    await using store = await openStore(engine)
+    await addElsewhere(store, 'elsewhere', 2)
+    await using stage = startDispatch(store.backend)
+    const { dispatch } = stage
+    const node = new FakeNode(dispatch, { services: { nmt: 3 }, running: ['elsewhere'] })
+    const first = await dispatch.submit({ service: 'nmt' })
+    await dispatch.submit({ service: 'nmt' })
+    await until('it has what it has room for', () => node.tasks.length === 1)
+    assert.equal(node.heard('task.stale', 'elsewhere'), 1)
+    await until('all three are taken', async () => (await dispatch.node('n1'))?.services[0]?.used === 3)
+    assert.equal(node.tasks.length, 1)
+    const load = { cpu: null, gpu: null, memory: null }
+    node.say({ type: 'heartbeat', load, running: [first.taskId, node.tasks[0]!.taskId], countedSeq: 1 })
+    await until('it has the other', () => node.tasks.length === 2)
+  })
+
+  test(`${engine}: a result that is only to be settled takes no slot of a node that comes back`, async () => {
+    await using store = await openStore(engine)
+    await using stage = startDispatch(store.backend)
+    const { dispatch } = stage
+    const before = new FakeNode(dispatch, { onTask: obliging })
+    const { taskId } = await dispatch.submit({ service: 'nmt' })
+    await until('it is settled', () => before.heard('task.settled', taskId) === 1)
+    before.die()
+    const after = new FakeNode(dispatch, { running: [taskId, 'never was'] })
+    await dispatch.submit({ service: 'nmt' })
+    await until('it has work', () => after.tasks.length === 1)
+    assert.equal(after.heard('task.settled', taskId), 1)
+    assert.equal(after.heard('task.stale', 'never was'), 1)
+  })
+
+  test(`${engine}: while the store does not say what a node runs, the node gets nothing and others do`, async () => {
+    await using store = await openStore(engine)
+    await addElsewhere(store, 'elsewhere', 1)
+    let answer = () => {}
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const jobs = new Proxy(store.backend.jobs, {
+      get(target, name) {
+        if (name !== 'find') return (Reflect.get(target, name) as () => unknown).bind(target)
+        return async (id: string) => {
+          if (id === 'elsewhere') await answered
+          return target.find(id)
+        }
+      },
+    })
+    await using stage = startDispatch(store.backend, {}, { jobs })
+    const { dispatch } = stage
+    const unsure = new FakeNode(dispatch, { nodeId: 'unsure', services: { nmt: 9 }, running: ['elsewhere'] })
+    await until('it is there', () => unsure.heard('welcome') === 1)
+    await dispatch.submit({ service: 'nmt' })
+    await until('it waits', () => dispatch.counts().waiting === 1)
+    const sure = new FakeNode(dispatch, { nodeId: 'sure' })
+    await until('the other has it', () => sure.tasks.length === 1)
+    await dispatch.submit({ service: 'nmt' })
+    await until('the next waits', () => dispatch.counts().waiting === 1)
+    assert.equal(unsure.tasks.length, 0)
+    answer()
+    await until('it has work', () => unsure.tasks.length === 1)
+  })
+}

@@ -1,0 +1,58 @@
+/** Documents of the fleet's board that are larger than a packet of the server. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'vitest'
+import { PooledCalls } from '../../../src/backends/mariadb/calls.ts'
+import { lineSession, parsePlace } from '../../../src/backends/mariadb/connection.ts'
+import { createMariadbFleet } from '../../../src/backends/mariadb/fleet.ts'
+import { openMariadb } from '../../../src/backends/mariadb/index.ts'
+import { Pool } from '../../../src/backends/mariadb/pool.ts'
+import { qualifyTables } from '../../../src/backends/mariadb/tables.ts'
+import type { FleetWrite } from '../../../src/dispatch/fleetstore.ts'
+import { hasService, ownMariadb } from '../../support/services/own.ts'
+
+describe.runIf(hasService('mariadb'))('a board on a MariaDB with small packets', () => {
+  test('keeps a document whole that takes several, and one that is too late leaves nothing of itself', async () => {
+    await using database = await ownMariadb()
+    await using backend = await openMariadb(database.url, { namespace: 'own', migrate: true })
+    const place = parsePlace(database.url)
+    const pool = new Pool({ ...place.options, multipleStatements: true }, lineSession, 2)
+    try {
+      const calls = new PooledCalls(pool)
+      const tables = qualifyTables(place.database)
+      const fleet = createMariadbFleet({
+        ...{ namespace: 'own', tables, calls, lineCalls: calls, packetBytes: 65_536 },
+      })
+      const texts = ['a', 'é', '汉', "'"].map((character) => JSON.stringify(character.repeat(20_000)))
+      const versions = await fleet.write(texts.map((doc, n) => aWrite(`${n}`, doc)))
+      for (const [n, doc] of texts.entries()) {
+        const found = await backend.fleet.find('node', `${n}`)
+        assert.equal(found?.version, versions[n])
+        assert.ok(found?.doc === doc, `${n}`)
+      }
+      const late = await fleet.write([
+        aWrite('0', '1', versions[0]!),
+        aWrite('0', texts[1]!, versions[0]!),
+        aWrite('1', texts[2]!),
+        aWrite('2', texts[0]!, versions[2]!),
+      ])
+      assert.deepEqual(
+        late.map((version) => version !== null),
+        [true, false, false, true],
+      )
+      assert.equal((await fleet.find('node', '0'))?.doc, '1')
+      assert.ok((await fleet.find('node', '1'))?.doc === texts[1])
+      assert.ok((await fleet.find('node', '2'))?.doc === texts[0])
+      const before = await fleet.read(0, 100)
+      await assert.rejects(fleet.write([aWrite('new', '{}'), aWrite('large', `"${'x'.repeat(70_000)}"`)]), {
+        code: 'too_large',
+      })
+      assert.deepEqual((await fleet.read(0, 100)).rows, before.rows)
+    } finally {
+      await pool.close()
+    }
+  })
+})
+
+function aWrite(key: string, doc: string, seen = 0): FleetWrite {
+  return { kind: 'node', key, seen, doc, forMs: null }
+}

@@ -1,0 +1,161 @@
+/** What only Redis can get wrong of the fleet's board: data that is lost, answers that are, and who hears of a write. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, test } from 'vitest'
+import { openBackend } from '../../../src/backends/open.ts'
+import { Connection } from '../../../src/backends/redis/connection.ts'
+import { createRedisFleet } from '../../../src/backends/redis/fleet.ts'
+import { Recovery } from '../../../src/backends/redis/recovery.ts'
+import { type FleetStore, type FleetWrite, fleetTopic } from '../../../src/dispatch/fleetstore.ts'
+import { dispatchedContract } from '../../conformance/fleet/namespaces.ts'
+import { within } from '../../support/deadline.ts'
+import { hasService, serviceFacts } from '../../support/services/own.ts'
+
+describe.runIf(hasService('redis'))('a board in Redis', () => {
+  test('that lost everything tells old readers to begin anew, and its versions rise on', async () => {
+    await using stage = await openStage()
+    const fleet = stage.inRun('one')
+    const [version] = await fleet.write([aWrite('a')])
+    await stage.forget()
+    assert.equal((await fleet.read(version!, 10)).isReset, true)
+    assert.deepEqual(await fleet.write([aWrite('a', version!)]), [null])
+    const [again] = await fleet.write([aWrite('b')])
+    assert.ok(again! > version!)
+    const { rows, isReset } = await fleet.read(version!, 10)
+    assert.deepEqual([rows.map(({ key }) => key), isReset], [['b'], true])
+    assert.equal((await fleet.read(again!, 10)).isReset, false)
+  })
+
+  test('that lost its last moments tells those who had read them to begin anew', async () => {
+    await using stage = await openStage()
+    const fleet = stage.inRun('one')
+    const [first] = await fleet.write([aWrite('a')])
+    const saved = await stage.save()
+    const [second] = await fleet.write([aWrite('a', first!)])
+    const [lost] = await fleet.write([aWrite('b')])
+    await stage.restore(saved)
+    const later = stage.inRun('two')
+    assert.equal((await later.read(lost!, 10)).isReset, true)
+    assert.equal((await later.read(first!, 10)).isReset, false)
+    assert.deepEqual(await later.write([aWrite('a', second!)]), [null])
+
+    // Also once its own versions are above those that were lost.
+    const [third] = await later.write([aWrite('c')])
+    assert.ok(third! > lost!)
+    for (const since of [first!, second!, lost!]) {
+      const { rows, isReset } = await later.read(since, 1)
+      assert.equal(isReset, true)
+      assert.deepEqual(
+        rows.map(({ key, version }) => [key, version]),
+        [
+          ['a', first],
+          ['c', third],
+        ],
+      )
+    }
+    assert.equal((await later.read(third!, 10)).isReset, false)
+    const [fourth] = await later.write([aWrite('c', third!)])
+    assert.equal((await later.read(third!, 10)).isReset, false)
+    assert.ok(fourth! > third!)
+  })
+
+  test('answers a write whose answer was lost as it did the first time', async () => {
+    await using stage = await openStage()
+    const fleet = stage.inRun('one')
+    const [a] = await fleet.write([aWrite('a')])
+    const twice = stage.sendingTwice()
+    const writes = [aWrite('a', a!, null), aWrite('a'), aWrite('a', a!), aWrite('b')]
+    const versions = await twice.write(writes)
+    assert.deepEqual(
+      versions.map((version) => version !== null),
+      [true, true, false, true],
+    )
+    assert.equal((await fleet.find('node', 'a'))?.version, versions[1])
+    assert.equal((await fleet.find('node', 'b'))?.version, versions[3])
+    assert.equal(await fleet.find('node', 'c'), undefined)
+  })
+
+  test('is the board of a box with Redis, and its writes are heard by every other', async () => {
+    await using stage = await openStage()
+    const { namespace, url } = stage
+    await using one = await openBackend('memory:', { namespace, migrate: true, redis: url })
+    await using two = await openBackend('memory:', { namespace, migrate: true, redis: url })
+    let heard = Promise.withResolvers<void>()
+    two.bell.listen([fleetTopic], () => heard.resolve())
+    // Whoever begins to listen is told so once, for what it may have missed.
+    await within(10_000, 'the other box', heard.promise)
+    heard = Promise.withResolvers<void>()
+    const [version] = await one.fleet.write([aWrite('a')])
+    await within(10_000, 'the other box', heard.promise)
+    assert.equal((await two.fleet.find('node', 'a'))?.version, version)
+    assert.equal((await stage.inRun('').find('node', 'a'))?.version, version)
+    assert.equal((await one.within(`${namespace}-other`).fleet.read(0, 10)).rows.length, 0)
+  })
+
+  dispatchedContract({
+    open: ({ namespace = 'default' } = {}) =>
+      openBackend('memory:', { namespace, migrate: true, redis: serviceFacts('redis').url }),
+  })
+})
+
+function aWrite(key: string, seen = 0, doc: string | null = '{}'): FleetWrite {
+  return { kind: 'node', key, seen, doc, forMs: null }
+}
+
+/** A board in a namespace of its own, and what a server that loses data would do to it. */
+async function openStage() {
+  const namespace = `fleet-${randomBytes(6).toString('hex')}`
+  const { url } = serviceFacts('redis')
+  const connection = new Connection(url, new Recovery())
+  await connection.open()
+  const send = <Reply>(...words: string[]) => connection.send<Reply>(words, words)
+  const kept = ['fleet', 'fleetrows', 'fleetversions', 'fleetremoved']
+  const keysOfBoard = () => send<string[]>('KEYS', `signalbox:{sb:*}:*:${namespace}*`)
+  const forget = async () => {
+    const keys = await keysOfBoard()
+    if (keys.length > 0) await send('DEL', ...keys)
+  }
+  return {
+    namespace,
+    url,
+    /** The board as it is written to in a run of the server. */
+    inRun: (runId: string): FleetStore => createRedisFleet({ connection, recovery: { runId } }, namespace),
+    /** The board of somebody who never gets the first answer. */
+    sendingTwice: (): FleetStore =>
+      createRedisFleet(
+        {
+          recovery: { runId: 'one' },
+          connection: {
+            send: (command, again) => connection.send(command, again),
+            async run(script, keys, args, again) {
+              await connection.run(script, keys, args)
+              return connection.run(script, keys, again!)
+            },
+          },
+        },
+        namespace,
+      ),
+    forget,
+    /** All that the board is, as it is now. */
+    async save(): Promise<ReadonlyMap<string, readonly string[]>> {
+      const saved = new Map<string, readonly string[]>()
+      for (const key of await keysOfBoard()) {
+        if (!kept.some((kind) => key.includes(`:${kind}:`))) continue
+        const isHash = (await send<string>('TYPE', key)) === 'hash'
+        const words = isHash ? ['HGETALL', key] : ['ZRANGE', key, '0', '-1', 'WITHSCORES']
+        const entries = await send<string[]>(...words)
+        const swapped = entries.flatMap((_, at) => (at % 2 ? [] : [entries[at + 1]!, entries[at]!]))
+        saved.set(key, isHash ? ['HSET', key, ...entries] : ['ZADD', key, ...swapped])
+      }
+      return saved
+    },
+    async restore(saved: ReadonlyMap<string, readonly string[]>) {
+      await forget()
+      for (const words of saved.values()) await send(...words)
+    },
+    async [Symbol.asyncDispose]() {
+      await forget()
+      await connection.close()
+    },
+  }
+}
