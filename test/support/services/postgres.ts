@@ -56,7 +56,7 @@ export async function startPostgres({ durable = false }: ServiceOptions = {}): P
     ['-D', folder.path, '-U', 'postgres', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C'],
     { account },
   )
-  const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=200']
+  const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=300']
   const start = (port: number) =>
     startProgram(
       join(bin, 'postgres'),

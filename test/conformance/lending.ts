@@ -1,0 +1,41 @@
+/**
+ * Backends that stay open from test to test. To open an engine may take longer than the test: Postgres is given several
+ * connections and asked for its schema, SQLite's writer is given a thread. A test that needs a namespace nobody used
+ * before, and does not care who opened the store, borrows one.
+ */
+import type { Backend } from '../../src/backends/backend.ts'
+
+export interface Lender {
+  /** A backend in this namespace that nobody else has in hand; disposing gives it back. */
+  lend(namespace: string): Promise<Backend>
+  close(): Promise<void>
+}
+
+/** Each keeps connections, of which a server has not many. */
+const mostIdle = 3
+
+/** Lends what `open` opens. */
+export function createLender(open: () => Promise<Backend>): Lender {
+  const idle: Backend[] = []
+  return {
+    async lend(namespace) {
+      const backend = idle.pop() ?? (await open())
+      const stores = backend.within(namespace)
+      const giveBack = async () => {
+        if (idle.length < mostIdle) idle.push(backend)
+        else await backend.close()
+      }
+      return {
+        ...backend,
+        ...stores,
+        within: (name) => (name === namespace ? stores : backend.within(name)),
+        close: () =>
+          Promise.reject(new Error('this backend is lent: to close one, open it with a namespace')),
+        [Symbol.asyncDispose]: giveBack,
+      }
+    },
+    async close() {
+      await Promise.all(idle.splice(0).map((backend) => backend.close()))
+    },
+  }
+}

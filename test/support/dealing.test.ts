@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { deal } from './dealing.ts'
+
+const dealt = (paths: readonly string[]) => deal(paths, (path) => path)
+
+test('every file is run once, and kinds of files take turns', () => {
+  const crashes = ['a', 'b'].map((name) => `test/crashes/${name}.test.ts`)
+  const services = ['c', 'd'].map((name) => `test/services/${name}.test.ts`)
+  const others = ['e', 'f', 'g', 'h'].map((name) => `src/core/${name}.test.ts`)
+  const order = dealt([...crashes, ...services, ...others])
+  assert.deepEqual(order.toSorted(), [...crashes, ...services, ...others].toSorted())
+  for (const half of [order.slice(0, 4), order.slice(4)]) {
+    assert.equal(half.filter((path) => path.startsWith('test/crashes/')).length, 1)
+    assert.equal(half.filter((path) => path.startsWith('test/services/')).length, 1)
+  }
+})
+
+test('what takes long is begun before its kind, however small its file is', () => {
+  const small = ['test/conformance/backends.postgres.test.ts', 'test/server/fuzz/fuzz.test.ts']
+  const order = dealt(['test/services/migrate.test.ts', 'src/core/ids.test.ts', ...small])
+  assert.deepEqual(order.slice(0, 2), small)
+})
