@@ -1,14 +1,26 @@
 import { type Backend, openBackend } from './backends/open.ts'
 import { type Contention, noContention, processContention } from './contention/index.ts'
 import { SignalboxError } from './core/errors.ts'
-import { duration, flag, oneOf, onlyKeys, text } from './core/options.ts'
+import { callable, duration, flag, oneOf, onlyKeys, text } from './core/options.ts'
 import {
   createDispatch,
   type Dispatch,
   type DispatchOptions,
   resolveDispatchOptions,
 } from './dispatch/index.ts'
-import { createJobs, createUpkeep, type Jobs } from './jobs/index.ts'
+import {
+  createJobs,
+  createTelemetry,
+  createUpkeep,
+  type Jobs,
+  type JobsOptions,
+  type JobsTelemetry,
+  loadTelemetryApi,
+  resolveSealer,
+  SealedJobStore,
+  type Sealer,
+  type TelemetryApi,
+} from './jobs/index.ts'
 import { createLocks, type Locks, type LocksOptions, resolveLocksOptions } from './locks/index.ts'
 import { meterBackend } from './metered.ts'
 import { createMonitor, type Monitor, type MonitorOptions, resolveMonitorOptions } from './monitor/index.ts'
@@ -35,6 +47,8 @@ export interface OpenOptions {
    * stores. @default 'redis'
    */
   readonly guards?: 'sql' | 'redis' | undefined
+  /** How jobs are kept: with a sealer, what they carry is unreadable to the store. @default as they are */
+  readonly jobs?: JobsOptions | undefined
   /** How long things last in lines, what excludes what, and whether asking waits by default. @default `locksDefaults` */
   readonly locks?: LocksOptions | undefined
   /** What guards answer when their store does not, and how long it may take. @default { whenDown: 'open', timeoutMs: 2_000 } */
@@ -45,8 +59,18 @@ export interface OpenOptions {
   readonly dispatch?: DispatchOptions | undefined
   /** Addresses and ranges that channels may reach although they are not public: '127.0.0.0/8'. @default none */
   readonly allowPrivate?: readonly string[] | undefined
+  /**
+   * What the store reads the time from, in epoch milliseconds: for tests, and for `memory:` alone, since every other
+   * store has a clock of its own. @default the system's
+   */
+  readonly clock?: { now(): number } | undefined
   /** Measure who waits on whom, with the recorder of this process, or one of yours; false: not at all. @default true */
   readonly contention?: boolean | Contention | undefined
+  /**
+   * Spans and metrics of jobs by OpenTelemetry: true for the installed `@opentelemetry/api`, or that module itself. Without
+   * it the package is not loaded. @default false
+   */
+  readonly telemetry?: boolean | TelemetryApi | undefined
 }
 
 /** How the rooms of a box behave. */
@@ -111,17 +135,21 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
     'thread',
     'redis',
     'guards',
+    'jobs',
     'locks',
     'once',
     'monitor',
     'dispatch',
     'allowPrivate',
+    'clock',
     'contention',
+    'telemetry',
   ])
   if (typeof url !== 'string')
     throw new SignalboxError('invalid_argument', 'open takes a URL, such as "sqlite:signalbox.db".')
   const { namespace = 'default', migrate = false, retentionMs, thread = false, redis } = options
   // Checked before anything is opened.
+  const sealer = resolveSealer('open.jobs', options.jobs)
   resolveLocksOptions(options.locks)
   resolveOnceOptions(options.once)
   resolveDispatchOptions(options.dispatch)
@@ -129,12 +157,16 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
   resolveMonitorOptions(monitorOptions)
   const keepMs = retentionMs === undefined ? undefined : duration('open.retentionMs', retentionMs)
   const contention = contentionOf(options.contention)
+  const { clock } = options
+  if (clock !== undefined) checkClock(clock, url)
+  const telemetryApi = await loadTelemetryApi('open.telemetry', options.telemetry)
   const backend = await openBackend(url, {
     namespace: text('open.namespace', namespace),
     meter: contention,
     migrate: flag('open.migrate', migrate) || /^(memory|sqlite):/.test(url),
     thread: flag('open.thread', thread),
     redis,
+    now: clock && (() => clock.now()),
     guards: options.guards === undefined ? undefined : oneOf('open.guards', options.guards, ['sql', 'redis']),
   })
   const settings = {
@@ -143,7 +175,20 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
     monitor: monitorOptions,
     dispatch: options.dispatch,
   }
-  return createBox(meterBackend(backend, namespace, contention), contention, keepMs, settings)
+  return createBox(meterBackend(backend, namespace, contention), contention, keepMs, settings, {
+    sealer,
+    telemetry: telemetryApi && createTelemetry(telemetryApi),
+  })
+}
+
+function checkClock(clock: { now(): number }, url: string): void {
+  callable('open.clock.now', clock?.now)
+  if (url.startsWith('memory:')) return
+  throw new SignalboxError(
+    'invalid_argument',
+    'open.clock is for memory: alone; every other store reads the time from its own clock.',
+    { details: { option: 'open.clock' } },
+  )
 }
 
 function contentionOf(option: boolean | Contention | undefined): Contention {
@@ -156,8 +201,15 @@ function createBox(
   contention: Contention,
   retentionMs: number | undefined,
   settings: RoomSettings,
+  { sealer, telemetry }: { sealer: Sealer | undefined; telemetry: JobsTelemetry | undefined },
 ): Box {
-  const jobs = createJobs({ store: backend.jobs, bell: backend.bell, contention })
+  // The backend itself stays as it is: a server that serves this box has no part in what is sealed.
+  const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
+  const jobs = createJobs({
+    ...{ store: jobStore, notes: backend.notes, schedules: backend.schedules },
+    ...{ bell: backend.bell, contention },
+    ...(telemetry && { telemetry }),
+  })
   const { locks: store, bell, traits } = backend
   const locks = createLocks({ store, bell, remoteBell: traits.remoteBell }, settings.locks)
   const tally = new OnceTally()
@@ -167,8 +219,11 @@ function createBox(
     { store: backend.monitor, jobs: backend.jobs, guards, bell, tally },
     settings.monitor,
   )
-  const dispatch = createDispatch({ jobs: backend.jobs, guards, bell }, settings.dispatch)
-  const upkeep = retentionMs === undefined ? undefined : createUpkeep(backend.jobs, retentionMs)
+  const dispatch = createDispatch(
+    { jobs: backend.jobs, fleet: backend.fleet, guards, bell, remoteBell: traits.remoteBell },
+    settings.dispatch,
+  )
+  const upkeep = retentionMs === undefined ? undefined : createUpkeep(backend, retentionMs)
   let closed: Promise<void> | undefined
   contention.start()
 

@@ -6,6 +6,19 @@ export {
   SignalboxError,
   type SignalboxErrorOptions,
 } from './core/errors.ts'
+export {
+  type AesSealerOptions,
+  createAesSealer,
+  type DefineOptions,
+  defineJob,
+  type JobDefinition,
+  type JobsOptions,
+  type SealContext,
+  type SealedPart,
+  type SealedView,
+  type Sealer,
+  type StandardSchema,
+} from './jobs/index.ts'
 export type {
   RemoteAckOptions,
   RemoteBox,

@@ -21,14 +21,17 @@ export function meterBackend(backend: Backend, namespace: string, contention: Co
 }
 
 function meterStores(stores: Stores, namespace: string, contention: Contention): Stores {
-  const { jobs, locks, guards, ownGuards, monitor, audit, bell, keyed } = stores
+  const { jobs, notes, schedules, locks, guards, ownGuards, monitor, audit, fleet, bell, keyed } = stores
   return {
     jobs: contention.store(jobs, 'jobs'),
+    notes: contention.store(notes, 'notes'),
+    schedules: contention.store(schedules, 'schedules'),
     locks: contention.store(meterLocks(locks, namespace, contention.keys), 'locks'),
     guards: contention.store(guards, 'guards'),
     ...(ownGuards && { ownGuards: contention.store(ownGuards, 'guards') }),
     monitor: contention.store(monitor, 'monitor'),
     audit: contention.store(audit, 'audit'),
+    fleet: contention.store(fleet, 'fleet'),
     bell,
     keyed: (key) => ({ jobs: contention.store(keyed(key).jobs, 'jobs') }),
   }

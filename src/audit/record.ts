@@ -19,7 +19,7 @@ export interface AuditEntry {
 
 /** Who acted. */
 export interface AuditActor {
-  /** A token's id; `bootstrap`; `local` for whoever reached a loopback port that needs no token; `library`; `cli`. */
+  /** A token's id; `bootstrap`; `local` for whoever reached a loopback port that needs no token; `library`; `cli`; `server`. */
   readonly id: string
   /** The token's name at the time; null for those who have none. */
   readonly name: string | null
@@ -34,6 +34,14 @@ export const auditActions = [
   'job.retry',
   'jobs.retryDead',
   'jobs.prune',
+  'jobs.remove',
+  'jobs.bulk',
+  'jobs.cancelBulk',
+  'schedule.set',
+  'schedule.remove',
+  'schedule.pause',
+  'schedule.resume',
+  'schedule.run',
   'token.create',
   'token.revoke',
   'guard.forget',

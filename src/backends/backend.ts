@@ -1,7 +1,8 @@
 import type { TokenStore } from '../access/index.ts'
 import type { AuditStore } from '../audit/index.ts'
 import type { Meter } from '../core/meter.ts'
-import type { JobStore } from '../jobs/index.ts'
+import type { FleetStore } from '../dispatch/fleetstore.ts'
+import type { JobStore, NoteStore, ScheduleStore } from '../jobs/index.ts'
 import type { LockStore } from '../locks/index.ts'
 import type { MonitorStore } from '../monitor/store.ts'
 import type { GuardStore } from '../once/store.ts'
@@ -25,6 +26,10 @@ export interface Backend extends Stores, AsyncDisposable {
   pruneKeys(limit: number): Promise<number>
   /** Up to `limit` namespaces in which somebody is subscribed to changes, so that something must be there to send them. */
   subscribedNamespaces(limit: number): Promise<readonly string[]>
+  /** Up to `limit` namespaces that have nodes or tasks for nodes, so that something must be there to place them. */
+  dispatchedNamespaces(limit: number): Promise<readonly string[]>
+  /** Up to `limit` namespaces with a schedule that will run some day, so that something must be there to run it. */
+  scheduledNamespaces(limit: number): Promise<readonly string[]>
   /** Whether the store answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
   /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
@@ -34,6 +39,10 @@ export interface Backend extends Stores, AsyncDisposable {
 /** What belongs to one namespace. */
 export interface Stores {
   readonly jobs: JobStore
+  /** What attempts say of themselves; always in the store that holds the jobs. */
+  readonly notes: NoteStore
+  /** Always in the store that holds the jobs: a run of a schedule commits with the jobs it adds. */
+  readonly schedules: ScheduleStore
   readonly locks: LockStore
   readonly guards: GuardStore
   /** The guards of the store that holds the jobs, where `guards` are elsewhere: what is decided there is guarded there. */
@@ -42,10 +51,12 @@ export interface Stores {
   readonly monitor: MonitorStore
   /** What operators did; like the monitor, always in the store that holds the jobs. */
   readonly audit: AuditStore
+  /** What servers that share a fleet of nodes tell each other. */
+  readonly fleet: FleetStore
   readonly bell: BackendBell
   /**
    * The same stores for one request that must not be done twice. The first call that writes (add, claim, renew,
-   * settle, cancel, retry, retryDead, pause, resume, prune) writes the key and its own answer in the same transaction
+   * settle, cancel, retry, retryDead, pause, resume, remove, prune) writes the key and its own answer in the same transaction
    * as its effect. Where the key is there already, the answer kept with it is given and nothing else is done. Reads,
    * and further writes through the same view, are as ever.
    *
@@ -126,6 +137,8 @@ export interface BackendOptions {
   readonly redis?: string | undefined
   /** Where guards are kept when there is a Redis. @default 'redis' */
   readonly guards?: 'sql' | 'redis' | undefined
+  /** For memory alone: its clock, in epoch milliseconds. Every other store reads the time from its own. @default Date.now */
+  readonly now?: (() => number) | undefined
   /** Learns how long calls stood in line for a connection or the writer, and who was in it. @default nobody does */
   readonly meter?: Meter
 }

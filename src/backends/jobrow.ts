@@ -20,6 +20,7 @@ export interface JobRow {
   readonly lease_ends_at: number | string | null
   readonly backoff: string | null
   readonly timeout_ms: number | string | null
+  readonly meta: string | null
   readonly result: string | null
   readonly error: string | null
   readonly cancel_requested: boolean | number
@@ -46,6 +47,7 @@ export function decodeJobRow(row: JobRow): JobRecord {
     leaseEndsAt: instant(row.lease_ends_at),
     backoff: row.backoff,
     timeoutMs: instant(row.timeout_ms),
+    meta: row.meta,
     result: row.result,
     error: row.error,
     cancelRequested: Boolean(row.cancel_requested),

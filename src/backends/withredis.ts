@@ -2,10 +2,11 @@ import { SignalboxError } from '../core/errors.ts'
 import type { Backend, BackendBell, BackendOptions, Stores } from './backend.ts'
 import { withDriver } from './driver.ts'
 import type { RedisStores } from './redis/index.ts'
+import { boardTopic } from './ringingfleet.ts'
 
 /**
- * A backend whose locks and guards are kept by Redis, while all else stays where it is. The one bell rings there too: what
- * concerns locks goes to Redis, so that it is heard by every process on it.
+ * A backend whose locks, guards and board of the fleet are kept by Redis, while all else stays where it is. The one bell
+ * rings there too: what concerns locks and the board goes to Redis, so that it is heard by every process on it.
  */
 export async function withRedis(
   backend: Backend,
@@ -19,6 +20,7 @@ export async function withRedis(
     locks: own.locks,
     guards: guards === 'sql' ? stores.guards : own.guards,
     ownGuards: stores.guards,
+    fleet: own.fleet,
     bell: splitBell(stores.bell, own.bell),
     keyed: (key) => stores.keyed(key),
   })
@@ -35,7 +37,10 @@ export async function withRedis(
     warnings: [...backend.warnings, ...redis.warnings],
     pruneKeys: (limit) => backend.pruneKeys(limit),
     subscribedNamespaces: (limit) => backend.subscribedNamespaces(limit),
+    scheduledNamespaces: (limit) => backend.scheduledNamespaces(limit),
     ...compose(backend, redis),
+    // Where the boards are.
+    dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),
     within: (name) => compose(backend.within(name), redis.within(name)),
     async ping() {
       await Promise.all([backend.ping(), redis.ping()])
@@ -55,14 +60,14 @@ export function checkRedisUrl(name: string, url: unknown): string {
 }
 
 function splitBell(own: BackendBell, redis: BackendBell): BackendBell {
-  const isOfLocks = (topic: string) => topic.startsWith('locks.')
+  const isInRedis = (topic: string) => topic === boardTopic || topic.startsWith('locks.')
   return {
-    ring: (topic) => (isOfLocks(topic) ? redis : own).ring(topic),
+    ring: (topic) => (isInRedis(topic) ? redis : own).ring(topic),
     listen(topics, heard) {
-      const ofLocks = topics.filter(isOfLocks)
-      const others = topics.filter((topic) => !isOfLocks(topic))
+      const inRedis = topics.filter(isInRedis)
+      const others = topics.filter((topic) => !isInRedis(topic))
       const stops = [
-        ...(ofLocks.length > 0 ? [redis.listen(ofLocks, heard)] : []),
+        ...(inRedis.length > 0 ? [redis.listen(inRedis, heard)] : []),
         ...(others.length > 0 ? [own.listen(others, heard)] : []),
       ]
       return () => {

@@ -18,7 +18,7 @@ function start(
   nodeArgs: readonly string[] = [],
 ): Child {
   return spawn(process.execPath, [...nodeArgs, main, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }

@@ -2,8 +2,10 @@ import { Command, CommanderError } from 'commander'
 import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { configCommand } from './commands/config.ts'
+import { jobsCommand } from './commands/jobs.ts'
 import { lockCommand } from './commands/lock.ts'
 import { migrateCommand } from './commands/migrate.ts'
+import { schedulesCommand } from './commands/schedules.ts'
 import { serveCommand } from './commands/serve.ts'
 import { tokenCommand } from './commands/token.ts'
 import { problemLines } from './config/problems.ts'
@@ -41,6 +43,8 @@ function createProgram(printer: Printer, endWith: (exitCode: number) => void): C
     .addCommand(migrateCommand(printer, endWith))
     .addCommand(tokenCommand(printer))
     .addCommand(lockCommand(printer, endWith))
+    .addCommand(jobsCommand(printer, endWith))
+    .addCommand(schedulesCommand(printer))
     .addCommand(configCommand(printer))
   // Every line that commander writes passes the printer; it throws instead of ending the process.
   for (const command of [program, ...program.commands.flatMap((command) => [command, ...command.commands])]) {

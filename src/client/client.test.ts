@@ -64,7 +64,11 @@ async function callOf(
 test('a call goes to its route with its parameters, query, body, token and namespace', async () => {
   await using server = await fakeServer((seen, response) => {
     if (seen.method === 'POST') json(response, added, 201)
-    else json(response, seen.path.startsWith('/v1/jobs?') ? noQueues : { ...job })
+    else
+      json(
+        response,
+        seen.path.startsWith('/v1/jobs?') ? noQueues : { ...job, progress: null, snoozeCount: 0 },
+      )
   })
   const client = clientOf(server, { token: 'sesame', namespace: 'für alle/1' })
   await client.call(addJobs, { body: { kind: 'mail', payload: { to: 'Ada' } } })
@@ -102,6 +106,8 @@ const job = {
   workerId: null,
   backoff: { baseMs: 1, factor: 1, jitter: 0, maxMs: 1 },
   timeoutMs: null,
+  tags: [],
+  schedule: null,
   cancelRequested: false,
   cancelIgnored: false,
 }

@@ -5,6 +5,8 @@ export {
   ackJob,
   acquireLock,
   addJobs,
+  bulkJobs,
+  cancelBulkOperation,
   cancelJob,
   cancelTask,
   checkHeld,
@@ -23,12 +25,16 @@ export {
   explainTask,
   failOnce,
   forgetOnce,
+  getBulkOperation,
   getContention,
   getJob,
+  getSchedule,
   getTask,
   jobEvents,
+  jobLines,
   leaveLock,
   listAudit,
+  listBulkOperations,
   listDecisions,
   listGuards,
   listJobs,
@@ -37,6 +43,7 @@ export {
   listNotifications,
   listPools,
   listQueues,
+  listSchedules,
   listSilences,
   listSubjects,
   listSubscriptions,
@@ -48,25 +55,32 @@ export {
   metrics,
   nackJob,
   nodeInfo,
+  noteJob,
   onceStats,
   openapi,
   pauseQueue,
+  pauseSchedule,
   pruneJobs,
   type Route,
   readyz,
   releaseLock,
+  removeJobs,
+  removeSchedule,
   renewJob,
   renewLock,
   renewOnce,
   replayNotification,
   reportChanges,
   resumeQueue,
+  resumeSchedule,
   retryDeadJobs,
   retryJob,
   revokeToken,
+  runSchedule,
   type Shape,
   type ShapeOf,
   seenOnce,
+  setSchedule,
   submitTask,
   subscribe,
   taskEvents,
@@ -75,12 +89,21 @@ export {
   wakeQueue,
 } from '../wire/index.ts'
 export type { AuditClient } from './audit.ts'
+export type { BulkClient, WireBulkCount, WireBulkOperation } from './bulk.ts'
 export { type CallArguments, type CallInput, type CallOptions, JsonText } from './call.ts'
 export { type Client, createClient } from './client.ts'
 export type { StreamCallbacks, StreamEvent } from './connection.ts'
 export type { ContentionClient } from './contention.ts'
 export type { DispatchClient, WatchTaskOptions, WireNode, WireTask, WireTaskEvent } from './dispatch.ts'
-export type { JobsClient, WireAdded, WireClaimedJob, WireHeld, WireJob, WireQueueStats } from './jobs.ts'
+export type {
+  JobsClient,
+  WireAdded,
+  WireClaimedJob,
+  WireFoundJob,
+  WireHeld,
+  WireJob,
+  WireQueueStats,
+} from './jobs.ts'
 export type { LocksClient, WatchLockOptions, WireLockEvent } from './locks.ts'
 export type { MonitorClient } from './monitor.ts'
 export { connectNode, type NodeConnection, type NodeConnectionEvents } from './node.ts'
@@ -96,5 +119,6 @@ export type {
 export type { NodeTaskEvent } from './nodetasks.ts'
 export type { OnceClient, WireClaimed } from './once.ts'
 export type { ClientOptions, FetchFunction } from './options.ts'
+export type { SchedulesClient, WireSchedule } from './schedules.ts'
 export type { StreamOptions } from './stream.ts'
 export type { TokensClient } from './tokens.ts'

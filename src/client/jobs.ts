@@ -1,4 +1,3 @@
-import { isSignalboxError } from '../core/errors.ts'
 import { duration } from '../core/options.ts'
 import {
   type AckBody,
@@ -9,17 +8,23 @@ import {
   cancelJob,
   claimJobs,
   getJob,
+  type JobLinesQuery,
   type JobToAddBody,
+  jobLines,
   type ListJobsQuery,
   listJobs,
   listQueues,
   type NackBody,
+  type NoteBody,
   nackJob,
+  noteJob,
   pauseQueue,
   pruneJobs,
   type QueueSwitched,
+  type Removed,
   type Renewed,
   type RetryDeadBody,
+  removeJobs,
   renewJob,
   resumeQueue,
   retryDeadJobs,
@@ -28,10 +33,14 @@ import {
   type ShapeOf,
   wakeQueue,
 } from '../wire/index.ts'
+import { orUndefined } from './absent.ts'
+import { type BulkClient, createBulkClient } from './bulk.ts'
 import type { Client } from './client.ts'
+import { createSchedulesClient, type SchedulesClient } from './schedules.ts'
 
-/** A job as the server shows it. */
-export type WireJob = ShapeOf<typeof getJob>['reply']
+/** A job as the server shows it in a list, and by itself. */
+export type WireJob = ShapeOf<typeof listJobs>['reply']['items'][number]
+export type WireFoundJob = ShapeOf<typeof getJob>['reply']
 export type WireClaimedJob = ShapeOf<typeof claimJobs>['reply']['items'][number]
 export type WireQueueStats = ShapeOf<typeof listQueues>['reply']['items'][number]
 
@@ -51,7 +60,9 @@ export interface WireHeld {
  * The verbs of jobs, over HTTP: for a dashboard, a script, a function that is called now and then. Whoever wants a
  * worker opens a box with `open(url)`.
  */
-export interface JobsClient {
+export interface JobsClient extends BulkClient {
+  /** Jobs that are added by the clock. */
+  readonly schedules: SchedulesClient
   add(kind: string, payload?: unknown, options?: Omit<JobToAddBody, 'kind' | 'payload'>): Promise<WireAdded>
   /** All or none, up to 1,000. */
   addMany(jobs: readonly JobToAddBody[]): Promise<readonly WireAdded[]>
@@ -63,7 +74,14 @@ export interface JobsClient {
   nack(job: WireHeld, options?: Omit<NackBody, 'token'>): Promise<Settled>
   /** Throws `lease_lost`. */
   renew(job: WireHeld, leaseMs?: number | string): Promise<Renewed>
-  find(id: string): Promise<WireJob | undefined>
+  find(id: string): Promise<WireFoundJob | undefined>
+  /** The lines that handlers wrote about a job. */
+  lines(id: string, options?: JobLinesQuery): Promise<ShapeOf<typeof jobLines>['reply']>
+  /** Says how far a job in hand is, and writes lines about it. Throws `lease_lost`. */
+  note(
+    job: WireHeld & { readonly attempt?: number },
+    note: Omit<NoteBody, 'token' | 'attempt'>,
+  ): Promise<void>
   list(options?: ListJobsQuery): Promise<ShapeOf<typeof listJobs>['reply']>
   cancel(id: string): Promise<Cancelled>
   retry(id: string): Promise<ShapeOf<typeof retryJob>['reply']>
@@ -72,11 +90,16 @@ export interface JobsClient {
   pause(queue: string): Promise<QueueSwitched>
   resume(queue: string): Promise<QueueSwitched>
   prune(options: { readonly olderThanMs: number | string }): Promise<{ readonly pruned: number }>
+  /** Forgets up to 1,000 jobs that do not run; answers which were there and are gone. */
+  remove(ids: readonly string[]): Promise<Removed>
   wake(queue: string): Promise<void>
 }
 
 export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number): JobsClient {
   return {
+    ...createBulkClient(client),
+    schedules: createSchedulesClient(client),
+
     add: async (kind, payload, options = {}) =>
       (await client.call(addJobs, {
         body: { ...options, kind, ...(payload === undefined ? {} : { payload }) },
@@ -106,6 +129,11 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
       }),
 
     find: (id) => orUndefined(client.call(getJob, { params: { id } })),
+    lines: (id, query = {}) => client.call(jobLines, { params: { id }, query }),
+    async note({ id, token, attempt }, note) {
+      const body = { ...note, token, ...(attempt === undefined ? {} : { attempt }) }
+      await client.call(noteJob, { params: { id }, body })
+    },
     list: (query = {}) =>
       client.call(listJobs, { query, maxReplyBytes: pageBytes(Number(query.limit ?? 50)) }),
     cancel: (id) => client.call(cancelJob, { params: { id } }),
@@ -115,6 +143,7 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     pause: (name) => client.call(pauseQueue, { params: { name } }),
     resume: (name) => client.call(resumeQueue, { params: { name } }),
     prune: (body) => client.call(pruneJobs, { body, timeoutMs: Math.max(timeoutMs, pruneMs) }),
+    remove: (ids) => client.call(removeJobs, { body: { ids } }),
     async wake(name) {
       await client.call(wakeQueue, { params: { name } })
     },
@@ -127,14 +156,4 @@ const pruneMs = 120_000
 /** The most that a page of so many jobs can take: payload and result of 256 KiB each, and an error with its stack. */
 function pageBytes(limit: number): number {
   return 65_536 + Math.min(500, Math.max(1, Math.floor(limit) || 1)) * 655_360
-}
-
-/** The answer, or undefined where there is no such thing. */
-async function orUndefined<Value>(promise: Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await promise
-  } catch (error) {
-    if (isSignalboxError(error, 'not_found')) return undefined
-    throw error
-  }
 }

@@ -3,12 +3,16 @@ import type { SignalboxError } from '../core/errors.ts'
 import {
   createToken,
   forgetOnce,
+  pauseSchedule,
   type Route,
   releaseLock,
+  removeSchedule,
   renewJob,
   renewOnce,
   reportChanges,
+  resumeSchedule,
   revokeToken,
+  setSchedule,
   submitTask,
   wakeQueue,
 } from '../wire/index.ts'
@@ -27,6 +31,10 @@ const harmless: readonly string[] = [
   revokeToken.id,
   renewOnce.id,
   forgetOnce.id,
+  setSchedule.id,
+  removeSchedule.id,
+  pauseSchedule.id,
+  resumeSchedule.id,
   // The second time it is a duplicate.
   reportChanges.id,
 ]

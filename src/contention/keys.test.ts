@@ -50,6 +50,40 @@ test('one who leaves, and one who asks no more, waits no longer', () => {
   assert.equal(entry!.waitCount, 2)
 })
 
+test('one who is gone is not waited for: nobody is charged with the time after it was believed to be there', () => {
+  const { clock, waits } = stage()
+  waits.granted(key, 'a', '1')
+  waits.queued(key, 'gone', '1')
+  clock.now += 30_000
+  waits.queued(key, 'here', '1')
+  // An hour later, in which only one of them asked, each half minute.
+  for (let asks = 0; asks < 120; asks++) {
+    clock.now += 30_000
+    waits.queued(key, 'here', '1')
+  }
+
+  const [entry] = waits.list()
+  assert.equal(entry!.waitedMs, 60_000 + 3_600_000)
+  assert.deepEqual([...entry!.byHolder], [['a', 3_660_000]])
+  assert.deepEqual([entry!.waitCount, entry!.waiters.size], [1, 1])
+  clock.now += 3_600_000
+  assert.equal(waits.list()[0]!.waitedMs, 60_000 + 3_660_000)
+})
+
+test('those who are gone make room for those who come', () => {
+  const { clock, waits } = stage()
+  for (let number = 0; number < 100; number++) waits.queued(key, `gone ${number}`, '1')
+  clock.now += 61_000
+  waits.queued(key, 'here', '1')
+
+  const [entry] = waits.list()
+  assert.deepEqual(
+    [...entry!.waiters.values()].map(({ node }) => node),
+    ['here'],
+  )
+  assert.deepEqual([entry!.unlisted, entry!.waitCount], [0, 100])
+})
+
 test('asking again keeps the place', () => {
   const { clock, waits } = stage()
   waits.queued(key, 'b', '1')

@@ -48,6 +48,10 @@ export const errorCodes = {
     status: 422,
     meaning: 'The key was claimed before with another fingerprint: it stands for something else.',
   },
+  invalid_payload: {
+    status: 422,
+    meaning: "The payload kept for this job does not fit its kind's schema.",
+  },
   idempotency_mismatch: {
     status: 422,
     meaning: 'The Idempotency-Key was used before, for another route or another body.',
@@ -63,7 +67,23 @@ export const errorCodes = {
     meaning: 'A handler with `finish: "transaction"` returned without a committed ack.',
   },
   engine_unsupported: { status: 500, meaning: 'This is not a database that Signalbox works on.' },
+  payload_sealed: {
+    status: 500,
+    meaning: 'What the job carries is sealed, and there is no key here that opens it.',
+  },
+  seal_broken: {
+    status: 500,
+    meaning: "What is sealed was changed, or is another job's: no key opens it.",
+  },
+  seal_failed: {
+    status: 500,
+    meaning: 'The sealer threw, did not answer in time, or answered with nonsense.',
+  },
   undecodable: { status: 500, meaning: 'What the store keeps for this job cannot be read.' },
+  schema_failed: {
+    status: 500,
+    meaning: 'The schema of a kind threw, did not answer in time, or answered with nonsense.',
+  },
   listen_failed: {
     status: 500,
     meaning: 'The server could not open its port: in use, not permitted or not there.',

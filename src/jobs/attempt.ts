@@ -1,23 +1,31 @@
 import type { Backoff } from '../core/backoff.ts'
+import type { Clock } from '../core/clock.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, onlyKeys } from '../core/options.ts'
+import type { Batch } from './batch.ts'
 import { decodeBackoff } from './decode.ts'
 import type { TransactionGroups } from './groups.ts'
 import { RunningJob } from './handlerjob.ts'
-import type { AckOptions, Ended, NackOptions } from './jobs.ts'
 import { type Judged, judge, type Outcome } from './lifecycle.ts'
+import type { Notebook, Page } from './notebook.ts'
 import { type Ending, resolveAck, resolveNack } from './options.ts'
 import { leaseLost } from './refusals.ts'
 import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from './store.ts'
-import type { HandlerSpec } from './workeroptions.ts'
+import type { RunSpan } from './telemetry.ts'
+import type { AckOptions, Ended, NackOptions } from './verbs.ts'
+import type { PlainHandler, ResolvedHandler } from './workeroptions.ts'
 
 /** What an attempt needs of its worker. */
 export interface AttemptHost {
   readonly store: JobStore
   readonly groups: TransactionGroups
+  /** What an attempt's own time is read from. */
+  readonly clock: Clock
   readonly leaseMs: number
+  /** What handlers say of their jobs. Undefined: it is not kept. */
+  readonly notebook: Notebook | undefined
   /** Writes a verdict with others; answers whether it took. */
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
   /** Learns of a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
@@ -41,9 +49,9 @@ export class Attempt implements LeaseRef, Judged {
   readonly jobId: string
   readonly token: string
   readonly record: ClaimedRecord
-  readonly handler: Required<HandlerSpec>
+  readonly handler: ResolvedHandler
   readonly #host: AttemptHost
-  /** By the process's monotonic clock; 0 until the handler is called. */
+  /** By the host's clock; 0 until the handler is called. */
   #begunAt = 0
   #controller: AbortController | undefined
   #abortReason: unknown
@@ -52,14 +60,19 @@ export class Attempt implements LeaseRef, Judged {
   #transaction: Promise<unknown> | undefined
   #isCancelled = false
   #trouble: unknown
+  #page: Page | undefined
   /** Up to when the lease surely holds, by the process's monotonic clock. */
   leaseUntil: number
   /** Its time-out, when it has one. */
-  timer: NodeJS.Timeout | undefined
+  timer: unknown
   /** Of its wait for a place among those that run, and of its turn there. */
   ticket = 0
+  /** The span of its handler's call, where somebody traces. */
+  span: RunSpan | undefined
+  /** Those it is run with, when it is run with others. */
+  batch: Batch | undefined
 
-  constructor(host: AttemptHost, record: ClaimedRecord, handler: Required<HandlerSpec>, leaseUntil: number) {
+  constructor(host: AttemptHost, record: ClaimedRecord, handler: ResolvedHandler, leaseUntil: number) {
     this.#host = host
     this.record = record
     this.jobId = record.id
@@ -107,6 +120,10 @@ export class Attempt implements LeaseRef, Judged {
     return this.#transaction
   }
 
+  get isAborted(): boolean {
+    return this.#abortReason !== undefined
+  }
+
   get isCancelled(): boolean {
     return this.#isCancelled
   }
@@ -124,6 +141,7 @@ export class Attempt implements LeaseRef, Judged {
     if (this.#abortReason !== undefined) return
     this.#abortReason = reason
     this.#controller?.abort(reason)
+    this.batch?.aborted(reason)
   }
 
   cancel(): void {
@@ -136,21 +154,38 @@ export class Attempt implements LeaseRef, Judged {
   end(): boolean {
     if (this.#isEnded) return false
     this.#isEnded = true
-    if (this.timer !== undefined) clearTimeout(this.timer)
+    if (this.timer !== undefined) this.#host.clock.clearTimeout(this.timer)
+    // Before its end is written, so that whoever sees the end finds its last words.
+    if (this.#page !== undefined) this.#host.notebook?.close(this.#page)
     return true
   }
 
-  /** Calls the handler. Throws `undecodable` when there is nothing to call it with. */
-  run(): unknown {
+  /** The job as its handler sees it. Throws `undecodable` when there is nothing to see. */
+  begin(): RunningJob {
     const job = new RunningJob(this, this.record)
-    this.#begunAt = performance.now()
+    this.#begunAt = this.#host.clock.now()
+    return job
+  }
+
+  /** Calls the handler. Throws what `begin` throws. */
+  run(): unknown {
     // The attempt has a `signal`, made when it is looked at; it is the context itself.
-    return this.handler.run(job, this)
+    return (this.handler as PlainHandler).run(this.begin(), this)
+  }
+
+  progress(update: unknown): void {
+    const page = this.#openPage()
+    if (page !== undefined) this.#host.notebook?.progress(page, update)
+  }
+
+  log(text: unknown, level: unknown): void {
+    const page = this.#openPage()
+    if (page !== undefined) this.#host.notebook?.line(page, text, level)
   }
 
   /** The verdict on what the handler came to. */
   judge(outcome: Outcome): Verdict {
-    const ranMs = this.#begunAt === 0 ? null : Math.round(performance.now() - this.#begunAt)
+    const ranMs = this.#begunAt === 0 ? null : Math.round(this.#host.clock.now() - this.#begunAt)
     return judge(this, outcome, ranMs)
   }
 
@@ -257,6 +292,13 @@ export class Attempt implements LeaseRef, Judged {
     }
     if (this.end()) this.#host.noted(this, handBack, took === true)
     return false
+  }
+
+  /** Where it writes about itself; undefined when it has ended. */
+  #openPage(): Page | undefined {
+    if (this.#isEnded) return undefined
+    this.#page ??= this.#host.notebook?.open(this)
+    return this.#page
   }
 
   #mustBeOpen(): void {

@@ -23,6 +23,7 @@ function aRecord(record: Partial<ClaimedRecord> = {}): ClaimedRecord {
     workerId: 'w',
     backoff: null,
     timeoutMs: null,
+    meta: null,
     result: null,
     error: null,
     cancelRequested: false,

@@ -1,7 +1,9 @@
 import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import { SignalboxError } from '../core/errors.ts'
 import type { ClaimedJob, Job, JobError } from './job.ts'
-import { backoffDefaults } from './lifecycle.ts'
+import { backoffDefaults, snoozesIn } from './lifecycle.ts'
+import { decodeSchedule, decodeTags, decodeTrace } from './meta.ts'
+import { isSealed, showSealed, whySealed } from './sealtext.ts'
 import type { ClaimedRecord, JobRecord } from './store.ts'
 
 /**
@@ -9,23 +11,35 @@ import type { ClaimedRecord, JobRecord } from './store.ts'
  * throws, and running it is refused with a reason (`undecodable`), which the worker writes down as the job's death.
  */
 
-export function decodeJob(record: JobRecord): Job {
+/** What is sealed is shown as such, unless it is passed on to somebody who may have the key. */
+export function decodeJob(record: JobRecord, passesSealed = false): Job {
+  const job = outline(record, passesSealed)
+  if (isSealed(record.payload) && !passesSealed) return { ...job, payload: showSealed(record) }
   const payload = tryParse(record.payload)
-  const job = outline(record)
   if (payload.ok) return { ...job, payload: payload.value }
   return { ...job, payload: null, error: job.error ?? describeUndecodable() }
 }
 
-/** Throws `undecodable` when the payload cannot be read. */
-export function decodeClaimed(record: ClaimedRecord): ClaimedJob {
+/** Throws `undecodable`, `payload_sealed` or `seal_broken` when the payload cannot be read. */
+export function decodeClaimed(record: ClaimedRecord, passesSealed = false): ClaimedJob {
   const { token, leaseEndsAt, freeCount } = record
-  return { ...outline(record), payload: decodePayload(record), token, leaseEndsAt, freeCount }
+  return {
+    ...outline(record, passesSealed),
+    payload: decodePayload(record, passesSealed),
+    snoozeCount: snoozesIn(freeCount),
+    trace: decodeTrace(record.meta),
+    // Last, so that a shell can find them behind whatever the payload holds.
+    token,
+    leaseEndsAt,
+    freeCount,
+  }
 }
 
-/** Throws `undecodable` when it cannot be read. */
-export function decodePayload({ id, payload }: JobRecord): unknown {
-  const parsed = tryParse(payload)
-  if (!parsed.ok) throw undecodable(id)
+/** Throws `undecodable`, `payload_sealed` or `seal_broken` when it cannot be read. */
+export function decodePayload(record: JobRecord, passesSealed = false): unknown {
+  if (isSealed(record.payload) && !passesSealed) throw whySealed(record)
+  const parsed = tryParse(record.payload)
+  if (!parsed.ok) throw undecodable(record.id)
   return parsed.value
 }
 
@@ -40,7 +54,7 @@ export function decodeBackoff(text: string | null): Backoff {
   }
 }
 
-function outline(record: JobRecord): Omit<Job, 'payload'> {
+function outline(record: JobRecord, passesSealed: boolean): Omit<Job, 'payload'> {
   const { id, queue, kind, priority, uniqueKey, state, attempt, maxAttempts, runAt, createdAt } = record
   const { startedAt, finishedAt, workerId, timeoutMs, cancelRequested, cancelIgnored } = record
   return {
@@ -56,18 +70,22 @@ function outline(record: JobRecord): Omit<Job, 'payload'> {
     createdAt,
     startedAt,
     finishedAt,
-    result: decodeResult(record.result),
+    result: decodeResult(record, passesSealed),
     error: decodeError(record.error),
     workerId,
     backoff: decodeBackoff(record.backoff),
     timeoutMs,
+    tags: decodeTags(record.meta),
+    schedule: decodeSchedule(record.meta),
     cancelRequested,
     cancelIgnored,
   }
 }
 
-function decodeResult(text: string | null): unknown {
+function decodeResult(record: JobRecord, passesSealed: boolean): unknown {
+  const { result: text } = record
   if (text === null) return null
+  if (isSealed(text) && !passesSealed) return showSealed(record)
   const parsed = tryParse(text)
   return parsed.ok ? parsed.value : null
 }

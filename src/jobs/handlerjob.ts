@@ -1,9 +1,13 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Attempt } from './attempt.ts'
 import { decodeBackoff, decodeError, decodePayload } from './decode.ts'
-import type { ClaimedJob, JobError, JobState } from './job.ts'
-import type { AckOptions, Ended, NackOptions } from './jobs.ts'
+import type { ClaimedJob, JobError, JobSchedule, JobState } from './job.ts'
+import { snoozesIn } from './lifecycle.ts'
+import { decodeSchedule, decodeTags, decodeTrace } from './meta.ts'
+import type { LineLevel } from './notestore.ts'
+import type { ProgressUpdate } from './progress.ts'
 import type { ClaimedRecord, StoreTransaction } from './store.ts'
+import type { AckOptions, Ended, NackOptions } from './verbs.ts'
 
 /** A job in its handler's hands, with the three ways to finish it: returning or throwing is the third. */
 export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
@@ -16,6 +20,17 @@ export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
   ack(options?: AckOptions): Promise<Ended>
   /** Fails the job; with `tx` in your own transaction, when you commit. */
   nack(options?: NackOptions): Promise<Ended>
+  /**
+   * Puts the job off: back in line after that time without burning an attempt, as often as you like (`snoozeCount`).
+   * Then return: what the handler returns or throws afterwards counts for nothing.
+   */
+  snooze(spanMs: number | string): Promise<Ended>
+  /** Says how far it is, for others to see. Never throws, and never waits. */
+  progress(update: ProgressUpdate): void
+  /** Writes a line about this attempt, for others to read. Never throws, and never waits. */
+  log(text: string, options?: { readonly level?: LineLevel | undefined }): void
+  /** Aborts when this attempt's time is up, its lease is lost, it is cancelled, or the worker stops. */
+  readonly signal: AbortSignal
 }
 
 /** The job as its handler sees it: its fields, and the three ways to finish. */
@@ -24,13 +39,14 @@ export class RunningJob implements HandlerJob {
   readonly id: string
   readonly queue: string
   readonly kind: string
-  readonly payload: unknown
+  payload: unknown
   readonly priority: number
   readonly uniqueKey: string | null
   readonly state: JobState = 'running'
   readonly attempt: number
   readonly maxAttempts: number
   readonly freeCount: number
+  readonly snoozeCount: number
   readonly runAt: number
   readonly createdAt: number
   readonly startedAt: number | null
@@ -40,6 +56,9 @@ export class RunningJob implements HandlerJob {
   readonly workerId: string | null
   readonly backoff: Backoff
   readonly timeoutMs: number | null
+  readonly tags: readonly string[]
+  readonly schedule: JobSchedule | null
+  readonly trace: string | null
   readonly cancelRequested: boolean
   readonly cancelIgnored = false
   readonly token: string
@@ -57,6 +76,7 @@ export class RunningJob implements HandlerJob {
     this.attempt = record.attempt
     this.maxAttempts = record.maxAttempts
     this.freeCount = record.freeCount
+    this.snoozeCount = snoozesIn(record.freeCount)
     this.runAt = record.runAt
     this.createdAt = record.createdAt
     this.startedAt = record.startedAt
@@ -64,6 +84,9 @@ export class RunningJob implements HandlerJob {
     this.workerId = record.workerId
     this.backoff = decodeBackoff(record.backoff)
     this.timeoutMs = record.timeoutMs
+    this.tags = decodeTags(record.meta)
+    this.schedule = decodeSchedule(record.meta)
+    this.trace = decodeTrace(record.meta)
     this.cancelRequested = record.cancelRequested
     this.token = record.token
     this.leaseEndsAt = record.leaseEndsAt
@@ -83,4 +106,28 @@ export class RunningJob implements HandlerJob {
   nack(options?: NackOptions): Promise<Ended> {
     return this.#attempt.nack(options)
   }
+
+  snooze(spanMs: number | string): Promise<Ended> {
+    return this.#attempt.nack({ snoozeMs: spanMs })
+  }
+
+  progress(update: ProgressUpdate): void {
+    this.#attempt.progress(update)
+  }
+
+  log(text: string, options?: { readonly level?: LineLevel | undefined }): void {
+    this.#attempt.log(text, options?.level)
+  }
+
+  get signal(): AbortSignal {
+    return this.#attempt.signal
+  }
+}
+
+/** The same job with what its kind's schema made of its payload. */
+export function withPayload<Payload>(job: HandlerJob, payload: Payload): HandlerJob<Payload> {
+  // It has hidden fields, so it cannot be stood in for; it is this attempt's alone, so it can be written to.
+  if (job instanceof RunningJob) job.payload = payload
+  else return Object.create(job, { payload: { value: payload, enumerable: true } }) as HandlerJob<Payload>
+  return job as HandlerJob as HandlerJob<Payload>
 }

@@ -79,7 +79,10 @@ export class Intake {
     // Only when it waits with nothing to do: else it takes its jobs in the order of the line.
     const isIdle = isOpen && !this.#isClaiming && !this.#moreIsLikely && buffered === 0
     const hasPlace = running + this.#promised < concurrency
-    if (!isIdle || !hasPlace || !queues.includes(queue) || !handlers.has(kind)) return undefined
+    const handler = handlers.get(kind)
+    // One of a batch does not go alone: there may be others to go with.
+    const isSingle = handler !== undefined && handler.batch === undefined
+    if (!isIdle || !hasPlace || !queues.includes(queue) || !isSingle) return undefined
     this.#promised++
     return { queues: [queue], kinds: [kind], workerId, limit: 1, leaseMs }
   }

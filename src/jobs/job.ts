@@ -1,5 +1,6 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Failure } from '../core/failure.ts'
+import type { JobProgress } from './progress.ts'
 
 /**
  * A job, from the moment it is added until for ever after.
@@ -31,6 +32,12 @@ export const jobStates: readonly JobState[] = [
 /** Why a job failed, as it is kept and shown. */
 export type JobError = Failure
 
+/** Whose run a job is. */
+export interface JobSchedule {
+  readonly name: string
+  readonly slotAt: number | null
+}
+
 /** A job as its users see it. Instants are epoch milliseconds of the store's clock. */
 export interface Job<Payload = unknown> {
   readonly id: string
@@ -54,10 +61,21 @@ export interface Job<Payload = unknown> {
   readonly workerId: string | null
   readonly backoff: Backoff
   readonly timeoutMs: number | null
+  readonly tags: readonly string[]
+  /** The schedule that added it, and for which slot (null: out of turn); null: somebody else did. */
+  readonly schedule: JobSchedule | null
   /** It runs, and somebody wants it cancelled. */
   readonly cancelRequested: boolean
   /** It completed although somebody wanted it cancelled. */
   readonly cancelIgnored: boolean
+}
+
+/** A job that was looked up by its id, with what its attempts said of themselves. */
+export interface FoundJob<Payload = unknown> extends Job<Payload> {
+  /** How far it is, or was at last, as its handler said; null: it did not say. */
+  readonly progress: JobProgress | null
+  /** How often it was put off without burning an attempt. */
+  readonly snoozeCount: number
 }
 
 /** A job in somebody's hands: only who has the token can renew or end it. */
@@ -65,6 +83,10 @@ export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
   /** Opaque: a number that rises with every claim of the job, for ever, and a nonce. */
   readonly token: string
   readonly leaseEndsAt: number
-  /** How often it was handed back without burning an attempt. */
+  /** What is known of the times it was given back without burning an attempt: hand-backs, and 16 for each snooze. */
   readonly freeCount: number
+  /** How often it was put off without burning an attempt. */
+  readonly snoozeCount: number
+  /** Whose doing it is, as a W3C traceparent; null: nobody said. */
+  readonly trace: string | null
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { openMemory } from '../backends/memory/index.ts'
-import { createJobs, type Jobs } from './jobs.ts'
+import { createJobs } from './jobs.ts'
+import type { Jobs } from './verbs.ts'
 
 /** Jobs on a store in memory whose clock is moved by hand. */
 async function opened() {
@@ -35,6 +36,26 @@ test('ack and nack say which state the job is in now', async () => {
   assert.deepEqual(await jobs.nack(await claimOne(jobs), { handBack: true }), { state: 'ready' })
 })
 
+test('a job shows its tags while it lives and when it has ended', async () => {
+  await using box = await opened()
+  const { jobs } = box
+  const { id } = await jobs.add('mail', {}, { tags: ['ada', 'welcome', 'ada'] })
+  assert.deepEqual((await jobs.find(id))?.tags, ['ada', 'welcome'])
+  const [job] = await jobs.claim()
+  assert.deepEqual(job?.tags, ['ada', 'welcome'])
+  await jobs.ack(job!)
+  assert.deepEqual((await jobs.list()).items[0]?.tags, ['ada', 'welcome'])
+  await jobs.addMany([{ kind: 'mail', tags: ['many'] }, { kind: 'mail' }])
+  assert.deepEqual(
+    (await jobs.list({ state: 'ready' })).items.map(({ tags }) => tags),
+    [[], ['many']],
+  )
+  await assert.rejects(jobs.add('mail', {}, { tags: ['a', ''] }), {
+    code: 'invalid_argument',
+    message: /^add\.tags\[1\] /,
+  })
+})
+
 test('a job handed back is ready at once and its attempt is not burnt', async () => {
   await using box = await opened()
   const job = await claimOne(box.jobs, { maxAttempts: 1 })
@@ -61,7 +82,7 @@ test('handing back and failing are two things: together they are refused and not
   for (const also of [{ error: 'x' }, { retryInMs: 0 }, { dead: true }]) {
     await assert.rejects(box.jobs.nack(job, { handBack: true, ...also }), {
       code: 'invalid_argument',
-      message: /handBack and also error, retryInMs or dead/,
+      message: /handBack and also error, retryInMs, snoozeMs or dead/,
     })
   }
   assert.equal((await box.jobs.find(job.id))?.state, 'running')
@@ -99,6 +120,19 @@ test('a failed job whose cancellation was asked for ends cancelled, whatever els
         assert.equal((await jobs.find(job.id))?.state, 'cancelled', story)
       }
     }
+  }
+})
+
+test('jobs that do not run are removed, and what is no list of ids is refused', async () => {
+  await using box = await opened()
+  const { jobs } = box
+  const running = await claimOne(jobs)
+  const { id } = await jobs.add('mail', {})
+  assert.deepEqual(await jobs.remove([running.id, id, 'nobody']), { removed: [id] })
+  assert.equal(await jobs.find(id), undefined)
+  const tooMany = Array.from({ length: 1_001 }, () => id)
+  for (const ids of [id, [''], [7], tooMany, undefined] as never[]) {
+    await assert.rejects(jobs.remove(ids), { code: 'invalid_argument', message: /^remove/ })
   }
 })
 

@@ -1,114 +1,47 @@
-import { SignalboxError } from '../core/errors.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { type AddBatcher, createAddBatcher } from './addbatch.ts'
 import { type Announcer, createAnnouncer } from './announce.ts'
+import { bulkVerbs } from './bulk.ts'
+import { createBulkWork } from './bulkwork.ts'
 import { decodeBackoff, decodeClaimed, decodeJob } from './decode.ts'
+import { type AnyDefinition, isDefinition } from './define.ts'
 import { RunningJob } from './handlerjob.ts'
 import { createHandover, type Taker } from './handover.ts'
-import type { ClaimedJob, Job } from './job.ts'
-import { backoffDefaults, type Judged, judge } from './lifecycle.ts'
+import type { ClaimedJob } from './job.ts'
+import { backoffDefaults, type Judged, judge, snoozesIn } from './lifecycle.ts'
 import { listPage } from './listpage.ts'
+import { createNotes } from './notes.ts'
 import {
   type AddOptions,
-  type ClaimOptions,
   checkAddOptions,
   checkJobToAdd,
+  definedBy,
   isReserved,
   type JobToAdd,
   type ListOptions,
   leaseSpan,
+  type PayloadCheck,
   queueName,
   resolveAck,
   resolveClaim,
+  resolveIds,
   resolveList,
   resolveNack,
   resolveNewJob,
 } from './options.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
 import { RecentClaims } from './recentclaims.ts'
-import { leaseLost } from './refusals.ts'
-import type { Added, CancelAnswer, QueueStats, Verdict } from './store.ts'
+import { keyTaken, leaseLost, notAList, notFound, stillRuns, tooMany } from './refusals.ts'
+import { absentSchedules, createSchedules } from './schedules.ts'
+import { sealedDelayMs } from './sealtext.ts'
+import { type SearchPage, searchPage } from './search.ts'
+import type { Scanned } from './searchscan.ts'
+import type { Added, NewJob, Verdict } from './store.ts'
+import type { Ended, Held, InTransaction, Jobs } from './verbs.ts'
 import { createWorker, type Worker } from './worker.ts'
-import type { WorkerOptions } from './workeroptions.ts'
-
-/**
- * The verbs of the room: what users, the server and the command line say to jobs. Options become plain records here,
- * the store writes them, the bell rings after the commit.
- */
-export interface Jobs extends AsyncDisposable {
-  /** Puts one job in line. With `tx`, in that transaction of yours: it exists when you commit. */
-  add(kind: string, payload?: unknown, options?: AddOptions & InTransaction): Promise<Added>
-  /** Puts many in line, all or none; answers in order. */
-  addMany(jobs: readonly JobToAdd[], options?: InTransaction): Promise<readonly Added[]>
-  /** Takes due jobs in hand, each under a lease. */
-  claim(options?: ClaimOptions): Promise<readonly ClaimedJob[]>
-  /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
-  ack(job: Held, options?: AckOptions): Promise<Ended>
-  /**
-   * The job failed: back in line after its back-off, or dead when no attempts are left; cancelled when that was asked
-   * for. Answers which. Throws `lease_lost`.
-   */
-  nack(job: Held, options?: NackOptions): Promise<Ended>
-  /** Keeps the job for another `leaseMs`; answers when that ends. Throws `lease_lost`. */
-  renew(job: Held, leaseMs?: number | string): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
-  find(id: string): Promise<Job | undefined>
-  /**
-   * A page of jobs, newest first. `cursor` is null at the end. Jobs of Signalbox's own queues are left out unless their
-   * queue is named; where there are very many of them a page may come short, and its cursor goes on.
-   */
-  list(options?: ListOptions): Promise<{ items: readonly Job[]; cursor: string | null }>
-  /** Ends a job that is not running, and asks the worker of one that is. Throws `not_found`. */
-  cancel(id: string): Promise<CancelAnswer>
-  /** Makes a job that ended ready again, with attempt 0. Throws `not_found`, `conflict`. */
-  retry(id: string): Promise<{ id: string; state: 'ready' }>
-  /** `retry` for dead jobs, oldest first; answers how many. */
-  retryDead(options?: { queue?: string; kind?: string; limit?: number }): Promise<{ retried: number }>
-  /** By queue, without Signalbox's own (`signalbox.…`). */
-  stats(): Promise<readonly QueueStats[]>
-  /** Nothing of the queue is handed out until it is resumed; what runs goes on. */
-  pause(queue: string): Promise<void>
-  resume(queue: string): Promise<void>
-  /** Forgets jobs that ended longer ago than that; answers how many. */
-  prune(options: { olderThanMs: number | string }): Promise<{ pruned: number }>
-  /** Tells waiting workers to look now; for jobs added in a transaction of yours, after its commit. */
-  wake(queue: string): void
-  /** A worker on this store. It does nothing until it is started; closing the box stops it. */
-  worker(options: WorkerOptions): Worker
-}
-
-/** What a claim was answered with; id and token are enough. */
-export type Held = Pick<ClaimedJob, 'id' | 'token'> & Partial<ClaimedJob>
-
-export interface InTransaction {
-  /** Your own open transaction on the same database. */
-  readonly tx?: unknown
-}
-
-export interface AckOptions extends InTransaction {
-  /** Kept with the job: any JSON value. */
-  readonly result?: unknown
-  /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
-  readonly ranMs?: number | undefined
-}
-
-export interface NackOptions extends InTransaction {
-  /** Why; anything that was thrown, or text. */
-  readonly error?: unknown
-  /** Overrules the job's back-off. */
-  readonly retryInMs?: number | string | undefined
-  /** No further attempt. */
-  readonly dead?: boolean | undefined
-  /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
-  readonly handBack?: boolean | undefined
-  /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
-  readonly ranMs?: number | undefined
-}
-
-/** How an attempt ended: the state its job is in now. */
-export interface Ended {
-  readonly state: Verdict['state']
-}
+import { createWorkersFiring } from './workersfiring.ts'
 
 const maxAddMany = 10_000
 const pruneBatch = 1_000
@@ -120,7 +53,13 @@ interface Knowledge {
 }
 const knowledge = new WeakMap<Jobs, Knowledge>()
 
-export function createJobs({ store, bell, beside, reserved = false, contention }: JobsParts): Jobs {
+export function createJobs(parts: JobsParts): Jobs {
+  const { store, notes, telemetry, bell, beside, reserved = false, contention, clock, schedules } = parts
+  const { passesSealed = false } = parts
+  const bulkParts = parts.notes && { store, bell, notes: parts.notes }
+  const worksBulk = (parts.worksBulk ?? true) && beside === undefined && !reserved
+  const bulkWork = bulkParts && worksBulk ? createBulkWork(bulkParts) : undefined
+  const firing = schedules && createWorkersFiring({ schedules, bell })
   const workers = new Set<Worker & Taker>()
   const handover = createHandover(store, workers)
   const known: Knowledge = (beside && knowledge.get(beside)) ?? {
@@ -128,6 +67,7 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
     recent: new RecentClaims(),
   }
   const { announcer, recent } = known
+  const noted = createNotes(store, notes)
   const batcher: AddBatcher = createAddBatcher(store)
   let isClosed = false
 
@@ -136,20 +76,26 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
   }
 
   const jobs: Jobs = {
-    async add(kind, payload, options = {}) {
+    ...bulkVerbs(bulkParts, () => bulkWork?.start()),
+    schedules: createSchedules({ store, bell, schedules: schedules ?? absentSchedules }),
+
+    async add(
+      kind: string | AnyDefinition,
+      payload?: unknown,
+      options: AddOptions & InTransaction = {},
+    ): Promise<Added> {
       checkAddOptions('add', options)
-      const job = resolveNewJob('add', kind, payload, options, reserved)
-      if (options.tx !== undefined) return (await store.add([job], options.tx))[0]!
-      if (batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
-      const added = await batcher.add(job)
-      if (!added.duplicate) announcer.announce([job])
-      return added
+      const job = isDefinition(kind)
+        ? await resolveDefined(kind, payload, options)
+        : resolveNewJob('add', kind, payload, options, reserved)
+      if (telemetry === undefined) return putOne(job, options.tx)
+      return (await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx)]))[0]!
     },
 
     async addMany(list, options = {}) {
       onlyKeys('addMany', options, ['tx'])
       if (!Array.isArray(list)) throw notAList(list)
-      if (list.length > maxAddMany) throw tooMany(list.length)
+      if (list.length > maxAddMany) throw tooMany(list.length, maxAddMany)
       // Not `map`, which leaves holes as they are.
       const records = Array.from(list as readonly JobToAdd[], (job, index) => {
         const name = `addMany[${index}]`
@@ -157,24 +103,38 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
         return resolveNewJob(name, job.kind, job.payload, job, reserved)
       })
       if (records.length === 0) return []
-      const added = await store.add(records, options.tx)
-      if (options.tx === undefined) announcer.announce(records)
-      return added
+      await checkPayloads(
+        Array.from(list as readonly JobToAdd[], (job) => job[definedBy]),
+        records,
+      )
+      const put = async (all: readonly NewJob[]) => {
+        const added = await store.add(all, options.tx)
+        if (options.tx === undefined) announcer.announce(all)
+        return added
+      }
+      return telemetry === undefined ? put(records) : telemetry.adding(records, put)
     },
 
     async claim(options = {}) {
       const records = await store.claim(resolveClaim(options))
       const claimed: ClaimedJob[] = []
       const parked: Verdict[] = []
+      let sealed: unknown
       for (const record of records) {
         try {
-          claimed.push(decodeClaimed(record))
+          claimed.push(decodeClaimed(record, passesSealed))
         } catch (error) {
           const judged = { ...record, backoff: backoffDefaults }
-          parked.push(judge(judged, { kind: 'threw', error: encodeError(error), dead: true }))
+          // Somebody else may have the key: it waits for them and burns no attempt.
+          if (isSignalboxError(error, 'payload_sealed')) {
+            sealed = error
+            parked.push(judge(judged, { kind: 'snoozed', delayMs: sealedDelayMs }))
+          } else parked.push(judge(judged, { kind: 'threw', error: encodeError(error), dead: true }))
         }
       }
       if (parked.length > 0) await store.settle(parked)
+      // Whoever gets others is not held up; whoever gets none has to know why.
+      if (sealed !== undefined && claimed.length === 0) throw sealed
       recent.remember(claimed)
       return claimed
     },
@@ -210,12 +170,18 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
 
     async find(id) {
       const record = await store.find(text('find.id', id))
-      return record && decodeJob(record)
+      if (record === undefined) return undefined
+      const progress = await noted.progressOf(record)
+      return { ...decodeJob(record, passesSealed), progress, snoozeCount: snoozesIn(record.freeCount) }
     },
 
-    async list(options = {}) {
-      const { records, cursor } = await listPage(store, resolveList(options))
-      return { items: records.map(decodeJob), cursor }
+    lines: noted.lines,
+    note: async (job, options) => noted.note(held(job), options),
+
+    async list(options: ListOptions = {}): Promise<SearchPage> {
+      const { search, ...query } = resolveList(options)
+      const { records, ...page } = await (search ? searchPage(store, search, query) : listPage(store, query))
+      return { ...(page as Scanned), items: records.map((record) => decodeJob(record, passesSealed)) }
     },
 
     async cancel(id) {
@@ -262,6 +228,7 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
     async prune(options) {
       onlyKeys('prune', options, ['olderThanMs'])
       const olderThanMs = duration('prune.olderThanMs', options.olderThanMs)
+      await noted.prune(olderThanMs)
       // In small bites, each a transaction of its own, so that pruning millions holds nobody up.
       for (let pruned = 0; ; ) {
         const bite = await store.prune({ olderThanMs, limit: pruneBatch })
@@ -270,15 +237,31 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
       }
     },
 
+    async remove(ids) {
+      return { removed: await store.remove(resolveIds('remove', ids)) }
+    },
+
     wake: (queue) => bell.ring(queueTopic(queueName('wake.queue', queue, reserved))),
 
     worker(options) {
       // Nobody would stop it any more.
       if (isClosed)
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
-      const own = { store, bell, reserved, ...(contention && { contention }) }
-      const worker = createWorker(own, options, () => workers.delete(worker))
+      const own = {
+        ...{ store, bell, reserved },
+        ...(notes && { notes }),
+        ...(telemetry && { telemetry }),
+        ...(contention && { contention }),
+        ...(clock && { clock }),
+      }
+      const worker = createWorker(own, options, () => {
+        workers.delete(worker)
+        firing?.leave(worker)
+        bulkWork?.leave(worker)
+      })
       workers.add(worker)
+      firing?.join(worker)
+      bulkWork?.join(worker)
       return worker
     },
 
@@ -286,10 +269,31 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
       isClosed = true
       if (beside === undefined) announcer.close()
       await Promise.all([...workers].map((worker) => worker.stop()))
+      await firing?.close()
+      await bulkWork?.close()
     },
   }
   knowledge.set(jobs, known)
   return jobs
+
+  async function putOne(job: NewJob, tx: unknown): Promise<Added> {
+    if (tx !== undefined) return (await store.add([job], tx))[0]!
+    if (batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
+    const added = await batcher.add(job)
+    if (!added.duplicate) announcer.announce([job])
+    return added
+  }
+
+  async function resolveDefined(
+    definition: AnyDefinition,
+    payload: unknown,
+    { tx: _, ...options }: AddOptions & InTransaction,
+  ): Promise<NewJob> {
+    const job = definition.job(payload, options)
+    const record = resolveNewJob('add', job.kind, job.payload, job, reserved)
+    await job[definedBy]?.('add', record.payload)
+    return record
+  }
 
   async function write(verdict: Verdict, tx: unknown): Promise<Ended> {
     const took = tx === undefined ? (await store.settle([verdict]))[0] : await store.settleIn(tx, verdict)
@@ -336,6 +340,27 @@ export function createJobs({ store, bell, beside, reserved = false, contention }
   }
 }
 
+/** So many schemas that answer later are asked at once. */
+const checksAtOnce = 100
+
+/** Asks the schemas of those that have one, before anything is written. */
+async function checkPayloads(
+  checks: readonly (PayloadCheck | undefined)[],
+  records: readonly NewJob[],
+): Promise<void> {
+  let waiting: Promise<unknown>[] = []
+  for (const [index, check] of checks.entries()) {
+    const checked = check?.(`addMany[${index}]`, records[index]!.payload)
+    if (checked === undefined) continue
+    // One that is not waited for any more, because another was refused first, is nobody's unhandled rejection.
+    checked.catch(() => undefined)
+    if (waiting.push(checked) < checksAtOnce) continue
+    await Promise.all(waiting)
+    waiting = []
+  }
+  await Promise.all(waiting)
+}
+
 interface JudgedHeld extends Judged {
   readonly cancelRequested: boolean
 }
@@ -351,33 +376,4 @@ function held(job: Held): Held {
   }
   text('job.id', job.id)
   return job
-}
-
-function notFound(id: string): SignalboxError {
-  return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
-}
-
-function stillRuns(id: string): SignalboxError {
-  return new SignalboxError('conflict', `Job "${id}" is running; cancel it first, or wait until it ends.`)
-}
-
-function keyTaken(id: string): SignalboxError {
-  return new SignalboxError(
-    'conflict',
-    `Job "${id}" cannot be retried: another live job has its unique key now.`,
-  )
-}
-
-function notAList(value: unknown): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    `addMany takes a list of jobs, not ${value === null ? 'null' : typeof value}.`,
-  )
-}
-
-function tooMany(count: number): SignalboxError {
-  return new SignalboxError(
-    'too_large',
-    `addMany takes up to ${maxAddMany} jobs at once, not ${count}. Add them in parts.`,
-  )
 }

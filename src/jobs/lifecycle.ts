@@ -8,6 +8,8 @@ export type Outcome =
   | { readonly kind: 'threw'; readonly error: string; readonly retryInMs?: number; readonly dead?: boolean }
   /** Nobody's fault: a deploy, or the store's trouble. The attempt is given back. */
   | { readonly kind: 'interrupted'; readonly delayMs: number }
+  /** Not yet: back in line after that time, as if it had not been claimed. As often as it likes. */
+  | { readonly kind: 'snoozed'; readonly delayMs: number }
   | { readonly kind: 'cancelled'; readonly error: string | null }
 
 /** What judging needs to know of a job. */
@@ -22,6 +24,19 @@ export interface Judged {
 
 /** After so many hand-backs an attempt counts, or a job that always outlives its worker's deploys would go round for ever. */
 export const maxFree = 10
+
+/**
+ * What a snooze adds to `freeCount`. Stores keep that one number as it is: its sixteens are snoozes, which have no limit,
+ * and the rest are hand-backs, of which there are never more than `maxFree`.
+ */
+export const snoozeStep = 16
+/** The most that every store's column holds. */
+const maxFreeCount = 2 ** 31 - 1
+
+/** How often a job was snoozed, by its `freeCount`. */
+export function snoozesIn(freeCount: number): number {
+  return Math.floor(freeCount / snoozeStep)
+}
 
 export const backoffDefaults: Backoff = { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 }
 
@@ -49,11 +64,17 @@ export function judge(
     }
     case 'interrupted': {
       const { delayMs } = outcome
-      const isFree = job.freeCount < maxFree
+      const isFree = job.freeCount % snoozeStep < maxFree
       if (!isFree && exhausted) return verdict(job, 'dead', ranMs, { error: handedBack })
       const attempt = isFree ? job.attempt - 1 : job.attempt
       const freeCount = isFree ? job.freeCount + 1 : job.freeCount
       return verdict(job, delayMs > 0 ? 'scheduled' : 'ready', ranMs, { delayMs, attempt, freeCount })
+    }
+    case 'snoozed': {
+      const { delayMs } = outcome
+      const snoozed = job.freeCount + snoozeStep
+      const freeCount = snoozed > maxFreeCount ? job.freeCount : snoozed
+      return verdict(job, 'scheduled', ranMs, { delayMs, attempt: job.attempt - 1, freeCount })
     }
     case 'cancelled':
       return verdict(job, 'cancelled', ranMs, { error: outcome.error })

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { openMemory } from '../backends/memory/index.ts'
 import { isSignalboxError } from '../core/errors.ts'
-import { createJobs, type Jobs } from './jobs.ts'
+import { createJobs } from './jobs.ts'
 import type { JobStore } from './store.ts'
+import type { Jobs } from './verbs.ts'
 import { resolveWorkerOptions, type WorkerOptions } from './workeroptions.ts'
 
 /** Jobs on a store that nobody may reach: bad input is refused before anything is asked or written. */

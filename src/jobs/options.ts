@@ -5,9 +5,12 @@ import { createId } from '../core/ids.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
 import { type JobState, jobStates } from './job.ts'
-import type { AckOptions, NackOptions } from './jobs.ts'
 import { backoffDefaults, type Outcome } from './lifecycle.ts'
+import { resolveMeta } from './meta.ts'
+import { parseSearch } from './searchparse.ts'
+import type { SearchTerm } from './searchterm.ts'
 import type { ClaimRequest, ListQuery, NewJob } from './store.ts'
+import type { AckOptions, NackOptions } from './verbs.ts'
 
 /** How a job is to be run. Every field may be left out. */
 export interface AddOptions {
@@ -27,17 +30,47 @@ export interface AddOptions {
   readonly backoff?: Partial<Backoff> | undefined
   /** How long one attempt may take. @default no limit */
   readonly timeoutMs?: number | string | null | undefined
+  /** Words to find it by: up to 20, of up to 64 characters. @default none */
+  readonly tags?: readonly string[] | undefined
+  /** Whose doing it is, as a W3C traceparent; with `telemetry` it is the span of the add. @default none */
+  readonly trace?: string | undefined
 }
 
 /** One of many jobs to add. */
 export interface JobToAdd extends AddOptions {
   readonly kind: string
   readonly payload?: unknown
+  /** Of one that a definition made: how its payload is checked. It is kept when the job is spread into another. */
+  readonly [definedBy]?: PayloadCheck
+  /** Of one that was sealed elsewhere and is bound to it: the id it must have. */
+  readonly [givenId]?: string
 }
 
-const addKeys = ['queue', 'priority', 'uniqueKey', 'runAt', 'delayMs', 'maxAttempts', 'backoff', 'timeoutMs']
+/** Says whether a payload, as JSON text, fits its kind; throws when it does not. `name` is how messages call the job. */
+export type PayloadCheck = (name: string, payload: string) => Promise<unknown> | undefined
+
+/** The mark of a job that a definition made; the same in every copy of this package. */
+export const definedBy: unique symbol = Symbol.for('signalbox.definedBy')
+
+/** The mark of a job that brings its id. */
+export const givenId: unique symbol = Symbol('signalbox.givenId')
+
+/** The names of the options of one job. */
+export const addKeys: readonly string[] = [
+  'queue',
+  'priority',
+  'uniqueKey',
+  'runAt',
+  'delayMs',
+  'maxAttempts',
+  'backoff',
+  'timeoutMs',
+  'tags',
+  'trace',
+]
 const maxInstant = 8_640_000_000_000_000
 const maxSpanMs = 3_155_760_000_000
+const maxIds = 1_000
 const maxTimerMs = 2 ** 31 - 1
 /** A year; nothing runs longer, and an older start would only be a mistake. */
 const maxRanMs = 31_557_600_000
@@ -54,12 +87,12 @@ export function resolveNewJob(
   name: string,
   kind: unknown,
   payload: unknown,
-  options: AddOptions,
+  options: AddOptions & Pick<JobToAdd, typeof givenId>,
   own = false,
 ): NewJob {
   const { queue, priority, uniqueKey, maxAttempts, backoff, timeoutMs } = options
   return {
-    id: createId(),
+    id: options[givenId] ?? createId(),
     queue: queue === undefined ? 'default' : queueName(`${name}.queue`, queue, own),
     kind: text(`${name}.kind`, kind),
     payload: encodeJson(`${name}.payload`, payload),
@@ -77,6 +110,7 @@ export function resolveNewJob(
       timeoutMs === undefined || timeoutMs === null
         ? null
         : duration(`${name}.timeoutMs`, timeoutMs, { min: 1, max: maxTimerMs }),
+    meta: resolveMeta(name, options),
   }
 }
 
@@ -85,7 +119,13 @@ export function checkAddOptions(name: string, options: object): void {
 }
 
 export function checkJobToAdd(name: string, job: object): void {
-  onlyKeys(name, job, ['kind', 'payload', ...addKeys])
+  onlyKeys(name, withoutMark(job), ['kind', 'payload', ...addKeys])
+}
+
+function withoutMark(job: Partial<JobToAdd>): object {
+  if (typeof job !== 'object' || job === null || !(definedBy in job || givenId in job)) return job
+  const { [definedBy]: _, [givenId]: __, ...plain } = job
+  return plain
 }
 
 function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due'] {
@@ -97,6 +137,17 @@ function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due']
     return { runAt: whole(`${name}.runAt`, instant, { max: maxInstant }) }
   }
   return { delayMs: delayMs === undefined ? 0 : duration(`${name}.delayMs`, delayMs, { max: maxSpanMs }) }
+}
+
+/** A list of up to 1,000 ids of jobs. */
+export function resolveIds(name: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value) || value.length > maxIds) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} takes a list of up to ${maxIds} ids of jobs, not ${show(value)}.`,
+    )
+  }
+  return value.map((id, at) => text(`${name}[${at}]`, id))
 }
 
 /** A queue's name; a reserved one only for Signalbox's `own` rooms. */
@@ -171,14 +222,22 @@ export function resolveAck(options: AckOptions): Ending {
 
 /** What a nack says. */
 export function resolveNack(options: NackOptions): Ending {
-  onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead', 'handBack', 'ranMs'])
-  const { error, retryInMs, dead = false, handBack = false } = options
+  onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead', 'handBack', 'snoozeMs', 'ranMs'])
+  const { error, retryInMs, dead = false, handBack = false, snoozeMs } = options
   const ranMs = ranSpan('nack.ranMs', options.ranMs)
   flag('nack.dead', dead)
   if (flag('nack.handBack', handBack)) {
     // It is nobody's fault and nobody's to delay: anything that says otherwise is a mistake.
-    if (dead || error !== undefined || retryInMs !== undefined) throw notHandedBack()
+    if (dead || error !== undefined || retryInMs !== undefined || snoozeMs !== undefined)
+      throw notAFailure('handBack', 'handed back')
     return { outcome: { kind: 'interrupted', delayMs: 0 }, ranMs }
+  }
+  if (snoozeMs !== undefined) {
+    if (dead || error !== undefined || retryInMs !== undefined) throw notAFailure('snoozeMs', 'snoozed')
+    return {
+      outcome: { kind: 'snoozed', delayMs: duration('nack.snoozeMs', snoozeMs, { max: maxSpanMs }) },
+      ranMs,
+    }
   }
   const outcome = {
     kind: 'threw',
@@ -195,11 +254,12 @@ function ranSpan(name: string, value: number | undefined): number | null {
   return value === undefined ? null : whole(name, value, { max: maxRanMs })
 }
 
-function notHandedBack(): SignalboxError {
+function notAFailure(option: 'handBack' | 'snoozeMs', done: string): SignalboxError {
+  const others = option === 'handBack' ? 'error, retryInMs, snoozeMs or dead' : 'error, retryInMs or dead'
   return new SignalboxError(
     'invalid_argument',
-    'nack has handBack and also error, retryInMs or dead; a job that is handed back has not failed. Give one of them.',
-    { details: { option: 'nack.handBack' } },
+    `nack has ${option} and also ${others}; a job that is ${done} has not failed. Give one of them.`,
+    { details: { option: `nack.${option}` } },
   )
 }
 
@@ -213,16 +273,19 @@ export interface ListOptions {
   readonly queue?: string | undefined
   readonly kind?: string | undefined
   readonly state?: JobState | undefined
+  /** Words and fields that must all hold: `kind:mail* state:dead payload.order.id:42 "relay is away"`. */
+  readonly search?: string | undefined
   /** @default 50, at most 500 */
   readonly limit?: number | undefined
   /** Where the page before ended, as it said. */
   readonly cursor?: string | null | undefined
 }
 
-export function resolveList(options: ListOptions): ListQuery {
-  onlyKeys('list', options, ['queue', 'kind', 'state', 'limit', 'cursor'])
-  const { queue, kind, state, limit = 50, cursor } = options
+export function resolveList(options: ListOptions): ListQuery & { readonly search?: readonly SearchTerm[] } {
+  onlyKeys('list', options, ['queue', 'kind', 'state', 'search', 'limit', 'cursor'])
+  const { queue, kind, state, search, limit = 50, cursor } = options
   return {
+    ...(search === undefined ? {} : { search: parseSearch(search, 'list.search') }),
     ...(queue === undefined ? {} : { queue: text('list.queue', queue) }),
     ...(kind === undefined ? {} : { kind: text('list.kind', kind) }),
     ...(state === undefined ? {} : { state: oneOf('list.state', state, jobStates) }),

@@ -1,11 +1,17 @@
 import type { Contention } from '../contention/index.ts'
-import type { Jobs } from './jobs.ts'
+import type { Clock } from '../core/clock.ts'
+import type { NoteKeeper } from './notebook.ts'
+import type { ScheduleStore } from './schedulestore.ts'
 import type { JobStore } from './store.ts'
+import type { JobsTelemetry } from './telemetry.ts'
+import type { Jobs } from './verbs.ts'
 
 /** What the room is made of; the caller hands it in from a backend. */
 export interface JobsParts {
   readonly store: JobStore
   readonly bell: JobsBell
+  /** Keeps what attempts say of themselves. @default nobody does, and nothing is shown of it */
+  readonly notes?: NoteKeeper
   /**
    * The service of the same queues that this one stands in for, perhaps for one request: what is added here and falls
    * due later is told of by that one, which lives longer. @default it tells by itself
@@ -15,6 +21,19 @@ export interface JobsParts {
   readonly reserved?: boolean
   /** Learns how long workers wait for the store, and jobs for a place among those that run. @default nobody does */
   readonly contention?: Contention
+  /** Whether bulk operations are worked on here, once one is begun here or a worker runs. @default true */
+  readonly worksBulk?: boolean
+  /** Where schedules are kept; boxes that work run them. @default nowhere */
+  readonly schedules?: ScheduleStore
+  /**
+   * For servers: what is sealed is handed on as it is kept, to boxes that may have the key, instead of being shown or
+   * refused as sealed. @default false
+   */
+  readonly passesSealed?: boolean
+  /** Makes spans and metrics of what is added and run. @default nobody does */
+  readonly telemetry?: JobsTelemetry
+  /** What the time of attempts is read from, and their time-outs run by. @default the process's own */
+  readonly clock?: Clock
 }
 
 /** The part of a backend's bell that jobs ring and hear. */
@@ -30,3 +49,6 @@ export function queueTopic(queue: string): string {
 
 /** The topic of wishes to cancel. */
 export const cancelTopic = 'jobs.cancel'
+
+/** The topic of schedules that were set or resumed. */
+export const schedulesTopic = 'jobs.schedules'

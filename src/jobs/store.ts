@@ -9,7 +9,7 @@ import type { FinalState, JobState, LiveState } from './job.ts'
  * the verdict never depends on a sweeper's timing. Claiming, finding and listing likewise judge leases and due times at
  * the moment of the call.
  *
- * Values users gave (payload, result, error, back-off) come and go as JSON text that is kept byte for byte.
+ * Values users gave (payload, result, error, back-off, meta) come and go as JSON text that is kept byte for byte.
  */
 export interface JobStore {
   /**
@@ -107,6 +107,11 @@ export interface JobStore {
   stats(): Promise<readonly QueueStats[]>
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
+  /**
+   * Deletes these jobs with their notes, those that ended and live ones that are not running; one that runs stays, and
+   * one whose lease ran out runs no more. Answers the ids that were there and are gone now, in any order.
+   */
+  remove(ids: readonly string[]): Promise<readonly string[]>
   /** Deletes up to `limit` jobs that ended longer ago than that; answers how many. */
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
@@ -124,6 +129,8 @@ export interface NewJob {
   readonly maxAttempts: number
   readonly backoff: string | null
   readonly timeoutMs: number | null
+  /** Words about the job that the store need not understand (its tags), as JSON text; null: none. */
+  readonly meta: string | null
 }
 
 /** What an add came to. */
@@ -163,6 +170,8 @@ export interface JobRecord {
   readonly leaseEndsAt: number | null
   readonly backoff: string | null
   readonly timeoutMs: number | null
+  /** As it was added. */
+  readonly meta: string | null
   readonly result: string | null
   readonly error: string | null
   readonly cancelRequested: boolean

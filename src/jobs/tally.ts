@@ -1,4 +1,5 @@
 import { createEvents, type EventSource, type Events } from '../core/events.ts'
+import { snoozeStep } from './lifecycle.ts'
 import type { ClaimedRecord, Verdict } from './store.ts'
 import type { WorkerCounts, WorkerEvents } from './workerevents.ts'
 
@@ -9,6 +10,7 @@ export class Tally {
     completed: 0,
     failed: 0,
     handedBack: 0,
+    snoozed: 0,
     lost: 0,
     ackMissing: 0,
   }
@@ -24,6 +26,9 @@ export class Tally {
     else if (verdict.state === 'completed') {
       this.counts.completed++
       this.#tell('completed', () => ({ job }))
+    } else if (verdict.freeCount >= job.freeCount + snoozeStep) {
+      this.counts.snoozed++
+      this.#tell('snoozed', () => ({ job, delayMs: verdict.delayMs }))
     } else if (verdict.freeCount > job.freeCount) {
       this.counts.handedBack++
       this.#tell('handedBack', () => ({ job }))

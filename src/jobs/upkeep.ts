@@ -1,16 +1,23 @@
 import { createLoop, type Loop } from '../core/loop.ts'
+import type { NoteStore } from './notestore.ts'
 import type { JobStore } from './store.ts'
 
 /**
- * Forgets what ended long ago. Safe anywhere and any number of times: each bite is one transaction, and many boxes
+ * Forgets what ended long ago, and what was noted then. Safe anywhere and any number of times: each bite is one transaction, and many boxes
  * doing so at once only share the work. Leases and due times need no upkeep; `claim` judges them itself.
  */
-export function createUpkeep(store: JobStore, retentionMs: number): Loop {
+export function createUpkeep(
+  { jobs, notes }: { readonly jobs: JobStore; readonly notes: Pick<NoteStore, 'prune'> },
+  retentionMs: number,
+): Loop {
   return createLoop({
     name: 'jobs.upkeep',
     idleMs: Math.min(60_000, Math.max(1_000, retentionMs)),
-    step: async () =>
-      (await store.prune({ olderThanMs: retentionMs, limit: biteSize })) === biteSize ? 'more' : 'idle',
+    async step() {
+      const bite = { olderThanMs: retentionMs, limit: biteSize }
+      const pruned = [await jobs.prune(bite), await notes.prune(bite)]
+      return pruned.includes(biteSize) ? 'more' : 'idle'
+    },
   })
 }
 

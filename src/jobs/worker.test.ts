@@ -5,8 +5,9 @@ import { within } from '../../test/support/deadline.ts'
 import { openMemory } from '../backends/memory/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import type { Job } from './job.ts'
-import { createJobs, type Jobs } from './jobs.ts'
+import { createJobs } from './jobs.ts'
 import type { JobStore } from './store.ts'
+import type { Jobs } from './verbs.ts'
 
 type Call = keyof JobStore
 

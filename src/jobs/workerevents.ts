@@ -6,6 +6,7 @@ export interface WorkerCounts {
   completed: number
   failed: number
   handedBack: number
+  snoozed: number
   lost: number
   ackMissing: number
 }
@@ -16,6 +17,8 @@ export interface WorkerEvents {
   /** An attempt failed; `state` says what became of the job. */
   failed: { readonly job: ClaimedRecord; readonly error: unknown; readonly state: Verdict['state'] }
   handedBack: { readonly job: ClaimedRecord }
+  /** A handler put its job off by so long, without burning an attempt. */
+  snoozed: { readonly job: ClaimedRecord; readonly delayMs: number }
   /** The lease was not ours any more; whatever the handler did, nothing was written. */
   lost: { readonly job: ClaimedRecord }
   /** A handler threw or returned after its job had ended; nobody else will see it. */

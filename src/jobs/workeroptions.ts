@@ -7,7 +7,10 @@ import { leaseSpan, queueNames } from './options.ts'
 
 /** What a handler is given besides its job. */
 export interface HandlerContext {
-  /** Aborts when the attempt's time is up, its lease is lost, it is cancelled, or the worker stops. */
+  /**
+   * Aborts when the attempt's time is up, its lease is lost, it is cancelled, or the worker stops. Of a batch: when that
+   * is so of every job in it; each has a `signal` of its own.
+   */
   readonly signal: AbortSignal
 }
 
@@ -25,13 +28,58 @@ export interface HandlerSpec<Payload = any> {
   readonly group?: number
 }
 
+/** Does the work of several jobs of a kind in one call. */
 // biome-ignore lint/suspicious/noExplicitAny: as above.
-export type Handler<Payload = any> = HandlerFunction<Payload> | HandlerSpec<Payload>
+export type BatchFunction<Payload = any> = (
+  jobs: readonly HandlerJob<Payload>[],
+  context: HandlerContext,
+) => unknown
+
+/**
+ * A handler that takes up to `size` jobs at once. Returning acks those that were not ended singly, throwing nacks them;
+ * an array with an outcome for each, or a Map by job id, ends each in its own way.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export interface BatchSpec<Payload = any> extends Omit<HandlerSpec<Payload>, 'run'> {
+  readonly batch: {
+    /** The most jobs of one call. It counts as one of the worker's `concurrency`. */
+    readonly size: number
+    /** How long to wait for more when there are fewer. @default 0 */
+    readonly waitMs?: number | string | undefined
+  }
+  readonly runBatch: BatchFunction<Payload>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export type Handler<Payload = any> = HandlerFunction<Payload> | HandlerSpec<Payload> | BatchSpec<Payload>
+
+/** A handler, whole and checked. */
+export type ResolvedHandler = PlainHandler | BatchHandler
+
+export interface PlainHandler extends Required<HandlerSpec> {
+  readonly batch?: undefined
+}
+
+export interface BatchHandler extends Required<Omit<BatchSpec, 'batch'>> {
+  readonly batch: { readonly size: number; readonly waitMs: number }
+}
+
+/** A kind and what does its work; a definition's `handle` makes one that checks the payload first. */
+export interface HandledJob {
+  readonly kind: string
+  readonly handler: Handler
+}
+
+/**
+ * By kind, or as a list. (Not an array by its type: the names of an array's methods would be kinds whose handlers
+ * TypeScript could not type.)
+ */
+export type Handlers = Readonly<Record<string, Handler>> | Iterable<HandledJob>
 
 /** What a worker is made of. */
 export interface WorkerOptions {
-  /** By kind. Jobs of other kinds are left for workers that know them. */
-  readonly handlers: Readonly<Record<string, Handler>>
+  /** By kind, or a list of handled definitions. Jobs of other kinds are left for workers that know them. */
+  readonly handlers: Handlers
   /** @default ['default'] */
   readonly queues?: readonly string[] | undefined
   /** How many handlers run at once. @default 10 */
@@ -52,7 +100,7 @@ export interface WorkerOptions {
 }
 
 export interface ResolvedWorkerOptions {
-  readonly handlers: ReadonlyMap<string, Required<HandlerSpec>>
+  readonly handlers: ReadonlyMap<string, ResolvedHandler>
   readonly queues: readonly string[]
   readonly concurrency: number
   readonly prefetch: number
@@ -84,38 +132,100 @@ export function resolveWorkerOptions(options: WorkerOptions, own = false): Resol
 }
 
 /** Own keys only, in a Map: a job of the kind `constructor` finds no handler that nobody wrote. */
-function resolveHandlers(handlers: unknown): ReadonlyMap<string, Required<HandlerSpec>> {
-  if (typeof handlers !== 'object' || handlers === null || Object.keys(handlers).length === 0) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `worker.handlers must be an object with a handler for each kind, such as { mail: async (job) => { … } }, not ${typeof handlers === 'object' && handlers !== null ? 'an empty one' : show(handlers)}.`,
-    )
+function resolveHandlers(handlers: unknown): ReadonlyMap<string, ResolvedHandler> {
+  if (typeof handlers !== 'object' || handlers === null) throw noHandlers(show(handlers))
+  const listed = handledJobs(handlers as Handlers)
+  if (listed.length === 0) throw noHandlers('an empty one')
+  const byKind = new Map<string, ResolvedHandler>()
+  for (const { kind, handler } of listed) {
+    text('a kind in worker.handlers', kind)
+    if (byKind.has(kind)) throw handledTwice(kind)
+    byKind.set(kind, resolveHandler(`worker.handlers.${kind}`, handler))
   }
-  return new Map(
-    Object.entries(handlers).map(([kind, handler]) => [
-      text('a kind in worker.handlers', kind),
-      resolveHandler(kind, handler),
-    ]),
-  )
+  return byKind
 }
 
-function resolveHandler(kind: string, handler: unknown): Required<HandlerSpec> {
-  const name = `worker.handlers.${kind}`
+/** Both forms as one list. */
+function handledJobs(handlers: Handlers): readonly HandledJob[] {
+  if (!isList(handlers)) return Object.entries(handlers).map(([kind, handler]) => ({ kind, handler }))
+  return Array.from(handlers, (handled: unknown, index) => {
+    if (typeof handled === 'object' && handled !== null && 'kind' in handled && 'handler' in handled)
+      return handled as HandledJob
+    throw new SignalboxError(
+      'invalid_argument',
+      `worker.handlers[${index}] must be what a definition's handle gave, or { kind, handler }, not ${show(handled)}.`,
+      { details: { option: `worker.handlers[${index}]` } },
+    )
+  })
+}
+
+function isList(handlers: Handlers): handlers is Iterable<HandledJob> {
+  return typeof (handlers as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function'
+}
+
+/** A handler with all its policies. `name` is how messages call it. */
+export function resolveHandler(name: string, handler: unknown): ResolvedHandler {
   if (typeof handler === 'function') return { run: handler as HandlerFunction, finish: 'any', group: 1 }
   if (typeof handler !== 'object' || handler === null) {
     throw new SignalboxError(
       'invalid_argument',
-      `${name} must be a function, or { run, … }, not ${show(handler)}.`,
+      `${name} must be a function, { run, … }, or { batch, runBatch, … }, not ${show(handler)}.`,
     )
   }
-  onlyKeys(name, handler, ['run', 'finish', 'group'])
-  const { run, finish = 'any', group = 1 } = handler as Partial<HandlerSpec>
-  if (typeof run !== 'function') {
-    throw new SignalboxError('invalid_argument', `${name}.run must be a function, not ${show(run)}.`)
-  }
-  return {
-    run,
+  const { finish = 'any', group = 1 } = handler as Partial<HandlerSpec>
+  const policies = {
     finish: oneOf(`${name}.finish`, finish, ['any', 'transaction']),
     group: whole(`${name}.group`, group, { min: 1, max: 1_000 }),
   }
+  if ('batch' in handler || 'runBatch' in handler) {
+    onlyKeys(name, handler, ['batch', 'runBatch', 'finish', 'group'])
+    const { batch, runBatch } = handler as Partial<BatchSpec>
+    if (typeof runBatch !== 'function') {
+      throw new SignalboxError(
+        'invalid_argument',
+        `${name}.runBatch must be a function, not ${show(runBatch)}.`,
+      )
+    }
+    return { ...policies, batch: resolveBatch(`${name}.batch`, batch), runBatch }
+  }
+  onlyKeys(name, handler, ['run', 'finish', 'group'])
+  const { run } = handler as Partial<HandlerSpec>
+  if (typeof run !== 'function') {
+    throw new SignalboxError('invalid_argument', `${name}.run must be a function, not ${show(run)}.`)
+  }
+  return { run, ...policies }
+}
+
+/** As many as one claim brings. */
+const maxBatch = 500
+
+function resolveBatch(name: string, batch: unknown): BatchHandler['batch'] {
+  if (typeof batch !== 'object' || batch === null) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be how many jobs a batch has, such as { size: 50 }, not ${show(batch)}.`,
+      { details: { option: name } },
+    )
+  }
+  onlyKeys(name, batch, ['size', 'waitMs'])
+  const { size, waitMs = 0 } = batch as Partial<BatchSpec['batch']>
+  return {
+    size: whole(`${name}.size`, size, { min: 1, max: maxBatch }),
+    waitMs: duration(`${name}.waitMs`, waitMs, { max: 60_000 }),
+  }
+}
+
+function noHandlers(got: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `worker.handlers must be an object with a handler for each kind, such as { mail: async (job) => { … } }, or a list of handled definitions, not ${got}.`,
+  )
+}
+
+function handledTwice(kind: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `worker.handlers has two handlers of the kind ${show(kind)}; a worker does one thing for a kind.`,
+    { details: { option: 'worker.handlers', kind } },
+  )
 }

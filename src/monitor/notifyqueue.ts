@@ -20,5 +20,6 @@ export function notifyJob(kind: 'send' | 'reconcile', payload: object, due: NewJ
     maxAttempts: 1_000,
     backoff: null,
     timeoutMs: null,
+    meta: null,
   }
 }

@@ -1,6 +1,13 @@
 import { type ContentionClient, createClient, listJobs, readyz } from '../client/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { onlyKeys } from '../core/options.ts'
+import {
+  createTelemetry,
+  type JobsOptions,
+  loadTelemetryApi,
+  resolveSealer,
+  type TelemetryApi,
+} from '../jobs/index.ts'
 import type { Locks } from '../locks/index.ts'
 import { RemoteBell } from './bell.ts'
 import { createRemoteDispatch, type RemoteDispatch } from './dispatch.ts'
@@ -20,6 +27,10 @@ export interface RemoteOpenOptions {
   readonly namespace?: string | undefined
   /** How long one call may take, its retries included. @default 10_000 */
   readonly timeoutMs?: number | string | undefined
+  /** How jobs are kept: with a sealer, the server never sees what they carry. @default as they are */
+  readonly jobs?: JobsOptions | undefined
+  /** Spans and metrics of jobs by OpenTelemetry, as in process. @default false */
+  readonly telemetry?: boolean | TelemetryApi | undefined
 }
 
 /** All the rooms, on a server elsewhere. */
@@ -41,10 +52,16 @@ export interface RemoteBox extends AsyncDisposable {
 
 /** Opens a box on the server at `url`, once it has answered and taken the token. */
 export async function openRemote(url: string, options: RemoteOpenOptions = {}): Promise<RemoteBox> {
-  onlyKeys('open', options, ['token', 'namespace', 'timeoutMs'])
-  const client = createClient(url, options)
+  onlyKeys('open', options, ['token', 'namespace', 'timeoutMs', 'jobs', 'telemetry'])
+  const { jobs: jobsOptions, telemetry, ...connection } = options
+  const sealer = resolveSealer('open.jobs', jobsOptions)
+  const telemetryApi = await loadTelemetryApi('open.telemetry', telemetry)
+  const client = createClient(url, connection)
   const bell = new RemoteBell(client)
-  const jobs = createRemoteJobs(client, bell)
+  const jobs = createRemoteJobs(client, bell, {
+    sealer,
+    telemetry: telemetryApi && createTelemetry(telemetryApi),
+  })
   const locks = createRemoteLocks(client)
   let closed: Promise<void> | undefined
 

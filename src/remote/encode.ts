@@ -6,7 +6,7 @@ import type { NewJob, Verdict } from '../jobs/index.ts'
  * the body as they stand.
  */
 
-/** A list of jobs to add. The server gives ids of its own. */
+/** A list of jobs to add. The server gives ids of its own, but to what is sealed: that says which it is bound to. */
 export function encodeJobs(jobs: readonly NewJob[]): JsonText {
   return new JsonText(`[${jobs.map(encodeJob).join(',')}]`)
 }
@@ -21,8 +21,15 @@ function encodeJob({
   maxAttempts,
   backoff,
   timeoutMs,
+  meta,
 }: NewJob): string {
-  const plain = JSON.stringify({ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs })
+  const { tags, trace } = (meta === null ? {} : JSON.parse(meta)) as {
+    readonly tags?: readonly string[]
+    readonly trace?: string
+  }
+  const plain = JSON.stringify({
+    ...{ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs, tags, trace },
+  })
   return withText(plain, { payload, backoff })
 }
 
@@ -44,9 +51,9 @@ export function encodeVerdict(verdict: Verdict): { readonly route: typeof ackJob
     case 'ready':
       return nack({ ...same, handBack: true }, null)
     case 'scheduled':
-      // Without an error it is a hand-back that was to wait a little; the server knows those as due at once.
+      // Without an error it is a snooze: what is handed back for the store's trouble is so in transactions alone.
       return error === null
-        ? nack({ ...same, handBack: true }, null)
+        ? nack({ ...same, snoozeMs: Math.min(delayMs, maxDelayMs) }, null)
         : nack({ ...same, retryInMs: Math.min(delayMs, maxDelayMs) }, error)
   }
 }

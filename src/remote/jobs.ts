@@ -1,28 +1,49 @@
 import type { Client } from '../client/index.ts'
 import { isSignalboxError } from '../core/errors.ts'
+import { text } from '../core/options.ts'
 import {
   type AckOptions,
   type Added,
   type AddOptions,
+  type AnyDefinition,
+  type BatchSpec,
   createJobs,
   type Ended,
+  type HandledJob,
   type HandlerContext,
   type HandlerJob,
   type Held,
+  type JobDefinition,
+  type JobStore,
   type Jobs,
   type JobsBell,
+  type JobsTelemetry,
   type JobToAdd,
+  type LinesOptions,
   type NackOptions,
+  openShown,
+  type ProgressUpdate,
+  SealedJobStore,
+  type Sealer,
   type Worker,
   type WorkerOptions,
 } from '../jobs/index.ts'
+import { createRemoteBulk, createRemoteList } from './bulk.ts'
 import { noTransaction, RemoteJobStore } from './jobstore.ts'
+import { createRemoteNotes } from './notes.ts'
+import { createRemoteSchedules } from './schedules.ts'
 
 /**
  * The verbs of jobs on a server elsewhere: all but what needs a transaction. That is refused where it is written, by
  * the types below, and again when it is called, with `transaction_unsupported`.
  */
 export interface RemoteJobs extends Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'> {
+  /** Puts one job of a defined kind in line. Throws `invalid_argument` when its payload does not fit the schema. */
+  add<Input>(
+    definition: JobDefinition<string, Input, unknown>,
+    payload: NoInfer<Input>,
+    options?: AddOptions & WithoutTransaction,
+  ): Promise<Added>
   /** Puts one job in line. */
   add(kind: string, payload?: unknown, options?: AddOptions & WithoutTransaction): Promise<Added>
   /** Puts up to 1,000 in line, all or none; answers in order. */
@@ -66,31 +87,86 @@ export interface RemoteHandlerSpec<Payload = any> {
   readonly finish?: 'any'
 }
 
+/** A handler that takes up to `size` jobs at once. */
 // biome-ignore lint/suspicious/noExplicitAny: as above.
-export type RemoteHandler<Payload = any> = RemoteHandlerFunction<Payload> | RemoteHandlerSpec<Payload>
+export interface RemoteBatchSpec<Payload = any> {
+  readonly batch: BatchSpec['batch']
+  readonly runBatch: (jobs: readonly RemoteHandlerJob<Payload>[], context: HandlerContext) => unknown
+  readonly finish?: 'any'
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export type RemoteHandler<Payload = any> =
+  | RemoteHandlerFunction<Payload>
+  | RemoteHandlerSpec<Payload>
+  | RemoteBatchSpec<Payload>
 
 /** What a worker is made of. */
 export interface RemoteWorkerOptions extends Omit<WorkerOptions, 'handlers'> {
-  /** By kind. Jobs of other kinds are left for workers that know them. */
-  readonly handlers: Readonly<Record<string, RemoteHandler>>
+  /** By kind, or a list of handled definitions. Jobs of other kinds are left for workers that know them. */
+  readonly handlers: Readonly<Record<string, RemoteHandler>> | Iterable<HandledJob>
 }
 
-export function createRemoteJobs(client: Client, bell: JobsBell): RemoteJobs {
-  const jobs = createJobs({ store: new RemoteJobStore(client), bell })
-  const workers = createJobs({ store: new RemoteJobStore(client, { dropsResults: true }), bell })
+/** What is done with jobs on their way. */
+export interface RemoteJobsParts {
+  readonly sealer?: Sealer | undefined
+  readonly telemetry?: JobsTelemetry | undefined
+}
+
+export function createRemoteJobs(
+  client: Client,
+  bell: JobsBell,
+  { sealer, telemetry }: RemoteJobsParts = {},
+): RemoteJobs {
+  const traced = telemetry && { telemetry }
+  const sealed = (store: JobStore) => (sealer === undefined ? store : new SealedJobStore(store, sealer))
+  const jobs = createJobs({ store: sealed(new RemoteJobStore(client)), bell, ...traced })
+  const workers = createJobs({
+    store: sealed(new RemoteJobStore(client, { dropsResults: true })),
+    notes: createRemoteNotes(client),
+    bell,
+    ...traced,
+    // That is the server's to do.
+    worksBulk: false,
+  })
   return {
     ...jobs,
+    ...createRemoteBulk(client),
+    list: createRemoteList(client, jobs.list, sealer),
+    schedules: createRemoteSchedules(client),
 
-    async add(kind, payload, options) {
+    async add(
+      kind: string | AnyDefinition,
+      payload?: unknown,
+      options?: AddOptions & WithoutTransaction,
+    ): Promise<Added> {
       try {
-        return await jobs.add(kind, payload, options)
+        return await jobs.add(kind as string, payload, options)
       } catch (error) {
         // Adds made at once share a request, which may be refused for being too large together, or for what is wrong
         // with another's. Nothing was written then, and each is told what there is to say about its own.
         if (!isSignalboxError(error, 'too_large') && !isSignalboxError(error, 'invalid_argument')) throw error
-        return (await jobs.addMany([{ ...options, kind, payload }]))[0]!
+        // What its own schema said was said about it alone.
+        if (error.details.issues !== undefined) throw error
+        const defined = (kind as Partial<AnyDefinition> | null)?.job?.(payload, options)
+        return (await jobs.addMany([defined ?? { ...options, kind: kind as string, payload }]))[0]!
       }
     },
+
+    async find(id) {
+      const job = await client.jobs.find(text('find.id', id))
+      // A server of an older version has less to show.
+      return (
+        job && openShown(sealer, { ...{ tags: [], schedule: null, progress: null, snoozeCount: 0 }, ...job })
+      )
+    },
+
+    lines: async (id, options = {}) => client.jobs.lines(text('lines.id', id), linesQuery(options)),
+    note: async (job, { progress, lines }) =>
+      client.jobs.note(job, {
+        ...(progress === undefined ? {} : { progress: progressBody(progress) }),
+        ...(lines === undefined ? {} : { lines: lines.map(({ text, level = 'info' }) => ({ text, level })) }),
+      }),
 
     wake(queue) {
       jobs.wake(queue)
@@ -99,12 +175,14 @@ export function createRemoteJobs(client: Client, bell: JobsBell): RemoteJobs {
     },
 
     worker(options) {
-      for (const [kind, handler] of Object.entries(options?.handlers ?? {})) {
-        const { finish } = (handler ?? {}) as { finish?: unknown }
+      const handlers = listed(options?.handlers)
+      const each = Array.isArray(handlers) ? handlers : Object.entries(handlers ?? {}).map(asHandled)
+      for (const handled of each as readonly (Partial<HandledJob> | null)[]) {
+        const { finish } = (handled?.handler ?? {}) as { finish?: unknown }
         if (finish === 'transaction')
-          throw noTransaction(`The handler of "${kind}" cannot end its jobs in a transaction`)
+          throw noTransaction(`The handler of "${handled?.kind}" cannot end its jobs in a transaction`)
       }
-      return workers.worker(options)
+      return workers.worker({ ...options, handlers } as WorkerOptions)
     },
 
     async [Symbol.asyncDispose]() {
@@ -112,4 +190,31 @@ export function createRemoteJobs(client: Client, bell: JobsBell): RemoteJobs {
       await jobs[Symbol.asyncDispose]()
     },
   }
+}
+
+function linesQuery({ limit, cursor }: LinesOptions): { limit?: number; cursor?: string } {
+  return {
+    ...(limit === undefined ? {} : { limit }),
+    ...(cursor === undefined || cursor === null ? {} : { cursor }),
+  }
+}
+
+function progressBody(progress: ProgressUpdate): { percent?: number; note?: string; data?: unknown } {
+  if (typeof progress === 'number') return { percent: progress }
+  const { percent, note, data } = progress
+  return {
+    ...(percent === undefined ? {} : { percent }),
+    ...(note === undefined ? {} : { note }),
+    ...(data === undefined ? {} : { data }),
+  }
+}
+
+/** A list as an array, for it may be one that can be walked only once; whatever is no list as it is. */
+function listed(handlers: RemoteWorkerOptions['handlers'] | undefined): unknown {
+  const isList = typeof handlers === 'object' && handlers !== null && Symbol.iterator in handlers
+  return isList ? Array.from(handlers as Iterable<HandledJob>) : handlers
+}
+
+function asHandled([kind, handler]: [string, unknown]): { kind: string; handler: unknown } {
+  return { kind, handler }
 }

@@ -31,6 +31,7 @@ function aJob(fields: Partial<NewJob> = {}): NewJob {
     maxAttempts: 5,
     backoff: null,
     timeoutMs: null,
+    meta: null,
     ...fields,
   }
 }
@@ -69,6 +70,24 @@ test('payload and back-off are sent as the text they are', async () => {
   assert.deepEqual([uniqueKey, runAt, delayMs, id], ['"', 5, undefined, undefined])
 })
 
+test('tags are sent and read; a server that shows none is of an older version', async () => {
+  const shown = { ...aListedJob('a'), tags: ['x', 'ä'] }
+  await using place = await aStore(({ method }, response) =>
+    method === 'POST'
+      ? json(response, { items: [{ id: 'a', duplicate: false }] }, 201)
+      : json(response, { items: [shown, { ...shown, tags: [] }, aListedJob('b')], cursor: null }),
+  )
+  await place.store.add([aJob({ meta: '{"tags":["x","ä"]}' }), aJob()])
+  const [first, second] = JSON.parse(place.seen[0]!.body)
+  assert.deepEqual([first.tags, second.tags], [['x', 'ä'], undefined])
+  const records = await place.store.list({ limit: 10 })
+  assert.deepEqual(
+    records.map(({ meta }) => meta),
+    ['{"tags":["x","ä"]}', null, null],
+  )
+  assert.ok(records.every((record) => !('tags' in record)))
+})
+
 test('many jobs are one request, and more than a thousand are refused before anything is sent', async () => {
   await using place = await aStore((seen, response) => {
     const items = JSON.parse(seen.body).map((_: unknown, n: number) => ({ id: `${n}`, duplicate: n === 1 }))
@@ -87,6 +106,24 @@ test('many jobs are one request, and more than a thousand are refused before any
   await assert.rejects(place.store.add(many), { code: 'too_large', message: /1000 jobs at once, not 1001/ })
   assert.equal((await place.store.add(many.slice(1))).length, 1_000)
   assert.equal(place.seen.length, 2)
+})
+
+test('jobs are removed by the thousand, and all that are gone are answered', async () => {
+  await using place = await aStore(({ body }, response) => {
+    const { ids } = JSON.parse(body) as { ids: string[] }
+    json(response, { removed: ids.slice(1) })
+  })
+  const ids = Array.from({ length: 1_500 }, (_, i) => `${i}`)
+  const removed = await place.store.remove(ids)
+  assert.deepEqual(
+    removed,
+    ids.filter((id) => id !== '0' && id !== '1000'),
+  )
+  assert.deepEqual(
+    place.seen.map(({ path }) => path),
+    ['/v1/jobs/remove', '/v1/jobs/remove'],
+  )
+  assert.deepEqual(await place.store.remove([]), [])
 })
 
 test('each verdict is said in the words of the wire', async () => {

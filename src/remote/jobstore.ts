@@ -23,7 +23,7 @@ import { inParallel } from './parallel.ts'
 
 /** The most jobs of one request, which is written as a whole. */
 const maxAdd = 1_000
-/** The most jobs of one claim, and of one question about those in hand. */
+/** The most jobs of one claim; of one question about those in hand, and of one removal. */
 const maxClaim = 500
 const maxHeld = 1_000
 /** Requests under way at once. Renewals have a number of their own: they must not wait behind the ends of other jobs. */
@@ -166,6 +166,11 @@ export class RemoteJobStore implements JobStore {
     await this.#client.jobs.resume(queue)
   }
 
+  async remove(ids: readonly string[]): Promise<readonly string[]> {
+    const replies = await inParallel(partsOf(ids, maxHeld), 1, (part) => this.#client.jobs.remove(part))
+    return replies.flatMap(({ removed }) => removed)
+  }
+
   /** The server goes on until none is left, in small bites, so the limit is its own. */
   async prune({ olderThanMs }: { olderThanMs: number; limit: number }): Promise<number> {
     return (await this.#client.jobs.prune({ olderThanMs })).pruned
@@ -180,14 +185,18 @@ export class RemoteJobStore implements JobStore {
   }
 
   async #held(leases: readonly LeaseRef[]): Promise<ShapeOf<typeof checkHeld>['reply']['items']> {
-    const parts: LeaseRef[][] = []
-    for (let at = 0; at < leases.length; at += maxHeld) parts.push(leases.slice(at, at + maxHeld))
-    const replies = await inParallel(parts, 1, (part) => {
+    const replies = await inParallel(partsOf(leases, maxHeld), 1, (part) => {
       const items = part.map(({ jobId, token }) => ({ id: jobId, token }))
       return this.#client.call(checkHeld, { body: { items } })
     })
     return replies.flatMap(({ items }) => items)
   }
+}
+
+function partsOf<Item>(items: readonly Item[], most: number): readonly (readonly Item[])[] {
+  const parts: (readonly Item[])[] = []
+  for (let at = 0; at < items.length; at += most) parts.push(items.slice(at, at + most))
+  return parts
 }
 
 /** The answer, or undefined when the lease is not ours any more. */

@@ -28,27 +28,29 @@ test('what is JSON comes out as JSON.parse would have it', () => {
   }
 })
 
-test('any JSON is read as JSON.parse reads it, and refused exactly when it reaches for a prototype', () => {
+test('any JSON is read as it was meant, and refused exactly when it reaches for a prototype', () => {
   const word = fc.oneof(
     fc.constantFrom('__proto__', 'constructor', 'prototype', '\\', '"', '{[:,]}', 'x'.repeat(70)),
     fc.string({ unit: 'binary', maxLength: 100 }),
   )
+  const key = word.filter((name) => name !== '\\')
   const { value } = fc.letrec((tie) => ({
     value: fc.oneof(
       { maxDepth: 4, depthSize: 'medium' },
       fc.oneof(word, fc.integer(), fc.boolean(), fc.constant(null)),
       fc.array(tie('value'), { maxLength: 4 }),
-      // As text, for an object could not have the key `__proto__`. No key twice: there JSON.parse itself is not always
-      // of one mind (it may keep the first or the last, by how the text is stored).
+      // As text, for an object could not have the key `__proto__`. No key twice, for which of the two counts is nobody's
+      // promise; and none that is a single backslash: once V8 (as of Node 24.21) has read one, it takes other keys that
+      // begin with an escape for it.
       fc
-        .uniqueArray(fc.tuple(word, tie('value')), { maxLength: 4, selector: ([key]) => key })
+        .uniqueArray(fc.tuple(key, tie('value')), { maxLength: 4, selector: ([name]) => name })
         .map((fields) => new Fields(fields as never)),
     ),
   }))
   const property = fc.property(value, fc.boolean(), (given, isEscaped) => {
     const text = write(given, isEscaped)
     if (reachesForPrototype(given)) assert.equal(codeOf(text), 'invalid_argument', text)
-    else assert.deepEqual(parseBody(bytes(text), bodyLimits), JSON.parse(text))
+    else assert.deepEqual(parseBody(bytes(text), bodyLimits), meaningOf(given))
   })
   fc.assert(property, { numRuns: 2_000 })
 })
@@ -69,6 +71,13 @@ function write(value: unknown, isEscaped: boolean): string {
   if (typeof value !== 'string' || !isEscaped) return JSON.stringify(value)
   const units = Array.from({ length: value.length }, (_, at) => value.charCodeAt(at))
   return `"${units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')}"`
+}
+
+/** What it means, without a parser. */
+function meaningOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(meaningOf)
+  if (!(value instanceof Fields)) return value
+  return Object.fromEntries(value.entries.map(([key, item]) => [key, meaningOf(item)]))
 }
 
 function reachesForPrototype(value: unknown): boolean {

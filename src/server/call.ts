@@ -1,12 +1,13 @@
 import type { Scope, TokenStore } from '../access/index.ts'
 import type { Audit, AuditStore } from '../audit/index.ts'
 import type { SignalboxError } from '../core/errors.ts'
-import type { Dispatch } from '../dispatch/index.ts'
-import type { JobStore, Jobs, JobsBell } from '../jobs/index.ts'
+import type { Dispatch, FleetStore } from '../dispatch/index.ts'
+import type { JobStore, Jobs, JobsBell, NoteStore, ScheduleStore } from '../jobs/index.ts'
 import type { LockStore, Locks, WatchOptions } from '../locks/index.ts'
 import type { Monitor, MonitorStore } from '../monitor/index.ts'
 import type { GuardStore, Once, OnceTally } from '../once/index.ts'
 import type { BodyLimits, Route, Shape, ShapeOf } from '../wire/index.ts'
+import type { Redactor } from './redactjob.ts'
 
 /**
  * The words in which the server's parts speak to one another. None belongs to a framework: Fastify and `fetch` each
@@ -103,6 +104,8 @@ export type Handler<R extends Route = Route> = (call: Call<ShapeOf<R>>) => Promi
 export interface Space {
   readonly namespace: string
   readonly stores: ServedStores
+  /** What is hidden of what jobs carry. */
+  readonly redactor: Redactor
   readonly jobs: Jobs
   readonly locks: Locks
   readonly once: Once
@@ -187,17 +190,22 @@ export interface Served extends ServedStores {
   within(namespace: string): ServedStores
   pruneKeys(limit: number): Promise<number>
   subscribedNamespaces(limit: number): Promise<readonly string[]>
+  dispatchedNamespaces(limit: number): Promise<readonly string[]>
+  scheduledNamespaces(limit: number): Promise<readonly string[]>
   ping(): Promise<void>
 }
 
 export interface ServedStores {
   readonly jobs: JobStore
+  readonly notes: NoteStore
+  readonly schedules: ScheduleStore
   readonly locks: LockStore
   readonly guards: GuardStore
   /** Those of the store that holds the jobs, where `guards` are elsewhere. */
   readonly ownGuards?: GuardStore
   readonly monitor: MonitorStore
   readonly audit: AuditStore
+  readonly fleet: FleetStore
   readonly bell: JobsBell
   keyed(key: {
     readonly caller: string

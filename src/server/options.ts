@@ -2,6 +2,7 @@ import { isIP, isIPv4 } from 'node:net'
 import { type Contention, noContention } from '../contention/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { callable, onlyKeys, show, text, whole, withDefaults } from '../core/options.ts'
+import { resolveRedactPaths } from '../core/redactpaths.ts'
 import type { DispatchOptions } from '../dispatch/index.ts'
 import type { LocksOptions } from '../locks/index.ts'
 import type { MonitorOptions } from '../monitor/index.ts'
@@ -39,6 +40,11 @@ export interface ServiceOptions extends AdmissionOptions {
   readonly retentionMs?: number | undefined
   /** How long it is kept what operators did, in every namespace in use; a second or more. @default 90 days */
   readonly auditKeepMs?: number | undefined
+  /**
+   * What is not shown of what jobs carry, to whom looks at them or searches: paths such as `password` or
+   * `payload.card.*`. Whoever claims a job gets it whole. @default nothing
+   */
+  readonly redact?: readonly string[] | undefined
   /** Where requests and events are logged. @default nowhere */
   readonly log?: Log | undefined
   /** Gets what went wrong inside a request; its client is told no more than `internal`. @default the log, else console.error */
@@ -82,7 +88,7 @@ export interface HandlerOptions extends ServiceOptions {
   readonly graceMs?: number | undefined
 }
 
-type ServiceDefaults = Required<Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs'>>
+type ServiceDefaults = Required<Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs' | 'redact'>>
 type ServerSettings = Omit<ServerOptions, keyof ServiceOptions>
 
 /** Options of any way of serving, whole and checked. */
@@ -95,13 +101,14 @@ export interface ResolvedServiceOptions {
   readonly maxBodyBytes: number
   readonly retentionMs: number | undefined
   readonly auditKeepMs: number
+  readonly redact: readonly string[]
   readonly log: Log | undefined
   readonly onError: ((error: unknown) => void) | undefined
 }
 
 /** What any way of serving does unless told otherwise. */
 export const serviceDefaults: { readonly [Key in keyof ServiceDefaults]: NonNullable<ServiceDefaults[Key]> } =
-  { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000 }
+  { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000, redact: [] }
 
 type Whole<Options> = { readonly [Key in keyof Options]-?: NonNullable<Options[Key]> }
 
@@ -133,6 +140,7 @@ const serviceKeys = [
   'maxBodyBytes',
   'retentionMs',
   'auditKeepMs',
+  'redact',
   'log',
   'onError',
   ...capKeys,
@@ -202,7 +210,7 @@ function splitService<Options extends ServiceOptions>(
   name: string,
   options: Options,
 ): { service: ResolvedServiceOptions; rest: Omit<Options, keyof ServiceOptions> } {
-  const { box, bootstrap, maxBodyBytes, retentionMs, auditKeepMs, log, onError, ...others } = options
+  const { box, bootstrap, maxBodyBytes, retentionMs, auditKeepMs, redact, log, onError, ...others } = options
   const isCap = ([key]: [string, unknown]) => capKeys.includes(key)
   const caps = Object.fromEntries(Object.entries(others).filter(isCap))
   const rest = Object.fromEntries(Object.entries(others).filter((entry) => !isCap(entry)))
@@ -225,6 +233,7 @@ function splitService<Options extends ServiceOptions>(
     }),
     retentionMs: retentionMs === undefined ? undefined : whole('retentionMs', retentionMs, { min: 1_000 }),
     auditKeepMs: whole('auditKeepMs', auditKeepMs ?? serviceDefaults.auditKeepMs, { min: 1_000 }),
+    redact: resolveRedactPaths('redact', redact ?? serviceDefaults.redact),
     log,
     onError: onError === undefined ? undefined : callable('onError', onError),
   }

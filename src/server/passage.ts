@@ -64,8 +64,12 @@ export class Passage implements Call {
   }
 
   #makeKeyed(key: { readonly key: string; readonly fingerprint: string }): Jobs {
-    const { stores, jobs } = this.space
+    const { stores, jobs, redactor } = this.space
+    const { notes, schedules, bell } = stores
     const { jobs: store } = stores.keyed({ caller: this.principal.id, keepMs, ...key })
-    return createJobs({ store, bell: stores.bell, beside: jobs })
+    return createJobs({
+      ...{ store: redactor.store(store), notes, schedules, bell, beside: jobs },
+      passesSealed: true,
+    })
   }
 }

@@ -4,14 +4,18 @@ import { type Admission, createAdmission } from './admission.ts'
 import { type Answered, type Api, createApi } from './api.ts'
 import { createAuditTrail } from './audittrail.ts'
 import { createAuthenticator, type TokenAuthenticator } from './auth.ts'
+import { createBulkers } from './bulkers.ts'
+import { createDispatchers } from './dispatchers.ts'
 import { createNodeGateway } from './gateway.ts'
 import { createHandlers } from './handlers/index.ts'
 import type { JobMeterPart } from './handlers/jobs.ts'
 import { createHealth } from './health.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import type { ResolvedServiceOptions } from './options.ts'
+import { createRedactor } from './redactjob.ts'
 import { createRequestMeter, type RequestMeter } from './requestmeter.ts'
 import { rootRoute } from './root.ts'
+import { createScheduling } from './scheduling.ts'
 import { createSenders } from './senders.ts'
 import { createSpaces } from './spaces.ts'
 import { createStreams, type Streams } from './stream.ts'
@@ -69,6 +73,8 @@ const troubles: ReadonlySet<string> = new Set([
   'fleet.braked',
   'loop.stalled',
   'slot.forced',
+  'node.unanswered',
+  'server.name_taken',
 ])
 
 export function createService(parts: ServiceParts): Service {
@@ -78,8 +84,10 @@ export function createService(parts: ServiceParts): Service {
   const { failures } = admission
   const { bootstrap, loopback, trust } = parts
   const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures })
+  const redactor = createRedactor(parts.redact)
   const spaces = createSpaces(served, {
     settings: parts.settings,
+    redactor,
     meter: contention,
     onDispatch(namespace, { name, ...event }) {
       const isTrouble = troubles.has(name)
@@ -87,7 +95,10 @@ export function createService(parts: ServiceParts): Service {
     },
   })
   // That nothing more is sent while it drains is no trouble.
-  const loops = () => (isDraining ? upkeep.loops : [...upkeep.loops, senders.loop])
+  const loops = () =>
+    isDraining
+      ? upkeep.loops
+      : [...upkeep.loops, senders.loop, scheduling.loop, bulkers.loop, dispatchers.loop]
   const health = createHealth({
     store: served,
     loops,
@@ -114,13 +125,12 @@ export function createService(parts: ServiceParts): Service {
       tokens: authenticator.tokens,
       meter: restingClaims(metrics, requestMeter),
       system: { health, metrics },
+      bulkBegun: (namespace) => bulkers.begun(namespace),
+      redactor,
       contention,
     }),
     trail: createAuditTrail({
-      onFailed: (action, error) => {
-        metrics.auditFailed()
-        log?.error('audit.failed', { action, error })
-      },
+      onFailed: onAuditFailed,
     }),
     maxBodyBytes: parts.maxBodyBytes,
     hosts: parts.hosts,
@@ -145,6 +155,14 @@ export function createService(parts: ServiceParts): Service {
     onTrouble,
   })
   const senders = createSenders({ served, spaces, onTrouble })
+  const scheduling = createScheduling({ served, onTrouble })
+  const bulkers = createBulkers({ served, spaces, redactor, onTrouble, onAuditFailed })
+  const dispatchers = createDispatchers({ served, spaces, onTrouble })
+
+  function onAuditFailed(action: string, error: unknown): void {
+    metrics.auditFailed()
+    log?.error('audit.failed', { action, error })
+  }
 
   function onTrouble(loop: string, trouble: string, event: object): void {
     log?.warn(`loop.${trouble}`, { loop, ...event })
@@ -193,7 +211,10 @@ export function createService(parts: ServiceParts): Service {
         }
       },
     }),
-    stopDispatch: (graceMs) => spaces.stopDispatch(graceMs),
+    async stopDispatch(graceMs) {
+      await dispatchers.stop()
+      await spaces.stopDispatch(graceMs)
+    },
     async drain(graceMs) {
       isDraining = true
       spaces.letGo()
@@ -205,6 +226,9 @@ export function createService(parts: ServiceParts): Service {
       isDraining = true
       unwatch()
       await senders[Symbol.asyncDispose]()
+      await scheduling[Symbol.asyncDispose]()
+      await bulkers.stop()
+      await dispatchers.stop()
       await upkeep[Symbol.asyncDispose]()
       await streams.close()
       await authenticator[Symbol.asyncDispose]()

@@ -10,6 +10,7 @@ import { createClaimDesk } from './desk.ts'
 import { createHintsFeed, createQueuesFeed } from './feeds.ts'
 import { createLocksFeed } from './locksfeed.ts'
 import type { RoomSettings } from './options.ts'
+import { noRedactor, type Redactor } from './redactjob.ts'
 import { createTasksFeed } from './tasksfeed.ts'
 
 /**
@@ -42,21 +43,30 @@ export interface SpacesOptions {
   readonly onDispatch?: (namespace: string, event: DispatchEvent) => void
   /** How the rooms behave. @default by their own defaults */
   readonly settings?: RoomSettings
+  /** What is hidden of what jobs carry. @default nothing */
+  readonly redactor?: Redactor
   /** @default 1_000 */
   readonly max?: number
 }
 
 export function createSpaces(
   served: SpacesSource,
-  { settings = {}, meter = noMeter, onDispatch = () => undefined, max = maxSpaces }: SpacesOptions = {},
+  {
+    settings = {},
+    meter = noMeter,
+    onDispatch = () => undefined,
+    redactor = noRedactor,
+    max = maxSpaces,
+  }: SpacesOptions = {},
 ): Spaces {
-  return new KnownSpaces(served, { settings, meter, onDispatch, max })
+  return new KnownSpaces(served, { settings, meter, onDispatch, redactor, max })
 }
 
 class KnownSpaces implements Spaces {
   readonly #served: SpacesSource
   readonly settings: RoomSettings
   readonly meter: Meter
+  readonly redactor: Redactor
   readonly onDispatch: Required<SpacesOptions>['onDispatch']
   readonly #max: number
   readonly #rooms = new Map<string, Room>()
@@ -64,7 +74,8 @@ class KnownSpaces implements Spaces {
   #turn = 0
   #isLettingGo = false
 
-  constructor(served: SpacesSource, { settings, meter, onDispatch, max }: Required<SpacesOptions>) {
+  constructor(served: SpacesSource, { settings, meter, onDispatch, redactor, max }: Required<SpacesOptions>) {
+    this.redactor = redactor
     this.#served = served
     this.settings = settings
     this.meter = meter
@@ -138,6 +149,7 @@ class KnownSpaces implements Spaces {
 class Room implements Space {
   readonly namespace: string
   readonly stores: ServedStores
+  readonly redactor: Redactor
   readonly jobs: Jobs
   readonly desk: ClaimDesk
   readonly queuesFeed: Feed
@@ -157,7 +169,16 @@ class Room implements Space {
   constructor(namespace: string, stores: ServedStores, remoteBell: boolean, spaces: KnownSpaces) {
     this.namespace = namespace
     this.stores = stores
-    this.jobs = createJobs({ store: stores.jobs, bell: stores.bell })
+    this.redactor = spaces.redactor
+    this.jobs = createJobs({
+      store: spaces.redactor.store(stores.jobs),
+      notes: stores.notes,
+      schedules: stores.schedules,
+      bell: stores.bell,
+      passesSealed: true,
+      // The server has others for that.
+      worksBulk: false,
+    })
     this.desk = createClaimDesk(stores.bell)
     this.#spaces = spaces
     this.#remoteBell = remoteBell
@@ -191,11 +212,12 @@ class Room implements Space {
 
   /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
-    const { jobs, bell, guards, ownGuards } = this.stores
+    const { jobs, bell, guards, ownGuards, fleet } = this.stores
     const { meter, onDispatch } = this.#spaces
     this.#dispatch ??= createDispatch(
       {
-        ...{ jobs, bell, guards: ownGuards ?? guards, observe: observeWith(meter) },
+        ...{ jobs, bell, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
+        remoteBell: this.#remoteBell,
         log: (event) => onDispatch(this.namespace, event),
       },
       this.#spaces.settings.dispatch,

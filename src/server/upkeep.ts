@@ -1,6 +1,6 @@
 import type { AuditStore } from '../audit/index.ts'
 import { createLoop, type Loop, type LoopEvents } from '../core/loop.ts'
-import type { JobStore } from '../jobs/index.ts'
+import type { JobStore, NoteStore } from '../jobs/index.ts'
 import type { Served, ServedStores } from './call.ts'
 import type { Spaces } from './spaces.ts'
 
@@ -57,7 +57,10 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
   loops.push(createGuardForgetting(spaces))
   const namespaces = { served, spaces }
   if (retentionMs !== undefined)
-    loops.push(createForgetting('server.retention', namespaces, retentionMs, ({ jobs }) => jobs))
+    loops.push(
+      createForgetting('server.retention', namespaces, retentionMs, ({ jobs }) => jobs),
+      createForgetting('server.notes', namespaces, retentionMs, ({ notes }) => notes),
+    )
   if (auditKeepMs !== undefined)
     loops.push(createForgetting('server.audit', namespaces, auditKeepMs, ({ audit }) => audit))
   for (const { name, events } of loops) {
@@ -97,7 +100,7 @@ function createForgetting(
   name: string,
   { served, spaces }: { readonly served: Pick<Served, 'within'>; readonly spaces: Spaces },
   keepMs: number,
-  storeOf: (stores: ServedStores) => Pick<JobStore | AuditStore, 'prune'>,
+  storeOf: (stores: ServedStores) => Pick<JobStore | NoteStore | AuditStore, 'prune'>,
 ): Loop {
   return createLoop({
     name,

@@ -364,7 +364,7 @@ export const cordonNode: Route<{
   scope: 'admin',
   room: 'dispatch',
   summary: 'For operators: close a node, or one service of it, for new work, or open it again.',
-  description: 'Kept in the memory of the server that answers.',
+  description: 'Counts on every server that shares the store, until it is lifted.',
   params: idParams,
   body: schemaFor<CordonNodeBody>()(
     Type.Object(
@@ -408,7 +408,7 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
   room: 'dispatch',
   summary: 'For operators: define a pool by a rule, or change its rule.',
   description:
-    'Tasks ask for it with `{ label: "pool", in: [name] }`. Kept in the memory of the server that answers: define it again after a restart.',
+    'Tasks ask for it with `{ label: "pool", in: [name] }`. Counts on every server that shares the store, and stays until it is removed.',
   body: schemaFor<DefinePoolBody>()(Type.Object({ name, requires: terms }, strict)),
   replies: {
     201: schemaFor<DefinePoolBody>()(Type.Object({ name: text, requires: Type.Array(term) })),

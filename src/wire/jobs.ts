@@ -1,4 +1,4 @@
-import type { Added, AttemptOutcome, ClaimedJob, Job, JobState } from '../jobs/index.ts'
+import type { Added, AttemptOutcome, ClaimedJob, FoundJob, Job, JobState } from '../jobs/index.ts'
 import type { Route } from './route.ts'
 import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
 
@@ -11,6 +11,7 @@ export interface Page<Item> {
 }
 
 const name = Type.String(nameOptions)
+const tag = Type.String({ ...nameOptions, maxLength: 64 })
 const span = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })])
 const nullable = <S extends Parameters<typeof Type.Union>[0][number]>(schema: S) =>
   Type.Union([schema, Type.Null()])
@@ -57,19 +58,37 @@ const jobFields = {
   workerId: nullable(Type.String()),
   backoff,
   timeoutMs: nullable(Type.Integer()),
+  tags: Type.Array(Type.String()),
+  schedule: nullable(Type.Object({ name: Type.String(), slotAt: nullable(Type.Integer()) })),
   cancelRequested: Type.Boolean(),
   cancelIgnored: Type.Boolean(),
 }
 const jobObject = Type.Object(jobFields)
 const claimedObject = Type.Object({
   ...jobFields,
+  snoozeCount: Type.Integer(),
+  trace: nullable(Type.String()),
   token: Type.String(),
   leaseEndsAt: instant,
   freeCount: Type.Integer(),
 })
+const progress = Type.Object({
+  percent: nullable(Type.Number()),
+  note: nullable(Type.String()),
+  data: Type.Unknown(),
+  at: instant,
+  attempt: Type.Integer(),
+})
 
 export const jobSchema: Schema<Job> = schemaFor<Job>()(jobObject)
+const foundSchema: Schema<FoundJob> = schemaFor<FoundJob>()(
+  Type.Object({ ...jobFields, progress: nullable(progress), snoozeCount: Type.Integer() }),
+)
 
+const traceparent = Type.String({
+  ...{ minLength: 55, maxLength: 55 },
+  pattern: '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$',
+})
 const jobToAdd = Type.Object(
   {
     kind: name,
@@ -92,6 +111,8 @@ const jobToAdd = Type.Object(
       ),
     ),
     timeoutMs: Type.Optional(nullable(span)),
+    tags: Type.Optional(Type.Array(tag, { maxItems: 20 })),
+    trace: Type.Optional(traceparent),
   },
   strict,
 )
@@ -114,6 +135,9 @@ export interface JobToAddBody {
     readonly maxMs?: number
   }
   readonly timeoutMs?: number | string | null
+  readonly tags?: readonly string[]
+  /** Whose doing it is, as a W3C traceparent. */
+  readonly trace?: string
 }
 
 interface IdParams {
@@ -133,7 +157,8 @@ export const addJobs: Route<{
   summary: 'Put a job in line, or many: all or none.',
   description:
     'An object is one job and answers `{ id, duplicate }`; an array of up to 1,000 answers `{ items }` in order. ' +
-    '201 when something was added, 200 when every job was a duplicate of a live one with its unique key.',
+    '201 when something was added, 200 when every job was a duplicate of a live one with its unique key. ' +
+    'A payload that a box sealed (`{ "$sealed": … }`) says which id its job gets; `conflict` when there is one.',
   body: schemaFor<JobToAddBody | readonly JobToAddBody[]>()(
     Type.Union([jobToAdd, Type.Array(jobToAdd, { maxItems: 1_000 })]),
   ),
@@ -146,6 +171,7 @@ export const addJobs: Route<{
     ),
   },
   mutates: true,
+  problems: ['conflict'],
   limits: { maxBytes: 8 * 1_048_576, maxKeys: 80_000 },
   limitsForLists: true,
 }
@@ -154,23 +180,33 @@ export interface ListJobsQuery {
   readonly queue?: string
   readonly kind?: string
   readonly state?: JobState
+  readonly search?: string
   readonly limit?: number
   readonly cursor?: string
 }
+/** A page of jobs; a search says also how many jobs it looked at, and which bound ended it. */
+export interface JobsPage extends Page<Job> {
+  readonly scanned?: number
+  readonly stopped?: 'rows' | 'time' | null
+}
 
-export const listJobs: Route<{ query: ListJobsQuery; reply: Page<Job> }> = {
+export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
   id: 'listJobs',
   method: 'GET',
   path: '/v1/jobs',
   scope: 'read',
   room: 'jobs',
   summary: 'List jobs, newest first.',
+  description:
+    'With `search`, those that its words and fields mean, found among up to 50,000 jobs in up to 2 seconds. `stopped` says ' +
+    'which of the two ended it, `scanned` how many were looked at, and `cursor` goes on from there.',
   query: schemaFor<ListJobsQuery>()(
     Type.Object(
       {
         queue: Type.Optional(name),
         kind: Type.Optional(name),
         state: Type.Optional(state),
+        search: Type.Optional(Type.String({ maxLength: 2_000 })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
         cursor: Type.Optional(name),
       },
@@ -178,22 +214,30 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: Page<Job> }> = {
     ),
   ),
   replies: {
-    200: schemaFor<Page<Job>>()(
-      Type.Object({ items: Type.Array(jobObject), cursor: nullable(Type.String()) }),
+    200: schemaFor<JobsPage>()(
+      Type.Object({
+        items: Type.Array(jobObject),
+        cursor: nullable(Type.String()),
+        scanned: Type.Optional(Type.Integer()),
+        stopped: Type.Optional(Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])),
+      }),
     ),
   },
   mutates: false,
 }
 
-export const getJob: Route<{ params: IdParams; reply: Job }> = {
+export const getJob: Route<{ params: IdParams; reply: FoundJob }> = {
   id: 'getJob',
   method: 'GET',
   path: '/v1/jobs/{id}',
   scope: 'read',
   room: 'jobs',
-  summary: 'Look at one job.',
+  summary: 'Look at one job, with how far its handler says it is.',
+  description:
+    'Whether a wish to cancel was obeyed: `cancelRequested` while it runs, then `cancelled`, or `completed` with ' +
+    '`cancelIgnored`.',
   params: idParams,
-  replies: { 200: jobSchema },
+  replies: { 200: foundSchema },
   mutates: false,
   problems: ['not_found'],
 }
@@ -279,6 +323,8 @@ export interface NackBody {
   readonly dead?: boolean
   /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
   readonly handBack?: boolean
+  /** Back in line after so long without burning an attempt, as often as you like. */
+  readonly snoozeMs?: number | string
   readonly ranMs?: number
 }
 
@@ -290,7 +336,8 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
   room: 'jobs',
   summary: 'The job failed: back in line after its back-off, or dead.',
   description:
-    '`handBack` puts it back in line at once without burning an attempt (ten times a job, then it counts). ' +
+    '`handBack` puts it back in line at once without burning an attempt (ten times a job, then it counts), ' +
+    '`snoozeMs` after so long, as often as you like. ' +
     'A job whose cancellation was asked for ends `cancelled`.',
   params: idParams,
   body: schemaFor<NackBody>()(
@@ -301,6 +348,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
         retryInMs: Type.Optional(span),
         dead: Type.Optional(Type.Boolean()),
         handBack: Type.Optional(Type.Boolean()),
+        snoozeMs: Type.Optional(span),
         ranMs,
       },
       strict,

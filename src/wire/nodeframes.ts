@@ -27,12 +27,14 @@ export const nodeSubprotocols = {
   namespace: 'signalbox.namespace.',
 } as const
 
-/** Why a server closes a node's socket, besides the codes of RFC 6455. After these it is of no use to come again. */
+/** Why a server closes a node's socket, besides the codes of RFC 6455. After all but `unknown` it is of no use to come again. */
 export const nodeCloseCodes = {
   /** The first frame was not a hello that it takes. */
   badHello: 4400,
   /** The token counts no more. */
   unauthorized: 4401,
+  /** The server does not know this connection: the node is to say hello again, there. */
+  unknown: 4404,
   /** Another instance with the same id took over. */
   superseded: 4409,
 } as const

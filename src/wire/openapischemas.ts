@@ -2,6 +2,7 @@ import * as dispatch from './dispatch.ts'
 import * as jobs from './jobs.ts'
 import * as queues from './queues.ts'
 import type { Route } from './route.ts'
+import * as schedules from './schedules.ts'
 import type { Schema } from './schema.ts'
 import * as tokens from './tokens.ts'
 
@@ -91,6 +92,7 @@ const shared: Readonly<Record<string, Schema>> = {
   Added: partsOf(jobs.addJobs.replies[201]).anyOf[0]!,
   Settled: jobs.ackJob.replies[200]!,
   QueueStats: queues.queueStatsSchema,
+  Schedule: schedules.getSchedule.replies[200]!,
   Token: itemOf(tokens.listTokens as Route<never>),
   Scope: itemOf(tokens.listTokens as Route<never>).properties.scope!,
 }

@@ -73,7 +73,7 @@ export function createWorkplace(): Workplace {
 function start(cwd: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Child {
   return spawn(process.execPath, [main, ...args], {
     cwd,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 }

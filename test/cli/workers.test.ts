@@ -9,6 +9,8 @@ import { findInterpreter } from '../support/interpreters.ts'
 import { createWorkplace, type Serving } from './command.ts'
 
 const examples = join(root, 'examples')
+/** Each test has a server of its own, and most of them wait: they wait together. */
+const testMs = 60_000
 const aSecret = 'canary-0123456789abcdef0123456789abcdef'
 
 /** Each language's worker with a handler for every kind there is below. */
@@ -72,8 +74,9 @@ async function until(look: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await look())) await sleep(50)
 }
 
-test.for(languages)(
+test.concurrent.for(languages)(
   '%s: a worker that is told to stop hands its job back, at no cost to the job',
+  { timeout: testMs },
   async (language) => {
     using place = createWorkplace()
     await using server = await place.serve(['--database=memory:', '--log-level=warn'])
@@ -88,19 +91,26 @@ test.for(languages)(
   },
 )
 
-test.for(languages)('%s: a job that fails says why, and is tried again later', async (language) => {
-  using place = createWorkplace()
-  await using server = await place.serve(['--database=memory:', '--log-level=warn'])
-  const { id } = await ask(server, '', { kind: 'bad' })
-  await using _worker = await startWorker(language, 'bad', server.url)
-  await until(async () => (await ask(server, `/${id}`)).state === 'scheduled')
-  const { error, attempt } = await ask(server, `/${id}`)
-  assert.equal(attempt, 1)
-  assert.match(error!.message, language === 'python' ? /^no good$/ : /^the command ended with 7$/)
-})
+test.concurrent.for(languages)(
+  '%s: a job that fails says why, and is tried again later',
+  {
+    timeout: testMs,
+  },
+  async (language) => {
+    using place = createWorkplace()
+    await using server = await place.serve(['--database=memory:', '--log-level=warn'])
+    const { id } = await ask(server, '', { kind: 'bad' })
+    await using _worker = await startWorker(language, 'bad', server.url)
+    await until(async () => (await ask(server, `/${id}`)).state === 'scheduled')
+    const { error, attempt } = await ask(server, `/${id}`)
+    assert.equal(attempt, 1)
+    assert.match(error!.message, language === 'python' ? /^no good$/ : /^the command ended with 7$/)
+  },
+)
 
-test.for(languages)(
+test.concurrent.for(languages)(
   '%s: a token comes from the environment, and without it the worker ends with one line',
+  { timeout: testMs },
   async (language) => {
     using place = createWorkplace()
     await using server = await place.serve(['--database=memory:', '--log-level=warn'], {
@@ -118,7 +128,7 @@ test.for(languages)(
 
 test.concurrent.for(languages)(
   '%s: a worker learns when it renews that its job is no longer wanted',
-  { timeout: 40_000 },
+  { timeout: testMs },
   async (language) => {
     using place = createWorkplace()
     await using server = await place.serve(['--database=memory:', '--log-level=warn'])

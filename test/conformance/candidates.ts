@@ -27,6 +27,7 @@ import {
   postgresPool,
   sqliteCaller,
 } from './callers.ts'
+import { createLender } from './lending.ts'
 import { type LocksBackend, openLocks } from './locks/opening.ts'
 
 export const engineNames = ['memory', 'sqlite', 'postgres', 'mariadb'] as const
@@ -42,6 +43,11 @@ export interface Candidate {
   readonly isShared: boolean
   /** Opens the engine; without a namespace, in one that nobody used before. */
   open(options?: Partial<BackendOptions> & { readonly url?: string }): Promise<Backend>
+  /**
+   * A backend that was opened for an earlier test, or is for later ones; without a namespace, in one that nobody used
+   * before. Two that are in hand at once are two openings.
+   */
+  lend(namespace?: string): Promise<Backend>
   /** What only an engine with SQL has: a caller's own transactions, other openers, other databases. */
   readonly sql: SqlSide | undefined
 }
@@ -130,11 +136,13 @@ export function candidates(): readonly Candidate[] {
 export function threadedCandidates(): readonly Candidate[] {
   if (!isWanted('sqlite')) return []
   const { sql: _, open, ...sqlite } = sqlCandidate(engines.find(({ name }) => name === 'sqlite')!)
+  const openInThread: Candidate['open'] = (options) => open({ thread: true, ...options })
   return [
     {
       ...sqlite,
       title: 'sqlite in a thread',
-      open: (options) => open({ thread: true, ...options }),
+      open: openInThread,
+      lend: lendsOf(openInThread),
       sql: undefined,
     },
   ]
@@ -184,7 +192,15 @@ const memoryCandidate: Candidate = {
     const { openMemory } = await import('../../src/backends/memory/index.ts')
     return openMemory({ namespace: aNamespace(), migrate: true, ...options })
   },
+  lend: (namespace = aNamespace()) => memoryCandidate.open({ namespace }),
   sql: undefined,
+}
+
+/** Lends what this opens, until the file's last test is over. */
+function lendsOf(open: Candidate['open']): Candidate['lend'] {
+  const lender = createLender(() => open())
+  afterAll(() => lender.close())
+  return (namespace = aNamespace()) => lender.lend(namespace)
 }
 
 function sqlCandidate(engine: Engine): Candidate {
@@ -195,14 +211,17 @@ function sqlCandidate(engine: Engine): Candidate {
   }
   afterAll(async () => (await own)?.[Symbol.asyncDispose]())
   const { name, rowLocks, spansDatabases, migratesItself, ownDatabase, pool } = engine
+  const open: Candidate['open'] = async ({ url: other, ...options } = {}) => {
+    const openEngine = await engine.load()
+    return openEngine(other ?? (await url()), { namespace: aNamespace(), migrate: true, ...options })
+  }
   return {
     name,
     title: name,
     isShared: true,
-    async open({ url: other, ...options } = {}) {
-      const open = await engine.load()
-      return open(other ?? (await url()), { namespace: aNamespace(), migrate: true, ...options })
-    },
+    open,
+    // Hooks run last to first: the lent ones are closed before their database goes.
+    lend: lendsOf(open),
     sql: {
       rowLocks,
       spansDatabases,

@@ -10,6 +10,12 @@ import {
   redisCandidates,
   threadedCandidates,
 } from './candidates.ts'
+import { fleetContract } from './fleet/contract.ts'
+import { forgettingContract as forgettingOfFleets } from './fleet/forgetting.ts'
+import { namesContract as documentsOfFleets } from './fleet/names.ts'
+import { dispatchedContract } from './fleet/namespaces.ts'
+import { redisFleets } from './fleet/opening.ts'
+import { writingContract as writingOfFleets } from './fleet/writing.ts'
 import { guardsContract } from './guards/contract.ts'
 import { redisGuards } from './guards/opening.ts'
 import { settlingContract as settlingOfGuards } from './guards/settling.ts'
@@ -19,7 +25,9 @@ import { cancellingContract } from './jobs/cancelling.ts'
 import { claimingContract } from './jobs/claiming.ts'
 import { leasesContract } from './jobs/leases.ts'
 import { lookingContract } from './jobs/looking.ts'
+import { metaContract } from './jobs/meta.ts'
 import { reclaimingContract } from './jobs/reclaiming.ts'
+import { removingContract } from './jobs/removing.ts'
 import { retryingContract } from './jobs/retrying.ts'
 import { settlingContract } from './jobs/settling.ts'
 import { transactionsContract } from './jobs/transactions.ts'
@@ -27,17 +35,23 @@ import { withDataContract } from './jobs/withdata.ts'
 import { locksContract } from './locks/contract.ts'
 import { monitorContract } from './monitor/contract.ts'
 import { sendingContract as sendingOfNotifications } from './monitor/sending.ts'
+import { notesContract } from './notes/contract.ts'
+import { linesContract } from './notes/lines.ts'
 import { openingContract } from './opening.ts'
+import { schedulesContract } from './schedules/contract.ts'
+import { firingContract } from './schedules/firing.ts'
+import { scheduledContract } from './schedules/namespaces.ts'
 
 /** Every contract on one engine. Each has a test file of its own, so that they can run side by side. */
 export function everyContract(engine: EngineName): void {
   const chosen = candidates().filter(({ name }) => name === engine)
   describeEach(chosen, (candidate) => {
     contractsOf(candidate)
-    describe('transactions of the store', () => transactionsContract(candidate))
+    const borrower = borrowing(candidate)
+    describe('transactions of the store', () => transactionsContract(borrower))
     if (!candidate.sql) return
-    describe('transactions with your data', () => withDataContract(candidate))
-    describe('transactions of the caller', () => callersContract(candidate))
+    describe('transactions with your data', () => withDataContract(borrower))
+    describe('transactions of the caller', () => callersContract(borrower))
   })
 }
 
@@ -47,24 +61,34 @@ export function everyContract(engine: EngineName): void {
  */
 export function writingContractsInThread(): void {
   describeEach(threadedCandidates(), (candidate) => {
-    describe('adding jobs', () => addingContract(candidate))
-    describe('claiming jobs', () => claimingContract(candidate))
-    describe('settling', () => settlingContract(candidate))
+    const borrower = borrowing(candidate)
+    describe('adding jobs', () => addingContract(borrower))
+    describe('claiming jobs', () => claimingContract(borrower))
+    describe('settling', () => settlingContract(borrower))
     describe('opening and closing', () => openingContract(candidate))
-    describe('requests with a key', () => keysContract(candidate))
-    describe('settling of guards', () => settlingOfGuards(candidate))
-    describe('sending of notifications', () => sendingOfNotifications(candidate))
-    describe('audit', () => auditContract(candidate))
+    describe('requests with a key', () => keysContract(borrower))
+    describe('settling of guards', () => settlingOfGuards(borrower))
+    describe('sending of notifications', () => sendingOfNotifications(borrower))
+    describe('audit', () => auditContract(borrower))
+    describe('writing on a fleet’s board', () => writingOfFleets(borrower))
+    describe('forgetting on a fleet’s board', () => forgettingOfFleets(borrower))
+    describe('documents on a fleet’s board', () => documentsOfFleets(borrower))
+    describe('removing', () => removingContract(borrower))
+    describe('lines of attempts', () => linesContract(borrower))
+    describe('firing of schedules', () => firingContract(borrower))
   })
 }
 
-/** Redis keeps locks and guards, and nothing else. */
+/** Redis keeps locks, guards and the fleet's board, and nothing else. */
 export function locksOnRedis(): void {
   describeEach(redisCandidates(), (candidate) => {
     describe('locks', () => locksContract(candidate))
   })
   describeEach(redisGuards(), (candidate) => {
     describe('guards', () => guardsContract(candidate))
+  })
+  describeEach(redisFleets(), (candidate) => {
+    describe('fleet', () => fleetContract(candidate))
   })
 }
 
@@ -76,21 +100,37 @@ function describeEach<Chosen extends { readonly title: string }>(
   if (chosen.length === 0) test.skip('BACKENDS leaves this engine out', () => undefined)
 }
 
+/**
+ * The same engine for contracts that are about what a store does, not about how it is opened and closed: who asks for
+ * nothing in particular borrows a backend, and who names a namespace opens one.
+ */
+function borrowing(candidate: Candidate): Candidate {
+  return { ...candidate, open: (options) => (options ? candidate.open(options) : candidate.lend()) }
+}
+
 function contractsOf(candidate: Candidate): void {
-  describe('adding jobs', () => addingContract(candidate))
-  describe('claiming jobs', () => claimingContract(candidate))
-  describe('leases', () => leasesContract(candidate))
-  describe('settling', () => settlingContract(candidate))
-  describe('taking back', () => reclaimingContract(candidate))
-  describe('cancelling', () => cancellingContract(candidate))
-  describe('retrying', () => retryingContract(candidate))
-  describe('looking', () => lookingContract(candidate))
+  const borrower = borrowing(candidate)
+  describe('adding jobs', () => addingContract(borrower))
+  describe('claiming jobs', () => claimingContract(borrower))
+  describe('leases', () => leasesContract(borrower))
+  describe('settling', () => settlingContract(borrower))
+  describe('taking back', () => reclaimingContract(borrower))
+  describe('cancelling', () => cancellingContract(borrower))
+  describe('retrying', () => retryingContract(borrower))
+  describe('looking', () => lookingContract(borrower))
+  describe('removing', () => removingContract(borrower))
+  describe('words about jobs', () => metaContract(borrower))
+  describe('notes', () => notesContract(borrower))
+  describe('schedules', () => schedulesContract(borrower))
   describe('opening and closing', () => openingContract(candidate))
   describe('namespaces', () => namespacesContract(candidate))
-  describe('requests with a key', () => keysContract(candidate))
+  describe('requests with a key', () => keysContract(borrower))
   describe('tokens', () => tokensContract(candidate))
-  describe('locks', () => locksContract(candidate))
-  describe('guards', () => guardsContract(candidate))
-  describe('monitor', () => monitorContract(candidate))
-  describe('audit', () => auditContract(candidate))
+  describe('locks', () => locksContract(borrower))
+  describe('guards', () => guardsContract(borrower))
+  describe('monitor', () => monitorContract(borrower))
+  describe('audit', () => auditContract(borrower))
+  describe('fleet', () => fleetContract(borrower))
+  describe('namespaces with a fleet', () => dispatchedContract(candidate))
+  describe('namespaces with schedules', () => scheduledContract(candidate))
 }

@@ -239,7 +239,8 @@ class LocksWalk {
     const holder = (await this.#stores.model.inspect(key, 0))?.holder
     if (!holder) return
     const { node, requestId } = holder
-    await this.#ask(key, { node, requestId })
+    // Two calls in one step: a lease that may run out between them would be either's to say.
+    await this.#ask(key, { node, requestId }, { ttlMs: farMs })
     const last = this.#grants.findLast((grant) => grant.key === key)
     if (last) await this.#end(last)
   }

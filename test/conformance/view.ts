@@ -7,9 +7,9 @@ import type { JobRecord, QueueStats } from '../../src/jobs/index.ts'
  */
 export function viewOf(record: JobRecord, { start, lapsed }: { start: number; lapsed: boolean }): unknown {
   const { id, queue, kind, payload, priority, uniqueKey, state, attempt, maxAttempts, freeCount } = record
-  const { backoff, timeoutMs, cancelRequested, cancelIgnored, runAt } = record
+  const { backoff, timeoutMs, meta, cancelRequested, cancelIgnored, runAt } = record
   const always = { id, queue, kind, payload, priority, uniqueKey, state, attempt, maxAttempts, freeCount }
-  const settings = { backoff, timeoutMs, cancelRequested, cancelIgnored, runAt: instant(runAt, start) }
+  const settings = { backoff, timeoutMs, meta, cancelRequested, cancelIgnored, runAt: instant(runAt, start) }
   const ended = state === 'completed' || state === 'dead' || state === 'cancelled'
   if (lapsed && state !== 'running' && state !== 'completed') return { ...always, ...settings }
   return {

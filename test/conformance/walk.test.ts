@@ -3,12 +3,12 @@ import { candidates } from './candidates.ts'
 import { runWalk, type WalkCounts } from './walk.ts'
 
 /**
- * `WALK_SEED` walks one walk again; `WALK_STEPS` says how long each is. Without a seed, new ones are drawn for a few
- * seconds on each engine.
+ * `WALK_SEED` walks one walk again; `WALK_STEPS` says how long each is. Without a seed, new ones are drawn for `WALK_MS`
+ * on each engine.
  */
-const { WALK_SEED, WALK_STEPS } = process.env
+const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
 const steps = Number(WALK_STEPS ?? 150)
-const budgetMs = 3_000
+const budgetMs = Number(WALK_MS ?? 1_500)
 
 for (const { name, open } of candidates()) {
   test(`${name} does what the memory model does, wherever a random walk goes`, async () => {

@@ -89,6 +89,7 @@ class Walk {
     [4, 'resume', () => this.#pause('resume')],
     [3, 'reclaim', () => this.#settleLapsed()],
     [1, 'prune', () => this.#prune()],
+    [2, 'remove', () => this.#remove()],
     [3, 'outcomes', () => this.#outcomes()],
     [2, 'cancelRequests', () => this.#cancelRequests()],
     [3, 'list', () => this.#list()],
@@ -151,6 +152,7 @@ class Walk {
         maxAttempts: 1 + random.below(3),
         backoff: random.chance(0.3) ? '{"baseMs":1}' : null,
         timeoutMs: random.chance(0.3) ? 1_000 : null,
+        meta: random.chance(0.3) ? '{"tags": ["ä"]}' : null,
       }
     })
     this.#note(JSON.stringify(jobs))
@@ -346,6 +348,16 @@ class Walk {
     for (const { model } of this.#attempts) {
       if (!(await this.#model.jobs.find(model.id))) this.#forget(model.id)
     }
+  }
+
+  async #remove(): Promise<void> {
+    const ids = [...new Set(Array.from({ length: 1 + this.#random.below(4) }, () => this.#anId()))]
+    this.#note(`${ids}`)
+    const removed = await this.#both(
+      (jobs) => jobs.remove(ids),
+      (gone) => gone.toSorted(),
+    )
+    for (const id of removed) this.#forget(id)
   }
 
   async #outcomes(): Promise<void> {

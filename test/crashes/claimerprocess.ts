@@ -2,6 +2,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { isSignalboxError, open } from '../../src/index.ts'
 import type { ClaimAnswer, GuardedRun } from '../../src/once/index.ts'
+import { keepCompiled } from '../support/compiled.ts'
 import { createEventLog, monotonicMs } from './eventlog.ts'
 import { type ClaimerOptions, type GuardEvent, keyEndings, keyTerms, termsOf } from './guardplan.ts'
 import { createRandom } from './random.ts'
@@ -19,6 +20,7 @@ process.once('SIGTERM', () => {
 
 class Failure extends Error {}
 
+keepCompiled()
 console.log('ready')
 await Promise.all(Array.from({ length: lanes }, claimOn))
 await box.close()

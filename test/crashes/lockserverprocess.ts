@@ -4,6 +4,7 @@
  */
 import { createServer, type Socket } from 'node:net'
 import { openLocks } from '../conformance/locks/opening.ts'
+import { keepCompiled } from '../support/compiled.ts'
 import { historyTimes } from './lockhistory.ts'
 import type { LockAnswer, LockCall } from './lockoperation.ts'
 import { takeStep } from './lockstep.ts'
@@ -31,6 +32,7 @@ export interface LockReply {
 const sweepMs = 50
 const { url, namespace } = JSON.parse(process.argv[2]!) as LockServerOptions
 const { locks } = await openLocks(url, namespace)
+keepCompiled()
 
 /** Connections by name, each with a promise for when it is closed and all that came on it is done. */
 const connections = new Map<string, Promise<void>>()

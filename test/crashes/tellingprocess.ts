@@ -1,6 +1,7 @@
 /** A process that reports, or one that sends, until it is killed or asked to leave. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isSignalboxError, open } from '../../src/index.ts'
+import { keepCompiled } from '../support/compiled.ts'
 import { createEventLog } from './eventlog.ts'
 import { createRandom } from './random.ts'
 import { hallStates, type TellingEvent, type TellingProcessOptions, venueCounts } from './tellingplan.ts'
@@ -19,6 +20,7 @@ process.once('SIGTERM', () => {
   isOver = true
 })
 
+keepCompiled()
 if (role === 'sender') await send()
 else await report()
 await box.close()

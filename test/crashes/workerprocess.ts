@@ -4,6 +4,7 @@
  */
 import { openBackend } from '../../src/backends/open.ts'
 import { createJobs } from '../../src/jobs/index.ts'
+import { keepCompiled } from '../support/compiled.ts'
 import { createHandlers } from './handlers.ts'
 import { createRecorder, createSilence } from './history.ts'
 import { describe, recordStore } from './recordingstore.ts'
@@ -49,6 +50,7 @@ worker.events.on('lost', ({ job }) => {
 })
 await worker.start()
 recorder.write({ type: 'ok', op: 'note', items: [], detail: 'started' })
+keepCompiled()
 
 process.once('SIGTERM', () => {
   const stopping = worker.stop({ graceMs: 2_000 }).then(() => backend.close())

@@ -25,7 +25,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   backends: ['core', 'lines'],
   server: ['core', 'wire', 'access', 'audit', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
   cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'jobs', 'locks', '.'],
-  testing: ['core'],
+  testing: ['core', 'jobs', '.'],
   '.': [
     'core',
     'access',
@@ -48,7 +48,17 @@ const typeArrows: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The files such types come from, besides index.ts: a room's `store.ts` and the one that holds its record. */
-const recordFiles = ['store.ts', 'job.ts', 'lock.ts', 'guard.ts', 'report.ts', 'node.ts', 'meter.ts']
+const recordFiles = [
+  'store.ts',
+  'job.ts',
+  'lock.ts',
+  'guard.ts',
+  'report.ts',
+  'node.ts',
+  'fleetstore.ts',
+  'notestore.ts',
+  'meter.ts',
+]
 
 /** Rooms that the browser uses too. */
 const withoutNode = ['core', 'wire', 'client']

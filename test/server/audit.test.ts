@@ -82,6 +82,10 @@ test('each act of an operator is recorded with its actor, target and outcome', a
       () => ({ action: 'jobs.prune', target: { olderThanMs: '7d', pruned: 0 } }),
     ],
     [
+      () => ask('POST', '/v1/jobs/remove', { ids: ['nobody'] }),
+      () => ({ action: 'jobs.remove', target: { count: 1, jobId: 'nobody', removed: 0 } }),
+    ],
+    [
       () => ask('POST', '/v1/once/forget', { key: 'invoice-1' }),
       () => ({ action: 'guard.forget', target: { key: 'invoice-1' } }),
     ],

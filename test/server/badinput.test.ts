@@ -89,7 +89,7 @@ test('an unknown field is named, and those there are', async () => {
     stage,
     '/v1/jobs',
     { body: { kind: 'a', delay: 5 } },
-    bad(/^The body has no field "delay"; it has kind, payload, queue, .*timeoutMs\.$/),
+    bad(/^The body has no field "delay"; it has kind, payload, queue, .*timeoutMs, tags, trace\.$/),
   )
   await refuses(
     stage,
@@ -115,7 +115,7 @@ test('a query has only what its route knows, once, and within its bounds', async
     ['limit=', /^limit must be/],
     ['limit=5&limit=5', /limit more than once/],
     ['state=done', /^state must be one of "scheduled", "ready"/],
-    ['sort=id', /has no parameter "sort"; it has queue, kind, state, limit, cursor/],
+    ['sort=id', /has no parameter "sort"; it has queue, kind, state, search, limit, cursor/],
     ['__proto__=1', /has no parameter "__proto__"/],
     ['constructor=1', /has no parameter "constructor"/],
     ['queue=%zz', /percent-encoded/],

@@ -151,6 +151,39 @@ test('operators retry, pause, resume, wake and prune', async () => {
   assert.deepEqual((await ask('POST', '/v1/jobs/prune', { body: { olderThanMs: '1h' } })).body, { pruned: 0 })
 })
 
+test('a job shows the tags it was added with, and bad ones are refused', async () => {
+  await using stage = await serving()
+  const { ask } = stage
+  const { body: added } = await ask('POST', '/v1/jobs', { body: { kind: 'mail', tags: ['ada', 'ä 🚂'] } })
+  assert.deepEqual((await ask('GET', `/v1/jobs/${added.id}`)).body.tags, ['ada', 'ä 🚂'])
+  const { body } = await ask('POST', '/v1/jobs/claim')
+  assert.deepEqual(body.items[0].tags, ['ada', 'ä 🚂'])
+  await ask('POST', '/v1/jobs', { body: [{ kind: 'mail' }] })
+  assert.deepEqual((await ask('GET', '/v1/jobs?state=ready')).body.items[0].tags, [])
+  const tooMany = Array.from({ length: 21 }, (_, i) => `${i}`)
+  for (const tags of ['ada', [''], ['a\n'], ['x'.repeat(65)], tooMany, [7]]) {
+    const refused = await ask('POST', '/v1/jobs', { body: { kind: 'mail', tags } })
+    assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_argument'], JSON.stringify(tags))
+  }
+})
+
+test('operators remove jobs that do not run, and are told which are gone', async () => {
+  await using stage = await serving()
+  const { ask } = stage
+  const { body } = await ask('POST', '/v1/jobs', { body: [{ kind: 'a' }, { kind: 'a' }] })
+  const ids = body.items.map(({ id }: { id: string }) => id)
+  const running = await claimOne(stage)
+  const waiting = ids.filter((id: string) => id !== running.id)
+  const removed = await ask('POST', '/v1/jobs/remove', { body: { ids: [...ids, 'nobody'] } })
+  assert.deepEqual([removed.status, removed.body], [200, { removed: waiting }])
+  assert.equal((await ask('GET', `/v1/jobs/${waiting[0]}`)).status, 404)
+  assert.equal((await ask('GET', `/v1/jobs/${running.id}`)).body.state, 'running')
+  const tooMany = Array.from({ length: 1_001 }, (_, i) => `${i}`)
+  for (const bad of [{}, { ids: 'a' }, { ids: [''] }, { ids: tooMany }]) {
+    assert.equal((await ask('POST', '/v1/jobs/remove', { body: bad })).status, 400)
+  }
+})
+
 test('a list is read page by page to its end', async () => {
   await using stage = await serving()
   await stage.ask('POST', '/v1/jobs', { body: Array.from({ length: 7 }, (_, n) => ({ kind: `k${n}` })) })

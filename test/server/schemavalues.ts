@@ -102,7 +102,9 @@ function texts({ minLength = 0, maxLength = 400, pattern }: JsonSchema): fc.Arbi
   const rule = new RegExp(pattern, 'u')
   const isAllowed = (text: string) =>
     rule.test(text) && text.isWellFormed() && [...text].length >= minLength && [...text].length <= maxLength
-  const matching = fc.stringMatching(rule, { maxLength: Math.min(maxLength, 40) }).filter(isAllowed)
+  const matching = fc
+    .stringMatching(rule, { maxLength: Math.min(maxLength, Math.max(40, minLength)) })
+    .filter(isAllowed)
   const edges = ['x'.repeat(maxLength), '0'.repeat(Math.max(1, minLength))].filter(isAllowed)
   return edges.length === 0
     ? matching

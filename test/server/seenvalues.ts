@@ -31,6 +31,8 @@ export class SeenValues {
   }
 
   #keep(key: string, value: string): void {
+    // Signalbox's own queues are nobody's to name.
+    if (value.startsWith('signalbox.')) return
     const values = this.#values.get(key) ?? []
     this.#values.set(key, values)
     values.push(value)
@@ -47,8 +49,10 @@ export class SeenValues {
     return (name) => {
       if (name === 'Idempotency-Key') return fc.uuid()
       if (name.endsWith('Ms')) return fc.constantFrom(30_000, '30s', '1.5m')
+      if (name === 'name') return seen(placeOf(operation) === 'schedules' ? 'name' : 'queue')
       if (names.includes(name)) return seen(name)
-      if (name === 'name') return seen('queue')
+      if (name === 'cron') return fc.constantFrom('0 * * * *', '*/5 8-18 * * 1-5')
+      if (name === 'timeZone') return fc.constantFrom('UTC', 'Asia/Shanghai')
       // A list of what was seen one by one.
       const isPlural = name === 'queues' || name === 'kinds'
       return isPlural ? fc.array(seen(name.slice(0, -1)), { minLength: 1, maxLength: 50 }) : undefined
@@ -74,7 +78,7 @@ export class SeenValues {
 }
 
 /** Fields that are looked for by their names. */
-const names = ['id', 'queue', 'kind', 'cursor']
+const names = ['id', 'name', 'queue', 'kind', 'cursor']
 /** Fields that say together what something is. */
 const together = [
   'id',
@@ -92,9 +96,9 @@ function placeOf({ path }: Operation): string {
   return path.split('/')[2] ?? ''
 }
 
-/** Ids are of one kind under one path; names of queues and kinds mean the same everywhere. */
+/** Ids and names are of one kind under one path; those of queues and kinds mean the same everywhere. */
 function keyOf(operation: Operation, name: string): string {
-  return name === 'id' || name === 'cursor' ? `${placeOf(operation)} ${name}` : name
+  return name === 'id' || name === 'name' || name === 'cursor' ? `${placeOf(operation)} ${name}` : name
 }
 
 function asFields(value: unknown): Record<string, unknown> {

@@ -2,6 +2,10 @@ import assert from 'node:assert/strict'
 import { createConnection } from 'mysql2/promise'
 import { Client } from 'pg'
 import { test } from 'vitest'
+import { openMariadb } from '../../src/backends/mariadb/index.ts'
+import { migrations } from '../../src/backends/mariadb/migrations/index.ts'
+import { openPostgres } from '../../src/backends/postgres/index.ts'
+import { migrationsFor } from '../../src/backends/postgres/migrations/index.ts'
 import { createPrinter } from '../../src/cli/print.ts'
 import { run } from '../../src/cli/run.ts'
 import { open } from '../../src/index.ts'
@@ -49,7 +53,7 @@ for (const { name, own, runSql } of [
       assert.equal(before.code, 1, before.err)
       assert.match(
         before.out,
-        / has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\n$/,
+        / has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\npending 7 fleet\npending 8 comfort\n$/,
       )
       await assert.rejects(open(database.url), { code: 'schema_missing' })
 
@@ -68,12 +72,14 @@ for (const { name, own, runSql } of [
           { number: 4, name: 'once' },
           { number: 5, name: 'monitor' },
           { number: 6, name: 'audit' },
+          { number: 7, name: 'fleet' },
+          { number: 8, name: 'comfort' },
         ],
       )
 
       const after = await migrate('status', '--database', database.url)
       assert.equal(after.code, 0)
-      assert.ok(after.out.includes(`${host}${pathname} is up to date: schema 6`), after.out)
+      assert.ok(after.out.includes(`${host}${pathname} is up to date: schema 8`), after.out)
       if (password !== '') assert.ok(!after.out.includes(password))
       await using box = await open(database.url)
       const { id } = await box.jobs.add('mail', { to: 'ada' })
@@ -92,6 +98,70 @@ for (const { name, own, runSql } of [
     await using box = await open(database.url)
     const { id } = await box.jobs.add('mail')
     assert.equal((await box.jobs.find(id))?.state, 'ready')
+  })
+}
+
+const lease = { jobId: 'running', token: '7.0123456789abcdef' }
+
+/** Schema 7 with a job that waits, one that runs and one that has ended, as its own version wrote them. */
+const schema7 = {
+  postgres: `CREATE TABLE signalbox_migration (
+      number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
+    ${scriptOf(migrationsFor('"public"'))}
+    INSERT INTO signalbox_migration (number, name) VALUES (7, 'fleet');
+    INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
+      run_at, created_at, updated_at) VALUES ('n', 'waiting', 'mail', 'mail', '{}', 0, 'ready', 0, 5, 0, 1, 1, 1);
+    INSERT INTO job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
+      VALUES (7, 'n', '0123456789abcdef', 'w', 1, 9000000000000, 1, ARRAY[
+        ROW ('running', 'mail', 'mail', '{}', 0, NULL, 1, 5, 0, 1, 1, NULL, NULL, NULL, 'earlier')::leased_job]);
+    INSERT INTO job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
+      run_at, created_at, finished_at, cancel_ignored)
+      VALUES ('n', 'ended', 'mail', 'mail', '{}', 0, 'completed', 1, 5, 0, 1, 1, 2, false);`,
+  mariadb: `CREATE TABLE signalbox_migration (
+      number INT NOT NULL PRIMARY KEY, name VARCHAR(191) NOT NULL, applied_at BIGINT NOT NULL);
+    ${scriptOf(migrations)}
+    INSERT INTO signalbox_migration (number, name, applied_at) VALUES (7, 'fleet', 1);
+    INSERT INTO job_queue (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, run_at,
+      created_at, updated_at, lease_no, lease_nonce, lease_ends_at) VALUES
+      ('n', 'waiting', 'mail', 'mail', '{}', 0, 'ready', 0, 5, 1, 1, 1, 0, NULL, NULL),
+      ('n', 'running', 'mail', 'mail', '{}', 0, 'running', 1, 5, 1, 1, 1, 7, '0123456789abcdef', 9000000000000);
+    INSERT INTO job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
+      run_at, created_at, finished_at, lease_no)
+      VALUES ('n', 'ended', 'mail', 'mail', '{}', 0, 'completed', 1, 5, 0, 1, 1, 2, 1);`,
+} as const
+
+function scriptOf(steps: readonly { readonly number: number; readonly statements: readonly string[] }[]) {
+  const before = steps.filter(({ number }) => number <= 7)
+  return before.flatMap(({ statements }) => statements.map((statement) => `${statement};`)).join('\n')
+}
+
+for (const { name, own, runSql, openStore } of [
+  { name: 'postgres', own: ownPostgres, runSql: runPostgres, openStore: openPostgres },
+  { name: 'mariadb', own: ownMariadb, runSql: runMariadb, openStore: openMariadb },
+] as const) {
+  test.runIf(hasService(name))(`jobs of schema 7 live on in the next one on ${name}`, async () => {
+    await using database = await own()
+    await runSql(database.url, schema7[name])
+    await using backend = await openStore(database.url, { namespace: 'n', migrate: true })
+    const states = (await backend.jobs.list({ limit: 10 })).map(({ id, state, meta }) => [id, state, meta])
+    assert.deepEqual(states, [
+      ['waiting', 'ready', null],
+      ['running', 'running', null],
+      ['ended', 'completed', null],
+    ])
+    const verdict = { ...lease, attempt: 1, freeCount: 0, delayMs: 0, ranMs: null, result: '1', error: null }
+    assert.deepEqual(await backend.jobs.settle([{ ...verdict, state: 'completed' }]), [true])
+    assert.equal((await backend.jobs.find('running'))?.result, '1')
+    await backend.jobs.retry('ended')
+    const request = { queues: ['mail'], kinds: null, workerId: 'w', limit: 10, leaseMs: 60_000 }
+    const claimed = await backend.jobs.claim(request)
+    assert.deepEqual(
+      claimed.map(({ id, meta }) => [id, meta]),
+      [
+        ['waiting', null],
+        ['ended', null],
+      ],
+    )
   })
 }
 

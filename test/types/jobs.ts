@@ -11,21 +11,26 @@ import type {
   ClaimedJob,
   ClaimOptions,
   Ended,
+  FoundJob,
   Handler,
   HandlerContext,
   HandlerJob,
   Held,
   InTransaction,
   Job,
+  JobDefinition,
   JobError,
   JobState,
   Jobs,
+  JobsOptions,
   JobToAdd,
   ListOptions,
   NackOptions,
   QueryResult,
   QueueStats,
+  SearchPage,
   StoreTransaction,
+  TelemetryApi,
   Worker,
   WorkerEvents,
   WorkerOptions,
@@ -41,9 +46,38 @@ type Loose<T> = { -readonly [K in keyof T]: Exclude<T[K], undefined> }
 
 /** The values: these names and no others. */
 export type Names = [
-  Expect<Equal<keyof typeof whole, 'open' | 'SignalboxError' | 'isSignalboxError'>>,
   Expect<
-    Equal<keyof typeof room, 'createJobs' | 'createUpkeep' | 'jobStates' | 'queueTopic' | 'cancelTopic'>
+    Equal<
+      keyof typeof whole,
+      'open' | 'defineJob' | 'createAesSealer' | 'SignalboxError' | 'isSignalboxError'
+    >
+  >,
+  Expect<
+    Equal<
+      keyof typeof room,
+      | 'createJobs'
+      | 'bulkActions'
+      | 'createBulkWork'
+      | 'formatSearch'
+      | 'parseSearch'
+      | 'createFiring'
+      | 'checkSchedule'
+      | 'createDrivenJobs'
+      | 'createTelemetry'
+      | 'createUpkeep'
+      | 'defineJob'
+      | 'createAesSealer'
+      | 'SealedJobStore'
+      | 'resolveSealer'
+      | 'openShown'
+      | 'isSealed'
+      | 'sealedFor'
+      | 'givenId'
+      | 'jobStates'
+      | 'loadTelemetryApi'
+      | 'queueTopic'
+      | 'cancelTopic'
+    >
   >,
 ]
 
@@ -59,12 +93,15 @@ export type Boxes = [
         thread?: boolean
         redis?: string
         guards?: 'sql' | 'redis'
+        jobs?: JobsOptions
         locks?: LocksOptions
         once?: OnceOptions
         monitor?: Omit<MonitorOptions, 'allowPrivate'>
         dispatch?: DispatchOptions
         allowPrivate?: readonly string[]
+        clock?: { now(): number }
         contention?: boolean | Contention
+        telemetry?: boolean | TelemetryApi
       }
     >
   >,
@@ -97,6 +134,12 @@ type JobsMembers =
   | 'nack'
   | 'renew'
   | 'find'
+  | 'bulk'
+  | 'bulkOperation'
+  | 'bulkOperations'
+  | 'cancelBulk'
+  | 'lines'
+  | 'note'
   | 'list'
   | 'cancel'
   | 'retry'
@@ -105,6 +148,8 @@ type JobsMembers =
   | 'pause'
   | 'resume'
   | 'prune'
+  | 'remove'
+  | 'schedules'
   | 'wake'
   | 'worker'
   | typeof Symbol.asyncDispose
@@ -113,7 +158,14 @@ export type Verbs = [
   Expect<
     Equal<
       Jobs['add'],
-      (kind: string, payload?: unknown, options?: AddOptions & InTransaction) => Promise<Added>
+      {
+        <Input>(
+          definition: JobDefinition<string, Input, unknown>,
+          payload: NoInfer<Input>,
+          options?: AddOptions & InTransaction,
+        ): Promise<Added>
+        (kind: string, payload?: unknown, options?: AddOptions & InTransaction): Promise<Added>
+      }
     >
   >,
   Expect<
@@ -121,9 +173,15 @@ export type Verbs = [
   >,
   Expect<Equal<Jobs['claim'], (options?: ClaimOptions) => Promise<readonly ClaimedJob[]>>>,
   Expect<Equal<Jobs['nack'], (job: Held, options?: NackOptions) => Promise<Ended>>>,
-  Expect<Equal<Jobs['find'], (id: string) => Promise<Job | undefined>>>,
+  Expect<Equal<Jobs['find'], (id: string) => Promise<FoundJob | undefined>>>,
   Expect<
-    Equal<Jobs['list'], (options?: ListOptions) => Promise<{ items: readonly Job[]; cursor: string | null }>>
+    Equal<
+      Jobs['list'],
+      {
+        (options: ListOptions & { readonly search: string }): Promise<SearchPage>
+        (options?: ListOptions): Promise<{ items: readonly Job[]; cursor: string | null }>
+      }
+    >
   >,
   Expect<Equal<Jobs['cancel'], (id: string) => Promise<CancelAnswer>>>,
   Expect<Equal<Jobs['stats'], () => Promise<readonly QueueStats[]>>>,
@@ -136,14 +194,34 @@ export type Records = [
   Expect<
     Equal<
       keyof AddOptions,
-      'queue' | 'priority' | 'uniqueKey' | 'runAt' | 'delayMs' | 'maxAttempts' | 'backoff' | 'timeoutMs'
+      | 'queue'
+      | 'priority'
+      | 'uniqueKey'
+      | 'runAt'
+      | 'delayMs'
+      | 'maxAttempts'
+      | 'backoff'
+      | 'timeoutMs'
+      | 'tags'
+      | 'trace'
     >
   >,
   Expect<Equal<keyof ClaimOptions, 'queues' | 'kinds' | 'workerId' | 'limit' | 'leaseMs'>>,
-  Expect<Equal<keyof NackOptions, 'tx' | 'error' | 'retryInMs' | 'dead' | 'handBack' | 'ranMs'>>,
-  Expect<Equal<keyof ListOptions, 'queue' | 'kind' | 'state' | 'limit' | 'cursor'>>,
-  Expect<Equal<Exclude<keyof ClaimedJob, keyof Job>, 'token' | 'leaseEndsAt' | 'freeCount'>>,
-  Expect<Equal<Exclude<keyof HandlerJob, keyof ClaimedJob>, 'transaction' | 'ack' | 'nack'>>,
+  Expect<Equal<keyof NackOptions, 'tx' | 'error' | 'retryInMs' | 'dead' | 'handBack' | 'snoozeMs' | 'ranMs'>>,
+  Expect<Equal<keyof ListOptions, 'queue' | 'kind' | 'state' | 'search' | 'limit' | 'cursor'>>,
+  Expect<
+    Equal<
+      Exclude<keyof ClaimedJob, keyof Job>,
+      'token' | 'leaseEndsAt' | 'freeCount' | 'snoozeCount' | 'trace'
+    >
+  >,
+  Expect<
+    Equal<
+      Exclude<keyof HandlerJob, keyof ClaimedJob>,
+      'transaction' | 'ack' | 'nack' | 'snooze' | 'progress' | 'log' | 'signal'
+    >
+  >,
+  Expect<Equal<Exclude<keyof FoundJob, keyof Job>, 'progress' | 'snoozeCount'>>,
   Expect<Equal<Job<{ to: string }>['payload'], { to: string }>>,
   // A job is read: what it says cannot be changed by who has it.
   Expect<Equal<Job, Readonly<Job>>>,
@@ -157,7 +235,9 @@ export type Workers = [
       'workerId' | 'events' | 'ready' | 'load' | 'counts' | 'start' | 'stop' | typeof Symbol.asyncDispose
     >
   >,
-  Expect<Equal<keyof WorkerEvents, 'completed' | 'failed' | 'handedBack' | 'lost' | 'late' | 'warning'>>,
+  Expect<
+    Equal<keyof WorkerEvents, 'completed' | 'failed' | 'handedBack' | 'snoozed' | 'lost' | 'late' | 'warning'>
+  >,
   Expect<Equal<HandlerContext, { readonly signal: AbortSignal }>>,
   Expect<
     Equal<StoreTransaction['query'], (sql: string, params?: readonly unknown[]) => Promise<QueryResult>>

@@ -44,7 +44,7 @@ export function opening(port: number, url: string): void {
 }
 
 export type Opened = [
-  Expect<Equal<keyof RemoteOpenOptions, 'token' | 'namespace' | 'timeoutMs'>>,
+  Expect<Equal<keyof RemoteOpenOptions, 'token' | 'namespace' | 'timeoutMs' | 'jobs' | 'telemetry'>>,
   Expect<
     Equal<
       keyof RemoteBox,

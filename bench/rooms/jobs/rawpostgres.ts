@@ -35,7 +35,7 @@ const claim = `
     INSERT INTO job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
     SELECT nextval('job_lease_no'), 'raw', $1, 'raw', ${now}, ${now} + 30000, count(*), array_agg(ROW(id, queue, kind,
       payload, priority, unique_key, attempt + 1, max_attempts, free_count, run_at, created_at, backoff, timeout_ms,
-      result, error)::leased_job)
+      result, error, meta)::leased_job)
     FROM taken HAVING count(*) > 0
     RETURNING lease_no
   )

@@ -13,7 +13,7 @@ import { errnoOf } from './trouble.ts'
  * so each row's answer is the id it returned. Only MariaDB can do that; MySQL cannot.
  */
 const columns =
-  'namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at, updated_at, backoff, timeout_ms'
+  'namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at, updated_at, backoff, timeout_ms, meta'
 
 export function createAdd(
   store: Store,
@@ -26,7 +26,7 @@ export function createAdd(
       store.calls.onCommit(() => noteAdded(jobs))
       return added
     }
-    const caller = toCallerTx(tx)
+    const caller = await toCallerTx(tx)
     store.calls.requireOpen()
     await checkTransaction(store, caller)
     // Whoever is dead by now has no right to its key; found before the insert, which would lock its row.
@@ -84,8 +84,14 @@ function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]
 function chunksOf(jobs: readonly NewJob[], packetBytes: number): NewJob[][] {
   return chunkBySize(
     jobs,
-    ({ payload, queue, kind, uniqueKey, backoff }) =>
-      payload.length + queue.length + kind.length + (uniqueKey?.length ?? 0) + (backoff?.length ?? 0) + 100,
+    ({ payload, queue, kind, uniqueKey, backoff, meta }) =>
+      payload.length +
+      queue.length +
+      kind.length +
+      (uniqueKey?.length ?? 0) +
+      (backoff?.length ?? 0) +
+      (meta?.length ?? 0) +
+      100,
     packetBytes,
   )
 }
@@ -139,7 +145,7 @@ function encodeInsert({ tables, namespace }: Store, jobs: readonly NewJob[], bin
     let runAt = now
     if ('runAt' in due) runAt = number(due.runAt)
     else if (due.delayMs > 0) runAt = `${now} + ${number(due.delayMs)}`
-    return `(${head}, ${state}, ${most}, ${runAt}, ${now}, ${now}, ${text(job.backoff)}, ${number(job.timeoutMs)})`
+    return `(${head}, ${state}, ${most}, ${runAt}, ${now}, ${now}, ${text(job.backoff)}, ${number(job.timeoutMs)}, ${text(job.meta)})`
   })
   return [
     `INSERT INTO ${tables.queue} (${columns}) VALUES

@@ -1,12 +1,13 @@
 import type { Connection } from 'mysql2/promise'
 import { SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
+import { askKysely, findInnerTx, isKysely, isPrisma } from '../librarytx.ts'
 import { isStoreTransaction } from '../storetx.ts'
 
 /**
  * What a caller may hand in as `tx`, by its shape: a connection of `mysql2`, with promises or with callbacks, also one
- * taken from a pool. A pool itself is refused: each of its statements may run on another connection, outside the
- * transaction.
+ * taken from a pool, or the transaction of a library (see librarytx.ts). A pool itself is refused: each of its
+ * statements may run on another connection, outside the transaction.
  *
  * Statements are asked for with options of their own, because the caller's connection may be set to give rows as
  * arrays, nested by table or cast in its own way.
@@ -15,8 +16,11 @@ export interface CallerTx {
   query(sql: string, values: readonly unknown[]): Promise<unknown>
 }
 
-export function toCallerTx(tx: unknown): CallerTx {
-  const connection = findConnection(isStoreTransaction(tx) ? tx.raw : tx)
+export async function toCallerTx(tx: unknown): Promise<CallerTx> {
+  const inner = await findInnerTx(isStoreTransaction(tx) ? tx.raw : tx)
+  if (isKysely(inner)) return { query: (sql, values) => askKysely(inner, sql, values) }
+  if (isPrisma(inner)) throw refusePrisma()
+  const connection = findConnection(inner)
   return {
     async query(sql, values) {
       const [answer] = await connection.query({
@@ -58,7 +62,15 @@ function findConnection(tx: unknown): Connection {
 function refuse(tx: unknown): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
-    `tx must be a connection of mysql2 that is in a transaction, not ${show(tx)}.`,
+    `tx must be a connection of mysql2 that is in a transaction, or the transaction of a library that Signalbox knows, not ${show(tx)}.`,
+  )
+}
+
+/** Prisma prepares every text on the server, and gives the answer of a compound statement in pieces without names. */
+function refusePrisma(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'tx is of Prisma, which cannot run the compound statement that ends a job on MariaDB. Use job.transaction, or a connection of mysql2.',
   )
 }
 

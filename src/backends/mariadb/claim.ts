@@ -47,7 +47,7 @@ export function createClaim(store: Store): (request: ClaimRequest) => Promise<re
       WHERE namespace = ? AND queue = ? AND state = 'ready'
         AND NOT EXISTS (SELECT 1 FROM ${tables.control} c WHERE c.namespace = ? AND c.queue = ?)`
   const columns = `id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
-      created_at, started_at, NULL AS finished_at, worker_id, lease_ends_at, backoff, timeout_ms, NULL AS result, error,
+      created_at, started_at, NULL AS finished_at, worker_id, lease_ends_at, backoff, timeout_ms, meta, NULL AS result, error,
       FALSE AS cancel_requested, FALSE AS cancel_ignored, lease_no, sort_rank`
 
   const onward = (rank: string, at: string, id: string) =>

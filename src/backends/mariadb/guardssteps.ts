@@ -34,7 +34,7 @@ export async function sendAll(
 }
 
 async function inCallerTx(store: Store, statements: readonly Statement[], tx: unknown): Promise<unknown[]> {
-  const caller = toCallerTx(tx)
+  const caller = await toCallerTx(tx)
   store.calls.requireOpen()
   await checkTransaction(store, caller)
   const answers: unknown[] = []

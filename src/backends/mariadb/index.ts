@@ -3,19 +3,23 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { PoolMeter } from '../poolmeter.ts'
+import { createRingingFleet } from '../ringingfleet.ts'
 import { Views } from '../views.ts'
 import { createMariadbAudit } from './audit.ts'
 import { MariadbBells } from './bell.ts'
 import { PooledCalls } from './calls.ts'
 import { callMs, lineSession, ownSession, type Place, parsePlace, userSession } from './connection.ts'
+import { createMariadbFleet, listDispatched } from './fleet.ts'
 import { createMariadbGuards } from './guards.ts'
 import { createMariadbJobs } from './jobs.ts'
 import { createKeyed, pruneKeys } from './keys.ts'
 import { createMariadbLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
 import { createMariadbMonitor } from './monitor.ts'
+import { createMariadbNotes } from './notes.ts'
 import { type Link, Pool } from './pool.ts'
 import { Positions } from './position.ts'
+import { createMariadbSchedules } from './schedules.ts'
 import type { Store } from './store.ts'
 import { qualifyTables } from './tables.ts'
 import { createTokens } from './tokens.ts'
@@ -25,7 +29,7 @@ import { toStoreError } from './trouble.ts'
 const ownPoolSize = 8
 /** Transactions on lines of locks: they may wait for each other, and must not keep anything else waiting. */
 const linePoolSize = 6
-/** The same for guards, which a caller's transaction may keep for long, and for the monitor. */
+/** The same for guards, which a caller's transaction may keep for long, for the monitor, notes and schedules. */
 const guardPoolSize = 6
 
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
@@ -90,13 +94,17 @@ export async function openMariadb(
         packetBytes,
       })
       const guarded = { ...store, calls: guardCalls }
+      const bell = bells.within(name)
       return {
         jobs,
+        notes: createMariadbNotes(guarded),
+        schedules: createMariadbSchedules(guarded),
         locks,
         guards: createMariadbGuards(guarded),
         monitor: createMariadbMonitor(guarded),
         audit: createMariadbAudit(store),
-        bell: bells.within(name),
+        fleet: createRingingFleet(createMariadbFleet({ ...store, lineCalls }), bell),
+        bell,
         keyed: (key) => ({ jobs: keyed(key) }),
       }
     }
@@ -115,6 +123,13 @@ export async function openMariadb(
           const rows = await call.rows<{ namespace: string }>(sql, [limit])
           return rows.map((row) => row.namespace)
         }),
+      scheduledNamespaces: (limit) =>
+        calls.run('read', async (call) => {
+          const sql = `SELECT DISTINCT namespace FROM ${tables.schedule} WHERE due_at IS NOT NULL ORDER BY namespace LIMIT ?`
+          const rows = await call.rows<{ namespace: string }>(sql, [limit])
+          return rows.map((row) => row.namespace)
+        }),
+      dispatchedNamespaces: (limit) => listDispatched(shared, limit),
       migrator,
       warnings: facts.warnings,
       ping: () => calls.run('answer', async (call) => void (await call.rows('SELECT 1', []))),

@@ -5,6 +5,7 @@ import { cancelRequests, outcomes, renew } from './leases.ts'
 import { cancel, pause, prune, resume, retry, retryDead } from './operate.ts'
 import { find, list, stats } from './reads.ts'
 import { reclaim } from './reclaim.ts'
+import { remove } from './remove.ts'
 import { settle, settleIn } from './settle.ts'
 import type { Store } from './store.ts'
 import { transact, transactAll } from './transact.ts'
@@ -56,6 +57,7 @@ export function createMariadbJobs(store: Store): JobStore {
     stats: () => stats(store),
     pause: (queue) => pause(store, queue),
     resume: (queue) => thenForget(resume(store, queue)),
+    remove: (ids) => remove(store, ids),
     prune: (request) => prune(store, request),
   }
 }

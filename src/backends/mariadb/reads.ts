@@ -32,6 +32,7 @@ const shown = [
     'lease_ends_at',
     'backoff',
     'timeout_ms',
+    'meta',
   ],
   ...['result', 'error', 'cancel_requested', 'cancel_ignored'],
 ].join(', ')
@@ -50,7 +51,7 @@ function fromQueue({ tables }: Store): string {
   return `SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, ${judged} AS state, q.attempt,
       q.max_attempts, q.free_count, q.run_at, q.created_at, q.started_at,
       IF(${isLapsedEnd}, q.lease_ends_at, NULL) AS finished_at, q.worker_id,
-      IF(q.state = 'running' AND NOT ${lapsed}, q.lease_ends_at, NULL) AS lease_ends_at, q.backoff, q.timeout_ms,
+      IF(q.state = 'running' AND NOT ${lapsed}, q.lease_ends_at, NULL) AS lease_ends_at, q.backoff, q.timeout_ms, q.meta,
       NULL AS result, IF(${lapsed} AND c.job_id IS NULL AND q.attempt >= q.max_attempts, ?, q.error) AS error,
       q.state = 'running' AND NOT ${lapsed} AND c.job_id IS NOT NULL AS cancel_requested, FALSE AS cancel_ignored
     FROM ${tables.queue} q LEFT JOIN ${tables.cancel} c ON c.namespace = q.namespace AND c.job_id = q.id`
@@ -59,7 +60,7 @@ function fromQueue({ tables }: Store): string {
 function fromHistory({ tables }: Store, join = ''): string {
   return `SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, CAST(h.state AS CHAR) AS state, h.attempt,
       h.max_attempts, h.free_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
-      NULL AS lease_ends_at, h.backoff, h.timeout_ms, h.result, h.error, FALSE AS cancel_requested, h.cancel_ignored
+      NULL AS lease_ends_at, h.backoff, h.timeout_ms, h.meta, h.result, h.error, FALSE AS cancel_requested, h.cancel_ignored
     FROM ${join}${tables.history} h`
 }
 

@@ -234,7 +234,7 @@ export function chunkBySize<Item>(
 
 /** JobStore.settleIn: in the caller's transaction. */
 export async function settleIn(store: Store, tx: unknown, verdict: Verdict): Promise<boolean> {
-  const caller = toCallerTx(tx)
+  const caller = await toCallerTx(tx)
   const cancelRequested = await wantsCancel(store, verdict.jobId)
   const ack = encodeAck(store, verdict, { cancelRequested, foreign: true, commit: false })
   if (ack === undefined) return false

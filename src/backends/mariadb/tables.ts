@@ -8,6 +8,9 @@ export interface Tables {
   readonly dead: string
   readonly cancel: string
   readonly control: string
+  readonly progress: string
+  readonly line: string
+  readonly schedule: string
   readonly token: string
   readonly requestKey: string
   readonly locks: LockTables
@@ -15,6 +18,7 @@ export interface Tables {
   readonly window: string
   readonly monitor: MonitorTables
   readonly audit: string
+  readonly fleet: FleetTables
   readonly meta: string
   readonly migration: string
 }
@@ -40,6 +44,12 @@ export interface MonitorTables {
   readonly channel: string
 }
 
+/** The tables of the fleet's board. */
+export interface FleetTables {
+  readonly board: string
+  readonly row: string
+}
+
 export function qualifyTables(database: string): Tables {
   const of = (table: string) => `\`${database.replaceAll('`', '``')}\`.${table}`
   return {
@@ -48,6 +58,9 @@ export function qualifyTables(database: string): Tables {
     dead: of('job_dead'),
     cancel: of('job_cancel'),
     control: of('queue_control'),
+    progress: of('job_progress'),
+    line: of('job_line'),
+    schedule: of('job_schedule'),
     token: of('access_token'),
     requestKey: of('request_key'),
     locks: {
@@ -70,6 +83,7 @@ export function qualifyTables(database: string): Tables {
       channel: of('monitor_channel'),
     },
     audit: of('audit_entry'),
+    fleet: { board: of('fleet_board'), row: of('fleet_row') },
     meta: of('signalbox_meta'),
     migration: of('signalbox_migration'),
   }

@@ -3,27 +3,25 @@ import type { JobStore } from '../../jobs/index.ts'
 import type { GuardStore } from '../../once/store.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { createKeyedJobs } from '../requestkey.ts'
+import { createRingingFleet } from '../ringingfleet.ts'
 import { MemoryAudit } from './audit.ts'
 import { createMemoryBell } from './bell.ts'
+import { MemoryFleet } from './fleet.ts'
 import { MemoryGuards } from './guards.ts'
 import { MemoryJobs } from './jobs.ts'
 import { MemoryKeys } from './keys.ts'
 import { createMemoryLocks } from './locks.ts'
 import { MemoryMonitor } from './monitor.ts'
+import { MemoryNotes } from './notes.ts'
+import { MemorySchedules } from './schedules.ts'
 import { MemoryTokens } from './tokens.ts'
-
-/** What the memory engine can be opened with. */
-export interface MemoryOptions extends BackendOptions {
-  /** The store's clock, in epoch milliseconds; a fake one in tests. @default Date.now */
-  readonly now?: () => number
-}
 
 /**
  * Everything in this process's memory, gone when it is closed: for tests, and as the model that the other engines are
  * compared with. Each call does all its work before it lets go of the thread, which makes each one atomic; nothing
  * here is clever, so that what is right can be read off it. A namespace has jobs and a bell of its own.
  */
-export async function openMemory({ namespace, now = Date.now }: MemoryOptions): Promise<Backend> {
+export async function openMemory({ namespace, now = Date.now }: BackendOptions): Promise<Backend> {
   let closed = false
   const check = () => {
     if (closed) {
@@ -37,18 +35,27 @@ export async function openMemory({ namespace, now = Date.now }: MemoryOptions): 
   const bell = createMemoryBell(check)
   const keys = new MemoryKeys(clock)
   const namespaces = new Map<string, Stores>()
+  const fleets = new Map<string, MemoryFleet>()
   const within = (name: string): Stores => {
     const known = namespaces.get(name)
     if (known) return known
-    const jobs: JobStore = refusing(new MemoryJobs(clock), check)
+    const notes = new MemoryNotes(clock)
+    const ownJobs = new MemoryJobs(clock, { forgetNotes: (ids) => notes.forget(ids) })
+    const jobs: JobStore = refusing(ownJobs, check)
     const guards: GuardStore = refusing(new MemoryGuards(clock), check)
+    const fleet = new MemoryFleet(clock)
+    fleets.set(name, fleet)
+    const ownBell = bell.within(name)
     const stores: Stores = {
       jobs,
+      notes: refusing(notes, check),
+      schedules: refusing(new MemorySchedules(clock, ownJobs), check),
       locks: refusing(createMemoryLocks(clock), check),
       guards,
       monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
       audit: refusing(new MemoryAudit(clock), check),
-      bell: bell.within(name),
+      fleet: createRingingFleet(refusing(fleet, check), ownBell),
+      bell: ownBell,
       keyed: (key) => ({
         jobs: createKeyedJobs(jobs, (method, args) => {
           const call = jobs[method] as (...args: readonly unknown[]) => Promise<unknown>
@@ -79,6 +86,18 @@ export async function openMemory({ namespace, now = Date.now }: MemoryOptions): 
         if ((await monitor.rules()).subscriptions.length > 0) subscribed.push(name)
       }
       return subscribed.slice(0, limit)
+    },
+    async scheduledNamespaces(limit) {
+      check()
+      const scheduled: string[] = []
+      for (const [name, { schedules }] of namespaces) {
+        if ((await schedules.nextDue()).nextAt !== null) scheduled.push(name)
+      }
+      return scheduled.slice(0, limit)
+    },
+    async dispatchedNamespaces(limit) {
+      check()
+      return [...fleets].flatMap(([name, fleet]) => (fleet.isDispatched() ? [name] : [])).slice(0, limit)
     },
     migrator: {
       async status() {

@@ -30,6 +30,7 @@ import { runWorks, unsupported } from './transaction.ts'
  */
 export class MemoryJobs implements JobStore {
   readonly #now: () => number
+  readonly #forgetNotes: (ids: readonly string[]) => void
   readonly #rows = new Map<string, Row>()
   /** By queue and kind, so that neither a paused queue nor an unknown kind is ever walked through. */
   readonly #lines = new Map<string, Map<string, Line>>()
@@ -40,12 +41,18 @@ export class MemoryJobs implements JobStore {
   /** Newest first; undefined when a row came or went since it was made. */
   #ids: string[] | undefined
 
-  constructor(now: () => number) {
+  constructor(now: () => number, { forgetNotes }: { forgetNotes(ids: readonly string[]): void }) {
     this.#now = now
+    this.#forgetNotes = forgetNotes
   }
 
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
     if (tx !== undefined) throw unsupported()
+    return this.insert(jobs)
+  }
+
+  /** The same at once, for what is to happen in one step with it. */
+  insert(jobs: readonly NewJob[]): readonly Added[] {
     const now = this.#now()
     return jobs.map((job) => {
       const holder = this.#holderOf(job, now)
@@ -213,6 +220,19 @@ export class MemoryJobs implements JobStore {
 
   async resume(queue: string): Promise<void> {
     this.#paused.delete(queue)
+  }
+
+  async remove(ids: readonly string[]): Promise<readonly string[]> {
+    const now = this.#now()
+    const removed = [...new Set(ids)].filter((id) => {
+      const row = this.#judged(id, now)
+      if (!row || row.stored === 'running') return false
+      if (row.stored === 'queued') this.#end(row, 'cancelled', now)
+      return this.#rows.delete(id)
+    })
+    this.#ids = undefined
+    this.#forgetNotes(removed)
+    return removed
   }
 
   async prune({ olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<number> {

@@ -28,19 +28,19 @@ given AS MATERIALIZED (
          coalesce(g.payload, ($5::text[])[1]) AS payload, coalesce(g.priority, ($6::int[])[1]) AS priority,
          g.unique_key COLLATE "C" AS unique_key,
          coalesce(g.run_at, clock.now + coalesce(g.delay_ms, ($9::bigint[])[1])) AS run_at,
-         coalesce(g.max_attempts, ($10::int[])[1]) AS max_attempts, g.backoff, g.timeout_ms, clock.now
+         coalesce(g.max_attempts, ($10::int[])[1]) AS max_attempts, g.backoff, g.timeout_ms, g.meta, clock.now
   FROM clock, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[],
-    $9::bigint[], $10::int[], $11::text[], $12::bigint[]) WITH ORDINALITY
-    g (id, queue, kind, payload, priority, unique_key, run_at, delay_ms, max_attempts, backoff, timeout_ms, nr)
+    $9::bigint[], $10::int[], $11::text[], $12::bigint[], $14::text[]) WITH ORDINALITY
+    g (id, queue, kind, payload, priority, unique_key, run_at, delay_ms, max_attempts, backoff, timeout_ms, meta, nr)
   -- In a caller's transaction: only if its database is this store's.
   WHERE $13::text IS NULL OR EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
 )`
   const insert = `
   INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, updated_at, backoff, timeout_ms)
+    free_count, run_at, created_at, updated_at, backoff, timeout_ms, meta)
   SELECT $1, g.id, g.queue, g.kind, g.payload, g.priority, g.unique_key,
          CASE WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END, 0, g.max_attempts, 0, g.run_at, g.now, g.now,
-         g.backoff, g.timeout_ms
+         g.backoff, g.timeout_ms, g.meta
   FROM given g`
   return {
     plain: { name: 'sb_add', text: `WITH ${given}${insert}` },
@@ -83,6 +83,7 @@ export function addValues(namespace: string, jobs: readonly NewJob[], storeId: s
     sparse(jobs.map(({ backoff }) => backoff)),
     sparse(jobs.map(({ timeoutMs }) => timeoutMs)),
     storeId,
+    sparse(jobs.map(({ meta }) => meta)),
   ]
 }
 

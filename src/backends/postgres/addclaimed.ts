@@ -36,13 +36,14 @@ export class ClaimedAdder {
         job.maxAttempts,
         job.backoff,
         job.timeoutMs,
+        job.meta,
       ],
     )
     const [lease] = rows
     if (lease === undefined) return undefined
     const now = Number(lease.claimed_at)
     const token = { leaseNo: lease.lease_no, nonce }
-    const { id, queue, kind, payload, priority, maxAttempts, backoff, timeoutMs } = job
+    const { id, queue, kind, payload, priority, maxAttempts, backoff, timeoutMs, meta } = job
     const record: ClaimedRecord = {
       id,
       queue,
@@ -62,6 +63,7 @@ export class ClaimedAdder {
       leaseEndsAt: Number(lease.ends_at),
       backoff,
       timeoutMs,
+      meta,
       result: null,
       error: null,
       cancelRequested: false,
@@ -80,7 +82,7 @@ export function addClaimedStatement(s: string): Statement {
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now)
 INSERT INTO ${s}.job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
 SELECT nextval('${s.replaceAll("'", "''")}.job_lease_no'), $1, $3, $4, c.now, c.now + $5::bigint, 1,
-       ARRAY[ROW ($6, $2, $7, $8, $9::int, NULL, 1, $10::int, 0, c.now, c.now, $11, $12::bigint, NULL, NULL)::${s}.leased_job]
+       ARRAY[ROW ($6, $2, $7, $8, $9::int, NULL, 1, $10::int, 0, c.now, c.now, $11, $12::bigint, NULL, NULL, $13)::${s}.leased_job]
 FROM clock c
 WHERE NOT EXISTS (SELECT FROM ${s}.job_pending p WHERE p.namespace = $1 AND p.queue = $2 AND p.state = 'ready')
   AND NOT EXISTS (

@@ -1,20 +1,27 @@
 import { SignalboxError } from '../../core/errors.ts'
+import { findInnerTx, isKysely, isPostgresJs, isPrisma } from '../librarytx.ts'
 import { isStoreTransaction } from '../storetx.ts'
 import { type Runner, statusOf } from './connection.ts'
 import { sqlState } from './failures.ts'
+import { throughKysely, throughPostgresJs, throughPrisma } from './spoken.ts'
 
 /**
- * A transaction of the caller's own, by its shape: a `pg` Client or a client lent by a Pool, with BEGIN behind it. A
- * pool is refused: each of its statements may run on another connection, in no transaction at all.
+ * A transaction of the caller's own, by its shape: a `pg` Client or a client lent by a Pool, with BEGIN behind it, or
+ * the transaction of a library (see librarytx.ts). A pool is refused: each of its statements may run on another
+ * connection, in no transaction at all.
  */
 export async function requireTransaction(tx: unknown): Promise<Runner> {
   // Ours: BEGIN is on its way, though perhaps not answered, so the connection's status says nothing yet.
   if (isStoreTransaction(tx)) return tx.raw as Runner
-  const shape = tx as { query?: unknown; idleCount?: unknown; totalCount?: unknown } | null | undefined
+  const inner = await findInnerTx(tx)
+  if (isKysely(inner)) return probed(throughKysely(inner))
+  if (isPostgresJs(inner)) return probed(throughPostgresJs(inner))
+  if (isPrisma(inner)) return probed(throughPrisma(inner))
+  const shape = inner as { query?: unknown; idleCount?: unknown; totalCount?: unknown } | null | undefined
   if (typeof shape !== 'object' || shape === null || typeof shape.query !== 'function') {
     throw new SignalboxError(
       'invalid_argument',
-      'tx must be a `pg` client with an open transaction (a Client, or one that a Pool lent).',
+      'tx must be a `pg` client with an open transaction (a Client, or one that a Pool lent), or the transaction of a library that Signalbox knows.',
     )
   }
   if (shape.idleCount !== undefined || shape.totalCount !== undefined) {
@@ -23,7 +30,7 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
       'tx is a pool, and each statement of a pool may run on another connection. Hand in the client that pool.connect() gave you, after BEGIN.',
     )
   }
-  const client = tx as Runner
+  const client = inner as Runner
   const status = statusOf(client)
   // On a pipelined connection BEGIN may have been sent and not answered yet; there only the server knows.
   const mayBeLate = (client as { pipeline?: unknown }).pipeline === true
@@ -34,15 +41,15 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
       'The transaction of tx has failed already: an earlier statement in it ended in an error. Roll it back; nothing can be written in it.',
     )
   }
-  if (status === null || status === 'I') await probe(client)
-  return client
+  return status === null || status === 'I' ? probed(client) : client
 }
 
 /** For a client that does not tell: a savepoint is refused outside a transaction, and harmless inside one. */
-async function probe(client: Runner): Promise<void> {
+async function probed(client: Runner): Promise<Runner> {
   try {
     await client.query('SAVEPOINT signalbox_probe')
     await client.query('RELEASE SAVEPOINT signalbox_probe')
+    return client
   } catch (error) {
     if (sqlState(error) === '25P01') throw notInTransaction(error)
     throw error

@@ -72,20 +72,20 @@ lease AS (
   FROM clock c, (
     SELECT count(*)::int AS job_count,
            array_agg(ROW (t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts,
-             t.free_count, t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error)::${s}.leased_job) AS jobs
+             t.free_count, t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta)::${s}.leased_job) AS jobs
     FROM taken t
   ) j
   WHERE j.job_count > 0
   RETURNING lease_no, claimed_at, ends_at
 )
 SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts, t.free_count,
-       t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error,
+       t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta,
        CASE WHEN t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true END,
        NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8
 FROM taken t, lease l
 UNION ALL
 -- What all of them share is told once, in a row of its own.
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        l.lease_no, l.claimed_at, l.ends_at,
        extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000
 FROM lease l`
@@ -180,7 +180,7 @@ export function decodeClaimed(
 ): Claimed | undefined {
   const shared = rows.findLast((row) => row[0] === null)
   if (shared === undefined) return undefined
-  const [leaseNo, claimedAt, endsAt, tookMs] = shared.slice(16) as [string, string, string, number]
+  const [leaseNo, claimedAt, endsAt, tookMs] = shared.slice(17) as [string, string, string, number]
   const lease = {
     startedAt: Number(claimedAt),
     leaseEndsAt: Number(endsAt),
@@ -218,9 +218,10 @@ function decodeClaimedRow(row: ClaimRow, { startedAt, leaseEndsAt, token, worker
     leaseEndsAt,
     backoff: row[11] as string | null,
     timeoutMs: row[12] === null ? null : Number(row[12]),
+    meta: row[15] as string | null,
     result: row[13] as string | null,
     error: row[14] as string | null,
-    cancelRequested: row[15] === true,
+    cancelRequested: row[16] === true,
     cancelIgnored: false,
     token,
   }

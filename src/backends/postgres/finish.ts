@@ -22,17 +22,17 @@ gone AS MATERIALIZED (
 over AS (
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
     free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored)
+    cancel_ignored, meta)
   SELECT $1, CASE WHEN j.id = j.given_id THEN j.id
                   ELSE ${s}.signalbox_refuse('${notWholeState}', 'another order')::text END,
     j.queue, j.kind, j.payload, j.priority, NULL, 'completed', j.attempt, j.max_attempts, j.free_count, j.run_at,
     j.created_at, coalesce(clock.now - j.ran_ms, g.claimed_at), clock.now, g.worker_id, g.lease_no, j.backoff,
     j.timeout_ms, j.given_result, NULL,
-    CASE WHEN j.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true ELSE false END
+    CASE WHEN j.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true ELSE false END, j.meta
   FROM clock, gone g, ROWS FROM (
     unnest(g.jobs), unnest($4::text[]), unnest($5::bigint[]), unnest($6::text[])
   ) AS j (id, queue, kind, payload, priority, unique_key, attempt, max_attempts, free_count, run_at, created_at, backoff,
-    timeout_ms, result, error, given_id, ran_ms, given_result)
+    timeout_ms, result, error, meta, given_id, ran_ms, given_result)
 )
 SELECT lease_no FROM gone`,
   }

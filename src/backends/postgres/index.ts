@@ -2,10 +2,12 @@ import { escapeIdentifier } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
+import { createRingingFleet } from '../ringingfleet.ts'
 import { Views } from '../views.ts'
 import { PostgresAudit } from './audit.ts'
 import { PostgresBells } from './bell.ts'
 import { Connections, parseTarget, type Target, takesOptions } from './connection.ts'
+import { fleetStatements, PostgresFleet } from './fleet.ts'
 import { PostgresGuards } from './guards.ts'
 import { guardStatements } from './guardsql.ts'
 import { PostgresJobs } from './jobs.ts'
@@ -15,6 +17,8 @@ import { createPostgresLocks } from './locks.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { createPostgresMonitor } from './monitor.ts'
 import { reportStatements } from './monitorsql.ts'
+import { noteStatements, PostgresNotes } from './notes.ts'
+import { PostgresSchedules, scheduleStatements } from './schedules.ts'
 import { createSpace, type Ground } from './space.ts'
 import { jobStatements } from './statements.ts'
 import { createTokens } from './tokens.ts'
@@ -49,16 +53,23 @@ export async function openPostgres(
     const lines = lineStatements(quoted)
     const guards = guardStatements(quoted)
     const reports = reportStatements(quoted)
+    const boards = fleetStatements(quoted)
+    const notes = noteStatements(quoted)
+    const schedules = scheduleStatements(quoted)
     const createStores = (name: string): Stores => {
       const space = createSpace(ground, name)
       const jobs = new PostgresJobs(connections, space)
+      const bell = bells.within(name)
       return {
         jobs,
+        notes: new PostgresNotes(connections, name, notes),
+        schedules: new PostgresSchedules(connections, space, schedules),
         locks: createPostgresLocks(connections, name, quoted, lines),
         guards: new PostgresGuards(connections, space, guards),
         monitor: createPostgresMonitor(connections, space, quoted, { reports, guards }),
         audit: new PostgresAudit(connections, name, quoted),
-        bell: bells.within(name),
+        fleet: createRingingFleet(new PostgresFleet(connections, name, boards), bell),
+        bell,
         keyed: (key) => ({ jobs: keys.view(space, jobs, key) }),
       }
     }
@@ -84,6 +95,16 @@ export async function openPostgres(
         const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_subscribed', text }, [
           limit,
         ])
+        return rows.map((row) => row.namespace)
+      },
+      async scheduledNamespaces(limit) {
+        const text = `SELECT DISTINCT namespace FROM ${quoted}.job_schedule
+          WHERE NOT is_paused AND next_at IS NOT NULL ORDER BY namespace LIMIT $1`
+        const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_scheduled', text }, [limit])
+        return rows.map((row) => row.namespace)
+      },
+      async dispatchedNamespaces(limit) {
+        const { rows } = await connections.run<{ namespace: string }>(boards.dispatched, [limit])
         return rows.map((row) => row.namespace)
       },
       migrator: {

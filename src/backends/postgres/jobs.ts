@@ -26,6 +26,7 @@ import type { Connections } from './connection.ts'
 import { Operations } from './operate.ts'
 import { Reads } from './reads.ts'
 import { type Reclaimed, Reclaimer } from './reclaim.ts'
+import { Remover } from './remove.ts'
 import type { Sender } from './sender.ts'
 import { givenValues, type SettledInRow, verdictValues } from './settle.ts'
 import { Settler } from './settler.ts'
@@ -45,6 +46,7 @@ export class PostgresJobs implements JobStore {
   readonly #attempts: Attempts
   readonly #reads: Reads
   readonly #operations: Operations
+  readonly #remover: Remover
 
   /** `sender` runs what is not in a transaction of a handler's or a caller's. */
   constructor(connections: Connections, space: Space, sender: Sender = connections) {
@@ -59,6 +61,7 @@ export class PostgresJobs implements JobStore {
     this.#attempts = new Attempts(sender, space)
     this.#reads = new Reads(sender, space)
     this.#operations = new Operations(sender, space, this.#reclaimer)
+    this.#remover = new Remover(sender, space, this.#reclaimer)
   }
 
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
@@ -177,6 +180,12 @@ export class PostgresJobs implements JobStore {
   async resume(queue: string): Promise<void> {
     await this.#operations.resume(queue)
     this.#forgetCursors()
+  }
+
+  async remove(ids: readonly string[]): Promise<readonly string[]> {
+    const gone = await this.#remover.remove(ids)
+    this.#forgetCursors()
+    return gone
   }
 
   async prune(request: { olderThanMs: number; limit: number }): Promise<number> {

@@ -5,7 +5,7 @@ import { isConnectionLoss } from './failures.ts'
 import { Pinned } from './pinned.ts'
 
 /**
- * Transactions of the monitor. They may wait for each other, so they are made on the connections of lines, where they
+ * Transactions of the monitor and of schedules. They may wait for each other, so they are made on the connections of lines, where they
  * keep no job waiting. One that the database gave up for another's sake is done over as a whole.
  */
 
@@ -84,7 +84,7 @@ async function tellingLoss<Answer>(
 function commitUnknown(cause: unknown): SignalboxError {
   return new SignalboxError(
     'commit_unknown',
-    'The connection to Postgres was lost while the monitor was committing, so it is not known whether it took. Read what is there, and ask again.',
+    'The connection to Postgres was lost during COMMIT, so it is not known whether it took. Read what is there, and ask again.',
     { cause },
   )
 }

@@ -137,9 +137,9 @@ uncancelled AS (
 ),
 back AS (
   INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, updated_at, backoff, timeout_ms, error)
+    free_count, run_at, created_at, updated_at, backoff, timeout_ms, error, meta)
   SELECT $1, id, queue, kind, payload, priority, unique_key, 'ready', 0, max_attempts, 0, clock.now, created_at,
-    clock.now, backoff, timeout_ms, error
+    clock.now, backoff, timeout_ms, error, meta
   FROM clock, gone
 )
 SELECT count(*)::int AS took FROM gone`
@@ -153,9 +153,9 @@ WITH gone AS (
 over AS (
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
     free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored)
+    cancel_ignored, meta)
   SELECT namespace, id, queue, kind, payload, priority, unique_key, 'cancelled', attempt, max_attempts, free_count,
-    run_at, created_at, started_at, ${nowMs}, worker_id, NULL, backoff, timeout_ms, result, error, false
+    run_at, created_at, started_at, ${nowMs}, worker_id, NULL, backoff, timeout_ms, result, error, false, meta
   FROM gone
 ),
 freed AS (

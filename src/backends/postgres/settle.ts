@@ -54,7 +54,7 @@ verdict AS MATERIALIZED (
     $12::text[]) v (lease_no, id, state, attempt, free_count, delay_ms, ran_ms, result, error)
 )`
   const fields = `j.queue, j.kind, j.payload, j.priority, j.unique_key, j.max_attempts, j.run_at, j.created_at, j.backoff,
-         j.timeout_ms`
+         j.timeout_ms, j.meta`
   // The jobs are unpacked before they are joined: else each verdict would unpack the whole lease again.
   const sentence = (from: string) => `
 job AS MATERIALIZED (
@@ -71,7 +71,7 @@ sentence AS MATERIALIZED (
   const fromGiven = `held h
   CROSS JOIN (SELECT ($5::text[])[1] COLLATE "C" AS id, $14::text AS queue, $15::text AS kind, $16::text AS payload, $17::int AS priority,
     $18::text COLLATE "C" AS unique_key, $19::int AS max_attempts, $20::bigint AS run_at, $21::bigint AS created_at,
-    $22::text AS backoff, $23::bigint AS timeout_ms) j`
+    $22::text AS backoff, $23::bigint AS timeout_ms, $24::text AS meta) j`
 
   // The time, and for the store's own statements how long the insert into job_end may wait for another's.
   const clock = (waits: boolean) =>
@@ -124,18 +124,18 @@ heeded AS (
 over AS (
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
     free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored)
+    cancel_ignored, meta)
   SELECT $1, id, queue, kind, payload, priority, unique_key, becomes, attempt, max_attempts, free_count, run_at,
-    created_at, started_at, now, worker_id, lease_no, backoff, timeout_ms, result, error, cancel_ignored
+    created_at, started_at, now, worker_id, lease_no, backoff, timeout_ms, result, error, cancel_ignored, meta
   FROM settled WHERE becomes NOT IN ('ready', 'scheduled')
 ),
 back AS (
   INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, updated_at, started_at, worker_id, backoff, timeout_ms, result, error)
+    free_count, run_at, created_at, updated_at, started_at, worker_id, backoff, timeout_ms, result, error, meta)
   SELECT $1, id, queue, kind, payload, priority, unique_key,
     CASE WHEN becomes = 'scheduled' AND delay_ms > 0 THEN 'scheduled' ELSE 'ready' END, attempt, max_attempts,
     free_count, CASE WHEN becomes = 'scheduled' THEN now + delay_ms ELSE run_at END, created_at, now, started_at,
-    worker_id, backoff, timeout_ms, result, error
+    worker_id, backoff, timeout_ms, result, error, meta
   FROM settled WHERE becomes IN ('ready', 'scheduled')
 ),
 freed AS (
@@ -180,7 +180,7 @@ ${answerWhole}`,
     finalOrFail: {
       name: 'sb_end',
       text: `SELECT ${s}.signalbox_end($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-  $19, $20, $21)`,
+  $19, $20, $21, $22)`,
     },
   }
 }
@@ -225,6 +225,7 @@ export function givenValues(job: ClaimedRecord): unknown[] {
     job.createdAt,
     job.backoff,
     job.timeoutMs,
+    job.meta,
   ]
 }
 
@@ -252,5 +253,6 @@ export function finalValues(namespace: string, { verdict, token }: Sealed, job: 
     job.backoff,
     job.timeoutMs,
     verdict.error,
+    job.meta,
   ]
 }

@@ -7,6 +7,7 @@ import { finishStatement } from './finish.ts'
 import { type OperationStatements, operationStatements } from './operate.ts'
 import { type ReadStatements, readStatements } from './reads.ts'
 import { type ReclaimStatements, reclaimStatements } from './reclaim.ts'
+import { type RemoveStatements, removeStatements } from './remove.ts'
 import { type SettleStatements, settleStatements } from './settle.ts'
 
 /** Every statement on jobs, made once for a schema: namespaces share them. */
@@ -20,6 +21,7 @@ export interface JobStatements {
   readonly reclaim: ReclaimStatements
   readonly reads: ReadStatements
   readonly operations: OperationStatements
+  readonly remove: RemoveStatements
 }
 
 /** The statements for a schema, whose name comes quoted. */
@@ -34,5 +36,6 @@ export function jobStatements(schema: string): JobStatements {
     reclaim: reclaimStatements(schema),
     reads: readStatements(schema),
     operations: operationStatements(schema),
+    remove: removeStatements(schema),
   }
 }

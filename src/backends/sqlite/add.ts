@@ -38,8 +38,8 @@ function insertJob(connection: Connection, namespace: string, job: NewJob, now: 
   connection.run(
     `INSERT INTO job_queue (
        namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
-       updated_at, backoff, timeout_ms)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, ?13)`,
+       updated_at, backoff, timeout_ms, meta)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, ?13, ?14)`,
     namespace,
     job.id,
     job.queue,
@@ -53,5 +53,6 @@ function insertJob(connection: Connection, namespace: string, job: NewJob, now: 
     now,
     job.backoff,
     job.timeoutMs,
+    job.meta,
   )
 }

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { SignalboxError } from '../../core/errors.ts'
+import { drizzleClient } from '../librarytx.ts'
 import { Connection } from './connection.ts'
 import { isReadOnly } from './fault.ts'
 import { SqliteTransaction } from './tx.ts'
@@ -45,7 +46,8 @@ export function writeInCallers<Value>(
 }
 
 function databaseOf(tx: unknown): DatabaseSync {
-  const db: unknown = tx instanceof SqliteTransaction ? tx.raw : tx
+  // Drizzle shows the database it was made with; other libraries do not, and one hands in the database itself.
+  const db: unknown = tx instanceof SqliteTransaction ? tx.raw : (drizzleClient(tx) ?? tx)
   if (typeof db === 'object' && db !== null) {
     const { prepare, exec, isTransaction } = db as Partial<DatabaseSync>
     if (typeof prepare === 'function' && typeof exec === 'function' && typeof isTransaction === 'boolean') {
@@ -54,7 +56,7 @@ function databaseOf(tx: unknown): DatabaseSync {
   }
   throw new SignalboxError(
     'invalid_argument',
-    'The `tx` of a SQLite store must be an open node:sqlite DatabaseSync in a transaction, or the `tx` that job.transaction gives.',
+    'The `tx` of a SQLite store must be an open node:sqlite DatabaseSync in a transaction (with a library, the one it was made with), or the `tx` that job.transaction gives.',
   )
 }
 

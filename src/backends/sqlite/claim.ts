@@ -33,10 +33,11 @@ type ReadyRow = readonly [
   createdAt: number,
   backoff: string | null,
   timeoutMs: number | null,
+  meta: string | null,
   error: string | null,
 ]
 const readyColumns = `priority, run_at, id, rowid, lease_no, queue, kind, payload, unique_key, attempt, max_attempts,
-        free_count, created_at, backoff, timeout_ms, error`
+        free_count, created_at, backoff, timeout_ms, meta, error`
 
 /** Whether a claim could find anything. Asked of a reader, so that an idle worker never needs the writer's lock. */
 export function mayClaim(
@@ -107,7 +108,7 @@ interface Lease {
 /** The row as the claim has made it. */
 function decodeClaimed(row: ReadyRow, { workerId, nonce, startedAt, leaseEndsAt }: Lease): ClaimedRecord {
   const [priority, runAt, id, , leaseNo, queue, kind, payload, uniqueKey, attempt, maxAttempts, ...rest] = row
-  const [freeCount, createdAt, backoff, timeoutMs, error] = rest
+  const [freeCount, createdAt, backoff, timeoutMs, meta, error] = rest
   return {
     id,
     queue,
@@ -127,6 +128,7 @@ function decodeClaimed(row: ReadyRow, { workerId, nonce, startedAt, leaseEndsAt 
     leaseEndsAt,
     backoff,
     timeoutMs,
+    meta,
     result: null,
     error,
     cancelRequested: false,

@@ -62,14 +62,14 @@ export function endIfHeld(connection: Connection, namespace: string, verdict: Ve
 
 const historyColumns = `
   namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
-  created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, result, error,
-  cancel_ignored, settled_tokens`
+  created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta, result,
+  error, cancel_ignored, settled_tokens`
 
 const copyHeld = `
   INSERT INTO job_history (${historyColumns})
   SELECT namespace, id, queue, kind, payload, priority, unique_key, ?4, ?5, max_attempts, ?6, run_at, created_at,
-    iif(?7 IS NULL, started_at, ${now} - ?7), ${now}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, ?8, ?9,
-    0, settled_tokens
+    iif(?7 IS NULL, started_at, ${now} - ?7), ${now}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
+    ?8, ?9, 0, settled_tokens
   FROM job_queue
   WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at > ${now}
     AND lease_no || '.' || lease_nonce = ?3
@@ -93,7 +93,7 @@ function statements(which: string): { readonly copy: string; readonly uncancel: 
       INSERT INTO job_history (${historyColumns})
       SELECT namespace, id, queue, kind, payload, priority, unique_key, ?2, coalesce(?3, attempt), max_attempts,
         coalesce(?4, free_count), run_at, created_at, coalesce(?5, started_at), ?6, worker_id, lease_no,
-        iif(?7, NULL, lease_nonce), backoff, timeout_ms, ?8, iif(?9, error, ?10), ?11, settled_tokens
+        iif(?7, NULL, lease_nonce), backoff, timeout_ms, meta, ?8, iif(?9, error, ?10), ?11, settled_tokens
       FROM job_queue WHERE ${which}`,
     uncancel: `
       DELETE FROM job_cancel

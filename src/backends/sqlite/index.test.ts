@@ -24,6 +24,7 @@ function aJob(id: string): NewJob {
     maxAttempts: 5,
     backoff: null,
     timeoutMs: null,
+    meta: null,
   }
   return { id, queue: 'mail', kind: 'send', due: { delayMs: 0 }, ...rest }
 }

@@ -1,18 +1,22 @@
 import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { createKeyedJobs } from '../requestkey.ts'
+import { createRingingFleet } from '../ringingfleet.ts'
 import { createSqliteAudit } from './audit.ts'
 import { SqliteBell } from './bell.ts'
 import { readStoreId } from './callertx.ts'
 import { createFile, openReader, parseLocation } from './connection.ts'
 import { closed } from './fault.ts'
+import { createSqliteFleet, listDispatched } from './fleet.ts'
 import { createSqliteGuards } from './guards.ts'
 import { SqliteJobs } from './jobs.ts'
 import { readBootId } from './leaseclock.ts'
 import { createSqliteLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
 import { createSqliteMonitor } from './monitor.ts'
+import { createSqliteNotes } from './notes.ts'
 import { Reader } from './reader.ts'
+import { createSqliteSchedules, listScheduled } from './schedules.ts'
 import { createTokens } from './tokens.ts'
 import { writeHere, writeInThread } from './writing.ts'
 
@@ -61,13 +65,18 @@ export async function openSqlite(
         check,
       })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
+      const notes = createSqliteNotes({ namespace: name, writer, reader, check })
+      const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
       const locks = createSqliteLocks(name, writer, reader, check)
       const guards = createSqliteGuards({ namespace: name, writer, reader, transactions, check })
       const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
       const audit = createSqliteAudit({ namespace: name, writer, reader, check })
+      const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
+      const ownBell = bell.within(name)
       return {
-        ...{ jobs, locks, guards, monitor, audit },
-        bell: bell.within(name),
+        ...{ jobs, notes, schedules, locks, guards, monitor, audit },
+        fleet: createRingingFleet(fleet, ownBell),
+        bell: ownBell,
         keyed: (key) => ({ jobs: once(key) }),
       }
     }
@@ -88,6 +97,8 @@ export async function openSqlite(
             )
             .map(({ namespace }) => namespace),
         ),
+      scheduledNamespaces: (limit) => reader.read((connection) => listScheduled(connection, limit)),
+      dispatchedNamespaces: (limit) => reader.read((connection) => listDispatched(connection, limit)),
       migrator,
       warnings: location.synchronous === 'full' ? [] : [weak],
       async ping() {

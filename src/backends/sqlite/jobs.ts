@@ -142,6 +142,10 @@ export class SqliteJobs implements JobStore {
     return this.#write('resume', [queue])
   }
 
+  remove(ids: readonly string[]): Promise<readonly string[]> {
+    return this.#write('remove', [ids])
+  }
+
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number> {
     return this.#write('prune', [request])
   }

@@ -4,6 +4,7 @@ import { findHolder } from './add.ts'
 import type { Connection } from './connection.ts'
 import { endJobs } from './end.ts'
 import { takeBackIfLapsed, takeBackLapsed } from './lapse.ts'
+import { forgetNotes } from './notes.ts'
 
 /** What operators do with jobs; each in the caller's transaction, on jobs as they are at `now`. */
 export function cancelJob(
@@ -61,9 +62,9 @@ export function retryJob(
   connection.run(
     `INSERT INTO job_queue (
        namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
-       updated_at, lease_no, backoff, timeout_ms, error, settled_tokens)
+       updated_at, lease_no, backoff, timeout_ms, meta, error, settled_tokens)
      SELECT namespace, id, queue, kind, payload, priority, unique_key, 'ready', max_attempts, ?3, created_at,
-       ?3, lease_no, backoff, timeout_ms, error,
+       ?3, lease_no, backoff, timeout_ms, meta, error,
        iif(lease_nonce IS NULL, settled_tokens, lease_no || '.' || lease_nonce || ' ' || settled_tokens)
      FROM job_history WHERE namespace = ?1 AND id = ?2`,
     namespace,
@@ -119,6 +120,38 @@ export function pauseQueue(
     queue,
     pausedAt,
   )
+}
+
+/** Deletes jobs and all that is kept about them, but those that run. */
+export function removeJobs(
+  connection: Connection,
+  namespace: string,
+  ids: readonly string[],
+  now: number,
+): readonly string[] {
+  const among = 'IN (SELECT value FROM json_each(?2))'
+  const wanted = JSON.stringify(ids)
+  const live = connection.all<{ id: string }>(
+    `DELETE FROM job_queue
+     WHERE namespace = ?1 AND id ${among} AND (state <> 'running' OR lease_ends_at <= ?3) RETURNING id`,
+    namespace,
+    wanted,
+    now,
+  )
+  const ended = connection.all<{ id: string }>(
+    `DELETE FROM job_history WHERE namespace = ?1 AND id ${among} RETURNING id`,
+    namespace,
+    wanted,
+  )
+  const removed = [...live, ...ended].map(({ id }) => id)
+  // A running job whose lease ran out may have left one.
+  connection.run(
+    `DELETE FROM job_cancel WHERE namespace = ?1 AND job_id ${among}`,
+    namespace,
+    JSON.stringify(removed),
+  )
+  forgetNotes(connection, namespace, removed)
+  return removed
 }
 
 /** How far the clocks that made ids and the store's may be apart. */

@@ -1,12 +1,16 @@
 import type { NewToken, TokenRecord } from '../../access/index.ts'
 import type { NewAuditEntry } from '../../audit/index.ts'
+import type { FleetWrite } from '../../dispatch/fleetstore.ts'
 import type {
   Added,
   CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
+  Fired,
   LeaseRef,
   NewJob,
+  NewSchedule,
+  Note,
   Renewal,
   RetryAnswer,
   Verdict,
@@ -19,6 +23,7 @@ import { addJobs } from './add.ts'
 import { insertAudit, pruneAudit } from './audit.ts'
 import { claimJobs } from './claim.ts'
 import { type Connection, readNow } from './connection.ts'
+import { pruneFleet, writeFleet } from './fleet.ts'
 import { type GuardStep, type GuardSteps, takeGuardStep } from './guardsteps.ts'
 import { findKept, forgetKeys, keepAnswer } from './keys.ts'
 import { takeBackLapsed } from './lapse.ts'
@@ -27,7 +32,9 @@ import { readLeaseClock, rebaseLeases } from './leaseclock.ts'
 import { type LockStep, sweepLines, takeStep } from './locksteps.ts'
 import { applyMigrations } from './migrator.ts'
 import { type MonitorStep, type MonitorSteps, takeMonitorStep } from './monitorsteps.ts'
-import { cancelJob, pauseQueue, pruneHistory, retryDeadJobs, retryJob } from './operate.ts'
+import { addNotes, pruneNotes } from './notes.ts'
+import { cancelJob, pauseQueue, pruneHistory, removeJobs, retryDeadJobs, retryJob } from './operate.ts'
+import { fireSchedule, putSchedule, removeSchedule } from './schedules.ts'
 import { settleAll } from './settle.ts'
 import { insertToken, revokeToken } from './tokens.ts'
 
@@ -48,13 +55,21 @@ export interface Writes {
   retryDead(query: { readonly queue?: string; readonly kind?: string; readonly limit: number }): number
   pause(queue: string): void
   resume(queue: string): void
+  remove(ids: readonly string[]): readonly string[]
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
+  addNotes(notes: readonly Note[]): void
+  pruneNotes(request: { readonly olderThanMs: number; readonly limit: number }): number
+  putSchedule(schedule: NewSchedule, seen: number): number | null
+  removeSchedule(name: string): boolean
+  fireSchedule(fired: Fired): { readonly version: number; readonly added: readonly Added[] } | null
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LineTimes): Awaited<ReturnType<LockStore['sweep']>>
   guard(...step: GuardStep): ReturnType<GuardSteps[keyof GuardSteps]>
   monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
   writeAudit(entries: readonly NewAuditEntry[]): void
   pruneAudit(request: { readonly olderThanMs: number; readonly limit: number }): number
+  writeFleet(writes: readonly FleetWrite[]): readonly (number | null)[]
+  pruneFleet(limit: number, olderThanMs: number): number
   /** Brings leases of another boot of the host to this one's clock. */
   rebaseLeases(bootId: string): void
   createToken(token: NewToken): TokenRecord
@@ -108,7 +123,14 @@ const performers: Performers = {
   retryDead: ({ connection, namespace, now }, query) => retryDeadJobs(connection, namespace, query, now),
   pause: ({ connection, namespace, now }, queue) => pauseQueue(connection, namespace, queue, now),
   resume: ({ connection, namespace }, queue) => pauseQueue(connection, namespace, queue, null),
+  remove: ({ connection, namespace, now }, ids) => removeJobs(connection, namespace, ids, now),
   prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
+  addNotes: ({ connection, namespace, now }, notes) => addNotes(connection, namespace, notes, now),
+  pruneNotes: ({ connection, namespace, now }, request) => pruneNotes(connection, namespace, request, now),
+  putSchedule: ({ connection, namespace, now }, schedule, seen) =>
+    putSchedule(connection, namespace, schedule, seen, now),
+  removeSchedule: ({ connection, namespace }, name) => removeSchedule(connection, namespace, name),
+  fireSchedule: ({ connection, namespace, now }, fired) => fireSchedule(connection, namespace, fired, now),
   lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
     sweepLines(connection, namespace, limit, times, now),
@@ -116,6 +138,9 @@ const performers: Performers = {
   monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
   writeAudit: ({ connection, namespace, now }, entries) => insertAudit(connection, namespace, entries, now),
   pruneAudit: ({ connection, namespace, now }, request) => pruneAudit(connection, namespace, request, now),
+  writeFleet: ({ connection, namespace, now }, writes) => writeFleet(connection, namespace, writes, now),
+  pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
+    pruneFleet(connection, namespace, limit, now - olderThanMs),
   rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock()),
   createToken: ({ connection, now }, token) => insertToken(connection, token, now),
   revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),

@@ -87,7 +87,7 @@ async function requireSchema(database: string): Promise<void> {
 
 /** What the server is told of the settings, in its own words. */
 function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
-  const { host, port, allowedHosts, grace, retention } = values
+  const { host, port, allowedHosts, grace, retention, redact } = values
   const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values
   const { maxStreamsPerPrincipal, maxFailuresPerAddress } = values
   return {
@@ -96,6 +96,7 @@ function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
     allowedHosts,
     graceMs: grace,
     retentionMs: retention,
+    redact,
     maxConnections,
     maxConnectionsPerAddress,
     maxRequestsPerPrincipal,

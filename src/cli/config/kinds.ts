@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { SignalboxError } from '../../core/errors.ts'
 import { duration, flag, oneOf, type Range, show, text, whole } from '../../core/options.ts'
+import { resolveRedactPaths } from '../../core/redactpaths.ts'
 import { type LocksOptions, resolveConflicts } from '../../locks/index.ts'
 
 /**
@@ -109,6 +110,13 @@ export const addressRanges: Kind<readonly string[]> = {
     }
     return ranges as readonly string[]
   },
+  show: (value) => value,
+}
+
+/** Paths into what jobs carry; in text they are separated by commas. */
+export const redactPaths: Kind<readonly string[]> = {
+  parse: (given) => given.split(',').map((path) => path.trim()),
+  check: (name, value) => resolveRedactPaths(name, Array.isArray(value) ? value : [value]),
   show: (value) => value,
 }
 

@@ -9,6 +9,7 @@ import {
   line,
   operationPairs,
   optional,
+  redactPaths,
   redisAddress,
   secret,
   span,
@@ -46,6 +47,7 @@ export interface Config {
   readonly thread: boolean
   /** In milliseconds, as all spans here; undefined is for ever. */
   readonly retention: number | undefined
+  readonly redact: readonly string[]
   readonly token: string | undefined
   readonly tokenFile: string | undefined
   readonly grace: number
@@ -199,6 +201,13 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     default: undefined,
     none: 'for ever',
     description: 'how long jobs that ended are kept, such as 30d',
+  },
+  redact: {
+    kind: redactPaths,
+    takes: 'paths',
+    default: [],
+    none: 'nothing',
+    description: 'what is not shown of payloads, results and errors, such as password,card.number',
   },
   token: {
     kind: optional(secret),

@@ -1,15 +1,19 @@
 import type { Tokens } from '../../access/index.ts'
 import type { Contention } from '../../contention/index.ts'
 import type { Handler } from '../call.ts'
+import type { Redactor } from '../redactjob.ts'
 import { rootHandler } from '../root.ts'
 import { auditHandlers } from './audit.ts'
+import { bulkHandlers } from './bulk.ts'
 import { contentionHandlers } from './contention.ts'
 import { dispatchHandlers } from './dispatch.ts'
 import { eventHandlers } from './events.ts'
 import { type JobMeterPart, jobHandlers } from './jobs.ts'
 import { lockHandlers } from './locks.ts'
 import { monitorHandlers } from './monitor.ts'
+import { noteHandlers } from './notes.ts'
 import { onceHandlers } from './once.ts'
+import { scheduleHandlers } from './schedules.ts'
 import { type SystemParts, systemHandlers } from './system.ts'
 import { tokenHandlers } from './tokens.ts'
 
@@ -18,6 +22,9 @@ export interface HandlerParts {
   readonly tokens: Tokens
   readonly meter: JobMeterPart
   readonly system: SystemParts
+  /** Learns where a bulk operation was begun. */
+  readonly bulkBegun: (namespace: string) => void
+  readonly redactor: Redactor
   readonly contention: Pick<Contention, 'snapshot'>
 }
 
@@ -26,10 +33,15 @@ export function createHandlers({
   tokens,
   meter,
   system,
+  bulkBegun,
+  redactor,
   contention,
 }: HandlerParts): Readonly<Record<string, Handler>> {
   const all = {
     ...jobHandlers(meter),
+    ...bulkHandlers(bulkBegun),
+    ...noteHandlers,
+    ...scheduleHandlers(redactor),
     ...lockHandlers,
     ...onceHandlers,
     ...monitorHandlers,

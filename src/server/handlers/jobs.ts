@@ -1,8 +1,16 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { duration } from '../../core/options.ts'
-import type { Added, ClaimedJob, ClaimOptions, Job, JobToAdd } from '../../jobs/index.ts'
+import {
+  type Added,
+  type ClaimedJob,
+  type ClaimOptions,
+  type Job,
+  type JobToAdd,
+  sealedFor,
+} from '../../jobs/index.ts'
 import type * as wire from '../../wire/index.ts'
 import type { Call, Handler } from '../call.ts'
+import { addSealed } from '../givenids.ts'
 import type { Metrics } from '../metrics.ts'
 
 /**
@@ -22,6 +30,7 @@ export interface JobHandlers {
   readonly retryJob: Handler<typeof wire.retryJob>
   readonly retryDeadJobs: Handler<typeof wire.retryDeadJobs>
   readonly pruneJobs: Handler<typeof wire.pruneJobs>
+  readonly removeJobs: Handler<typeof wire.removeJobs>
   readonly listQueues: Handler<typeof wire.listQueues>
   readonly pauseQueue: Handler<typeof wire.pauseQueue>
   readonly resumeQueue: Handler<typeof wire.resumeQueue>
@@ -36,10 +45,13 @@ export type JobMeterPart = Pick<Metrics, 'claimWaits' | 'claimWaited' | 'claimed
 
 export function jobHandlers(meter: JobMeterPart): JobHandlers {
   return {
-    async addJobs({ body, jobs }) {
-      if (Array.isArray(body)) {
-        const items = await jobs.addMany(body as readonly JobToAdd[])
-        return { status: items.some(isNew) ? 201 : 200, body: { items } }
+    async addJobs({ body, jobs, space }) {
+      const list = (Array.isArray(body) ? body : [body]) as readonly JobToAdd[]
+      if (Array.isArray(body) || sealedFor(list[0]!.payload) !== undefined) {
+        const find = (id: string) => space.stores.jobs.find(id)
+        const parts = { find, addMany: jobs.addMany, isKeyed: jobs !== space.jobs }
+        const items = await addSealed(list, parts)
+        return { status: items.some(isNew) ? 201 : 200, body: Array.isArray(body) ? { items } : items[0]! }
       }
       const { kind, payload, ...options } = body as JobToAdd
       const added = await jobs.add(kind, payload, options)
@@ -98,6 +110,7 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
     retryJob: async ({ params: { id }, jobs }) => ({ body: await jobs.retry(id) }),
     retryDeadJobs: async ({ body, jobs }) => ({ body: await jobs.retryDead(body) }),
     pruneJobs: async ({ body, jobs }) => ({ body: await jobs.prune(body) }),
+    removeJobs: async ({ body, jobs }) => ({ body: await jobs.remove(body.ids) }),
     listQueues: async ({ jobs }) => ({ body: { items: await jobs.stats(), cursor: null } }),
 
     async pauseQueue({ params: { name }, jobs }) {
@@ -157,7 +170,9 @@ const maxPageChars = 4 * 1_048_576
 /** Each may have half a megabyte of payload and result, so only a few are in memory before they are counted. */
 const jobsAtOnce = 25
 
-async function listWithin(jobs: Call['jobs'], query: wire.ListJobsQuery): Promise<wire.Page<Job>> {
+async function listWithin(jobs: Call['jobs'], query: wire.ListJobsQuery): Promise<wire.JobsPage> {
+  // A search counts characters itself.
+  if (query.search !== undefined) return jobs.list(query)
   const { limit = 50 } = query
   const items: Job[] = []
   let { cursor } = query

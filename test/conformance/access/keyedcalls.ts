@@ -65,6 +65,17 @@ export const keyedCalls: Readonly<Record<string, (backend: Backend) => Promise<P
     }
   },
 
+  async remove(backend) {
+    const [waiting, ended] = [await addOne(backend), await endedJob(backend, 'dead', { queue: 'other' })]
+    const running = await runningJob(backend, { queue: 'running' })
+    const ids = [waiting, ended, running.id]
+    return {
+      run: async (jobs) => (await jobs.remove(ids)).toSorted(),
+      meanwhile: () => settleOne(backend, running),
+      answers: [waiting, ended].sort(),
+    }
+  },
+
   async settle(backend) {
     const claimed = await runningJob(backend)
     const verdicts = [

@@ -9,10 +9,10 @@ import { aKey, fingerprintOf, jobsOf } from './asking.ts'
 import { keyedCalls, seen } from './keyedcalls.ts'
 
 /** A request that is made again with its key is not done again, and is answered as it was the first time. */
-export function keysContract({ open, isShared, sql }: Candidate): void {
+export function keysContract({ open, lend, isShared, sql }: Candidate): void {
   /** The same namespace as another process would reach it; where there are none, another view. */
   async function openAgain(backend: Backend, namespace: string): Promise<Backend & AsyncDisposable> {
-    if (isShared) return open({ namespace })
+    if (isShared) return lend(namespace)
     return { ...jobsOf(backend.within(namespace)), [Symbol.asyncDispose]: async () => {} }
   }
 
@@ -20,7 +20,7 @@ export function keysContract({ open, isShared, sql }: Candidate): void {
     describe(method, () => {
       test('is done once, and answered the same again, whatever has happened since', async () => {
         const namespace = aNamespace()
-        await using backend = await open({ namespace })
+        await using backend = await lend(namespace)
         const { run, meanwhile, ...expected } = await prepare(backend)
         const key = aKey()
         const first = await run(backend.keyed(key).jobs)
@@ -49,7 +49,7 @@ export function keysContract({ open, isShared, sql }: Candidate): void {
 
       test('is done once when it is asked for several times at once', async () => {
         const namespace = aNamespace()
-        await using backend = await open({ namespace })
+        await using backend = await lend(namespace)
         await using other = await openAgain(backend, namespace)
         const { run } = await prepare(backend)
         const key = aKey()
@@ -255,7 +255,7 @@ export function keysContract({ open, isShared, sql }: Candidate): void {
   })
 
   test('a closed backend refuses calls with a key, and to forget any', async () => {
-    const backend = await open()
+    const backend = await open({ namespace: aNamespace() })
     const { jobs } = backend.keyed(aKey())
     await backend.close()
     await assert.rejects(jobs.add([aJob()]), { code: 'closed' })

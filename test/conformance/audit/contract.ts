@@ -119,7 +119,7 @@ export function auditContract({ open, isShared }: Candidate): void {
   })
 
   test('after close, everything is refused', async () => {
-    const backend = await open()
+    const backend = await open({ namespace: aNamespace() })
     await backend.close()
     await assert.rejects(backend.audit.write([anEntry()]), { code: 'closed' })
     await assert.rejects(backend.audit.list({ limit: 1 }), { code: 'closed' })

@@ -29,6 +29,7 @@ export function aJob(job: Partial<NewJob> = {}): NewJob {
     maxAttempts: 5,
     backoff: null,
     timeoutMs: null,
+    meta: null,
     ...job,
   }
 }

@@ -117,7 +117,7 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
   })
 
   test('a closed backend does nothing more', async () => {
-    const backend = await open()
+    const backend = await open({ namespace: aNamespace() })
     const stage = new Stage(backend)
     await stage.granted('pull', 'A')
     await backend[Symbol.asyncDispose]()

@@ -130,8 +130,9 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
         await stage.ask(key, 'C', { deadlineMs: spanMs })
       }),
     )
-    for (const key of keys) await stage.lapsed(key)
+    // Begun after all of them, so that it is over after all of them.
     await stage.pass(spanMs)
+    for (const key of keys) await stage.lapsed(key)
     const told: string[] = []
     const sweep = async ({ locks }: { readonly locks: LockStore }) => {
       for (const { key, told: whom } of await locks.sweep(100, longTimes))

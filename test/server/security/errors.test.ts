@@ -50,6 +50,8 @@ test('hundreds of failures that nobody foresaw are problem documents that say no
         return {
           ...stores,
           jobs: failing(stores.jobs),
+          notes: failing(stores.notes),
+          schedules: failing(stores.schedules),
           locks: failing(stores.locks),
           keyed: failing(stores.keyed),
         }
@@ -93,8 +95,12 @@ function requests(): readonly (readonly [Route, string, unknown])[] {
     ackJob: { token: 'x' },
     nackJob: { token: 'x' },
     renewJob: { token: 'x' },
+    noteJob: { token: 'x', lines: [{ text: 'half of it' }] },
     retryDeadJobs: {},
     pruneJobs: { olderThanMs: '1h' },
+    setSchedule: { name: 'nope', everyMs: '1h', job: { kind: 'mail' } },
+    removeJobs: { ids: ['x'] },
+    bulkJobs: { action: 'retry', search: 'kind:mail' },
   }
   return routes
     .filter(({ room, replyType }) => room === 'jobs' && replyType !== 'events')

@@ -152,7 +152,8 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.equal(line.lost, 5)
   })
 
-  test('a Redis that falls silent ends every call in a typed error by its deadline, and is used again when it is back', async () => {
+  // These two wait for the same five seconds.
+  test.concurrent('a Redis that falls silent ends every call in a typed error by its deadline, and is used again when it is back', async () => {
     await using line = await openProxy()
     await using redis = await openRedis(line.url, { namespace: aNamespace() })
     const token = await granted(redis.locks, 'A')
@@ -178,7 +179,7 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.ok(status === 'granted' || status === 'refused', status)
   })
 
-  test('a Redis that refuses connections ends calls in an error that says why, without its address', async () => {
+  test.concurrent('a Redis that refuses connections ends calls in an error that says why, without its address', async () => {
     await using line = await openProxy()
     await using redis = await openRedis(line.url, { namespace: aNamespace() })
     await line.stop()

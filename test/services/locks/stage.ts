@@ -42,12 +42,16 @@ export class Stage {
   readonly #isRemote: boolean
   readonly #engine: string
   #own: Promise<Opening> | undefined
+  #served: Promise<Served> | undefined
 
   constructor(engine: string, isRemote: boolean) {
     this.#engine = engine
     this.#isRemote = isRemote
     this.title = isRemote ? `${engine} over the wire` : engine
-    afterAll(async () => (await this.#own)?.[Symbol.asyncDispose]())
+    afterAll(async () => {
+      await (await this.#served)?.[Symbol.asyncDispose]()
+      await (await this.#own)?.[Symbol.asyncDispose]()
+    })
   }
 
   /** A test; the story is over after `limitMs`, whatever hangs. */
@@ -66,31 +70,47 @@ export class Stage {
 
   async #open(stack: AsyncDisposableStack): Promise<readonly [Box | RemoteBox, Box | RemoteBox]> {
     this.#own ??= engines[this.#engine]!()
-    const { url, redis } = await this.#own
-    const namespace = `${redis ? 'signalbox-test-' : ''}story-${randomBytes(6).toString('hex')}`
+    const namespace = await this.#namespace('story')
+    if (!this.#isRemote) {
+      const [one, other = one] = await this.#openStores(stack, namespace)
+      return [one!, other!]
+    }
+    this.#served ??= this.#serve()
+    const { urls } = await this.#served
+    const openRemote = async (url: string) => stack.use(await open(url as 'http://', { namespace }))
+    return [await openRemote(urls[0]!), await openRemote(urls.at(-1)!)]
+  }
+
+  /** One that nobody used before; in a Redis that others may use as well, it says whose it is. */
+  async #namespace(what: string): Promise<string> {
+    const { redis } = await this.#own!
+    return `${redis ? 'signalbox-test-' : ''}${what}-${randomBytes(6).toString('hex')}`
+  }
+
+  /** Two boxes on one store; memory is in one process only, so there is one. */
+  async #openStores(stack: AsyncDisposableStack, namespace: string): Promise<readonly Box[]> {
+    const { url, redis } = await this.#own!
     const options: OpenOptions = { namespace, migrate: true, ...(redis ? { redis } : {}) }
     const stores = [stack.use(await open(url, options))]
-    // Memory is in one process only, so there is one store, or one server.
     if (this.#engine !== 'memory') stores.push(stack.use(await open(url, options)))
-    const opened = this.#isRemote ? await overTheWire(stack, stores, namespace) : stores
-    return [opened[0]!, opened[1] ?? opened[0]!]
+    return stores
+  }
+
+  /** A server for each of them, once for all stories. */
+  async #serve(): Promise<Served> {
+    await using stack = new AsyncDisposableStack()
+    const urls: string[] = []
+    for (const box of await this.#openStores(stack, await this.#namespace('servers'))) {
+      const server = stack.use(createServer({ box, port: 0, graceMs: 1_000 }))
+      urls.push((await server.listen()).url)
+    }
+    const kept = stack.move()
+    return { urls, [Symbol.asyncDispose]: () => kept.disposeAsync() }
   }
 }
 
-async function overTheWire(
-  stack: AsyncDisposableStack,
-  stores: readonly Box[],
-  namespace: string,
-): Promise<readonly RemoteBox[]> {
-  const urls: string[] = []
-  for (const box of stores) {
-    const server = stack.use(createServer({ box, port: 0, graceMs: 1_000 }))
-    urls.push((await server.listen()).url)
-  }
-  const boxes: RemoteBox[] = []
-  for (const url of [urls[0]!, urls.at(-1)!])
-    boxes.push(stack.use(await open(url as 'http://', { namespace })))
-  return boxes
+interface Served extends AsyncDisposable {
+  readonly urls: readonly string[]
 }
 
 /** The engines of this run, each in process and over the wire. */

@@ -6,6 +6,8 @@ import { locksMigration } from './003-locks.ts'
 import { onceMigration } from './004-once.ts'
 import { monitorMigration } from './005-monitor.ts'
 import { auditMigration } from './006-audit.ts'
+import { fleetMigration } from './007-fleet.ts'
+import { comfortMigration } from './008-comfort.ts'
 
 export const migrations: readonly Migration[] = [
   jobsMigration,
@@ -14,4 +16,6 @@ export const migrations: readonly Migration[] = [
   onceMigration,
   monitorMigration,
   auditMigration,
+  fleetMigration,
+  comfortMigration,
 ]

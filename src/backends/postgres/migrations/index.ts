@@ -6,8 +6,19 @@ import { locks } from './0003-locks.ts'
 import { once } from './0004-once.ts'
 import { monitor } from './0005-monitor.ts'
 import { audit } from './0006-audit.ts'
+import { fleet } from './0007-fleet.ts'
+import { comfort } from './0008-comfort.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
-  return [jobs(schema), access(schema), locks(schema), once(schema), monitor(schema), audit(schema)]
+  return [
+    jobs(schema),
+    access(schema),
+    locks(schema),
+    once(schema),
+    monitor(schema),
+    audit(schema),
+    fleet(schema),
+    comfort(schema),
+  ]
 }

@@ -5,6 +5,8 @@ import { locks } from './003-locks.ts'
 import { once } from './004-once.ts'
 import { monitor } from './005-monitor.ts'
 import { audit } from './006-audit.ts'
+import { fleet } from './007-fleet.ts'
+import { comfort } from './008-comfort.ts'
 
 /** Every step of SQLite's schema, in order. */
-export const migrations: readonly Migration[] = [jobs, access, locks, once, monitor, audit]
+export const migrations: readonly Migration[] = [jobs, access, locks, once, monitor, audit, fleet, comfort]

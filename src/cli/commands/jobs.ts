@@ -1,0 +1,121 @@
+import { Argument, Command } from 'commander'
+import { SignalboxError } from '../../core/errors.ts'
+import { type BulkAction, type BulkOperation, bulkActions, type Job } from '../../jobs/index.ts'
+import type { Printer } from '../print.ts'
+import { addPlaceFlags, openJobs, type PlacedJobs, type PlaceFlags } from './jobsplace.ts'
+
+/** `signalbox jobs list|bulk`: look for jobs, and do something to all that are found; on a server, or in a database. */
+export function jobsCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  return new Command('jobs')
+    .description('search jobs, and retry, cancel or delete all that are found')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox jobs list --search "state:dead kind:mail*"\n  signalbox jobs bulk retry --search "state:dead error:relay" --dry-run',
+    )
+    .addCommand(listCommand(printer))
+    .addCommand(bulkCommand(printer, endWith))
+}
+
+interface ListFlags extends PlaceFlags {
+  readonly search: string
+  readonly limit: string
+  readonly cursor?: string
+}
+
+function listCommand(printer: Printer): Command {
+  const command = new Command('list')
+    .description('list jobs, newest first')
+    .option('--search <terms>', 'words and fields that must all hold', '')
+    .option('--limit <count>', 'how many at most, up to 500', '50')
+    .option('--cursor <id>', 'where the page before ended')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox jobs list --search "state:dead created>-1d"\n  signalbox jobs list --search \'payload.customer.name:"Ann Lee"\' --json',
+    )
+    .action(async ({ search, limit, cursor, json, ...place }: ListFlags) => {
+      await using jobs = await openJobs(command, place)
+      const page = await jobs.list({ search, limit: count('--limit', limit), cursor })
+      if (json) return printer.json(page)
+      for (const job of page.items) printer.line(lineOf(job))
+      if (page.stopped !== null)
+        printer.problem(`stopped after ${page.scanned} jobs; go on with --cursor ${page.cursor}`)
+      else if (page.cursor !== null) printer.problem(`there may be more; go on with --cursor ${page.cursor}`)
+    })
+  return addPlaceFlags(command)
+}
+
+interface BulkFlags extends PlaceFlags {
+  readonly search: string
+  readonly limit?: string
+  readonly dryRun?: boolean
+}
+
+function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  const command = new Command('bulk')
+    .description('do something to every job that a search means, and wait until it is done')
+    .addArgument(new Argument('<action>', 'what to do').choices(bulkActions))
+    .requiredOption('--search <terms>', 'words and fields that must all hold')
+    .option('--limit <count>', 'end after so many jobs')
+    .option('--dry-run', 'only say how many are meant')
+    .addHelpText(
+      'after',
+      '\nThe operation goes on without this command: servers and workers of the same database work on it.\n' +
+        '\nExamples:\n  signalbox jobs bulk retry --search "state:dead kind:mail*" --dry-run\n  signalbox jobs bulk delete --search "state:completed finished<-30d"',
+    )
+    .action(async (action: BulkAction, { search, limit, dryRun, json, ...place }: BulkFlags) => {
+      const options = { action, search, ...(limit === undefined ? {} : { limit: count('--limit', limit) }) }
+      await using jobs = await openJobs(command, place)
+      if (dryRun) {
+        const answer = await jobs.bulk({ ...options, dryRun: true })
+        if (json) return printer.json(answer)
+        const atLeast = answer.stopped === null ? '' : ` at least, among the newest ${answer.scanned}`
+        return printer.line(`${answer.matched} jobs are meant${atLeast}`)
+      }
+      const { id } = await jobs.bulk(options)
+      const operation = await watch(jobs, id)
+      if (json) printer.json(operation)
+      else printer.line(`${operation.state}: ${countsOf(operation)} (operation ${id})`)
+      if (operation.state !== 'completed') endWith(1)
+    })
+  return addPlaceFlags(command)
+}
+
+const lookMs = 200
+
+/** Waits for its end, and shows how far it is where somebody looks on. */
+async function watch(jobs: PlacedJobs, id: string): Promise<BulkOperation> {
+  const { stderr } = process
+  for (;;) {
+    const operation = await jobs.bulkOperation(id)
+    if (operation === undefined)
+      throw new SignalboxError('not_found', `The operation ${id} was forgotten before it ended.`)
+    const isOver = operation.state !== 'running'
+    // Numbers and words of ours alone: nothing in it can be a command to the terminal.
+    if (stderr.isTTY) stderr.write(isOver ? '\r\u001b[K' : `\r${countsOf(operation)}\u001b[K`)
+    if (isOver) return operation
+    await new Promise((resolve) => setTimeout(resolve, lookMs))
+  }
+}
+
+function countsOf({ matched, done, skipped }: BulkOperation): string {
+  return `${matched} matched, ${done} done, ${skipped} skipped`
+}
+
+function lineOf({ id, state, queue, kind, attempt, maxAttempts, createdAt, error }: Job): string {
+  const words = [
+    id,
+    state.padEnd(9),
+    new Date(createdAt).toISOString(),
+    queue,
+    kind,
+    `${attempt}/${maxAttempts}`,
+  ]
+  return [...words, ...(error === null ? [] : [error.message])].join('  ')
+}
+
+function count(flag: string, value: string): number {
+  if (/^[1-9]\d{0,8}$/.test(value)) return Number(value)
+  throw new SignalboxError('invalid_argument', `${flag} must be a whole number of 1 or more.`)
+}

@@ -1,0 +1,62 @@
+import type { Command } from 'commander'
+import { SignalboxError } from '../../core/errors.ts'
+import { text } from '../../core/options.ts'
+import type { Jobs } from '../../jobs/index.ts'
+import { addDatabaseFlags, givenFlags, resolveDatabase } from '../config/flags.ts'
+
+/** Where the jobs are that a command is about: on a server, or in a database. */
+export interface PlaceFlags {
+  readonly url?: string
+  readonly namespace?: string
+  readonly json?: boolean
+}
+
+export function addPlaceFlags(command: Command): Command {
+  return addDatabaseFlags(
+    command
+      .option('--url <url>', 'the server to ask (env: SIGNALBOX_URL; its token: SIGNALBOX_TOKEN)')
+      .option('--namespace <name>', 'the namespace of the jobs (default: default, or the token’s)')
+      .option('--json', 'answer with one line of JSON')
+      .helpOption('-h, --help', 'print this help'),
+  )
+}
+
+/** Those verbs that a remote box has as well. */
+export type PlacedJobs = Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'>
+
+/** The jobs of a server where one is named, else of the database that a server started here would open. */
+export async function openJobs(command: Command, flags: PlaceFlags): Promise<PlacedJobs> {
+  const { database: namesDatabase } = givenFlags(command)
+  if (flags.url !== undefined && namesDatabase !== undefined)
+    throw new SignalboxError(
+      'invalid_argument',
+      'Either a server (--url) or a database (--database) has the jobs; give one of them.',
+    )
+  const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
+  // What was said goes before what merely stands in the environment.
+  const url = flags.url ?? (namesDatabase === undefined ? process.env.SIGNALBOX_URL : undefined)
+  if (url !== undefined) {
+    const { openRemote } = await import('../../remote/index.ts')
+    const token = process.env.SIGNALBOX_TOKEN
+    const box = await openRemote(url, { namespace, ...(token ? { token } : {}) })
+    return { ...box.jobs, [Symbol.asyncDispose]: () => box.close() }
+  }
+  const database = resolveDatabase(command)
+  if (database.startsWith('memory:'))
+    throw new SignalboxError(
+      'invalid_argument',
+      'A memory: database is in one process only: there is nothing to find.',
+    )
+  const { openBackend } = await import('../../backends/open.ts')
+  const { createJobs } = await import('../../jobs/index.ts')
+  const backend = await openBackend(database, { namespace: namespace ?? 'default', migrate: false })
+  const { jobs: store, notes, schedules, bell } = backend
+  const jobs = createJobs({ store, notes, schedules, bell })
+  return {
+    ...jobs,
+    async [Symbol.asyncDispose]() {
+      await jobs[Symbol.asyncDispose]()
+      await backend.close()
+    },
+  }
+}

@@ -1,0 +1,197 @@
+import { createIds, decodeIdTime, isId } from '../core/ids.ts'
+import { isReserved } from './options.ts'
+import { createMatcher } from './searchmatch.ts'
+import type { NameTerm, SearchTerm } from './searchterm.ts'
+import type { JobRecord, JobStore, ListQuery } from './store.ts'
+
+/**
+ * Walks jobs, newest first, and shows those that a search means, within a bound of rows and of time: it says where and
+ * why it stopped, and whoever wants more goes on from there. No store has to know the grammar. It takes small pages and
+ * leaves the thread between them, so that nothing else in the process waits for a search.
+ */
+export interface Scan {
+  readonly terms: readonly SearchTerm[]
+  /** What spans count from, in epoch milliseconds. */
+  readonly now: number
+  readonly query: Omit<ListQuery, 'limit'>
+  readonly bounds: ScanBounds
+}
+
+export interface ScanBounds {
+  readonly maxRows: number
+  readonly maxMs: number
+}
+
+/** How far a scan came. */
+export interface Scanned {
+  /** The last job that was looked at; null: there are no more. */
+  readonly cursor: string | null
+  /** How many jobs were looked at. */
+  readonly scanned: number
+  /** The bound that ended it; null: nobody wanted more, or there are no more. */
+  readonly stopped: 'rows' | 'time' | null
+}
+
+/** `take` answers false when it wants no more. */
+export async function scanJobs(
+  store: Pick<JobStore, 'find' | 'list'>,
+  { terms, now, query, bounds }: Scan,
+  take: (record: JobRecord) => boolean,
+): Promise<Scanned> {
+  const matches = createMatcher(terms, now)
+  const named = namedBy(terms)
+  const queue = query.queue ?? named.queue
+  const isMeant = (record: JobRecord): boolean =>
+    (queue !== undefined || !isReserved(record.queue)) && matches(record)
+  const id = exactly(terms, 'id')
+  if (id !== undefined) return scanOne(store, id, query, isMeant, take)
+
+  const { earliest, latest } = createdBetween(terms, now)
+  const pace = new Pace()
+  const beganAt = performance.now()
+  let { before } = query
+  let narrowed: Partial<ListQuery> = named.state === undefined ? {} : { state: named.state }
+  let scanned = 0
+  for (;;) {
+    const limit = Math.min(pace.pageSize, bounds.maxRows - scanned)
+    const { page, isElsewhere } = await pace.read(() =>
+      store.list({ ...narrowed, ...query, limit, ...(before === undefined ? {} : { before }) }),
+    )
+    // A store that answers from elsewhere may look through all its rows for a name. One that is in this thread would
+    // stop it meanwhile, so there the names are compared here, page by page.
+    if (isElsewhere) narrowed = named
+    for (const record of page) {
+      scanned++
+      before = record.id
+      if (earliest !== undefined && record.createdAt < earliest - skewMs)
+        return { cursor: null, scanned, stopped: null }
+      if (isMeant(record) && !take(record)) return { cursor: record.id, scanned, stopped: null }
+      if (pace.isLong()) await pace.rest()
+    }
+    if (page.length < limit) return { cursor: null, scanned, stopped: null }
+    if (scanned >= bounds.maxRows) return { cursor: before!, scanned, stopped: 'rows' }
+    if (performance.now() - beganAt >= bounds.maxMs) return { cursor: before!, scanned, stopped: 'time' }
+    before = skipTo(latest, page.at(-1)!)
+    await pace.rest()
+  }
+}
+
+async function scanOne(
+  store: Pick<JobStore, 'find'>,
+  id: string,
+  { queue, kind, state, before }: Scan['query'],
+  isMeant: (record: JobRecord) => boolean,
+  take: (record: JobRecord) => boolean,
+): Promise<Scanned> {
+  const record = before === undefined || id < before ? await store.find(id) : undefined
+  if (record === undefined) return { cursor: null, scanned: 0, stopped: null }
+  const isListed =
+    (queue ?? record.queue) === record.queue &&
+    (kind ?? record.kind) === record.kind &&
+    (state ?? record.state) === record.state
+  if (isListed && isMeant(record)) take(record)
+  return { cursor: null, scanned: 1, stopped: null }
+}
+
+/** What a store can ask of its rows by itself. */
+function namedBy(terms: readonly SearchTerm[]): Pick<ListQuery, 'queue' | 'kind' | 'state'> {
+  const queue = exactly(terms, 'queue')
+  const kind = exactly(terms, 'kind')
+  const state = terms.find((term) => term.field === 'state' && !term.negated)
+  return {
+    ...(queue === undefined ? {} : { queue }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(state?.field === 'state' ? { state: state.state } : {}),
+  }
+}
+
+/** The name that such a term asks for, if one does and does so whole. */
+export function exactly(terms: readonly SearchTerm[], field: NameTerm['field']): string | undefined {
+  for (const term of terms)
+    if (term.field === field && !term.negated && !term.pattern.prefix) return term.pattern.text
+  return undefined
+}
+
+/** How far apart the clocks are that ids and `createdAt` are made by, at most. */
+const skewMs = 3_600_000
+
+function createdBetween(
+  terms: readonly SearchTerm[],
+  now: number,
+): { readonly earliest: number | undefined; readonly latest: number | undefined } {
+  let earliest: number | undefined
+  let latest: number | undefined
+  for (const term of terms) {
+    if (term.field !== 'created' || term.negated) continue
+    const at = 'at' in term.instant ? term.instant.at : now + term.instant.fromNowMs
+    if (term.comparison.startsWith('>')) earliest = Math.max(earliest ?? at, at)
+    else latest = Math.min(latest ?? at, at)
+  }
+  return { earliest, latest }
+}
+
+/**
+ * Where to go on after this job: past all that are too new, where ids tell. They do unless the store's clock is another
+ * one than that of whoever makes ids, as in tests.
+ */
+function skipTo(latest: number | undefined, { id, createdAt }: JobRecord): string {
+  if (latest === undefined || createdAt <= latest + 2 * skewMs || !isId(id)) return id
+  const madeAt = decodeIdTime(id)
+  if (Math.abs(madeAt - createdAt) > skewMs) return id
+  const at = Math.max(0, latest + 2 * skewMs)
+  const first = at < madeAt ? createIds({ now: () => at })() : id
+  return first < id ? first : id
+}
+
+/** The most that is done before others in this thread have their turn. */
+const turnMs = 2.5
+const maxPage = 500
+const minPage = 10
+/** Rows may have half a megabyte each. */
+const maxPageChars = 1_048_576
+
+/** Pages as large as can be read in one short turn. */
+class Pace {
+  pageSize = 50
+  #turnBeganAt = performance.now()
+
+  async read(
+    list: () => Promise<readonly JobRecord[]>,
+  ): Promise<{ readonly page: readonly JobRecord[]; readonly isElsewhere: boolean }> {
+    let hasTurned = false
+    const turning = setImmediate(() => {
+      hasTurned = true
+    })
+    const beganAt = performance.now()
+    const reading = list()
+    const tookMs = performance.now() - beganAt
+    try {
+      const page = await reading
+      if (hasTurned) this.#turnBeganAt = performance.now()
+      this.#adjust(page, tookMs)
+      return { page, isElsewhere: hasTurned }
+    } finally {
+      clearImmediate(turning)
+    }
+  }
+
+  isLong(): boolean {
+    return performance.now() - this.#turnBeganAt > turnMs
+  }
+
+  /** Lets others have a turn. */
+  async rest(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve))
+    this.#turnBeganAt = performance.now()
+  }
+
+  /** By what the last one took of this thread, and by how large its rows were. */
+  #adjust(page: readonly JobRecord[], tookMs: number): void {
+    if (page.length === 0) return
+    const chars = page.reduce((sum, { payload, result }) => sum + payload.length + (result?.length ?? 0), 0)
+    const byTime = (page.length * turnMs * 0.7) / Math.max(tookMs, 0.01)
+    const bySize = (page.length * maxPageChars) / Math.max(chars, 1)
+    const wanted = Math.min(byTime, bySize, this.pageSize * 2, maxPage)
+    this.pageSize = Math.max(minPage, Math.floor(wanted))
+  }
+}

@@ -1,0 +1,113 @@
+import type { BulkVerbs } from './bulk.ts'
+import type { JobDefinition } from './define.ts'
+import type { ClaimedJob, FoundJob, Job } from './job.ts'
+import type { JobLine, LinesOptions, NoteOptions } from './notes.ts'
+import type { AddOptions, ClaimOptions, JobToAdd, ListOptions } from './options.ts'
+import type { Schedules } from './schedules.ts'
+import type { SearchPage } from './search.ts'
+import type { Added, CancelAnswer, QueueStats, Verdict } from './store.ts'
+import type { Worker } from './worker.ts'
+import type { WorkerOptions } from './workeroptions.ts'
+
+/**
+ * The verbs of the room: what users, the server and the command line say to jobs. Options become plain records here,
+ * the store writes them, the bell rings after the commit.
+ */
+export interface Jobs extends AsyncDisposable, BulkVerbs {
+  /** Jobs that are added by the clock. */
+  readonly schedules: Schedules
+  /** Puts one job of a defined kind in line. Throws `invalid_argument` when its payload does not fit the schema. */
+  add<Input>(
+    definition: JobDefinition<string, Input, unknown>,
+    payload: NoInfer<Input>,
+    options?: AddOptions & InTransaction,
+  ): Promise<Added>
+  /** Puts one job in line. With `tx`, in that transaction of yours: it exists when you commit. */
+  add(kind: string, payload?: unknown, options?: AddOptions & InTransaction): Promise<Added>
+  /** Puts many in line, all or none; answers in order. */
+  addMany(jobs: readonly JobToAdd[], options?: InTransaction): Promise<readonly Added[]>
+  /** Takes due jobs in hand, each under a lease. */
+  claim(options?: ClaimOptions): Promise<readonly ClaimedJob[]>
+  /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
+  ack(job: Held, options?: AckOptions): Promise<Ended>
+  /**
+   * The job failed: back in line after its back-off, or dead when no attempts are left; cancelled when that was asked
+   * for. Answers which. Throws `lease_lost`.
+   */
+  nack(job: Held, options?: NackOptions): Promise<Ended>
+  /** Keeps the job for another `leaseMs`; answers when that ends. Throws `lease_lost`. */
+  renew(job: Held, leaseMs?: number | string): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
+  /** One job, with how far its handler says it is. */
+  find(id: string): Promise<FoundJob | undefined>
+  /** The lines that handlers wrote about a job, by attempt and number. `cursor` is null at the end. */
+  lines(id: string, options?: LinesOptions): Promise<{ items: readonly JobLine[]; cursor: string | null }>
+  /** For a job that was claimed by hand: says how far it is, and writes lines about it. Throws `lease_lost`. */
+  note(job: Held, options: NoteOptions): Promise<void>
+  /**
+   * A page of the jobs that a search means, newest first, found among up to 50,000 jobs in up to 2 s. `stopped` says
+   * which of the two ended it; `cursor` goes on from there. Throws `invalid_argument` where it does not parse.
+   */
+  list(options: ListOptions & { readonly search: string }): Promise<SearchPage>
+  /**
+   * A page of jobs, newest first. `cursor` is null at the end. Jobs of Signalbox's own queues are left out unless their
+   * queue is named; where there are very many of them a page may come short, and its cursor goes on.
+   */
+  list(options?: ListOptions): Promise<{ items: readonly Job[]; cursor: string | null }>
+  /** Ends a job that is not running, and asks the worker of one that is. Throws `not_found`. */
+  cancel(id: string): Promise<CancelAnswer>
+  /** Makes a job that ended ready again, with attempt 0. Throws `not_found`, `conflict`. */
+  retry(id: string): Promise<{ id: string; state: 'ready' }>
+  /** `retry` for dead jobs, oldest first; answers how many. */
+  retryDead(options?: { queue?: string; kind?: string; limit?: number }): Promise<{ retried: number }>
+  /** By queue, without Signalbox's own (`signalbox.…`). */
+  stats(): Promise<readonly QueueStats[]>
+  /** Nothing of the queue is handed out until it is resumed; what runs goes on. */
+  pause(queue: string): Promise<void>
+  resume(queue: string): Promise<void>
+  /** Forgets jobs that ended longer ago than that; answers how many. */
+  prune(options: { olderThanMs: number | string }): Promise<{ pruned: number }>
+  /**
+   * Forgets up to 1,000 jobs, whether they wait or have ended, with all that is kept about them; one that runs stays.
+   * Answers those that were there and are gone.
+   */
+  remove(ids: readonly string[]): Promise<{ removed: readonly string[] }>
+  /** Tells waiting workers to look now; for jobs added in a transaction of yours, after its commit. */
+  wake(queue: string): void
+  /** A worker on this store. It does nothing until it is started; closing the box stops it. */
+  worker(options: WorkerOptions): Worker
+}
+
+/** What a claim was answered with; id and token are enough. */
+export type Held = Pick<ClaimedJob, 'id' | 'token'> & Partial<ClaimedJob>
+
+export interface InTransaction {
+  /** Your own open transaction on the same database. */
+  readonly tx?: unknown
+}
+
+export interface AckOptions extends InTransaction {
+  /** Kept with the job: any JSON value. */
+  readonly result?: unknown
+  /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
+  readonly ranMs?: number | undefined
+}
+
+export interface NackOptions extends InTransaction {
+  /** Why; anything that was thrown, or text. */
+  readonly error?: unknown
+  /** Overrules the job's back-off. */
+  readonly retryInMs?: number | string | undefined
+  /** No further attempt. */
+  readonly dead?: boolean | undefined
+  /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
+  readonly handBack?: boolean | undefined
+  /** Back in line after so long without burning an attempt, as often as you like. */
+  readonly snoozeMs?: number | string | undefined
+  /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
+  readonly ranMs?: number | undefined
+}
+
+/** How an attempt ended: the state its job is in now. */
+export interface Ended {
+  readonly state: Verdict['state']
+}

@@ -1,0 +1,176 @@
+import { AssertionError } from 'node:assert'
+import { onlyKeys, text, whole } from '../core/options.ts'
+import type { AnyDefinition, Job, JobDefinition, JobState, Jobs } from '../jobs/index.ts'
+import { fitsPart, tellJobs } from './tell.ts'
+
+/** Anything with jobs that can be looked at: a test box, or any other. */
+export interface HasJobs {
+  readonly jobs: Pick<Jobs, 'list'>
+}
+
+/** A part of a value: of an object any of its fields, of each any part. */
+export type PartOf<Value> = Value extends readonly (infer Item)[]
+  ? readonly PartOf<Item>[]
+  : Value extends object
+    ? { readonly [Key in keyof Value]?: PartOf<Value[Key]> | undefined }
+    : Value
+
+/** Which jobs count, besides kind and payload. */
+export interface AddedOptions {
+  /** Only those of this queue. @default any */
+  readonly queue?: string | undefined
+  /** Exactly so many. @default one or more */
+  readonly count?: number | undefined
+}
+
+/** That such a job was added, whatever became of it; answers those that were, newest first. */
+export function assertAdded<Input>(
+  box: HasJobs,
+  definition: JobDefinition<string, Input, unknown>,
+  part?: PartOf<NoInfer<Input>>,
+  options?: AddedOptions,
+): Promise<readonly Job[]>
+export function assertAdded(
+  box: HasJobs,
+  kind: string,
+  part?: unknown,
+  options?: AddedOptions,
+): Promise<readonly Job[]>
+export async function assertAdded(
+  box: HasJobs,
+  kind: string | AnyDefinition,
+  part?: unknown,
+  options: AddedOptions = {},
+): Promise<readonly Job[]> {
+  return assertThere(assertAdded, box, { kind, part, options, state: undefined })
+}
+
+/** That no such job was added. */
+export function assertNotAdded<Input>(
+  box: HasJobs,
+  definition: JobDefinition<string, Input, unknown>,
+  part?: PartOf<NoInfer<Input>>,
+  options?: Pick<AddedOptions, 'queue'>,
+): Promise<void>
+export function assertNotAdded(
+  box: HasJobs,
+  kind: string,
+  part?: unknown,
+  options?: Pick<AddedOptions, 'queue'>,
+): Promise<void>
+export async function assertNotAdded(
+  box: HasJobs,
+  kind: string | AnyDefinition,
+  part?: unknown,
+  options: Pick<AddedOptions, 'queue'> = {},
+): Promise<void> {
+  onlyKeys('options', options, ['queue'])
+  await assertThere(assertNotAdded, box, { kind, part, options: { ...options, count: 0 }, state: undefined })
+}
+
+/** That such a job completed; answers those that did, newest first. */
+export function assertCompleted<Input>(
+  box: HasJobs,
+  definition: JobDefinition<string, Input, unknown>,
+  part?: PartOf<NoInfer<Input>>,
+  options?: AddedOptions,
+): Promise<readonly Job[]>
+export function assertCompleted(
+  box: HasJobs,
+  kind: string,
+  part?: unknown,
+  options?: AddedOptions,
+): Promise<readonly Job[]>
+export async function assertCompleted(
+  box: HasJobs,
+  kind: string | AnyDefinition,
+  part?: unknown,
+  options: AddedOptions = {},
+): Promise<readonly Job[]> {
+  return assertThere(assertCompleted, box, { kind, part, options, state: 'completed' })
+}
+
+/** That such a job is dead; answers those that are, newest first, each with its `error`. */
+export function assertDead<Input>(
+  box: HasJobs,
+  definition: JobDefinition<string, Input, unknown>,
+  part?: PartOf<NoInfer<Input>>,
+  options?: AddedOptions,
+): Promise<readonly Job[]>
+export function assertDead(
+  box: HasJobs,
+  kind: string,
+  part?: unknown,
+  options?: AddedOptions,
+): Promise<readonly Job[]>
+export async function assertDead(
+  box: HasJobs,
+  kind: string | AnyDefinition,
+  part?: unknown,
+  options: AddedOptions = {},
+): Promise<readonly Job[]> {
+  return assertThere(assertDead, box, { kind, part, options, state: 'dead' })
+}
+
+interface Wanted {
+  readonly kind: string | AnyDefinition
+  readonly part: unknown
+  readonly options: AddedOptions
+  readonly state: JobState | undefined
+}
+
+async function assertThere(
+  // biome-ignore lint/complexity/noBannedTypes: it is only compared with the frames of a stack.
+  asserted: Function,
+  { jobs }: HasJobs,
+  wanted: Wanted,
+): Promise<readonly Job[]> {
+  onlyKeys('options', wanted.options, ['queue', 'count'])
+  const { part, state, options } = wanted
+  const kind = text('kind', typeof wanted.kind === 'string' ? wanted.kind : wanted.kind?.kind)
+  const queue = options.queue === undefined ? undefined : text('options.queue', options.queue)
+  const count = options.count === undefined ? undefined : whole('options.count', options.count)
+  const all = await listAll(jobs)
+  const fitting = all.filter(
+    (job) =>
+      job.kind === kind &&
+      (queue === undefined || job.queue === queue) &&
+      (state === undefined || job.state === state) &&
+      (part === undefined || fitsPart(job.payload, part)),
+  )
+  if (count === undefined ? fitting.length > 0 : fitting.length === count) return fitting
+  throw new AssertionError({
+    message: [
+      `Expected ${tellWanted(kind, part, queue, count, state)}, but there ${fitting.length === 1 ? 'is 1' : `are ${fitting.length || 'none'}`}.`,
+      ...tellJobs(all, kind),
+    ].join('\n'),
+    actual: fitting.length,
+    expected: count ?? 'one or more',
+    operator: asserted.name,
+    stackStartFn: asserted,
+  })
+}
+
+function tellWanted(
+  kind: string,
+  part: unknown,
+  queue: string | undefined,
+  count: number | undefined,
+  state: JobState | undefined,
+): string {
+  const many = count === undefined ? 'one or more jobs' : count === 1 ? '1 job' : `${count || 'no'} jobs`
+  const where = queue === undefined ? '' : ` in the queue "${queue}"`
+  const what = part === undefined ? '' : ` with the payload (or part of it) ${JSON.stringify(part)}`
+  return `${many} of the kind "${kind}"${where}${what} to be ${state ?? 'there'}`
+}
+
+async function listAll(jobs: Pick<Jobs, 'list'>): Promise<readonly Job[]> {
+  const all: Job[] = []
+  let cursor: string | null = null
+  do {
+    const page: Awaited<ReturnType<Jobs['list']>> = await jobs.list({ limit: 500, cursor })
+    all.push(...page.items)
+    cursor = page.cursor
+  } while (cursor !== null)
+  return all
+}

@@ -1,0 +1,86 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { SignalboxError } from '../core/errors.ts'
+import type { Added, AddOptions, AnyDefinition, DrivenEnd, DrivenJobs, Jobs } from '../jobs/index.ts'
+import { endOf, runTimeoutMs } from './drain.ts'
+
+/** So deep may jobs be run inside of jobs: one that adds its own kind would never come to an end. */
+const maxDepth = 200
+/** How deep whoever asks is inside of handlers; jobs that are merely added at once do not count. */
+const depth = new AsyncLocalStorage<number>()
+
+/**
+ * The same jobs, but an `add` comes back when what it added was run, and throws what its handler threw. What is not due,
+ * or has no handler here, stays in line. What was in line before and is due goes first, as ever.
+ */
+export function runInline(driven: DrivenJobs): Jobs {
+  const { jobs } = driven
+  /** Begun and not ended; what ended, for an `add` that did not run its job itself. */
+  const begun = new Map<string, Promise<DrivenEnd>>()
+  const ended = new Map<string, DrivenEnd>()
+
+  async function runUntilEnded(id: string): Promise<DrivenEnd | undefined> {
+    while (!ended.has(id)) {
+      const running = begun.get(id)
+      if (running !== undefined) await running
+      else if (!(await runNext()) && !begun.has(id)) break
+    }
+    const end = ended.get(id)
+    ended.delete(id)
+    return end
+  }
+
+  async function runNext(): Promise<boolean> {
+    const inside = depth.getStore() ?? 0
+    if (inside >= maxDepth) throw tooDeep()
+    const run = await depth.run(inside + 1, () => driven.beginNext())
+    if (run === undefined) return false
+    const { id } = run.job
+    const end = endOf(run, runTimeoutMs)
+    begun.set(id, end)
+    try {
+      ended.set(id, await end)
+    } finally {
+      begun.delete(id)
+    }
+    return true
+  }
+
+  async function runAll(added: readonly Added[]): Promise<void> {
+    const failures: unknown[] = []
+    for (const { id, duplicate } of added) {
+      // One that was there already may be waiting for this very call.
+      const end = duplicate ? undefined : await runUntilEnded(id)
+      if (end?.error !== undefined && end.error !== null) failures.push(thrown(end.error))
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+
+  return {
+    ...jobs,
+    async add(kind: string | AnyDefinition, payload?: unknown, options?: AddOptions): Promise<Added> {
+      const added = await jobs.add(kind as string, payload, options)
+      await runAll([added])
+      return added
+    },
+    async addMany(list, options) {
+      const added = await jobs.addMany(list, options)
+      await runAll(added)
+      return added
+    },
+  }
+}
+
+/** What was thrown is thrown again as it is; of what a handler said by `nack` only the words are left. */
+function thrown(error: unknown): unknown {
+  if (error instanceof Error || typeof error !== 'object' || error === null) return error
+  const { message } = error as { message?: unknown }
+  return typeof message === 'string' ? Object.assign(new Error(message), error) : error
+}
+
+function tooDeep(): SignalboxError {
+  return new SignalboxError(
+    'too_many',
+    `${maxDepth} jobs run inside of each other, each added by the one before. Does a job add its own kind for ever? Test it in manual mode, with drain({ limit }).`,
+    { details: { runCount: maxDepth } },
+  )
+}

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Stores } from '../../../src/backends/backend.ts'
+import { createId } from '../../../src/core/ids.ts'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { longMs, until } from '../jobs/making.ts'
+import { aNote, infos } from './making.ts'
+
+/** Notes are forgotten by job, once nothing was added for long enough. */
+export function forgettingContract({ open }: Candidate): void {
+  test('what was last added to long enough ago is forgotten, all attempts together', async () => {
+    await using backend = await open()
+    const other = backend.within(aNamespace())
+    const jobIds = [createId(), createId()]
+    for (const jobId of jobIds) {
+      await backend.notes.add([
+        aNote(jobId, { progress: '1', lines: infos('a') }),
+        aNote(jobId, { attempt: 2, lines: infos('b') }),
+      ])
+    }
+    await other.notes.add([aNote(jobIds[0]!, { progress: '1' })])
+    assert.equal(await backend.notes.prune({ olderThanMs: longMs, limit: 10 }), 0)
+    assert.equal(await pruneAll(backend, 2), 2)
+    for (const jobId of jobIds) assert.deepEqual(await backend.notes.lines(jobId, { limit: 10 }), [])
+    assert.deepEqual(await backend.notes.progress(jobIds), [])
+    assert.equal((await other.notes.progress(jobIds)).length, 1)
+    // What comes afterwards begins anew.
+    await backend.notes.add([aNote(jobIds[0]!, { lines: infos('again') })])
+    assert.equal((await backend.notes.lines(jobIds[0]!, { limit: 10 }))[0]?.number, 1)
+  })
+
+  test('a job that still speaks keeps what its earlier attempts said', async () => {
+    await using backend = await open()
+    const readClock = async () => (await backend.schedules.nextDue()).now
+    const tryOnce = async (): Promise<boolean> => {
+      const [silent, speaking] = [createId(), createId()]
+      await backend.notes.add([silent, speaking].map((jobId) => aNote(jobId, { lines: infos('early') })))
+      const [early] = await backend.notes.lines(silent, { limit: 1 })
+      await until('time passes', async () => (await readClock()) > early!.at + 200)
+      await backend.notes.add([aNote(speaking, { attempt: 2, progress: '1' })])
+      const [late] = await backend.notes.progress([speaking])
+      // What was said early is just old enough now, and what was said late is not for some time.
+      const olderThanMs = (await readClock()) - early!.at - 1
+      const pruned = await backend.notes.prune({ olderThanMs, limit: 10 })
+      if ((await readClock()) - olderThanMs > late!.at) return false
+      assert.equal(pruned, 1)
+      assert.deepEqual(await backend.notes.lines(silent, { limit: 10 }), [])
+      assert.equal((await backend.notes.lines(speaking, { limit: 10 })).length, 1)
+      return true
+    }
+    await until('the machine is quick enough once', tryOnce, 30_000)
+  }, 35_000)
+
+  test('no more jobs are forgotten at a time than asked for, the longest silent first', async () => {
+    await using backend = await open()
+    const jobIds = [createId(), createId(), createId()]
+    for (const jobId of jobIds.toReversed()) {
+      const before = (await backend.schedules.nextDue()).now
+      await backend.notes.add([aNote(jobId, { progress: '1' })])
+      await until('the clock moves on', async () => (await backend.schedules.nextDue()).now > before + 1)
+    }
+    assert.equal(await pruneAll(backend, 1, 1), 1)
+    assert.equal((await backend.notes.progress(jobIds.slice(0, 2))).length, 2)
+    assert.deepEqual(await backend.notes.progress(jobIds.slice(2)), [])
+  })
+}
+
+/** Forgets what was said before now, in calls of up to `limit`, until `count` are. */
+async function pruneAll({ notes }: Stores, count: number, limit = 10): Promise<number> {
+  let pruned = 0
+  await until('they are forgotten', async () => {
+    pruned += await notes.prune({ olderThanMs: 0, limit })
+    return pruned >= count
+  })
+  return pruned
+}

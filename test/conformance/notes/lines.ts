@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createId } from '../../../src/core/ids.ts'
+import { noteLimits } from '../../../src/jobs/notestore.ts'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { aNote, infos } from './making.ts'
+
+const all = { limit: 10_000 }
+const { maxLines, maxLineBytes } = noteLimits
+
+/** Lines stand in the order in which they came, numbered by attempt; what is too much is counted. */
+export function linesContract({ lend, open, isShared }: Candidate): void {
+  test('lines are numbered by attempt in the order they came, with level, words and time', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    const odd = [`it's "odd" \\ $1 ? :x %s -- ;`, '', ' spaces ', '火车 🚂\n\tке́й \u2028']
+    await backend.notes.add([
+      aNote(jobId, { attempt: 2, lines: [{ level: 'error', text: 'second' }] }),
+      aNote(jobId, { lines: infos(...odd) }),
+    ])
+    await backend.notes.add([aNote(jobId, { progress: '1', lines: [{ level: 'warn', text: 'last' }] })])
+    const found = await backend.notes.lines(jobId, all)
+    assert.deepEqual(
+      found.map(({ at: _, ...line }) => line),
+      [
+        ...odd.map((text, i) => ({ attempt: 1, number: i + 1, level: 'info', text })),
+        { attempt: 1, number: 5, level: 'warn', text: 'last' },
+        { attempt: 2, number: 1, level: 'error', text: 'second' },
+      ],
+    )
+    for (const { at } of found) assert.ok(Number.isSafeInteger(at) && Math.abs(at - Date.now()) < 60_000)
+    assert.deepEqual(await backend.notes.lines('nobody', all), [])
+    assert.deepEqual(await backend.within(aNamespace()).notes.lines(jobId, all), [])
+  })
+
+  test('lines are read page by page, from one attempt to the next', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    await backend.notes.add(
+      [1, 2, 10].map((attempt) => aNote(jobId, { attempt, lines: infos('a', 'b', 'c') })),
+    )
+    const whole = await backend.notes.lines(jobId, all)
+    assert.equal(whole.length, 9)
+    for (const limit of [1, 2, 4]) {
+      const read = await backend.notes.lines(jobId, { limit }).then((page) => [...page])
+      for (let last = read.at(-1); last; ) {
+        const { attempt, number } = last
+        const page = await backend.notes.lines(jobId, { limit, after: { attempt, number } })
+        assert.ok(page.length <= limit)
+        read.push(...page)
+        last = page.at(-1)
+      }
+      assert.deepEqual(read, whole)
+    }
+    // From where no line is, as well.
+    const after = await backend.notes.lines(jobId, { limit: 1, after: { attempt: 2, number: 99 } })
+    assert.deepEqual([after[0]?.attempt, after[0]?.number], [10, 1])
+  })
+
+  test('beyond so many lines of one attempt the others are dropped, and the last line says how many', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    const many = (count: number) => infos(...Array.from({ length: count }, (_, i) => `line ${i}`))
+    await backend.notes.add([aNote(jobId, { lines: many(maxLines - 1) })])
+    await backend.notes.add([aNote(jobId, { lines: many(1) })])
+    assert.equal((await backend.notes.lines(jobId, all)).length, maxLines)
+    for (const dropped of [1, 4]) {
+      await backend.notes.add([aNote(jobId, { lines: many(dropped === 1 ? 1 : 3) })])
+      const found = await backend.notes.lines(jobId, all)
+      assert.equal(found.length, maxLines + 1)
+      const { number, level, text } = found.at(-1)!
+      assert.deepEqual([number, level], [maxLines + 1, 'warn'])
+      assert.match(text, new RegExp(`^${dropped} lines? (was|were) dropped`))
+    }
+    // Another attempt has room of its own.
+    await backend.notes.add([aNote(jobId, { attempt: 2, lines: infos('afresh') })])
+    assert.equal((await backend.notes.lines(jobId, all)).at(-1)?.text, 'afresh')
+  })
+
+  test('beyond so many bytes of one attempt the others are dropped, shorter ones that follow too', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    const train = '🚂'.repeat(maxLineBytes / 8)
+    await backend.notes.add([aNote(jobId, { lines: infos(train) })])
+    await backend.notes.add([aNote(jobId, { lines: infos(`${train}!`, 'short') })])
+    await backend.notes.add([aNote(jobId, { lines: infos('shorter') })])
+    const [first, last, ...more] = await backend.notes.lines(jobId, all)
+    assert.deepEqual([first?.text, last?.number, more], [train, 2, []])
+    assert.match(last!.text, /^3 lines were dropped/)
+
+    const exact = createId()
+    await backend.notes.add([aNote(exact, { lines: infos(train, train, '') })])
+    assert.deepEqual(
+      (await backend.notes.lines(exact, all)).map(({ text }) => text),
+      [train, train, ''],
+    )
+  })
+
+  test('many who add to one attempt at once lose no line and give no number twice', async () => {
+    const namespace = aNamespace()
+    await using one = await lend(namespace)
+    await using other = isShared ? await lend(namespace) : one
+    const jobId = createId()
+    await Promise.all(
+      Array.from({ length: 16 }, (_, i) => {
+        const lines = infos(...Array.from({ length: 5 }, (_, j) => `${i}.${j}`))
+        return (i % 2 === 0 ? one : other).notes.add([aNote(jobId, { progress: `${i}`, lines })])
+      }),
+    )
+    const found = await one.notes.lines(jobId, all)
+    assert.deepEqual(
+      found.map(({ number }) => number),
+      Array.from({ length: 80 }, (_, i) => i + 1),
+    )
+    for (let i = 0; i < 16; i++) {
+      const own = found.filter(({ text }) => text.startsWith(`${i}.`))
+      assert.deepEqual(
+        own.map(({ text }) => text),
+        Array.from({ length: 5 }, (_, j) => `${i}.${j}`),
+      )
+      assert.equal(own.at(-1)!.number - own[0]!.number, 4, 'lines of one call stand together')
+    }
+  })
+}

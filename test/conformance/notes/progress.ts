@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createId } from '../../../src/core/ids.ts'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { until } from '../jobs/making.ts'
+import { aNote, infos } from './making.ts'
+
+/** The latest word of the newest attempt that said any. */
+export function progressContract({ open }: Candidate): void {
+  test('the latest progress of an attempt replaces the one before, with the store’s time of it', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    await backend.notes.add([aNote(jobId, { progress: '{"done":1}' })])
+    const [first] = await backend.notes.progress([jobId])
+    assert.deepEqual(first, { jobId, attempt: 1, progress: '{"done":1}', at: first!.at })
+    assert.ok(Number.isSafeInteger(first!.at) && Math.abs(first!.at - Date.now()) < 60_000)
+    await until('the store’s clock moves on', async () => {
+      await backend.notes.add([aNote(jobId, { progress: '{ "done": 2.0 }' })])
+      const [latest, ...more] = await backend.notes.progress([jobId, jobId])
+      assert.deepEqual([latest?.progress, more], ['{ "done": 2.0 }', []])
+      return latest!.at > first!.at
+    })
+  })
+
+  test('lines are no progress: they leave what was said, and when', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    await backend.notes.add([aNote(jobId, { lines: infos('begun') })])
+    assert.deepEqual(await backend.notes.progress([jobId]), [])
+    await backend.notes.add([aNote(jobId, { progress: '10' })])
+    const said = await backend.notes.progress([jobId])
+    await backend.notes.add([aNote(jobId, { lines: infos('on') }), aNote(jobId)])
+    assert.deepEqual(await backend.notes.progress([jobId]), said)
+  })
+
+  test('the newest attempt that said any is told of, whichever spoke last', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    await backend.notes.add([
+      aNote(jobId, { attempt: 10, progress: '"ten"' }),
+      aNote(jobId, { attempt: 9, progress: '"nine"' }),
+      aNote(jobId, { attempt: 11, lines: infos('eleven has not begun') }),
+    ])
+    const [latest, ...more] = await backend.notes.progress([jobId])
+    assert.deepEqual([latest?.attempt, latest?.progress, more], [10, '"ten"', []])
+  })
+
+  test('many jobs are asked at once; those that said nothing are left out', async () => {
+    await using backend = await open()
+    const jobIds = Array.from({ length: 300 }, () => createId())
+    await backend.notes.add(jobIds.map((jobId, i) => aNote(jobId, { progress: i % 2 === 0 ? `${i}` : null })))
+    const said = await backend.notes.progress(['nobody', ...jobIds])
+    assert.deepEqual(
+      said.map(({ progress }) => Number(progress)).sort((a, b) => a - b),
+      Array.from({ length: 150 }, (_, i) => 2 * i),
+    )
+    assert.deepEqual(await backend.notes.progress([]), [])
+    await backend.notes.add([])
+  })
+
+  test('of several words in one call the last counts, and each namespace has its own', async () => {
+    await using backend = await open()
+    const other = backend.within(aNamespace())
+    const jobId = createId()
+    await backend.notes.add(['1', '2', '3'].map((progress) => aNote(jobId, { progress })))
+    await other.notes.add([aNote(jobId, { progress: '"🚂"' })])
+    assert.equal((await backend.notes.progress([jobId]))[0]?.progress, '3')
+    assert.equal((await other.notes.progress([jobId]))[0]?.progress, '"🚂"')
+  })
+
+  test('a long word is kept whole', async () => {
+    await using backend = await open()
+    const jobId = createId()
+    const progress = JSON.stringify('ä🚂'.repeat(20_000))
+    await backend.notes.add([aNote(jobId, { progress })])
+    assert.equal((await backend.notes.progress([jobId]))[0]?.progress, progress)
+  })
+}

@@ -1,0 +1,12 @@
+import { describe } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import { dueContract } from './due.ts'
+import { firingContract } from './firing.ts'
+import { writingContract } from './writing.ts'
+
+/** Everything that an engine promises of schedules. */
+export function schedulesContract(candidate: Candidate): void {
+  describe('writing', () => writingContract(candidate))
+  describe('falling due', () => dueContract(candidate))
+  describe('firing', () => firingContract(candidate))
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { made } from './making.ts'
+
+/** Who serves all namespaces can ask in which of them something is to be run some day. */
+export function scheduledContract({ open }: Pick<Candidate, 'open'>): void {
+  test('namespaces with a schedule that will run are known until it is paused, over or gone', async () => {
+    await using backend = await open({ namespace: aNamespace() })
+    const [due, later, paused, over] = [aNamespace(), aNamespace(), aNamespace(), aNamespace()]
+    // The engine's database is shared with other tests, and so are its namespaces.
+    const known = async () => {
+      const all = new Set(await backend.scheduledNamespaces(10_000))
+      return [due, later, paused, over].filter((name) => all.has(name))
+    }
+    assert.deepEqual(await known(), [])
+    await made(backend.within(due), 'a')
+    await made(backend.within(due), 'b')
+    const version = await made(backend.within(later), 'a', { nextAt: 8_000_000_000_000 })
+    await made(backend.within(paused), 'a', { isPaused: true })
+    await made(backend.within(over), 'a', { nextAt: null })
+    assert.deepEqual(await known(), [due, later])
+    assert.equal((await backend.scheduledNamespaces(1)).length, 1)
+    const { schedules } = backend.within(later)
+    await schedules.put({ name: 'a', doc: '{}', isPaused: true, nextAt: 1_000 }, version)
+    await backend.within(due).schedules.remove('a')
+    assert.deepEqual(await known(), [due])
+    await backend.within(due).schedules.remove('b')
+    assert.deepEqual(await known(), [])
+  })
+
+  test('after close, nobody is told of namespaces with schedules', async () => {
+    const backend = await open({ namespace: aNamespace() })
+    await backend[Symbol.asyncDispose]()
+    await assert.rejects(backend.scheduledNamespaces(1), { code: 'closed' })
+  })
+}

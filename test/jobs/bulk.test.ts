@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createId } from '../../src/core/ids.ts'
+import type { Box } from '../../src/index.ts'
+import { type BulkRun, runBulk } from '../../src/jobs/bulkrun.ts'
+import type { BulkOperation } from '../../src/jobs/index.ts'
+import { ended, engines, openGround } from './searching.ts'
+
+const counts = ({ state, matched, done, skipped }: BulkOperation) => ({ state, matched, done, skipped })
+
+for (const engine of engines) {
+  test(`${engine}: everything that is meant is retried, cancelled or deleted, and nothing else`, async () => {
+    await using ground = await openGround(engine)
+    const { jobs } = ground.box
+    const added = await jobs.addMany(
+      Array.from({ length: 130 }, (_, n) => ({
+        kind: n < 120 ? 'mail' : 'sms',
+        payload: n,
+        delayMs: n < 120 ? 0 : '1h',
+      })),
+    )
+    for (const job of await jobs.claim({ kinds: ['mail'], limit: 100 }))
+      await jobs.nack(job, { dead: true, error: 'relay' })
+
+    const retry = await jobs.bulk({ action: 'retry', search: 'state:dead error:relay', limit: 70 })
+    assert.deepEqual([retry.state, retry.action, retry.finishedAt], ['running', 'retry', null])
+    assert.deepEqual(counts(await ended(jobs, retry.id)), {
+      state: 'completed',
+      matched: 70,
+      done: 70,
+      skipped: 0,
+    })
+    const [line] = await jobs.stats()
+    assert.deepEqual([line?.dead, line?.ready, line?.scheduled], [30, 90, 10])
+
+    assert.deepEqual(await jobs.bulk({ action: 'cancel', search: 'kind:sms', dryRun: true }), {
+      matched: 10,
+      // Also the operation before it.
+      scanned: 131,
+      stopped: null,
+    })
+    const [running] = await jobs.claim({ kinds: ['mail'] })
+    const cancel = await jobs.bulk({ action: 'cancel', search: '-state:ready' })
+    // Thirty are dead already; the one that runs is asked.
+    assert.deepEqual(counts(await ended(jobs, cancel.id)), {
+      state: 'completed',
+      matched: 41,
+      done: 11,
+      skipped: 30,
+    })
+    assert.equal((await jobs.find(running!.id))?.cancelRequested, true)
+
+    const remove = await jobs.bulk({ action: 'delete', search: 'id:*' })
+    const end = await ended(jobs, remove.id)
+    assert.deepEqual(counts(end), { state: 'completed', matched: 130, done: 129, skipped: 1 })
+    assert.ok(end.finishedAt !== null && end.finishedAt >= end.startedAt)
+    assert.deepEqual(
+      (await jobs.list()).items.map(({ id }) => id),
+      [running!.id],
+    )
+    assert.equal(added.length, 130)
+    assert.deepEqual(
+      (await jobs.bulkOperations()).map(({ id }) => id),
+      [remove.id, cancel.id, retry.id],
+    )
+  })
+}
+
+/** An operation in the hands of this test, as a worker would have it. */
+async function takeOn({ backend }: Box, order: BulkRun['order']): Promise<BulkRun> {
+  const [added] = await backend.jobs.add([
+    {
+      id: createId(),
+      queue: 'signalbox.bulk',
+      kind: 'bulk',
+      payload: JSON.stringify(order),
+      priority: 0,
+      uniqueKey: null,
+      due: { delayMs: 0 },
+      maxAttempts: 5,
+      backoff: null,
+      timeoutMs: null,
+      meta: null,
+    },
+  ])
+  const request = { queues: ['signalbox.bulk'], kinds: null, workerId: 'test', limit: 1, leaseMs: 60_000 }
+  const [claimed] = await backend.jobs.claim(request)
+  assert.equal(claimed?.id, added?.id)
+  const { id, token, attempt, createdAt: startedAt } = claimed!
+  return { id, token, attempt, startedAt, order, signal: new AbortController().signal }
+}
+
+function partsOf({ backend: { jobs: store, notes, bell } }: Box): Parameters<typeof runBulk>[0] {
+  return { store, notes, bell }
+}
+
+test('jobs that are added after it began are not meant', async () => {
+  await using ground = await openGround('memory')
+  const { jobs } = ground.box
+  await jobs.add('mail')
+  const run = await takeOn(ground.box, { action: 'delete', search: 'kind:mail', limit: null })
+  const late = await jobs.add('mail')
+  assert.deepEqual(await runBulk(partsOf(ground.box), run), { matched: 1, done: 1, skipped: 0 })
+  assert.equal((await jobs.find(late.id))?.state, 'ready')
+})
+
+test('jobs that begin to run while it goes on are cancelled all the same', async () => {
+  await using ground = await openGround('memory')
+  const { jobs } = ground.box
+  await jobs.addMany(Array.from({ length: 3 }, (_, n) => ({ kind: 'mail', priority: n })))
+  const run = await takeOn(ground.box, { action: 'cancel', search: 'kind:mail', limit: null })
+  const parts = partsOf(ground.box)
+  let claimed: readonly { readonly id: string; readonly token: string }[] = []
+  const notes = Object.create(parts.notes, {
+    add: {
+      value: async (said: Parameters<typeof parts.notes.add>[0]) => {
+        await parts.notes.add(said)
+        if (claimed.length > 0) return
+        claimed = await jobs.claim({ limit: 2 })
+        await jobs.ack(claimed[1]!)
+      },
+    },
+  }) as typeof parts.notes
+  assert.deepEqual(await runBulk({ ...parts, notes }, run), { matched: 3, done: 2, skipped: 1 })
+  assert.equal((await jobs.find(claimed[0]!.id))?.cancelRequested, true)
+})
+
+test('whoever has lost an operation to another does no more of it', async () => {
+  await using ground = await openGround('memory')
+  const { jobs } = ground.box
+  await jobs.add('mail')
+  const run = await takeOn(ground.box, { action: 'delete', search: 'kind:mail', limit: null })
+  await jobs.nack(run, { handBack: true })
+  await assert.rejects(runBulk(partsOf(ground.box), run), { code: 'lease_lost' })
+  assert.equal((await jobs.list()).items.length, 1)
+})
+
+test('whoever takes over after a crash counts what was done, and does nothing twice', async () => {
+  await using ground = await openGround('sqlite')
+  const { jobs } = ground.box
+  const parts = partsOf(ground.box)
+  await jobs.addMany(Array.from({ length: 60 }, () => ({ kind: 'mail' })))
+  const die = async () => {
+    for (const job of await jobs.claim({ limit: 100 })) await jobs.nack(job, { dead: true })
+  }
+  await die()
+  const run = await takeOn(ground.box, { action: 'retry', search: 'kind:mail', limit: null })
+  let retried = 0
+  const dying = Object.create(parts.store, {
+    retry: {
+      value: async (id: string) => {
+        if (retried === 20) throw new Error('the process died')
+        retried++
+        return parts.store.retry(id)
+      },
+    },
+  }) as typeof parts.store
+  await assert.rejects(runBulk({ ...parts, store: dying }, run), /died/)
+  assert.equal(retried, 20)
+  // Those that were retried run again and die again meanwhile: they look as if nothing had been done to them.
+  await die()
+  let again = 0
+  const counting = Object.create(parts.store, {
+    retry: {
+      value: async (id: string) => {
+        again++
+        return parts.store.retry(id)
+      },
+    },
+  }) as typeof parts.store
+  const result = await runBulk({ ...parts, store: counting }, { ...run, attempt: 2 })
+  assert.deepEqual([result, again], [{ matched: 60, done: 60, skipped: 0 }, 40])
+})
+
+test('an operation outlives the box that began it, and another box with a worker goes on with it', async () => {
+  await using ground = await openGround('sqlite')
+  const first = await ground.another()
+  await first.jobs.addMany(Array.from({ length: 500 }, (_, n) => ({ kind: 'mail', payload: n })))
+  const { id } = await first.jobs.bulk({ action: 'delete', search: 'kind:mail' })
+  await first.close()
+  const { jobs } = ground.box
+  const worker = jobs.worker({ handlers: { sms: () => undefined } })
+  await worker.start()
+  // It would look by itself after a while.
+  ground.box.backend.bell.ring('jobs:signalbox.bulk')
+  assert.deepEqual(counts(await ended(jobs, id)), { state: 'completed', matched: 500, done: 500, skipped: 0 })
+  assert.deepEqual((await jobs.list()).items, [])
+})
+
+test('an operation that is cancelled ends where it is, and what was done stays done', async () => {
+  await using ground = await openGround('sqlite')
+  const { jobs } = ground.box
+  const parts = partsOf(ground.box)
+  await jobs.addMany(Array.from({ length: 200 }, (_, n) => ({ kind: 'mail', payload: n })))
+  const run = await takeOn(ground.box, { action: 'delete', search: 'kind:mail', limit: null })
+  const notes = Object.create(parts.notes, {
+    add: {
+      value: async (said: Parameters<typeof parts.notes.add>[0]) => {
+        await parts.notes.add(said)
+        if ((JSON.parse(said[0]!.progress!) as BulkOperation).done > 0) await jobs.cancelBulk(run.id)
+      },
+    },
+  }) as typeof parts.notes
+  await assert.rejects(runBulk({ ...parts, notes }, run), /was cancelled/)
+  assert.equal((await jobs.bulkOperation(run.id))?.state, 'running')
+  await jobs.nack(run)
+
+  const end = await jobs.cancelBulk(run.id)
+  const { matched: left } = await jobs.bulk({ action: 'delete', search: 'kind:mail', dryRun: true })
+  assert.deepEqual([end.state, end.done, left], ['cancelled', 50, 150])
+})
+
+test('a running operation hears that it is cancelled', async () => {
+  await using ground = await openGround('memory')
+  const { jobs } = ground.box
+  await jobs.addMany(Array.from({ length: 10_000 }, () => ({ kind: 'mail' })))
+  const { id } = await jobs.bulk({ action: 'cancel', search: 'kind:mail' })
+  await jobs.cancelBulk(id)
+  const { state, done } = await ended(jobs, id)
+  assert.equal(state, 'cancelled')
+  assert.ok(done < 10_000)
+})
+
+test('what is no operation is refused', async () => {
+  await using ground = await openGround('memory')
+  const { jobs } = ground.box
+  const { id } = await jobs.add('mail')
+  assert.equal(await jobs.bulkOperation(id), undefined)
+  await assert.rejects(jobs.cancelBulk(id), { code: 'not_found' })
+  assert.equal((await jobs.find(id))?.state, 'ready')
+  for (const options of [
+    { action: 'explode', search: 'kind:mail' },
+    { action: 'retry', search: 'kind:' },
+    { action: 'retry', search: ' ' },
+    { action: 'delete', search: 'queue:signalbox.bulk' },
+    { action: 'retry', search: 'kind:mail', limit: 0 },
+    { action: 'retry', search: 'kind:mail', many: true },
+    { action: 'retry' },
+  ])
+    await assert.rejects(jobs.bulk(options as never), { code: 'invalid_argument' }, JSON.stringify(options))
+})

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createIds } from '../../src/core/ids.ts'
+import type { JobStore } from '../../src/jobs/index.ts'
+import { parseSearch } from '../../src/jobs/index.ts'
+import { scanJobs } from '../../src/jobs/searchscan.ts'
+import { engines, openGround } from './searching.ts'
+
+for (const engine of engines) {
+  test(`${engine}: jobs are found by what they are and what is in them, newest first, page by page`, async () => {
+    await using ground = await openGround(engine)
+    const { jobs } = ground.box
+    const added = await jobs.addMany(
+      Array.from({ length: 120 }, (_, n) => ({
+        kind: n % 2 === 0 ? 'mail' : 'sms',
+        queue: n % 3 === 0 ? 'eu' : 'us',
+        payload: { order: { id: n }, name: n === 77 ? 'Ann Lee' : 'Bob' },
+        tags: n % 10 === 0 ? ['vip'] : [],
+        ...(n === 5 ? { uniqueKey: 'five', delayMs: '1h' } : {}),
+      })),
+    )
+    const ids = added.map(({ id }) => id)
+    const find = async (search: string) =>
+      (await jobs.list({ search, limit: 500 })).items.map(({ id }) => ids.indexOf(id))
+
+    assert.deepEqual(await find('"ann lee"'), [77])
+    assert.deepEqual(await find('payload.order.id:42'), [42])
+    assert.deepEqual(await find(`id:${ids[7]} kind:sms`), [7])
+    assert.deepEqual(await find(`id:${ids[7]} kind:mail`), [])
+    assert.deepEqual(await find('key:five state:scheduled'), [5])
+    assert.deepEqual(await find('tag:vip kind:mail queue:eu'), [90, 60, 30, 0])
+    assert.deepEqual(await find('kind:s* -queue:us -payload.order.id:3 payload.order.id:9*'), [99, 93, 9])
+    assert.deepEqual(await find('created>-1h run>+30m'), [5])
+    assert.deepEqual(await find('created<-1h'), [])
+
+    const pages = []
+    let cursor: string | null | undefined
+    do {
+      const page = await jobs.list({ search: 'kind:mail', queue: 'us', limit: 7, cursor })
+      assert.equal(page.stopped, null)
+      pages.push(...page.items.map(({ id }) => ids.indexOf(id)))
+      cursor = page.cursor
+    } while (cursor !== null)
+    const expected = ids.map((_, n) => n).filter((n) => n % 2 === 0 && n % 3 !== 0)
+    assert.deepEqual(pages, expected.toReversed())
+  })
+}
+
+test('jobs of queues that are Signalbox’s own are found only where their queue is named', async () => {
+  await using ground = await openGround('memory')
+  const { jobs } = ground.box
+  const { id } = await jobs.bulk({ action: 'cancel', search: 'nothing-like-that' })
+  assert.deepEqual((await jobs.list({ search: 'nothing-like-that' })).items, [])
+  const own = await jobs.list({ search: 'queue:signalbox.bulk' })
+  assert.deepEqual(
+    own.items.map((job) => job.id),
+    [id],
+  )
+})
+
+test('a search that does not parse is refused at its place', async () => {
+  await using ground = await openGround('memory')
+  await assert.rejects(ground.box.jobs.list({ search: 'kind:mail colour:red' }), (error: unknown) => {
+    const { code, details } = error as { code: string; details: { column: number } }
+    return code === 'invalid_argument' && details.column === 11
+  })
+})
+
+test('a search that stops says after how many jobs and why, and goes on from there', async () => {
+  await using ground = await openGround('sqlite')
+  const { jobs, backend } = ground.box
+  const added = await jobs.addMany(Array.from({ length: 1_000 }, (_, n) => ({ kind: 'mail', payload: n })))
+  const terms = parseSearch('payload:3')
+  const scan = { terms, now: Date.now(), query: {}, bounds: { maxRows: 700, maxMs: 60_000 } }
+  const found: string[] = []
+  const take = ({ id }: { id: string }) => found.push(id) > 0
+  const first = await scanJobs(backend.jobs, scan, take)
+  assert.deepEqual([first.scanned, first.stopped, found], [700, 'rows', []])
+  const rest = await scanJobs(backend.jobs, { ...scan, query: { before: first.cursor! } }, take)
+  assert.deepEqual([rest.scanned, rest.stopped, rest.cursor, found], [300, null, null, [added[3]!.id]])
+
+  const late = await scanJobs(backend.jobs, { ...scan, bounds: { maxRows: 1_000, maxMs: 0 } }, take)
+  assert.equal(late.stopped, 'time')
+  assert.ok(late.scanned > 0 && late.scanned < 1_000 && late.cursor !== null)
+})
+
+test('a store in the same thread is asked for small pages, with turns for others between them', async () => {
+  await using ground = await openGround('memory')
+  const { jobs, backend } = ground.box
+  await jobs.addMany(Array.from({ length: 2_000 }, (_, n) => ({ kind: 'mail', payload: n })))
+  let pages = 0
+  let turns = 0
+  let turnsSeen = 0
+  const count = () => {
+    turns++
+    timer = setImmediate(count)
+  }
+  let timer = setImmediate(count)
+  const store: Pick<JobStore, 'find' | 'list'> = {
+    find: (id) => backend.jobs.find(id),
+    list(query) {
+      pages++
+      // A kind could be anywhere in a million rows: it is not this store that looks for it.
+      assert.equal(query.kind, undefined)
+      assert.ok(query.limit <= 500)
+      if (turns > turnsSeen) turnsSeen = turns
+      return backend.jobs.list(query)
+    },
+  }
+  const scan = {
+    terms: parseSearch('kind:sms'),
+    now: 0,
+    query: {},
+    bounds: { maxRows: 5_000, maxMs: 60_000 },
+  }
+  const { scanned } = await scanJobs(store, scan, () => true)
+  clearImmediate(timer)
+  assert.equal(scanned, 2_000)
+  assert.ok(pages >= 4 && turnsSeen >= pages - 1, `${pages} pages, ${turnsSeen} turns`)
+})
+
+test('a store elsewhere is asked for the names themselves', async () => {
+  await using ground = await openGround('memory')
+  const { jobs, backend } = ground.box
+  await jobs.addMany(Array.from({ length: 300 }, (_, n) => ({ kind: n === 0 ? 'sms' : 'mail' })))
+  const asked: unknown[] = []
+  const store: Pick<JobStore, 'find' | 'list'> = {
+    find: (id) => backend.jobs.find(id),
+    async list(query) {
+      asked.push(query.kind)
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+      return backend.jobs.list(query)
+    },
+  }
+  const scan = {
+    terms: parseSearch('kind:sms'),
+    now: 0,
+    query: {},
+    bounds: { maxRows: 5_000, maxMs: 60_000 },
+  }
+  let found = 0
+  const { scanned } = await scanJobs(store, scan, () => ++found > 0)
+  assert.deepEqual([asked, found], [[undefined, 'sms'], 1])
+  assert.ok(scanned < 300)
+})
+
+test('a bound on when jobs were added ends the search there, and begins it there', async () => {
+  const hour = 3_600_000
+  let now = Date.now() - 1_000 * hour
+  await using ground = await openGround('memory')
+  const { backend } = ground.box
+  const nextId = createIds({ now: () => now })
+  await ground.box.jobs.add('mail')
+  const template = (await backend.jobs.list({ limit: 1 }))[0]!
+  const records = Array.from({ length: 1_000 }, () => {
+    now += hour
+    return { ...template, id: nextId(), createdAt: now }
+  }).toReversed()
+  const store: Pick<JobStore, 'find' | 'list'> = {
+    find: async () => undefined,
+    list: async ({ before = '~', limit }) => records.filter(({ id }) => id < before).slice(0, limit),
+  }
+  const bounds = { maxRows: 50_000, maxMs: 60_000 }
+  const count = async (search: string) => {
+    let found = 0
+    const { scanned } = await scanJobs(
+      store,
+      { terms: parseSearch(search), now, query: {}, bounds },
+      () => ++found > 0,
+    )
+    return { found, scanned }
+  }
+  assert.deepEqual(await count('created>-10h'), { found: 10, scanned: 13 })
+  const old = await count('created<-990h')
+  assert.equal(old.found, 9)
+  assert.ok(old.scanned < 100, `${old.scanned} looked at`)
+})

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { open } from 'signalbox'
+import { createClient } from 'signalbox/client'
+import { test } from 'vitest'
+import { ended } from '../jobs/searching.ts'
+import { serving } from './stage.ts'
+
+test('jobs are searched over HTTP, and a search that does not parse points at its place', async () => {
+  await using stage = await serving()
+  const { jobs } = stage.box
+  const [, ann] = await jobs.addMany(
+    ['Bob', 'Ann Lee', 'Eve'].map((name) => ({ kind: 'mail', payload: { name } })),
+  )
+  const search = encodeURIComponent('kind:mail payload.name:"Ann Lee"')
+  const { status, body } = await stage.ask('GET', `/v1/jobs?search=${search}&limit=10`)
+  assert.equal(status, 200)
+  assert.deepEqual(
+    body.items.map(({ id }: { id: string }) => id),
+    [ann!.id],
+  )
+  assert.deepEqual([body.cursor, body.scanned, body.stopped], [null, 3, null])
+  const wrong = await stage.ask('GET', '/v1/jobs?search=kind:mail+colour:red')
+  assert.deepEqual([wrong.status, wrong.body.code], [400, 'invalid_argument'])
+  assert.match(wrong.body.detail, /at column 11 it needs a field/)
+})
+
+test('a bulk operation is begun, watched and audited over HTTP', async () => {
+  await using stage = await serving()
+  const { jobs } = stage.box
+  await jobs.addMany(Array.from({ length: 30 }, (_, n) => ({ kind: 'mail', payload: n })))
+  const body = { action: 'cancel', search: 'payload:1*' }
+  const dry = await stage.ask('POST', '/v1/jobs/bulk', { body: { ...body, dryRun: true } })
+  assert.deepEqual([dry.status, dry.body], [200, { matched: 11, scanned: 30, stopped: null }])
+
+  const headers = { 'idempotency-key': 'cancel-the-ones' }
+  const begun = await stage.ask('POST', '/v1/jobs/bulk', { body, headers })
+  assert.deepEqual([begun.status, begun.body.state], [202, 'running'])
+  const again = await stage.ask('POST', '/v1/jobs/bulk', { body, headers })
+  assert.equal(again.body.id, begun.body.id)
+  const end = await ended(createClient(stage.url).jobs, begun.body.id)
+  assert.deepEqual([end.state, end.matched, end.done, end.skipped], ['completed', 11, 11, 0])
+  const { body: listed } = await stage.ask('GET', '/v1/jobs/bulk')
+  assert.deepEqual(listed, { items: [end], cursor: null })
+
+  const { body: audit } = await stage.ask('GET', '/v1/audit?action=jobs.bulk')
+  const entries = audit.items.map(({ actor, target }: { actor: { id: string }; target: object }) => [
+    actor.id,
+    target,
+  ])
+  const named = { operationId: end.id, ...body }
+  assert.deepEqual(
+    entries.find(([actor]: [string]) => actor === 'server'),
+    ['server', { ...named, matched: 11, done: 11, skipped: 0 }],
+  )
+  assert.deepEqual(entries.at(-1), ['local', { ...body, dryRun: 'yes', matched: 11 }])
+
+  const cancelled = await stage.ask('POST', `/v1/jobs/bulk/${end.id}/cancel`)
+  assert.deepEqual([cancelled.status, cancelled.body.state], [200, 'completed'])
+  const absent = await stage.ask('GET', '/v1/jobs/bulk/01k9z3v8qe0m4t9wq3rb5c7xkd')
+  assert.deepEqual([absent.status, absent.body.code], [404, 'not_found'])
+})
+
+test('a box on a server has the same verbs', async () => {
+  await using stage = await serving()
+  await using box = await open(stage.url as 'http://')
+  await box.jobs.addMany(Array.from({ length: 5 }, (_, n) => ({ kind: 'mail', payload: n })))
+  const page = await box.jobs.list({ search: 'payload:3' })
+  assert.deepEqual([page.items.map(({ payload }) => payload), page.scanned], [[3], 5])
+  const { id } = await box.jobs.bulk({ action: 'delete', search: 'kind:mail', limit: 2 })
+  assert.equal((await ended(box.jobs, id)).done, 2)
+  assert.equal((await box.jobs.bulkOperations())[0]?.id, id)
+  assert.equal(await box.jobs.bulkOperation('nothing'), undefined)
+  await assert.rejects(box.jobs.cancelBulk('nothing'), { code: 'not_found' })
+  await assert.rejects(box.jobs.list({ search: 'kind:' }), { code: 'invalid_argument' })
+})

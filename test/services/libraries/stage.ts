@@ -1,0 +1,201 @@
+/**
+ * The stories that every library's own transaction must hold to: a job and a row of the user's are written together or
+ * not at all, whichever library began the transaction. Each library's file says how it connects and how it begins one.
+ */
+import assert from 'node:assert/strict'
+import { type Box, open } from 'signalbox'
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { type Caller, mariadbCaller, postgresCaller, sqliteCaller } from '../../conformance/callers.ts'
+import { ownSqlite } from '../../conformance/candidates.ts'
+import { hasService, type OwnDatabase, ownMariadb, ownPostgres } from '../../support/services/own.ts'
+import { jobIn } from '../jobs/stage.ts'
+
+/** A program's way to its database, through its library. */
+export interface Library extends AsyncDisposable {
+  /** Runs `work` in a transaction of the library's: it commits, or rolls back when `work` throws. */
+  transaction(work: (tx: unknown, pay: Pay) => Promise<unknown>): Promise<unknown>
+  /** A transaction, and `nest` for one inside it: what is done in there is rolled back alone when it throws. */
+  nested?(work: (tx: unknown, nest: Nest) => Promise<unknown>): Promise<unknown>
+  /** What a program might hand in by mistake: the library outside any transaction. */
+  readonly outside: readonly unknown[]
+}
+
+/** Runs `work` in a transaction inside another, by the library's own means. */
+export type Nest = (work: (tx: unknown) => Promise<unknown>) => Promise<unknown>
+
+/** Writes a row of the user's through the library. */
+export type Pay = (note: string) => Promise<unknown>
+
+interface EngineAccess {
+  own(): Promise<OwnDatabase>
+  connect(url: string): Promise<Caller>
+  isThere(): boolean
+}
+
+export type Engine = 'postgres' | 'mariadb' | 'sqlite'
+
+const engines: Readonly<Record<Engine, EngineAccess>> = {
+  postgres: { own: ownPostgres, connect: postgresCaller, isThere: () => hasService('postgres') },
+  mariadb: { own: ownMariadb, connect: mariadbCaller, isThere: () => hasService('mariadb') },
+  sqlite: { own: ownSqlite, connect: sqliteCaller, isThere: () => true },
+}
+
+const changedMind = new Error('changed my mind')
+
+export function libraryStories(
+  title: string,
+  engine: Engine,
+  connect: (url: string) => Promise<Library>,
+): void {
+  const { own, connect: connectDriver, isThere } = engines[engine]
+  describe.skipIf(!isThere())(`${title} on ${engine}`, () => {
+    let home: OwnDatabase
+    let away: OwnDatabase
+    let box: Box
+    let library: Library
+    let caller: Caller
+
+    beforeAll(async () => {
+      ;[home, away] = await Promise.all([own(), own()])
+      box = await open(home.url, { migrate: true })
+      for (const { url } of [home, away]) {
+        await using somebody = await connectDriver(url)
+        await somebody.exec('CREATE TABLE paid (note varchar(40))')
+      }
+      caller = await connectDriver(home.url)
+      library = await connect(home.url)
+    }, 30_000)
+
+    afterAll(async () => {
+      await library?.[Symbol.asyncDispose]()
+      await caller?.[Symbol.asyncDispose]()
+      await box?.close()
+      await home?.[Symbol.asyncDispose]()
+      await away?.[Symbol.asyncDispose]()
+    })
+
+    const paid = async (note: string): Promise<number> =>
+      (await caller.exec('SELECT note FROM paid WHERE note = ?', note)).length
+
+    test('a job and a row are both there after its commit, and a unique key is known', async () => {
+      const [first, second] = (await library.transaction(async (tx, pay) => {
+        await pay('committed')
+        const options = { tx, uniqueKey: 'order "1"', tags: ['a', 'b'] }
+        return [
+          await box.jobs.add('mail', { to: 'ä"\\' }, options),
+          await box.jobs.add('mail', 'repeated', options),
+        ]
+      })) as readonly { id: string; duplicate: boolean }[]
+      assert.deepEqual(second, { id: first!.id, duplicate: true })
+      const job = await box.jobs.find(first!.id)
+      assert.deepEqual([job?.state, job?.payload, job?.tags], ['ready', { to: 'ä"\\' }, ['a', 'b']])
+      assert.equal(await paid('committed'), 1)
+    })
+
+    test('neither is there after its rollback', async () => {
+      let ids: readonly string[] = []
+      const work = library.transaction(async (tx, pay) => {
+        await pay('rolled back')
+        const added = await box.jobs.addMany([{ kind: 'mail' }, { kind: 'mail', payload: 2 }], { tx })
+        ids = added.map(({ id }) => id)
+        throw changedMind
+      })
+      await assert.rejects(work, (error) => error === changedMind)
+      assert.equal(ids.length, 2)
+      for (const id of ids) assert.equal(await box.jobs.find(id), undefined)
+      assert.equal(await paid('rolled back'), 0)
+    })
+
+    test('an ack counts when it commits: rolled back once, the job runs again and its row is there once', async () => {
+      const worker = box.jobs.worker({
+        queues: ['charges'],
+        pollMs: 20,
+        handlers: {
+          charge: async (job) => {
+            await library.transaction(async (tx, pay) => {
+              await pay('charged')
+              await job.ack({ tx, result: { attempt: job.attempt } })
+              if (job.attempt === 1) throw changedMind
+            })
+          },
+        },
+      })
+      await worker.start()
+      try {
+        const backoff = { baseMs: 10, jitter: 0 }
+        const { id } = await box.jobs.add('charge', {}, { queue: 'charges', backoff })
+        const job = await jobIn(box, id, 'completed')
+        assert.deepEqual([job.attempt, job.result], [2, { attempt: 2 }])
+        assert.equal(await paid('charged'), 1)
+      } finally {
+        await worker.stop({ graceMs: 1_000 })
+      }
+    })
+
+    test('what is added in a nested transaction goes with that one alone', async (context) => {
+      if (!library.nested) return context.skip('it has none, or is joined without it')
+      const ids: string[] = []
+      const add = async (tx: unknown) => ids.push((await box.jobs.add('nested', {}, { tx })).id)
+      await library.nested(async (tx, nest) => {
+        await add(tx)
+        await nest(add)
+        const inner = nest(async (tx) => {
+          await add(tx)
+          throw changedMind
+        })
+        await assert.rejects(inner, (error) => error === changedMind)
+      })
+      const found = await Promise.all(ids.map(async (id) => (await box.jobs.find(id))?.state))
+      assert.deepEqual(found, ['ready', 'ready', undefined])
+    })
+
+    test('a guard claimed in it is free again after its rollback', async () => {
+      const claim = (tx?: unknown) => box.once.claim('order 7', tx === undefined ? {} : { tx })
+      const work = library.transaction(async (tx) => {
+        assert.equal((await claim(tx)).status, 'run')
+        throw changedMind
+      })
+      await assert.rejects(work, (error) => error === changedMind)
+      assert.equal((await claim()).status, 'run')
+    })
+
+    test('what is in no transaction, or in one that has ended, is refused and nothing is written', async () => {
+      let ended: unknown
+      await library.transaction(async (tx) => {
+        ended = tx
+      })
+      const [job] = await claimOne()
+      for (const tx of [...library.outside, ended]) {
+        await assert.rejects(box.jobs.add('stray', {}, { tx }), { code: 'transaction_required' })
+        await assert.rejects(box.jobs.ack(job!, { tx }), { code: 'transaction_required' })
+      }
+      assert.equal((await box.jobs.list({ kind: 'stray' })).items.length, 0)
+      assert.equal((await box.jobs.find(job!.id))?.state, 'running')
+    })
+
+    const claimOne = async () => {
+      await box.jobs.add('claimed', {}, { queue: 'by hand' })
+      return box.jobs.claim({ queues: ['by hand'], limit: 1, leaseMs: 60_000 })
+    }
+
+    // One transaction of MariaDB may write to every database of its server; there the other one is as good.
+    const outcome = engine === 'mariadb' ? 'takes part as well' : 'is refused'
+    test(`its transaction in another database ${outcome}`, async () => {
+      await using elsewhere = await connect(away.url)
+      const [job] = await claimOne()
+      const add = () => elsewhere.transaction((tx) => box.jobs.add('elsewhere', {}, { tx }))
+      const ack = () => elsewhere.transaction((tx) => box.jobs.ack(job!, { tx }))
+      if (engine === 'mariadb') {
+        const { id } = (await add()) as { id: string }
+        await ack()
+        assert.equal((await box.jobs.find(id))?.state, 'ready')
+        assert.equal((await box.jobs.find(job!.id))?.state, 'completed')
+        return
+      }
+      await assert.rejects(add(), { code: 'wrong_database' })
+      await assert.rejects(ack(), { code: 'wrong_database' })
+      assert.equal((await box.jobs.list({ kind: 'elsewhere' })).items.length, 0)
+      assert.equal((await box.jobs.find(job!.id))?.state, 'running')
+    })
+  })
+}
