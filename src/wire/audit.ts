@@ -1,7 +1,8 @@
 import type { AuditEntry } from '../audit/index.ts'
-import type { Page } from './jobs.ts'
+import type { Page } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, nameOptions, schemaFor, strict, Type } from './schema.ts'
+import { instantOptions, schemaFor, strict, Type } from './schema.ts'
+import { name } from './values.ts'
 
 /** The routes of the audit: it is read here, and written by the server alone. */
 
@@ -12,8 +13,6 @@ export interface ListAuditQuery {
   readonly limit?: number
   readonly cursor?: string
 }
-
-const name = Type.String(nameOptions)
 
 const entry = Type.Object({
   id: Type.String(),

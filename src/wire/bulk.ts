@@ -1,8 +1,8 @@
 import type { BulkAction, BulkCount, BulkOperation } from '../jobs/index.ts'
-import type { Page } from './jobs.ts'
-import { type IdParams, idParams } from './page.ts'
+import { type IdParams, idParams, type Page } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, schemaFor, strict, Type } from './schema.ts'
+import { schemaFor, strict, Type } from './schema.ts'
+import { instant } from './values.ts'
 
 /** The routes of what is done to every job that a search means. */
 
@@ -12,7 +12,6 @@ export const maxSearchChars = 2_000
 const action = Type.Union([Type.Literal('retry'), Type.Literal('cancel'), Type.Literal('delete')])
 const stopped = Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])
 const count = Type.Integer()
-const instant = Type.Integer(instantOptions)
 
 const operation = Type.Object({
   id: Type.String(),

@@ -1,12 +1,11 @@
 import type { ContentionSnapshot } from '../contention/index.ts'
 import type { Route } from './route.ts'
-import { instantOptions, schemaFor, Type } from './schema.ts'
+import { schemaFor, Type } from './schema.ts'
+import { count, instant } from './values.ts'
 
 /** The route of contention: who waits, how long and on whom, in the server that answers. */
 
 const ms = Type.Number({ minimum: 0 })
-const count = Type.Integer({ minimum: 0 })
-const instant = Type.Integer(instantOptions)
 const nameOrNull = Type.Union([Type.String(), Type.Null()])
 
 const distribution = Type.Object({

@@ -1,31 +1,13 @@
-import type { Added, AttemptOutcome, ClaimedJob, FoundJob, Job, JobState } from '../jobs/index.ts'
+import type { Added, ClaimedJob, FoundJob, Job, JobState } from '../jobs/index.ts'
+import { jobState } from './jobstate.ts'
+import { type IdParams, idParams, type Page } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
+import { instant, instantOrNull, name, orNull, span } from './values.ts'
 
-/** The routes of jobs. Bodies are the library's arguments and options, merged into one object. */
+/** Jobs are put in line, looked at and taken in hand. Bodies are the library's arguments and options, merged into one object. */
 
-/** A page of a list; `cursor` is null at the end. */
-export interface Page<Item> {
-  readonly items: readonly Item[]
-  readonly cursor: string | null
-}
-
-const name = Type.String(nameOptions)
 const tag = Type.String({ ...nameOptions, maxLength: 64 })
-const span = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })])
-const nullable = <S extends Parameters<typeof Type.Union>[0][number]>(schema: S) =>
-  Type.Union([schema, Type.Null()])
-const instant = Type.Integer(instantOptions)
-const instantOrNull = nullable(instant)
-const state = Type.Union([
-  Type.Literal('scheduled'),
-  Type.Literal('ready'),
-  Type.Literal('waiting'),
-  Type.Literal('running'),
-  Type.Literal('completed'),
-  Type.Literal('dead'),
-  Type.Literal('cancelled'),
-])
 const jobError = Type.Object({
   name: Type.Optional(Type.String()),
   message: Type.String(),
@@ -45,8 +27,8 @@ const jobFields = {
   kind: Type.String(),
   payload: Type.Unknown(),
   priority: Type.Integer(),
-  uniqueKey: nullable(Type.String()),
-  state,
+  uniqueKey: orNull(Type.String()),
+  state: jobState,
   attempt: Type.Integer(),
   maxAttempts: Type.Integer(),
   runAt: instant,
@@ -54,12 +36,12 @@ const jobFields = {
   startedAt: instantOrNull,
   finishedAt: instantOrNull,
   result: Type.Unknown(),
-  error: nullable(jobError),
-  workerId: nullable(Type.String()),
+  error: orNull(jobError),
+  workerId: orNull(Type.String()),
   backoff,
-  timeoutMs: nullable(Type.Integer()),
+  timeoutMs: orNull(Type.Integer()),
   tags: Type.Array(Type.String()),
-  schedule: nullable(Type.Object({ name: Type.String(), slotAt: nullable(Type.Integer()) })),
+  schedule: orNull(Type.Object({ name: Type.String(), slotAt: orNull(Type.Integer()) })),
   cancelRequested: Type.Boolean(),
   cancelIgnored: Type.Boolean(),
 }
@@ -67,14 +49,14 @@ const jobObject = Type.Object(jobFields)
 const claimedObject = Type.Object({
   ...jobFields,
   snoozeCount: Type.Integer(),
-  trace: nullable(Type.String()),
+  trace: orNull(Type.String()),
   token: Type.String(),
   leaseEndsAt: instant,
   freeCount: Type.Integer(),
 })
 const progress = Type.Object({
-  percent: nullable(Type.Number()),
-  note: nullable(Type.String()),
+  percent: orNull(Type.Number()),
+  note: orNull(Type.String()),
   data: Type.Unknown(),
   at: instant,
   attempt: Type.Integer(),
@@ -82,7 +64,7 @@ const progress = Type.Object({
 
 export const jobSchema: Schema<Job> = schemaFor<Job>()(jobObject)
 const foundSchema: Schema<FoundJob> = schemaFor<FoundJob>()(
-  Type.Object({ ...jobFields, progress: nullable(progress), snoozeCount: Type.Integer() }),
+  Type.Object({ ...jobFields, progress: orNull(progress), snoozeCount: Type.Integer() }),
 )
 
 const traceparent = Type.String({
@@ -95,7 +77,7 @@ const jobToAdd = Type.Object(
     payload: Type.Optional(Type.Unknown()),
     queue: Type.Optional(name),
     priority: Type.Optional(Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 })),
-    uniqueKey: Type.Optional(nullable(name)),
+    uniqueKey: Type.Optional(orNull(name)),
     runAt: Type.Optional(instant),
     delayMs: Type.Optional(span),
     maxAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
@@ -110,7 +92,7 @@ const jobToAdd = Type.Object(
         strict,
       ),
     ),
-    timeoutMs: Type.Optional(nullable(span)),
+    timeoutMs: Type.Optional(orNull(span)),
     tags: Type.Optional(Type.Array(tag, { maxItems: 20 })),
     trace: Type.Optional(traceparent),
   },
@@ -139,11 +121,6 @@ export interface JobToAddBody {
   /** Whose doing it is, as a W3C traceparent. */
   readonly trace?: string
 }
-
-interface IdParams {
-  readonly id: string
-}
-const idParams: Schema<IdParams> = schemaFor<IdParams>()(Type.Object({ id: name }, strict))
 
 export const addJobs: Route<{
   body: JobToAddBody | readonly JobToAddBody[]
@@ -205,7 +182,7 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
       {
         queue: Type.Optional(name),
         kind: Type.Optional(name),
-        state: Type.Optional(state),
+        state: Type.Optional(jobState),
         search: Type.Optional(Type.String({ maxLength: 2_000 })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
         cursor: Type.Optional(name),
@@ -217,7 +194,7 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
     200: schemaFor<JobsPage>()(
       Type.Object({
         items: Type.Array(jobObject),
-        cursor: nullable(Type.String()),
+        cursor: orNull(Type.String()),
         scanned: Type.Optional(Type.Integer()),
         stopped: Type.Optional(Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])),
       }),
@@ -278,225 +255,9 @@ export const claimJobs: Route<{ body: ClaimBody; reply: Page<ClaimedJob> }> = {
   bodyOptional: true,
   replies: {
     200: schemaFor<Page<ClaimedJob>>()(
-      Type.Object({ items: Type.Array(claimedObject), cursor: nullable(Type.String()) }),
+      Type.Object({ items: Type.Array(claimedObject), cursor: orNull(Type.String()) }),
     ),
   },
   mutates: true,
   problems: ['too_many'],
-}
-
-const token = Type.String({ minLength: 1, maxLength: 191 })
-
-export interface AckBody {
-  readonly token: string
-  readonly result?: unknown
-  /** How long the handler ran, so that `startedAt` is its real start. */
-  readonly ranMs?: number
-}
-
-export interface Settled {
-  readonly id: string
-  readonly state: JobState
-}
-const settled: Schema<Settled> = schemaFor<Settled>()(Type.Object({ id: Type.String(), state }))
-const ranMs = Type.Optional(Type.Integer({ minimum: 0, maximum: 31_557_600_000 }))
-
-export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> = {
-  id: 'ackJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/ack',
-  scope: 'work',
-  room: 'jobs',
-  summary: 'The job is done.',
-  params: idParams,
-  body: schemaFor<AckBody>()(Type.Object({ token, result: Type.Optional(Type.Unknown()), ranMs }, strict)),
-  replies: { 200: settled },
-  mutates: true,
-  problems: ['lease_lost'],
-}
-
-export interface NackBody {
-  readonly token: string
-  /** Why: text, or `{ name, message, code, stack }`. */
-  readonly error?: unknown
-  readonly retryInMs?: number | string
-  readonly dead?: boolean
-  /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
-  readonly handBack?: boolean
-  /** Back in line after so long without burning an attempt, as often as you like. */
-  readonly snoozeMs?: number | string
-  readonly ranMs?: number
-}
-
-export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }> = {
-  id: 'nackJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/nack',
-  scope: 'work',
-  room: 'jobs',
-  summary: 'The job failed: back in line after its back-off, or dead.',
-  description:
-    '`handBack` puts it back in line at once without burning an attempt (ten times a job, then it counts), ' +
-    '`snoozeMs` after so long, as often as you like. ' +
-    'A job whose cancellation was asked for ends `cancelled`.',
-  params: idParams,
-  body: schemaFor<NackBody>()(
-    Type.Object(
-      {
-        token,
-        error: Type.Optional(Type.Unknown()),
-        retryInMs: Type.Optional(span),
-        dead: Type.Optional(Type.Boolean()),
-        handBack: Type.Optional(Type.Boolean()),
-        snoozeMs: Type.Optional(span),
-        ranMs,
-      },
-      strict,
-    ),
-  ),
-  replies: { 200: settled },
-  mutates: true,
-  problems: ['lease_lost'],
-}
-
-export interface RenewBody {
-  readonly token: string
-  readonly leaseMs?: number | string
-}
-export interface Renewed {
-  readonly leaseEndsAt: number
-  readonly cancelRequested: boolean
-}
-
-export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed }> = {
-  id: 'renewJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/renew',
-  scope: 'work',
-  room: 'jobs',
-  summary: 'Keep the job for another `leaseMs`; learn whether somebody wants it cancelled.',
-  params: idParams,
-  body: schemaFor<RenewBody>()(Type.Object({ token, leaseMs: Type.Optional(span) }, strict)),
-  replies: {
-    200: schemaFor<Renewed>()(Type.Object({ leaseEndsAt: instant, cancelRequested: Type.Boolean() })),
-  },
-  mutates: true,
-  problems: ['lease_lost'],
-}
-
-export interface HeldBody {
-  readonly items: readonly { readonly id: string; readonly token: string }[]
-}
-export interface HeldReply {
-  readonly items: readonly {
-    readonly id: string
-    readonly outcome: AttemptOutcome
-    readonly cancelRequested: boolean
-  }[]
-}
-
-export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
-  id: 'checkHeld',
-  method: 'POST',
-  path: '/v1/jobs/held',
-  scope: 'work',
-  room: 'jobs',
-  summary: 'What has become of these attempts, and which of them somebody wants cancelled. Changes nothing.',
-  body: schemaFor<HeldBody>()(
-    Type.Object({ items: Type.Array(Type.Object({ id: name, token }, strict), { maxItems: 1_000 }) }, strict),
-  ),
-  replies: {
-    200: schemaFor<HeldReply>()(
-      Type.Object({
-        items: Type.Array(
-          Type.Object({
-            id: Type.String(),
-            outcome: Type.Union([Type.Literal('settled'), Type.Literal('held'), Type.Literal('lost')]),
-            cancelRequested: Type.Boolean(),
-          }),
-        ),
-      }),
-    ),
-  },
-  mutates: false,
-}
-
-export interface Cancelled {
-  readonly state: JobState
-  readonly cancelRequested: boolean
-}
-
-export const cancelJob: Route<{ params: IdParams; reply: Cancelled }> = {
-  id: 'cancelJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/cancel',
-  scope: 'work',
-  room: 'jobs',
-  summary: 'End a job that is not running, and ask the worker of one that is.',
-  params: idParams,
-  replies: { 200: schemaFor<Cancelled>()(Type.Object({ state, cancelRequested: Type.Boolean() })) },
-  mutates: true,
-  problems: ['not_found'],
-}
-
-export interface Retried {
-  readonly id: string
-  readonly state: 'ready'
-}
-
-export const retryJob: Route<{ params: IdParams; reply: Retried }> = {
-  id: 'retryJob',
-  method: 'POST',
-  path: '/v1/jobs/{id}/retry',
-  scope: 'work',
-  room: 'jobs',
-  summary: 'Make a job that ended ready again, with attempt 0.',
-  params: idParams,
-  replies: { 200: schemaFor<Retried>()(Type.Object({ id: Type.String(), state: Type.Literal('ready') })) },
-  mutates: true,
-  problems: ['not_found', 'conflict'],
-}
-
-export interface RetryDeadBody {
-  readonly queue?: string
-  readonly kind?: string
-  readonly limit?: number
-}
-
-export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retried: number } }> = {
-  id: 'retryDeadJobs',
-  method: 'POST',
-  path: '/v1/jobs/retry-dead',
-  scope: 'admin',
-  room: 'jobs',
-  summary: 'Make dead jobs ready again, oldest first.',
-  body: schemaFor<RetryDeadBody>()(
-    Type.Object(
-      {
-        queue: Type.Optional(name),
-        kind: Type.Optional(name),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, default: 1_000 })),
-      },
-      strict,
-    ),
-  ),
-  bodyOptional: true,
-  replies: { 200: schemaFor<{ readonly retried: number }>()(Type.Object({ retried: Type.Integer() })) },
-  mutates: true,
-}
-
-export interface PruneBody {
-  readonly olderThanMs: number | string
-}
-
-export const pruneJobs: Route<{ body: PruneBody; reply: { readonly pruned: number } }> = {
-  id: 'pruneJobs',
-  method: 'POST',
-  path: '/v1/jobs/prune',
-  scope: 'admin',
-  room: 'jobs',
-  summary: 'Forget jobs that ended longer ago than that.',
-  body: schemaFor<PruneBody>()(Type.Object({ olderThanMs: span }, strict)),
-  replies: { 200: schemaFor<{ readonly pruned: number }>()(Type.Object({ pruned: Type.Integer() })) },
-  mutates: true,
 }

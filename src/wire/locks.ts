@@ -1,18 +1,15 @@
 import type { AcquireAnswer, LockEvent, LockLine, LockSummary } from '../locks/index.ts'
-import type { Page } from './jobs.ts'
-import { pageQuery } from './page.ts'
+import { type Page, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
+import { instant, name, span } from './values.ts'
 
 /**
  * The routes of locks. Bodies are the library's options. None takes an Idempotency-Key: who asks twice is known by
  * `node` and `requestId`, and a turn by its token.
  */
 
-const name = Type.String(nameOptions)
 const resource = Type.String({ ...nameOptions, maxLength: 1_024 })
-const span = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })])
-const instant = Type.Integer(instantOptions)
 const token = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const want = Type.Union([Type.Literal('result'), Type.Literal('turn')])
 const outcome = Type.Union([Type.Literal('success'), Type.Literal('failure')])

@@ -7,22 +7,18 @@ import type {
   ShownSubject,
 } from '../monitor/index.ts'
 import type { NotificationStatus } from '../monitor/store.ts'
-import type { Page } from './jobs.ts'
-import { type IdParams, idParams, pageOf, pageQuery } from './page.ts'
+import { type IdParams, idParams, type Page, pageOf, pageQuery } from './page.ts'
 import type { BodyLimits, Route } from './route.ts'
-import { instantOptions, nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
+import { type Schema, schemaFor, strict, Type } from './schema.ts'
+import { count, instant, instantOrNull, name } from './values.ts'
 
 /**
  * The routes of the monitor. Bodies are the library's options. None takes an Idempotency-Key: a report is known by its
  * task, and what operators make has an id that they are told.
  */
 
-const name = Type.String(nameOptions)
 const id = Type.String({ minLength: 1, maxLength: 64 })
-const instant = Type.Integer(instantOptions)
-const instantOrNull = Type.Union([instant, Type.Null()])
 const textOrNull = Type.Union([Type.String(), Type.Null()])
-const count = Type.Integer({ minimum: 0 })
 const cursorOrNull = textOrNull
 /** The id of what the page before ended with. */
 const page = pageQuery(64)

@@ -1,5 +1,6 @@
 import type { NodeFrame } from '../dispatch/index.ts'
-import { nameOptions, type Schema, Type } from './schema.ts'
+import { type Schema, Type } from './schema.ts'
+import { name } from './values.ts'
 
 /**
  * What nodes and servers say to each other over a WebSocket at `nodesPath`: JSON objects with a `type`, one message a
@@ -74,7 +75,6 @@ export const frameLimits = {
   maxMessageChars: 4_096,
 } as const
 
-const name = Type.String(nameOptions)
 const attempt = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const ofAttempt = { taskId: name, attempt }
 const running = Type.Array(name)

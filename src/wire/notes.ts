@@ -1,6 +1,5 @@
 import type { JobLine, LineLevel } from '../jobs/index.ts'
-import type { Page } from './jobs.ts'
-import { type IdParams, idParams, pageOf } from './page.ts'
+import { type IdParams, idParams, type Page, pageOf } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, schemaFor, strict, Type } from './schema.ts'
 

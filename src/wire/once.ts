@@ -1,17 +1,14 @@
 import type { ClaimAnswer, Guard, OnceSpace, OnceStats, SeenAnswer } from '../once/index.ts'
-import type { Page } from './jobs.ts'
-import { pageQuery } from './page.ts'
+import { type Page, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, nameOptions, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { schemaFor, strict, Type } from './schema.ts'
+import { count, instant, name, span } from './values.ts'
 
 /**
  * The routes of guards. Bodies are the library's arguments and options in one object. None takes an Idempotency-Key: a
  * guard is one itself.
  */
 
-const name = Type.String(nameOptions)
-const span = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })])
-const instant = Type.Integer(instantOptions)
 const token = Type.String({ minLength: 1, maxLength: 64 })
 const mode = Type.Union([Type.Literal('at-least-once'), Type.Literal('at-most-once')])
 const space = Type.Union([Type.Literal('once'), Type.Literal('processing')])
@@ -208,8 +205,6 @@ export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
   replies: { 200: schemaFor<SeenAnswer>()(Type.Object({ seen: Type.Boolean(), ...degraded })) },
   mutates: true,
 }
-
-const count = Type.Integer({ minimum: 0 })
 
 export const onceStats: Route<{ reply: OnceStats }> = {
   id: 'onceStats',

@@ -1,9 +1,12 @@
-import * as dispatch from './dispatch.ts'
+import { ackJob } from './attempts.ts'
 import * as jobs from './jobs.ts'
+import { nodeSchema } from './nodes.ts'
 import * as queues from './queues.ts'
 import type { Route } from './route.ts'
 import * as schedules from './schedules.ts'
 import type { Schema } from './schema.ts'
+import { taskSchema } from './tasks.ts'
+import * as terms from './terms.ts'
 import * as tokens from './tokens.ts'
 
 /**
@@ -78,11 +81,11 @@ const itemOf = (page: Route<never>) => partsOf(page.replies[200]).properties.ite
 const job = partsOf(jobs.jobSchema)
 
 const shared: Readonly<Record<string, Schema>> = {
-  Task: dispatch.taskSchema,
-  Node: dispatch.nodeSchema,
-  ServiceTerm: dispatch.serviceTermSchema,
-  LabelTerm: dispatch.labelTermSchema,
-  ...dispatch.nestingTermSchemas,
+  Task: taskSchema,
+  Node: nodeSchema,
+  ServiceTerm: terms.serviceTermSchema,
+  LabelTerm: terms.labelTermSchema,
+  ...terms.nestingTermSchemas,
   Job: job,
   ClaimedJob: itemOf(jobs.claimJobs as Route<never>),
   JobToAdd: partsOf(jobs.addJobs.body).anyOf[0]!,
@@ -90,7 +93,7 @@ const shared: Readonly<Record<string, Schema>> = {
   JobError: job.properties.error!.anyOf[0]!,
   Backoff: job.properties.backoff!,
   Added: partsOf(jobs.addJobs.replies[201]).anyOf[0]!,
-  Settled: jobs.ackJob.replies[200]!,
+  Settled: ackJob.replies[200]!,
   QueueStats: queues.queueStatsSchema,
   Schedule: schedules.getSchedule.replies[200]!,
   Token: itemOf(tokens.listTokens as Route<never>),

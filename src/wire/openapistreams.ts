@@ -1,9 +1,9 @@
 import type { QueueStats } from '../jobs/index.ts'
-import { type TaskEvents, taskEventSchemas } from './dispatch.ts'
 import { type LockEvents, lockEventSchemas } from './locks.ts'
 import { type JobEvents, queueStatsSchema } from './queues.ts'
 import { type Schema, schemaFor, Type } from './schema.ts'
 import type { ServerEvents } from './system.ts'
+import { type TaskEvents, taskEventSchemas } from './tasks.ts'
 
 /** What the streams tell, for the API's description; OpenAPI 3.1 has no words of its own for it. */
 export interface StreamEvent<Data = unknown> {

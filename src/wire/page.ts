@@ -1,7 +1,13 @@
-import type { Page } from './jobs.ts'
-import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
+import { type Schema, schemaFor, strict, Type } from './schema.ts'
+import { name } from './values.ts'
 
 /** What routes of several rooms have in common: pages of a list, and one thing by its id. */
+
+/** A page of a list; `cursor` is null at the end. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly cursor: string | null
+}
 
 /** How many items of a list, and from where on; `cursorChars` is as much as its cursors may have. */
 export function pageQuery(cursorChars: number): PageQuery {
@@ -25,6 +31,4 @@ export function pageOf<Item>(item: Schema<Item>): Schema<Page<Item>> {
 export interface IdParams {
   readonly id: string
 }
-export const idParams: Schema<IdParams> = schemaFor<IdParams>()(
-  Type.Object({ id: Type.String(nameOptions) }, strict),
-)
+export const idParams: Schema<IdParams> = schemaFor<IdParams>()(Type.Object({ id: name }, strict))

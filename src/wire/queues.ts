@@ -1,11 +1,10 @@
 import type { QueueStats } from '../jobs/index.ts'
-import type { Page } from './jobs.ts'
+import type { Page } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
+import { instantOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
+import { name } from './values.ts'
 
 /** The routes of queues: how they stand, pausing and resuming them, and hints for those who wait for their jobs. */
-
-const name = Type.String(nameOptions)
 
 const queueStats = Type.Object({
   queue: Type.String(),

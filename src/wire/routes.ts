@@ -1,11 +1,12 @@
+import * as attempts from './attempts.ts'
 import * as audit from './audit.ts'
 import * as bulk from './bulk.ts'
 import * as contention from './contention.ts'
-import * as dispatch from './dispatch.ts'
-import * as jobremoval from './jobremoval.ts'
+import * as jobacts from './jobacts.ts'
 import * as jobs from './jobs.ts'
 import * as locks from './locks.ts'
 import * as monitor from './monitor.ts'
+import * as nodes from './nodes.ts'
 import * as notes from './notes.ts'
 import * as once from './once.ts'
 import * as queues from './queues.ts'
@@ -13,6 +14,7 @@ import type { Route } from './route.ts'
 import * as schedules from './schedules.ts'
 import * as subscriptions from './subscriptions.ts'
 import * as system from './system.ts'
+import * as tasks from './tasks.ts'
 import * as tokens from './tokens.ts'
 
 /** Every route there is. */
@@ -25,21 +27,21 @@ export const routes: readonly Route[] = [
   jobs.addJobs,
   jobs.listJobs,
   jobs.claimJobs,
-  jobs.checkHeld,
+  attempts.checkHeld,
   queues.jobEvents,
-  jobs.retryDeadJobs,
-  jobs.pruneJobs,
-  jobremoval.removeJobs,
+  jobacts.retryDeadJobs,
+  jobacts.pruneJobs,
+  jobacts.removeJobs,
   bulk.bulkJobs,
   bulk.listBulkOperations,
   bulk.getBulkOperation,
   bulk.cancelBulkOperation,
   jobs.getJob,
-  jobs.ackJob,
-  jobs.nackJob,
-  jobs.renewJob,
-  jobs.cancelJob,
-  jobs.retryJob,
+  attempts.ackJob,
+  attempts.nackJob,
+  attempts.renewJob,
+  jobacts.cancelJob,
+  jobacts.retryJob,
   notes.noteJob,
   notes.jobLines,
   queues.listQueues,
@@ -82,18 +84,18 @@ export const routes: readonly Route[] = [
   subscriptions.listSilences,
   subscriptions.endSilence,
   subscriptions.testChannel,
-  dispatch.submitTask,
-  dispatch.listTasks,
-  dispatch.getTask,
-  dispatch.taskEvents,
-  dispatch.cancelTask,
-  dispatch.explainTask,
-  dispatch.nodeInfo,
-  dispatch.listNodes,
-  dispatch.drainNode,
-  dispatch.cordonNode,
-  dispatch.listPools,
-  dispatch.definePool,
+  tasks.submitTask,
+  tasks.listTasks,
+  tasks.getTask,
+  tasks.taskEvents,
+  tasks.cancelTask,
+  tasks.explainTask,
+  nodes.nodeInfo,
+  nodes.listNodes,
+  nodes.drainNode,
+  nodes.cordonNode,
+  nodes.listPools,
+  nodes.definePool,
   tokens.listTokens,
   tokens.createToken,
   tokens.revokeToken,

@@ -1,18 +1,16 @@
 import type { Added, CatchUp, Schedule } from '../jobs/index.ts'
-import type { JobToAddBody, Page } from './jobs.ts'
-import { pageOf, pageQuery } from './page.ts'
+import type { JobToAddBody } from './jobs.ts'
+import { type Page, pageOf, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { instant, name, orNull } from './values.ts'
 
 /** The routes of schedules: jobs that are added by the clock. */
 
-const name = Type.String(nameOptions)
-const instant = Type.Integer(instantOptions)
 const span = Type.Union([
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   Type.String({ pattern: spanPattern }),
 ])
-const orNull = <S extends Type.TSchema>(schema: S) => Type.Union([schema, Type.Null()])
 const catchUp = Type.Union([Type.Literal('none'), Type.Literal('one'), Type.Literal('all')])
 
 const schedule = Type.Object({

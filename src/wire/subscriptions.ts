@@ -1,19 +1,15 @@
 import type { Silence, SubjectMatch, Subscription } from '../monitor/index.ts'
-import type { Page } from './jobs.ts'
-import { type IdParams, idParams, pageOf } from './page.ts'
+import { type IdParams, idParams, type Page, pageOf } from './page.ts'
 import type { Route } from './route.ts'
-import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { type Schema, schemaFor, strict, Type } from './schema.ts'
+import { count, instant, name, span } from './values.ts'
 
 /**
  * The routes of subscriptions and silences, which operators make, and the test of a channel. None takes an
  * Idempotency-Key: what is made has an id, and is seen in the list.
  */
 
-const name = Type.String(nameOptions)
-const span = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })])
-const instant = Type.Integer(instantOptions)
 const textOrNull = Type.Union([Type.String(), Type.Null()])
-const count = Type.Integer({ minimum: 0 })
 const noKey = 'An Idempotency-Key is refused.'
 
 const textMatch = Type.Union([

@@ -1,12 +1,12 @@
 import type { Scope, Token } from '../access/index.ts'
-import type { Page } from './jobs.ts'
+import type { Page } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { instantOrNull } from './values.ts'
 
 /** The routes of tokens. */
 
 const scope = Type.Union([Type.Literal('read'), Type.Literal('work'), Type.Literal('admin')])
-const instantOrNull = Type.Union([Type.Integer(instantOptions), Type.Null()])
 const fields = {
   id: Type.String(),
   name: Type.String(),

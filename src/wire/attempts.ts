@@ -1,0 +1,144 @@
+import type { AttemptOutcome, JobState } from '../jobs/index.ts'
+import { jobState } from './jobstate.ts'
+import { type IdParams, idParams } from './page.ts'
+import type { Route } from './route.ts'
+import { type Schema, schemaFor, strict, Type } from './schema.ts'
+import { instant, name, span } from './values.ts'
+
+/** What the holder of a job's token says of its attempt: done, failed, still at it. */
+
+const token = Type.String({ minLength: 1, maxLength: 191 })
+
+export interface AckBody {
+  readonly token: string
+  readonly result?: unknown
+  /** How long the handler ran, so that `startedAt` is its real start. */
+  readonly ranMs?: number
+}
+
+export interface Settled {
+  readonly id: string
+  readonly state: JobState
+}
+const settled: Schema<Settled> = schemaFor<Settled>()(Type.Object({ id: Type.String(), state: jobState }))
+const ranMs = Type.Optional(Type.Integer({ minimum: 0, maximum: 31_557_600_000 }))
+
+export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> = {
+  id: 'ackJob',
+  method: 'POST',
+  path: '/v1/jobs/{id}/ack',
+  scope: 'work',
+  room: 'jobs',
+  summary: 'The job is done.',
+  params: idParams,
+  body: schemaFor<AckBody>()(Type.Object({ token, result: Type.Optional(Type.Unknown()), ranMs }, strict)),
+  replies: { 200: settled },
+  mutates: true,
+  problems: ['lease_lost'],
+}
+
+export interface NackBody {
+  readonly token: string
+  /** Why: text, or `{ name, message, code, stack }`. */
+  readonly error?: unknown
+  readonly retryInMs?: number | string
+  readonly dead?: boolean
+  /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
+  readonly handBack?: boolean
+  /** Back in line after so long without burning an attempt, as often as you like. */
+  readonly snoozeMs?: number | string
+  readonly ranMs?: number
+}
+
+export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }> = {
+  id: 'nackJob',
+  method: 'POST',
+  path: '/v1/jobs/{id}/nack',
+  scope: 'work',
+  room: 'jobs',
+  summary: 'The job failed: back in line after its back-off, or dead.',
+  description:
+    '`handBack` puts it back in line at once without burning an attempt (ten times a job, then it counts), ' +
+    '`snoozeMs` after so long, as often as you like. ' +
+    'A job whose cancellation was asked for ends `cancelled`.',
+  params: idParams,
+  body: schemaFor<NackBody>()(
+    Type.Object(
+      {
+        token,
+        error: Type.Optional(Type.Unknown()),
+        retryInMs: Type.Optional(span),
+        dead: Type.Optional(Type.Boolean()),
+        handBack: Type.Optional(Type.Boolean()),
+        snoozeMs: Type.Optional(span),
+        ranMs,
+      },
+      strict,
+    ),
+  ),
+  replies: { 200: settled },
+  mutates: true,
+  problems: ['lease_lost'],
+}
+
+export interface RenewBody {
+  readonly token: string
+  readonly leaseMs?: number | string
+}
+export interface Renewed {
+  readonly leaseEndsAt: number
+  readonly cancelRequested: boolean
+}
+
+export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed }> = {
+  id: 'renewJob',
+  method: 'POST',
+  path: '/v1/jobs/{id}/renew',
+  scope: 'work',
+  room: 'jobs',
+  summary: 'Keep the job for another `leaseMs`; learn whether somebody wants it cancelled.',
+  params: idParams,
+  body: schemaFor<RenewBody>()(Type.Object({ token, leaseMs: Type.Optional(span) }, strict)),
+  replies: {
+    200: schemaFor<Renewed>()(Type.Object({ leaseEndsAt: instant, cancelRequested: Type.Boolean() })),
+  },
+  mutates: true,
+  problems: ['lease_lost'],
+}
+
+export interface HeldBody {
+  readonly items: readonly { readonly id: string; readonly token: string }[]
+}
+export interface HeldReply {
+  readonly items: readonly {
+    readonly id: string
+    readonly outcome: AttemptOutcome
+    readonly cancelRequested: boolean
+  }[]
+}
+
+export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
+  id: 'checkHeld',
+  method: 'POST',
+  path: '/v1/jobs/held',
+  scope: 'work',
+  room: 'jobs',
+  summary: 'What has become of these attempts, and which of them somebody wants cancelled. Changes nothing.',
+  body: schemaFor<HeldBody>()(
+    Type.Object({ items: Type.Array(Type.Object({ id: name, token }, strict), { maxItems: 1_000 }) }, strict),
+  ),
+  replies: {
+    200: schemaFor<HeldReply>()(
+      Type.Object({
+        items: Type.Array(
+          Type.Object({
+            id: Type.String(),
+            outcome: Type.Union([Type.Literal('settled'), Type.Literal('held'), Type.Literal('lost')]),
+            cancelRequested: Type.Boolean(),
+          }),
+        ),
+      }),
+    ),
+  },
+  mutates: false,
+}

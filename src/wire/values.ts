@@ -1,0 +1,23 @@
+import { instantOptions, nameOptions, spanPattern, Type } from './schema.ts'
+
+/** Values that routes of all rooms speak of. */
+
+/** A name: 1 to 191 characters without control characters. */
+export const name: Type.TString = Type.String(nameOptions)
+
+/** Milliseconds, or text such as '30s'. */
+export const span: Type.TUnion<[Type.TInteger, Type.TString]> = Type.Union([
+  Type.Integer({ minimum: 0 }),
+  Type.String({ pattern: spanPattern }),
+])
+
+/** Epoch milliseconds. */
+export const instant: Type.TInteger = Type.Integer(instantOptions)
+export const instantOrNull: Type.TUnion<[Type.TInteger, Type.TNull]> = orNull(instant)
+
+/** How many. */
+export const count: Type.TInteger = Type.Integer({ minimum: 0 })
+
+export function orNull<S extends Type.TSchema>(schema: S): Type.TUnion<[S, Type.TNull]> {
+  return Type.Union([schema, Type.Null()])
+}
