@@ -106,7 +106,8 @@ export type {
 } from './jobs.ts'
 export type { LocksClient, WatchLockOptions, WireLockEvent } from './locks.ts'
 export type { MonitorClient } from './monitor.ts'
-export { connectNode, type NodeConnection, type NodeConnectionEvents } from './node.ts'
+export { connectNode } from './node.ts'
+export type { NodeConnection, NodeConnectionEvents } from './nodeconnection.ts'
 export type {
   ConnectNodeOptions,
   NodeService,

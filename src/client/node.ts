@@ -4,7 +4,6 @@ import { duration } from '../core/options.ts'
 import {
   type Labels,
   type NodeFrame,
-  nodeCloseCodes,
   nodeInfo,
   nodeProtocol,
   type ServerFrame,
@@ -12,67 +11,19 @@ import {
 } from '../wire/index.ts'
 import { createClient } from './client.ts'
 import { NodeAddresses } from './nodeaddresses.ts'
+import type { NodeConnection, NodeConnectionEvents } from './nodeconnection.ts'
+import { finalEnd } from './nodeend.ts'
 import { measureLoad } from './nodeload.ts'
 import {
   type ConnectNodeOptions,
-  type NodeService,
   type ResolvedNodeOptions,
   resolveLabels,
   resolveNodeOptions,
   resolveServices,
 } from './nodeoptions.ts'
 import { NodeSocket, type SocketEnd } from './nodesocket.ts'
-import { type NodeTaskEvent, NodeTasks } from './nodetasks.ts'
+import { NodeTasks } from './nodetasks.ts'
 import { pause } from './retry.ts'
-
-/**
- * A node's side of dispatch: it offers services, is given tasks, and answers. It lives longer than its connections:
- *
- *     connect ──welcome──▶ tasks ──lost──▶ wait, longer each time ──▶ connect, as the same instance
- *        └── token not taken, another instance took over: the end
- *
- * With several servers it turns to the next one, and waits when all of them were tried. Tasks run on while a connection
- * is lost; what they return is kept until a server has confirmed that it is durable.
- */
-export interface NodeConnection extends AsyncDisposable {
-  readonly nodeId: string
-  readonly instanceId: string
-  readonly status: 'connecting' | 'connected' | 'closed'
-  /** What fences this instance from those before; null before the first welcome. */
-  readonly epoch: number | null
-  /** Tasks that it knows: running, or ended and not confirmed yet. */
-  readonly taskIds: readonly string[]
-  readonly events: EventSource<NodeConnectionEvents>
-  /** Offers something else from now on. */
-  update(change: {
-    readonly services?: readonly NodeService[] | undefined
-    readonly labels?: Labels | undefined
-  }): void
-  /** Takes no new task; resolves when those it has are ended and confirmed. It stays connected. */
-  drain(): Promise<void>
-  /** Says bye: what still runs is aborted, and goes to others. With `graceMs` it drains first, for so long at most. */
-  close(options?: { readonly graceMs?: number | string | undefined }): Promise<void>
-  /** Resolves when it is over, with the reason if it was not `close`. */
-  readonly closed: Promise<SignalboxError | null>
-}
-
-/** What can be listened to. */
-export interface NodeConnectionEvents {
-  connected: { readonly epoch: number; readonly resumed: boolean; readonly url: string }
-  disconnected: {
-    readonly code: number
-    readonly reason: string
-    readonly retryInMs: number
-    /** Whose connection ended, or never came to be. */
-    readonly url: string
-  }
-  /** The server did not understand something. */
-  problem: { readonly code: string; readonly message: string }
-  /** An operator drains this node: it gets no new tasks. */
-  draining: undefined
-  task: NodeTaskEvent
-  closed: { readonly error: SignalboxError | null }
-}
 
 /** A connection that lasted so long was a good one: the next wait is short again. */
 const goodMs = 5_000
@@ -219,8 +170,7 @@ class LivingNode implements NodeConnection {
       const begunAt = performance.now()
       const end = await this.#connection(url)
       if (this.#isClosed) return
-      const told = finalEnd(end, this.#lastProblem)
-      const final = told === undefined ? await this.#refusal(end) : told
+      const final = finalEnd(end, this.#lastProblem) ?? (await this.#refusal(end))
       if (final !== undefined) return this.#finish(final)
       const { code, reason, wasWelcome } = end
       const wasGood = wasWelcome && performance.now() - begunAt >= goodMs
@@ -386,24 +336,6 @@ class LivingNode implements NodeConnection {
       this.#events.emit('closed', { error })
       this.#closed.resolve(error)
     })
-  }
-}
-
-/** Why there is no use in another connection; undefined when there is. */
-function finalEnd(
-  { code, reason }: SocketEnd,
-  problem: { readonly message: string } | undefined,
-): SignalboxError | null | undefined {
-  const why = problem?.message ?? reason
-  switch (code) {
-    case nodeCloseCodes.badHello:
-      return new SignalboxError('invalid_argument', `The server did not take the node: ${why}`)
-    case nodeCloseCodes.unauthorized:
-      return new SignalboxError('unauthorized', `The node's token counts no more: ${why}`)
-    case nodeCloseCodes.superseded:
-      return new SignalboxError('conflict', `Another instance with this node's id took over. ${why}`.trim())
-    default:
-      return undefined
   }
 }
 

@@ -1,0 +1,21 @@
+import { SignalboxError } from '../core/errors.ts'
+import { nodeCloseCodes } from '../wire/index.ts'
+import type { SocketEnd } from './nodesocket.ts'
+
+/** Why there is no use in another connection; undefined when there is. */
+export function finalEnd(
+  { code, reason }: SocketEnd,
+  problem: { readonly message: string } | undefined,
+): SignalboxError | undefined {
+  const why = problem?.message ?? reason
+  switch (code) {
+    case nodeCloseCodes.badHello:
+      return new SignalboxError('invalid_argument', `The server did not take the node: ${why}`)
+    case nodeCloseCodes.unauthorized:
+      return new SignalboxError('unauthorized', `The node's token counts no more: ${why}`)
+    case nodeCloseCodes.superseded:
+      return new SignalboxError('conflict', `Another instance with this node's id took over. ${why}`.trim())
+    default:
+      return undefined
+  }
+}
