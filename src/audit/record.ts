@@ -30,6 +30,8 @@ export const auditActions = [
   'lock.evict',
   'queue.pause',
   'queue.resume',
+  'queue.limit',
+  'queue.unlimit',
   'job.cancel',
   'job.retry',
   'jobs.retryDead',
@@ -55,6 +57,7 @@ export const auditActions = [
   'node.drain',
   'node.cordon',
   'pool.define',
+  'pool.remove',
 ] as const
 
 export type AuditAction = (typeof auditActions)[number]

@@ -15,6 +15,7 @@ import {
   listNodes,
   listPools,
   listTasks,
+  removePool,
   type ShapeOf,
   type SubmitTaskBody,
   submitTask,
@@ -53,6 +54,8 @@ export interface DispatchClient {
   cordon(nodeId: string, options?: CordonNodeBody): Promise<boolean>
   pools(): Promise<ShapeOf<typeof listPools>['reply']>
   definePool(pool: DefinePoolBody): Promise<DefinePoolBody>
+  /** False: there was none. */
+  removePool(name: string): Promise<boolean>
 }
 
 const ends: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
@@ -80,5 +83,6 @@ export function createDispatchClient(client: Pick<Client, 'call' | 'stream'>): D
     cordon: async (id, body = {}) => (await client.call(cordonNode, { params: { id }, body })).cordoned,
     pools: () => client.call(listPools),
     definePool: (body) => client.call(definePool, { body }),
+    removePool: async (name) => (await client.call(removePool, { params: { name } })).removed,
   }
 }

@@ -3,6 +3,7 @@ import { createEvents, type EventSource, type Events } from '../core/events.ts'
 import { duration } from '../core/options.ts'
 import {
   type Labels,
+  maxFrameBytes,
   type NodeFrame,
   nodeInfo,
   nodeProtocol,
@@ -207,7 +208,7 @@ class LivingNode implements NodeConnection {
 
   #hello(): void {
     const { nodeId, instanceId } = this.#options
-    this.#say({
+    this.#sayWhole({
       type: 'hello',
       nodeId,
       instanceId,
@@ -284,7 +285,7 @@ class LivingNode implements NodeConnection {
     const load = await measureLoad(this.#options.load, this.#heartbeatMs)
     this.#isMeasuring = false
     if (socket === this.#socket && this.#isWelcome) {
-      this.#say({ type: 'heartbeat', load, running, countedSeq })
+      this.#sayWhole({ type: 'heartbeat', load, running, countedSeq })
       this.#tasks.repeatOld()
     }
     if (this.#isBeatOwed) void this.#tellState()
@@ -297,6 +298,13 @@ class LivingNode implements NodeConnection {
   /** A node that drains offers nothing, also when it comes back. */
   #offered(): readonly ServiceOffer[] {
     return this.#tasks.isDraining ? [] : this.#services
+  }
+
+  /** Without the list of what runs where that is too long for a frame: the server goes by its own books then. */
+  #sayWhole(frame: Extract<NodeFrame, { readonly running: unknown }>): void {
+    const text = JSON.stringify(frame)
+    const fits = text.length * 3 <= maxFrameBytes || new TextEncoder().encode(text).length <= maxFrameBytes
+    this.#socket?.send(fits ? text : JSON.stringify({ ...frame, running: null }))
   }
 
   #say(frame: NodeFrame): void {

@@ -34,6 +34,8 @@ export interface BoardChange {
   readonly key: string
   readonly version: number
   readonly row: BoardRow | undefined
+  /** The board was read anew: versions from before may mean nothing any more. */
+  readonly isAnew?: boolean
 }
 
 /** What the board is made of. */
@@ -60,13 +62,13 @@ export class Board {
   readonly #writer: BoardWriter
   readonly #rung: Bell = createBell()
   readonly #listeners: ((change: BoardChange) => void)[] = []
-  readonly #readListeners: (() => void)[] = []
+  readonly #readListeners: ((isAnew: boolean) => void)[] = []
   readonly #loaded = Promise.withResolvers<void>()
   #rows: Rows = emptyRows()
   #since = 0
   #isLoaded = false
-  /** When the last reading that came to its end began. */
-  #readAt = Number.NEGATIVE_INFINITY
+  /** When the last reading that came to its end ended: by the store's clock, and by this process's own. */
+  #lastRead = { now: Number.NEGATIVE_INFINITY, at: Number.NEGATIVE_INFINITY }
   #clock = { now: 0, at: 0 }
   #reading: Promise<void> | null = null
   #after: Promise<void> | null = null
@@ -111,8 +113,8 @@ export class Board {
     this.#listeners.push(listener)
   }
 
-  /** Called after each reading, also one that found nothing. */
-  onRead(listener: () => void): void {
+  /** Called after each reading, also one that found nothing, and told whether it began anew. */
+  onRead(listener: (isAnew: boolean) => void): void {
     this.#readListeners.push(listener)
   }
 
@@ -134,9 +136,9 @@ export class Board {
     this.#rung.ring()
   }
 
-  async stop(): Promise<void> {
+  async stop(withinMs: number): Promise<void> {
     this.#unlisten?.()
-    await this.#loop?.stop({ graceMs: 1_000 })
+    await this.#loop?.stop({ graceMs: withinMs })
   }
 
   /** Reads until it knows whatever was written before the call. */
@@ -191,27 +193,29 @@ export class Board {
   }
 
   async #read(): Promise<void> {
-    const { monotonicMs } = this.#parts
-    const at = monotonicMs()
-    await this.#readOn()
-    this.#readAt = at
+    const isAnew = await this.#readOn()
+    this.#lastRead = this.#clock
     this.#isLoaded = true
     this.#loaded.resolve()
-    for (const listener of this.#readListeners) this.#guarded(listener)
+    for (const listener of this.#readListeners) this.#guarded(() => listener(isAnew))
   }
 
-  async #readOn(): Promise<void> {
+  /** Answers whether it began anew after it had read something. */
+  async #readOn(): Promise<boolean> {
     const stretch = new Stretch()
     for (;;) {
       const page = await this.#page(this.#since)
-      if (page.isReset || this.#since === 0) return this.#readAnew(page, stretch)
+      if (page.isReset || this.#since === 0) {
+        await this.#readAnew(page, stretch)
+        return page.isReset
+      }
       for (const change of this.#changes(page)) {
         put(this.#rows, change)
         this.#tell(change)
         if (stretch.isOver) await stretch.pause()
       }
       this.#since = page.rows.at(-1)?.version ?? this.#since
-      if (page.rows.length < pageSize) return
+      if (page.rows.length < pageSize) return false
     }
   }
 
@@ -221,7 +225,7 @@ export class Board {
     let removed = new Set<string>()
     let since = 0
     // Whoever was here of late has missed no removal: what is not there any more was lost.
-    let isLoss = first.isReset && this.#parts.monotonicMs() - this.#readAt < tombstoneMs / 2
+    let isLoss = first.isReset && this.#awayMs < tombstoneMs / 2
     for (let page = first; ; page = await this.#page(since)) {
       if (page.isReset) {
         fresh = emptyRows()
@@ -239,6 +243,12 @@ export class Board {
     }
     this.#since = since
     await this.#replace(fresh, stretch)
+  }
+
+  /** For how long nothing was read, at most: a process that slept may not know it, and a store's clock may be set. */
+  get #awayMs(): number {
+    const { now, at } = this.#clock
+    return Math.max(Math.abs(now - this.#lastRead.now), at - this.#lastRead.at)
   }
 
   /** Writes what the store has lost; false: nothing. */
@@ -276,17 +286,18 @@ export class Board {
 
   async #replace(fresh: Rows, stretch: Stretch): Promise<void> {
     const known = this.#rows
+    const isAnew = true
     this.#rows = fresh
     for (const kind of kinds) {
       const now = fresh.get(kind)!
       for (const [key, { version }] of known.get(kind)!) {
         if (now.has(key)) continue
         // Later than what is gone, also where a store that lost much counts from below again.
-        this.#tell({ kind, key, version: Math.max(this.#since, version + 1), row: undefined })
+        this.#tell({ kind, key, version: Math.max(this.#since, version + 1), row: undefined, isAnew })
         if (stretch.isOver) await stretch.pause()
       }
       for (const [key, row] of now) {
-        this.#tell({ kind, key, version: row.version, row })
+        this.#tell({ kind, key, version: row.version, row, isAnew })
         if (stretch.isOver) await stretch.pause()
       }
     }

@@ -6,6 +6,7 @@
 import type { Board, BoardRow } from './board.ts'
 import { type FleetKind, type FleetStore, type FleetWrite, tombstoneMs } from './fleetstore.ts'
 import type { Holdings } from './holdings.ts'
+import { inTime } from './intime.ts'
 import type { NodeDoc } from './ownership.ts'
 import type { Roster } from './roster.ts'
 import type { DrainDoc } from './settingsboard.ts'
@@ -25,6 +26,7 @@ const patienceMs = 60_000
 /** A wish stays so long beyond its time: the tasks that had it may be found, and its time renewed. */
 const wishPatienceMs = 3_600_000
 const pruneEveryMs = 60_000
+const pruneWithinMs = 10_000
 const biteSize = 200
 
 /** Keeps the board small. */
@@ -56,7 +58,8 @@ export class BoardUpkeep {
     await Promise.all(writes.map((write) => board.write(write)))
     if (!roster.isFirst || monotonicMs() - this.#prunedAt < pruneEveryMs) return
     this.#prunedAt = monotonicMs()
-    while ((await store.prune(biteSize, tombstoneMs)) >= biteSize);
+    const prune = () => inTime(pruneWithinMs, () => store.prune(biteSize, tombstoneMs))
+    while ((await prune()) >= biteSize);
   }
 
   *#nobodys(): Generator<readonly [FleetKind, string, BoardRow]> {

@@ -19,6 +19,8 @@ export interface ConnectionParts {
 
 /** Frames kept for a node that speaks before it was welcomed. */
 const maxEarly = 1_000
+/** With so many of them its socket is not read: each may be large. */
+const manyEarly = 16
 
 /** A node's connection, from its hello to its end. */
 export class Connection implements NodeSession {
@@ -55,7 +57,7 @@ export class Connection implements NodeSession {
   }
 
   get isFull(): boolean {
-    return !this.#isEnded && (this.#early.length >= maxEarly / 2 || this.#parts.isFull())
+    return !this.#isEnded && (this.#early.length >= manyEarly || this.#parts.isFull())
   }
 
   whenReady(): Promise<void> {

@@ -118,24 +118,20 @@ export class Desk implements NodeDesk {
 
   #hello(hello: Hello, epoch: number, connection: Connection): void {
     const { nodeId, instanceId, services, labels, running } = hello
-    const drain = this.#parts.settings.drainOf(nodeId, epoch)
     const command = {
       kind: 'nodeHello',
       ...{ nodeId, instanceId, epoch, services, labels, running },
-      isDraining: drain !== undefined,
+      // It is closed for new work from the first moment; the rest is told when it is there.
+      isDraining: this.#parts.settings.drainOf(nodeId, epoch) !== undefined,
     } as const
     this.#helloed.set(command, connection)
     const { post, holdings } = this.#parts
-    if (!post(command)) {
-      this.#helloed.delete(command)
-      this.#refuse(connection)
-      // One that is here goes on as before.
-      if (this.#current.has(nodeId)) holdings.welcomed(nodeId, epoch, connection)
-      else holdings.abandon(nodeId, connection)
-    } else if (drain !== undefined) {
-      // It is closed for new work from the first moment; this tells it so, and sets the deadline.
-      post({ kind: 'drain', nodeId, on: true, epoch, ...drain })
-    }
+    if (post(command)) return
+    this.#helloed.delete(command)
+    this.#refuse(connection)
+    // One that is here goes on as before.
+    if (this.#current.has(nodeId)) holdings.welcomed(nodeId, epoch, connection)
+    else holdings.abandon(nodeId, connection)
   }
 
   #refuse(connection: Connection): void {
@@ -153,7 +149,19 @@ export class Desk implements NodeDesk {
     this.#current.set(nodeId, connection)
     this.#parts.holdings.welcomed(nodeId, epoch, connection)
     connection.welcome(epoch)
+    this.#tellDrain(command, nodeId, epoch)
+    // It may have waited for this with what it has to say.
+    this.relieve()
     this.#keep(connection)
+  }
+
+  /** Operators' words overtake a hello that waits behind results, and a node that is not there yet does not hear them. */
+  #tellDrain(command: Command, nodeId: string, epoch: number): void {
+    const { post, settings } = this.#parts
+    const drain = settings.drainOf(nodeId, epoch)
+    if (drain !== undefined) post({ kind: 'drain', nodeId, on: true, epoch, ...drain })
+    else if (command.kind === 'nodeHello' && command.isDraining)
+      post({ kind: 'drain', nodeId, on: false, epoch, deadlineAt: null })
   }
 
   /** A net under everything else: a node that is here is on the board as this server's, or is sent away. */

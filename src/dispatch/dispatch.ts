@@ -6,6 +6,7 @@ import type { GuardStore } from '../once/index.ts'
 import { Adder } from './adder.ts'
 import { Engine, type EngineParts } from './engine.ts'
 import { explainSteps } from './explain.ts'
+import { inTime } from './intime.ts'
 import type { NodeView } from './node.ts'
 import { type DispatchOptions, resolveDispatchOptions } from './options.ts'
 import { stopEngine } from './stopping.ts'
@@ -23,6 +24,8 @@ export interface DispatchParts extends EngineParts {
 
 /** How long `cancel` waits for the end to be durable. */
 const cancelWithinMs = 5_000
+/** How long an operator's word waits for the board to be read. */
+const lookWithinMs = 8_000
 
 /** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
 export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
@@ -113,6 +116,10 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       }
     },
 
+    async look() {
+      // One that works follows it by itself.
+      if (!engine.isStarted) await inTime(lookWithinMs, () => board.catchUp())
+    },
     nodes: () => [...sharing.nodes()],
     node: (nodeId) => sharing.node(text('node.nodeId', nodeId)),
 
@@ -146,7 +153,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const name = text('definePool.name', pool.name)
       const requires = checkTerms('definePool.requires', pool.requires)
       mustRun()
-      await board.catchUp()
+      await inTime(lookWithinMs, () => board.catchUp())
       if (!settings.rules.has(name) && settings.rules.size >= maxPools) throw tooManyPools()
       await settings.definePool(name, requires)
     },
@@ -220,7 +227,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   /** As the board has it now: it may have just connected elsewhere. */
   async function mustKnow(nodeId: string): Promise<NodeView> {
     mustRun()
-    await board.catchUp()
+    await inTime(lookWithinMs, () => board.catchUp())
     const node = sharing.node(nodeId)
     if (node !== undefined) return node
     throw new SignalboxError(

@@ -41,8 +41,8 @@ export interface EffectParts {
   readonly armTimer: (at: number) => void
   /** A job was handed back and may be claimed again in so many milliseconds. */
   readonly handedBack: (taskId: string, afterMs: number) => void
-  /** Gives a claim back to the store without spending an attempt. */
-  readonly handBack: (claim: Claim) => void
+  /** Gives a claim back to the store without spending an attempt; `told` is called when that is over. */
+  readonly handBack: (claim: Claim, told: () => void) => void
   /** A claim was given up: there is room. */
   readonly freed: () => void
   readonly log: (event: DispatchEvent) => void
@@ -195,9 +195,7 @@ export class EffectRunner {
       ),
     }
     this.#write(claim, ending, (took) => {
-      for (const { nodeId, epoch, attempt: said } of this.#takeAskers(taskId)) {
-        desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt: said })
-      }
+      this.#tellStale(taskId)
       if (took) {
         tally.requeued += 1
         // The node that said so need not keep its word any longer.
@@ -243,11 +241,11 @@ export class EffectRunner {
   #handBack({ taskId, attempt }: Of<'handBack'>): void {
     const { claims, handBack } = this.#parts
     const claim = claims.get(taskId)
-    if (claim?.attempt === attempt && !claim.isEnding) handBack(claim)
+    if (claim?.attempt === attempt && !claim.isEnding) handBack(claim, () => this.#tellStale(taskId))
   }
 
   #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {
-    const { claims, lookups, desk, post } = this.#parts
+    const { claims, lookups, desk, post, registry } = this.#parts
     const claim = claims.get(taskId)
     if (claim?.isEnding) {
       if (attempt === 0) {
@@ -264,14 +262,23 @@ export class EffectRunner {
     lookups.ask(taskId, (record) => {
       const endedBy = attemptThatEnded(record, nodeId)
       const isSettled = endedBy !== null && (attempt === 0 || attempt === endedBy)
-      const type = isSettled ? 'task.settled' : 'task.stale'
-      desk.send(nodeId, epoch, { type, taskId, attempt: isSettled ? endedBy : attempt })
+      // A word about any attempt must not reach one that the node was given while somebody looked.
+      const isGivenAnew = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
+      if (isSettled) desk.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
+      else if (!isGivenAnew) desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
       // Told first: the time that it has for stopping begins with the ghost.
       if (attempt === 0) {
         const uses = endedBy === null ? usesOf(record) : null
         post({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses })
       }
     })
+  }
+
+  /** The task has not ended: whoever asked for it meanwhile has nothing to wait for. */
+  #tellStale(taskId: string): void {
+    for (const { nodeId, epoch, attempt } of this.#takeAskers(taskId)) {
+      this.#parts.desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+    }
   }
 
   #takeAskers(taskId: string): readonly Asker[] {

@@ -36,6 +36,7 @@ export class Ends {
   #waiting: Entry[] = []
   #writes = 0
   #unwritten = 0
+  #bytes = 0
   #isScheduled = false
   readonly #idlers: (() => void)[] = []
 
@@ -45,6 +46,11 @@ export class Ends {
 
   get size(): number {
     return this.#unwritten
+  }
+
+  /** What the results among them take, about. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** Writes the end of a claim, which must not be ending already; `told` learns once whether it took. */
@@ -66,6 +72,7 @@ export class Ends {
       error,
     }
     this.#unwritten += 1
+    this.#bytes += result?.length ?? 0
     this.#waiting.push({ claim, verdict, told })
     this.#schedule()
   }
@@ -91,7 +98,8 @@ export class Ends {
     const took = await this.#persist(batch)
     this.#writes -= 1
     this.#unwritten -= batch.length
-    for (const [index, { told }] of batch.entries()) {
+    for (const [index, { told, verdict }] of batch.entries()) {
+      this.#bytes -= verdict.result?.length ?? 0
       try {
         told(took[index] === true)
       } catch (error) {

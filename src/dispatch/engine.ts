@@ -98,6 +98,7 @@ export class Engine {
     const { heartbeatMs, leaseMs } = options
     const isFull = () =>
       this.ends.size > maxUnwritten ||
+      this.ends.bytes > options.maxHeldBytes ||
       this.mailbox.depth().results > (options.mailbox.maxResults ?? 100_000) / 2
     const { registry, claims, ends, feed, snapshot, tally, handedBack } = this
     this.mailbox = new Mailbox(
@@ -136,9 +137,9 @@ export class Engine {
         this.intake.ring(afterMs)
         if (afterMs <= 0) this.#ringOthers()
       },
-      handBack: (claim) => {
+      handBack: (claim, told) => {
         if (claim.kind === anyKind) this.sharing.kinds.rest(anyKind, anyRestMs)
-        this.handBack(claim)
+        this.handBack(claim, told)
       },
       freed: () => {
         this.intake.freed()
@@ -208,27 +209,27 @@ export class Engine {
   }
 
   /** Hands a claim back without spending an attempt; the next claim's attempt is higher all the same. */
-  handBack(claim: Claim): void {
+  handBack(claim: Claim, told: () => void = () => undefined): void {
     const { spent, moveCount } = claim
     const isNew = spent === 0 && moveCount === 0
     const error = isNew ? null : JSON.stringify({ message: 'Handed back.', spent, moveCount })
     const ending = { state: 'ready', result: null, error, freeCount: claim.freeCount + 1 } as const
     this.ends.write(claim, ending, () => {
       this.claims.drop(claim)
+      told()
       this.intake.freed()
       this.#ringOthers()
     })
   }
 
   /** Ends everything that runs by itself. Claims and ends are the caller's to look after first. */
-  async halt(): Promise<void> {
+  async halt(withinMs: number): Promise<void> {
     for (const interval of this.#intervals) clearInterval(interval)
     clearTimeout(this.#tick)
     this.#lookups.stop()
     this.desk.shut()
     this.mailbox.close()
-    await this.keeper.stop()
-    await this.sharing.stop()
+    await Promise.all([this.keeper.stop(withinMs), this.sharing.stop(withinMs)])
   }
 
   /** Something is there to claim, perhaps for another server. */

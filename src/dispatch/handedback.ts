@@ -6,7 +6,10 @@ import type { JobRecord, JobStore } from '../jobs/index.ts'
 
 /** So long after it could be claimed, somebody looks where it is. */
 const patienceMs = 3_000
-const looksPerStep = 50
+const looksPerStep = 200
+const looksAtOnce = 8
+/** More than this are not waited for: the eldest of them are given up first. */
+const maxKept = 20_000
 
 /** The tasks handed back and not seen since. */
 export class HandedBack {
@@ -30,18 +33,26 @@ export class HandedBack {
     now: number,
     gone: (taskId: string, record: JobRecord | undefined) => void,
   ): Promise<void> {
-    let left = looksPerStep
-    for (const [taskId, dueAt] of this.#dueAt) {
-      if (dueAt + patienceMs > now) continue
-      if (left === 0) return
-      left -= 1
-      const record = await store.find(taskId)
-      // Claimed here while we looked.
-      if (!this.#dueAt.has(taskId)) continue
-      const isComing = record?.state === 'ready' || record?.state === 'scheduled'
+    for (const taskId of this.#dueAt.keys()) {
+      if (this.#dueAt.size <= maxKept) break
       this.#dueAt.delete(taskId)
-      if (isComing) this.#dueAt.set(taskId, now)
-      else gone(taskId, record)
+      gone(taskId, undefined)
     }
+    const overdue: string[] = []
+    for (const [taskId, dueAt] of this.#dueAt) {
+      if (overdue.length >= looksPerStep) break
+      if (dueAt + patienceMs <= now) overdue.push(taskId)
+    }
+    const look = async () => {
+      for (let taskId = overdue.pop(); taskId !== undefined; taskId = overdue.pop()) {
+        const record = await store.find(taskId)
+        // Claimed here while we looked.
+        if (!this.#dueAt.delete(taskId)) continue
+        const isComing = record?.state === 'ready' || record?.state === 'scheduled'
+        if (isComing) this.#dueAt.set(taskId, now)
+        else gone(taskId, record)
+      }
+    }
+    await Promise.all(Array.from({ length: looksAtOnce }, look))
   }
 }

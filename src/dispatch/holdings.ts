@@ -36,6 +36,8 @@ interface Held extends Offering {
   isGone: boolean
   /** The row says something else than it should. */
   isStale: boolean
+  /** When what it offers was last written because it had changed. */
+  refreshedAt: number
 }
 
 /** A node at the door. */
@@ -53,6 +55,8 @@ export interface Caller extends Entrant {
 /** So long a node waits at the door. */
 const enterWithinMs = 5_000
 const conflictTries = 8
+/** What one node offers is told to the others this often at most: each time all of them look at everything anew. */
+const refreshEveryMs = 500
 
 /** The nodes of this server. */
 export class Holdings {
@@ -60,11 +64,17 @@ export class Holdings {
   readonly #held = new Map<string, Held>()
   /** One thing at a time per node, in the order it was asked for. */
   readonly #lanes = new Map<string, Promise<void>>()
+  /** Those that changed again too soon, until they are written together. */
+  readonly #late = new Set<Held>()
+  #lateTimer: NodeJS.Timeout | undefined
 
   constructor(parts: HoldingsParts) {
     this.#parts = parts
     parts.board.onChange((change) => {
       if (change.kind === 'node') this.#heard(change)
+    })
+    parts.board.onRead((isAnew) => {
+      if (isAnew) this.#mendUnread()
     })
   }
 
@@ -140,8 +150,32 @@ export class Holdings {
       services: services === null ? held.doc.services : tidyServices(services),
       labels: labels ?? held.doc.labels,
     }
-    const { signature } = offeringOf(next.services, next.labels)
-    if (signature !== held.signature) this.#rewrite(held, next)
+    const offering = offeringOf(next.services, next.labels)
+    if (offering.signature === held.signature) return
+    const now = this.#parts.monotonicMs()
+    if (now - held.refreshedAt < refreshEveryMs) {
+      Object.assign(held, { doc: next, isStale: true }, offering)
+      this.#late.add(held)
+      this.#lateTimer ??= setTimeout(() => this.#writeLate(), refreshEveryMs)
+      return
+    }
+    held.refreshedAt = now
+    this.#rewrite(held, next)
+  }
+
+  #writeLate(): void {
+    this.#lateTimer = undefined
+    for (const held of this.#late) {
+      if (this.#held.get(held.nodeId) !== held) continue
+      held.refreshedAt = this.#parts.monotonicMs()
+      this.#rewrite(held, held.doc)
+    }
+    this.#late.clear()
+  }
+
+  /** Writes no more by itself. */
+  stop(): void {
+    clearTimeout(this.#lateTimer)
   }
 
   /** It was given up, and may come back. */
@@ -201,9 +235,10 @@ export class Holdings {
       if (held.isStale || this.#isLost(held)) this.#rewrite(held, held.doc)
   }
 
+  /** The board has read beyond what was written, and has nothing or something older: the store fell back. */
   #isLost({ nodeId, version }: Held): boolean {
     const { board } = this.#parts
-    return version <= board.readVersion && !board.rows('node').has(nodeId)
+    return version <= board.readVersion && (board.rows('node').get(nodeId)?.version ?? 0) < version
   }
 
   async #enter(caller: Caller): Promise<{ entered: Entered; version: number } | null> {
@@ -240,14 +275,16 @@ export class Holdings {
     const { services, labels } = doc
     this.#held.set(nodeId, {
       ...{ nodeId, holder, isWelcomed, doc, version, isGone: false, isStale: false },
+      refreshedAt: Number.NEGATIVE_INFINITY,
       ...offeringOf(services, labels),
     })
     if (doc.owner !== this.#parts.serverId) this.renamed()
   }
 
-  #heard({ key, version, row }: BoardChange): void {
+  #heard({ key, version, row, isAnew = false }: BoardChange): void {
     const held = this.#held.get(key)
     if (held === undefined) return
+    if (isAnew) this.#voidVersion(held)
     if (row === undefined) {
       // Somebody took this server for dead, or the store lost it (its versions too), and the socket is still here.
       this.#rewrite(held, held.doc)
@@ -257,6 +294,19 @@ export class Holdings {
     const { owner, epoch, instanceId } = row.doc as NodeDoc
     if (owner !== this.#parts.serverId) this.#lose(held, instanceId)
     else if (epoch === held.doc.epoch) held.version = version
+    else if (isAnew) this.#rewrite(held, held.doc)
+  }
+
+  /** Rows that the store lost before they were read are told of by nobody, when it counts from below again. */
+  #mendUnread(): void {
+    for (const held of this.#held.values()) if (this.#voidVersion(held)) this.#rewrite(held, held.doc)
+  }
+
+  /** True: the board was read anew and not up to what this server wrote. That is lost, or was written just now. */
+  #voidVersion(held: Held): boolean {
+    const isVoid = held.version > this.#parts.board.readVersion
+    if (isVoid) held.version = 0
+    return isVoid
   }
 
   #lose(held: Held, toInstance: string): void {
@@ -294,10 +344,9 @@ export class Holdings {
         continue
       }
       const row = await this.#find(key)
-      if (
-        row !== undefined &&
-        (row.doc.owner !== this.#parts.serverId || row.doc.instanceId !== doc.instanceId)
-      ) {
+      const isMine = row?.doc.owner === this.#parts.serverId && row.doc.instanceId === doc.instanceId
+      // What is older than this server's own word is no answer to it.
+      if (row !== undefined && row.version > held.version && !isMine) {
         this.#lose(held, row.doc.instanceId)
         return
       }

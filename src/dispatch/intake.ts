@@ -94,12 +94,12 @@ export class Intake {
     }
   }
 
-  async stop(): Promise<void> {
+  async stop(withinMs: number): Promise<void> {
     this.#isStopping = true
     this.#unlisten?.()
     for (const alarm of this.#alarms) clearTimeout(alarm)
     this.#alarms.clear()
-    await this.#loop?.stop({ graceMs: 5_000 })
+    await this.#loop?.stop({ graceMs: withinMs })
   }
 
   async #step(): Promise<'more' | 'idle'> {

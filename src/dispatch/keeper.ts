@@ -60,9 +60,9 @@ export class Keeper {
     for (const loop of this.#loops) loop.events.on('failed', ({ error }) => onTrouble(error))
   }
 
-  async stop(): Promise<void> {
+  async stop(withinMs: number): Promise<void> {
     this.#unlisten?.()
-    await Promise.all(this.#loops.map((loop) => loop.stop({ graceMs: 5_000 })))
+    await Promise.all(this.#loops.map((loop) => loop.stop({ graceMs: withinMs })))
   }
 
   /** Looks for wishes that nobody rang for. */

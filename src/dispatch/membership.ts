@@ -86,7 +86,10 @@ function resume(books: Books, node: FleetNode, said: NodeHello): void {
     books.timers.clear(lease.grace)
     linger(books, lease)
   }
-  if (said.running !== null) compareRunning(books, node, said.running, 0)
+  if (said.running === null) return
+  // It may have been elsewhere meanwhile, and been given there again what it had ended here.
+  node.strangers.over.clear()
+  compareRunning(books, node, said.running, 0)
 }
 
 /** What it offers changed, without a reconnect. */

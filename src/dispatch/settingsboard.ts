@@ -2,6 +2,7 @@
  * Pools, cordons and drains: what operators decide, for all servers and for good. The row is written first; every server
  * that reads it tells its registry. So they count wherever a node is, and after a restart too.
  */
+import { SignalboxError } from '../core/errors.ts'
 import type { Board, BoardChange } from './board.ts'
 import type { Command } from './command.ts'
 import type { Mailbox } from './mailbox.ts'
@@ -14,6 +15,7 @@ export interface SettingsParts {
   readonly mailbox: Pick<Mailbox, 'post' | 'depth' | 'adminServed' | 'isClosed'>
   /** This process's clock, as the registry has it. */
   readonly now: () => number
+  readonly monotonicMs: () => number
   /** Whether a node is connected here. */
   readonly isHere: (nodeId: string) => boolean
 }
@@ -27,6 +29,8 @@ export interface DrainDoc {
 
 /** Tried again so soon when the registry has no room for more words of administration. */
 const retryMs = 5
+/** A word that could not be written for so long is not written any more. */
+const wordWithinMs = 8_000
 
 /** What operators decided. */
 export class SettingsBoard {
@@ -98,13 +102,16 @@ export class SettingsBoard {
   }
 
   async #write(kind: 'pool' | 'cordon' | 'drain', key: string, doc: object | null): Promise<boolean> {
-    const { board } = this.#parts
-    const write = () =>
-      board.change(kind, key, (row) => {
+    const { board, monotonicMs } = this.#parts
+    const until = monotonicMs() + wordWithinMs
+    const written = this.#writing.then(() => {
+      // Those before it took so long that nobody waits for it any more.
+      if (monotonicMs() > until) throw notHeard()
+      return board.change(kind, key, (row) => {
         // Nothing to take away.
         return doc === null && row === undefined ? undefined : { doc, forMs: null }
       })
-    const written = this.#writing.then(write)
+    })
     this.#writing = written.catch(() => undefined)
     const version = await written
     await board.catchUp()
@@ -166,6 +173,11 @@ export class SettingsBoard {
     this.#isTelling = this.#untold.length > 0 && !mailbox.isClosed
     if (this.#isTelling) setTimeout(() => this.#pump(), retryMs)
   }
+}
+
+function notHeard(): SignalboxError {
+  const message = `The board of the fleet did not answer within ${wordWithinMs} ms; nothing was changed.`
+  return new SignalboxError('store_unavailable', message)
 }
 
 function turn(): Promise<void> {

@@ -17,6 +17,7 @@ import { DemandBoard } from './demandboard.ts'
 import type { DispatchEvent } from './effects.ts'
 import type { FleetStore } from './fleetstore.ts'
 import { Holdings } from './holdings.ts'
+import { inTime } from './intime.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { NodeView } from './node.ts'
 import type { ResolvedDispatchOptions } from './options.ts'
@@ -84,7 +85,10 @@ export class Sharing {
     const changed = () => this.kinds.changed()
     const post = (command: Command) => mailbox.post(command)
     this.board = board
-    this.settings = new SettingsBoard({ board, mailbox, now, isHere: (nodeId) => this.holdings.has(nodeId) })
+    this.settings = new SettingsBoard({
+      ...{ board, mailbox, now, monotonicMs },
+      isHere: (nodeId) => this.holdings.has(nodeId),
+    })
     this.holdings = new Holdings({
       ...{ board, monotonicMs, changed, onTrouble },
       get serverId() {
@@ -179,11 +183,13 @@ export class Sharing {
     return this.#leaving
   }
 
-  async stop(): Promise<void> {
+  async stop(withinMs: number): Promise<void> {
     for (const interval of this.#intervals) clearInterval(interval)
     this.#isFollowing = false
-    await this.board.stop()
-    await this.leave()
+    this.holdings.stop()
+    // A board that does not answer learns of it by the lease.
+    const left = inTime(withinMs, () => this.leave()).catch(this.#parts.onTrouble)
+    await Promise.all([this.board.stop(withinMs), left])
   }
 
   /** All nodes, of this server and of the others. */

@@ -2,15 +2,17 @@
 import type { Claim } from './claims.ts'
 import type { Engine } from './engine.ts'
 
-/** So long the last writes may take after the grace. */
-const writeWithinMs = 5_000
+/** After the grace, less than 5 s in all: what is being claimed (within the grace, if that is longer), the last writes, what runs by itself. */
+const claimWithinMs = 1_500
+const writeWithinMs = 2_000
+const haltWithinMs = 1_000
 const lookEveryMs = 20
 
-/** Stops; resolves when nothing of it runs any more. */
+/** Stops; resolves when nothing of it runs any more, or a store that does not answer has had its time. */
 export async function stopEngine(engine: Engine, graceMs: number): Promise<void> {
   const { registry, claims, ends } = engine
   const until = performance.now() + graceMs
-  await engine.intake.stop()
+  await engine.intake.stop(Math.max(claimWithinMs, graceMs))
   void engine.sharing.leave()
   while (claims.size > 0 && performance.now() < until) {
     for (const claim of claims.values()) {
@@ -27,7 +29,7 @@ export async function stopEngine(engine: Engine, graceMs: number): Promise<void>
   const timer = setTimeout(resolve, writeWithinMs)
   await Promise.race([ends.idle(), late])
   clearTimeout(timer)
-  await engine.halt()
+  await engine.halt(haltWithinMs)
 }
 
 function giveBack(engine: Engine, claim: Claim): void {

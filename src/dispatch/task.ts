@@ -111,6 +111,8 @@ export interface Dispatch extends AsyncDisposable {
   cancel(taskId: string, options?: { readonly reason?: string | undefined }): Promise<Task>
   /** Why it waits, and what would wake it. Throws `not_found`. */
   explain(taskId: string): Promise<Explanation>
+  /** Reads what servers have told each other, for a box that only looks: `nodes` and `pools` are as of then. */
+  look(): Promise<void>
   /** All nodes, of every server that shares the fleet, as last told: at most a little old. Before `start`: as last read. */
   nodes(): readonly NodeView[]
   node(nodeId: string): NodeView | undefined

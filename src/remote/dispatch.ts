@@ -1,14 +1,24 @@
 import type { Client, WireTaskEvent } from '../client/index.ts'
 import { isSignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
+import { text } from '../core/options.ts'
 import type { Dispatch, NodeView, PoolView, TaskEvent } from '../dispatch/index.ts'
-import { withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './defined.ts'
 
 /** What a box on a server has of dispatch: tasks, and the views of operators, which have to be asked for there. */
 export interface RemoteDispatch
   extends Pick<
     Dispatch,
-    'submit' | 'task' | 'tasks' | 'watch' | 'cancel' | 'explain' | 'drain' | 'cordon' | 'definePool'
+    | 'submit'
+    | 'task'
+    | 'tasks'
+    | 'watch'
+    | 'cancel'
+    | 'explain'
+    | 'drain'
+    | 'cordon'
+    | 'definePool'
+    | 'removePool'
   > {
   /** Every node. */
   nodes(): Promise<readonly NodeView[]>
@@ -26,7 +36,7 @@ export function createRemoteDispatch(client: Client): RemoteDispatch {
   return {
     async submit(options) {
       // What JSON would bend on its way is refused here, as it would be there.
-      encodeJson('payload', options.payload)
+      encodeJson('payload', objectOf('submit', options).payload)
       return wire.submit(withoutUndefined(options))
     },
     async task(taskId) {
@@ -51,15 +61,17 @@ export function createRemoteDispatch(client: Client): RemoteDispatch {
       } while (cursor !== null)
       return all
     },
-    node: async (nodeId) => (await wire.nodes({ nodeId })).items[0],
+    node: async (nodeId) => (await wire.nodes({ nodeId: text('nodeId', nodeId) })).items[0],
     drain: async (nodeId, options = {}) => wire.drain(nodeId, withoutUndefined(options)),
-    async cordon(nodeId, service = null, { on = true } = {}) {
+    async cordon(nodeId, service = null, options = {}) {
+      const { on = true } = objectOf('cordon', options)
       await wire.cordon(nodeId, { service, on })
     },
     pools: async () => (await wire.pools()).items,
     async definePool(pool) {
       await wire.definePool(pool)
     },
+    removePool: async (name) => wire.removePool(text('removePool.name', name)),
   }
 }
 

@@ -181,3 +181,22 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
   },
   mutates: true,
 }
+
+interface PoolParams {
+  readonly name: string
+}
+const poolParams: Schema<PoolParams> = schemaFor<PoolParams>()(Type.Object({ name }, strict))
+
+export const removePool: Route<{ params: PoolParams; reply: { readonly removed: boolean } }> = {
+  id: 'removePool',
+  method: 'DELETE',
+  path: '/v1/pools/{name}',
+  scope: 'admin',
+  room: 'dispatch',
+  summary: 'For operators: end a pool that was defined by a rule.',
+  description:
+    'Its nodes stay as they are. Tasks that ask for the pool wait until one of that name is defined again. `removed` is false when there was none.',
+  params: poolParams,
+  replies: { 200: schemaFor<{ readonly removed: boolean }>()(Type.Object({ removed: Type.Boolean() })) },
+  mutates: true,
+}

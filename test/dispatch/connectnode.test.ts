@@ -311,6 +311,25 @@ test('heartbeats tell the load, what runs, and how many assigns had come when it
   assert.deepEqual(framesOf(seen, 'heartbeat').at(-1)!.running, ['t1'])
 })
 
+test('a node that runs more than fits into a frame stays connected, and does not list it', async () => {
+  await using stage = await gatewayStage()
+  stage.desk.heartbeatMs = 50
+  await using node = await connectNode(
+    stage.url,
+    nodeOptions({ services: [{ name: 'nmt', slots: 3_000 }], onTask: () => new Promise(() => undefined) }),
+  )
+  const first = stage.desk.nodes[0]!
+  const wide = 'ö'.repeat(80)
+  for (let nr = 0; nr < 1_700; nr += 1) first.link.send(assign(`${wide}${nr}`))
+  await stage.desk.until('it has all', () => framesOf(first, 'task.accept').length === 1_700)
+  await stage.desk.until('it goes on speaking', () => framesOf(first, 'heartbeat').at(-1)?.running === null)
+  first.link.close(1012, 'restarts')
+  const second = await nthOf(stage, 1)
+  assert.equal(second.hello.running, null)
+  await stage.desk.until('it tells them again', () => framesOf(second, 'task.accept').length === 1_700)
+  assert.equal(node.taskIds.length, 1_700)
+})
+
 test('a load that never answers stops no heartbeat, and one that answers later is told', async () => {
   await using stage = await gatewayStage()
   stage.desk.heartbeatMs = 50

@@ -4,7 +4,7 @@ import { Board } from '../../src/dispatch/board.ts'
 import type { FleetStore } from '../../src/dispatch/fleetstore.ts'
 import { type Caller, Holdings } from '../../src/dispatch/holdings.ts'
 import type { Entered, NodeDoc } from '../../src/dispatch/ownership.ts'
-import { openStore, type Store } from './servicestage.ts'
+import { openStore, type Store, until } from './servicestage.ts'
 
 /** Nodes at the door of one server, when another server has them meanwhile. */
 
@@ -51,7 +51,7 @@ async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): P
       assert.notEqual((await store.backend.fleet.write([write]))[0], null)
     },
     ownerOf: async (nodeId) => (await rowOf(nodeId))?.doc.owner,
-    [Symbol.asyncDispose]: () => board.stop(),
+    [Symbol.asyncDispose]: () => board.stop(1_000),
   }
   return stage
 }
@@ -148,4 +148,35 @@ test('a node that is here and not on the board is put there again, unless it is 
   await stage.take('elsewhere')
   assert.equal((await stage.ask({ ...here, nodeId: 'elsewhere' }))?.kind, 'elsewhere')
   assert.equal(await stage.ownerOf('elsewhere'), 'server-2')
+})
+
+test('a node that changes what it offers all the time is written now and then, and at last as it is', async () => {
+  await using store = await openStore('memory')
+  const { fleet } = store.backend
+  let writeCount = 0
+  const counting: FleetStore = {
+    read: (since, limit) => fleet.read(since, limit),
+    find: (kind, key) => fleet.find(kind, key),
+    write: (writes) => {
+      writeCount += writes.length
+      return fleet.write(writes)
+    },
+    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
+  }
+  await using stage = await stageOn(store, counting)
+  const { holdings, board } = stage
+  await board.catchUp()
+  assert.ok(await stage.ask({}))
+  const labelOf = async () => {
+    const row = await fleet.find('node', 'n')
+    return (JSON.parse(row!.doc!) as { labels: { turn?: number } }).labels.turn
+  }
+  holdings.refresh('n', null, { turn: 1 })
+  await until('the first is there soon', async () => (await labelOf()) === 1)
+  for (let turn = 2; turn <= 200; turn += 1) {
+    holdings.refresh('n', null, { turn })
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await until('the last is there', async () => (await labelOf()) === 200)
+  assert.ok(writeCount < 50, `${writeCount} writes`)
 })

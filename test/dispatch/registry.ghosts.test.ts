@@ -149,6 +149,27 @@ test('a result on its way does not close the node: it is known to have stopped',
   assert.deepEqual(assigned(stage.submit('a')), ['a'])
 })
 
+test('what a node had ended counts again when it comes back and lists it: another server may have given it anew', () => {
+  const stage = new Stage()
+  arrive(stage, 1, ['strange'])
+  stage.do({ kind: 'result', nodeId: 'n', epoch: 1, taskId: 'strange', attempt: 1, output: null })
+  none(stage.beat('n', { running: ['strange'], countedSeq: 0 }), 'assign')
+  only(arrive(stage, 1, ['strange']), 'unknownTask')
+  none(stage.submit('a'), 'assign')
+  none(found(stage, 'strange', { asr: 1 }), 'assign')
+  assert.equal(stage.used('n'), 1)
+  // Where it had only its result to be settled, it says that again.
+  const again = {
+    kind: 'result',
+    nodeId: 'n',
+    epoch: 1,
+    taskId: 'strange',
+    attempt: 1,
+    output: null,
+  } as const
+  assert.deepEqual(assigned(stage.do(again)), ['a'])
+})
+
 test('a draining node is drained when its ghosts are gone too', () => {
   const stage = new Stage()
   arrive(stage, 2, ['strange', 'done'])

@@ -15,6 +15,7 @@ function createStage(
   nodeCount: number,
   others: Partial<DeskParts['holdings']> = {},
   enterAgain?: DeskParts['holdings']['enter'],
+  drainOf: DeskParts['settings']['drainOf'] = () => undefined,
 ) {
   let at = 0
   const posted: Command[] = []
@@ -48,7 +49,7 @@ function createStage(
       leave: () => undefined,
       ...others,
     },
-    settings: { drainOf: () => undefined },
+    settings: { drainOf },
     policy: { suspectAfterMs: 2_000, goneAfterMs: 3_000, closedGraceMs: 500 },
     log: (event) => events.push(event),
   })
@@ -174,4 +175,41 @@ test('a node that is here and not held is entered again as it is, and sent away 
   )
   assert.deepEqual(posted.at(-1), { kind: 'nodeBye', nodeId: 'n0', epoch: 1, elsewhere: 'moved' })
   assert.equal(desk.size, 0)
+})
+
+test('a node that says much before it is welcomed is not read until it is', async () => {
+  const { desk, posted } = createStage(0)
+  const session = desk.connect({ type: 'hello', ...helloOf('n') }, link)
+  const word = { type: 'task.result', taskId: 't', attempt: 1, output: 'much' } as const
+  for (let said = 0; said < 16; said += 1) {
+    assert.equal(session.isFull, false)
+    session.receive(word)
+  }
+  assert.equal(session.isFull, true)
+  const ready = session.whenReady()
+  desk.welcome(posted[0]!, 'n', 1)
+  await ready
+  assert.equal(session.isFull, false)
+  assert.equal(posted.filter(({ kind }) => kind === 'result').length, 16)
+})
+
+test('a drain that was decided, or lifted, while a hello waited for the registry counts', () => {
+  let drain: { readonly deadlineAt: number | null } | undefined
+  const { desk, posted } = createStage(0, {}, undefined, () => drain)
+  const drains = () =>
+    posted.flatMap((command) => (command.kind === 'drain' ? [[command.nodeId, command.on]] : []))
+  desk.connect({ type: 'hello', ...helloOf('drained') }, link)
+  drain = { deadlineAt: 5_000 }
+  desk.welcome(posted[0]!, 'drained', 1)
+  assert.deepEqual(drains(), [['drained', true]])
+  desk.connect({ type: 'hello', ...helloOf('lifted') }, link)
+  const hello = posted.at(-1)!
+  assert.ok(hello.kind === 'nodeHello' && hello.isDraining)
+  assert.equal(drains().length, 1, 'it is told when it is there')
+  drain = undefined
+  desk.welcome(hello, 'lifted', 1)
+  assert.deepEqual(drains(), [
+    ['drained', true],
+    ['lifted', false],
+  ])
 })

@@ -76,3 +76,44 @@ for (const engine of engines) {
     await until('it has work', () => unsure.tasks.length === 1)
   })
 }
+
+test('a late word about any attempt of a task does not reach the one that the node was given meanwhile', async () => {
+  await using store = await openStore('memory')
+  const terms = {
+    ...{ service: 'nmt', uses: { nmt: 1 }, requires: [], prefers: [], priority: 5, tenant: 'default' },
+    ...{ session: null, deadlineMs: null, idleMs: null, retryable: true },
+  }
+  let isThere = false
+  const gate = Promise.withResolvers<void>()
+  const looked = Promise.withResolvers<void>()
+  const jobs = new Proxy(store.backend.jobs, {
+    get(target, name) {
+      if (name !== 'find') return (Reflect.get(target, name) as () => unknown).bind(target)
+      return async (id: string) => {
+        if (id !== 'moved' || !isThere) return target.find(id)
+        looked.resolve()
+        await gate.promise
+        return target.find(id)
+      }
+    },
+  })
+  await using stage = startDispatch(store.backend, {}, { jobs })
+  const { dispatch } = stage
+  const node = new FakeNode(dispatch, { services: { nmt: 3 }, running: ['moved'] })
+  await until('it was told once', () => node.heard('task.stale', 'moved') === 1)
+  isThere = true
+  const load = { cpu: null, gpu: null, memory: null }
+  node.say({ type: 'heartbeat', load, running: ['moved'], countedSeq: 0 })
+  await looked.promise
+  // Another server gave it up: it is claimed here, and the node is given its next attempt.
+  await store.backend.jobs.add([encodeTaskJob('moved', terms, 'null')])
+  await until('it has the next attempt', () => node.tasks.length === 1)
+  node.accept(node.tasks[0]!)
+  // The lookups are answered one after the other: when this one's word is there, the one before was heard.
+  gate.resolve()
+  node.say({ type: 'heartbeat', load, running: ['moved', 'never was'], countedSeq: 1 })
+  await until('the next lookup', () => node.heard('task.stale', 'never was') === 1)
+  assert.equal(node.heard('task.stale', 'moved'), 1)
+  node.finish(node.tasks[0]!)
+  await until('it is settled', () => node.heard('task.settled', 'moved') === 1)
+})

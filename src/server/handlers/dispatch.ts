@@ -19,6 +19,7 @@ export interface DispatchHandlers {
   readonly cordonNode: Handler<typeof wire.cordonNode>
   readonly listPools: Handler<typeof wire.listPools>
   readonly definePool: Handler<typeof wire.definePool>
+  readonly removePool: Handler<typeof wire.removePool>
 }
 
 export const dispatchHandlers: DispatchHandlers = {
@@ -28,7 +29,15 @@ export const dispatchHandlers: DispatchHandlers = {
     return { status: submitted.duplicate ? 200 : 202, body: submitted }
   },
   async listTasks({ query, space }) {
-    return { body: await space.dispatch.tasks(query) }
+    const { items, ...page } = await space.dispatch.tasks(query)
+    const { redactor } = space
+    // As in lists of jobs. Who asks for one task by its id has submitted it, and waits for what it came to.
+    const shown = items.map((task) => ({
+      ...task,
+      output: redactor.result(task.output),
+      error: redactor.error(task.error),
+    }))
+    return { body: { ...page, items: shown } }
   },
   async getTask({ params, space }) {
     const task = await space.dispatch.task(params.id)
@@ -70,6 +79,9 @@ export const dispatchHandlers: DispatchHandlers = {
   async definePool({ body, space }) {
     await working(space).definePool(body)
     return { body }
+  },
+  async removePool({ params, space }) {
+    return { body: { removed: await working(space).removePool(params.name) } }
   },
 }
 
