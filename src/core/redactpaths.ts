@@ -11,13 +11,30 @@ export function resolveRedactPaths(name: string, value: unknown): readonly strin
     throw refused(name, `a list of up to ${maxPaths} paths`, value)
   }
   for (const path of value as readonly unknown[]) {
-    const names = typeof path === 'string' ? path.split('.') : []
-    const isPath = names.length > 0 && names.length <= maxNames
-    if (isPath && names.every((part) => part.length <= maxChars && part.trim() === part && part !== ''))
-      continue
-    throw refused(name, 'names joined by dots, such as "password" or "payload.card.*"', path)
+    if (typeof path !== 'string' || !isPath(path)) {
+      throw refused(name, 'names joined by dots, such as "password" or "payload.card.*"', path)
+    }
+    if (isOtherNotation(path)) {
+      throw refused(
+        name,
+        'names joined by dots, without $, brackets, slashes or "pass*": lists are passed through',
+        path,
+      )
+    }
   }
   return value as readonly string[]
+}
+
+function isPath(path: string): boolean {
+  const names = path.split('.')
+  if (names.length > maxNames) return false
+  return names.every((part) => part !== '' && part.length <= maxChars && part.trim() === part)
+}
+
+/** As JSONPath, JSON Pointer and globs have it. Taken for names it would hide nothing, and nobody would notice. */
+function isOtherNotation(path: string): boolean {
+  const names = path.split('.')
+  return names[0] === '$' || path.startsWith('/') || names.some((part) => /[[\]]|\*.|.\*/.test(part))
 }
 
 function refused(option: string, allowed: string, value: unknown): SignalboxError {

@@ -3,6 +3,8 @@ import type { EventSource } from '../core/events.ts'
 import { onlyKeys, whole } from '../core/options.ts'
 import type { Attempt } from './attempt.ts'
 import { fireDue } from './firing.ts'
+import { letOn } from './gatekeeper.ts'
+import { createGating } from './gating.ts'
 import { createJobs } from './jobs.ts'
 import type { JobsParts } from './parts.ts'
 import { Runner } from './runner.ts'
@@ -42,10 +44,36 @@ export interface DrivenEnd {
 /** Nobody renews a lease here, and a test may move the clock by years while a handler runs. */
 const leaseMs = 1_000 * 31_557_600_000
 
-export function createDrivenJobs(parts: JobsParts): DrivenJobs {
-  const inner = createJobs(parts)
+/** How long a box that is closed waits for what still runs there, in real time. */
+const closingMs = 100
+
+export function createDrivenJobs(given: JobsParts): DrivenJobs {
+  const unkept = { ...given, keepsGates: false }
+  const inner = createJobs(unkept)
+  const parts = { ...given, store: createGating(unkept).store }
   const workers = new Set<DrivenWorker>()
   let isClosed = false
+
+  async function beginOne(queue: string | undefined): Promise<DrivenRun | undefined> {
+    for (const worker of workers) {
+      const run = await worker.beginNext(queue)
+      if (run !== undefined) return run
+    }
+    return undefined
+  }
+
+  /** Lets jobs on that waited. What was let on, or cancelled, may be what others wait for: until none is any more. */
+  async function letOnAll(): Promise<void> {
+    const { gates, store, bell } = parts
+    if (gates === undefined) return
+    for (let before = -1; ; ) {
+      const seen = await letOn({ gates: gates.store, locks: gates.locks, store, bell })
+      if (seen === 0) return
+      const waiting = (await store.stats()).reduce((sum, line) => sum + line.waiting, 0)
+      if (waiting === before || waiting === 0) return
+      before = waiting
+    }
+  }
 
   return {
     jobs: {
@@ -65,7 +93,8 @@ export function createDrivenJobs(parts: JobsParts): DrivenJobs {
       },
       async [Symbol.asyncDispose]() {
         isClosed = true
-        await Promise.all([...workers].map((worker) => worker.stop()))
+        // Whoever wants an end to what runs has waited for it. What still runs hangs, and the test has something to say.
+        await Promise.all([...workers].map((worker) => worker.stop({ graceMs: closingMs })))
         await inner[Symbol.asyncDispose]()
       },
     },
@@ -75,11 +104,8 @@ export function createDrivenJobs(parts: JobsParts): DrivenJobs {
     async beginNext({ queue } = {}) {
       const { schedules, bell } = parts
       if (schedules !== undefined) await fireDue({ schedules, bell })
-      for (const worker of workers) {
-        const run = await worker.beginNext(queue)
-        if (run !== undefined) return run
-      }
-      return undefined
+      await letOnAll()
+      return beginOne(queue)
     },
   }
 }

@@ -42,13 +42,21 @@ test('no bit of it can be changed, and nothing of it left out', () => {
   for (let at = 0; at < sealed.length; at++) {
     const changed = Uint8Array.from(sealed)
     changed[at]! ^= 1
-    // A changed id names a key that is not there.
-    const code = at >= 1 && at < 5 ? 'payload_sealed' : 'seal_broken'
+    // A changed id names a key that is not there, and a changed version another way to seal.
+    const code = at < 5 ? 'payload_sealed' : 'seal_broken'
     assert.throws(() => sealer.open(changed, context), { code }, `byte ${at}`)
     assert.throws(() => sealer.open(sealed.subarray(0, at), context), { code: 'seal_broken' }, `${at} bytes`)
   }
   const samename = createAesSealer({ keys: { old: young }, current: 'old' })
   assert.throws(() => samename.open(sealed, context), { code: 'seal_broken' })
+})
+
+test('what another sealer made is left for that sealer, and not called broken', () => {
+  const foreign = Uint8Array.from([2, ...sealed.subarray(1)])
+  assert.throws(() => sealer.open(foreign, context), { code: 'payload_sealed', details: told })
+  assert.throws(() => sealer.open(new TextEncoder().encode('vault:v1:c2VjcmV0'), context), {
+    code: 'payload_sealed',
+  })
 })
 
 test('keys that are none are refused without showing them', () => {

@@ -43,6 +43,8 @@ export function createAesSealer(options: AesSealerOptions): Sealer {
     },
 
     open(sealed, context) {
+      // Another sealer's, or a newer version's: somebody may open it, so it is not for us to call it broken.
+      if (sealed.length > 0 && sealed[0] !== version) throw unknownForm(context)
       const parts = takeApart(sealed)
       if (parts === undefined) throw sealBroken(context)
       const key = keys.get(parts.keyId)
@@ -82,7 +84,7 @@ function takeApart(sealed: Uint8Array): Parts | undefined {
   const headEnd = 2 + (bytes[1] ?? 0)
   const tagAt = headEnd + nonceBytes
   const bodyAt = tagAt + tagBytes
-  if (bytes[0] !== version || bytes.length < bodyAt) return undefined
+  if (bytes.length < bodyAt) return undefined
   return {
     head: bytes.subarray(0, headEnd),
     keyId: bytes.toString('utf8', 2, headEnd),
@@ -118,5 +120,13 @@ function keyMissing({ jobId, kind, part }: SealContext, keyId: string): Signalbo
     'payload_sealed',
     `The ${part} of job "${jobId}" (${kind}) is sealed with the key ${JSON.stringify(keyId)}, which this box does not have. The job waits; give the key to createAesSealer.`,
     { details: { jobId, kind, part, keyId } },
+  )
+}
+
+function unknownForm({ jobId, kind, part }: SealContext): SignalboxError {
+  return new SignalboxError(
+    'payload_sealed',
+    `The ${part} of job "${jobId}" (${kind}) was not sealed by createAesSealer as this version knows it. The job waits for a worker with the sealer that made it.`,
+    { details: { jobId, kind, part } },
   )
 }

@@ -1,7 +1,9 @@
+import type { QueueLimits } from './limits.ts'
 import { isReserved } from './options.ts'
+import { withoutQuotes } from './sealederror.ts'
 import { type SealContext, type Sealer, sealBytes, sealTimeoutMs } from './sealer.ts'
 import { openSealed } from './sealopen.ts'
-import { encodeSealed, lostSeal } from './sealtext.ts'
+import { encodeLost, encodeSealed, sealable } from './sealtext.ts'
 import type {
   Added,
   AttemptOutcome,
@@ -67,9 +69,11 @@ export class SealedJobStore implements JobStore {
   async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const records = await this.#store.claim(request)
     for (const record of records) this.#remember(record)
-    // Their leases run meanwhile, and nobody renews them yet.
-    const timeoutMs = Math.min(sealTimeoutMs, Math.ceil(request.leaseMs / 3))
-    return inTurns(records, (record) => openSealed(this.#sealer, record, timeoutMs))
+    // Their leases run meanwhile, and nobody renews them yet: all of them together have this long, however many turns
+    // it takes. Those that are not open by then are put off, which is better than lost.
+    const until = performance.now() + Math.min(sealTimeoutMs, request.leaseMs / 3)
+    const leftMs = () => Math.max(1, Math.ceil(until - performance.now()))
+    return inTurns(records, (record) => openSealed(this.#sealer, record, leftMs()))
   }
 
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
@@ -141,6 +145,10 @@ export class SealedJobStore implements JobStore {
     return this.#store.resume(queue)
   }
 
+  limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    return this.#store.limit(queue, limits)
+  }
+
   remove(ids: readonly string[]): Promise<readonly string[]> {
     return this.#store.remove(ids)
   }
@@ -162,27 +170,34 @@ export class SealedJobStore implements JobStore {
     // Signalbox's own work may be done by servers, which have no key.
     if (isReserved(job.queue)) return job
     const context: SealContext = { part: 'payload', queue: job.queue, kind: job.kind, jobId: job.id }
-    const sealed = sealBytes(this.#sealer, encoder.encode(job.payload), context)
+    const sealed = sealBytes(this.#sealer, encoder.encode(sealable(job.payload)), context)
     const withBytes = (bytes: Uint8Array): NewJob => ({ ...job, payload: encodeSealed(job.id, bytes) })
     return sealed instanceof Promise ? sealed.then(withBytes) : withBytes(sealed)
   }
 
   async #sealVerdict(verdict: Verdict): Promise<Verdict> {
-    const { result, jobId } = verdict
-    if (result === null) return verdict
+    const { result, error, jobId } = verdict
+    if (result === null && error === null) return verdict
     const before = this.#sealed.get(verdict)
     if (before !== undefined) return before
+    if (result === null) {
+      const kept = withoutQuotes(jobId, error!)
+      return kept === error ? verdict : this.#know(verdict, { ...verdict, error: kept })
+    }
     const { queue, kind } = this.#held.get(verdict.token) ?? (await this.#store.find(jobId)) ?? gone
     if (isReserved(queue)) return verdict
     let kept: string
     try {
       const context: SealContext = { part: 'result', queue, kind, jobId }
-      kept = encodeSealed(jobId, await sealBytes(this.#sealer, encoder.encode(result), context))
+      kept = encodeSealed(jobId, await sealBytes(this.#sealer, encoder.encode(sealable(result)), context))
     } catch {
       // The work is done, so it is no failure of the job; and it must not be kept as it is.
-      kept = lostSeal
+      kept = encodeLost(jobId)
     }
-    const sealed = { ...verdict, result: kept }
+    return this.#know(verdict, { ...verdict, result: kept })
+  }
+
+  #know(verdict: Verdict, sealed: Verdict): Verdict {
     this.#sealed.set(verdict, sealed)
     return sealed
   }

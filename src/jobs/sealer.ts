@@ -84,9 +84,11 @@ function ask(
   timeoutMs: number,
   failed: (cause: unknown) => SignalboxError,
 ): Promise<Uint8Array> | Uint8Array {
+  // No payload is empty, neither plain nor sealed; what is kept of one that was would be lost.
+  const isBytes = (answer: unknown) => answer instanceof Uint8Array && answer.length > 0
   const bytesOf = (answer: unknown): Uint8Array => {
-    if (answer instanceof Uint8Array) return answer
-    throw failed(new TypeError('The sealer answered with no Uint8Array.'))
+    if (isBytes(answer)) return answer as Uint8Array
+    throw failed(new TypeError('The sealer answered with no bytes, or with no Uint8Array.'))
   }
   let answer: unknown
   try {
@@ -94,7 +96,7 @@ function ask(
   } catch (error) {
     throw failed(error)
   }
-  if (answer instanceof Uint8Array) return answer
+  if (isBytes(answer)) return answer as Uint8Array
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const late = () => reject(failed(new Error(`The sealer did not answer in ${timeoutMs} ms.`)))
   const timer = systemClock.setTimeout(late, timeoutMs)

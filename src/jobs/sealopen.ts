@@ -35,7 +35,10 @@ export function openSealed<Kept extends Sealable>(
       if (part === 'payload' || !hasPayload) noteFailure(opened, why)
     }
     try {
-      const bytes = openBytes(sealer, decodeSealed(kept), context, timeoutMs)
+      const sealed = decodeSealed(kept)
+      // It could not be sealed when it was there, so there is nothing to ask for.
+      if (sealed.length === 0) return failed(sealBroken(context))
+      const bytes = openBytes(sealer, sealed, context, timeoutMs)
       return bytes instanceof Promise ? bytes.then(done).catch(failed) : done(bytes)
     } catch (error) {
       return failed(error)

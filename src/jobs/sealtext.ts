@@ -11,22 +11,28 @@ import { isId } from '../core/ids.ts'
 
 const prefix = '{"$sealed":"'
 const suffix = '"}'
-
-/** A result that was there and could not be sealed. It is lost; that it was there is not. */
-export const lostSeal: string = prefix + suffix
+/** Nothing else may stand in it: a payload of somebody's that only begins so is a payload like any other. */
+const wholeForm = /^\{"\$sealed":"[0-9a-z]{26}:[^"\\]*"\}$/
 
 /** How long a job waits whose payload nobody could open here. */
 export const sealedDelayMs = 30_000
 
 /** Quick, for every job that is read is asked. */
 export function isSealed(json: string): boolean {
-  return json.startsWith(prefix)
+  return json.startsWith(prefix) && wholeForm.test(json)
 }
 
 /** The same of a value that was read already. */
 export function isSealedValue(value: unknown): value is { readonly $sealed: string } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return typeof (value as { $sealed?: unknown }).$sealed === 'string' && Object.keys(value).length === 1
+  if (typeof (value as { $sealed?: unknown }).$sealed !== 'string') return false
+  return Object.keys(value).length === 1 && isSealed(JSON.stringify(value))
+}
+
+/** What is sealed of a text: one that looks sealed in plain must not do so when it has been opened. */
+export function sealable(json: string): string {
+  // A space that JSON does not mind.
+  return isSealed(json) ? ` ${json}` : json
 }
 
 /** The id that a job must have for this payload of it to open; undefined when it is not sealed. */
@@ -41,20 +47,29 @@ export function encodeSealed(jobId: string, bytes: Uint8Array): string {
   return `${prefix}${encodeURIComponent(jobId)}:${base64}${suffix}`
 }
 
+/** A result that was there and could not be sealed. It is lost; that it was there is not. */
+export function encodeLost(jobId: string): string {
+  return encodeSealed(jobId, new Uint8Array())
+}
+
 export function decodeSealed(json: string): Uint8Array {
   return Buffer.from(json.slice(json.indexOf(':', prefix.length) + 1, -suffix.length), 'base64')
 }
 
-/** Why some records were not opened although somebody tried. */
-const failures = new WeakMap<object, SignalboxError>()
+/** Why a record was not opened although somebody tried. On the record itself, so that whoever copies it copies this. */
+const failure: unique symbol = Symbol('signalbox.sealFailure')
 
 export function noteFailure(record: object, error: SignalboxError): void {
-  failures.set(record, error)
+  Object.assign(record, { [failure]: error })
+}
+
+function failureOf(record: object): SignalboxError | undefined {
+  return (record as { readonly [failure]?: SignalboxError })[failure]
 }
 
 /** Why the payload of this record cannot be read: `seal_broken`, else `payload_sealed`. */
 export function whySealed(record: { readonly id: string; readonly kind: string }): SignalboxError {
-  return failures.get(record) ?? noSealer(record)
+  return failureOf(record) ?? noSealer(record)
 }
 
 /** What is shown in its place. */
@@ -67,7 +82,7 @@ export interface SealedView {
 export function showSealed(record: object): SealedView {
   return {
     sealed: true,
-    code: failures.get(record)?.code === 'seal_broken' ? 'seal_broken' : 'payload_sealed',
+    code: failureOf(record)?.code === 'seal_broken' ? 'seal_broken' : 'payload_sealed',
   }
 }
 

@@ -8,7 +8,11 @@ import {
   type Sealer,
   type SearchPage,
 } from '../jobs/index.ts'
-import { withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './defined.ts'
+import { inParallel } from './parallel.ts'
+
+/** A sealer may have to ask a key service for each. */
+const openingAtOnce = 100
 
 /** What looks at many jobs is done where they are kept. */
 export function createRemoteBulk(client: Client): BulkVerbs {
@@ -25,10 +29,12 @@ export function createRemoteBulk(client: Client): BulkVerbs {
 
 /** The same list; a search goes to the server as it is. */
 export function createRemoteList(client: Client, list: Jobs['list'], sealer?: Sealer): Jobs['list'] {
-  return async ({ search, cursor, ...query }: ListOptions = {}): Promise<SearchPage> => {
+  return async (options: ListOptions = {}): Promise<SearchPage> => {
+    const { search, cursor, ...query } = objectOf('list', options)
     if (search === undefined) return (await list({ cursor, ...query })) as SearchPage
     const from = cursor === null || cursor === undefined ? {} : { cursor }
     const page = (await client.jobs.list({ ...withoutUndefined(query), ...from, search })) as SearchPage
-    return { ...page, items: await Promise.all(page.items.map((job) => openShown(sealer, job))) }
+    const items = await inParallel(page.items, openingAtOnce, (job) => openShown(sealer, job))
+    return { ...page, items }
   }
 }

@@ -8,27 +8,26 @@ import type { NewJob, Verdict } from '../jobs/index.ts'
 
 /** A list of jobs to add. The server gives ids of its own, but to what is sealed: that says which it is bound to. */
 export function encodeJobs(jobs: readonly NewJob[]): JsonText {
-  return new JsonText(`[${jobs.map(encodeJob).join(',')}]`)
+  // Those that others of the list wait for are told apart by the id they have here.
+  const needed = new Set(jobs.flatMap(({ gate }) => gate?.needs ?? []))
+  return new JsonText(`[${jobs.map((job) => encodeJob(job, needed)).join(',')}]`)
 }
 
-function encodeJob({
-  queue,
-  kind,
-  payload,
-  priority,
-  uniqueKey,
-  due,
-  maxAttempts,
-  backoff,
-  timeoutMs,
-  meta,
-}: NewJob): string {
-  const { tags, trace } = (meta === null ? {} : JSON.parse(meta)) as {
+function encodeJob(job: NewJob, needed: ReadonlySet<string>): string {
+  const { queue, kind, payload, priority, uniqueKey, due, maxAttempts, backoff, timeoutMs, gate } = job
+  const meta = (job.meta === null ? {} : JSON.parse(job.meta)) as {
     readonly tags?: readonly string[]
     readonly trace?: string
+    readonly limitKey?: string
+    readonly onFailure?: 'run' | 'wait'
   }
+  const { tags, trace, limitKey, onFailure } = meta
+  const needs = gate?.needs ?? []
   const plain = JSON.stringify({
-    ...{ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs, tags, trace },
+    ...{ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs, tags, trace, limitKey },
+    ...(needed.has(job.id) && { ref: job.id }),
+    ...(needs.length > 0 && { after: { jobs: needs, onFailure } }),
+    ...(gate?.lock && { lock: gate.lock }),
   })
   return withText(plain, { payload, backoff })
 }

@@ -21,6 +21,7 @@ import {
   type JobToAdd,
   type LinesOptions,
   type NackOptions,
+  type NoteOptions,
   openShown,
   type ProgressUpdate,
   SealedJobStore,
@@ -29,7 +30,8 @@ import {
   type WorkerOptions,
 } from '../jobs/index.ts'
 import { createRemoteBulk, createRemoteList } from './bulk.ts'
-import { noTransaction, RemoteJobStore } from './jobstore.ts'
+import { objectOf } from './defined.ts'
+import { isOfSeveral, noTransaction, RemoteJobStore } from './jobstore.ts'
 import { createRemoteNotes } from './notes.ts'
 import { createRemoteSchedules } from './schedules.ts'
 
@@ -144,10 +146,9 @@ export function createRemoteJobs(
         return await jobs.add(kind as string, payload, options)
       } catch (error) {
         // Adds made at once share a request, which may be refused for being too large together, or for what is wrong
-        // with another's. Nothing was written then, and each is told what there is to say about its own.
-        if (!isSignalboxError(error, 'too_large') && !isSignalboxError(error, 'invalid_argument')) throw error
-        // What its own schema said was said about it alone.
-        if (error.details.issues !== undefined) throw error
+        // with another's. Nothing was written then, and each is told what there is to say about its own. What was
+        // said before anything was sent was said about this one alone.
+        if (!isOfSeveral(error) && !isSignalboxError(error, 'seal_failed')) throw error
         const defined = (kind as Partial<AnyDefinition> | null)?.job?.(payload, options)
         return (await jobs.addMany([defined ?? { ...options, kind: kind as string, payload }]))[0]!
       }
@@ -156,17 +157,17 @@ export function createRemoteJobs(
     async find(id) {
       const job = await client.jobs.find(text('find.id', id))
       // A server of an older version has less to show.
-      return (
-        job && openShown(sealer, { ...{ tags: [], schedule: null, progress: null, snoozeCount: 0 }, ...job })
-      )
+      return job && openShown(sealer, { ...unsaid, ...job })
     },
 
     lines: async (id, options = {}) => client.jobs.lines(text('lines.id', id), linesQuery(options)),
-    note: async (job, { progress, lines }) =>
-      client.jobs.note(job, {
+    async note(job, options) {
+      const { progress, lines } = objectOf('note', options)
+      await client.jobs.note(objectOf('job', job), {
         ...(progress === undefined ? {} : { progress: progressBody(progress) }),
-        ...(lines === undefined ? {} : { lines: lines.map(({ text, level = 'info' }) => ({ text, level })) }),
-      }),
+        ...(lines === undefined ? {} : { lines: linesBody(lines) }),
+      })
+    },
 
     wake(queue) {
       jobs.wake(queue)
@@ -192,16 +193,32 @@ export function createRemoteJobs(
   }
 }
 
-function linesQuery({ limit, cursor }: LinesOptions): { limit?: number; cursor?: string } {
+/** What a job has of which an older server says nothing. */
+const unsaid = {
+  ...{ tags: [], limitKey: null, lock: null, schedule: null, progress: null, snoozeCount: 0 },
+  ...{ needs: [], neededBy: [] },
+}
+
+function linesQuery(options: LinesOptions): { limit?: number; cursor?: string } {
+  const { limit, cursor } = objectOf('lines', options)
   return {
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === undefined || cursor === null ? {} : { cursor }),
   }
 }
 
+function linesBody(lines: NonNullable<NoteOptions['lines']>) {
+  // What is no list is for the server to refuse.
+  if (!Array.isArray(lines)) return lines as []
+  return lines.map((line: (typeof lines)[number]) => {
+    const { text, level = 'info' } = objectOf('note.lines', line)
+    return { text, level }
+  })
+}
+
 function progressBody(progress: ProgressUpdate): { percent?: number; note?: string; data?: unknown } {
   if (typeof progress === 'number') return { percent: progress }
-  const { percent, note, data } = progress
+  const { percent, note, data } = objectOf('note.progress', progress)
   return {
     ...(percent === undefined ? {} : { percent }),
     ...(note === undefined ? {} : { note }),

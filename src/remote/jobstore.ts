@@ -12,6 +12,7 @@ import type {
   LeaseRef,
   ListQuery,
   NewJob,
+  QueueLimits,
   QueueStats,
   Renewal,
   RetryAnswer,
@@ -54,8 +55,13 @@ export class RemoteJobStore implements JobStore {
     if (tx !== undefined) throw noTransaction('A job cannot be added in a transaction of yours')
     if (jobs.length > maxAdd) throw tooMany(jobs.length)
     // A list also of one: it may hold more than an object, so whatever is taken in process is taken here.
-    const reply = await this.#client.call(addJobs, { body: encodeJobs(jobs) })
-    return 'items' in reply ? reply.items : [reply]
+    try {
+      const reply = await this.#client.call(addJobs, { body: encodeJobs(jobs) })
+      return 'items' in reply ? reply.items : [reply]
+    } catch (error) {
+      if (jobs.length > 1 && isRefusal(error)) ofSeveral.add(error)
+      throw error
+    }
   }
 
   async claim({ queues, kinds, workerId, limit, leaseMs }: ClaimRequest): Promise<readonly ClaimedRecord[]> {
@@ -166,6 +172,10 @@ export class RemoteJobStore implements JobStore {
     await this.#client.jobs.resume(queue)
   }
 
+  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    await this.#client.jobs.limit(queue, limits)
+  }
+
   async remove(ids: readonly string[]): Promise<readonly string[]> {
     const replies = await inParallel(partsOf(ids, maxHeld), 1, (part) => this.#client.jobs.remove(part))
     return replies.flatMap(({ removed }) => removed)
@@ -191,6 +201,19 @@ export class RemoteJobStore implements JobStore {
     })
     return replies.flatMap(({ items }) => items)
   }
+}
+
+const ofSeveral = new WeakSet<SignalboxError>()
+
+/** Whether a request with several jobs was refused, perhaps for one of them alone. Nothing was written. */
+export function isOfSeveral(error: unknown): boolean {
+  return isSignalboxError(error) && ofSeveral.has(error)
+}
+
+/** What the server says of what it was sent, and not of who sends it or how often. */
+function isRefusal(error: unknown): error is SignalboxError {
+  if (!isSignalboxError(error)) return false
+  return error.status >= 400 && error.status < 500 && ![401, 403, 408, 429].includes(error.status)
 }
 
 function partsOf<Item>(items: readonly Item[], most: number): readonly (readonly Item[])[] {

@@ -10,7 +10,7 @@ import {
   type Locks,
   type WatchOptions,
 } from '../locks/index.ts'
-import { withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './defined.ts'
 
 /**
  * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
@@ -44,9 +44,10 @@ const maxWaiting = 1_000
 /** Pulls what the stream pushes. */
 async function* watch(
   client: Client,
-  { signal, lastEventId, bind, node, requestId, operation, resource }: WatchOptions,
+  options: WatchOptions,
   closing: AbortSignal,
 ): AsyncGenerator<LockEvent> {
+  const { signal, lastEventId, bind, node, requestId, operation, resource } = objectOf('watch', options)
   if (lastEventId !== undefined) whole('watch.lastEventId', lastEventId)
   if (bind !== undefined) flag('watch.bind', bind)
   const over = new AbortController()
@@ -91,6 +92,7 @@ function tooSlow(): SignalboxError {
   )
 }
 
-function queryOf({ cursor, ...rest }: ListLocksOptions): Parameters<Client['locks']['list']>[0] {
+function queryOf(options: ListLocksOptions): Parameters<Client['locks']['list']>[0] {
+  const { cursor, ...rest } = objectOf('list', options)
   return withoutUndefined({ ...rest, ...(cursor === null ? {} : { cursor }) })
 }

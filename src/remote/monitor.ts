@@ -1,7 +1,7 @@
 import type { Client } from '../client/index.ts'
 import { isSignalboxError } from '../core/errors.ts'
 import type { Monitor } from '../monitor/index.ts'
-import { withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './defined.ts'
 import { sortVenues } from './venues.ts'
 
 /** What a box on a server has of the monitor: all but sending, which the server does. */
@@ -14,7 +14,8 @@ export type RemoteMonitor = Omit<
 export function createRemoteMonitor(client: Client): RemoteMonitor {
   const { monitor: wire } = client
   return {
-    async report({ observedAt, venues, ...report }) {
+    async report(given) {
+      const { observedAt, venues, ...report } = objectOf('report', given)
       const { sendable, failed } = sortVenues(venues)
       const sent = { ...withoutUndefined(report), venues: sendable, observedAt: instant(observedAt) }
       const answer = await wire.report(sent)
@@ -23,11 +24,11 @@ export function createRemoteMonitor(client: Client): RemoteMonitor {
     subscribe: async (options) => wire.subscribe(withoutUndefined(options)),
     unsubscribe: (id) => found(wire.unsubscribe(id)),
     subscriptions: () => wire.subscriptions(),
-    silence: async ({ startsAt, ...options }) =>
-      wire.silence({
-        ...withoutUndefined(options),
-        ...(startsAt === undefined ? {} : { startsAt: instant(startsAt) }),
-      }),
+    async silence(given) {
+      const { startsAt, ...options } = objectOf('silence', given)
+      const from = startsAt === undefined ? {} : { startsAt: instant(startsAt) }
+      return wire.silence({ ...withoutUndefined(options), ...from })
+    },
     unsilence: (id) => found(wire.unsilence(id)),
     silences: () => wire.silences(),
     explain: async (options) => wire.explain(page(options)),
@@ -54,9 +55,7 @@ async function found(ended: Promise<void>): Promise<boolean> {
   }
 }
 
-function page<Options extends { readonly cursor?: string | null | undefined }>({
-  cursor,
-  ...options
-}: Options) {
+function page<Options extends { readonly cursor?: string | null | undefined }>(given: Options) {
+  const { cursor, ...options } = objectOf('options', given)
   return withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) })
 }

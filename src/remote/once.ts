@@ -1,8 +1,9 @@
 import type { Client } from '../client/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
+import { show } from '../core/options.ts'
 import { eventId, type Once, runOnce, runProcessing } from '../once/index.ts'
-import { withoutUndefined } from './defined.ts'
+import { objectOf, withoutUndefined } from './defined.ts'
 
 /** What a box on a server has of `once`: all of it but what is told in process, and counts that are the server's. */
 export interface RemoteOnce extends Omit<Once, 'stats' | 'events'> {
@@ -21,7 +22,12 @@ export function createRemoteOnce(client: Client): RemoteOnce {
 
   const once: RemoteOnce = {
     claim: async (key, options = {}) => wire.claim({ key, ...sendable('claim', options) }),
-    claimMany: async (keys, options = {}) => wire.claimMany({ keys, ...sendable('claimMany', options) }),
+    async claimMany(keys, options = {}) {
+      if (!Array.isArray(keys)) {
+        throw new SignalboxError('invalid_argument', `claimMany takes a list of keys, not ${show(keys)}.`)
+      }
+      return wire.claimMany({ keys, ...sendable('claimMany', options) })
+    },
     async done(key, token, result, options = {}) {
       // What JSON would bend on its way is refused here, as it would be there.
       encodeJson('result', result)
@@ -41,8 +47,10 @@ export function createRemoteOnce(client: Client): RemoteOnce {
     },
     eventId,
     stats: () => wire.stats(),
-    list: async ({ cursor, ...options } = {}) =>
-      wire.list(withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) })),
+    async list(given = {}) {
+      const { cursor, ...options } = objectOf('list', given)
+      return wire.list(withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) }))
+    },
     async [Symbol.asyncDispose]() {
       // Nothing is kept here.
     },
@@ -51,7 +59,8 @@ export function createRemoteOnce(client: Client): RemoteOnce {
 }
 
 /** The options without a transaction, which cannot be sent to a server. */
-function sendable<Options extends { readonly tx?: unknown }>(call: string, { tx, ...options }: Options) {
+function sendable<Options extends { readonly tx?: unknown }>(call: string, given: Options) {
+  const { tx, ...options } = objectOf(`${call}.options`, given)
   if (tx === undefined) return withoutUndefined(options)
   throw new SignalboxError(
     'transaction_unsupported',

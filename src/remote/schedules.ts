@@ -1,5 +1,6 @@
 import type { Client } from '../client/index.ts'
 import { checkSchedule, type Schedules } from '../jobs/index.ts'
+import { objectOf } from './defined.ts'
 
 /** Schedules that are kept on a server elsewhere, and run there. */
 export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedules {
@@ -16,11 +17,13 @@ export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedule
       }
       return schedules.set(name, body as unknown as Parameters<typeof schedules.set>[1])
     },
-    list: ({ cursor, limit } = {}) =>
-      schedules.list({
+    async list(options = {}) {
+      const { cursor, limit } = objectOf('list', options)
+      return schedules.list({
         ...(limit === undefined ? {} : { limit }),
         ...(cursor === undefined || cursor === null ? {} : { cursor }),
-      }),
+      })
+    },
   }
 }
 

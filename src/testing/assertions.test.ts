@@ -116,3 +116,11 @@ test('a misspelt option is a mistake, not an assertion', async () => {
   })
   await assert.rejects(assertAdded(box, 5 as never), { code: 'invalid_argument' })
 })
+
+test('what no payload can hold is refused, and not taken for a job that is not there', async () => {
+  await using box = await aBox()
+  for (const part of [{ at: new Date(0) }, new Map(), { order: { id: 7n } }, { order: new Set() }])
+    await assert.rejects(assertNotAdded(box, 'charge', part), { code: 'invalid_argument' })
+  await box.jobs.add('zero', { n: -0 })
+  await assertAdded(box, 'zero', { n: -0 })
+})

@@ -1,6 +1,8 @@
 import { AssertionError } from 'node:assert'
+import { encodeJson } from '../core/json.ts'
 import { onlyKeys, text, whole } from '../core/options.ts'
 import type { AnyDefinition, Job, JobDefinition, JobState, Jobs } from '../jobs/index.ts'
+import { listAll } from './listing.ts'
 import { fitsPart, tellJobs } from './tell.ts'
 
 /** Anything with jobs that can be looked at: a test box, or any other. */
@@ -126,7 +128,9 @@ async function assertThere(
   wanted: Wanted,
 ): Promise<readonly Job[]> {
   onlyKeys('options', wanted.options, ['queue', 'count'])
-  const { part, state, options } = wanted
+  const { state, options } = wanted
+  // As a payload would be kept: what could never be in one, such as a Date, fits none, and nobody would be told.
+  const part: unknown = wanted.part === undefined ? undefined : JSON.parse(encodeJson('part', wanted.part))
   const kind = text('kind', typeof wanted.kind === 'string' ? wanted.kind : wanted.kind?.kind)
   const queue = options.queue === undefined ? undefined : text('options.queue', options.queue)
   const count = options.count === undefined ? undefined : whole('options.count', options.count)
@@ -162,15 +166,4 @@ function tellWanted(
   const where = queue === undefined ? '' : ` in the queue "${queue}"`
   const what = part === undefined ? '' : ` with the payload (or part of it) ${JSON.stringify(part)}`
   return `${many} of the kind "${kind}"${where}${what} to be ${state ?? 'there'}`
-}
-
-async function listAll(jobs: Pick<Jobs, 'list'>): Promise<readonly Job[]> {
-  const all: Job[] = []
-  let cursor: string | null = null
-  do {
-    const page: Awaited<ReturnType<Jobs['list']>> = await jobs.list({ limit: 500, cursor })
-    all.push(...page.items)
-    cursor = page.cursor
-  } while (cursor !== null)
-  return all
 }

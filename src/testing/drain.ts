@@ -1,7 +1,8 @@
 import { SignalboxError } from '../core/errors.ts'
 import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
-import type { DrivenEnd, DrivenJobs, DrivenRun } from '../jobs/index.ts'
+import type { DrivenEnd, DrivenJobs, DrivenRun, Job } from '../jobs/index.ts'
 import type { TestClock } from './clock.ts'
+import { listAll } from './listing.ts'
 
 /** What to run. */
 export interface DrainOptions {
@@ -62,7 +63,7 @@ async function next(
   for (;;) {
     const run = await driven.beginNext({ queue })
     if (run !== undefined || !withScheduled) return run
-    const dueAt = await nextDue(driven, queue)
+    const dueAt = await nextDue(driven, queue, clock.now())
     if (dueAt === undefined) return undefined
     // From now on it is due, so this comes to an end; but its queue may be paused, and then another one is next.
     clock.advance(Math.max(0, dueAt - clock.now()))
@@ -70,18 +71,20 @@ async function next(
 }
 
 /** When the first of those falls due that a worker could do. */
-async function nextDue({ jobs, handled }: DrivenJobs, only: string | undefined): Promise<number | undefined> {
+async function nextDue(
+  { jobs, handled }: DrivenJobs,
+  only: string | undefined,
+  now: number,
+): Promise<number | undefined> {
   let first: number | undefined
-  let cursor: string | null = null
-  const filter = { state: 'scheduled', limit: 500, ...(only === undefined ? {} : { queue: only }) } as const
-  do {
-    const page: Awaited<ReturnType<typeof jobs.list>> = await jobs.list({ ...filter, cursor })
-    for (const { queue, kind, runAt } of page.items) {
-      const isHandled = handled.some(({ queues, kinds }) => queues.includes(queue) && kinds.includes(kind))
-      if (isHandled && (first === undefined || runAt < first)) first = runAt
-    }
-    cursor = page.cursor
-  } while (cursor !== null)
+  const look = ({ queue, kind, runAt }: Job): void => {
+    const isHandled = handled.some(({ queues, kinds }) => queues.includes(queue) && kinds.includes(kind))
+    if (isHandled && (first === undefined || runAt < first)) first = runAt
+  }
+  const of = only === undefined ? {} : { queue: only }
+  for (const job of await listAll(jobs, { ...of, state: 'scheduled' })) look(job)
+  // One that is due already waits for something else than its time.
+  for (const job of await listAll(jobs, { ...of, state: 'waiting' })) if (job.runAt > now) look(job)
   return first
 }
 

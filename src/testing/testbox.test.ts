@@ -357,3 +357,20 @@ test('only memory takes a clock, and options that are not there are refused', as
     await assert.rejects(box.drain(options as never), refused)
   assert.throws(() => box.clock.advance('soon'), refused)
 })
+
+test('a handler that hangs does not hold up the end of its test', async () => {
+  const box = await openTestBox()
+  const { promise: aborted, resolve } = Promise.withResolvers<void>()
+  box.jobs.worker({
+    handlers: {
+      hangs: (_, { signal }) => {
+        signal.addEventListener('abort', () => resolve())
+        return new Promise(() => undefined)
+      },
+    },
+  })
+  await box.jobs.add('hangs')
+  await assert.rejects(box.drain({ timeoutMs: 20 }), { code: 'timeout' })
+  await within(5_000, 'the box is closed', box.close())
+  await within(5_000, 'the handler is told', aborted)
+})

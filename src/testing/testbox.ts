@@ -2,6 +2,7 @@ import { SignalboxError } from '../core/errors.ts'
 import { oneOf, onlyKeys, whole } from '../core/options.ts'
 import { type Box, open } from '../index.ts'
 import { createDrivenJobs } from '../jobs/index.ts'
+import { createLocksForJobs } from '../locks/index.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { type Drained, type DrainOptions, drain } from './drain.ts'
 import { runInline } from './inline.ts'
@@ -36,7 +37,8 @@ export async function openTestBox(options: TestBoxOptions = {}): Promise<TestBox
   const clock = createTestClock(instant(options.at))
   const box = await open('memory:', { clock, contention: false })
   const { jobs: store, notes, schedules, bell } = box.backend
-  const driven = createDrivenJobs({ store, notes, schedules, bell, clock })
+  const gates = { store: box.backend.gates, locks: createLocksForJobs(() => box.locks, bell) }
+  const driven = createDrivenJobs({ store, notes, schedules, gates, bell, clock })
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {

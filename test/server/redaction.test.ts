@@ -108,3 +108,29 @@ test('what is sealed goes through whole, to be opened by whoever has the key', a
   assert.deepEqual((await remote.jobs.find(id))!.payload, payload)
   assert.doesNotMatch(JSON.stringify((await stage.ask('GET', '/v1/jobs')).body), /sesame/)
 })
+
+test('what was shown hidden cannot be written back in the place of what it hides', async () => {
+  await using stage = await serving({ redact })
+  const job = { kind: 'x', payload: hidden }
+  const refused = await stage.ask('POST', '/v1/schedules', { body: { name: 'nightly', everyMs: '1h', job } })
+  assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_argument'])
+  assert.match(refused.body.detail, /schedule\.job\.payload holds/)
+  assert.equal((await stage.ask('GET', '/v1/schedules/nightly')).status, 404)
+})
+
+test('a list of tasks hides what is hidden of their errors, and who asks for one gets all of it', async () => {
+  await using stage = await serving({ redact })
+  const submitted = await stage.ask('POST', '/v1/tasks', {
+    body: { service: 'none', payload: {}, deadlineMs: 100 },
+  })
+  const { taskId } = submitted.body
+  const url = `/v1/tasks/${taskId}`
+  for (let tries = 0; (await stage.ask('GET', url)).body.status !== 'failed'; tries++) {
+    assert.ok(tries < 200, 'it did not end')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  const { message } = (await stage.ask('GET', url)).body.error
+  assert.notEqual(message, '[redacted]')
+  const { items } = (await stage.ask('GET', '/v1/tasks')).body
+  assert.equal(items.find((task: { taskId: string }) => task.taskId === taskId).error.message, '[redacted]')
+})

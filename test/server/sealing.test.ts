@@ -14,6 +14,7 @@ import {
   type Sealer,
 } from 'signalbox'
 import type { JobRecord, JobStore } from 'signalbox/jobs'
+import * as v from 'valibot'
 import { describe, test } from 'vitest'
 import * as z from 'zod'
 import { within } from '../support/deadline.ts'
@@ -69,6 +70,10 @@ async function remoteScene(): Promise<Scene> {
       await stage[Symbol.asyncDispose]()
     },
   }
+}
+
+function fail(message: string): never {
+  throw new Error(message)
 }
 
 /** Runs jobs of the kind until one has ended so. */
@@ -260,6 +265,67 @@ test('a sealer may answer later, and one that never answers costs no lease and n
   assert.deepEqual([state, attempt], ['scheduled', 0])
 })
 
+test('however many are claimed at once, a sealer that never answers costs none of them an attempt', async () => {
+  const never: Sealer = { seal: oldKey.seal, open: () => new Promise(() => undefined) }
+  await using box = await open('memory:', { jobs: { sealer: never } })
+  await box.jobs.addMany(Array.from({ length: 450 }, () => ({ kind: 'mail', maxAttempts: 1 })))
+  await assert.rejects(box.jobs.claim({ limit: 450, leaseMs: 4_500 }), { code: 'payload_sealed' })
+  const kept = await box.backend.jobs.list({ limit: 500 })
+  assert.equal(kept.filter(({ state, attempt }) => state === 'scheduled' && attempt === 0).length, 450)
+})
+
+test('a payload or result that looks sealed itself is given to handlers as it was', async () => {
+  const lookalikes = [
+    { $sealed: 'x' },
+    { $sealed: '' },
+    { $sealed: 'v1:c2VjcmV0' },
+    { $sealed: `${'0'.repeat(26)}:AAAA`, more: 1 },
+  ]
+  const twice = { $sealed: `${'0'.repeat(26)}:AAAA` }
+  for (const sealer of [undefined, oldKey]) {
+    await using box = await open('memory:', { jobs: { sealer } })
+    for (const payload of sealer === undefined ? lookalikes : [...lookalikes, twice]) {
+      const { id } = await box.jobs.add('mail', payload)
+      const [job] = await box.jobs.claim()
+      assert.deepEqual(job!.payload, payload)
+      await box.jobs.ack(job!, { result: payload })
+      const { payload: shown, result } = (await box.jobs.find(id))!
+      assert.deepEqual([shown, result], [payload, payload])
+    }
+  }
+})
+
+test('what a schema says of a sealed payload, and quotes, is told to the worker and kept nowhere', async () => {
+  await using box = await open('memory:', { jobs: { sealer: oldKey } })
+  const strict = defineJob('mail', { schema: v.object({ to: v.picklist(['nobody']) }) })
+  const throwing = defineJob('call', {
+    schema: v.object({
+      to: v.pipe(
+        v.string(),
+        v.check((to) => fail(`what is ${to}?`)),
+      ),
+    }),
+  })
+  await box.jobs.addMany([
+    { kind: 'mail', payload: { to: secret } },
+    { kind: 'call', payload: { to: secret }, maxAttempts: 1 },
+  ])
+  const worker = box.jobs.worker({ handlers: [strict.handle(() => 1), throwing.handle(() => 1)] })
+  const heard: string[] = []
+  const { promise: ended, resolve } = Promise.withResolvers<void>()
+  worker.events.on('failed', ({ error }) => {
+    heard.push((error as Error).message)
+    if (heard.length === 2) resolve()
+  })
+  await worker.start()
+  await within(15_000, 'both have failed', ended)
+  for (const message of heard) assert.match(message, /sesame/)
+  const kept = await box.backend.jobs.list({ limit: 10 })
+  assert.doesNotMatch(JSON.stringify(kept), /sesame/)
+  const { items } = await box.jobs.list()
+  assert.deepEqual(items.map(({ error }) => error?.code).toSorted(), ['invalid_payload', 'schema_failed'])
+})
+
 test('in a batch, and among plain jobs, only those that cannot be opened are left out', async () => {
   await using box = await open('memory:', { jobs: { sealer: youngKey } })
   await using other = await open('memory:', { jobs: { sealer: oldKey } })
@@ -317,6 +383,20 @@ test('a server gives what is sealed the id it is bound to, once', async () => {
   assert.equal((await box.jobs.list()).items.length, 2)
   // What only looks like it is a payload like any other.
   assert.notEqual((await add({ kind: 'mail', payload: { $sealed: 'x' } })).id, undefined)
+})
+
+test('a sealer that answers with nothing adds nothing, and kills nothing', async () => {
+  const empty = new Uint8Array()
+  await using box = await open('memory:', { jobs: { sealer: { seal: () => empty, open: oldKey.open } } })
+  await assert.rejects(box.jobs.add('mail', secret), { code: 'seal_failed' })
+  assert.deepEqual((await box.jobs.list()).items, [])
+  await using deaf = await open('memory:', {
+    jobs: { sealer: { seal: oldKey.seal, open: async () => empty } },
+  })
+  const { id } = await deaf.jobs.add('mail', secret, { maxAttempts: 1 })
+  await assert.rejects(deaf.jobs.claim(), { code: 'payload_sealed' })
+  const { state, attempt } = (await deaf.backend.jobs.find(id))!
+  assert.deepEqual([state, attempt], ['scheduled', 0])
 })
 
 test('a sealer that is none is refused when the box is opened', async () => {

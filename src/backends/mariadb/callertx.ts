@@ -23,15 +23,20 @@ export async function toCallerTx(tx: unknown): Promise<CallerTx> {
   const connection = findConnection(inner)
   return {
     async query(sql, values) {
-      const [answer] = await connection.query({
+      const query = {
         sql,
         values: [...values],
         rowsAsArray: false,
         nestTables: false,
         typeCast: true,
         namedPlaceholders: false,
-      } as Parameters<Connection['query']>[0])
-      return answer
+      } as Parameters<Connection['query']>[0]
+      try {
+        const [answer] = await connection.query(query)
+        return answer
+      } catch (error) {
+        throw isClosed(error) ? transactionRequired(error) : error
+      }
     },
   }
 }
@@ -44,7 +49,7 @@ function findConnection(tx: unknown): Connection {
     getConnection?: unknown
     promise?: unknown
     beginTransaction?: unknown
-    connection?: unknown
+    batch?: unknown
   }
   if (typeof shape.getConnection === 'function') {
     throw new SignalboxError(
@@ -55,7 +60,8 @@ function findConnection(tx: unknown): Connection {
   if (typeof shape.query !== 'function' || typeof shape.beginTransaction !== 'function') throw refuse(tx)
   // The driver's callback connection gives the one with promises over the same socket; only that one lacks `promise`.
   if (typeof shape.promise === 'function') return (shape.promise as () => Connection).call(tx)
-  if (typeof shape.execute !== 'function') throw refuse(tx)
+  // The driver called `mariadb` has a connection with the same verbs, which answer in another way.
+  if (typeof shape.execute !== 'function' || typeof shape.batch === 'function') throw refuse(tx)
   return tx as Connection
 }
 
@@ -74,10 +80,16 @@ function refusePrisma(): SignalboxError {
   )
 }
 
-export function transactionRequired(): SignalboxError {
+/** What the driver says of a connection that was ended before the statement was sent. */
+function isClosed(error: unknown): boolean {
+  return /connection is in closed state/.test(String((error as Error | undefined)?.message))
+}
+
+export function transactionRequired(cause?: unknown): SignalboxError {
   return new SignalboxError(
     'transaction_required',
     'The connection handed in as tx is not in a transaction. Begin one first; after a deadlock (error 1213) MariaDB has ended it.',
+    cause === undefined ? {} : { cause },
   )
 }
 

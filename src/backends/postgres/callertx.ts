@@ -3,7 +3,7 @@ import { findInnerTx, isKysely, isPostgresJs, isPrisma } from '../librarytx.ts'
 import { isStoreTransaction } from '../storetx.ts'
 import { type Runner, statusOf } from './connection.ts'
 import { sqlState } from './failures.ts'
-import { throughKysely, throughPostgresJs, throughPrisma } from './spoken.ts'
+import { throughKysely, throughPg, throughPostgresJs, throughPrisma } from './spoken.ts'
 
 /**
  * A transaction of the caller's own, by its shape: a `pg` Client or a client lent by a Pool, with BEGIN behind it, or
@@ -19,10 +19,7 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
   if (isPrisma(inner)) return probed(throughPrisma(inner))
   const shape = inner as { query?: unknown; idleCount?: unknown; totalCount?: unknown } | null | undefined
   if (typeof shape !== 'object' || shape === null || typeof shape.query !== 'function') {
-    throw new SignalboxError(
-      'invalid_argument',
-      'tx must be a `pg` client with an open transaction (a Client, or one that a Pool lent), or the transaction of a library that Signalbox knows.',
-    )
+    throw notTaken()
   }
   if (shape.idleCount !== undefined || shape.totalCount !== undefined) {
     throw new SignalboxError(
@@ -30,30 +27,59 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
       'tx is a pool, and each statement of a pool may run on another connection. Hand in the client that pool.connect() gave you, after BEGIN.',
     )
   }
-  const client = inner as Runner
-  const status = statusOf(client)
+  if (isOffline(inner)) throw notInTransaction()
+  const client = isPg(inner) ? throughPg(inner as Runner) : (inner as Runner)
+  const status = statusOf(inner)
   // On a pipelined connection BEGIN may have been sent and not answered yet; there only the server knows.
-  const mayBeLate = (client as { pipeline?: unknown }).pipeline === true
+  const mayBeLate = (inner as { pipeline?: unknown }).pipeline === true
   if (status === 'I' && !mayBeLate) throw notInTransaction()
-  if (status === 'E') {
-    throw new SignalboxError(
-      'transaction_required',
-      'The transaction of tx has failed already: an earlier statement in it ended in an error. Roll it back; nothing can be written in it.',
-    )
-  }
+  if (status === 'E') throw failedAlready()
   return status === null || status === 'I' ? probed(client) : client
 }
 
 /** For a client that does not tell: a savepoint is refused outside a transaction, and harmless inside one. */
 async function probed(client: Runner): Promise<Runner> {
   try {
-    await client.query('SAVEPOINT signalbox_probe')
+    const answer: unknown = await client.query('SAVEPOINT signalbox_probe')
     await client.query('RELEASE SAVEPOINT signalbox_probe')
+    // It takes statements and gives something else, as pg-promise does; found out later, our rows would be written.
+    if (!Array.isArray((answer as { rows?: unknown } | undefined)?.rows)) throw notTaken()
     return client
   } catch (error) {
     if (sqlState(error) === '25P01') throw notInTransaction(error)
+    if (sqlState(error) === '25P02') throw failedAlready(error)
     throw error
   }
+}
+
+/** A client of `pg` itself, which can be told how to read an answer. */
+function isPg(client: unknown): boolean {
+  return typeof (client as { getTypeParser?: unknown }).getTypeParser === 'function'
+}
+
+/** A client of `pg` that was ended, or that nobody connected: it would keep the statement for ever. */
+function isOffline(client: unknown): boolean {
+  const { _ending, _connected, _connecting } = client as {
+    readonly _ending?: unknown
+    readonly _connected?: unknown
+    readonly _connecting?: unknown
+  }
+  return _ending === true || (_connected === false && _connecting === false)
+}
+
+function failedAlready(cause?: unknown): SignalboxError {
+  return new SignalboxError(
+    'transaction_required',
+    'The transaction of tx has failed already: an earlier statement in it ended in an error. Roll it back; nothing can be written in it.',
+    cause === undefined ? {} : { cause },
+  )
+}
+
+function notTaken(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'tx must be a `pg` client with an open transaction (a Client, or one that a Pool lent), or the transaction of a library that Signalbox knows.',
+  )
 }
 
 function notInTransaction(cause?: unknown): SignalboxError {

@@ -1,4 +1,4 @@
-import { types } from 'pg'
+import { type CustomTypesConfig, types } from 'pg'
 import { askKysely, askPrisma, type KyselyTx, type PostgresJs, type PrismaTx } from '../librarytx.ts'
 import type { Runner } from './connection.ts'
 
@@ -19,7 +19,7 @@ export function throughPostgresJs(sql: PostgresJs): Runner {
     const rows = await sql.unsafe(text, values.map(toParameter)).raw()
     const columns = (rows.columns ?? []).map(({ name, type }) => ({
       name: toSnakeCase(name),
-      parse: types.getTypeParser(type),
+      parse: ownTypes.getTypeParser(type, 'text') as (text: string) => unknown,
     }))
     return rows.map((row) =>
       Object.fromEntries(
@@ -31,6 +31,41 @@ export function throughPostgresJs(sql: PostgresJs): Runner {
     )
   })
 }
+
+/**
+ * How our answers are read, whatever a program has told `pg` about types: for one client, or for all of them. A `false`
+ * that is read as the text `f` would count as true, and a lease that was lost as held.
+ */
+export const ownTypes: Pick<CustomTypesConfig, 'getTypeParser'> = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    const own = format === 'binary' ? undefined : readers.get(oid)
+    return own ?? types.getTypeParser(oid, format as 'text')
+  },
+}
+
+const asText = (text: string) => text
+/** By the ids that Postgres has for bool, int8, int2, int4 and text. */
+const readers: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
+  [16, (text) => text === 't'],
+  [20, asText],
+  [21, Number],
+  [23, Number],
+  [25, asText],
+])
+
+/** The same client, for statements of ours. */
+export function throughPg(client: Runner): Runner {
+  const known = spoken.get(client)
+  if (known !== undefined) return known
+  const query = (text: string, values: readonly unknown[] = []) =>
+    client.query({ text, values: [...values], types: ownTypes })
+  const runner = { query: query as unknown as Runner['query'] }
+  spoken.set(client, runner)
+  return runner
+}
+
+/** One for each, so that whoever remembers something about a client knows it again. */
+const spoken = new WeakMap<Runner, Runner>()
 
 /** Prisma gives large integers as bigint, `pg` as text. */
 export function throughPrisma(tx: PrismaTx): Runner {

@@ -22,14 +22,14 @@ export function writeInCallers<Value>(
   work: (connection: Connection) => Value,
 ): Value {
   const db = databaseOf(tx)
-  if (!db.isTransaction) {
+  if (!db.isOpen || !db.isTransaction) {
     throw new SignalboxError(
       'transaction_required',
-      'The node:sqlite database handed in as `tx` is not in a transaction. Run BEGIN IMMEDIATE first, and COMMIT afterwards.',
+      `The node:sqlite database handed in as \`tx\` ${db.isOpen ? 'is not in a transaction' : 'was closed'}. Run BEGIN IMMEDIATE first, and COMMIT afterwards.`,
     )
   }
   // Made anew each time: a connection kept for a caller's database would keep that database alive.
-  const connection = new Connection(db)
+  const connection = new Connection(plainly(db))
   requireHome(connection, home)
   connection.run('SAVEPOINT signalbox_caller')
   try {
@@ -49,15 +49,32 @@ function databaseOf(tx: unknown): DatabaseSync {
   // Drizzle shows the database it was made with; other libraries do not, and one hands in the database itself.
   const db: unknown = tx instanceof SqliteTransaction ? tx.raw : (drizzleClient(tx) ?? tx)
   if (typeof db === 'object' && db !== null) {
-    const { prepare, exec, isTransaction } = db as Partial<DatabaseSync>
-    if (typeof prepare === 'function' && typeof exec === 'function' && typeof isTransaction === 'boolean') {
-      return db as DatabaseSync
-    }
+    const { prepare, exec, isOpen } = db as Partial<DatabaseSync>
+    // Not asked whether it is in a transaction: one that was closed throws.
+    const hasState = typeof isOpen === 'boolean' && 'isTransaction' in db
+    if (typeof prepare === 'function' && typeof exec === 'function' && hasState) return db as DatabaseSync
   }
   throw new SignalboxError(
     'invalid_argument',
     'The `tx` of a SQLite store must be an open node:sqlite DatabaseSync in a transaction (with a library, the one it was made with), or the `tx` that job.transaction gives.',
   )
+}
+
+/** The same database, but our statements give numbers and rows as objects, whatever the caller wants of theirs. */
+function plainly(db: DatabaseSync): DatabaseSync {
+  const prepare: DatabaseSync['prepare'] = (sql) => {
+    const statement = db.prepare(sql)
+    statement.setReadBigInts(false)
+    statement.setReturnArrays(false)
+    return statement
+  }
+  return new Proxy(db, {
+    get(target, name) {
+      if (name === 'prepare') return prepare
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
 }
 
 /**

@@ -17,6 +17,8 @@ export class SqliteTransaction implements StoreTransaction {
   }
 
   get raw(): unknown {
+    // Afterwards the connection is in somebody else's transaction.
+    if (this.#isEnded) throw this.#reason ?? over()
     return this.#connection.db
   }
 

@@ -2,7 +2,8 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { Schedule, ScheduleOptions } from '../../jobs/index.ts'
 import type * as wire from '../../wire/index.ts'
 import type { Handler } from '../call.ts'
-import type { Redactor } from '../redactjob.ts'
+import { hidden } from '../redact.ts'
+import { noRedactor, type Redactor } from '../redactjob.ts'
 
 /** The routes of schedules, by their ids. */
 export interface ScheduleHandlers {
@@ -15,6 +16,16 @@ export interface ScheduleHandlers {
   readonly runSchedule: Handler<typeof wire.runSchedule>
 }
 
+/** Whoever writes back what was shown would write the word for what is hidden in the place of what it hides. */
+function refuseHidden(payload: unknown, redactor: Pick<Redactor, 'payload'>): void {
+  if (redactor === noRedactor || !JSON.stringify(payload ?? null).includes(JSON.stringify(hidden))) return
+  throw new SignalboxError(
+    'invalid_argument',
+    `schedule.job.payload holds "${hidden}", which is shown in the place of what is hidden here. Give the value itself.`,
+    { details: { option: 'schedule.job.payload' } },
+  )
+}
+
 /** Their jobs' payloads are shown as those of jobs are. */
 export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): ScheduleHandlers {
   const shown = (schedule: Schedule): Schedule => {
@@ -23,6 +34,7 @@ export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): ScheduleH
   }
   return {
     async setSchedule({ body: { name, ...options }, jobs }) {
+      refuseHidden(options.job.payload, redactor)
       // That cron and everyMs exclude each other is for the service to say.
       return { body: shown(await jobs.schedules.set(name, options as unknown as ScheduleOptions)) }
     },

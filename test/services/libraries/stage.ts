@@ -92,6 +92,34 @@ export function libraryStories(
       assert.equal(await paid('committed'), 1)
     })
 
+    test('jobs that wait for each other, for a lock or under a limit are written in it like any other', async () => {
+      const queue = 'gated'
+      const add = (tx: unknown) =>
+        box.jobs.addMany(
+          [
+            { kind: 'second', queue, after: { jobs: ['first'], onFailure: 'run' }, limitKey: 'ä"1' },
+            { kind: 'first', queue, ref: 'first' },
+            { kind: 'locked', queue, lock: { operation: 'deploy', resource: 'w"eb' } },
+          ],
+          { tx },
+        )
+      const undone = library.transaction(async (tx) => {
+        await add(tx)
+        throw changedMind
+      })
+      await assert.rejects(undone, (error) => error === changedMind)
+      assert.deepEqual((await box.jobs.list({ queue })).items, [])
+      const [second, first] = (await library.transaction(add)) as readonly { id: string }[]
+      const { items } = await box.jobs.list({ queue })
+      assert.deepEqual(items.map(({ kind, state }) => `${kind} ${state}`).toSorted(), [
+        'first ready',
+        'locked waiting',
+        'second waiting',
+      ])
+      const { needs } = (await box.jobs.find(second!.id))!
+      assert.deepEqual(needs, [{ id: first!.id, state: 'ready', isMet: false }])
+    })
+
     test('neither is there after its rollback', async () => {
       let ids: readonly string[] = []
       const work = library.transaction(async (tx, pay) => {

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { Kysely, PostgresDialect } from 'kysely'
+import { createConnection } from 'mysql2/promise'
+import { Client, type CustomTypesConfig, Pool } from 'pg'
+import postgres from 'postgres'
+import { type Box, open } from 'signalbox'
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { within } from '../../support/deadline.ts'
+import { hasService, type OwnDatabase, ownMariadb, ownPostgres } from '../../support/services/own.ts'
+
+/** Clients in states and settings of their owners' choosing. */
+
+describe.skipIf(!hasService('postgres'))('postgres', () => {
+  let own: OwnDatabase
+  let box: Box
+
+  beforeAll(async () => {
+    own = await ownPostgres()
+    box = await open(own.url, { migrate: true })
+  }, 30_000)
+
+  afterAll(async () => {
+    await box?.close()
+    await own?.[Symbol.asyncDispose]()
+  })
+
+  /** Jobs of a queue of their own: one in hand, and one whose lease is lost. */
+  async function claimTwo(queue: string) {
+    await box.jobs.addMany([
+      { kind: 'held', queue },
+      { kind: 'lost', queue },
+    ])
+    const jobs = await box.jobs.claim({ queues: [queue], limit: 2, leaseMs: 60_000 })
+    const held = jobs.find(({ kind }) => kind === 'held')!
+    const lost = jobs.find(({ kind }) => kind === 'lost')!
+    await box.jobs.ack(lost)
+    return { held, lost }
+  }
+
+  const parsers: Readonly<Record<string, CustomTypesConfig['getTypeParser']>> = {
+    text: () => (value: unknown) => value,
+    numbers: () => Number as never,
+  }
+  test.each(Object.entries(parsers))(
+    'a client that reads everything as %s tells a lease that was lost',
+    async (name, getTypeParser) => {
+      const { held, lost } = await claimTwo(`types-${name}`)
+      const client = new Client({ connectionString: own.url, types: { getTypeParser } })
+      await client.connect()
+      try {
+        await client.query('BEGIN')
+        await assert.rejects(box.jobs.ack(lost, { tx: client }), { code: 'lease_lost' })
+        assert.deepEqual(await box.jobs.ack(held, { tx: client }), { state: 'completed' })
+        const options = { uniqueKey: `types-${name}`, tx: client }
+        const first = await box.jobs.add('mail', 1, options)
+        assert.deepEqual(await box.jobs.add('mail', 2, options), { id: first.id, duplicate: true })
+        const claimed = await box.once.claim(`types-${name}`, { tx: client })
+        assert.equal(claimed.status === 'run' && claimed.attempt, 1)
+        await client.query('COMMIT')
+      } finally {
+        await client.end()
+      }
+    },
+  )
+
+  test('a transaction that has failed is refused, whichever library it is of', async () => {
+    const failed = { code: 'transaction_required', message: /failed already/ }
+    const add = (tx: unknown) => assert.rejects(box.jobs.add('stray', 1, { tx }), failed)
+    const sql = postgres(own.url)
+    const begun = sql.begin(async (tx) => {
+      await tx.unsafe('SELECT 1 / 0').catch(() => undefined)
+      await add(tx)
+    })
+    // The library says so itself when it is to commit.
+    await assert.rejects(begun, { code: '22012' })
+    await sql.end()
+    const db = new Kysely<object>({
+      dialect: new PostgresDialect({ pool: new Pool({ connectionString: own.url }) }),
+    })
+    await db.transaction().execute(async (trx) => {
+      await trx.selectNoFrom((build) => build.val(1).as('one')).execute()
+      await trx.schema
+        .dropTable('nowhere')
+        .execute()
+        .catch(() => undefined)
+      await add(trx)
+    })
+    await db.destroy()
+  })
+
+  test('what takes statements and answers in its own way is refused before anything is written', async () => {
+    const client = new Client({ connectionString: own.url })
+    await client.connect()
+    await client.query('BEGIN')
+    // As pg-promise has it: the rows alone.
+    const tx = { query: async (text: string, values?: unknown[]) => (await client.query(text, values)).rows }
+    await assert.rejects(box.jobs.add('stray', 1, { tx }), { code: 'invalid_argument' })
+    await client.query('COMMIT')
+    await client.end()
+    assert.equal((await box.jobs.list({ kind: 'stray' })).items.length, 0)
+  })
+
+  test('a client that nobody connected, or that was ended, is refused and not waited for', async () => {
+    const idle = new Client({ connectionString: own.url })
+    const ended = new Client({ connectionString: own.url })
+    await ended.connect()
+    await ended.query('BEGIN')
+    await ended.end()
+    for (const tx of [idle, ended]) {
+      const refused = assert.rejects(box.jobs.add('stray', 1, { tx }), { code: 'transaction_required' })
+      await within(10_000, 'an answer', refused)
+    }
+    assert.equal((await box.jobs.list({ kind: 'stray' })).items.length, 0)
+  })
+})
+
+describe.skipIf(!hasService('mariadb'))('mariadb', () => {
+  test('a connection that was ended is refused as in no transaction', async () => {
+    await using own = await ownMariadb()
+    await using box = await open(own.url, { migrate: true })
+    const connection = await createConnection(own.url.replace(/^mariadb:/, 'mysql:'))
+    await connection.query('START TRANSACTION')
+    await connection.end()
+    await assert.rejects(box.jobs.add('stray', 1, { tx: connection }), { code: 'transaction_required' })
+  })
+})
