@@ -21,7 +21,13 @@ import {
   type Sealer,
   type TelemetryApi,
 } from './jobs/index.ts'
-import { createLocks, type Locks, type LocksOptions, resolveLocksOptions } from './locks/index.ts'
+import {
+  createLocks,
+  createLocksForJobs,
+  type Locks,
+  type LocksOptions,
+  resolveLocksOptions,
+} from './locks/index.ts'
 import { meterBackend } from './metered.ts'
 import { createMonitor, type Monitor, type MonitorOptions, resolveMonitorOptions } from './monitor/index.ts'
 import { createOnce, type Once, type OnceOptions, OnceTally, resolveOnceOptions } from './once/index.ts'
@@ -207,6 +213,7 @@ function createBox(
   const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
   const jobs = createJobs({
     ...{ store: jobStore, notes: backend.notes, schedules: backend.schedules },
+    gates: { store: backend.gates, locks: createLocksForJobs(() => locks, backend.bell) },
     ...{ bell: backend.bell, contention },
     ...(telemetry && { telemetry }),
   })

@@ -2,7 +2,7 @@ import type { TokenStore } from '../access/index.ts'
 import type { AuditStore } from '../audit/index.ts'
 import type { Meter } from '../core/meter.ts'
 import type { FleetStore } from '../dispatch/fleetstore.ts'
-import type { JobStore, NoteStore, ScheduleStore } from '../jobs/index.ts'
+import type { GateStore, JobStore, NoteStore, ScheduleStore } from '../jobs/index.ts'
 import type { LockStore } from '../locks/index.ts'
 import type { MonitorStore } from '../monitor/store.ts'
 import type { GuardStore } from '../once/store.ts'
@@ -28,8 +28,18 @@ export interface Backend extends Stores, AsyncDisposable {
   subscribedNamespaces(limit: number): Promise<readonly string[]>
   /** Up to `limit` namespaces that have nodes or tasks for nodes, so that something must be there to place them. */
   dispatchedNamespaces(limit: number): Promise<readonly string[]>
-  /** Up to `limit` namespaces with a schedule that will run some day, so that something must be there to run it. */
+  /**
+   * Up to `limit` namespaces with a schedule that will run some day, so that something must be there to run it; those
+   * first in which one is due first.
+   */
   scheduledNamespaces(limit: number): Promise<readonly string[]>
+  /**
+   * Up to `limit` namespaces in which a job of that queue that has a unique key is not over, so that something must be
+   * there to work on it. Jobs without a key are not looked at: keys are found without looking through jobs.
+   */
+  queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
+  /** Up to `limit` namespaces in which a job waits for another or for a lock, so that something must be there to let it on. */
+  gatedNamespaces(limit: number): Promise<readonly string[]>
   /** Whether the store answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
   /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
@@ -43,6 +53,8 @@ export interface Stores {
   readonly notes: NoteStore
   /** Always in the store that holds the jobs: a run of a schedule commits with the jobs it adds. */
   readonly schedules: ScheduleStore
+  /** What jobs wait for; always in the store that holds the jobs. */
+  readonly gates: GateStore
   readonly locks: LockStore
   readonly guards: GuardStore
   /** The guards of the store that holds the jobs, where `guards` are elsewhere: what is decided there is guarded there. */
@@ -56,7 +68,7 @@ export interface Stores {
   readonly bell: BackendBell
   /**
    * The same stores for one request that must not be done twice. The first call that writes (add, claim, renew,
-   * settle, cancel, retry, retryDead, pause, resume, remove, prune) writes the key and its own answer in the same transaction
+   * settle, cancel, retry, retryDead, pause, resume, limit, remove, prune) writes the key and its own answer in the same transaction
    * as its effect. Where the key is there already, the answer kept with it is given and nothing else is done. Reads,
    * and further writes through the same view, are as ever.
    *

@@ -17,6 +17,7 @@ export const keyedMethods: readonly (keyof JobStore)[] = [
   'retryDead',
   'pause',
   'resume',
+  'limit',
   'remove',
   'prune',
 ]

@@ -38,6 +38,8 @@ export async function withRedis(
     pruneKeys: (limit) => backend.pruneKeys(limit),
     subscribedNamespaces: (limit) => backend.subscribedNamespaces(limit),
     scheduledNamespaces: (limit) => backend.scheduledNamespaces(limit),
+    gatedNamespaces: (limit) => backend.gatedNamespaces(limit),
+    queuedNamespaces: (queue, limit) => backend.queuedNamespaces(queue, limit),
     ...compose(backend, redis),
     // Where the boards are.
     dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),

@@ -67,7 +67,9 @@ test('a call goes to its route with its parameters, query, body, token and names
     else
       json(
         response,
-        seen.path.startsWith('/v1/jobs?') ? noQueues : { ...job, progress: null, snoozeCount: 0 },
+        seen.path.startsWith('/v1/jobs?')
+          ? noQueues
+          : { ...job, progress: null, snoozeCount: 0, needs: [], neededBy: [] },
       )
   })
   const client = clientOf(server, { token: 'sesame', namespace: 'für alle/1' })
@@ -107,6 +109,8 @@ const job = {
   backoff: { baseMs: 1, factor: 1, jitter: 0, maxMs: 1 },
   timeoutMs: null,
   tags: [],
+  limitKey: null,
+  lock: null,
   schedule: null,
   cancelRequested: false,
   cancelIgnored: false,

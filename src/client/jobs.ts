@@ -11,7 +11,9 @@ import {
   type JobLinesQuery,
   type JobToAddBody,
   jobLines,
+  type LimitQueueBody,
   type ListJobsQuery,
+  limitQueue,
   listJobs,
   listQueues,
   type NackBody,
@@ -20,6 +22,7 @@ import {
   noteJob,
   pauseQueue,
   pruneJobs,
+  type QueueLimited,
   type QueueSwitched,
   type Removed,
   type Renewed,
@@ -31,6 +34,7 @@ import {
   retryJob,
   type Settled,
   type ShapeOf,
+  unlimitQueue,
   wakeQueue,
 } from '../wire/index.ts'
 import { orUndefined } from './absent.ts'
@@ -89,6 +93,8 @@ export interface JobsClient extends BulkClient {
   stats(): Promise<readonly WireQueueStats[]>
   pause(queue: string): Promise<QueueSwitched>
   resume(queue: string): Promise<QueueSwitched>
+  /** Sets the limits of a queue; null lifts them. */
+  limit(queue: string, limits: LimitQueueBody | null): Promise<QueueLimited>
   prune(options: { readonly olderThanMs: number | string }): Promise<{ readonly pruned: number }>
   /** Forgets up to 1,000 jobs that do not run; answers which were there and are gone. */
   remove(ids: readonly string[]): Promise<Removed>
@@ -142,6 +148,10 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     stats: async () => (await client.call(listQueues)).items,
     pause: (name) => client.call(pauseQueue, { params: { name } }),
     resume: (name) => client.call(resumeQueue, { params: { name } }),
+    limit: (name, body) =>
+      body === null
+        ? client.call(unlimitQueue, { params: { name } })
+        : client.call(limitQueue, { params: { name }, body }),
     prune: (body) => client.call(pruneJobs, { body, timeoutMs: Math.max(timeoutMs, pruneMs) }),
     remove: (ids) => client.call(removeJobs, { body: { ids } }),
     async wake(name) {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { SignalboxError } from '../core/errors.ts'
 import { createAddBatcher } from './addbatch.ts'
 import { resolveNewJob } from './options.ts'
 import type { Added, NewJob } from './store.ts'
@@ -96,4 +97,20 @@ test('a write that fails is told to those in it, and the next ones go on', async
   await turn()
   store.writes[1]!.end()
   assert.equal((await next).duplicate, false)
+})
+
+test('what is wrong with one of several adds is told to that one alone', async () => {
+  const bad = aJob()
+  const written: string[] = []
+  const batcher = createAddBatcher({
+    async add(jobs) {
+      if (jobs.includes(bad)) throw new SignalboxError('invalid_argument', 'no')
+      written.push(...jobs.map(({ id }) => id))
+      return jobs.map(({ id }) => ({ id, duplicate: false }))
+    },
+  })
+  const good = aJob()
+  const [first, second] = await Promise.allSettled([batcher.add(good), batcher.add(bad)])
+  assert.deepEqual([first.status, second.status], ['fulfilled', 'rejected'])
+  assert.deepEqual(written, [good.id])
 })

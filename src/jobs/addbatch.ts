@@ -1,3 +1,4 @@
+import { isSignalboxError } from '../core/errors.ts'
 import type { Added, JobStore, NewJob } from './store.ts'
 
 /**
@@ -18,6 +19,14 @@ interface Waiting {
 
 const maxBatch = 1_000
 const maxWrites = 2
+
+/** Whether it may be about one of several jobs, and says that nothing was written. */
+function isOfOne(error: unknown): boolean {
+  return (
+    isSignalboxError(error) &&
+    ['invalid_argument', 'seal_failed', 'conflict', 'too_large'].includes(error.code)
+  )
+}
 
 export function createAddBatcher(store: Pick<JobStore, 'add'>): AddBatcher {
   let waiting: Waiting[] = []
@@ -43,7 +52,11 @@ export function createAddBatcher(store: Pick<JobStore, 'add'>): AddBatcher {
       const added = await store.add(batch.map(({ job }) => job))
       for (const [index, { resolve }] of batch.entries()) resolve(added[index]!)
     } catch (error) {
-      for (const { reject } of batch) reject(error)
+      const [only] = batch
+      if (batch.length === 1) only!.reject(error)
+      // What is wrong with one is nothing to the others; and nothing was written.
+      else if (isOfOne(error)) for (const one of batch) await writeBatch([one])
+      else for (const { reject } of batch) reject(error)
     }
   }
 

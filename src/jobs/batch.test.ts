@@ -268,6 +268,45 @@ test('a job whose time is up fails alone, and its batch goes on with the others'
   assert.equal((await box.jobs.find(patient!.id))?.state, 'completed')
 })
 
+test('a job whose lease is lost leaves its batch alone, and each of the others ends as the handler says', async () => {
+  await using box = await open('memory:')
+  const calls: unknown[][] = []
+  const { promise: done, resolve } = Promise.withResolvers<void>()
+  const worker = box.jobs.worker({
+    ...{ concurrency: 1, leaseMs: 4_500, pollMs: 20 },
+    handlers: {
+      send: {
+        batch: { size: 4 },
+        async runBatch(jobs, { signal }) {
+          calls.push(jobs.map(({ payload }) => payload))
+          if (calls.length === 1) {
+            const { id, token, signal: own } = jobs[1]!
+            // As somebody else does who has its token: it is in line again.
+            await box.jobs.nack({ id, token }, { handBack: true })
+            const lost = new Promise((heard) => own.addEventListener('abort', heard))
+            await within(10_000, 'its loss is heard', lost)
+            assert.equal(signal.aborted, false)
+          }
+          return jobs.map(({ payload }) => (payload === 2 ? new Error('no') : `done ${payload}`))
+        },
+      },
+    },
+  })
+  let ended = 0
+  const count = () => ++ended === 4 && resolve()
+  worker.events.on('completed', count)
+  worker.events.on('failed', count)
+  const added = await box.jobs.addMany(numbered(4))
+  await worker.start()
+  await within(20_000, 'all ended', done)
+  await worker.stop()
+  assert.deepEqual(calls, [[0, 1, 2, 3], [1]])
+  assert.deepEqual(await statesOf(box.jobs, added), ['completed', 'completed', 'dead', 'completed'])
+  const results = await Promise.all(added.map(async ({ id }) => (await box.jobs.find(id))?.result))
+  assert.deepEqual(results, ['done 0', 'done 1', null, 'done 3'])
+  assert.deepEqual([worker.counts.lost, worker.load.running], [1, 0])
+})
+
 test('a defined kind’s batch is given what the schema made of each, and never what does not fit', async () => {
   await using box = await openTestBox()
   const price = defineJob('price', { schema: z.object({ amount: z.number().transform((n) => n * 2) }) })

@@ -1,4 +1,5 @@
 import { SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
 import { flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
 import { decodeError } from './decode.ts'
 import type { JobError } from './job.ts'
@@ -101,7 +102,8 @@ export function bulkVerbs(parts: BulkParts | undefined, began: () => void): Bulk
 
   async function begin(order: BulkOrder): Promise<BulkOperation> {
     const { store, bell } = whole()
-    const options = { queue: bulkQueue, maxAttempts }
+    // A key of its own: by its keys a store finds the namespaces in which there is something to do.
+    const options = { queue: bulkQueue, maxAttempts, uniqueKey: createId() }
     const [added] = await store.add([resolveNewJob('bulk', bulkKind, order, options, true)])
     bell.ring(queueTopic(bulkQueue))
     began()

@@ -22,7 +22,10 @@ export interface BulkRun {
   /** By the store's clock: what spans in the search count from, however long it takes. */
   readonly startedAt: number
   readonly order: BulkOrder
+  /** To be left after the slice that is under way. */
   readonly signal: AbortSignal
+  /** To be left at once: it is another's by now. */
+  readonly cut?: AbortSignal
 }
 
 /** Jobs that are meant and are done next, and jobs that are looked at for them. */
@@ -33,29 +36,35 @@ const maxRestMs = 250
 
 /** How far it is, as noted. */
 interface Noted extends BulkCounts {
-  /** The last job that was looked at; null: all were. */
-  readonly cursor: string | null
+  /** The last job that was looked at; null: all were; undefined: none yet. */
+  readonly cursor?: string | null
   /** Those under way: ids, and what each looked like. */
   readonly slice: readonly (readonly [id: string, look: string])[]
 }
 
 export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCounts> {
   const { store, notes } = parts
-  const { id, token, attempt, order, startedAt, signal } = run
+  const { id, token, attempt, order, startedAt, signal, cut } = run
   const terms = parseSearch(order.search)
   const [said] = await notes.progress([id])
-  // Ids rise with time, so what is below its own was there before it.
-  let at: Noted = said
-    ? (JSON.parse(said.progress) as Noted)
-    : { cursor: id, slice: [], matched: 0, done: 0, skipped: 0 }
+  let at: Noted = said ? (JSON.parse(said.progress) as Noted) : { slice: [], matched: 0, done: 0, skipped: 0 }
 
-  const note = (noted: Noted) =>
-    notes.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), lines: [] }])
+  /** Whether it was there before the operation. By the store's clock: ids are made by the clocks of whoever adds. */
+  const wasThere = (record: JobRecord) =>
+    record.createdAt < startedAt || (record.createdAt === startedAt && record.id < id)
+
+  const lease = [{ jobId: id, token }]
+  // Asked each time: its worker hears of it as well, but perhaps later, and what another has noted must stand.
+  async function note(noted: Noted): Promise<void> {
+    const [outcome] = await store.outcomes(lease)
+    if (outcome !== 'held') throw leaseLost(id)
+    await notes.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), lines: [] }])
+  }
 
   let beganAt = performance.now()
   // Those of the first slice were another's, who may have done it to some of them.
   for (let isTakenOver = true; ; isTakenOver = false) {
-    const { done, skipped } = await doSlice(parts, order.action, at.slice, isTakenOver)
+    const { done, skipped } = await doSlice(parts, order.action, at.slice, { isTakenOver, cut })
     at = { ...at, slice: [], done: at.done + done, skipped: at.skipped + skipped }
     // What was done counts, also where this is the end of it.
     if (done + skipped > 0) await note(at)
@@ -67,17 +76,14 @@ export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCount
 
     beganAt = performance.now()
     const found: JobRecord[] = []
-    const query = { before: at.cursor }
+    const query = at.cursor === undefined ? {} : { before: at.cursor }
     const scan = { terms, now: startedAt, query, bounds: sliceBounds }
     const { cursor } = await scanJobs(store, scan, (record) => {
-      if (!isReserved(record.queue)) found.push(record)
+      if (!isReserved(record.queue) && wasThere(record)) found.push(record)
       return found.length < left
     })
     const slice = found.map((record) => [record.id, lookOf(record)] as const)
-    // Asked at each slice: its worker hears of both as well, but perhaps later, and another may be at work by now.
-    const lease = [{ jobId: id, token }]
-    const [[outcome], [unwanted]] = await Promise.all([store.outcomes(lease), store.cancelRequests(lease)])
-    if (outcome !== 'held') throw leaseLost(id)
+    const [unwanted] = await store.cancelRequests(lease)
     if (unwanted !== undefined) throw new SignalboxError('closed', 'This operation was cancelled.')
     at = { ...at, cursor, slice, matched: at.matched + found.length }
     await note(at)
@@ -95,20 +101,27 @@ function lookOf({ state, attempt, runAt, startedAt, finishedAt }: JobRecord): st
 
 type Done = Pick<BulkCounts, 'done' | 'skipped'>
 
+interface Doing {
+  /** Another may have done it to some of them. */
+  readonly isTakenOver: boolean
+  readonly cut: AbortSignal | undefined
+}
+
 async function doSlice(
   parts: BulkParts,
   action: BulkAction,
   slice: Noted['slice'],
-  isTakenOver: boolean,
+  { isTakenOver, cut }: Doing,
 ): Promise<Done> {
   if (slice.length === 0) return { done: 0, skipped: 0 }
-  if (action === 'delete') return removeAll(parts, slice, isTakenOver)
+  if (action === 'delete') return removeAll(parts, slice, { isTakenOver, cut })
   let done = 0
   const queues = new Set<string>()
   let asksRunning = false
   try {
     for (const [id, look] of slice) {
       const record = await parts.store.find(id)
+      cut?.throwIfAborted()
       if (record === undefined) continue
       const isChanged = lookOf(record) !== look
       if (action === 'cancel') {
@@ -136,7 +149,11 @@ async function doSlice(
   return { done, skipped: slice.length - done }
 }
 
-async function removeAll({ store }: BulkParts, slice: Noted['slice'], isTakenOver: boolean): Promise<Done> {
+async function removeAll(
+  { store }: BulkParts,
+  slice: Noted['slice'],
+  { isTakenOver, cut }: Doing,
+): Promise<Done> {
   const ids: string[] = []
   let goneBefore = 0
   for (const [id, look] of slice) {
@@ -144,6 +161,7 @@ async function removeAll({ store }: BulkParts, slice: Noted['slice'], isTakenOve
     if (record === undefined) goneBefore++
     // One that was retried or began to run meanwhile may not be meant any more.
     else if (lookOf(record) === look) ids.push(id)
+    cut?.throwIfAborted()
   }
   const removed = await store.remove(ids)
   const done = removed.length + (isTakenOver ? goneBefore : 0)

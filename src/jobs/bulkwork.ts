@@ -10,9 +10,7 @@ import { createWorker, type Worker } from './worker.ts'
 export interface BulkWork extends AsyncDisposable {
   /** Begins to look for operations, and goes on until it is closed. Safe to call again. */
   start(): void
-  /** The same, a while later or when one is begun: most processes never see one. */
-  watch(): void
-  /** The same from its start on, until it leaves. */
+  /** The same a while after its start or when one is begun, until it leaves: most processes never see one. */
   join(worker: Worker): void
   leave(worker: Worker): void
   /** Hands back what is under way; another goes on with it. */
@@ -20,12 +18,13 @@ export interface BulkWork extends AsyncDisposable {
 }
 
 export interface BulkWorkParts extends BulkParts {
+  /** How often to look for operations that others began, for a bell may not reach everybody. @default 15_000 */
+  readonly pollMs?: number
   /** Told of each operation that was worked to its end here; it ends when this has. Must not throw. */
   readonly onCompleted?: (operation: BulkOrder & BulkCounts & { readonly id: string }) => Promise<void>
 }
 
-/** Operations that others began are found by looking, for a bell may not reach everybody. */
-const pollMs = 15_000
+const defaultPollMs = 15_000
 const laterMs = 10_000
 const graceMs = 2_000
 
@@ -70,10 +69,6 @@ export function createBulkWork(parts: BulkWorkParts): BulkWork {
       isKept = true
       begin()
     },
-    watch() {
-      isKept = true
-      beginLater()
-    },
     join(worker) {
       const start = worker.start.bind(worker)
       worker.start = async () => {
@@ -101,7 +96,7 @@ interface Crew {
 
 function startCrew(parts: BulkWorkParts): Crew {
   const stopping = new AbortController()
-  const { store, bell } = parts
+  const { store, bell, pollMs = defaultPollMs } = parts
   const worker = createWorker(
     { store, bell, reserved: true },
     {
@@ -133,7 +128,7 @@ async function workOn(
   const signal = AbortSignal.any([stopping, cut])
   const { id, token, attempt, createdAt: startedAt } = job
   try {
-    const counts = await runBulk(parts, { id, token, attempt, startedAt, order, signal })
+    const counts = await runBulk(parts, { id, token, attempt, startedAt, order, signal, cut })
     await parts.onCompleted?.({ id, ...order, ...counts })
     return counts
   } catch (error) {

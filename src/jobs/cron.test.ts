@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { isSignalboxError } from '../core/errors.ts'
 import { createCron } from './cron.ts'
+import { newestByNext } from './slots.ts'
 
 /** The next slots after that instant, in UTC. */
 function slots(line: string, timeZone: string, after: string, count: number): string[] {
@@ -95,6 +96,69 @@ test.each([
       Array.from({ length: 28 }, (_, at) => first + at * 900_000),
     )
   }
+})
+
+test('a line of every hour has no run too many where an hour is left out', () => {
+  const from = Date.parse('2026-03-29T00:00:00Z')
+  const found = slots('30 * * * *', 'Europe/Berlin', new Date(from).toISOString(), 4)
+  assert.deepEqual(found, [
+    '2026-03-29T00:30Z',
+    '2026-03-29T01:30Z',
+    '2026-03-29T02:30Z',
+    '2026-03-29T03:30Z',
+  ])
+})
+
+test('where clocks are changed by half an hour, a line of every hour runs within the hour all the same', () => {
+  // 02:00 becomes 02:30: what was meant for 02:15 runs an hour after 01:15.
+  assert.deepEqual(slots('15 * * * *', 'Australia/Lord_Howe', '2026-10-03T14:00:00Z', 3), [
+    '2026-10-03T14:45Z',
+    '2026-10-03T15:45Z',
+    '2026-10-03T16:15Z',
+  ])
+  // What clocks show behind the gap comes before what was in it, where it is earlier.
+  assert.deepEqual(slots('15,40 * * * *', 'Australia/Lord_Howe', '2026-10-03T15:10:00Z', 3), [
+    '2026-10-03T15:40Z',
+    '2026-10-03T15:45Z',
+    '2026-10-03T16:15Z',
+  ])
+})
+
+test('a line of every second runs through the repeated hour without looking through all of it each time', () => {
+  const first = Date.parse('2026-10-25T01:00:00Z')
+  for (const line of ['* * * * * *', '* * 2,4 * * *']) {
+    const cron = createCron('schedule.cron', line, 'Europe/Berlin')
+    const found = Array.from({ length: 300 }, (_, at) => cron.next(first + at * 1_000))
+    // The second one runs once for each wall time, so it is silent until four.
+    const expected = found.map((_, at) =>
+      line.startsWith('* * *') ? first + (at + 1) * 1_000 : Date.parse('2026-10-25T03:00:00Z'),
+    )
+    assert.deepEqual(found, expected)
+  }
+})
+
+test('the newest slots are found without counting the many before them', () => {
+  // Every second for a month, then nothing for half a year.
+  const begin = 1_000_000_000_000
+  const end = begin + 30 * 86_400_000
+  let asked = 0
+  const next = (after: number) => {
+    asked++
+    if (after < begin) return begin
+    const slot = Math.floor(after / 1_000) * 1_000 + 1_000
+    return slot < end ? slot : null
+  }
+  for (const max of [1, 100]) {
+    asked = 0
+    const found = newestByNext(next, begin - 1, end + 180 * 86_400_000, max)
+    assert.deepEqual(
+      found,
+      Array.from({ length: max }, (_, at) => end - (max - at) * 1_000),
+    )
+    assert.ok(asked < 10_000, `${asked}`)
+  }
+  assert.deepEqual(newestByNext(next, begin - 1, begin + 1_000, 5), [begin, begin + 1_000])
+  assert.deepEqual(newestByNext(next, end, end + 1, 5), [])
 })
 
 test('of many slots that have come, the newest are found at once', () => {

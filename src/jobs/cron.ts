@@ -10,29 +10,49 @@ import { createZone } from './zone.ts'
  *
  * A line of certain hours runs once for each wall time it names: an hour that clocks repeat gives no second run, and a
  * wall time that they leave out runs at the first instant after. A line that runs in every hour of the day means spans
- * of time, not times of day, and runs through the repeated hour as through any other.
+ * of time, not times of day: it runs through the repeated hour as through any other, and where an hour is left out it
+ * runs when it would have, had nobody changed the clocks.
  */
 export function createCron(name: string, line: unknown, timeZone: unknown): Slots {
   const zone = createZone(name.replace(/cron$/, 'timeZone'), timeZone)
   const { walls, isHourly } = readLine(name, line)
 
   function next(after: number): number | null {
-    let slot: number | null = null
-    for (let wall = walls(zone.wallAt(after)); wall !== null; wall = walls(wall)) {
-      slot = zone.instantOf(wall)
-      // Otherwise it is shown for the second time.
-      if (slot > after) break
-      slot = null
-    }
-    return isHourly ? earlier(slot, nextRepeated(after)) : slot
+    return isHourly ? earlier(nextShown(after), nextInChange(after)) : nextNamed(after)
   }
 
-  /** The next one for which clocks show what they have shown before. */
-  function nextRepeated(after: number): number | null {
-    const repeated = zone.repeatedNear(after)
-    if (repeated === undefined) return null
-    const wall = walls(Math.max(repeated.from - 1, after + repeated.offsetMs))
-    return wall === null || wall >= repeated.before ? null : wall - repeated.offsetMs
+  /** Each wall time once: the first time it is shown, or the first instant after it was left out. */
+  function nextNamed(after: number): number | null {
+    for (let wall = walls(zone.wallAt(after)); wall !== null; ) {
+      const slot = zone.instantOf(wall)
+      if (slot > after) return slot
+      wall = walls(lastShownAgain(after, wall))
+    }
+    return null
+  }
+
+  /** The same without those that are left out. */
+  function nextShown(after: number): number | null {
+    for (let wall = walls(zone.wallAt(after)); wall !== null; ) {
+      const slot = zone.instantOf(wall)
+      const shown = zone.wallAt(slot)
+      if (shown === wall && slot > after) return slot
+      wall = walls(shown === wall ? lastShownAgain(after, wall) : shown - 1)
+    }
+    return null
+  }
+
+  /** The clocks show it for the second time, and so they do with all up to the one that this answers. */
+  function lastShownAgain(after: number, wall: number): number {
+    return Math.max(wall, (zone.changeNear(after)?.before ?? wall) - 1)
+  }
+
+  /** The next one of those that clocks show again, or left out, each at its other time. */
+  function nextInChange(after: number): number | null {
+    const change = zone.changeNear(after)
+    if (change === undefined) return null
+    const wall = walls(Math.max(change.from - 1, after + change.offsetMs))
+    return wall === null || wall >= change.before ? null : wall - change.offsetMs
   }
 
   return { next, newest: (after, until, max) => newestByNext(next, after, until, max) }

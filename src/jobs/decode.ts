@@ -2,7 +2,7 @@ import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import { SignalboxError } from '../core/errors.ts'
 import type { ClaimedJob, Job, JobError } from './job.ts'
 import { backoffDefaults, snoozesIn } from './lifecycle.ts'
-import { decodeSchedule, decodeTags, decodeTrace } from './meta.ts'
+import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from './meta.ts'
 import { isSealed, showSealed, whySealed } from './sealtext.ts'
 import type { ClaimedRecord, JobRecord } from './store.ts'
 
@@ -26,6 +26,7 @@ export function decodeClaimed(record: ClaimedRecord, passesSealed = false): Clai
   return {
     ...outline(record, passesSealed),
     payload: decodePayload(record, passesSealed),
+    fence: record.fence ?? null,
     snoozeCount: snoozesIn(freeCount),
     trace: decodeTrace(record.meta),
     // Last, so that a shell can find them behind whatever the payload holds.
@@ -76,6 +77,8 @@ function outline(record: JobRecord, passesSealed: boolean): Omit<Job, 'payload'>
     backoff: decodeBackoff(record.backoff),
     timeoutMs,
     tags: decodeTags(record.meta),
+    limitKey: decodeLimitKey(record.meta),
+    lock: decodeLock(record.meta),
     schedule: decodeSchedule(record.meta),
     cancelRequested,
     cancelIgnored,

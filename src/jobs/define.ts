@@ -35,7 +35,7 @@ export type AnyDefinition = JobDefinition<string, any, any>
 
 /** What a kind is defined by: its schema, and options for every job of it that says nothing else. */
 export interface DefineOptions<Schema extends StandardSchema = StandardSchema>
-  extends Omit<AddOptions, 'runAt'> {
+  extends Omit<AddOptions, 'runAt' | 'after'> {
   /** Of any library that speaks Standard Schema v1: zod, valibot, arktype, or your own. */
   readonly schema: Schema
   /** How long a schema that answers later may take. @default 5_000 */
@@ -48,7 +48,11 @@ export function defineJob<const Kind extends string, Schema extends StandardSche
   options: DefineOptions<Schema>,
 ): JobDefinition<Kind, SchemaInput<Schema>, SchemaOutput<Schema>> {
   text('defineJob.kind', kind)
-  onlyKeys('defineJob', options, ['schema', 'schemaTimeoutMs', ...addKeys.filter((key) => key !== 'runAt')])
+  onlyKeys('defineJob', options, [
+    'schema',
+    'schemaTimeoutMs',
+    ...addKeys.filter((key) => key !== 'runAt' && key !== 'after'),
+  ])
   const { schema, schemaTimeoutMs = 5_000, ...defaults } = options
   checkSchema(schema)
   const timeoutMs = duration('defineJob.schemaTimeoutMs', schemaTimeoutMs, { min: 1, max: 600_000 })

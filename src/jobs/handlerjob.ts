@@ -1,9 +1,10 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Attempt } from './attempt.ts'
 import { decodeBackoff, decodeError, decodePayload } from './decode.ts'
+import type { JobLock } from './gate.ts'
 import type { ClaimedJob, JobError, JobSchedule, JobState } from './job.ts'
 import { snoozesIn } from './lifecycle.ts'
-import { decodeSchedule, decodeTags, decodeTrace } from './meta.ts'
+import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from './meta.ts'
 import type { LineLevel } from './notestore.ts'
 import type { ProgressUpdate } from './progress.ts'
 import type { ClaimedRecord, StoreTransaction } from './store.ts'
@@ -57,6 +58,9 @@ export class RunningJob implements HandlerJob {
   readonly backoff: Backoff
   readonly timeoutMs: number | null
   readonly tags: readonly string[]
+  readonly limitKey: string | null
+  readonly lock: JobLock | null
+  readonly fence: number | null
   readonly schedule: JobSchedule | null
   readonly trace: string | null
   readonly cancelRequested: boolean
@@ -85,6 +89,9 @@ export class RunningJob implements HandlerJob {
     this.backoff = decodeBackoff(record.backoff)
     this.timeoutMs = record.timeoutMs
     this.tags = decodeTags(record.meta)
+    this.limitKey = decodeLimitKey(record.meta)
+    this.lock = decodeLock(record.meta)
+    this.fence = record.fence ?? null
     this.schedule = decodeSchedule(record.meta)
     this.trace = decodeTrace(record.meta)
     this.cancelRequested = record.cancelRequested

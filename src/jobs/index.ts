@@ -7,6 +7,7 @@ export {
   type BulkOptions,
   type BulkVerbs,
   bulkActions,
+  bulkQueue,
 } from './bulk.ts'
 export { type BulkWork, createBulkWork } from './bulkwork.ts'
 export {
@@ -17,9 +18,14 @@ export {
 } from './define.ts'
 export { createDrivenJobs, type DrivenEnd, type DrivenJobs, type DrivenRun } from './driven.ts'
 export { createFiring, type FiringParts } from './firing.ts'
+export type { AfterOptions, JobLock, OnFailure } from './gate.ts'
+export { createGatekeeper, type GatekeeperParts } from './gatekeeper.ts'
+export type * from './gatestore.ts'
 export type { HandlerJob } from './handlerjob.ts'
 export * from './job.ts'
+export type { JobLocks, LockAsk } from './joblocks.ts'
 export { createJobs } from './jobs.ts'
+export type { Limit, LimitOptions, QueueLimits, Rate } from './limits.ts'
 export type { AttemptNote, NoteKeeper } from './notebook.ts'
 export type { JobLine, LinesOptions, NoteOptions } from './notes.ts'
 export type {

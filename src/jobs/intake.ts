@@ -1,4 +1,5 @@
 import type { Bell } from '../core/bell.ts'
+import { type Alarm, createAlarm } from './alarm.ts'
 import { createPrefetch, type Prefetch } from './prefetch.ts'
 import type { ClaimedRecord, ClaimRequest, JobStore, NewJob } from './store.ts'
 import type { ResolvedWorkerOptions } from './workeroptions.ts'
@@ -26,6 +27,9 @@ export interface Load {
 
 /** The most jobs of one claim. */
 const claimLimit = 500
+/** While a queue has limits, room may come by time alone: then it is looked for so often, for so long. */
+const limitedPollMs = 100
+const limitedForMs = 5_000
 /** Ends not written yet, beyond which nothing new is claimed: the store does not keep up. */
 const maxSettling = 1_000
 
@@ -36,6 +40,9 @@ export class Intake {
   #moreIsLikely = false
   /** A claim is under way or was asked for. */
   #isClaiming = false
+  /** When a claim last brought a job of a queue with limits. */
+  #limitedAt = Number.NEGATIVE_INFINITY
+  readonly #alarm: Alarm
   /** Places kept for jobs that are being handed over. */
   #promised = 0
 
@@ -43,6 +50,12 @@ export class Intake {
     this.#parts = parts
     this.#kinds = [...parts.options.handlers.keys()]
     this.#prefetch = createPrefetch(parts.options)
+    this.#alarm = createAlarm(() => parts.bell.ring())
+  }
+
+  /** Claims nothing more by itself. */
+  close(): void {
+    this.#alarm.clear()
   }
 
   /** More is likely, and there is room for it. */
@@ -102,6 +115,8 @@ export class Intake {
     const { queues, workerId, leaseMs } = this.#parts.options
     const records = await this.#parts.store.claim({ queues, kinds: this.#kinds, workerId, limit, leaseMs })
     this.#moreIsLikely = records.length === limit
+    if (records.some(({ limited }) => limited)) this.#limitedAt = sentAt
+    if (!this.#moreIsLikely && sentAt - this.#limitedAt < limitedForMs) this.#alarm.set(limitedPollMs)
     this.#parts.receive(records, sentAt)
   }
 

@@ -1,5 +1,6 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Failure } from '../core/failure.ts'
+import type { JobLock } from './gate.ts'
 import type { JobProgress } from './progress.ts'
 
 /**
@@ -12,7 +13,7 @@ import type { JobProgress } from './progress.ts'
  *                                                    └── cancelled ────────────▶ cancelled
  *
  * The first row lives in `job_queue`; completed, dead and cancelled live in `job_history`, and leave it only when an
- * operator retries or prunes them. `waiting` (for a lock, for other jobs) is kept for what is to come.
+ * operator retries or prunes them. A job that waits for others, or for a lock, is `waiting` before it is any of these.
  */
 export type LiveState = 'scheduled' | 'ready' | 'waiting' | 'running'
 export type FinalState = 'completed' | 'dead' | 'cancelled'
@@ -36,6 +37,15 @@ export type JobError = Failure
 export interface JobSchedule {
   readonly name: string
   readonly slotAt: number | null
+}
+
+/** A job that another waits for, or that waits for it. */
+export interface JobNeed {
+  readonly id: string
+  /** Null: it is gone. */
+  readonly state: JobState | null
+  /** Nobody waits for it any more. */
+  readonly isMet: boolean
 }
 
 /** A job as its users see it. Instants are epoch milliseconds of the store's clock. */
@@ -62,6 +72,10 @@ export interface Job<Payload = unknown> {
   readonly backoff: Backoff
   readonly timeoutMs: number | null
   readonly tags: readonly string[]
+  /** What the limits of its queue count it by; null: the queue alone. */
+  readonly limitKey: string | null
+  /** The line it stands in before each attempt; null: none. */
+  readonly lock: JobLock | null
   /** The schedule that added it, and for which slot (null: out of turn); null: somebody else did. */
   readonly schedule: JobSchedule | null
   /** It runs, and somebody wants it cancelled. */
@@ -76,10 +90,16 @@ export interface FoundJob<Payload = unknown> extends Job<Payload> {
   readonly progress: JobProgress | null
   /** How often it was put off without burning an attempt. */
   readonly snoozeCount: number
+  /** The jobs it was added to wait for, up to 100. */
+  readonly needs: readonly JobNeed[]
+  /** The jobs that were added to wait for it, up to 100. */
+  readonly neededBy: readonly JobNeed[]
 }
 
 /** A job in somebody's hands: only who has the token can renew or end it. */
 export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
+  /** The fence of its lock, to hand to whatever the lock guards; null: it has none. */
+  readonly fence: number | null
   /** Opaque: a number that rises with every claim of the job, for ever, and a nonce. */
   readonly token: string
   readonly leaseEndsAt: number

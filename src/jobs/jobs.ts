@@ -7,10 +7,13 @@ import { bulkVerbs } from './bulk.ts'
 import { createBulkWork } from './bulkwork.ts'
 import { decodeBackoff, decodeClaimed, decodeJob } from './decode.ts'
 import { type AnyDefinition, isDefinition } from './define.ts'
+import { createFiring } from './firing.ts'
+import { createGating } from './gating.ts'
 import { RunningJob } from './handlerjob.ts'
 import { createHandover, type Taker } from './handover.ts'
 import type { ClaimedJob } from './job.ts'
 import { backoffDefaults, type Judged, judge, snoozesIn } from './lifecycle.ts'
+import { resolveLimits } from './limits.ts'
 import { listPage } from './listpage.ts'
 import { createNotes } from './notes.ts'
 import {
@@ -33,6 +36,7 @@ import {
 } from './options.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
 import { RecentClaims } from './recentclaims.ts'
+import { resolveRefs } from './refs.ts'
 import { keyTaken, leaseLost, notAList, notFound, stillRuns, tooMany } from './refusals.ts'
 import { absentSchedules, createSchedules } from './schedules.ts'
 import { sealedDelayMs } from './sealtext.ts'
@@ -41,7 +45,7 @@ import type { Scanned } from './searchscan.ts'
 import type { Added, NewJob, Verdict } from './store.ts'
 import type { Ended, Held, InTransaction, Jobs } from './verbs.ts'
 import { createWorker, type Worker } from './worker.ts'
-import { createWorkersFiring } from './workersfiring.ts'
+import { createWorkersLoop } from './workersloop.ts'
 
 const maxAddMany = 10_000
 const pruneBatch = 1_000
@@ -54,12 +58,17 @@ interface Knowledge {
 const knowledge = new WeakMap<Jobs, Knowledge>()
 
 export function createJobs(parts: JobsParts): Jobs {
-  const { store, notes, telemetry, bell, beside, reserved = false, contention, clock, schedules } = parts
+  const { notes, telemetry, bell, beside, reserved = false, contention, clock, schedules } = parts
   const { passesSealed = false } = parts
+  const gating = createGating(parts)
+  const { store } = gating
   const bulkParts = parts.notes && { store, bell, notes: parts.notes }
   const worksBulk = (parts.worksBulk ?? true) && beside === undefined && !reserved
   const bulkWork = bulkParts && worksBulk ? createBulkWork(bulkParts) : undefined
-  const firing = schedules && createWorkersFiring({ schedules, bell })
+  const loops = [
+    ...(schedules ? [createWorkersLoop(() => createFiring({ schedules, bell }))] : []),
+    ...(gating.createKeeper ? [createWorkersLoop(gating.createKeeper)] : []),
+  ]
   const workers = new Set<Worker & Taker>()
   const handover = createHandover(store, workers)
   const known: Knowledge = (beside && knowledge.get(beside)) ?? {
@@ -88,6 +97,7 @@ export function createJobs(parts: JobsParts): Jobs {
       const job = isDefinition(kind)
         ? await resolveDefined(kind, payload, options)
         : resolveNewJob('add', kind, payload, options, reserved)
+      if (job.gate && options.tx === undefined) await gating.checkNeeds([job])
       if (telemetry === undefined) return putOne(job, options.tx)
       return (await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx)]))[0]!
     },
@@ -97,12 +107,15 @@ export function createJobs(parts: JobsParts): Jobs {
       if (!Array.isArray(list)) throw notAList(list)
       if (list.length > maxAddMany) throw tooMany(list.length, maxAddMany)
       // Not `map`, which leaves holes as they are.
-      const records = Array.from(list as readonly JobToAdd[], (job, index) => {
+      const given = Array.from(list as readonly JobToAdd[], (job, index) => {
         const name = `addMany[${index}]`
         checkJobToAdd(name, job)
         return resolveNewJob(name, job.kind, job.payload, job, reserved)
       })
-      if (records.length === 0) return []
+      if (given.length === 0) return []
+      const refs = Array.from(list as readonly JobToAdd[], ({ ref }) => ref)
+      const records = resolveRefs('addMany', refs, given)
+      if (options.tx === undefined) await gating.checkNeeds(records)
       await checkPayloads(
         Array.from(list as readonly JobToAdd[], (job) => job[definedBy]),
         records,
@@ -171,8 +184,13 @@ export function createJobs(parts: JobsParts): Jobs {
     async find(id) {
       const record = await store.find(text('find.id', id))
       if (record === undefined) return undefined
-      const progress = await noted.progressOf(record)
-      return { ...decodeJob(record, passesSealed), progress, snoozeCount: snoozesIn(record.freeCount) }
+      const [progress, around] = await Promise.all([noted.progressOf(record), gating.around(record.id)])
+      return {
+        ...decodeJob(record, passesSealed),
+        progress,
+        snoozeCount: snoozesIn(record.freeCount),
+        ...around,
+      }
     },
 
     lines: noted.lines,
@@ -220,6 +238,14 @@ export function createJobs(parts: JobsParts): Jobs {
     },
     pause: async (queue) => store.pause(text('pause.queue', queue)),
 
+    async limit(queue, limits) {
+      const name = queueName('limit.queue', queue)
+      const resolved = limits === null ? null : resolveLimits('limit', limits)
+      await store.limit(name, resolved)
+      bell.ring(queueTopic(name))
+      return resolved
+    },
+
     async resume(queue) {
       await store.resume(text('resume.queue', queue))
       bell.ring(queueTopic(queue))
@@ -230,11 +256,9 @@ export function createJobs(parts: JobsParts): Jobs {
       const olderThanMs = duration('prune.olderThanMs', options.olderThanMs)
       await noted.prune(olderThanMs)
       // In small bites, each a transaction of its own, so that pruning millions holds nobody up.
-      for (let pruned = 0; ; ) {
-        const bite = await store.prune({ olderThanMs, limit: pruneBatch })
-        pruned += bite
-        if (bite < pruneBatch) return { pruned }
-      }
+      const pruned = await inBites(() => store.prune({ olderThanMs, limit: pruneBatch }))
+      await inBites(() => gating.prune(pruneBatch))
+      return { pruned }
     },
 
     async remove(ids) {
@@ -256,11 +280,11 @@ export function createJobs(parts: JobsParts): Jobs {
       }
       const worker = createWorker(own, options, () => {
         workers.delete(worker)
-        firing?.leave(worker)
+        for (const loop of loops) loop.leave(worker)
         bulkWork?.leave(worker)
       })
       workers.add(worker)
-      firing?.join(worker)
+      for (const loop of loops) loop.join(worker)
       bulkWork?.join(worker)
       return worker
     },
@@ -269,7 +293,7 @@ export function createJobs(parts: JobsParts): Jobs {
       isClosed = true
       if (beside === undefined) announcer.close()
       await Promise.all([...workers].map((worker) => worker.stop()))
-      await firing?.close()
+      await Promise.all(loops.map((loop) => loop.close()))
       await bulkWork?.close()
     },
   }
@@ -278,7 +302,7 @@ export function createJobs(parts: JobsParts): Jobs {
 
   async function putOne(job: NewJob, tx: unknown): Promise<Added> {
     if (tx !== undefined) return (await store.add([job], tx))[0]!
-    if (batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
+    if (!job.gate && batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
     const added = await batcher.add(job)
     if (!added.duplicate) announcer.announce([job])
     return added
@@ -337,6 +361,15 @@ export function createJobs(parts: JobsParts): Jobs {
   /** Whether somebody wants it cancelled, as the store knows it now. */
   async function isUnwanted({ id }: Judged): Promise<boolean> {
     return (await store.find(id))?.cancelRequested === true
+  }
+}
+
+/** As often as there is a whole bite; answers how much it was. */
+async function inBites(bite: () => Promise<number>): Promise<number> {
+  for (let sum = 0; ; ) {
+    const count = await bite()
+    sum += count
+    if (count < pruneBatch) return sum
   }
 }
 

@@ -1,5 +1,6 @@
 import { SignalboxError } from '../core/errors.ts'
 import { show, text } from '../core/options.ts'
+import type { GateMeta, JobLock, OnFailure } from './gate.ts'
 import type { JobSchedule } from './job.ts'
 
 /** Words about a job, kept beside it as one JSON text. What this version does not know is kept all the same. */
@@ -53,12 +54,40 @@ export function decodeTrace(kept: string | null): string | null {
   return typeof trace === 'string' && traceparent.test(trace) ? trace : null
 }
 
+/** What its queue's limits count it by, by what is kept about it. */
+export function decodeLimitKey(kept: string | null): string | null {
+  if (kept === null) return null
+  const { limitKey } = decodeMeta(kept)
+  return typeof limitKey === 'string' ? limitKey : null
+}
+
+/** The line a job stands in before each attempt, by what is kept about it. */
+export function decodeLock(kept: string | null): JobLock | null {
+  if (kept === null) return null
+  const lock = decodeMeta(kept).lock as Partial<JobLock> | null | undefined
+  if (typeof lock !== 'object' || lock === null) return null
+  const { operation, resource } = lock
+  return typeof operation === 'string' && typeof resource === 'string' ? { operation, resource } : null
+}
+
+/** What becomes of a job when one that it needs fails, by what is kept about it. */
+export function decodeOnFailure(kept: string | null): OnFailure {
+  const { onFailure } = decodeMeta(kept)
+  return onFailure === 'run' || onFailure === 'wait' ? onFailure : 'cancel'
+}
+
 /** What is kept beside a job, of what it was added with. Throws `invalid_argument`. */
 export function resolveMeta(
   name: string,
-  { tags, trace }: { readonly tags?: unknown; readonly trace?: unknown },
+  {
+    tags,
+    trace,
+    limitKey,
+  }: { readonly tags?: unknown; readonly trace?: unknown; readonly limitKey?: unknown },
+  gate: GateMeta = {},
 ): string | null {
-  if (tags === undefined && trace === undefined) return null
+  const hasKey = limitKey !== undefined && limitKey !== null
+  if (tags === undefined && trace === undefined && !hasKey && Object.keys(gate).length === 0) return null
   if (trace !== undefined && (typeof trace !== 'string' || !traceparent.test(trace))) {
     throw new SignalboxError(
       'invalid_argument',
@@ -69,6 +98,8 @@ export function resolveMeta(
   return encodeMeta({
     ...(tags === undefined ? {} : { tags: resolveTags(`${name}.tags`, tags) }),
     ...(trace === undefined ? {} : { trace }),
+    ...(hasKey ? { limitKey: text(`${name}.limitKey`, limitKey) } : {}),
+    ...gate,
   })
 }
 

@@ -150,6 +150,21 @@ test('while the store is away words wait, in order and within bounds; of an ende
   assert.ok(keeper.notes.some(({ lines }) => /did not keep up/.test(lines.at(-1)?.text ?? '')))
 })
 
+test('while nothing can be kept, pages of ended attempts are given up from the oldest on', async () => {
+  const keeper = aKeeper()
+  const book = createNotebook(keeper, unheard)
+  const count = 6_000
+  for (let at = 0; at < count; at++) {
+    const page = book.open({ jobId: `${at}`, token: 't', attempt: 1 })
+    book.progress(page, { data: at })
+    book.close(page)
+  }
+  await within(10_000, 'all were written', book.idle(10_000))
+  const kept = keeper.notes.map(({ jobId }) => Number(jobId))
+  assert.equal(kept.length, 5_000)
+  assert.deepEqual([kept[0], kept.at(-1)], [count - 5_000, count - 1])
+})
+
 test('a handler’s words are there when its end is, by attempt, and are forgotten with old jobs', async () => {
   await using box = await open('memory:')
   const { id } = await box.jobs.add('work', null, { backoff: { baseMs: 0 } })
@@ -210,6 +225,36 @@ test('who claimed by hand notes with the token, and nobody else does', async () 
       ['last', 'error'],
     ],
   )
+})
+
+test('a job that was retried shows how far it is now, not how far it once was', async () => {
+  await using box = await open('memory:')
+  const { id } = await box.jobs.add('work', null, { maxAttempts: 3 })
+  const say = async (percent: number) => {
+    const [job] = await box.jobs.claim()
+    await box.jobs.note(job!, { progress: percent })
+    return job!
+  }
+  for (const percent of [50, 60]) await box.jobs.nack(await say(percent), { retryInMs: 0 })
+  await box.jobs.ack(await say(90))
+  assert.equal((await box.jobs.find(id))?.progress?.percent, 90)
+  const { at } = (await box.jobs.find(id))!.progress!
+  await waitFor(() => Date.now() > at)
+  await box.jobs.retry(id)
+  await say(10)
+  const { percent, attempt } = (await box.jobs.find(id))!.progress!
+  assert.deepEqual([percent, attempt], [10, 1])
+})
+
+test('last words of an attempt that has no number are refused', async () => {
+  await using box = await open('memory:')
+  await box.jobs.add('work')
+  const [job] = await box.jobs.claim()
+  await box.jobs.ack(job!)
+  for (const attempt of ['1', 0, 1.5, Number.NaN])
+    await assert.rejects(box.jobs.note({ ...job!, attempt: attempt as number }, { progress: 1 }), {
+      code: 'invalid_argument',
+    })
 })
 
 async function waitFor(isSo: () => boolean): Promise<void> {

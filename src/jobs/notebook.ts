@@ -58,6 +58,8 @@ const flushMs = 250
 const maxFailures = 20
 /** All pages together; beyond it lines are dropped. */
 const maxWaitingBytes = 8 * 1_048_576
+/** So many pages wait while the store is away; beyond it the oldest of those that ended is given up. */
+const maxWaitingPages = 5_000
 /** So many pages go in one write, and so many dropped lines are told of at once. */
 const maxPages = 200
 const maxBlanks = 1_000
@@ -76,7 +78,18 @@ export function createNotebook(
 
   function touch(page: Page): void {
     dirty.add(page)
+    if (dirty.size > maxWaitingPages) giveUpOne()
     if (timer === undefined && !isWriting) timer = setTimeout(() => void write(), flushMs).unref()
+  }
+
+  /** What runs is bounded, but not what has ended since the store went away. */
+  function giveUpOne(): void {
+    for (const page of dirty) {
+      if (!page.isClosed) continue
+      dirty.delete(page)
+      for (const { text } of page.lines.splice(0)) waitingBytes -= sizeOf(text)
+      return
+    }
   }
 
   function soon(): void {
@@ -133,6 +146,7 @@ export function createNotebook(
     for (const { text } of kept) waitingBytes += sizeOf(text)
     if (progress !== null) page.isNew = true
     dirty.add(page)
+    if (dirty.size > maxWaitingPages) giveUpOne()
   }
 
   return {

@@ -70,7 +70,9 @@ export function createNotes(store: JobStore, keeper: NoteKeeper | undefined): No
       onlyKeys('note', options, ['progress', 'lines'])
       const { progress, lines = [] } = options
       if (!Array.isArray(lines) || lines.length > maxLines) throw notLines(lines)
-      const { id, token, attempt } = job
+      const { id, token } = job
+      const attempt =
+        job.attempt === undefined ? undefined : whole('note.attempt', job.attempt, { min: 1, max: 1_000 })
       // Looked at first: if the lease holds after that, it held then, and the attempt is its own.
       const record = await store.find(text('note.id', id))
       const [outcome] = await store.outcomes([{ jobId: id, token }])

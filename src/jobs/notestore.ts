@@ -9,7 +9,10 @@ export interface NoteStore {
    * dropped and counted instead.
    */
   add(notes: readonly Note[]): Promise<void>
-  /** The latest progress of these jobs, of their newest attempt that said any; jobs without are left out. */
+  /**
+   * The progress of these jobs that was said last, whichever attempt said it: after a retry their numbers begin at 1
+   * again. Of what was said in the same millisecond, the higher attempt's. Jobs without are left out.
+   */
   progress(jobIds: readonly string[]): Promise<readonly ProgressRecord[]>
   /** Lines of a job, by attempt and number; those after `after`, up to `limit`. */
   lines(jobId: string, query: LineQuery): Promise<readonly LineRecord[]>

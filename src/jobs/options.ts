@@ -4,6 +4,7 @@ import { encodeError } from '../core/failure.ts'
 import { createId } from '../core/ids.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
+import { type GateOptions, resolveGate } from './gate.ts'
 import { type JobState, jobStates } from './job.ts'
 import { backoffDefaults, type Outcome } from './lifecycle.ts'
 import { resolveMeta } from './meta.ts'
@@ -13,7 +14,7 @@ import type { ClaimRequest, ListQuery, NewJob } from './store.ts'
 import type { AckOptions, NackOptions } from './verbs.ts'
 
 /** How a job is to be run. Every field may be left out. */
-export interface AddOptions {
+export interface AddOptions extends GateOptions {
   /** The line it waits in. @default 'default' */
   readonly queue?: string | undefined
   /** Higher goes first; any 32-bit whole number. @default 0 */
@@ -32,6 +33,12 @@ export interface AddOptions {
   readonly timeoutMs?: number | string | null | undefined
   /** Words to find it by: up to 20, of up to 64 characters. @default none */
   readonly tags?: readonly string[] | undefined
+  /** What the limits of its queue count it by: a tenant, an account. @default the queue alone */
+  readonly limitKey?: string | null | undefined
+  /** It waits until these have completed. @default nobody */
+  readonly after?: GateOptions['after']
+  /** It waits in this line before each attempt, without a worker, and runs with `job.fence`. @default none */
+  readonly lock?: GateOptions['lock']
   /** Whose doing it is, as a W3C traceparent; with `telemetry` it is the span of the add. @default none */
   readonly trace?: string | undefined
 }
@@ -40,6 +47,8 @@ export interface AddOptions {
 export interface JobToAdd extends AddOptions {
   readonly kind: string
   readonly payload?: unknown
+  /** What others of the same list may call it in their `after`. @default nothing */
+  readonly ref?: string | undefined
   /** Of one that a definition made: how its payload is checked. It is kept when the job is spread into another. */
   readonly [definedBy]?: PayloadCheck
   /** Of one that was sealed elsewhere and is bound to it: the id it must have. */
@@ -66,6 +75,9 @@ export const addKeys: readonly string[] = [
   'backoff',
   'timeoutMs',
   'tags',
+  'limitKey',
+  'after',
+  'lock',
   'trace',
 ]
 const maxInstant = 8_640_000_000_000_000
@@ -91,6 +103,8 @@ export function resolveNewJob(
   own = false,
 ): NewJob {
   const { queue, priority, uniqueKey, maxAttempts, backoff, timeoutMs } = options
+  // Hardly any job waits for anything, and every one that is added comes by here.
+  const waits = (options.after ?? options.lock ?? null) === null ? undefined : resolveGate(name, options)
   return {
     id: options[givenId] ?? createId(),
     queue: queue === undefined ? 'default' : queueName(`${name}.queue`, queue, own),
@@ -110,7 +124,8 @@ export function resolveNewJob(
       timeoutMs === undefined || timeoutMs === null
         ? null
         : duration(`${name}.timeoutMs`, timeoutMs, { min: 1, max: maxTimerMs }),
-    meta: resolveMeta(name, options),
+    meta: resolveMeta(name, options, waits?.meta),
+    ...(waits?.gate && { gate: waits.gate }),
   }
 }
 
@@ -119,7 +134,7 @@ export function checkAddOptions(name: string, options: object): void {
 }
 
 export function checkJobToAdd(name: string, job: object): void {
-  onlyKeys(name, withoutMark(job), ['kind', 'payload', ...addKeys])
+  onlyKeys(name, withoutMark(job), ['kind', 'payload', 'ref', ...addKeys])
 }
 
 function withoutMark(job: Partial<JobToAdd>): object {

@@ -1,5 +1,7 @@
 import type { Contention } from '../contention/index.ts'
 import type { Clock } from '../core/clock.ts'
+import type { GateStore } from './gatestore.ts'
+import type { JobLocks } from './joblocks.ts'
 import type { NoteKeeper } from './notebook.ts'
 import type { ScheduleStore } from './schedulestore.ts'
 import type { JobStore } from './store.ts'
@@ -23,6 +25,10 @@ export interface JobsParts {
   readonly contention?: Contention
   /** Whether bulk operations are worked on here, once one is begun here or a worker runs. @default true */
   readonly worksBulk?: boolean
+  /** Where it is kept what jobs wait for, and the locks they wait for. @default the store is trusted with both */
+  readonly gates?: { readonly store: GateStore; readonly locks: JobLocks }
+  /** Whether jobs that wait are let on here, once a worker runs. @default true */
+  readonly keepsGates?: boolean
   /** Where schedules are kept; boxes that work run them. @default nowhere */
   readonly schedules?: ScheduleStore
   /**
@@ -52,3 +58,6 @@ export const cancelTopic = 'jobs.cancel'
 
 /** The topic of schedules that were set or resumed. */
 export const schedulesTopic = 'jobs.schedules'
+
+/** The topic of jobs that wait for others or for a lock. */
+export const gatesTopic = 'jobs.gates'

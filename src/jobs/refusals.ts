@@ -49,6 +49,14 @@ export function notFound(id: string): SignalboxError {
   return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
 }
 
+export function unknownNeed(id: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `after names "${id}", and there is no such job: it was never added, or it was pruned. Nothing was added.`,
+    { details: { option: 'after', jobId: id } },
+  )
+}
+
 export function stillRuns(id: string): SignalboxError {
   return new SignalboxError('conflict', `Job "${id}" is running; cancel it first, or wait until it ends.`)
 }

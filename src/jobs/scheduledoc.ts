@@ -14,7 +14,10 @@ export interface ScheduleDoc {
   readonly when: CronWhen | RateWhen
   readonly catchUp: CatchUp
   readonly endAt: number | null
-  readonly job: Omit<NewJob, 'id' | 'due' | 'meta'> & { readonly tags: readonly string[] }
+  readonly job: Omit<NewJob, 'id' | 'due' | 'meta'> & {
+    readonly tags: readonly string[]
+    readonly limitKey?: string
+  }
 }
 
 export interface CronWhen {
@@ -31,7 +34,8 @@ export interface RateWhen {
 }
 
 const keys = ['cron', 'timeZone', 'everyMs', 'startAt', 'job', 'catchUp', 'endAt', 'paused']
-const jobKeys = addKeys.filter((key) => key !== 'runAt' && key !== 'delayMs')
+const notOurs = ['runAt', 'delayMs', 'after', 'ref'] as const
+const jobKeys = addKeys.filter((key) => !(notOurs as readonly string[]).includes(key))
 const minEveryMs = 100
 const maxEveryMs = 31_557_600_000
 const maxInstant = 8_640_000_000_000_000
@@ -89,16 +93,17 @@ async function resolveJob(job: ScheduleOptions['job']): Promise<ScheduleDoc['job
     throw refusal(name, `${name} must be the job to add, such as { kind: 'report' }, not ${show(job)}.`)
   }
   checkJobToAdd(name, job)
-  for (const key of ['runAt', 'delayMs'] as const) {
+  for (const key of notOurs) {
     if (!(key in job)) continue
     throw refusal(
       `${name}.${key}`,
-      `${name} has ${key}; the schedule itself says when it runs. It has ${jobKeys.join(', ')}.`,
+      `${name} has ${key}; the schedule itself says when it runs. It may have ${jobKeys.join(', ')}.`,
     )
   }
   const { id: _, due: __, meta: ___, ...record } = resolveNewJob(name, job.kind, job.payload, job)
   await job[definedBy]?.(name, record.payload)
-  return { ...record, tags: job.tags === undefined ? [] : resolveTags(`${name}.tags`, job.tags) }
+  const tags = job.tags === undefined ? [] : resolveTags(`${name}.tags`, job.tags)
+  return { ...record, tags, ...(job.limitKey && { limitKey: job.limitKey }) }
 }
 
 /** When it runs. */
@@ -126,12 +131,13 @@ function said(doc: ScheduleDoc): ScheduleDoc {
 
 /** The job of one run. `slotAt` null: out of turn. */
 export function jobOf(name: string, { job }: ScheduleDoc, slotAt: number | null): NewJob {
-  const { tags, ...record } = job
+  const { tags, limitKey, ...record } = job
+  const lock = record.gate?.lock
   return {
     ...record,
     id: createId(),
     due: slotAt === null ? { delayMs: 0 } : { runAt: slotAt },
-    meta: encodeMeta({ tags, schedule: name, slotAt }),
+    meta: encodeMeta({ tags, ...(limitKey && { limitKey }), ...(lock && { lock }), schedule: name, slotAt }),
   }
 }
 

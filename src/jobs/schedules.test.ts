@@ -111,6 +111,19 @@ test('a change of its job loses no slot that is due', async () => {
   assert.deepEqual(await place.slots(), [monday + 9 * hour])
 })
 
+test('a change of its end loses no slot that is due and not after it', async () => {
+  await using place = await openPlace()
+  await place.jobs.schedules.set('report', daily)
+  place.now = monday + 10 * hour
+  await place.jobs.schedules.set('report', { ...daily, endAt: monday + 100 * hour })
+  await place.at(place.now)
+  assert.deepEqual(await place.slots(), [monday + 9 * hour])
+  place.now = monday + 34 * hour
+  await place.jobs.schedules.set('report', { ...daily, endAt: monday + 32 * hour })
+  await place.at(place.now)
+  assert.deepEqual(await place.slots(), [monday + 9 * hour], 'that of the next day is after the end')
+})
+
 test('a fixed rate is counted from its start, however late it is run', async () => {
   await using place = await openPlace()
   const startAt = new Date(monday + 10_000)

@@ -93,7 +93,8 @@ export function createSchedules({ schedules, store, bell }: SchedulesParts): Sch
         const keeps = old !== undefined && isSameWhen(old, said)
         // A rate is counted on from where it was, and what is due stays due.
         const doc = keeps ? { ...said, when: old.when } : said
-        const stays = keeps && old.endAt === said.endAt && known!.isPaused === isPaused
+        const isDue = known?.nextAt != null && known.nextAt <= (said.endAt ?? Number.POSITIVE_INFINITY)
+        const stays = keeps && known!.isPaused === isPaused && (old.endAt === said.endAt || isDue)
         const nextAt = stays ? known!.nextAt : slotsOf(doc).next(now)
         return { name, doc: encodeDoc(doc), isPaused, nextAt }
       })

@@ -9,8 +9,10 @@ export interface SearchPage extends Scanned {
   readonly items: readonly Job[]
 }
 
-/** What one search looks at, at most. */
-export const searchBounds = { maxRows: 50_000, maxMs: 2_000 } as const
+/** What one page of a search looks at, at most: somebody waits for it, and may go on from where it stopped. */
+export const searchBounds = { maxRows: 50_000, maxMs: 250 } as const
+/** The same for a count, which has no next page. */
+const countBounds = { maxRows: 50_000, maxMs: 2_000 } as const
 
 /** A page that has so many characters ends there, whatever its limit. */
 const maxPageChars = 4 * 1_048_576
@@ -39,7 +41,7 @@ export async function countMatches(
 ): Promise<Omit<Scanned, 'cursor'> & { readonly matched: number }> {
   let matched = 0
   const terms = parseSearch(search)
-  const scan = { terms, now: Date.now(), query: {}, bounds: searchBounds }
+  const scan = { terms, now: Date.now(), query: {}, bounds: countBounds }
   const { scanned, stopped } = await scanJobs(store, scan, () => ++matched !== limit)
   return { matched, scanned, stopped }
 }

@@ -63,7 +63,7 @@ export async function scanJobs(
     for (const record of page) {
       scanned++
       before = record.id
-      if (earliest !== undefined && record.createdAt < earliest - skewMs)
+      if (earliest !== undefined && isBefore(earliest - skewMs, record))
         return { cursor: null, scanned, stopped: null }
       if (isMeant(record) && !take(record)) return { cursor: record.id, scanned, stopped: null }
       if (pace.isLong()) await pace.rest()
@@ -128,6 +128,14 @@ function createdBetween(
     else latest = Math.min(latest ?? at, at)
   }
   return { earliest, latest }
+}
+
+/**
+ * Whether this job, and so all that follow it, were added before that moment. Its id must say so too, where it tells the
+ * time: one of a machine whose clock is ahead stands before jobs that are newer than it is.
+ */
+function isBefore(moment: number, { id, createdAt }: JobRecord): boolean {
+  return createdAt < moment && (!isId(id) || decodeIdTime(id) < moment)
 }
 
 /**

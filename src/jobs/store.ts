@@ -1,4 +1,6 @@
+import type { NewGate } from './gatestore.ts'
 import type { FinalState, JobState, LiveState } from './job.ts'
+import type { QueueLimits } from './limits.ts'
 
 /**
  * What jobs ask of a backend. A store keeps rows, order and leases; why a job fails, waits or dies is decided in
@@ -9,13 +11,17 @@ import type { FinalState, JobState, LiveState } from './job.ts'
  * the verdict never depends on a sweeper's timing. Claiming, finding and listing likewise judge leases and due times at
  * the moment of the call.
  *
- * Values users gave (payload, result, error, back-off, meta) come and go as JSON text that is kept byte for byte.
+ * Values users gave (payload, result, error, back-off, meta) come and go as JSON text that is kept byte for byte. Of
+ * `meta` a store reads one word: its `limitKey`, which is what the limits of a queue are counted by.
  */
 export interface JobStore {
   /**
    * Writes all of them or none; answers in order. With a unique key that a live job of the queue has (compared byte
    * by byte), nothing is written for it and the answer is that job's id, `duplicate: true`; also when two adds race,
    * and within one call. With `tx`, in that transaction of the caller's.
+   *
+   * A job with a gate is written `waiting`, with what it waits for in the same transaction. A need for a job of the same
+   * call that came to a duplicate is a need for the job that was there.
    */
   add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]>
 
@@ -31,6 +37,10 @@ export interface JobStore {
    * Hands out due jobs under a new lease, by priority (higher first), then due time, then id, over all the queues
    * together; each to one claimer. `attempt` is counted here. Takes up what other claimers let run out, and never
    * hands out a job of a paused queue or of a kind not asked for.
+   *
+   * Of a queue with limits it hands out what they leave room for, and marks it `limited`. Among jobs of one `limitKey`
+   * the order is as ever; a key without room holds up no other. It looks at up to 1,000 keys that have jobs ready, in the
+   * order of claims over all of them together, and where there are more goes on behind them the next time.
    */
   claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]>
 
@@ -107,6 +117,8 @@ export interface JobStore {
   stats(): Promise<readonly QueueStats[]>
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
+  /** Sets the limits of a queue, or lifts them with null. They count from then on, for every claim anywhere. */
+  limit(queue: string, limits: QueueLimits | null): Promise<void>
   /**
    * Deletes these jobs with their notes, those that ended and live ones that are not running; one that runs stays, and
    * one whose lease ran out runs no more. Answers the ids that were there and are gone now, in any order.
@@ -129,8 +141,10 @@ export interface NewJob {
   readonly maxAttempts: number
   readonly backoff: string | null
   readonly timeoutMs: number | null
-  /** Words about the job that the store need not understand (its tags), as JSON text; null: none. */
+  /** Words about the job, as JSON text; null: none. The store understands `limitKey` alone. */
   readonly meta: string | null
+  /** What it waits for before it can be claimed. Left out or null: nothing. */
+  readonly gate?: NewGate | null
 }
 
 /** What an add came to. */
@@ -182,6 +196,10 @@ export interface JobRecord {
 export interface ClaimedRecord extends JobRecord {
   readonly token: string
   readonly leaseEndsAt: number
+  /** Its queue has limits: its end may make room for another. */
+  readonly limited?: true
+  /** The fence of its lock; a store leaves it out, what stands before it fills it in. */
+  readonly fence?: number
 }
 
 /** One attempt. */
@@ -259,6 +277,7 @@ export interface RetryAnswer {
 export interface QueueStats {
   readonly queue: string
   readonly paused: boolean
+  readonly limits: QueueLimits | null
   readonly scheduled: number
   readonly ready: number
   readonly waiting: number

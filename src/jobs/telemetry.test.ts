@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import * as api from '@opentelemetry/api'
-import { test } from 'vitest'
+import { afterEach, test } from 'vitest'
 import { within } from '../../test/support/deadline.ts'
 import { open } from '../index.ts'
 
@@ -21,7 +21,10 @@ interface Told {
 
 const told: Told[] = []
 const measured: { readonly name: string; readonly value: number; readonly attributes: api.Attributes }[] = []
+const endedTwice: string[] = []
 let nextId = 1
+
+afterEach(() => assert.deepEqual(endedTwice, []))
 
 class TestSpan implements api.Span {
   readonly told: Told
@@ -57,7 +60,7 @@ class TestSpan implements api.Span {
     this.told.exceptions++
   }
   end(): void {
-    assert.equal(this.told.isOver, false, 'a span ended twice')
+    if (this.told.isOver) endedTwice.push(this.told.name)
     this.told.isOver = true
   }
   addEvent(): this {
@@ -233,4 +236,108 @@ test('an add that fails says so, and without the option nothing is told at all',
   for (const wrong of [{}, 'yes', { trace: {} }]) {
     await assert.rejects(open('memory:', { telemetry: wrong as never }), { code: 'invalid_argument' })
   }
+})
+
+/** Where an API of somebody's breaks. */
+const breaks = ['startSpan', 'with', 'afterWith', 'spanContext', 'setAttribute', 'end', 'metrics'] as const
+
+function brokenApi(where: (typeof breaks)[number]): typeof api {
+  const fail = () => {
+    throw new Error(`${where} broke`)
+  }
+  const broken = (at: string, call: (...args: never[]) => unknown) => (at === where ? fail : call)
+  const span = {
+    spanContext: broken('spanContext', () => ({
+      traceId: '1'.repeat(32),
+      spanId: '2'.repeat(16),
+      traceFlags: 1,
+    })),
+    setAttribute: broken('setAttribute', () => undefined),
+    setStatus: () => undefined,
+    recordException: () => undefined,
+    end: broken('end', () => undefined),
+  }
+  const instrument = () => ({
+    add: broken('metrics', () => undefined),
+    record: broken('metrics', () => undefined),
+  })
+  return {
+    ROOT_CONTEXT: {},
+    trace: {
+      getTracer: () => ({ startSpan: broken('startSpan', () => span) }),
+      setSpan: () => ({}),
+      setSpanContext: () => ({}),
+    },
+    context: {
+      active: () => ({}),
+      with(_: unknown, call: () => unknown) {
+        if (where === 'with') fail()
+        const answer = call()
+        return where === 'afterWith' ? fail() : answer
+      },
+    },
+    metrics: { getMeter: () => ({ createCounter: instrument, createHistogram: instrument }) },
+  } as unknown as typeof api
+}
+
+test.each(breaks)(
+  'an API that breaks at %s stops neither an add nor a worker, and no handler runs twice',
+  async (where) => {
+    await using box = await open('memory:', { telemetry: brokenApi(where) })
+    const runs: string[] = []
+    const { promise: done, resolve } = Promise.withResolvers<void>()
+    const worker = box.jobs.worker({
+      handlers: {
+        work(job) {
+          runs.push(String(job.payload))
+          if (job.payload === 'bad') throw new Error('no')
+          return 'fine'
+        },
+      },
+    })
+    let ended = 0
+    const count = () => ++ended === 2 && resolve()
+    worker.events.on('completed', count)
+    worker.events.on('failed', count)
+    const added = await box.jobs.addMany(
+      ['good', 'bad'].map((payload) => ({ kind: 'work', payload, maxAttempts: 1 })),
+    )
+    await worker.start()
+    await within(10_000, 'both ended', done)
+    await worker.stop()
+    assert.deepEqual(runs.toSorted(), ['bad', 'good'])
+    const [good, bad] = await Promise.all(added.map(({ id }) => box.jobs.find(id)))
+    assert.deepEqual([good?.state, good?.result, bad?.state], ['completed', 'fine', 'dead'])
+  },
+)
+
+test('what cannot be looked at is thrown like anything else, with tracing as without', async () => {
+  told.length = measured.length = 0
+  const strange = Object.create(null, {
+    message: {
+      get() {
+        throw new Error('not for you')
+      },
+    },
+  }) as unknown
+  await using box = await open('memory:', { telemetry: api })
+  const { promise: failed, resolve } = Promise.withResolvers<void>()
+  const worker = box.jobs.worker({
+    handlers: {
+      work() {
+        throw strange
+      },
+    },
+  })
+  worker.events.on('failed', () => resolve())
+  const { id } = await box.jobs.add('work', null, { maxAttempts: 1 })
+  await worker.start()
+  await within(10_000, 'it failed', failed)
+  await worker.stop()
+  assert.equal((await box.jobs.find(id))?.state, 'dead')
+  const [run] = spans('process default')
+  assert.deepEqual(
+    [run?.attributes['error.type'], run?.status.code, run?.isOver],
+    ['_OTHER', api.SpanStatusCode.ERROR, true],
+  )
 })

@@ -7,6 +7,7 @@ import type { TelemetryApi, TelemetryContext, TelemetrySpan, TelemetrySpanContex
  * Spans and metrics of jobs, by the messaging conventions of OpenTelemetry. Adding is a producer's span, each attempt a
  * consumer's: a child of the one that added the job and linked to it, on whatever machine and however much later, because
  * the job itself carries the way back (`trace` in its meta, a W3C traceparent). A retry has the same parent.
+ * Whatever the API throws, or what it is told of does when it is looked at, reaches neither whoever adds nor a worker.
  *
  *     your span ── send orders ──▶ job, with its traceparent ──▶ process orders (attempt 1) ── your spans
  *                                                          └──▶ process orders (attempt 2) ── your spans
@@ -62,61 +63,100 @@ export function createTelemetry(api: TelemetryApi): JobsTelemetry {
 
   return {
     async adding(jobs, add) {
-      const attributes = aboutAll(jobs, 'send', 'add')
-      const span = tracer.startSpan(
-        `send ${nameOf(jobs)}`,
-        { kind: producer, attributes },
-        api.context.active(),
-      )
-      const trace = toTraceparent(span.spanContext())
+      const span = quietly(() => {
+        const attributes = aboutAll(jobs, 'send', 'add')
+        return tracer.startSpan(`send ${nameOf(jobs)}`, { kind: producer, attributes }, api.context.active())
+      })
+      if (span === undefined) return add(jobs)
+      const trace = quietly(() => toTraceparent(span.spanContext()))
       const traced = trace === undefined ? jobs : jobs.map((job) => withTrace(job, trace))
       try {
         // What the store does is none of the jobs' children; but a tracer of its driver's may say whose call it was.
-        const added = await api.context.with(api.trace.setSpan(api.context.active(), span), () => add(traced))
-        for (const [index, job] of jobs.entries()) {
-          if (!added[index]!.duplicate) sent.add(1, about(job, 'send', 'add'))
-        }
-        if (added.some(({ duplicate }) => duplicate)) span.setAttribute('signalbox.job.duplicate', true)
+        const added = await callIn(
+          api,
+          () => api.trace.setSpan(api.context.active(), span),
+          () => add(traced),
+        )
+        quietly(() => {
+          for (const [index, job] of jobs.entries()) {
+            if (!added[index]!.duplicate) sent.add(1, about(job, 'send', 'add'))
+          }
+          if (added.some(({ duplicate }) => duplicate)) span.setAttribute('signalbox.job.duplicate', true)
+        })
         return added
       } catch (error) {
-        fail(span, error)
+        quietly(() => fail(span, error))
         throw error
       } finally {
-        span.end()
+        quietly(() => span.end())
       }
     },
 
     running(jobs) {
-      const links = jobs.flatMap((job) => {
-        const context = fromTraceparent(decodeMeta(job.meta).trace)
-        return context === undefined ? [] : [{ context }]
+      const begun = quietly(() => {
+        const links = jobs.flatMap((job) => {
+          const context = fromTraceparent(decodeMeta(job.meta).trace)
+          return context === undefined ? [] : [{ context }]
+        })
+        const [only] = jobs.length === 1 ? links : []
+        const parent: TelemetryContext =
+          only === undefined ? api.ROOT_CONTEXT : api.trace.setSpanContext(api.ROOT_CONTEXT, only.context)
+        const options = { kind: consumer, attributes: aboutRun(jobs), links }
+        return { parent, span: tracer.startSpan(`process ${nameOf(jobs)}`, options, parent) }
       })
-      const [only] = jobs.length === 1 ? links : []
-      const parent: TelemetryContext =
-        only === undefined ? api.ROOT_CONTEXT : api.trace.setSpanContext(api.ROOT_CONTEXT, only.context)
-      const options = { kind: consumer, attributes: aboutRun(jobs), links }
-      const span = tracer.startSpan(`process ${nameOf(jobs)}`, options, parent)
       const begunAt = performance.now()
       let open = jobs.length
       return {
-        call: (run) => api.context.with(api.trace.setSpan(parent, span), run),
+        call(run) {
+          if (begun === undefined) return run()
+          return callIn(api, () => api.trace.setSpan(begun.parent, begun.span), run)
+        },
         ended(job, outcome, error) {
           if (open === 0) return
-          const isFailure = failures.has(outcome)
-          const attributes = {
-            ...about(job, 'process', 'run'),
-            'signalbox.job.outcome': outcome,
-            ...(isFailure && { 'error.type': errorType(error, outcome) }),
-          }
-          consumed.add(1, attributes)
-          duration.record((performance.now() - begunAt) / 1_000, attributes)
-          if (jobs.length === 1) span.setAttribute('signalbox.job.outcome', outcome)
-          if (isFailure) fail(span, error, outcome)
-          if (--open === 0) span.end()
+          open--
+          quietly(() => {
+            const isFailure = failures.has(outcome)
+            const attributes = {
+              ...about(job, 'process', 'run'),
+              'signalbox.job.outcome': outcome,
+              ...(isFailure && { 'error.type': errorType(error, outcome) }),
+            }
+            consumed.add(1, attributes)
+            duration.record((performance.now() - begunAt) / 1_000, attributes)
+            if (jobs.length === 1) begun?.span.setAttribute('signalbox.job.outcome', outcome)
+            if (isFailure && begun !== undefined) fail(begun.span, error, outcome)
+          })
+          if (open === 0) quietly(() => begun?.span.end())
         },
       }
     },
   }
+}
+
+/** Undefined where it throws: nobody's job depends on what is told about it. */
+function quietly<Value>(tell: () => Value): Value | undefined {
+  try {
+    return tell()
+  } catch {
+    return undefined
+  }
+}
+
+/** Calls it once, in that context if there is a way to. */
+function callIn<Value>(api: TelemetryApi, context: () => TelemetryContext, run: () => Value): Value {
+  let called: { readonly value: Value } | { readonly error: unknown } | undefined
+  const call = () => {
+    try {
+      called = { value: run() }
+    } catch (error) {
+      called = { error }
+    }
+  }
+  quietly(() => api.context.with(context(), call))
+  if (called === undefined) call()
+  const came = called as unknown as { readonly value: Value } | { readonly error: unknown }
+  if ('error' in came) throw came.error
+  return came.value
 }
 
 type Attributes = Record<string, string | number | boolean>
@@ -159,16 +199,18 @@ function nameOf(jobs: readonly Pick<NewJob, 'queue'>[]): string {
 }
 
 function fail(span: TelemetrySpan, error: unknown, outcome?: RunOutcome): void {
-  const { message } = (error ?? {}) as { message?: unknown }
-  const text = typeof message === 'string' ? message : String(error ?? outcome)
+  const message = quietly(() => (error as { message?: unknown } | null | undefined)?.message)
+  const text = typeof message === 'string' ? message : quietly(() => String(error ?? outcome))
   span.setAttribute('error.type', errorType(error, outcome))
-  span.setStatus({ code: failed, message: text })
+  span.setStatus({ code: failed, ...(text !== undefined && { message: text }) })
   if (error instanceof Error) span.recordException(error)
 }
 
 function errorType(error: unknown, outcome: RunOutcome | undefined): string {
   if (outcome === 'lost') return 'lease_lost'
-  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
+  const said = (key: 'code' | 'name') =>
+    quietly(() => (error as { code?: unknown; name?: unknown } | null | undefined)?.[key])
+  const [code, name] = [said('code'), said('name')]
   if (typeof code === 'string') return code
   return typeof name === 'string' ? name : '_OTHER'
 }

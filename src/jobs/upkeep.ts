@@ -1,4 +1,5 @@
 import { createLoop, type Loop } from '../core/loop.ts'
+import type { GateStore } from './gatestore.ts'
 import type { NoteStore } from './notestore.ts'
 import type { JobStore } from './store.ts'
 
@@ -7,7 +8,15 @@ import type { JobStore } from './store.ts'
  * doing so at once only share the work. Leases and due times need no upkeep; `claim` judges them itself.
  */
 export function createUpkeep(
-  { jobs, notes }: { readonly jobs: JobStore; readonly notes: Pick<NoteStore, 'prune'> },
+  {
+    jobs,
+    notes,
+    gates,
+  }: {
+    readonly jobs: JobStore
+    readonly notes: Pick<NoteStore, 'prune'>
+    readonly gates: Pick<GateStore, 'prune'>
+  },
   retentionMs: number,
 ): Loop {
   return createLoop({
@@ -15,7 +24,7 @@ export function createUpkeep(
     idleMs: Math.min(60_000, Math.max(1_000, retentionMs)),
     async step() {
       const bite = { olderThanMs: retentionMs, limit: biteSize }
-      const pruned = [await jobs.prune(bite), await notes.prune(bite)]
+      const pruned = [await jobs.prune(bite), await notes.prune(bite), await gates.prune(biteSize)]
       return pruned.includes(biteSize) ? 'more' : 'idle'
     },
   })

@@ -1,6 +1,7 @@
 import type { BulkVerbs } from './bulk.ts'
 import type { JobDefinition } from './define.ts'
 import type { ClaimedJob, FoundJob, Job } from './job.ts'
+import type { LimitOptions, QueueLimits } from './limits.ts'
 import type { JobLine, LinesOptions, NoteOptions } from './notes.ts'
 import type { AddOptions, ClaimOptions, JobToAdd, ListOptions } from './options.ts'
 import type { Schedules } from './schedules.ts'
@@ -44,7 +45,7 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
   /** For a job that was claimed by hand: says how far it is, and writes lines about it. Throws `lease_lost`. */
   note(job: Held, options: NoteOptions): Promise<void>
   /**
-   * A page of the jobs that a search means, newest first, found among up to 50,000 jobs in up to 2 s. `stopped` says
+   * A page of the jobs that a search means, newest first, found among up to 50,000 jobs in a quarter of a second. `stopped` says
    * which of the two ended it; `cursor` goes on from there. Throws `invalid_argument` where it does not parse.
    */
   list(options: ListOptions & { readonly search: string }): Promise<SearchPage>
@@ -64,6 +65,11 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
   /** Nothing of the queue is handed out until it is resumed; what runs goes on. */
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
+  /**
+   * Sets how many of a queue's jobs may run at once and start in a time, over all processes; for the queue, and for each
+   * `limitKey` in it. Null lifts the limits. They count from the next claim on.
+   */
+  limit(queue: string, limits: LimitOptions | null): Promise<QueueLimits | null>
   /** Forgets jobs that ended longer ago than that; answers how many. */
   prune(options: { olderThanMs: number | string }): Promise<{ pruned: number }>
   /**

@@ -235,6 +235,7 @@ class JobWorker implements Worker, Taker {
       const deadline = performance.now() + graceMs
       for (const unlisten of this.#unlisten) unlisten()
       this.#alarm.clear()
+      this.#intake.close()
       this.#runner.handBackBuffer()
       for (const end of [...this.#resting]) end()
       const [intake, ...others] = this.#loops

@@ -13,15 +13,18 @@ export interface Zone {
   wallAt(instant: number): number
   /** When they first show it, or would have. */
   instantOf(wall: number): number
-  /** Where clocks went back within a day and a bit of the instant: what is shown again there, and from when on. */
-  repeatedNear(instant: number): Repeated | undefined
+  /** Where clocks were changed within a day and a bit of the instant: what they show twice there, or never. */
+  changeNear(instant: number): Change | undefined
 }
 
-/** Wall times that are shown twice; the second time at `wall - offsetMs`. */
-export interface Repeated {
+/**
+ * Wall times that are shown twice, or never: from one to before the other. The time that is not `instantOf` them is
+ * `wall - offsetMs`: their second showing, or when they would have been shown had nobody changed the clocks.
+ */
+export interface Change {
   readonly from: number
   readonly before: number
-  /** What the clocks are ahead of UTC the second time. */
+  /** What the clocks are ahead of UTC: after they went back, or before they went on. */
   readonly offsetMs: number
 }
 
@@ -60,12 +63,13 @@ export function createZone(name: string, timeZone: unknown): Zone {
       }
       return firstThat(wall - nearMs, wall + nearMs, (instant) => wallAt(instant) > wall)
     },
-    repeatedNear(instant) {
+    changeNear(instant) {
       const [low, high] = [instant - nearMs, instant + nearMs]
       const [before, after] = [offsetAt(low), offsetAt(high)]
-      if (before <= after) return undefined
+      if (before === after) return undefined
       const changedAt = firstThat(low, high, (middle) => offsetAt(middle) === after)
-      return { from: changedAt + after, before: changedAt + before, offsetMs: after }
+      const offsetMs = Math.min(before, after)
+      return { from: changedAt + offsetMs, before: changedAt + Math.max(before, after), offsetMs }
     },
   }
 }

@@ -9,6 +9,7 @@ export {
   type LocksPlace,
   type NestedHoldOptions,
 } from './held.ts'
+export { createLocksForJobs, type JobAsk, type LocksForJobs } from './joblocks.ts'
 export * from './lock.ts'
 export {
   createLocks,

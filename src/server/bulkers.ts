@@ -1,14 +1,13 @@
 import { createAudit } from '../audit/index.ts'
 import { createLoop, type Loop, type LoopEvents } from '../core/loop.ts'
-import { type BulkWork, createBulkWork } from '../jobs/index.ts'
+import { type BulkWork, bulkQueue, createBulkWork } from '../jobs/index.ts'
 import type { Served } from './call.ts'
 import { redact } from './redact.ts'
 import { noRedactor, type Redactor } from './redactjob.ts'
-import type { Spaces } from './spaces.ts'
 
 /**
- * Works on bulk operations in every namespace that is in use, and in the one that is used when none is named: a store
- * cannot list those that have some. So one that was cut off elsewhere goes on as soon as anybody speaks of its namespace.
+ * Works on bulk operations in every namespace that has some, also where nobody has asked anything since the server
+ * started: one whose server died must not wait for a visitor. Servers that share a store share the work.
  */
 export interface Bulkers {
   readonly loop: Loop
@@ -19,8 +18,7 @@ export interface Bulkers {
 }
 
 export interface BulkersParts {
-  readonly served: Pick<Served, 'within'>
-  readonly spaces: Spaces
+  readonly served: Pick<Served, 'queuedNamespaces' | 'within'>
   /** What is hidden of what jobs carry. @default nothing */
   readonly redactor?: Redactor
   /** How often to look for namespaces. @default 1_000 */
@@ -32,28 +30,40 @@ export interface BulkersParts {
 }
 
 const defaultLookMs = 1_000
+const maxNamespaces = 1_000
+/** There is one to be worked on: whoever has it may die any moment, and its lease runs out unheard. */
+const pollMs = 2_000
+/** How long a namespace is looked after when it has none left, so that one after the other does not start it anew. */
+const restMs = 60_000
 /** Of a search; its beginning tells what it was about. */
 const maxSearchChars = 500
 
 export function createBulkers(parts: BulkersParts): Bulkers {
   const {
     served,
-    spaces,
     redactor = noRedactor,
     lookMs = defaultLookMs,
     onTrouble = () => {},
     onAuditFailed = () => {},
   } = parts
-  const working = new Map<string, BulkWork>()
-
+  const working = new Map<string, { readonly work: BulkWork; wantedAt: number }>()
   let isStopping = false
 
-  function begin(namespace: string): BulkWork {
+  /** There is something to do. */
+  function want(namespace: string): void {
+    if (isStopping) return
+    const known = working.get(namespace) ?? { work: createWork(namespace), wantedAt: 0 }
+    known.wantedAt = performance.now()
+    working.set(namespace, known)
+    known.work.start()
+  }
+
+  function createWork(namespace: string): BulkWork {
     const { jobs, notes, bell, audit } = served.within(namespace)
     // What cannot be seen cannot be found either.
     const store = redactor.store(jobs)
-    const work = createBulkWork({
-      ...{ store, notes, bell },
+    return createBulkWork({
+      ...{ store, notes, bell, pollMs },
       async onCompleted({ id, action, search, matched, done, skipped }) {
         const target = {
           operationId: id,
@@ -75,20 +85,17 @@ export function createBulkers(parts: BulkersParts): Bulkers {
           .catch((error: unknown) => onAuditFailed('jobs.bulk', error))
       },
     })
-    working.set(namespace, work)
-    work.watch()
-    return work
   }
 
   const loop = createLoop({
     name: 'server.bulkers',
     idleMs: lookMs,
     async step(): Promise<'idle'> {
-      const used = new Set(['default', ...[...spaces].map(({ namespace }) => namespace)])
-      for (const namespace of used) if (!working.has(namespace)) begin(namespace)
-      const over = [...working].filter(([namespace]) => !used.has(namespace))
+      for (const namespace of await served.queuedNamespaces(bulkQueue, maxNamespaces)) want(namespace)
+      const now = performance.now()
+      const over = [...working].filter(([, { wantedAt }]) => now - wantedAt > restMs)
       for (const [namespace] of over) working.delete(namespace)
-      await Promise.all(over.map(([, work]) => work.close()))
+      await Promise.all(over.map(([, { work }]) => work.close()))
       return 'idle'
     },
   })
@@ -97,13 +104,11 @@ export function createBulkers(parts: BulkersParts): Bulkers {
 
   return {
     loop,
-    begun(namespace) {
-      if (!isStopping) (working.get(namespace) ?? begin(namespace)).start()
-    },
+    begun: want,
     async stop() {
       isStopping = true
       await loop.stop({ graceMs: 1_000 })
-      await Promise.all([...working.values()].map((work) => work.close()))
+      await Promise.all([...working.values()].map(({ work }) => work.close()))
       working.clear()
     },
   }

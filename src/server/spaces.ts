@@ -1,8 +1,8 @@
 import { type Audit, createAudit } from '../audit/index.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
 import { createDispatch, type Dispatch, type DispatchEvent } from '../dispatch/index.ts'
-import { createJobs, type Jobs } from '../jobs/index.ts'
-import { createLocks, type Locks, type WatchOptions } from '../locks/index.ts'
+import { createJobs, type GateStore, type JobLocks, type Jobs } from '../jobs/index.ts'
+import { createLocks, createLocksForJobs, type Locks, type WatchOptions } from '../locks/index.ts'
 import { createMonitor, type Monitor } from '../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../once/index.ts'
 import type { ClaimDesk, Feed, Served, ServedStores, Space } from './call.ts'
@@ -10,6 +10,7 @@ import { createClaimDesk } from './desk.ts'
 import { createHintsFeed, createQueuesFeed } from './feeds.ts'
 import { createLocksFeed } from './locksfeed.ts'
 import type { RoomSettings } from './options.ts'
+import { isOwnQueue, queueCountsOf } from './queuecounts.ts'
 import { noRedactor, type Redactor } from './redactjob.ts'
 import { createTasksFeed } from './tasksfeed.ts'
 
@@ -150,6 +151,8 @@ class Room implements Space {
   readonly namespace: string
   readonly stores: ServedStores
   readonly redactor: Redactor
+  /** What jobs wait for here, and with which locks. */
+  readonly gates: { readonly store: GateStore; readonly locks: JobLocks }
   readonly jobs: Jobs
   readonly desk: ClaimDesk
   readonly queuesFeed: Feed
@@ -170,8 +173,10 @@ class Room implements Space {
     this.namespace = namespace
     this.stores = stores
     this.redactor = spaces.redactor
+    this.gates = { store: stores.gates, locks: createLocksForJobs(() => this.locks, stores.bell) }
     this.jobs = createJobs({
       store: spaces.redactor.store(stores.jobs),
+      gates: this.gates,
       notes: stores.notes,
       schedules: stores.schedules,
       bell: stores.bell,
@@ -244,7 +249,9 @@ class Room implements Space {
 
   /** Made when somebody first watches. */
   get queues(): Feed {
-    this.#queues ??= createQueuesFeed(this.jobs, this.stores.bell)
+    const stats = async () =>
+      (await queueCountsOf(this.stores).now()).filter(({ queue }) => !isOwnQueue(queue))
+    this.#queues ??= createQueuesFeed({ stats }, this.stores.bell)
     return this.#queues
   }
 

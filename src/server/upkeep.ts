@@ -60,6 +60,9 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
     loops.push(
       createForgetting('server.retention', namespaces, retentionMs, ({ jobs }) => jobs),
       createForgetting('server.notes', namespaces, retentionMs, ({ notes }) => notes),
+      createForgetting('server.waits', namespaces, retentionMs, ({ gates }) => ({
+        prune: ({ limit }) => gates.prune(limit),
+      })),
     )
   if (auditKeepMs !== undefined)
     loops.push(createForgetting('server.audit', namespaces, auditKeepMs, ({ audit }) => audit))

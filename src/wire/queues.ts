@@ -1,14 +1,19 @@
-import type { QueueStats } from '../jobs/index.ts'
+import type { QueueLimits, QueueStats } from '../jobs/index.ts'
 import type { Page } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
-import { name } from './values.ts'
+import { name, orNull, span } from './values.ts'
 
 /** The routes of queues: how they stand, pausing and resuming them, and hints for those who wait for their jobs. */
+
+const rate = Type.Object({ count: Type.Integer(), perMs: Type.Integer() })
+const limit = { concurrency: orNull(Type.Integer()), rate: orNull(rate) }
+const queueLimits = Type.Object({ ...limit, perKey: orNull(Type.Object(limit)) })
 
 const queueStats = Type.Object({
   queue: Type.String(),
   paused: Type.Boolean(),
+  limits: orNull(queueLimits),
   scheduled: Type.Integer(),
   ready: Type.Integer(),
   waiting: Type.Integer(),
@@ -67,6 +72,60 @@ export const resumeQueue: Route<{ params: QueueParams; reply: QueueSwitched }> =
   summary: 'Hand out jobs of this queue again.',
   params: queueParams,
   replies: { 200: switched },
+  mutates: true,
+}
+
+const limitToSet = {
+  concurrency: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
+  rate: Type.Optional(
+    orNull(Type.Object({ count: Type.Integer({ minimum: 1, maximum: 1_000_000 }), perMs: span }, strict)),
+  ),
+}
+
+interface LimitBody {
+  readonly concurrency?: number | null
+  readonly rate?: { readonly count: number; readonly perMs: number | string } | null
+}
+
+/** Limits to set; at least one must be there. */
+export interface LimitQueueBody extends LimitBody {
+  /** The same for each `limitKey`. */
+  readonly perKey?: LimitBody | null
+}
+
+export interface QueueLimited {
+  readonly queue: string
+  readonly limits: QueueLimits | null
+}
+const limited: Schema<QueueLimited> = schemaFor<QueueLimited>()(
+  Type.Object({ queue: Type.String(), limits: orNull(queueLimits) }),
+)
+
+export const limitQueue: Route<{ params: QueueParams; body: LimitQueueBody; reply: QueueLimited }> = {
+  id: 'limitQueue',
+  method: 'POST',
+  path: '/v1/queues/{name}/limits',
+  scope: 'admin',
+  room: 'jobs',
+  summary:
+    'Set how many of its jobs may run at once and start in a time: of the queue, and of each `limitKey`.',
+  params: queueParams,
+  body: schemaFor<LimitQueueBody>()(
+    Type.Object({ ...limitToSet, perKey: Type.Optional(orNull(Type.Object(limitToSet, strict))) }, strict),
+  ),
+  replies: { 200: limited },
+  mutates: true,
+}
+
+export const unlimitQueue: Route<{ params: QueueParams; reply: QueueLimited }> = {
+  id: 'unlimitQueue',
+  method: 'DELETE',
+  path: '/v1/queues/{name}/limits',
+  scope: 'admin',
+  room: 'jobs',
+  summary: 'Lift the limits of a queue.',
+  params: queueParams,
+  replies: { 200: limited },
   mutates: true,
 }
 

@@ -16,6 +16,9 @@ import { namesContract as documentsOfFleets } from './fleet/names.ts'
 import { dispatchedContract } from './fleet/namespaces.ts'
 import { redisFleets } from './fleet/opening.ts'
 import { writingContract as writingOfFleets } from './fleet/writing.ts'
+import { gatesContract } from './gates/contract.ts'
+import { gatedContract } from './gates/namespaces.ts'
+import { gatesInTransactions } from './gates/transactions.ts'
 import { guardsContract } from './guards/contract.ts'
 import { redisGuards } from './guards/opening.ts'
 import { settlingContract as settlingOfGuards } from './guards/settling.ts'
@@ -26,12 +29,16 @@ import { claimingContract } from './jobs/claiming.ts'
 import { leasesContract } from './jobs/leases.ts'
 import { lookingContract } from './jobs/looking.ts'
 import { metaContract } from './jobs/meta.ts'
+import { queuedContract } from './jobs/queued.ts'
 import { reclaimingContract } from './jobs/reclaiming.ts'
 import { removingContract } from './jobs/removing.ts'
 import { retryingContract } from './jobs/retrying.ts'
 import { settlingContract } from './jobs/settling.ts'
 import { transactionsContract } from './jobs/transactions.ts'
 import { withDataContract } from './jobs/withdata.ts'
+import { limitsContract } from './limits/contract.ts'
+import { countingContract as countingOfLimits } from './limits/counting.ts'
+import { crowdsContract as crowdsOfLimits } from './limits/crowds.ts'
 import { locksContract } from './locks/contract.ts'
 import { monitorContract } from './monitor/contract.ts'
 import { sendingContract as sendingOfNotifications } from './monitor/sending.ts'
@@ -52,6 +59,7 @@ export function everyContract(engine: EngineName): void {
     if (!candidate.sql) return
     describe('transactions with your data', () => withDataContract(borrower))
     describe('transactions of the caller', () => callersContract(borrower))
+    describe('gates in transactions of the caller', () => gatesInTransactions(borrower))
   })
 }
 
@@ -76,6 +84,9 @@ export function writingContractsInThread(): void {
     describe('removing', () => removingContract(borrower))
     describe('lines of attempts', () => linesContract(borrower))
     describe('firing of schedules', () => firingContract(borrower))
+    describe('counting of limits', () => countingOfLimits(borrower))
+    describe('limits among crowds', () => crowdsOfLimits(borrower))
+    describe('gates', () => gatesContract(borrower))
   })
 }
 
@@ -122,6 +133,8 @@ function contractsOf(candidate: Candidate): void {
   describe('words about jobs', () => metaContract(borrower))
   describe('notes', () => notesContract(borrower))
   describe('schedules', () => schedulesContract(borrower))
+  describe('limits', () => limitsContract(borrower))
+  describe('gates', () => gatesContract(borrower))
   describe('opening and closing', () => openingContract(candidate))
   describe('namespaces', () => namespacesContract(candidate))
   describe('requests with a key', () => keysContract(borrower))
@@ -133,4 +146,6 @@ function contractsOf(candidate: Candidate): void {
   describe('fleet', () => fleetContract(borrower))
   describe('namespaces with a fleet', () => dispatchedContract(candidate))
   describe('namespaces with schedules', () => scheduledContract(candidate))
+  describe('namespaces with gates', () => gatedContract(candidate))
+  describe('namespaces with jobs of a queue', () => queuedContract(candidate))
 }

@@ -30,11 +30,12 @@ export function instant(at: number, start: number): number | 'near' | 'far' {
   return at > start + 100_000_000 ? 'far' : 'near'
 }
 
-/** The counts in order, without the queues that have none: whether those are shown is the engine's choice. */
+/** The counts in order, without the queues that have neither any nor limits: whether those are shown is the engine's choice. */
 export function viewStats(stats: readonly QueueStats[]): readonly unknown[] {
   return stats
     .filter(
-      ({ scheduled, ready, waiting, running, dead }) => scheduled + ready + waiting + running + dead > 0,
+      ({ scheduled, ready, waiting, running, dead, limits }) =>
+        limits !== null || scheduled + ready + waiting + running + dead > 0,
     )
     .toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
     .map(({ oldestReadyAt, ...counts }) => ({ ...counts, hasReady: oldestReadyAt !== null }))

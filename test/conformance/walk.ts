@@ -10,7 +10,15 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Backend } from '../../src/backends/backend.ts'
 import { openMemory } from '../../src/backends/memory/index.ts'
-import type { ClaimedRecord, JobStore, NewJob, StoreTransaction, Verdict } from '../../src/jobs/index.ts'
+import type {
+  ClaimedRecord,
+  GateStore,
+  JobStore,
+  NewJob,
+  StoreTransaction,
+  Verdict,
+} from '../../src/jobs/index.ts'
+import { GateWalk } from './gatewalk.ts'
 import { verdictOf } from './jobs/making.ts'
 import { Random } from './random.ts'
 import { instant, viewOf, viewStats } from './view.ts'
@@ -40,6 +48,7 @@ const lapseMs = 25
 const queues = ['a', 'A', 'ä'] as const
 const kinds = ['x', 'y'] as const
 const keys = ['k', 'K', 'k '] as const
+const metas = ['{"tags": ["ä"]}', ...['l', 'L', 'ł'].map((limitKey) => JSON.stringify({ limitKey }))]
 
 /** One attempt, with the token that each of the two gave it. */
 interface Attempt {
@@ -51,6 +60,7 @@ class Walk {
   readonly #random: Random
   readonly #engine: Backend
   #model!: Backend
+  #gates!: GateWalk
   /** The model's clock. The engine's moves as well: each step waits a little. */
   #now = Date.now()
   readonly #start = this.#now
@@ -72,6 +82,14 @@ class Walk {
 
   async start(): Promise<void> {
     this.#model = await openMemory({ namespace: 'model', migrate: true, now: () => this.#now })
+    this.#gates = new GateWalk({
+      random: this.#random,
+      model: this.#model,
+      farMs,
+      anId: () => this.#anId(),
+      note: (what) => this.#note(what),
+      both: (call, view) => this.#both((_, __, gates) => call(gates), view),
+    })
   }
 
   readonly #operations: readonly (readonly [weight: number, name: string, run: () => Promise<void>])[] = [
@@ -93,6 +111,16 @@ class Walk {
     [3, 'outcomes', () => this.#outcomes()],
     [2, 'cancelRequests', () => this.#cancelRequests()],
     [3, 'list', () => this.#list()],
+    [3, 'limit', () => this.#limit()],
+    [4, 'meet', () => this.#gates.meet()],
+    [1, 'fail', () => this.#gates.fail()],
+    [2, 'tend', () => this.#gates.tend()],
+    [5, 'grant', () => this.#gates.grant()],
+    // What becomes of a job whose lease ran out before anybody took it back is left open here as well.
+    [2, 'shut', () => this.#settleLapsed().then(() => this.#gates.shut())],
+    [1, 'rest', () => this.#settleLapsed().then(() => this.#gates.rest())],
+    [1, 'pruneGates', () => this.#gates.prune()],
+    [1, 'around', () => this.#gates.around()],
   ]
 
   async step(): Promise<void> {
@@ -118,12 +146,12 @@ class Walk {
 
   /** The same call on both, whose answers must be the same once each is put in common terms. */
   async #both<Answer>(
-    call: (jobs: JobStore, side: 'model' | 'engine') => Promise<Answer>,
+    call: (jobs: JobStore, side: 'model' | 'engine', gates: GateStore) => Promise<Answer>,
     view: (answer: Answer) => unknown = (answer) => answer,
   ): Promise<Answer> {
     if (this.#lapsed) this.#swept = true
-    const expected = await call(this.#model.jobs, 'model')
-    const actual = await call(this.#engine.jobs, 'engine')
+    const expected = await call(this.#model.jobs, 'model', this.#model.gates)
+    const actual = await call(this.#engine.jobs, 'engine', this.#engine.gates)
     this.#note(`→ ${JSON.stringify(view(expected))}`)
     assert.deepEqual(view(actual), view(expected))
     return expected
@@ -133,7 +161,8 @@ class Walk {
     await this.#settleLapsed()
     const random = this.#random
     const count = 1 + random.below(4)
-    const jobs = Array.from({ length: count }, (_, i): NewJob => {
+    const together = Array.from({ length: count }, () => random.id(this.#start))
+    const jobs = together.map((id, i): NewJob => {
       const due = random.pick([
         { runAt: this.#start - 60_000 - 1_000 * random.below(3) },
         { runAt: this.#start + farMs },
@@ -142,7 +171,7 @@ class Walk {
         i === 0 ? { delayMs: 0 } : { runAt: this.#start - 60_000 },
       ])
       return {
-        id: random.id(this.#start),
+        id,
         queue: random.pick(queues),
         kind: random.pick(kinds),
         payload: JSON.stringify({ n: random.below(1_000) }),
@@ -152,7 +181,8 @@ class Walk {
         maxAttempts: 1 + random.below(3),
         backoff: random.chance(0.3) ? '{"baseMs":1}' : null,
         timeoutMs: random.chance(0.3) ? 1_000 : null,
-        meta: random.chance(0.3) ? '{"tags": ["ä"]}' : null,
+        meta: random.chance(0.5) ? random.pick(metas) : null,
+        gate: this.#gates.gate(id, together),
       }
     })
     this.#note(JSON.stringify(jobs))
@@ -162,24 +192,34 @@ class Walk {
 
   async #claim(leaseMs: number): Promise<number> {
     const random = this.#random
+    const asked = random.chance(0.5) ? queues : random.some(queues)
+    // Which queue is asked first is left open where one of several has limits: then all that can be had is asked for.
+    const limited = new Set(
+      (await this.#model.jobs.stats()).flatMap(({ queue, limits }) => (limits === null ? [] : queue)),
+    )
+    const isMixed = asked.length > 1 && asked.some((queue) => limited.has(queue))
     const request = {
-      queues: random.chance(0.5) ? queues : random.some(queues),
+      queues: isMixed && random.chance(0.5) ? [random.pick([...limited])] : asked,
       kinds: random.chance(0.6) ? null : random.some(kinds),
       workerId: random.pick(['w1', 'w2']),
       limit: 1 + random.below(4),
       leaseMs,
     }
+    if (isMixed && request.queues === asked) request.limit = 1_000
+    const inOrder = <Job extends { readonly id: string }>(claimed: readonly Job[]) =>
+      request.limit === 1_000 ? claimed.toSorted((a, b) => (a.id < b.id ? -1 : 1)) : claimed
     this.#note(JSON.stringify(request))
     const claims: Record<string, readonly ClaimedRecord[]> = {}
     await this.#both(
       async (jobs, side) => {
-        claims[side] = await jobs.claim(request)
+        claims[side] = inOrder(await jobs.claim(request))
         return claims[side]
       },
       (claimed) =>
         claimed.map((job) => {
-          const { id, priority, attempt, freeCount, workerId, state } = job
-          return { id, priority, runAt: instant(job.runAt, this.#start), attempt, freeCount, workerId, state }
+          const { id, priority, attempt, freeCount, workerId, state, limited = false } = job
+          const runAt = instant(job.runAt, this.#start)
+          return { id, priority, runAt, attempt, freeCount, workerId, state, limited }
         }),
     )
     const taken = claims.model!.map((model, i) => ({ model, engine: claims.engine![i]! }))
@@ -340,6 +380,13 @@ class Walk {
     await this.#both((jobs) => jobs[verb](queue))
   }
 
+  async #limit(): Promise<void> {
+    const queue = this.#random.pick(queues)
+    const limits = this.#gates.limits()
+    this.#note(`${queue} ${JSON.stringify(limits)}`)
+    await this.#both((jobs) => jobs.limit(queue, limits))
+  }
+
   async #prune(): Promise<void> {
     await this.#settleLapsed()
     await this.#pass(3)
@@ -386,7 +433,15 @@ class Walk {
       ...(random.chance(0.4) && { queue: random.pick(queues) }),
       ...(random.chance(0.4) && { kind: random.pick(kinds) }),
       ...(random.chance(0.6) && {
-        state: random.pick(['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const),
+        state: random.pick([
+          'scheduled',
+          'ready',
+          'waiting',
+          'running',
+          'completed',
+          'dead',
+          'cancelled',
+        ] as const),
       }),
       ...(random.chance(0.3) && this.#ids.length > 0 && { before: random.pick(this.#ids) }),
       limit: random.pick([1, 3, 1_000]),
@@ -411,6 +466,7 @@ class Walk {
       expected.map((record) => viewOf(record, view)),
     )
     assert.deepEqual(viewStats(await this.#engine.jobs.stats()), viewStats(await this.#model.jobs.stats()))
+    assert.deepEqual(await this.#gates.seen(this.#engine), await this.#gates.seen(this.#model))
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createId } from '../../src/core/ids.ts'
+import { createId, createIds } from '../../src/core/ids.ts'
 import type { Box } from '../../src/index.ts'
 import { type BulkRun, runBulk } from '../../src/jobs/bulkrun.ts'
 import type { BulkOperation } from '../../src/jobs/index.ts'
@@ -104,6 +104,34 @@ test('jobs that are added after it began are not meant', async () => {
   assert.equal((await jobs.find(late.id))?.state, 'ready')
 })
 
+test('jobs of machines whose clocks are ahead or behind are meant, if they were there', async () => {
+  await using ground = await openGround('sqlite')
+  const { backend, jobs } = ground.box
+  const shape = {
+    queue: 'default',
+    kind: 'mail',
+    payload: 'null',
+    priority: 0,
+    uniqueKey: null,
+    maxAttempts: 5,
+  }
+  const rest = { due: { delayMs: 0 }, backoff: null, timeoutMs: null, meta: null }
+  const addAt = async (hours: number) => {
+    const id = createIds({ now: () => Date.now() + hours * 3_600_000 })()
+    await backend.jobs.add([{ id, ...shape, ...rest }])
+    return id
+  }
+  for (const hours of [24, -24, 0]) await addAt(hours)
+  // Within one millisecond nobody can say which was first.
+  await new Promise((later) => setTimeout(later, 2))
+  const run = await takeOn(ground.box, { action: 'delete', search: 'kind:mail', limit: null })
+  await new Promise((later) => setTimeout(later, 2))
+  const late = await Promise.all([24, -24, 0].map(addAt))
+  assert.deepEqual(await runBulk(partsOf(ground.box), run), { matched: 3, done: 3, skipped: 0 })
+  const left = (await jobs.list()).items.map(({ id }) => id)
+  assert.deepEqual(left.toSorted(), late.toSorted())
+})
+
 test('jobs that begin to run while it goes on are cancelled all the same', async () => {
   await using ground = await openGround('memory')
   const { jobs } = ground.box
@@ -133,6 +161,43 @@ test('whoever has lost an operation to another does no more of it', async () => 
   await jobs.nack(run, { handBack: true })
   await assert.rejects(runBulk(partsOf(ground.box), run), { code: 'lease_lost' })
   assert.equal((await jobs.list()).items.length, 1)
+})
+
+test('whoever loses an operation in the middle of a slice notes nothing more, and ends at once where it hears of it', async () => {
+  for (const hears of [false, true]) {
+    await using ground = await openGround('memory')
+    const { jobs } = ground.box
+    const parts = partsOf(ground.box)
+    await jobs.addMany(Array.from({ length: 20 }, () => ({ kind: 'mail' })))
+    for (const job of await jobs.claim({ limit: 20 })) await jobs.nack(job, { dead: true })
+    const run = await takeOn(ground.box, { action: 'retry', search: 'state:dead', limit: null })
+    const cutting = new AbortController()
+    let retried = 0
+    const losing = Object.create(parts.store, {
+      retry: {
+        value: async (id: string) => {
+          if (++retried === 5) {
+            await jobs.nack(run, { handBack: true })
+            if (hears) cutting.abort(new Error('it is lost'))
+          }
+          return parts.store.retry(id)
+        },
+      },
+    }) as typeof parts.store
+    await assert.rejects(
+      runBulk({ ...parts, store: losing }, { ...run, cut: cutting.signal }),
+      hears ? /it is lost/ : { code: 'lease_lost' },
+    )
+    const before = await jobs.bulkOperation(run.id)
+    assert.equal(retried, hears ? 5 : 20)
+    // As it was noted before they were touched: whoever goes on counts them.
+    assert.deepEqual([before?.matched, before?.done], [20, 0])
+    const [claimed] = await ground.box.backend.jobs.claim({
+      ...{ queues: ['signalbox.bulk'], kinds: null, workerId: 'next', limit: 1, leaseMs: 60_000 },
+    })
+    const next = { ...run, token: claimed!.token, attempt: claimed!.attempt }
+    assert.deepEqual(await runBulk(parts, next), { matched: 20, done: 20, skipped: 0 })
+  }
 })
 
 test('whoever takes over after a crash counts what was done, and does nothing twice', async () => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createIds } from '../../src/core/ids.ts'
+import { createId, createIds } from '../../src/core/ids.ts'
 import type { JobStore } from '../../src/jobs/index.ts'
 import { parseSearch } from '../../src/jobs/index.ts'
+import { searchPage } from '../../src/jobs/search.ts'
 import { scanJobs } from '../../src/jobs/searchscan.ts'
 import { engines, openGround } from './searching.ts'
 
@@ -82,6 +83,47 @@ test('a search that stops says after how many jobs and why, and goes on from the
   const late = await scanJobs(backend.jobs, { ...scan, bounds: { maxRows: 1_000, maxMs: 0 } }, take)
   assert.equal(late.stopped, 'time')
   assert.ok(late.scanned > 0 && late.scanned < 1_000 && late.cursor !== null)
+})
+
+test('whoever waits for a page is answered soon, however slow the store is', async () => {
+  await using ground = await openGround('memory')
+  const { jobs, backend } = ground.box
+  await jobs.add('mail')
+  const template = (await backend.jobs.list({ limit: 1 }))[0]!
+  let pages = 0
+  const store: Pick<JobStore, 'find' | 'list'> = {
+    find: async () => undefined,
+    async list({ limit }) {
+      pages++
+      await new Promise((resolve) => setTimeout(resolve, 25))
+      return Array.from({ length: limit }, () => ({ ...template, id: createId() }))
+    },
+  }
+  const { stopped, cursor, records } = await searchPage(store, parseSearch('kind:sms'), { limit: 10 })
+  assert.deepEqual([stopped, cursor !== null, records], ['time', true, []])
+  // A quarter of a second, and the page that was under way; a slow machine asks for fewer.
+  assert.ok(pages <= 12, `${pages} pages`)
+})
+
+test('a job of a machine whose clock is ahead does not end a search before jobs that are meant', async () => {
+  await using ground = await openGround('memory')
+  const { jobs, backend } = ground.box
+  await jobs.add('mail')
+  const template = (await backend.jobs.list({ limit: 1 }))[0]!
+  const now = Date.now()
+  const addedAt = (idMinutes: number, minutes: number) => ({
+    ...template,
+    id: createIds({ now: () => now - idMinutes * 60_000 })(),
+    createdAt: now - minutes * 60_000,
+  })
+  const meant = addedAt(80, 80)
+  const records = [addedAt(60, 180), meant, addedAt(300, 300), addedAt(80, 80)]
+  const store: Pick<JobStore, 'find' | 'list'> = { find: async () => undefined, list: async () => records }
+  const found: string[] = []
+  const scan = { terms: parseSearch('created>-90m'), now, query: {}, bounds: { maxRows: 100, maxMs: 60_000 } }
+  const { scanned, cursor } = await scanJobs(store, scan, ({ id }) => found.push(id) > 0)
+  // The third is old by both clocks, and so would be all behind it.
+  assert.deepEqual([found, scanned, cursor], [[meant.id], 3, null])
 })
 
 test('a store in the same thread is asked for small pages, with turns for others between them', async () => {

@@ -53,7 +53,7 @@ for (const { name, own, runSql } of [
       assert.equal(before.code, 1, before.err)
       assert.match(
         before.out,
-        / has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\npending 7 fleet\npending 8 comfort\n$/,
+        / has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\npending 7 fleet\npending 8 comfort\npending 9 gates\n$/,
       )
       await assert.rejects(open(database.url), { code: 'schema_missing' })
 
@@ -74,12 +74,13 @@ for (const { name, own, runSql } of [
           { number: 6, name: 'audit' },
           { number: 7, name: 'fleet' },
           { number: 8, name: 'comfort' },
+          { number: 9, name: 'gates' },
         ],
       )
 
       const after = await migrate('status', '--database', database.url)
       assert.equal(after.code, 0)
-      assert.ok(after.out.includes(`${host}${pathname} is up to date: schema 8`), after.out)
+      assert.ok(after.out.includes(`${host}${pathname} is up to date: schema 9`), after.out)
       if (password !== '') assert.ok(!after.out.includes(password))
       await using box = await open(database.url)
       const { id } = await box.jobs.add('mail', { to: 'ada' })

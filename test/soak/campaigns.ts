@@ -1,4 +1,5 @@
 import type { Campaign } from './campaign.ts'
+import { demoPlaying } from './demoplaying.ts'
 import { dispatchKilling } from './dispatchkilling.ts'
 import { jobsBacklog } from './jobsbacklog.ts'
 import { jobsCrashes } from './jobscrashes.ts'
@@ -32,4 +33,5 @@ export const campaigns: readonly Campaign[] = [
   onceGuarding,
   monitorTelling,
   dispatchKilling,
+  demoPlaying,
 ]

@@ -1,8 +1,10 @@
 import { ackFirst } from '../crashes/ackfirst.ts'
 import { shareFile } from '../crashes/busy.ts'
 import { cutConnections, freezeConnections } from '../crashes/cuts.ts'
+import { flowThroughKills } from '../crashes/flowing.ts'
 import type { SqlEngine } from '../crashes/ground.ts'
 import { killWorkers } from '../crashes/kills.ts'
+import { limitThroughKills } from '../crashes/limiting.ts'
 import { crashMigrations } from '../crashes/migrations.ts'
 import { pauseWorkers } from '../crashes/pauses.ts'
 import { poisonWorkers } from '../crashes/poison.ts'
@@ -64,6 +66,21 @@ export const jobsCrashes: readonly Campaign[] = [
     await using ground = await engine.createGround()
     return await poisonWorkers(ground, { seed, poisons: 10, jobs: 100 })
   }),
+
+  campaign('jobs-limits', 'kills workers of a queue with limits', allEngines, async (engine, seed) => {
+    await using ground = await engine.createGround()
+    return await limitThroughKills(ground, { seed, members: 4, kills: 25, jobs: 1_000 })
+  }),
+
+  campaign(
+    'jobs-flows',
+    'kills workers of jobs that wait for each other',
+    allEngines,
+    async (engine, seed) => {
+      await using ground = await engine.createGround()
+      return await flowThroughKills(ground, { seed, members: 4, kills: 25, flows: 30, locked: 60 })
+    },
+  ),
 
   campaign('jobs-migrations', 'kills openers while they migrate', allEngines, (engine, seed) =>
     crashMigrations(engine.name, engine.server?.url, { seed, openers: 6, kills: 25 }),

@@ -57,10 +57,12 @@ export type Names = [
       keyof typeof room,
       | 'createJobs'
       | 'bulkActions'
+      | 'bulkQueue'
       | 'createBulkWork'
       | 'formatSearch'
       | 'parseSearch'
       | 'createFiring'
+      | 'createGatekeeper'
       | 'checkSchedule'
       | 'createDrivenJobs'
       | 'createTelemetry'
@@ -147,6 +149,7 @@ type JobsMembers =
   | 'stats'
   | 'pause'
   | 'resume'
+  | 'limit'
   | 'prune'
   | 'remove'
   | 'schedules'
@@ -203,6 +206,9 @@ export type Records = [
       | 'backoff'
       | 'timeoutMs'
       | 'tags'
+      | 'limitKey'
+      | 'after'
+      | 'lock'
       | 'trace'
     >
   >,
@@ -212,7 +218,7 @@ export type Records = [
   Expect<
     Equal<
       Exclude<keyof ClaimedJob, keyof Job>,
-      'token' | 'leaseEndsAt' | 'freeCount' | 'snoozeCount' | 'trace'
+      'token' | 'leaseEndsAt' | 'freeCount' | 'snoozeCount' | 'trace' | 'fence'
     >
   >,
   Expect<
@@ -221,7 +227,7 @@ export type Records = [
       'transaction' | 'ack' | 'nack' | 'snooze' | 'progress' | 'log' | 'signal'
     >
   >,
-  Expect<Equal<Exclude<keyof FoundJob, keyof Job>, 'progress' | 'snoozeCount'>>,
+  Expect<Equal<Exclude<keyof FoundJob, keyof Job>, 'progress' | 'snoozeCount' | 'needs' | 'neededBy'>>,
   Expect<Equal<Job<{ to: string }>['payload'], { to: string }>>,
   // A job is read: what it says cannot be changed by who has it.
   Expect<Equal<Job, Readonly<Job>>>,

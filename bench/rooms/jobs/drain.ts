@@ -4,15 +4,16 @@
  * history row for every job; pg-boss keeps its finished jobs as it always does; graphile-worker and the tuned BullMQ
  * keep nothing.
  */
-import type { Case, Contestant, Trial } from '../../case.ts'
+import type { Case, Conditions, Contestant, Figures, Trial } from '../../case.ts'
 import { atLeastTimes } from '../../goal.ts'
-import { groundOf } from './ground.ts'
-import { fill, type Lane, Tally, untilEmpty } from './lane.ts'
+import { type Engine, groundOf } from './ground.ts'
+import { fill, type Lane, type OpenLane, Tally, untilEmpty } from './lane.ts'
 import { type LaneName, lanes } from './lanes.ts'
 import { createPlace } from './place.ts'
 import { printed } from './printed.ts'
 
-interface Load {
+/** How many jobs. */
+export interface Load {
   readonly quick: number
   readonly full: number
 }
@@ -26,18 +27,28 @@ const drained =
   (name: LaneName, load: Load = backlog): Contestant =>
   async (conditions) => {
     const { engine, load: loadLane } = lanes[name]
-    await using place = await createPlace(conditions, engine)
-    await using lane = await (await loadLane())(place.url)
-    const count = conditions.quick ? load.quick : load.full
-
-    const warmUp = Math.min(2_000, count / 4)
-    await fill(lane, warmUp)
-    await workOff(lane, warmUp)
-    await fill(lane, count)
-    await place.settleDown()
-    const ms = await workOff(lane, count)
-    return { rate: (count / ms) * 1_000 }
+    return await drainLane(conditions, engine, await loadLane(), load)
   }
+
+/** The rate at which one lane works off its backlog, in a place of its own. */
+export async function drainLane(
+  conditions: Conditions,
+  engine: Engine,
+  openLane: OpenLane,
+  load: Load = backlog,
+): Promise<Figures> {
+  await using place = await createPlace(conditions, engine)
+  await using lane = await openLane(place.url)
+  const count = conditions.quick ? load.quick : load.full
+
+  const warmUp = Math.min(2_000, count / 4)
+  await fill(lane, warmUp)
+  await workOff(lane, warmUp)
+  await fill(lane, count)
+  await place.settleDown()
+  const ms = await workOff(lane, count)
+  return { rate: (count / ms) * 1_000 }
+}
 
 async function workOff(lane: Lane, count: number): Promise<number> {
   const tally = new Tally(count)

@@ -5,6 +5,7 @@ import { drainTrials } from './drain.ts'
 import { growthTrial } from './growth.ts'
 import { idleTrials } from './idle.ts'
 import { inFlightTrial } from './inflight.ts'
+import { limitsTrials } from './limits.ts'
 import { pickupTrials } from './pickup.ts'
 import { transactionTrials } from './transaction.ts'
 
@@ -12,6 +13,7 @@ export const jobsRoom: Room = {
   name: 'jobs',
   trials: [
     ...drainTrials,
+    ...limitsTrials,
     bulkTrial,
     ...transactionTrials,
     ...pickupTrials,

@@ -13,7 +13,7 @@ interface KnownLane {
 /**
  * Signalbox tuned: as many in flight and as much held ready as helps no-op handlers. With nothing set, nothing is set.
  */
-const tuned = { concurrency: 100, prefetch: 1_000 } as const
+export const tuned = { concurrency: 100, prefetch: 1_000 } as const
 
 export type LaneName =
   | 'signalbox'

@@ -3,13 +3,26 @@ import { open } from 'signalbox'
 import type { WorkerOptions } from 'signalbox/jobs'
 import type { Lane, OpenLane } from './lane.ts'
 
+/** What the jobs are counted by, and whether that matters. */
+export interface LaneKeys {
+  /** Each job has one of so many keys, in turn. */
+  readonly keys: number
+  /** So many of a key may run at once; null: the queue has no limits. */
+  readonly concurrency: number | null
+}
+
 /** `settings` are those of the worker; with none, everything is as it comes. */
-export function signalboxLane(settings: Omit<WorkerOptions, 'handlers'>): OpenLane {
+export function signalboxLane(settings: Omit<WorkerOptions, 'handlers'>, keyed?: LaneKeys): OpenLane {
   return async (url): Promise<Lane> => {
     const box = await open(url, { migrate: true })
+    const concurrency = keyed?.concurrency ?? null
+    if (concurrency !== null) await box.jobs.limit('default', { perKey: { concurrency } })
+    const keyOf = (number: number) => (keyed ? { limitKey: `tenant-${number % keyed.keys}` } : {})
     return {
       async addMany(numbers) {
-        await box.jobs.addMany(numbers.map((number) => ({ kind: 'noop', payload: { number } })))
+        await box.jobs.addMany(
+          numbers.map((number) => ({ kind: 'noop', payload: { number }, ...keyOf(number) })),
+        )
       },
       async add(number) {
         await box.jobs.add('noop', { number })

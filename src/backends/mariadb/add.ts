@@ -10,7 +10,8 @@ import { errnoOf } from './trouble.ts'
 /**
  * Adding: rows in one statement, or a few in one transaction. The unique index decides who was first, also between
  * racing adds and within one statement; on a duplicate nothing is changed and RETURNING gives the row that is there,
- * so each row's answer is the id it returned. Only MariaDB can do that; MySQL cannot.
+ * so each row's answer is the id it returned. Only MariaDB can do that; MySQL cannot. What a job waits for is written
+ * behind it, in the same transaction.
  */
 const columns =
   'namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at, updated_at, backoff, timeout_ms, meta'
@@ -36,13 +37,16 @@ export function createAdd(
       const [sql, values] = encodeInsert(store, chunk, bytesBinder())
       added.push(...compare(chunk, (await caller.query(sql, values)) as { id: string }[]))
     }
+    for (const [sql, values] of encodeGates(store, jobs, added, bytesBinder)) await caller.query(sql, values)
     noteAdded(jobs)
     return added
   }
 
   function noteAdded(jobs: readonly NewJob[]): void {
     const ranks = new Set<number>()
-    for (const { id, priority, due } of jobs) {
+    for (const { id, priority, due, gate } of jobs) {
+      // It is not in line yet.
+      if (gate) continue
       if ('runAt' in due) positions.passed({ rank: -priority, at: due.runAt, id })
       else if (due.delayMs === 0) ranks.add(-priority)
     }
@@ -51,6 +55,9 @@ export function createAdd(
 }
 
 async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
+  // What a job is to wait for is written with it, so whoever is dead by now must be out of the way before.
+  const isGated = jobs.some(({ gate }) => gate)
+  if (isGated && jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
   const added = await insert(store, jobs)
   // A job that is dead by now, but not yet taken back, has no right to its key any more.
   const winners = new Set(added.filter(({ duplicate }) => duplicate).map(({ id }) => id))
@@ -64,6 +71,9 @@ async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly A
 
 function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
   const chunks = chunksOf(jobs, store.packetBytes)
+  const isGated = jobs.some(({ gate }) => gate)
+  // A statement by itself is its own transaction.
+  const isOne = chunks.length === 1 && !isGated
   return store.calls.run('add jobs', async (call: Call) => {
     const added: Added[] = []
     for (const [index, chunk] of chunks.entries()) {
@@ -71,12 +81,12 @@ function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]
         [`SET @signalbox_now = ${nowMs}`, []],
         encodeInsert(store, chunk, textBinder()),
       ]
-      // A statement by itself is its own transaction.
-      if (chunks.length > 1 && index === 0) statements.unshift(begin)
-      if (chunks.length > 1 && index === chunks.length - 1) statements.push(commit)
+      if (!isOne && index === 0) statements.unshift(begin)
+      if (!isOne && !isGated && index === chunks.length - 1) statements.push(commit)
       const answers = await call.packet(statements)
       added.push(...compare(chunk, answers[statements[0] === begin ? 2 : 1] as { id: string }[]))
     }
+    if (isGated) await call.packet([...encodeGates(store, jobs, added, textBinder), commit])
     return added
   })
 }
@@ -101,6 +111,48 @@ function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Adde
     const id = rows[index]!.id
     return { id, duplicate: id !== job.id }
   })
+}
+
+/** How many rows one statement writes; names are short. */
+const gateRows = 1_000
+
+/** What the jobs that were written wait for. A need for one that was there already is a need for that one. */
+function encodeGates(
+  { tables, namespace }: Store,
+  jobs: readonly NewJob[],
+  added: readonly Added[],
+  createBinder: () => Binder,
+): readonly Statement[] {
+  const gates = jobs.flatMap(({ id, gate }, index) =>
+    gate && !added[index]!.duplicate ? [{ id, ...gate }] : [],
+  )
+  if (gates.length === 0) return []
+  const ids = new Map(jobs.map(({ id }, index) => [id, added[index]!.id]))
+  const needs = gates.flatMap(({ id, needs }) =>
+    [...new Set(needs.map((needsId) => ids.get(needsId) ?? needsId))].map((needsId) => [
+      namespace,
+      id,
+      needsId,
+    ]),
+  )
+  const locks = gates.flatMap(({ id, needs, lock }) =>
+    lock === null ? [] : [[namespace, id, lock.operation, lock.resource, needs.length === 0 ? 1 : 0]],
+  )
+  const insert = (into: string, rows: readonly (readonly (string | number)[])[]): Statement[] => {
+    const statements: Statement[] = []
+    for (let from = 0; from < rows.length; from += gateRows) {
+      const { values, text } = createBinder()
+      const lines = rows
+        .slice(from, from + gateRows)
+        .map((row) => `(${row.map((value) => (typeof value === 'string' ? text(value) : value)).join(', ')})`)
+      statements.push([`INSERT INTO ${into} VALUES ${lines.join(', ')}`, values])
+    }
+    return statements
+  }
+  return [
+    ...insert(`${tables.need} (namespace, job_id, needs_id)`, needs),
+    ...insert(`${tables.jobLock} (namespace, job_id, operation, resource, is_called)`, locks),
+  ]
 }
 
 /** How values get into a statement: as text on our own sessions, as bytes on others' (see ack.ts). */
@@ -139,7 +191,8 @@ function encodeInsert({ tables, namespace }: Store, jobs: readonly NewJob[], bin
     const head = `${text(namespace)}, ${text(job.id)}, ${text(job.queue)}, ${text(job.kind)}, ${text(job.payload)}, ${number(job.priority)}, ${text(job.uniqueKey)}`
     const { due } = job
     let state = "'ready'"
-    if ('runAt' in due) state = `IF(${number(due.runAt)} <= ${now}, 'ready', 'scheduled')`
+    if (job.gate) state = "'waiting'"
+    else if ('runAt' in due) state = `IF(${number(due.runAt)} <= ${now}, 'ready', 'scheduled')`
     else if (due.delayMs > 0) state = "'scheduled'"
     const most = number(job.maxAttempts)
     let runAt = now

@@ -9,6 +9,8 @@ import { isConflict, toStoreError } from './trouble.ts'
  * written against this does not know which.
  */
 export interface Calls {
+  /** Whether all bodies are one transaction, which commits or fails as a whole. */
+  readonly isOne: boolean
   /** Throws `closed` when the backend was closed: for what runs on a caller's connection. */
   requireOpen(): void
   /** Runs `body` on a connection; `doing` completes "could not …" in messages. */
@@ -35,6 +37,7 @@ export interface Call {
  * commit may have been written.
  */
 export class PooledCalls implements Calls {
+  readonly isOne = false
   readonly #pool: Pool
 
   constructor(pool: Pool) {

@@ -10,15 +10,18 @@ import { MariadbBells } from './bell.ts'
 import { PooledCalls } from './calls.ts'
 import { callMs, lineSession, ownSession, type Place, parsePlace, userSession } from './connection.ts'
 import { createMariadbFleet, listDispatched } from './fleet.ts'
+import { createMariadbGates, listGated } from './gates.ts'
 import { createMariadbGuards } from './guards.ts'
 import { createMariadbJobs } from './jobs.ts'
 import { createKeyed, pruneKeys } from './keys.ts'
+import { LimitedQueues } from './limited.ts'
 import { createMariadbLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
 import { createMariadbMonitor } from './monitor.ts'
 import { createMariadbNotes } from './notes.ts'
 import { type Link, Pool } from './pool.ts'
 import { Positions } from './position.ts'
+import { listQueued } from './queued.ts'
 import { createMariadbSchedules } from './schedules.ts'
 import type { Store } from './store.ts'
 import { qualifyTables } from './tables.ts'
@@ -29,7 +32,7 @@ import { toStoreError } from './trouble.ts'
 const ownPoolSize = 8
 /** Transactions on lines of locks: they may wait for each other, and must not keep anything else waiting. */
 const linePoolSize = 6
-/** The same for guards, which a caller's transaction may keep for long, for the monitor, notes and schedules. */
+/** The same for guards, which a caller's transaction may keep for long, for the monitor, notes, schedules and gates. */
 const guardPoolSize = 6
 
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
@@ -81,7 +84,7 @@ export async function openMariadb(
       const store = {
         ...shared,
         namespace: name,
-        memory: { positions: new Positions(), idle: new Set<string>() },
+        memory: { positions: new Positions(), idle: new Set<string>(), limited: new LimitedQueues() },
       }
       const jobs = createMariadbJobs(store)
       const keyed = createKeyed(store, jobs)
@@ -99,6 +102,7 @@ export async function openMariadb(
         jobs,
         notes: createMariadbNotes(guarded),
         schedules: createMariadbSchedules(guarded),
+        gates: createMariadbGates(guarded),
         locks,
         guards: createMariadbGuards(guarded),
         monitor: createMariadbMonitor(guarded),
@@ -125,10 +129,13 @@ export async function openMariadb(
         }),
       scheduledNamespaces: (limit) =>
         calls.run('read', async (call) => {
-          const sql = `SELECT DISTINCT namespace FROM ${tables.schedule} WHERE due_at IS NOT NULL ORDER BY namespace LIMIT ?`
+          const sql = `SELECT namespace FROM ${tables.schedule} WHERE due_at IS NOT NULL
+            GROUP BY namespace ORDER BY MIN(due_at), namespace LIMIT ?`
           const rows = await call.rows<{ namespace: string }>(sql, [limit])
           return rows.map((row) => row.namespace)
         }),
+      queuedNamespaces: (queue, limit) => listQueued(shared, queue, limit),
+      gatedNamespaces: (limit) => listGated(shared, limit),
       dispatchedNamespaces: (limit) => listDispatched(shared, limit),
       migrator,
       warnings: facts.warnings,

@@ -1,8 +1,9 @@
 import type { JobStore, StoreTransaction, Verdict } from '../../jobs/index.ts'
 import { createAdd } from './add.ts'
 import { createClaim } from './claim.ts'
+import { limit, pause, resume } from './control.ts'
 import { cancelRequests, outcomes, renew } from './leases.ts'
-import { cancel, pause, prune, resume, retry, retryDead } from './operate.ts'
+import { cancel, prune, retry, retryDead } from './operate.ts'
 import { find, list, stats } from './reads.ts'
 import { reclaim } from './reclaim.ts'
 import { remove } from './remove.ts'
@@ -57,6 +58,7 @@ export function createMariadbJobs(store: Store): JobStore {
     stats: () => stats(store),
     pause: (queue) => pause(store, queue),
     resume: (queue) => thenForget(resume(store, queue)),
+    limit: (queue, limits) => thenForget(limit(store, queue, limits)),
     remove: (ids) => remove(store, ids),
     prune: (request) => prune(store, request),
   }

@@ -84,7 +84,8 @@ async function readProgress(
       `SELECT p.job_id, p.attempt, p.progress, p.progress_at FROM ${tables.progress} p
         WHERE p.namespace = ? AND p.job_id IN (?) AND p.progress IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM ${tables.progress} later WHERE later.namespace = p.namespace AND later.job_id = p.job_id
-            AND later.attempt > p.attempt AND later.progress IS NOT NULL)`,
+            AND later.progress IS NOT NULL AND (later.progress_at > p.progress_at
+              OR (later.progress_at = p.progress_at AND later.attempt > p.attempt)))`,
       [namespace, jobIds],
     ),
   )

@@ -8,7 +8,7 @@ import type { Store } from './store.ts'
 import { errnoOf } from './trouble.ts'
 
 /**
- * What operators do: cancel, retry, pause, resume, prune. None waits for a running job's row, which a user's
+ * What operators do with jobs: cancel, retry, prune. None waits for a running job's row, which a user's
  * transaction may hold for long: what is asked of a running job is written beside it, in `job_cancel`.
  */
 interface StoredRow {
@@ -207,21 +207,6 @@ export async function retryDead(
   return took
 }
 
-export async function pause({ calls, tables, namespace }: Store, queue: string): Promise<void> {
-  await calls.run('pause a queue', (call) =>
-    call.rows(`INSERT IGNORE INTO ${tables.control} (namespace, queue, paused_at) VALUES (?, ?, ${nowMs})`, [
-      namespace,
-      queue,
-    ]),
-  )
-}
-
-export async function resume({ calls, tables, namespace }: Store, queue: string): Promise<void> {
-  await calls.run('resume a queue', (call) =>
-    call.rows(`DELETE FROM ${tables.control} WHERE namespace = ? AND queue = ?`, [namespace, queue]),
-  )
-}
-
 /** Clocks may differ a little between who made an id and the database; beyond that a job is pruned that much later. */
 const skewMs = 60_000
 
@@ -249,7 +234,7 @@ export async function prune(
       )
       const ids = rows.map(({ id }) => id)
       if (ids.length === 0) {
-        await call.packet([sweepCancels({ tables, namespace })])
+        await call.packet([sweepCancels({ tables, namespace }), sweepRates({ tables, namespace })])
         return { count: 0, last: undefined }
       }
       const answers = await call.packet([
@@ -272,6 +257,20 @@ export async function prune(
     pruned += count
   }
   return pruned
+}
+
+/** What no rate counts any more: the longest is over a day. */
+const rateMs = 2 * 86_400_000
+
+/** The starts of keys that nobody has used for long. Read first, for a delete would wait for those that are in use. */
+function sweepRates({ tables, namespace }: Pick<Store, 'tables' | 'namespace'>): Statement {
+  return [
+    `DELETE r FROM (
+        SELECT queue, limit_key FROM ${tables.rate} WHERE namespace = ? AND started_at < ${nowMs} - ${rateMs} LIMIT 1000) old
+      STRAIGHT_JOIN ${tables.rate} r ON r.namespace = ? AND r.queue = old.queue AND r.limit_key = old.limit_key
+      WHERE r.started_at < ${nowMs} - ${rateMs}`,
+    [namespace, namespace],
+  ]
 }
 
 /** What was asked of jobs that have ended in callers' transactions. */

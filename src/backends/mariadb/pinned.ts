@@ -6,6 +6,7 @@ import { lockedByOthers } from './trouble.ts'
  * and commits are left out. Nothing is tried again here. A conflict ends the transaction, and it is done over as a whole.
  */
 export class PinnedCalls implements Calls {
+  readonly isOne = true
   readonly #call: Call
   readonly #effects: (() => void)[] = []
 

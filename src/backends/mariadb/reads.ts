@@ -1,7 +1,8 @@
-import type { JobRecord, ListQuery, QueueStats } from '../../jobs/index.ts'
+import type { JobRecord, JobState, ListQuery, QueueStats } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { decodeJobRow, type JobRow } from '../jobrow.ts'
-import type { Statement } from './calls.ts'
+import { decodeLimits } from '../limitplan.ts'
+import type { Call, Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import type { Store } from './store.ts'
 
@@ -62,6 +63,29 @@ function fromHistory({ tables }: Store, join = ''): string {
       h.max_attempts, h.free_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
       NULL AS lease_ends_at, h.backoff, h.timeout_ms, h.meta, h.result, h.error, FALSE AS cancel_requested, h.cancel_ignored
     FROM ${join}${tables.history} h`
+}
+
+/** What a job is at this moment, and how long until it is due. */
+export interface SeenJob {
+  readonly state: JobState
+  readonly dueInMs: number
+}
+
+/** What these jobs are, by id, as `find` tells it; one that is gone is left out. */
+export async function readStates(
+  { tables, namespace }: Store,
+  call: Call,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, SeenJob>> {
+  if (ids.length === 0) return new Map()
+  const rows = await call.rows<{ id: string; state: JobState; due_in_ms: number }>(
+    `SELECT q.id, ${judged} AS state, GREATEST(0, q.run_at - ${nowMs}) AS due_in_ms FROM ${tables.queue} q
+        LEFT JOIN ${tables.cancel} c ON c.namespace = q.namespace AND c.job_id = q.id WHERE q.namespace = ? AND q.id IN (?)
+      UNION ALL SELECT h.id, CAST(h.state AS CHAR), GREATEST(0, h.run_at - ${nowMs}) FROM ${tables.history} h
+        WHERE h.namespace = ? AND h.id IN (?)`,
+    [namespace, ids, namespace, ids],
+  )
+  return new Map(rows.map(({ id, state, due_in_ms }) => [id, { state, dueInMs: Number(due_in_ms) }]))
 }
 
 export async function find(store: Store, id: string): Promise<JobRecord | undefined> {
@@ -146,7 +170,12 @@ export async function stats({ calls, tables, namespace }: Store): Promise<readon
     readonly count: number
     readonly oldest: number
   }
-  const [live, lapses, dead, paused] = await calls.run(
+  interface Control {
+    readonly queue: string
+    readonly paused_at: number | null
+    readonly limits: string | null
+  }
+  const [live, lapses, dead, controls] = await calls.run(
     'count jobs',
     async (call) =>
       (await call.packet([
@@ -171,14 +200,14 @@ export async function stats({ calls, tables, namespace }: Store): Promise<readon
           `SELECT queue, 'dead' AS state, COUNT(*) AS count, 0 AS oldest FROM ${tables.dead} WHERE namespace = ? GROUP BY queue`,
           [namespace],
         ],
-        [`SELECT queue FROM ${tables.control} WHERE namespace = ?`, [namespace]],
-      ])) as [Counted[], Counted[], Counted[], { queue: string }[]],
+        [`SELECT queue, paused_at, limits FROM ${tables.control} WHERE namespace = ?`, [namespace]],
+      ])) as [Counted[], Counted[], Counted[], Control[]],
   )
   type Counts = { -readonly [Key in keyof QueueStats]: QueueStats[Key] }
   const queues = new Map<string, Counts>()
   const of = (queue: string) => {
     const known = queues.get(queue) ?? {
-      ...{ queue, paused: false, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 },
+      ...{ queue, paused: false, limits: null, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 },
       oldestReadyAt: null,
     }
     queues.set(queue, known)
@@ -190,6 +219,10 @@ export async function stats({ calls, tables, namespace }: Store): Promise<readon
     counts[state as 'ready'] += Number(count)
     if (state === 'ready') counts.oldestReadyAt = Math.min(counts.oldestReadyAt ?? Infinity, Number(oldest))
   }
-  for (const { queue } of paused) of(queue).paused = true
+  for (const { queue, paused_at, limits } of controls) {
+    const counts = of(queue)
+    counts.paused = paused_at !== null
+    counts.limits = decodeLimits(limits) ?? null
+  }
   return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))
 }

@@ -47,7 +47,7 @@ async function removeFree(
     await call.packet([
       ...leave(store, free!),
       ...leaveHistory(store, over!),
-      ...leaveNotes(store, removed),
+      ...leaveRest(store, removed),
       commit,
     ])
     const skipped = new Set([...seen!, ...seenOver!])
@@ -69,9 +69,10 @@ function leaveHistory({ tables, namespace }: Store, ids: readonly string[]): rea
   ]
 }
 
-function leaveNotes({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
+/** What they said of themselves, and what they waited for. */
+function leaveRest({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
-  return [tables.progress, tables.line].map((table) => [
+  return [tables.progress, tables.line, tables.need, tables.jobLock].map((table) => [
     `DELETE FROM ${table} WHERE namespace = ? AND job_id IN (?)`,
     [namespace, ids],
   ])

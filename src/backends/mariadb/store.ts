@@ -1,4 +1,5 @@
 import type { Calls } from './calls.ts'
+import type { LimitedQueues } from './limited.ts'
 import type { Pool } from './pool.ts'
 import type { Positions } from './position.ts'
 import type { Tables } from './tables.ts'
@@ -24,4 +25,6 @@ export interface Memory {
   readonly positions: Positions
   /** Looks that found nothing last time: they are asked in one statement before a claim is made of them. */
   readonly idle: Set<string>
+  /** Queues that had limits when they were last looked at. */
+  readonly limited: LimitedQueues
 }

@@ -8,6 +8,9 @@ export interface Tables {
   readonly dead: string
   readonly cancel: string
   readonly control: string
+  readonly rate: string
+  readonly need: string
+  readonly jobLock: string
   readonly progress: string
   readonly line: string
   readonly schedule: string
@@ -58,6 +61,9 @@ export function qualifyTables(database: string): Tables {
     dead: of('job_dead'),
     cancel: of('job_cancel'),
     control: of('queue_control'),
+    rate: of('job_rate'),
+    need: of('job_need'),
+    jobLock: of('job_lock'),
     progress: of('job_progress'),
     line: of('job_line'),
     schedule: of('job_schedule'),

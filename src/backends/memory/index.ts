@@ -7,6 +7,7 @@ import { createRingingFleet } from '../ringingfleet.ts'
 import { MemoryAudit } from './audit.ts'
 import { createMemoryBell } from './bell.ts'
 import { MemoryFleet } from './fleet.ts'
+import { MemoryGates } from './gates.ts'
 import { MemoryGuards } from './guards.ts'
 import { MemoryJobs } from './jobs.ts'
 import { MemoryKeys } from './keys.ts'
@@ -36,11 +37,22 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   const keys = new MemoryKeys(clock)
   const namespaces = new Map<string, Stores>()
   const fleets = new Map<string, MemoryFleet>()
+  const keyed = new Map<string, MemoryJobs>()
+  const gated = new Map<string, MemoryGates>()
   const within = (name: string): Stores => {
     const known = namespaces.get(name)
     if (known) return known
     const notes = new MemoryNotes(clock)
-    const ownJobs = new MemoryJobs(clock, { forgetNotes: (ids) => notes.forget(ids) })
+    const ownJobs = new MemoryJobs(clock, {
+      keepGate: (id, gate) => gates.keep(id, gate),
+      forget(ids) {
+        notes.forget(ids)
+        gates.forget(ids)
+      },
+    })
+    const gates = new MemoryGates(clock, ownJobs)
+    gated.set(name, gates)
+    keyed.set(name, ownJobs)
     const jobs: JobStore = refusing(ownJobs, check)
     const guards: GuardStore = refusing(new MemoryGuards(clock), check)
     const fleet = new MemoryFleet(clock)
@@ -50,6 +62,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
       jobs,
       notes: refusing(notes, check),
       schedules: refusing(new MemorySchedules(clock, ownJobs), check),
+      gates: refusing(gates, check),
       locks: refusing(createMemoryLocks(clock), check),
       guards,
       monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
@@ -89,11 +102,22 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     },
     async scheduledNamespaces(limit) {
       check()
-      const scheduled: string[] = []
+      const scheduled: { readonly name: string; readonly nextAt: number }[] = []
       for (const [name, { schedules }] of namespaces) {
-        if ((await schedules.nextDue()).nextAt !== null) scheduled.push(name)
+        const { nextAt } = await schedules.nextDue()
+        if (nextAt !== null) scheduled.push({ name, nextAt })
       }
-      return scheduled.slice(0, limit)
+      const soonest = scheduled.sort((a, b) => a.nextAt - b.nextAt).slice(0, limit)
+      return soonest.map(({ name }) => name)
+    },
+    async queuedNamespaces(queue, limit) {
+      check()
+      const queued = [...keyed].flatMap(([name, jobs]) => (jobs.hasKeyIn(queue) ? [name] : []))
+      return queued.slice(0, limit)
+    },
+    async gatedNamespaces(limit) {
+      check()
+      return [...gated].flatMap(([name, { isGated }]) => (isGated ? [name] : [])).slice(0, limit)
     },
     async dispatchedNamespaces(limit) {
       check()

@@ -7,10 +7,13 @@ import type {
   ClaimRequest,
   FinalState,
   JobRecord,
+  JobState,
   JobStore,
   LeaseRef,
   ListQuery,
+  NewGate,
   NewJob,
+  QueueLimits,
   QueueStats,
   Renewal,
   RetryAnswer,
@@ -20,17 +23,28 @@ import type {
 } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { createNonce, encodeToken } from '../token.ts'
+import type { GatedJobs } from './gates.ts'
+import { MemoryLimits } from './limits.ts'
 import { type Entry, goesBefore, Line } from './line.ts'
 import { createRow, judge, lapsesTo, type Row, toRecord } from './row.ts'
 import { runWorks, unsupported } from './transaction.ts'
 
+/** What is kept beside the jobs and goes with them. */
+export interface JobSurroundings {
+  /** Writes down what a new job waits for. */
+  keepGate(id: string, gate: NewGate): void
+  /** Forgets all that is kept about removed jobs. */
+  forget(ids: readonly string[]): void
+}
+
 /**
- * Jobs in memory. All rows are in one map; beside it stand the lines of those that wait, the set of those that run and
- * the unique keys of both, and only `#enqueue`, `#claim` and `#end` move a row from one to the other.
+ * Jobs in memory. All rows are in one map; beside it stand the lines of those that can be claimed some day, the set of
+ * those that run and the unique keys of all that live, and only `#enqueue`, `#hold`, `#claim` and `#end` move a row from
+ * one to the other.
  */
-export class MemoryJobs implements JobStore {
+export class MemoryJobs implements JobStore, GatedJobs {
   readonly #now: () => number
-  readonly #forgetNotes: (ids: readonly string[]) => void
+  readonly #surroundings: JobSurroundings
   readonly #rows = new Map<string, Row>()
   /** By queue and kind, so that neither a paused queue nor an unknown kind is ever walked through. */
   readonly #lines = new Map<string, Map<string, Line>>()
@@ -38,12 +52,13 @@ export class MemoryJobs implements JobStore {
   /** The live job of each (queue, unique key). */
   readonly #keys = new Map<string, Row>()
   readonly #paused = new Set<string>()
+  readonly #limits = new MemoryLimits()
   /** Newest first; undefined when a row came or went since it was made. */
   #ids: string[] | undefined
 
-  constructor(now: () => number, { forgetNotes }: { forgetNotes(ids: readonly string[]): void }) {
+  constructor(now: () => number, surroundings: JobSurroundings) {
     this.#now = now
-    this.#forgetNotes = forgetNotes
+    this.#surroundings = surroundings
   }
 
   async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
@@ -54,33 +69,52 @@ export class MemoryJobs implements JobStore {
   /** The same at once, for what is to happen in one step with it. */
   insert(jobs: readonly NewJob[]): readonly Added[] {
     const now = this.#now()
-    return jobs.map((job) => {
+    const added = jobs.map((job) => {
       const holder = this.#holderOf(job, now)
       if (holder) return { id: holder.id, duplicate: true }
       const row = createRow(job, now)
       this.#rows.set(row.id, row)
       this.#ids = undefined
-      this.#enqueue(row)
+      if (job.gate) this.#hold(row)
+      else this.#enqueue(row)
       return { id: row.id, duplicate: false }
     })
+    const became = new Map(jobs.map((job, at) => [job.id, added[at]!.id]))
+    for (const [at, { id, gate }] of jobs.entries()) {
+      if (!gate || added[at]!.duplicate) continue
+      const needs = gate.needs.map((needsId) => became.get(needsId) ?? needsId)
+      this.#surroundings.keepGate(id, { ...gate, needs })
+    }
+    return added
   }
 
   async claim({ queues, kinds, workerId, limit, leaseMs }: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const now = this.#now()
     for (const row of this.#lapsed(now)) this.#takeBack(row, now)
-    const lines = [...new Set(queues)]
-      .filter((queue) => !this.#paused.has(queue))
-      .flatMap((queue) => this.#linesOf(queue, kinds))
+    const open = [...new Set(queues)].filter((queue) => !this.#paused.has(queue))
+    const plans = new Map(open.map((queue) => [queue, this.#limits.plan(queue, this.#running, now)]))
+    const lines = open.flatMap((queue) => this.#linesOf(queue, kinds).map((line) => ({ line, queue })))
     const claimed: ClaimedRecord[] = []
+    const passedOver: Row[] = []
     while (claimed.length < limit) {
       let next: Entry | undefined
-      for (const line of lines) {
-        const first = line.first(now)
+      for (const { line, queue } of lines) {
+        const first = plans.get(queue)?.room === 0 ? undefined : line.first(now)
         if (first && (!next || goesBefore(first, next))) next = first
       }
       if (!next) break
-      claimed.push(this.#claim(next.row, workerId, now, leaseMs))
+      const { row } = next
+      const plan = plans.get(row.queue)
+      if (plan && plan.take([row], 1).length === 0) {
+        this.#lineOf(row).remove(row)
+        passedOver.push(row)
+        continue
+      }
+      const record = this.#claim(row, workerId, now, leaseMs)
+      claimed.push(plan ? { ...record, limited: true } : record)
     }
+    for (const row of passedOver) this.#lineOf(row).add(row)
+    for (const [queue, plan] of plans) if (plan) this.#limits.keep(queue, plan)
     return claimed
   }
 
@@ -167,7 +201,7 @@ export class MemoryJobs implements JobStore {
     const row = this.#judged(id, now)
     if (!row) return undefined
     if (row.stored === 'running') row.cancelRequested = true
-    if (row.stored === 'queued') this.#end(row, 'cancelled', now)
+    if (isWaiting(row)) this.#end(row, 'cancelled', now)
     return { state: judge(row, now), cancelRequested: row.cancelRequested }
   }
 
@@ -199,11 +233,12 @@ export class MemoryJobs implements JobStore {
     const queues = new Map<string, { -readonly [Key in keyof QueueStats]: QueueStats[Key] }>()
     const of = (queue: string) => {
       const paused = this.#paused.has(queue)
-      const known = queues.get(queue) ?? { queue, paused, ...none, oldestReadyAt: null }
+      const limits = this.#limits.of(queue)
+      const known = queues.get(queue) ?? { queue, paused, limits, ...none, oldestReadyAt: null }
       queues.set(queue, known)
       return known
     }
-    for (const queue of this.#paused) of(queue)
+    for (const queue of [...this.#paused, ...this.#limits.queues]) of(queue)
     for (const row of this.#rows.values()) {
       const state = judge(row, now)
       if (state === 'completed' || state === 'cancelled') continue
@@ -222,16 +257,20 @@ export class MemoryJobs implements JobStore {
     this.#paused.delete(queue)
   }
 
+  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    this.#limits.set(queue, limits)
+  }
+
   async remove(ids: readonly string[]): Promise<readonly string[]> {
     const now = this.#now()
     const removed = [...new Set(ids)].filter((id) => {
       const row = this.#judged(id, now)
       if (!row || row.stored === 'running') return false
-      if (row.stored === 'queued') this.#end(row, 'cancelled', now)
+      if (isWaiting(row)) this.#end(row, 'cancelled', now)
       return this.#rows.delete(id)
     })
     this.#ids = undefined
-    this.#forgetNotes(removed)
+    this.#surroundings.forget(removed)
     return removed
   }
 
@@ -244,6 +283,36 @@ export class MemoryJobs implements JobStore {
     for (const row of old) this.#rows.delete(row.id)
     this.#ids = undefined
     return old.length
+  }
+
+  look(
+    id: string,
+  ): { readonly queue: string; readonly state: JobState; readonly dueInMs: number } | undefined {
+    const now = this.#now()
+    const row = this.#rows.get(id)
+    return row && { queue: row.queue, state: judge(row, now), dueInMs: Math.max(0, row.runAt - now) }
+  }
+
+  letOn(id: string): 'ready' | 'scheduled' | undefined {
+    const row = this.#rows.get(id)
+    if (row?.stored !== 'waiting') return undefined
+    this.#enqueue(row)
+    return row.runAt <= this.#now() ? 'ready' : 'scheduled'
+  }
+
+  holdBack(id: string): void {
+    const row = this.#judged(id, this.#now())
+    if (row?.stored !== 'queued') return
+    this.#lineOf(row).remove(row)
+    this.#hold(row)
+  }
+
+  giveUp(id: string, error: string): boolean {
+    const row = this.#rows.get(id)
+    if (row?.stored !== 'waiting') return false
+    row.error = error
+    this.#end(row, 'cancelled', this.#now())
+    return true
   }
 
   /** The row whose live lease this is. */
@@ -287,6 +356,12 @@ export class MemoryJobs implements JobStore {
     return 'ready'
   }
 
+  /** Whether a live job of that queue has a unique key. */
+  hasKeyIn(queue: string): boolean {
+    for (const key of this.#keys.keys()) if (key.startsWith(keyOf(queue, ''))) return true
+    return false
+  }
+
   /** The live job that has the unique key of this one. */
   #holderOf({ queue, uniqueKey }: { queue: string; uniqueKey: string | null }, now: number): Row | undefined {
     if (uniqueKey === null) return undefined
@@ -320,6 +395,13 @@ export class MemoryJobs implements JobStore {
     row.stored = 'queued'
     if (row.uniqueKey !== null) this.#keys.set(keyOf(row.queue, row.uniqueKey), row)
     this.#lineOf(row).add(row)
+  }
+
+  /** Keeps a job that stands in no line until something lets it on. */
+  #hold(row: Row): void {
+    this.#letGo(row)
+    row.stored = 'waiting'
+    if (row.uniqueKey !== null) this.#keys.set(keyOf(row.queue, row.uniqueKey), row)
   }
 
   #claim(row: Row, workerId: string, now: number, leaseMs: number): ClaimedRecord {
@@ -365,6 +447,11 @@ export class MemoryJobs implements JobStore {
     if (kinds === null) return [...known.values()]
     return [...new Set(kinds)].flatMap((kind) => known.get(kind) ?? [])
   }
+}
+
+/** It lives and does not run. */
+function isWaiting({ stored }: Row): boolean {
+  return stored === 'queued' || stored === 'waiting'
 }
 
 /** Names have no control characters, so no two pairs give the same text. */

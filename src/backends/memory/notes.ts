@@ -27,10 +27,11 @@ export class MemoryNotes implements NoteStore {
 
   async progress(jobIds: readonly string[]): Promise<readonly ProgressRecord[]> {
     return [...new Set(jobIds)].flatMap((jobId) => {
-      const [newest] = this.#attemptsOf(jobId)
-        .filter(([, { progress }]) => progress !== null)
+      const [latest] = this.#attemptsOf(jobId)
+        .flatMap(([attempt, { progress }]) => (progress === null ? [] : [{ jobId, attempt, ...progress }]))
+        .sort((a, b) => a.at - b.at || a.attempt - b.attempt)
         .slice(-1)
-      return newest ? [{ jobId, attempt: newest[0], ...newest[1].progress! }] : []
+      return latest ? [latest] : []
     })
   }
 

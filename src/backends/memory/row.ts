@@ -1,9 +1,12 @@
 import type { FinalState, JobRecord, JobState, NewJob } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
+import { limitKeyOf } from '../limitkey.ts'
 
 /** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
-export interface Row extends Omit<NewJob, 'due'> {
-  stored: 'queued' | 'running' | FinalState
+export interface Row extends Omit<NewJob, 'due' | 'gate'> {
+  stored: 'queued' | 'waiting' | 'running' | FinalState
+  /** What the limits of its queue count it by; null: nothing. */
+  readonly limitKey: string | null
   attempt: number
   freeCount: number
   runAt: number
@@ -24,9 +27,10 @@ export interface Row extends Omit<NewJob, 'due'> {
   cancelIgnored: boolean
 }
 
-export function createRow({ due, ...job }: NewJob, now: number): Row {
+export function createRow({ due, gate: _, ...job }: NewJob, now: number): Row {
   return {
     ...job,
+    limitKey: limitKeyOf(job.meta),
     stored: 'queued',
     attempt: 0,
     freeCount: 0,
@@ -61,7 +65,7 @@ export function judge(row: Row, now: number): JobState {
 
 /** The row as everybody sees it: a lease that ran out is shown as it will be once it is taken back. */
 export function toRecord(row: Row, now: number): JobRecord {
-  const { stored: _, leaseNo: __, token: ___, settled: ____, ...fields } = row
+  const { stored: _, leaseNo: __, token: ___, settled: ____, limitKey: _____, ...fields } = row
   const state = judge(row, now)
   const lapsed = row.stored === 'running' && state !== 'running'
   return {

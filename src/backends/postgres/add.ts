@@ -6,10 +6,15 @@ import type { Statement } from './connection.ts'
  * Adding jobs. Without unique keys it is one plain insert. With them, the keys are inserted first and each job goes in
  * only where its key did; the others answer with the job that has it. A key whose holder this statement's snapshot
  * cannot show (it was written, or freed, in between) is reported as unresolved, and the caller asks again for those.
+ *
+ * Jobs with a gate go in as `waiting`, and what they wait for behind them, once it is known which were written.
  */
 export interface AddStatements {
   readonly plain: Statement
   readonly unique: Statement
+  /** As `unique`, for jobs of which some have a gate. */
+  readonly gated: Statement
+  readonly gates: Statement
 }
 
 /** What the statement with unique keys answers for each job. */
@@ -35,18 +40,15 @@ given AS MATERIALIZED (
   -- In a caller's transaction: only if its database is this store's.
   WHERE $13::text IS NULL OR EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
 )`
-  const insert = `
+  const insert = (state: string) => `
   INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
     free_count, run_at, created_at, updated_at, backoff, timeout_ms, meta)
   SELECT $1, g.id, g.queue, g.kind, g.payload, g.priority, g.unique_key,
-         CASE WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END, 0, g.max_attempts, 0, g.run_at, g.now, g.now,
+         ${state}, 0, g.max_attempts, 0, g.run_at, g.now, g.now,
          g.backoff, g.timeout_ms, g.meta
   FROM given g`
-  return {
-    plain: { name: 'sb_add', text: `WITH ${given}${insert}` },
-    unique: {
-      name: 'sb_add_unique',
-      text: `
+  const byTime = `CASE WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`
+  const unique = (state: string) => `
 WITH ${given},
 won AS (
   INSERT INTO ${s}.job_unique (namespace, queue, unique_key, job_id)
@@ -56,14 +58,34 @@ won AS (
   ON CONFLICT DO NOTHING
   RETURNING queue, unique_key, job_id
 ),
-added AS (${insert} LEFT JOIN won w ON w.job_id = g.id WHERE g.unique_key IS NULL OR w.job_id IS NOT NULL)
+added AS (${insert(state)} LEFT JOIN won w ON w.job_id = g.id WHERE g.unique_key IS NULL OR w.job_id IS NOT NULL)
 SELECT g.nr::int AS nr,
        CASE WHEN g.unique_key IS NULL THEN g.id ELSE coalesce(w.job_id, u.job_id) END AS holder,
        EXISTS (SELECT FROM ${s}.job_lease l WHERE l.namespace = $1 AND l.ends_at <= g.now) AS lapsed
 FROM given g
 LEFT JOIN won w ON w.queue = g.queue AND w.unique_key = g.unique_key
 LEFT JOIN ${s}.job_unique u ON u.namespace = $1 AND u.queue = g.queue AND u.unique_key = g.unique_key
-ORDER BY g.nr`,
+ORDER BY g.nr`
+  return {
+    plain: { name: 'sb_add', text: `WITH ${given}${insert(byTime)}` },
+    unique: { name: 'sb_add_unique', text: unique(byTime) },
+    gated: {
+      name: 'sb_add_gated',
+      text: unique(
+        `CASE WHEN ($15::boolean[])[g.nr] THEN 'waiting' WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`,
+      ),
+    },
+    gates: {
+      name: 'sb_add_gates',
+      text: `
+WITH need AS (
+  INSERT INTO ${s}.job_need (namespace, job_id, needs_id, is_met)
+  SELECT $1, n.job_id, n.needs_id, false FROM unnest($2::text[], $3::text[]) n (job_id, needs_id)
+  ON CONFLICT DO NOTHING
+)
+INSERT INTO ${s}.job_lock (namespace, job_id, operation, resource, ask_no, is_called, tended_until)
+SELECT $1, k.job_id, k.operation, k.resource, 1, k.is_called, 0
+FROM unnest($4::text[], $5::text[], $6::text[], $7::boolean[]) k (job_id, operation, resource, is_called)`,
     },
   }
 }
@@ -84,6 +106,45 @@ export function addValues(namespace: string, jobs: readonly NewJob[], storeId: s
     sparse(jobs.map(({ timeoutMs }) => timeoutMs)),
     storeId,
     sparse(jobs.map(({ meta }) => meta)),
+  ]
+}
+
+/** For each job whether it waits: what `gated` wants besides. */
+export function waitingValues(jobs: readonly NewJob[]): readonly boolean[] {
+  return jobs.map(({ gate }) => isGate(gate))
+}
+
+export function hasGate({ gate }: NewJob): boolean {
+  return isGate(gate)
+}
+
+function isGate(gate: NewJob['gate']): boolean {
+  return gate !== null && gate !== undefined
+}
+
+/** What those that were written wait for; a need for one of the same call that was a duplicate is for its holder. */
+export function gateValues(
+  namespace: string,
+  jobs: readonly NewJob[],
+  answers: readonly Added[],
+): unknown[] | undefined {
+  const holders = new Map(jobs.map(({ id }, nr) => [id, answers[nr]!.id]))
+  const gated = jobs.flatMap(({ id, gate }, nr) => (gate && !answers[nr]!.duplicate ? [{ id, ...gate }] : []))
+  if (gated.length === 0) return undefined
+  const needs = gated.flatMap(({ id, needs }) =>
+    needs.map((needsId) => [id, holders.get(needsId) ?? needsId] as const),
+  )
+  const locks = gated.flatMap(({ id, needs, lock }) =>
+    lock === null ? [] : [{ id, ...lock, isCalled: needs.length === 0 }],
+  )
+  return [
+    namespace,
+    needs.map(([id]) => id),
+    needs.map(([, needsId]) => needsId),
+    locks.map(({ id }) => id),
+    locks.map(({ operation }) => operation),
+    locks.map(({ resource }) => resource),
+    locks.map(({ isCalled }) => isCalled),
   ]
 }
 

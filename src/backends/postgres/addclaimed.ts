@@ -90,7 +90,8 @@ WHERE NOT EXISTS (SELECT FROM ${s}.job_pending p WHERE p.namespace = $1 AND p.qu
     WHERE p.namespace = $1 AND p.queue = $2 AND p.state = 'scheduled' AND p.run_at <= c.now)
   AND NOT EXISTS (SELECT FROM ${s}.job_lease l WHERE l.namespace = $1 AND l.ends_at <= c.now)
   AND NOT EXISTS (
-    SELECT FROM ${s}.queue_control q WHERE q.namespace = $1 AND q.queue = $2 AND q.paused_at IS NOT NULL)
+    SELECT FROM ${s}.queue_control q
+    WHERE q.namespace = $1 AND q.queue = $2 AND (q.paused_at IS NOT NULL OR q.limits IS NOT NULL))
 RETURNING lease_no, claimed_at, ends_at`,
   }
 }

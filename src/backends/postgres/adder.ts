@@ -1,14 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Added, NewJob } from '../../jobs/index.ts'
-import { type AddRow, addValues, readAdded } from './add.ts'
+import { type AddRow, addValues, gateValues, hasGate, readAdded, waitingValues } from './add.ts'
 import { inCallers, wrongDatabase } from './callertx.ts'
-import type { Runner } from './connection.ts'
+import type { Runner, Statement } from './connection.ts'
 import type { Reclaimer } from './reclaim.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
 
-/** Runs adds: one statement, and with unique keys as many as it takes to tell who has each. */
+/**
+ * Runs adds: one statement, with unique keys as many as it takes to tell who has each, and one more for what jobs wait
+ * for.
+ */
 export class Adder {
   readonly #sender: Sender
   readonly #space: Space
@@ -21,7 +24,7 @@ export class Adder {
   }
 
   async add(jobs: readonly NewJob[]): Promise<readonly Added[]> {
-    const isUnique = jobs.some(({ uniqueKey }) => uniqueKey !== null)
+    const isUnique = jobs.some((job) => job.uniqueKey !== null || hasGate(job))
     return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs)
   }
 
@@ -51,29 +54,36 @@ export class Adder {
     isFirst: boolean,
   ): Promise<{ readonly answers: readonly Added[] | undefined; readonly lapsed: boolean }> {
     const { namespace, statements } = this.#space
-    const { rows } = await this.#sender.send<AddRow & Record<string, unknown>>(
-      client,
-      statements.add.unique,
-      addValues(namespace, jobs, null),
-    )
+    const { statement, values } = this.#adding(jobs, null)
+    const { rows } = await this.#sender.send<AddRow & Record<string, unknown>>(client, statement, values)
     const answers = readAdded(jobs, rows)
     // A holder whose lease ran out may be dead, which frees its key.
     const lapsed = isFirst && rows[0]!.lapsed && answers.some((answer) => answer?.duplicate)
     const isWhole = !lapsed && answers.every((answer) => answer !== undefined)
-    return { answers: isWhole ? (answers as readonly Added[]) : undefined, lapsed }
+    if (!isWhole) return { answers: undefined, lapsed }
+    const gates = gateValues(namespace, jobs, answers as readonly Added[])
+    if (gates) await this.#sender.send(client, statements.add.gates, gates)
+    return { answers: answers as readonly Added[], lapsed }
+  }
+
+  #adding(jobs: readonly NewJob[], storeId: string | null): { statement: Statement; values: unknown[] } {
+    const { namespace, statements } = this.#space
+    const values = addValues(namespace, jobs, storeId)
+    if (!jobs.some(hasGate)) return { statement: statements.add.unique, values }
+    return { statement: statements.add.gated, values: [...values, waitingValues(jobs)] }
   }
 
   /** In the caller's transaction what was written stays; only those without an answer are asked for again. */
   async addIn(client: Runner, jobs: readonly NewJob[]): Promise<readonly Added[]> {
-    const { namespace, statements, storeId } = this.#space
+    const { storeId } = this.#space
     const answers: (Added | undefined)[] = jobs.map(() => undefined)
     for (let tries = 0; tries < 20; tries++) {
       const open = jobs.flatMap((job, nr) => (answers[nr] === undefined ? [{ job, nr }] : []))
-      if (open.length === 0) return answers as readonly Added[]
+      if (open.length === 0) return this.#addGatesIn(client, jobs, answers as readonly Added[])
       const some = open.map(({ job }) => job)
       const rows = await inCallers(async () => {
-        const values = addValues(namespace, some, storeId)
-        return (await client.query<AddRow & Record<string, unknown>>(statements.add.unique.text, values)).rows
+        const { statement, values } = this.#adding(some, storeId)
+        return (await client.query<AddRow & Record<string, unknown>>(statement.text, values)).rows
       })
       if (rows.length === 0) throw wrongDatabase()
       const doubt = tries === 0 && rows[0]!.lapsed
@@ -84,6 +94,17 @@ export class Adder {
       else if (tries > 0) await sleep(Math.min(2 ** tries, 50))
     }
     throw handsChanged()
+  }
+
+  async #addGatesIn(
+    client: Runner,
+    jobs: readonly NewJob[],
+    answers: readonly Added[],
+  ): Promise<readonly Added[]> {
+    const { namespace, statements } = this.#space
+    const gates = gateValues(namespace, jobs, answers)
+    if (gates) await inCallers(() => client.query(statements.add.gates.text, gates))
+    return answers
   }
 }
 

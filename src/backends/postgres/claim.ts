@@ -7,10 +7,11 @@ import type { Position } from './cursor.ts'
 /**
  * Claiming: up to `limit` rows leave `job_pending` and become one row of `job_lease`, in one statement. What falls due
  * is made ready by a statement sent just ahead of it, so that a due job of high priority is never overtaken. While a
- * lease that ran out could be taken back, nothing is claimed: its jobs may go first.
+ * lease that ran out could be taken back, nothing is claimed: its jobs may go first. Queues with limits are left out here,
+ * as those that are paused: limitclaimer.ts claims from them.
  */
 export interface ClaimStatements {
-  /** Makes ready what fell due; answers which leases ran out. */
+  /** Makes ready what fell due; answers which leases ran out, and which queues have limits. */
   readonly promote: Statement
   readonly one: Statement
   readonly many: Statement
@@ -21,6 +22,8 @@ export interface PromoteRow {
   readonly moved: boolean
   /** Lease numbers, as decimal text. */
   readonly lapsed: readonly string[]
+  /** Those of the queues that have limits and are not paused. */
+  readonly limited: readonly string[]
 }
 
 /** A row of the answer, by position: objects with twenty keys cost more than the rest of a claim. */
@@ -33,12 +36,17 @@ export interface Claimed {
   readonly tookMs: number
 }
 
+/** The order of claims, for rows of `job_pending p`. */
+export const order = '(-p.priority::bigint), p.run_at, p.id'
+
 export function claimStatements(s: string): ClaimStatements {
+  // The queues stand in a SELECT so that a planner cannot count them: else it hopes for a better plan with each claim, and
+  // planning costs more than all the rest.
   const promote = `
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 due AS MATERIALIZED (
   SELECT d.id
-  FROM clock, unnest($2::text[]) q (queue)
+  FROM clock, unnest((SELECT $2::text[])) q (queue)
   CROSS JOIN LATERAL (
     SELECT p.id FROM ${s}.job_pending p
     WHERE p.namespace = $1 AND p.queue = q.queue AND p.state = 'scheduled' AND p.run_at <= clock.now
@@ -51,9 +59,12 @@ moved AS (
   RETURNING 1
 )
 SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
-  SELECT l.lease_no::text FROM clock, ${s}.job_lease l
-  WHERE l.namespace = $1 AND l.ends_at <= clock.now ORDER BY l.ends_at LIMIT 200
-) AS lapsed`
+  SELECT l.lease_no::text FROM ${s}.job_lease l
+  WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) ORDER BY l.ends_at LIMIT 200
+) AS lapsed, ARRAY (
+  SELECT c.queue FROM ${s}.queue_control c
+  WHERE c.namespace = $1 AND c.queue = ANY ((SELECT $2::text[])::text[]) AND c.limits IS NOT NULL AND c.paused_at IS NULL
+) AS limited`
 
   const eligible = `p.namespace = $1 AND p.state = 'ready'
       AND p.run_at <= (SELECT now FROM clock)
@@ -62,33 +73,8 @@ SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
         SELECT FROM ${s}.job_lease l
         WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) AND NOT l.lease_no = ANY ($8::bigint[])
       )`
-  const order = '(-p.priority::bigint), p.run_at, p.id'
-
   const head = `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now, clock_timestamp() AS began)`
-  const tail = `,
-lease AS (
-  INSERT INTO ${s}.job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
-  SELECT nextval('${s.replaceAll("'", "''")}.job_lease_no'), $1, $5, $6, c.now, c.now + $7::bigint, j.job_count, j.jobs
-  FROM clock c, (
-    SELECT count(*)::int AS job_count,
-           array_agg(ROW (t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts,
-             t.free_count, t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta)::${s}.leased_job) AS jobs
-    FROM taken t
-  ) j
-  WHERE j.job_count > 0
-  RETURNING lease_no, claimed_at, ends_at
-)
-SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts, t.free_count,
-       t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta,
-       CASE WHEN t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true END,
-       NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8
-FROM taken t, lease l
-UNION ALL
--- What all of them share is told once, in a row of its own.
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       l.lease_no, l.claimed_at, l.ends_at,
-       extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000
-FROM lease l`
+  const tail = handOut(s, { nonce: '$5', workerId: '$6', endsAt: 'c.now + $7::bigint' })
 
   // By place, not by key: the rows are locked, so they cannot have moved; and only what was deleted is handed out.
   const taken = `,
@@ -106,7 +92,7 @@ picked AS MATERIALIZED (
     AND ((-p.priority::bigint), p.run_at, p.id) >= (($9::bigint[])[1], ($10::bigint[])[1], ($11::text[])[1])
     AND NOT EXISTS (
       SELECT FROM ${s}.queue_control c
-      WHERE c.namespace = $1 AND c.queue = ($2::text[])[1] AND c.paused_at IS NOT NULL)
+      WHERE c.namespace = $1 AND c.queue = ($2::text[])[1] AND (c.paused_at IS NOT NULL OR c.limits IS NOT NULL))
   ORDER BY ${order} LIMIT $4 FOR UPDATE SKIP LOCKED
 )${taken}${tail}`,
     },
@@ -119,7 +105,7 @@ asked AS MATERIALIZED (
   SELECT q.* FROM unnest($2::text[], $9::bigint[], $10::bigint[], $11::text[]) q (queue, after_rank, after_run_at, after_id)
   WHERE NOT EXISTS (
     SELECT FROM ${s}.queue_control c
-    WHERE c.namespace = $1 AND c.queue = q.queue AND c.paused_at IS NOT NULL)
+    WHERE c.namespace = $1 AND c.queue = q.queue AND (c.paused_at IS NOT NULL OR c.limits IS NOT NULL))
 ),
 best AS MATERIALIZED (
   SELECT b.queue, count(*) AS wanted
@@ -146,6 +132,46 @@ picked AS MATERIALIZED (
 )${taken}${tail}`,
     },
   }
+}
+
+/**
+ * What makes a lease of the rows `taken`, by the `clock`, and answers them: the end of every statement that claims. Its
+ * first value is the namespace.
+ */
+export function handOut(s: string, { nonce, workerId, endsAt, besides = '' }: HandOut): string {
+  return `,
+lease AS (
+  INSERT INTO ${s}.job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
+  SELECT nextval('${s.replaceAll("'", "''")}.job_lease_no'), $1, ${nonce}, ${workerId}, c.now, ${endsAt}, j.job_count, j.jobs
+  FROM clock c, (
+    SELECT count(*)::int AS job_count,
+           array_agg(ROW (t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts,
+             t.free_count, t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta)::${s}.leased_job) AS jobs
+    FROM taken t
+  ) j
+  WHERE j.job_count > 0
+  RETURNING lease_no, claimed_at, ends_at
+)${besides}
+SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts, t.free_count,
+       t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta,
+       CASE WHEN t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true END,
+       NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8
+FROM taken t, lease l
+UNION ALL
+-- What all of them share is told once, in a row of its own.
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       l.lease_no, l.claimed_at, l.ends_at,
+       extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000
+FROM lease l`
+}
+
+/** Expressions. */
+interface HandOut {
+  readonly nonce: string
+  readonly workerId: string
+  readonly endsAt: string
+  /** What else is written with the lease. */
+  readonly besides?: string
 }
 
 export function claimValues(
@@ -228,6 +254,9 @@ function decodeClaimedRow(row: ClaimRow, { startedAt, leaseEndsAt, token, worker
 }
 
 /** The order of claims; RETURNING promises none. */
-export function byOrder(a: ClaimedRecord, b: ClaimedRecord): number {
+export function byOrder(a: InOrder, b: InOrder): number {
   return b.priority - a.priority || a.runAt - b.runAt || (a.id < b.id ? -1 : 1)
 }
+
+/** What the order of claims goes by. */
+export type InOrder = Pick<ClaimedRecord, 'priority' | 'runAt' | 'id'>

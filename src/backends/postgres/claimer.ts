@@ -3,47 +3,93 @@ import { createNonce } from '../token.ts'
 import { byOrder, type ClaimRow, claimValues, decodeClaimed, type PromoteRow } from './claim.ts'
 import { type Position, start } from './cursor.ts'
 import { sqlState } from './failures.ts'
+import { LimitClaimer } from './limitclaimer.ts'
 import type { Reclaimer } from './reclaim.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
 
 /**
  * Runs claims: one round trip when all is well; another when a lease ran out (take it back first, its jobs may be the
- * best) or when a claim from the cursor came short (look from the start).
+ * best) or when a claim from the cursor came short (look from the start). What that trip finds to have limits is claimed
+ * from apart, before or after the others by turns, so that neither kind keeps the other waiting.
  */
 export class Claimer {
   readonly #sender: Sender
   readonly #space: Space
   readonly #reclaimer: Reclaimer
+  readonly #limited: LimitClaimer
 
   constructor(sender: Sender, space: Space, reclaimer: Reclaimer) {
     this.#sender = sender
     this.#space = space
     this.#reclaimer = reclaimer
+    this.#limited = new LimitClaimer(sender, space, reclaimer)
   }
 
   async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const queues = [...new Set(request.queues)]
     if (queues.length === 0 || request.limit <= 0) return []
+    const { turns } = this.#space
+    if (!turns.isLimitedFirst(queues)) {
+      const { jobs, limited } = await this.#claimPlain(request, queues, request.limit)
+      turns.saw(queues, limited)
+      const left = request.limit - jobs.length
+      if (limited.length === 0 || left === 0) return jobs
+      return withMore(jobs, () => this.#limited.claim(request, limited, left))
+    }
+    const limited = await this.#findLimited(queues)
+    turns.saw(queues, limited)
+    const jobs = limited.length === 0 ? [] : await this.#limited.claim(request, limited, request.limit)
+    const left = request.limit - jobs.length
+    if (left === 0) return jobs
+    return withMore(jobs, async () => (await this.#claimPlain(request, queues, left)).jobs)
+  }
+
+  /** From queues without limits; and which of them have some. */
+  async #claimPlain(
+    request: ClaimRequest,
+    queues: readonly string[],
+    limit: number,
+  ): Promise<{ readonly jobs: readonly ClaimedRecord[]; readonly limited: readonly string[] }> {
     const { cursors } = this.#space
     const reset = () => cursors.reset(queues, request.kinds)
     const claimed: ClaimedRecord[] = []
+    let limited: readonly string[] = []
     // Each look may find leases that ran out meanwhile; a bound, so that a claim always ends.
-    for (let looks = 0; looks < 4 && claimed.length < request.limit; looks++) {
+    for (let looks = 0; looks < 4 && claimed.length < limit; looks++) {
       const from = cursors.from(queues, request.kinds)
-      const { jobs, lapsed } = await this.#look(request, queues, request.limit - claimed.length, from)
-      claimed.push(...jobs)
-      if (lapsed.length > 0) {
-        await this.#reclaimer.takeBack(lapsed, 100_000)
+      const look = await this.#look(request, queues, limit - claimed.length, from)
+      claimed.push(...look.jobs)
+      limited = look.limited
+      if (look.lapsed.length > 0) {
+        await this.#reclaimer.takeBack(look.lapsed, 100_000)
         // For the next look of this claim, and for others once they can see what was taken back.
         reset()
         this.#sender.onCommit(reset)
         continue
       }
       if (from.every((position) => position === start)) break
-      if (claimed.length < request.limit) reset()
+      if (claimed.length < limit) reset()
     }
-    return claimed
+    return { jobs: claimed, limited }
+  }
+
+  /** Those of the queues that have limits; what fell due or ran out in them is ready by now. */
+  async #findLimited(queues: readonly string[]): Promise<readonly string[]> {
+    const { namespace, statements, lapses, cursors } = this.#space
+    for (let looks = 0; ; looks++) {
+      const ignored = lapses.ignored()
+      const { rows } = await this.#sender.run<PromoteRow & Record<string, unknown>>(
+        statements.claim.promote,
+        [namespace, queues],
+      )
+      const { lapsed, limited, moved } = rows[0]!
+      if (moved) this.#sender.onCommit(() => cursors.forget())
+      const open = lapsed.filter((leaseNo) => !ignored.includes(leaseNo))
+      if (open.length === 0 || looks === 3) return limited
+      await this.#reclaimer.takeBack(open, 100_000)
+      this.#sender.onCommit(() => cursors.forget())
+    }
   }
 
   async #look(
@@ -51,7 +97,7 @@ export class Claimer {
     queues: readonly string[],
     limit: number,
     from: readonly Position[],
-  ): Promise<{ jobs: readonly ClaimedRecord[]; lapsed: readonly string[] }> {
+  ): Promise<Look> {
     const { namespace, statements, leases, cursors, lapses } = this.#space
     const nonce = createNonce()
     const ignored = lapses.ignored()
@@ -72,6 +118,7 @@ export class Claimer {
       const positions = rows[0]?.moved === true ? from.map(() => start) : from
       return [{ rows }, await claimFrom(positions)] as const
     })
+    const limited = promoted?.rows[0]?.limited ?? []
     const lease = decodeClaimed(claimed, nonce, request.workerId)
     if (lease) {
       const jobs = lease.jobs.toSorted(byOrder)
@@ -79,13 +126,30 @@ export class Claimer {
         leases.remember({ leaseNo: lease.leaseNo, nonce }, lease.jobs, request.leaseMs)
         cursors.took(queues, request.kinds, from, jobs, lease.tookMs)
       })
-      return { jobs, lapsed: [] }
+      return { jobs, lapsed: [], limited }
     }
     return {
       jobs: [],
       lapsed: (promoted?.rows[0]?.lapsed ?? []).filter((leaseNo) => !ignored.includes(leaseNo)),
+      limited,
     }
   }
+}
+
+interface Look {
+  readonly jobs: readonly ClaimedRecord[]
+  /** Leases that ran out and may be taken back. */
+  readonly lapsed: readonly string[]
+  readonly limited: readonly string[]
+}
+
+/** Jobs that were taken must be answered, whatever becomes of what comes after them. */
+async function withMore(
+  jobs: readonly ClaimedRecord[],
+  more: () => Promise<readonly ClaimedRecord[]>,
+): Promise<readonly ClaimedRecord[]> {
+  if (jobs.length === 0) return more()
+  return [...jobs, ...(await more().catch(() => []))].sort(byOrder)
 }
 
 /**

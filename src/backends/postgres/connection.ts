@@ -95,6 +95,7 @@ interface MeteredPool {
 }
 
 export class Connections implements Sender {
+  readonly isOneTransaction = false
   readonly #core: MeteredPool
   readonly #heartbeat: MeteredPool
   readonly #lines: MeteredPool
@@ -176,18 +177,14 @@ export class Connections implements Sender {
     work: (client: PoolClient) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result> {
-    return this.use(async (client) => {
-      // Its failure shows in the statement after it.
-      client.query('BEGIN').catch(() => undefined)
-      try {
-        const result = await work(client)
-        await client.query(isKept(result) ? 'COMMIT' : 'ROLLBACK')
-        return result
-      } catch (error) {
-        await client.query('ROLLBACK').catch(() => undefined)
-        throw error
-      }
-    })
+    return this.use((client) => inTransaction(client, 'BEGIN', work, isKept))
+  }
+
+  allOrNothingInLine<Result>(
+    work: (client: PoolClient, keep: () => void) => Promise<Result>,
+    isKept: (result: Result) => boolean,
+  ): Promise<Result> {
+    return this.useLine((client) => inTransaction(client, beginInLine, work, isKept))
   }
 
   /** Sends a statement without waiting for those before it; a time-out of its own breaks the connection. */
@@ -292,6 +289,37 @@ export class Connections implements Sender {
     const ends = [this.#core, this.#heartbeat, this.#lines, this.#handlers].map(({ pool }) => pool.end())
     await Promise.race([Promise.allSettled(ends), late])
     clearTimeout(timer)
+  }
+}
+
+/**
+ * The isolation is said outright: each statement must see what was committed before it, whatever the default is. And a
+ * process that stands still must not keep others from the rows it has: the server ends its transaction.
+ */
+const beginInLine =
+  "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'"
+
+async function inTransaction<Result>(
+  client: PoolClient,
+  begin: string,
+  work: (client: PoolClient, keep: () => void) => Promise<Result>,
+  isKept: (result: Result) => boolean,
+): Promise<Result> {
+  // Its failure shows in the statement after it.
+  client.query(begin).catch(() => undefined)
+  let ending: Promise<unknown> | undefined
+  // Behind a statement that failed, which is what the work tells of, a COMMIT is a ROLLBACK.
+  const keep = () => {
+    ending ??= client.query('COMMIT')
+    ending.catch(() => undefined)
+  }
+  try {
+    const result = await work(client, keep)
+    await (ending ?? client.query(isKept(result) ? 'COMMIT' : 'ROLLBACK'))
+    return result
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined)
+    throw error
   }
 }
 

@@ -8,6 +8,7 @@ import { PostgresAudit } from './audit.ts'
 import { PostgresBells } from './bell.ts'
 import { Connections, parseTarget, type Target, takesOptions } from './connection.ts'
 import { fleetStatements, PostgresFleet } from './fleet.ts'
+import { gateStatements, PostgresGates } from './gates.ts'
 import { PostgresGuards } from './guards.ts'
 import { guardStatements } from './guardsql.ts'
 import { PostgresJobs } from './jobs.ts'
@@ -18,6 +19,7 @@ import { createMigrator, withClient } from './migrator.ts'
 import { createPostgresMonitor } from './monitor.ts'
 import { reportStatements } from './monitorsql.ts'
 import { noteStatements, PostgresNotes } from './notes.ts'
+import { listQueued } from './queued.ts'
 import { PostgresSchedules, scheduleStatements } from './schedules.ts'
 import { createSpace, type Ground } from './space.ts'
 import { jobStatements } from './statements.ts'
@@ -56,6 +58,7 @@ export async function openPostgres(
     const boards = fleetStatements(quoted)
     const notes = noteStatements(quoted)
     const schedules = scheduleStatements(quoted)
+    const gates = gateStatements(quoted)
     const createStores = (name: string): Stores => {
       const space = createSpace(ground, name)
       const jobs = new PostgresJobs(connections, space)
@@ -64,6 +67,7 @@ export async function openPostgres(
         jobs,
         notes: new PostgresNotes(connections, name, notes),
         schedules: new PostgresSchedules(connections, space, schedules),
+        gates: new PostgresGates(connections, space, gates),
         locks: createPostgresLocks(connections, name, quoted, lines),
         guards: new PostgresGuards(connections, space, guards),
         monitor: createPostgresMonitor(connections, space, quoted, { reports, guards }),
@@ -98,9 +102,14 @@ export async function openPostgres(
         return rows.map((row) => row.namespace)
       },
       async scheduledNamespaces(limit) {
-        const text = `SELECT DISTINCT namespace FROM ${quoted}.job_schedule
-          WHERE NOT is_paused AND next_at IS NOT NULL ORDER BY namespace LIMIT $1`
+        const text = `SELECT namespace FROM ${quoted}.job_schedule WHERE NOT is_paused AND next_at IS NOT NULL
+          GROUP BY namespace ORDER BY min(next_at), namespace LIMIT $1`
         const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_scheduled', text }, [limit])
+        return rows.map((row) => row.namespace)
+      },
+      queuedNamespaces: (queue, limit) => listQueued(connections, quoted, queue, limit),
+      async gatedNamespaces(limit) {
+        const { rows } = await connections.run<{ namespace: string }>(gates.gated, [limit])
         return rows.map((row) => row.namespace)
       },
       async dispatchedNamespaces(limit) {

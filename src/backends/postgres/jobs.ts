@@ -9,6 +9,7 @@ import type {
   LeaseRef,
   ListQuery,
   NewJob,
+  QueueLimits,
   QueueStats,
   Renewal,
   RetryAnswer,
@@ -179,6 +180,11 @@ export class PostgresJobs implements JobStore {
 
   async resume(queue: string): Promise<void> {
     await this.#operations.resume(queue)
+    this.#forgetCursors()
+  }
+
+  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    await this.#operations.limit(queue, limits)
     this.#forgetCursors()
   }
 

@@ -131,7 +131,7 @@ SELECT ${s}.signalbox_note($1, $2::text[], $3::integer[], $4::text[], $5::intege
       `
 SELECT DISTINCT ON (job_id) job_id, attempt, progress, progress_at FROM ${s}.job_progress
 WHERE namespace = $1 AND job_id = ANY ($2::text[]) AND progress IS NOT NULL
-ORDER BY job_id, attempt DESC`,
+ORDER BY job_id, progress_at DESC, attempt DESC`,
     ),
     lines: named(
       'lines',

@@ -1,13 +1,14 @@
-import type { CancelAnswer, RetryAnswer } from '../../jobs/index.ts'
+import type { CancelAnswer, QueueLimits, RetryAnswer } from '../../jobs/index.ts'
 import { nowMs } from './columns.ts'
 import type { Statement } from './connection.ts'
 import { idBound } from './idtime.ts'
+import { countsRunning, countsUntil } from './limitclaimer.ts'
 import type { Reclaimer } from './reclaim.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
 
 /**
- * What operators do: cancel, try again, pause, prune. A job may be on its way from one place to the next while it is
+ * What operators do: cancel, try again, pause, limit, prune. A job may be on its way from one place to the next while it is
  * looked for; each statement acts on what it finds where it is, and when nobody has it, all are asked once more.
  */
 export class Operations {
@@ -74,6 +75,33 @@ export class Operations {
 
   async resume(queue: string): Promise<void> {
     await this.#run(this.#statements.resume, [queue])
+    await this.#run(this.#statements.clearControl, [queue])
+  }
+
+  /** Whoever claims from the queue now goes first, and whoever does later goes by this. */
+  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    const given = [this.#namespace, queue]
+    const isCounted = limits !== null && countsRunning(limits)
+    await this.#sender.allOrNothingInLine(
+      (client) => {
+        const send = (statement: Statement, ...values: unknown[]) =>
+          this.#sender.send(client, statement, [...given, ...values])
+        if (limits === null) {
+          return Promise.all([
+            send(this.#statements.unlimit),
+            send(this.#statements.dropSlots),
+            send(this.#statements.dropStarts),
+            send(this.#statements.clearControl),
+          ])
+        }
+        return Promise.all([
+          send(this.#statements.limit, JSON.stringify(limits), isCounted, adoptMs),
+          ...(isCounted ? [] : [send(this.#statements.dropSlots)]),
+          send(this.#statements.keepStarts, Math.max(countsUntil(limits, 0), countsUntil(limits.perKey, 0))),
+        ])
+      },
+      () => true,
+    )
   }
 
   async prune({ olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<number> {
@@ -93,6 +121,8 @@ export class Operations {
 }
 
 const manyJobs = 100_000
+/** How long a claim may be under way that does not know of limits just set. */
+const adoptMs = 60_000
 /** How far the clock of a host that made ids may be ahead before its jobs are pruned later than asked. */
 const clockSlackMs = 3_600_000
 const cancelled: CancelAnswer = { state: 'cancelled', cancelRequested: false }
@@ -107,6 +137,13 @@ export interface OperationStatements {
   readonly retryDead: Statement
   readonly pause: Statement
   readonly resume: Statement
+  /** Removes the row of a queue that is neither paused nor limited. */
+  readonly clearControl: Statement
+  readonly limit: Statement
+  readonly unlimit: Statement
+  readonly dropSlots: Statement
+  readonly dropStarts: Statement
+  readonly keepStarts: Statement
   readonly prune: Statement
 }
 
@@ -191,7 +228,7 @@ WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 due AS (
   UPDATE ${s}.job_pending SET state = 'ready', attempt = 0, free_count = 0, run_at = clock.now, updated_at = clock.now,
     started_at = NULL, worker_id = NULL, result = NULL
-  FROM clock WHERE namespace = $1 AND id = $2 AND state <> 'waiting' RETURNING id
+  FROM clock WHERE namespace = $1 AND id = $2 RETURNING id
 ),
 uncancelled AS (
   DELETE FROM ${s}.job_cancel c USING due WHERE c.namespace = $1 AND c.job_id = due.id
@@ -224,7 +261,45 @@ WITH old AS MATERIALIZED (
 INSERT INTO ${s}.queue_control (namespace, queue, paused_at) VALUES ($1, $2, ${nowMs})
 ON CONFLICT (namespace, queue) DO UPDATE SET paused_at = coalesce(queue_control.paused_at, excluded.paused_at)`,
     },
-    resume: { name: 'sb_resume', text: `DELETE FROM ${s}.queue_control WHERE namespace = $1 AND queue = $2` },
+    resume: {
+      name: 'sb_resume',
+      text: `UPDATE ${s}.queue_control SET paused_at = NULL WHERE namespace = $1 AND queue = $2`,
+    },
+    clearControl: {
+      name: 'sb_clear_control',
+      text: `
+DELETE FROM ${s}.queue_control WHERE namespace = $1 AND queue = $2 AND paused_at IS NULL AND limits IS NULL`,
+    },
+    // What runs is looked for only if it was not counted before.
+    limit: {
+      name: 'sb_limit',
+      text: `
+INSERT INTO ${s}.queue_control AS c (namespace, queue, limits, is_counted, adopt_until)
+VALUES ($1, $2, $3, $4, CASE WHEN $4 THEN ${nowMs} + $5::bigint END)
+ON CONFLICT (namespace, queue) DO UPDATE SET limits = excluded.limits, is_counted = excluded.is_counted,
+  adopt_until = CASE WHEN c.is_counted AND excluded.is_counted THEN c.adopt_until ELSE excluded.adopt_until END`,
+    },
+    unlimit: {
+      name: 'sb_unlimit',
+      text: `
+UPDATE ${s}.queue_control SET limits = NULL, is_counted = false, adopt_until = NULL, key_place = NULL
+WHERE namespace = $1 AND queue = $2`,
+    },
+    dropSlots: {
+      name: 'sb_drop_slots',
+      text: `DELETE FROM ${s}.job_slot WHERE namespace = $1 AND queue = $2`,
+    },
+    dropStarts: {
+      name: 'sb_drop_starts',
+      text: `DELETE FROM ${s}.job_rate WHERE namespace = $1 AND queue = $2`,
+    },
+    // They may count for longer now.
+    keepStarts: {
+      name: 'sb_keep_starts',
+      text: `
+UPDATE ${s}.job_rate SET counts_until = ${nowMs} + $3::bigint
+WHERE namespace = $1 AND queue = $2 AND counts_until < ${nowMs} + $3::bigint`,
+    },
     prune: {
       name: 'sb_prune',
       text: `

@@ -7,6 +7,7 @@ import type { Sender } from './sender.ts'
  * again here: a failure ends the transaction, and it is done over as a whole. What may fail has a savepoint.
  */
 export class Pinned implements Sender {
+  readonly isOneTransaction = true
   readonly #connections: Connections
   readonly #client: PoolClient
   readonly #effects: (() => void)[] = []
@@ -65,6 +66,14 @@ export class Pinned implements Sender {
         throw error
       }
     })
+  }
+
+  /** Nothing is to be gained here by keeping it early. */
+  allOrNothingInLine<Result>(
+    work: (client: PoolClient, keep: () => void) => Promise<Result>,
+    isKept: (result: Result) => boolean,
+  ): Promise<Result> {
+    return this.allOrNothing((client) => work(client, () => undefined), isKept)
   }
 
   #next<Result>(part: () => Promise<Result>): Promise<Result> {

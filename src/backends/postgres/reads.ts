@@ -1,6 +1,7 @@
 import type { JobRecord, ListQuery, QueueStats } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { decodeJobRow, type JobRow } from '../jobrow.ts'
+import { decodeLimits } from '../limitplan.ts'
 import { nowMs } from './columns.ts'
 import type { Statement } from './connection.ts'
 import type { Sender } from './sender.ts'
@@ -47,12 +48,13 @@ export class Reads {
   }
 
   async stats(): Promise<readonly QueueStats[]> {
-    const { rows } = await this.#sender.run<QueueStats & Record<string, unknown>>(this.#statements.stats, [
+    const { rows } = await this.#sender.run<Counted & Record<string, unknown>>(this.#statements.stats, [
       this.#namespace,
     ])
-    return rows.map(({ queue, paused, scheduled, ready, waiting, running, dead, oldestReadyAt }) => ({
+    return rows.map(({ queue, paused, limits, scheduled, ready, waiting, running, dead, oldestReadyAt }) => ({
       queue,
       paused,
+      limits: decodeLimits(limits) ?? null,
       scheduled: Number(scheduled),
       ready: Number(ready),
       waiting: Number(waiting),
@@ -62,6 +64,9 @@ export class Reads {
     }))
   }
 }
+
+/** A row of the statistics, with the limits as they are kept. */
+type Counted = Omit<QueueStats, 'limits'> & { readonly limits: string | null }
 
 export interface ReadStatements {
   readonly findResting: Statement
@@ -133,18 +138,20 @@ WITH counted AS (
   SELECT queue, state, count(*), min(run_at) FROM ${s}.job_queue WHERE namespace = $1 AND lease_no IS NOT NULL GROUP BY 1, 2
   UNION ALL
   SELECT queue, state, count(*), NULL FROM ${s}.job_history WHERE namespace = $1 AND state = 'dead' GROUP BY 1, 2
-), paused AS (
-  SELECT queue FROM ${s}.queue_control WHERE namespace = $1 AND paused_at IS NOT NULL
+), control AS MATERIALIZED (
+  SELECT queue, paused_at IS NOT NULL AS paused, limits FROM ${s}.queue_control
+  WHERE namespace = $1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)
 )
-SELECT names.queue, EXISTS (SELECT FROM paused p WHERE p.queue = names.queue) AS paused,
+SELECT names.queue, coalesce(bool_or(r.paused), false) AS paused, min(r.limits) AS limits,
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'scheduled'), 0) AS scheduled,
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'ready'), 0) AS ready,
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'waiting'), 0) AS waiting,
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'running'), 0) AS running,
        coalesce(sum(c.jobs) FILTER (WHERE c.state = 'dead'), 0) AS dead,
        min(c.oldest) FILTER (WHERE c.state = 'ready') AS "oldestReadyAt"
-FROM (SELECT queue FROM counted WHERE state <> 'cancelled' UNION SELECT queue FROM paused) names
+FROM (SELECT queue FROM counted WHERE state <> 'cancelled' UNION SELECT queue FROM control) names
 LEFT JOIN counted c ON c.queue = names.queue
+LEFT JOIN control r ON r.queue = names.queue
 GROUP BY names.queue ORDER BY names.queue COLLATE "C"`,
     },
   }

@@ -1,5 +1,5 @@
 import type { Added, Fired, NewSchedule, ScheduleRecord, ScheduleStore } from '../../jobs/index.ts'
-import { addValues } from './add.ts'
+import { addValues, hasGate } from './add.ts'
 import { nowMs } from './columns.ts'
 import type { Connections, Statement } from './connection.ts'
 import { sqlState } from './failures.ts'
@@ -59,7 +59,8 @@ export class PostgresSchedules implements ScheduleStore {
   }
 
   async fire(fired: Fired): Promise<{ version: number; added: readonly Added[] } | null> {
-    const isKeyed = fired.jobs.some(({ uniqueKey }) => uniqueKey !== null)
+    // What waits for something is written with it, in more than one statement.
+    const isKeyed = fired.jobs.some((job) => job.uniqueKey !== null || hasGate(job))
     try {
       return isKeyed ? await this.#fireKeyed(fired) : await this.#firePlain(fired)
     } catch (error) {

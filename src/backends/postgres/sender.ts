@@ -6,6 +6,8 @@ import type { Runner, Statement } from './connection.ts'
  * transaction on one connection (pinned.ts). What is written against this does not know which.
  */
 export interface Sender {
+  /** Whether all of it is one transaction, which keeps the rows it locked until its end. */
+  readonly isOneTransaction: boolean
   run<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>>
   /** The same where the caller can live with a failure: what was done before it stays. */
   attempt<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>>
@@ -20,6 +22,14 @@ export interface Sender {
   /** The same, all or nothing: what `work` did is taken back unless `isKept` says yes to its answer. */
   allOrNothing<Result>(
     work: (client: PoolClient) => Promise<Result>,
+    isKept: (result: Result) => boolean,
+  ): Promise<Result>
+  /**
+   * The same where it may have to wait for another's: it keeps nobody here from a connection but those who wait too. Work
+   * that has sent all it will, and is sure that it is kept if it works, may `keep` it before the answers have come.
+   */
+  allOrNothingInLine<Result>(
+    work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result>
   /** Sends a statement on such a connection, without waiting for those before it. */

@@ -1,7 +1,10 @@
 import type { Connections } from './connection.ts'
 import { Cursors } from './cursors.ts'
+import { KeylessPlaces } from './keylessplaces.ts'
 import { Lapses } from './lapses.ts'
 import { Leases } from './leases.ts'
+import { LimitFronts } from './limitfronts.ts'
+import { QueueTurns } from './queueturns.ts'
 import type { JobStatements } from './statements.ts'
 import { Sweeper } from './sweeper.ts'
 
@@ -18,6 +21,9 @@ export interface Space {
   readonly cursors: Cursors
   readonly lapses: Lapses
   readonly sweeper: Sweeper
+  readonly turns: QueueTurns
+  readonly fronts: LimitFronts
+  readonly keyless: KeylessPlaces
 }
 
 /** What all namespaces of a store have in common. */
@@ -35,5 +41,16 @@ export function createSpace(
 ): Space {
   const [leases, lapses] = [new Leases(), new Lapses()]
   const sweeper = new Sweeper(connections, { namespace, statements, leases, lapses }, sweepers)
-  return { namespace, storeId, statements, leases, cursors: new Cursors(), lapses, sweeper }
+  return {
+    namespace,
+    storeId,
+    statements,
+    leases,
+    cursors: new Cursors(),
+    lapses,
+    sweeper,
+    turns: new QueueTurns(),
+    fronts: new LimitFronts(),
+    keyless: new KeylessPlaces(),
+  }
 }

@@ -4,6 +4,7 @@ import { type AttemptStatements, attemptStatements } from './attempts.ts'
 import { type ClaimStatements, claimStatements } from './claim.ts'
 import type { Statement } from './connection.ts'
 import { finishStatement } from './finish.ts'
+import { type LimitStatements, limitStatements } from './limitclaim.ts'
 import { type OperationStatements, operationStatements } from './operate.ts'
 import { type ReadStatements, readStatements } from './reads.ts'
 import { type ReclaimStatements, reclaimStatements } from './reclaim.ts'
@@ -15,6 +16,7 @@ export interface JobStatements {
   readonly add: AddStatements
   readonly addClaimed: Statement
   readonly claim: ClaimStatements
+  readonly limits: LimitStatements
   readonly attempts: AttemptStatements
   readonly settle: SettleStatements
   readonly finish: Statement
@@ -30,6 +32,7 @@ export function jobStatements(schema: string): JobStatements {
     add: addStatements(schema),
     addClaimed: addClaimedStatement(schema),
     claim: claimStatements(schema),
+    limits: limitStatements(schema),
     attempts: attemptStatements(schema),
     settle: settleStatements(schema),
     finish: finishStatement(schema),

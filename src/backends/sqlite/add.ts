@@ -1,5 +1,7 @@
 import type { Added, NewJob } from '../../jobs/index.ts'
+import { limitKeyOf } from '../limitkey.ts'
 import type { Connection } from './connection.ts'
+import { keepGates } from './gaterows.ts'
 import { takeBackIfLapsed } from './lapse.ts'
 
 /** Writes new jobs in the caller's transaction; those whose unique key a live job has are answered with that job. */
@@ -9,13 +11,15 @@ export function addJobs(
   jobs: readonly NewJob[],
   now: number,
 ): readonly Added[] {
-  return jobs.map((job) => {
+  const added = jobs.map((job) => {
     const holder =
       job.uniqueKey === null ? undefined : findHolder(connection, namespace, job.queue, job.uniqueKey, now)
     if (holder !== undefined) return { id: holder, duplicate: true }
     insertJob(connection, namespace, job, now)
     return { id: job.id, duplicate: false }
   })
+  if (jobs.some(({ gate }) => gate)) keepGates(connection, namespace, jobs, added)
+  return added
 }
 
 /** The live job that has this key. One whose lease ran out for the last time is taken back first: it is dead. */
@@ -38,8 +42,8 @@ function insertJob(connection: Connection, namespace: string, job: NewJob, now: 
   connection.run(
     `INSERT INTO job_queue (
        namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
-       updated_at, backoff, timeout_ms, meta)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, ?13, ?14)`,
+       updated_at, backoff, timeout_ms, meta, limit_key)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, ?13, ?14, ?15)`,
     namespace,
     job.id,
     job.queue,
@@ -47,12 +51,13 @@ function insertJob(connection: Connection, namespace: string, job: NewJob, now: 
     job.payload,
     job.priority,
     job.uniqueKey,
-    runAt <= now ? 'ready' : 'scheduled',
+    job.gate ? 'waiting' : runAt <= now ? 'ready' : 'scheduled',
     job.maxAttempts,
     runAt,
     now,
     job.backoff,
     job.timeoutMs,
     job.meta,
+    limitKeyOf(job.meta),
   )
 }

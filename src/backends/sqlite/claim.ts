@@ -2,42 +2,17 @@ import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
 import { createNonce, encodeToken } from '../token.ts'
 import type { Connection } from './connection.ts'
 import { takeBackLapsed } from './lapse.ts'
+import { chooseLimited, keepStarts } from './limitclaim.ts'
+import { keepPlace, type LimitedQueue, type QueueControls, readControls } from './queuecontrol.ts'
+import { byPriorityThenAge, chooseReady, type ReadyRow } from './readylines.ts'
 
 /**
  * Claiming. What is due and what ran out is made ready, then the first of all the lines asked for are chosen and
  * marked: all in one transaction, so each job goes to one claimer and the order is exact.
- *
- * Ready jobs stand in one line per queue and kind. SQLite merges the lines as it reads them, each in its index order,
- * and stops at the limit: a claim costs what it hands out, whatever waits behind it or beside it.
  */
 
 /** The most rows one turn promotes or takes back; a claim that finds more goes on in a turn of its own. */
 const sweepLimit = 2_000
-/** The most lines one statement merges: SQLite takes 500, and each line costs a little per row. */
-const mergedLines = 50
-
-/** What a claim selects, read as arrays: it is the longest list that anything here reads. */
-type ReadyRow = readonly [
-  priority: number,
-  runAt: number,
-  id: string,
-  row: number,
-  leaseNo: number,
-  queue: string,
-  kind: string,
-  payload: string,
-  uniqueKey: string | null,
-  attempt: number,
-  maxAttempts: number,
-  freeCount: number,
-  createdAt: number,
-  backoff: string | null,
-  timeoutMs: number | null,
-  meta: string | null,
-  error: string | null,
-]
-const readyColumns = `priority, run_at, id, rowid, lease_no, queue, kind, payload, unique_key, attempt, max_attempts,
-        free_count, created_at, backoff, timeout_ms, meta, error`
 
 /** Whether a claim could find anything. Asked of a reader, so that an idle worker never needs the writer's lock. */
 export function mayClaim(
@@ -55,8 +30,13 @@ export function mayClaim(
     now,
   )!
   if (due === 1) return true
-  const paused = pausedQueues(connection, namespace)
-  return choose(connection, namespace, { ...request, limit: 1 }, paused).length > 0
+  const controls = readControls(connection, namespace)
+  if (chooseOpen(connection, namespace, { ...request, limit: 1 }, controls).length > 0) return true
+  return limitedAmong(request.queues, controls).some((control) => {
+    const { rows, keyPlace } = chooseLimited(connection, namespace, control, { ...request, limit: 1 }, now)
+    // Where there are more keys than one look takes in, the next one may find something.
+    return rows.length > 0 || keyPlace !== control.keyPlace
+  })
 }
 
 /** Hands out jobs, or undefined when there was too much to sweep for one turn and it should be asked again. */
@@ -74,16 +54,67 @@ export function claimJobs(
     turn.swept.add(namespace)
   }
 
-  const paused = turn.paused.get(namespace) ?? pausedQueues(connection, namespace)
-  turn.paused.set(namespace, paused)
-  const rows = choose(connection, namespace, request, paused)
-  if (rows.length === 0) return []
+  const controls = turn.controls.get(namespace) ?? readControls(connection, namespace)
+  turn.controls.set(namespace, controls)
   const lease: Lease = {
     workerId: request.workerId,
     nonce: createNonce(),
     startedAt: now,
     leaseEndsAt: now + request.leaseMs,
   }
+  const limited = limitedAmong(request.queues, controls)
+  if (limited.length > 0) return claimFromAll(connection, namespace, request, { controls, limited, lease })
+  const rows = chooseOpen(connection, namespace, request, controls)
+  markClaimed(connection, rows, lease)
+  return rows.map((row) => decodeClaimed(row, lease))
+}
+
+/** Which of the queues with limits, or the others together, a connection's next claim asks first. */
+const turns = new WeakMap<Connection, number>()
+
+/** Asks queues with limits and the others one after the other, another one first each time, so that none starves. */
+function claimFromAll(
+  connection: Connection,
+  namespace: string,
+  request: ClaimRequest,
+  {
+    controls,
+    limited,
+    lease,
+  }: { readonly controls: QueueControls; readonly limited: readonly LimitedQueue[]; readonly lease: Lease },
+): readonly ClaimedRecord[] {
+  const now = lease.startedAt
+  const parts: readonly (LimitedQueue | null)[] = [null, ...limited]
+  const turn = (turns.get(connection) ?? 0) % parts.length
+  turns.set(connection, turn + 1)
+  const chosen: { readonly row: ReadyRow; readonly limited: boolean }[] = []
+  for (const part of [...parts.slice(turn), ...parts.slice(0, turn)]) {
+    const rest = { ...request, limit: request.limit - chosen.length }
+    if (rest.limit < 1) break
+    if (part === null) {
+      const rows = chooseOpen(connection, namespace, rest, controls)
+      chosen.push(...rows.map((row) => ({ row, limited: false })))
+      continue
+    }
+    const { rows, starts, keyPlace } = chooseLimited(connection, namespace, part, rest, now)
+    chosen.push(...rows.map((row) => ({ row, limited: true })))
+    keepStarts(connection, namespace, part, starts, now)
+    if (keyPlace !== part.keyPlace) keepPlace(connection, namespace, part.queue, keyPlace)
+  }
+  chosen.sort((a, b) => byPriorityThenAge(a.row, b.row))
+  markClaimed(
+    connection,
+    chosen.map(({ row }) => row),
+    lease,
+  )
+  return chosen.map(({ row, limited: isLimited }) => {
+    const record = decodeClaimed(row, lease)
+    return isLimited ? { ...record, limited: true } : record
+  })
+}
+
+function markClaimed(connection: Connection, rows: readonly ReadyRow[], lease: Lease): void {
+  if (rows.length === 0) return
   connection.run(
     `UPDATE job_queue
      SET state = 'running', attempt = attempt + 1, lease_no = lease_no + 1, lease_nonce = ?2, lease_ends_at = ?3,
@@ -93,9 +124,8 @@ export function claimJobs(
     lease.nonce,
     lease.leaseEndsAt,
     lease.workerId,
-    now,
+    lease.startedAt,
   )
-  return rows.map((row) => decodeClaimed(row, lease))
 }
 
 interface Lease {
@@ -147,83 +177,22 @@ function promoteDue(connection: Connection, namespace: string, now: number): num
   )
 }
 
-/** The first `limit` ready jobs of all the lines asked for, in order. */
-function choose(
+/** The first jobs of the queues asked for that have no limits and are not paused. */
+function chooseOpen(
   connection: Connection,
   namespace: string,
   { queues, kinds, limit }: ClaimRequest,
-  paused: ReadonlySet<string>,
+  { paused, limited, hasKeyed }: QueueControls,
 ): readonly ReadyRow[] {
-  const lines = [...new Set(queues)]
-    .filter((queue) => !paused.has(queue))
-    .flatMap((queue) => {
-      const known = kinds === null ? readyKinds(connection, namespace, queue) : new Set(kinds)
-      return [...known].map((kind) => [queue, kind] as const)
-    })
-  if (lines.length <= mergedLines) return merge(connection, namespace, lines, limit)
-  const parts: ReadyRow[] = []
-  for (let at = 0; at < lines.length; at += mergedLines) {
-    parts.push(...merge(connection, namespace, lines.slice(at, at + mergedLines), limit))
-  }
-  return parts.sort(byPriorityThenAge).slice(0, limit)
+  const open = queues.filter((queue) => !paused.has(queue) && !limited.has(queue))
+  const keyed = hasKeyed ? bothLines : plainLines
+  return chooseReady(connection, namespace, { queues: open, kinds, keyed, limit })
 }
 
-function pausedQueues(connection: Connection, namespace: string): ReadonlySet<string> {
-  const rows = connection.all<{ queue: string }>(
-    'SELECT queue FROM queue_control WHERE namespace = ?1 AND paused_at IS NOT NULL',
-    namespace,
-  )
-  return new Set(rows.map(({ queue }) => queue))
-}
+const plainLines: readonly boolean[] = [false]
+const bothLines: readonly boolean[] = [false, true]
 
-/** The kinds that have ready jobs in a queue, found by leaping from one to the next along the index. */
-function readyKinds(connection: Connection, namespace: string, queue: string): string[] {
-  return connection
-    .all<{ kind: string }>(
-      `WITH RECURSIVE known (kind) AS (
-         SELECT (SELECT min(kind) FROM job_queue WHERE namespace = ?1 AND queue = ?2 AND state = 'ready')
-         UNION ALL
-         SELECT (SELECT min(kind) FROM job_queue
-           WHERE namespace = ?1 AND queue = ?2 AND state = 'ready' AND kind > known.kind)
-         FROM known WHERE known.kind IS NOT NULL
-       )
-       SELECT kind FROM known WHERE kind IS NOT NULL`,
-      namespace,
-      queue,
-    )
-    .map(({ kind }) => kind)
-}
-
-function merge(
-  connection: Connection,
-  namespace: string,
-  lines: readonly (readonly [queue: string, kind: string])[],
-  limit: number,
-): readonly ReadyRow[] {
-  if (lines.length === 0) return []
-  return connection.rows<ReadyRow>(mergeStatement(lines.length), namespace, limit, ...lines.flat())
-}
-
-const statements: string[] = []
-
-function mergeStatement(lineCount: number): string {
-  const known = statements[lineCount]
-  if (known !== undefined) return known
-  const lines = Array.from(
-    { length: lineCount },
-    (_, i) => `
-      SELECT ${readyColumns}
-      FROM job_queue INDEXED BY job_queue_ready
-      WHERE namespace = ?1 AND queue = ?${2 * i + 3} AND kind = ?${2 * i + 4} AND state = 'ready'`,
-  )
-  const sql = `${lines.join('\n UNION ALL')}\n ORDER BY priority DESC, run_at, id LIMIT ?2`
-  statements[lineCount] = sql
-  return sql
-}
-
-function byPriorityThenAge(
-  [priority, runAt, id]: ReadyRow,
-  [otherPriority, otherRunAt, otherId]: ReadyRow,
-): number {
-  return otherPriority - priority || runAt - otherRunAt || (id < otherId ? -1 : 1)
+function limitedAmong(queues: readonly string[], { limited }: QueueControls): readonly LimitedQueue[] {
+  if (limited.size === 0) return []
+  return [...new Set(queues)].flatMap((queue) => limited.get(queue) ?? [])
 }

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { SignalboxError } from '../../core/errors.ts'
 import { explain, isBusy } from './fault.ts'
+import type { QueueControls } from './queuecontrol.ts'
 
 /**
  * One connection to the file, with the statements it has prepared. Opening it never waits inside SQLite
@@ -171,12 +172,12 @@ export interface Turn {
   now: number | undefined
   /** Namespaces in which all that fell due or ran out by `now` has been made ready. */
   readonly swept: Set<string>
-  /** The paused queues by namespace, where they have been looked up. */
-  readonly paused: Map<string, ReadonlySet<string>>
+  /** What is decided about queues, by namespace, where it has been looked up. */
+  readonly controls: Map<string, QueueControls>
 }
 
 function createTurn(): Turn {
-  return { now: undefined, swept: new Set(), paused: new Map() }
+  return { now: undefined, swept: new Set(), controls: new Map() }
 }
 
 /** The store's clock, in whole milliseconds; rounded, because 0.891 · 1,000 may fall just short of 891. */

@@ -8,6 +8,8 @@ import { readStoreId } from './callertx.ts'
 import { createFile, openReader, parseLocation } from './connection.ts'
 import { closed } from './fault.ts'
 import { createSqliteFleet, listDispatched } from './fleet.ts'
+import { listGatedNamespaces } from './gatereads.ts'
+import { createSqliteGates } from './gates.ts'
 import { createSqliteGuards } from './guards.ts'
 import { SqliteJobs } from './jobs.ts'
 import { readBootId } from './leaseclock.ts'
@@ -15,6 +17,7 @@ import { createSqliteLocks } from './locks.ts'
 import { createMigrator } from './migrator.ts'
 import { createSqliteMonitor } from './monitor.ts'
 import { createSqliteNotes } from './notes.ts'
+import { listQueued } from './queued.ts'
 import { Reader } from './reader.ts'
 import { createSqliteSchedules, listScheduled } from './schedules.ts'
 import { createTokens } from './tokens.ts'
@@ -67,6 +70,7 @@ export async function openSqlite(
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
       const notes = createSqliteNotes({ namespace: name, writer, reader, check })
       const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
+      const gates = createSqliteGates({ namespace: name, writer, reader, check })
       const locks = createSqliteLocks(name, writer, reader, check)
       const guards = createSqliteGuards({ namespace: name, writer, reader, transactions, check })
       const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
@@ -74,7 +78,7 @@ export async function openSqlite(
       const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
       const ownBell = bell.within(name)
       return {
-        ...{ jobs, notes, schedules, locks, guards, monitor, audit },
+        ...{ jobs, notes, schedules, gates, locks, guards, monitor, audit },
         fleet: createRingingFleet(fleet, ownBell),
         bell: ownBell,
         keyed: (key) => ({ jobs: once(key) }),
@@ -98,6 +102,8 @@ export async function openSqlite(
             .map(({ namespace }) => namespace),
         ),
       scheduledNamespaces: (limit) => reader.read((connection) => listScheduled(connection, limit)),
+      queuedNamespaces: (queue, limit) => reader.read((connection) => listQueued(connection, queue, limit)),
+      gatedNamespaces: (limit) => reader.read((connection) => listGatedNamespaces(connection, limit)),
       dispatchedNamespaces: (limit) => reader.read((connection) => listDispatched(connection, limit)),
       migrator,
       warnings: location.synchronous === 'full' ? [] : [weak],

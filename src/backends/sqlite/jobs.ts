@@ -9,6 +9,7 @@ import type {
   LeaseRef,
   ListQuery,
   NewJob,
+  QueueLimits,
   QueueStats,
   Renewal,
   RetryAnswer,
@@ -140,6 +141,10 @@ export class SqliteJobs implements JobStore {
 
   resume(queue: string): Promise<void> {
     return this.#write('resume', [queue])
+  }
+
+  limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    return this.#write('limit', [queue, limits])
   }
 
   remove(ids: readonly string[]): Promise<readonly string[]> {

@@ -122,8 +122,9 @@ function readProgress(
     `SELECT p.job_id AS jobId, p.attempt, p.progress, p.progress_at AS at
      FROM (SELECT DISTINCT value AS id FROM json_each(?2)) AS wanted
      CROSS JOIN job_progress p ON p.namespace = ?1 AND p.job_id = wanted.id
-     WHERE p.attempt = (SELECT max(attempt) FROM job_progress
-       WHERE namespace = ?1 AND job_id = wanted.id AND progress IS NOT NULL)`,
+     WHERE p.attempt = (SELECT attempt FROM job_progress
+       WHERE namespace = ?1 AND job_id = wanted.id AND progress IS NOT NULL
+       ORDER BY progress_at DESC, attempt DESC LIMIT 1)`,
     namespace,
     JSON.stringify(jobIds),
   )

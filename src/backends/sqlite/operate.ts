@@ -1,8 +1,10 @@
 import { createIds } from '../../core/ids.ts'
 import type { CancelAnswer, FinalState, RetryAnswer } from '../../jobs/index.ts'
+import { limitKeyOf } from '../limitkey.ts'
 import { findHolder } from './add.ts'
 import type { Connection } from './connection.ts'
 import { endJobs } from './end.ts'
+import { forgetGates } from './gaterows.ts'
 import { takeBackIfLapsed, takeBackLapsed } from './lapse.ts'
 import { forgetNotes } from './notes.ts'
 
@@ -54,7 +56,7 @@ export function retryJob(
   }
   const ended = findEnded(connection, namespace, id)
   if (!ended) return undefined
-  const { queue, unique_key: key } = ended
+  const { queue, unique_key: key, meta } = ended
   if (key !== null && findHolder(connection, namespace, queue, key, now) !== undefined) {
     return { outcome: 'taken' }
   }
@@ -62,14 +64,15 @@ export function retryJob(
   connection.run(
     `INSERT INTO job_queue (
        namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
-       updated_at, lease_no, backoff, timeout_ms, meta, error, settled_tokens)
+       updated_at, lease_no, backoff, timeout_ms, meta, limit_key, error, settled_tokens)
      SELECT namespace, id, queue, kind, payload, priority, unique_key, 'ready', max_attempts, ?3, created_at,
-       ?3, lease_no, backoff, timeout_ms, meta, error,
+       ?3, lease_no, backoff, timeout_ms, meta, ?4, error,
        iif(lease_nonce IS NULL, settled_tokens, lease_no || '.' || lease_nonce || ' ' || settled_tokens)
      FROM job_history WHERE namespace = ?1 AND id = ?2`,
     namespace,
     id,
     now,
+    limitKeyOf(meta),
   )
   connection.run('DELETE FROM job_history WHERE namespace = ?1 AND id = ?2', namespace, id)
   return { outcome: 'ready' }
@@ -106,22 +109,6 @@ export function retryDeadJobs(
   return took
 }
 
-export function pauseQueue(
-  connection: Connection,
-  namespace: string,
-  queue: string,
-  pausedAt: number | null,
-): void {
-  connection.turn.paused.delete(namespace)
-  connection.run(
-    `INSERT INTO queue_control (namespace, queue, paused_at) VALUES (?1, ?2, ?3)
-     ON CONFLICT DO UPDATE SET paused_at = excluded.paused_at`,
-    namespace,
-    queue,
-    pausedAt,
-  )
-}
-
 /** Deletes jobs and all that is kept about them, but those that run. */
 export function removeJobs(
   connection: Connection,
@@ -151,6 +138,7 @@ export function removeJobs(
     JSON.stringify(removed),
   )
   forgetNotes(connection, namespace, removed)
+  forgetGates(connection, namespace, removed)
   return removed
 }
 
@@ -189,8 +177,8 @@ function findLive(connection: Connection, namespace: string, id: string) {
 }
 
 function findEnded(connection: Connection, namespace: string, id: string) {
-  return connection.get<{ state: FinalState; queue: string; unique_key: string | null }>(
-    'SELECT state, queue, unique_key FROM job_history WHERE namespace = ?1 AND id = ?2',
+  return connection.get<{ state: FinalState; queue: string; unique_key: string | null; meta: string | null }>(
+    'SELECT state, queue, unique_key, meta FROM job_history WHERE namespace = ?1 AND id = ?2',
     namespace,
     id,
   )

@@ -7,6 +7,7 @@ import type {
   QueueStats,
 } from '../../jobs/index.ts'
 import type { JobRow } from '../jobrow.ts'
+import { decodeLimits } from '../limitplan.ts'
 import { decodeToken } from '../token.ts'
 import { type Connection, readNow } from './connection.ts'
 import { decodeRow, historyColumns, liveColumns } from './record.ts'
@@ -35,6 +36,7 @@ const queue = 'job_queue q'
 const history = 'job_history h'
 // Named, because SQLite would rather walk all ids in their order than sort the few rows that are meant.
 const running = 'job_queue q INDEXED BY job_queue_running'
+const waiting = 'job_queue q INDEXED BY job_queue_waiting'
 const unfinished = 'job_history h INDEXED BY job_history_unfinished'
 
 /** Where live and ended jobs are found that are in a state at this moment; null: none of them can be. */
@@ -49,7 +51,7 @@ const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Pla
     },
     ended: null,
   },
-  waiting: { live: { from: queue, where: `q.state = 'waiting'` }, ended: null },
+  waiting: { live: { from: waiting, where: `q.state = 'waiting'` }, ended: null },
   running: { live: { from: running, where: `q.state = 'running' AND q.lease_ends_at > ?6` }, ended: null },
   completed: { live: null, ended: { from: history, where: `h.state = 'completed'` } },
   // The second half of each `ended` is what SQLite needs to see before it may use that index.
@@ -89,17 +91,27 @@ function matches(table: 'q' | 'h'): string {
       AND (?4 IS NULL OR ${table}.kind = ?4)`
 }
 
+const open: Pick<QueueStats, 'paused' | 'limits'> = { paused: false, limits: null }
+
 type Counts = { -readonly [Key in keyof QueueStats]: QueueStats[Key] }
 
-/** Counted along the indexes. Nothing is written as `waiting` yet, so nothing is counted as such. */
+/** Counted along the indexes; of queues with limits, or paused ones, also when they have no jobs. */
 export function countJobs(connection: Connection, namespace: string): readonly QueueStats[] {
-  const paused = connection.all<{ queue: string }>(
-    'SELECT queue FROM queue_control WHERE namespace = ?1 AND paused_at IS NOT NULL',
+  const controls = connection.all<{ queue: string; paused_at: number | null; limits: string | null }>(
+    `SELECT queue, paused_at, limits FROM queue_control
+     WHERE namespace = ?1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)`,
     namespace,
   )
   const counted = connection.all<{ queue: string; state: JobState; count: number; oldest: number }>(
-    `SELECT queue, 'ready' AS state, count(*) AS count, min(run_at) AS oldest FROM job_queue
-     WHERE namespace = ?1 AND state = 'ready' GROUP BY queue
+    `SELECT queue, 'ready' AS state, count(*) AS count, min(run_at) AS oldest
+     FROM job_queue INDEXED BY job_queue_ready
+     WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NULL GROUP BY queue
+     UNION ALL
+     SELECT queue, 'ready', count(*), min(run_at) FROM job_queue INDEXED BY job_queue_keyed
+     WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NOT NULL GROUP BY queue
+     UNION ALL
+     SELECT queue, 'waiting', count(*), 0 FROM job_queue INDEXED BY job_queue_waiting
+     WHERE namespace = ?1 AND state = 'waiting' GROUP BY queue
      UNION ALL
      SELECT queue, iif(run_at <= ?2, 'ready', 'scheduled'), count(*), min(run_at) FROM job_queue
      WHERE namespace = ?1 AND state = 'scheduled' GROUP BY 1, 2
@@ -114,15 +126,17 @@ export function countJobs(connection: Connection, namespace: string): readonly Q
     readNow(connection),
   )
   const queues = new Map<string, Counts>()
-  const of = (queue: string, isPaused: boolean): Counts => {
+  const of = (queue: string, control = open): Counts => {
     const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
-    const known = queues.get(queue) ?? { queue, paused: isPaused, ...none, oldestReadyAt: null }
+    const known = queues.get(queue) ?? { queue, ...control, ...none, oldestReadyAt: null }
     queues.set(queue, known)
     return known
   }
-  for (const { queue } of paused) of(queue, true)
+  for (const { queue, paused_at: pausedAt, limits } of controls) {
+    of(queue, { paused: pausedAt !== null, limits: decodeLimits(limits) ?? null })
+  }
   for (const { queue, state, count, oldest } of counted) {
-    const counts = of(queue, false)
+    const counts = of(queue)
     if (state === 'ready') counts.oldestReadyAt = Math.min(counts.oldestReadyAt ?? oldest, oldest)
     if (state !== 'completed' && state !== 'cancelled') counts[state] += count
   }

@@ -159,9 +159,9 @@ function findNextDue(
   return { nextAt, now: readNow(connection) }
 }
 
-/** The namespaces in which one will run some day. */
+/** The namespaces in which one will run some day, those first in which one is due first. */
 export function listScheduled(connection: Connection, limit: number): readonly string[] {
-  const sql = `SELECT DISTINCT namespace FROM job_schedule
-     WHERE is_paused = 0 AND next_at IS NOT NULL ORDER BY namespace LIMIT ?1`
+  const sql = `SELECT namespace FROM job_schedule WHERE is_paused = 0 AND next_at IS NOT NULL
+     GROUP BY namespace ORDER BY min(next_at), namespace LIMIT ?1`
   return connection.all<{ namespace: string }>(sql, limit).map(({ namespace }) => namespace)
 }

@@ -23,7 +23,7 @@ export function createGateWriter(gate: Gate): Writer {
 
 /** Rooms with steps of their own are told apart by those: `lock.renew`. */
 function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): string {
-  const hasSteps = operation === 'lock' || operation === 'guard' || operation === 'monitor'
+  const hasSteps = ['lock', 'gate', 'guard', 'monitor'].includes(operation)
   return hasSteps ? `${operation}.${args[0]}` : operation
 }
 

@@ -11,6 +11,7 @@ import type {
   NewJob,
   NewSchedule,
   Note,
+  QueueLimits,
   Renewal,
   RetryAnswer,
   Verdict,
@@ -24,6 +25,7 @@ import { insertAudit, pruneAudit } from './audit.ts'
 import { claimJobs } from './claim.ts'
 import { type Connection, readNow } from './connection.ts'
 import { pruneFleet, writeFleet } from './fleet.ts'
+import { type GateStep, type GateSteps, takeGateStep } from './gatesteps.ts'
 import { type GuardStep, type GuardSteps, takeGuardStep } from './guardsteps.ts'
 import { findKept, forgetKeys, keepAnswer } from './keys.ts'
 import { takeBackLapsed } from './lapse.ts'
@@ -33,7 +35,8 @@ import { type LockStep, sweepLines, takeStep } from './locksteps.ts'
 import { applyMigrations } from './migrator.ts'
 import { type MonitorStep, type MonitorSteps, takeMonitorStep } from './monitorsteps.ts'
 import { addNotes, pruneNotes } from './notes.ts'
-import { cancelJob, pauseQueue, pruneHistory, removeJobs, retryDeadJobs, retryJob } from './operate.ts'
+import { cancelJob, pruneHistory, removeJobs, retryDeadJobs, retryJob } from './operate.ts'
+import { limitQueue, pauseQueue } from './queuecontrol.ts'
 import { fireSchedule, putSchedule, removeSchedule } from './schedules.ts'
 import { settleAll } from './settle.ts'
 import { insertToken, revokeToken } from './tokens.ts'
@@ -55,6 +58,7 @@ export interface Writes {
   retryDead(query: { readonly queue?: string; readonly kind?: string; readonly limit: number }): number
   pause(queue: string): void
   resume(queue: string): void
+  limit(queue: string, limits: QueueLimits | null): void
   remove(ids: readonly string[]): readonly string[]
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
   addNotes(notes: readonly Note[]): void
@@ -64,6 +68,7 @@ export interface Writes {
   fireSchedule(fired: Fired): { readonly version: number; readonly added: readonly Added[] } | null
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LineTimes): Awaited<ReturnType<LockStore['sweep']>>
+  gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
   guard(...step: GuardStep): ReturnType<GuardSteps[keyof GuardSteps]>
   monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
   writeAudit(entries: readonly NewAuditEntry[]): void
@@ -123,6 +128,7 @@ const performers: Performers = {
   retryDead: ({ connection, namespace, now }, query) => retryDeadJobs(connection, namespace, query, now),
   pause: ({ connection, namespace, now }, queue) => pauseQueue(connection, namespace, queue, now),
   resume: ({ connection, namespace }, queue) => pauseQueue(connection, namespace, queue, null),
+  limit: ({ connection, namespace }, queue, limits) => limitQueue(connection, namespace, queue, limits),
   remove: ({ connection, namespace, now }, ids) => removeJobs(connection, namespace, ids, now),
   prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
   addNotes: ({ connection, namespace, now }, notes) => addNotes(connection, namespace, notes, now),
@@ -134,6 +140,7 @@ const performers: Performers = {
   lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
     sweepLines(connection, namespace, limit, times, now),
+  gate: ({ connection, namespace, now }, ...step) => takeGateStep(connection, namespace, step, now),
   guard: ({ connection, namespace, now }, ...step) => takeGuardStep(connection, namespace, step, now),
   monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
   writeAudit: ({ connection, namespace, now }, entries) => insertAudit(connection, namespace, entries, now),

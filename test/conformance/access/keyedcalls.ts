@@ -57,6 +57,30 @@ export const keyedCalls: Readonly<Record<string, (backend: Backend) => Promise<P
     }
   },
 
+  async 'claim from a queue with limits'(backend) {
+    const limits = {
+      concurrency: 2,
+      rate: { count: 3, perMs: longMs },
+      perKey: { concurrency: 1, rate: null },
+    }
+    await backend.jobs.limit('mail', limits)
+    const metas = ['{"limitKey":"a"}', '{"limitKey":"a"}', '{"limitKey":"é"}', null]
+    await backend.jobs.add(metas.map((meta) => aJob({ meta })))
+    return {
+      run: (jobs) => jobs.claim(claimRequest),
+      meanwhile: () => backend.jobs.limit('mail', null),
+    }
+  },
+
+  async limit(backend) {
+    await addOne(backend)
+    return {
+      run: (jobs) => jobs.limit('mail', { concurrency: 1, rate: null, perKey: null }),
+      meanwhile: () => backend.jobs.limit('mail', null),
+      answers: undefined,
+    }
+  },
+
   async renew(backend) {
     const claimed = await runningJob(backend)
     return {

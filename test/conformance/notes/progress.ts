@@ -5,7 +5,7 @@ import { aNamespace, type Candidate } from '../candidates.ts'
 import { until } from '../jobs/making.ts'
 import { aNote, infos } from './making.ts'
 
-/** The latest word of the newest attempt that said any. */
+/** What was said last of how far a job is. */
 export function progressContract({ open }: Candidate): void {
   test('the latest progress of an attempt replaces the one before, with the store’s time of it', async () => {
     await using backend = await open()
@@ -33,7 +33,7 @@ export function progressContract({ open }: Candidate): void {
     assert.deepEqual(await backend.notes.progress([jobId]), said)
   })
 
-  test('the newest attempt that said any is told of, whichever spoke last', async () => {
+  test('what was said last is told of, whichever attempt said it', async () => {
     await using backend = await open()
     const jobId = createId()
     await backend.notes.add([
@@ -41,8 +41,18 @@ export function progressContract({ open }: Candidate): void {
       aNote(jobId, { attempt: 9, progress: '"nine"' }),
       aNote(jobId, { attempt: 11, lines: infos('eleven has not begun') }),
     ])
-    const [latest, ...more] = await backend.notes.progress([jobId])
-    assert.deepEqual([latest?.attempt, latest?.progress, more], [10, '"ten"', []])
+    const [at, ...none] = await backend.notes.progress([jobId])
+    // At one moment the higher attempt is the later one.
+    assert.deepEqual([at?.attempt, at?.progress, none], [10, '"ten"', []])
+    // One that was begun anew counts from one again.
+    await until('the store’s clock moves on', async () => {
+      await backend.notes.add([aNote(jobId, { attempt: 1, progress: '"anew"' })])
+      const [latest, ...more] = await backend.notes.progress([jobId])
+      assert.deepEqual(more, [])
+      return latest?.attempt === 1 && latest.progress === '"anew"' && latest.at > at!.at
+    })
+    await backend.notes.add([aNote(jobId, { attempt: 10, lines: infos('a late line') })])
+    assert.equal((await backend.notes.progress([jobId]))[0]?.attempt, 1)
   })
 
   test('many jobs are asked at once; those that said nothing are left out', async () => {

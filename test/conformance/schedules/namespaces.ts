@@ -29,6 +29,22 @@ export function scheduledContract({ open }: Pick<Candidate, 'open'>): void {
     assert.deepEqual(await known(), [])
   })
 
+  test('of many namespaces with schedules, those are told of first in which one is due first', async () => {
+    await using backend = await open({ namespace: aNamespace() })
+    // Not in the order of their names.
+    const [last, middle, first] = [aNamespace(), aNamespace(), aNamespace()].toSorted()
+    await made(backend.within(last!), 'a', { nextAt: 500 })
+    await made(backend.within(middle!), 'a', { nextAt: 400 })
+    await made(backend.within(first!), 'a', { nextAt: 600 })
+    await made(backend.within(first!), 'b', { nextAt: 300 })
+    const own = [first, middle, last]
+    const all = await backend.scheduledNamespaces(10_000)
+    assert.deepEqual(
+      all.filter((name) => own.includes(name)),
+      own,
+    )
+  })
+
   test('after close, nobody is told of namespaces with schedules', async () => {
     const backend = await open({ namespace: aNamespace() })
     await backend[Symbol.asyncDispose]()

@@ -8,6 +8,7 @@ import { monitorMigration } from './005-monitor.ts'
 import { auditMigration } from './006-audit.ts'
 import { fleetMigration } from './007-fleet.ts'
 import { comfortMigration } from './008-comfort.ts'
+import { gatesMigration } from './009-gates.ts'
 
 export const migrations: readonly Migration[] = [
   jobsMigration,
@@ -18,4 +19,5 @@ export const migrations: readonly Migration[] = [
   auditMigration,
   fleetMigration,
   comfortMigration,
+  gatesMigration,
 ]

@@ -8,6 +8,7 @@ import { monitor } from './0005-monitor.ts'
 import { audit } from './0006-audit.ts'
 import { fleet } from './0007-fleet.ts'
 import { comfort } from './0008-comfort.ts'
+import { gates } from './0009-gates.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
@@ -20,5 +21,6 @@ export function migrationsFor(schema: string): readonly Migration[] {
     audit(schema),
     fleet(schema),
     comfort(schema),
+    gates(schema),
   ]
 }

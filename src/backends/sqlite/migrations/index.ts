@@ -7,6 +7,17 @@ import { monitor } from './005-monitor.ts'
 import { audit } from './006-audit.ts'
 import { fleet } from './007-fleet.ts'
 import { comfort } from './008-comfort.ts'
+import { gates } from './009-gates.ts'
 
 /** Every step of SQLite's schema, in order. */
-export const migrations: readonly Migration[] = [jobs, access, locks, once, monitor, audit, fleet, comfort]
+export const migrations: readonly Migration[] = [
+  jobs,
+  access,
+  locks,
+  once,
+  monitor,
+  audit,
+  fleet,
+  comfort,
+  gates,
+]

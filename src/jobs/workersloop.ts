@@ -1,16 +1,15 @@
 import type { Loop } from '../core/loop.ts'
-import { createFiring, type FiringParts } from './firing.ts'
 import type { Worker } from './worker.ts'
 
-/** Runs schedules as long as a worker runs here. */
-export interface WorkersFiring {
+/** A loop that runs as long as a worker runs here: for what boxes that work do besides. */
+export interface WorkersLoop {
   /** From its start on. */
   join(worker: Worker): void
   leave(worker: Worker): void
   close(): Promise<void>
 }
 
-export function createWorkersFiring(parts: FiringParts): WorkersFiring {
+export function createWorkersLoop(create: () => Loop): WorkersLoop {
   const started = new Set<Worker>()
   const stopping = new Set<Promise<unknown>>()
   let loop: Loop | undefined
@@ -29,7 +28,7 @@ export function createWorkersFiring(parts: FiringParts): WorkersFiring {
       worker.start = async () => {
         await start()
         started.add(worker)
-        loop ??= createFiring(parts)
+        loop ??= create()
       }
     },
     leave(worker) {

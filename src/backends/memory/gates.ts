@@ -1,0 +1,229 @@
+import type {
+  Fence,
+  GateStore,
+  JobState,
+  LetOn,
+  LockGate,
+  Need,
+  NeedQuery,
+  Neighbour,
+  Neighbours,
+  NewGate,
+  ShutRequest,
+  TendRequest,
+} from '../../jobs/index.ts'
+
+/** What gates ask of the jobs beside them; each at once, so that it is one step with what is written here. */
+export interface GatedJobs {
+  /** As everybody sees it at this moment; undefined: there is no such job. */
+  look(id: string): { readonly queue: string; readonly state: JobState; readonly dueInMs: number } | undefined
+  /** Puts a job that waits in line; answers what it is then, or undefined when it did not wait. */
+  letOn(id: string): 'ready' | 'scheduled' | undefined
+  /** Takes a job that is ready or scheduled out of its line. */
+  holdBack(id: string): void
+  /** Ends a job that waits; answers whether it did. */
+  giveUp(id: string, error: string): boolean
+}
+
+/** The lock that a job stands in line for. */
+interface Lock {
+  readonly jobId: string
+  readonly operation: string
+  readonly resource: string
+  askNo: number
+  fence: number | null
+  isCalled: boolean
+  tendedUntil: number
+}
+
+/** What the jobs of one namespace wait for. */
+export class MemoryGates implements GateStore {
+  readonly #now: () => number
+  readonly #jobs: GatedJobs
+  /** By the job that needs, then the job that is needed: whether it is met. */
+  readonly #needs = new Map<string, Map<string, boolean>>()
+  readonly #locks = new Map<string, Lock>()
+
+  constructor(now: () => number, jobs: GatedJobs) {
+    this.#now = now
+    this.#jobs = jobs
+  }
+
+  /** Whether a job waits for another, or stands in a line or holds its lock. */
+  get isGated(): boolean {
+    return (
+      [...this.#locks.values()].some(({ isCalled }) => isCalled) || [...this.#needs.values()].some(hasUnmet)
+    )
+  }
+
+  /** Writes down what a new job waits for. */
+  keep(jobId: string, { needs, lock }: NewGate): void {
+    if (needs.length > 0) this.#needs.set(jobId, new Map(needs.map((needsId) => [needsId, false])))
+    if (lock === null) return
+    const isCalled = needs.length === 0
+    this.#locks.set(jobId, { jobId, ...lock, askNo: 1, fence: null, isCalled, tendedUntil: 0 })
+  }
+
+  /** Forgets what removed jobs waited for. */
+  forget(ids: readonly string[]): void {
+    for (const id of ids) {
+      this.#needs.delete(id)
+      this.#locks.delete(id)
+    }
+  }
+
+  async states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]> {
+    return ids.map((id) => this.#jobs.look(id)?.state)
+  }
+
+  async needs({ of, after, limit }: NeedQuery): Promise<readonly Need[]> {
+    const isWanted = (need: Need) =>
+      of !== undefined ? of.includes(need.needsId) : after === undefined || byBytes(need, after) > 0
+    return this.#rows()
+      .filter(({ isMet, ...need }) => !isMet && isWanted(need))
+      .sort(byBytes)
+      .slice(0, limit)
+      .map(({ jobId, needsId }) => ({ jobId, needsId }))
+  }
+
+  async meet(needs: readonly Need[]): Promise<readonly LetOn[]> {
+    const met = needs.filter(({ jobId, needsId }) => {
+      const own = this.#needs.get(jobId)
+      if (own?.get(needsId) !== false) return false
+      own.set(needsId, true)
+      return true
+    })
+    return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId) => this.#letOn(jobId))
+  }
+
+  async fail(ends: readonly { jobId: string; error: string }[]): Promise<readonly string[]> {
+    const failed = ends
+      .filter(({ jobId, error }) => this.#jobs.giveUp(jobId, error))
+      .map(({ jobId }) => jobId)
+    for (const id of failed) {
+      const own = this.#needs.get(id)
+      for (const needsId of own?.keys() ?? []) own!.set(needsId, true)
+    }
+    return failed
+  }
+
+  async around(id: string, limit: number): Promise<Neighbours> {
+    const rows = this.#rows().sort(byBytes)
+    const neighbour = (other: string, isMet: boolean): Neighbour => ({
+      id: other,
+      state: this.#jobs.look(other)?.state,
+      isMet,
+    })
+    const needs = rows.filter(({ jobId }) => jobId === id).slice(0, limit)
+    const neededBy = rows.filter(({ needsId }) => needsId === id).slice(0, limit)
+    return {
+      needs: needs.map(({ needsId, isMet }) => neighbour(needsId, isMet)),
+      neededBy: neededBy.map(({ jobId, isMet }) => neighbour(jobId, isMet)),
+    }
+  }
+
+  async tend({ limit, tendMs, of }: TendRequest): Promise<readonly LockGate[]> {
+    const now = this.#now()
+    const taken = [...this.#locks.values()]
+      .filter(({ isCalled }) => isCalled)
+      .filter(({ jobId, tendedUntil }) => (of === undefined ? tendedUntil <= now : of.includes(jobId)))
+      .sort((a, b) => a.tendedUntil - b.tendedUntil || compareBytes(a.jobId, b.jobId))
+      .slice(0, limit)
+    return taken.map((lock) => {
+      lock.tendedUntil = now + tendMs
+      const { jobId, operation, resource, askNo, fence } = lock
+      const job = this.#jobs.look(jobId)
+      return { jobId, operation, resource, askNo, fence, state: job?.state, dueInMs: job?.dueInMs ?? 0 }
+    })
+  }
+
+  async grant({
+    jobId,
+    askNo,
+    fence,
+  }: {
+    jobId: string
+    askNo: number
+    fence: number
+  }): Promise<string | undefined> {
+    const lock = this.#locks.get(jobId)
+    if (!lock?.isCalled || lock.askNo !== askNo || !this.#jobs.letOn(jobId)) return undefined
+    lock.fence = fence
+    return this.#jobs.look(jobId)!.queue
+  }
+
+  async shut({ jobId, askNo, fence }: ShutRequest): Promise<boolean> {
+    const lock = this.#locks.get(jobId)
+    if (lock?.askNo !== askNo || (fence !== undefined && lock.fence !== fence)) return false
+    lock.fence = null
+    lock.askNo++
+    lock.isCalled = true
+    this.#jobs.holdBack(jobId)
+    return true
+  }
+
+  async fences(ids: readonly string[]): Promise<readonly (Fence | undefined)[]> {
+    return ids.map((id) => {
+      const lock = this.#locks.get(id)
+      return lock && { askNo: lock.askNo, fence: lock.fence }
+    })
+  }
+
+  async rest(ids: readonly string[]): Promise<void> {
+    for (const id of new Set(ids)) {
+      const lock = this.#locks.get(id)
+      const state = this.#jobs.look(id)?.state
+      if (!lock || state === undefined || !hasEnded(state)) continue
+      lock.fence = null
+      lock.askNo++
+      lock.isCalled = false
+    }
+  }
+
+  async prune(limit: number): Promise<number> {
+    let forgotten = 0
+    const isGone = (id: string) => this.#jobs.look(id) === undefined
+    for (const [jobId, own] of this.#needs) {
+      if (!isGone(jobId)) continue
+      for (const needsId of own.keys()) if (forgotten < limit && own.delete(needsId)) forgotten++
+      if (own.size === 0) this.#needs.delete(jobId)
+    }
+    for (const jobId of this.#locks.keys()) {
+      if (forgotten < limit && isGone(jobId) && this.#locks.delete(jobId)) forgotten++
+    }
+    return forgotten
+  }
+
+  #letOn(jobId: string): LetOn[] {
+    const job = this.#jobs.look(jobId)
+    if (job?.state !== 'waiting' || hasUnmet(this.#needs.get(jobId)!)) return []
+    const { queue } = job
+    const lock = this.#locks.get(jobId)
+    if (!lock) return [{ jobId, queue, to: this.#jobs.letOn(jobId)! }]
+    lock.isCalled = true
+    return [{ jobId, queue, to: 'lock' }]
+  }
+
+  #rows(): (Need & { readonly isMet: boolean })[] {
+    return [...this.#needs].flatMap(([jobId, own]) =>
+      [...own].map(([needsId, isMet]) => ({ jobId, needsId, isMet })),
+    )
+  }
+}
+
+function hasUnmet(own: ReadonlyMap<string, boolean>): boolean {
+  return [...own.values()].includes(false)
+}
+
+function hasEnded(state: JobState): boolean {
+  return state === 'completed' || state === 'dead' || state === 'cancelled'
+}
+
+function byBytes(a: Need, b: Need): number {
+  return compareBytes(a.jobId, b.jobId) || compareBytes(a.needsId, b.needsId)
+}
+
+/** As databases order text: by its bytes in UTF-8. */
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}

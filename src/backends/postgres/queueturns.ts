@@ -1,0 +1,54 @@
+/**
+ * What this process remembers of queues with limits. Claims from one follow each other here, so that of all that wait for
+ * its row one has a connection. And where a claim is over both kinds of queues, each kind is first every other time.
+ */
+export class QueueTurns {
+  readonly #last = new Map<string, Promise<void>>()
+  readonly #limited = new Set<string>()
+  #wasLimitedFirst = false
+
+  /** Waits for its turn; what is answered ends it. Undefined: it did not come in time. */
+  async enter(queue: string): Promise<(() => void) | undefined> {
+    const { promise: over, resolve: leave } = Promise.withResolvers<void>()
+    const before = this.#last.get(queue)
+    const last = before === undefined ? over : before.then(() => over)
+    this.#last.set(queue, last)
+    void last.then(() => {
+      if (this.#last.get(queue) === last) this.#last.delete(queue)
+    })
+    if (before === undefined || (await comesInTime(before))) return leave
+    leave()
+    return undefined
+  }
+
+  /** A look over these queues found those to have limits. */
+  saw(queues: readonly string[], limited: readonly string[]): void {
+    if (limited.length === 0 && this.#limited.size === 0) return
+    if (this.#limited.size > maxQueues) this.#limited.clear()
+    for (const queue of queues) {
+      if (limited.includes(queue)) this.#limited.add(queue)
+      else this.#limited.delete(queue)
+    }
+  }
+
+  /** Whether it is the turn of those with limits to be first, if there are any among these. */
+  isLimitedFirst(queues: readonly string[]): boolean {
+    if (this.#limited.size === 0 || queues.length === 1 || !queues.some((queue) => this.#limited.has(queue)))
+      return false
+    this.#wasLimitedFirst = !this.#wasLimitedFirst
+    return this.#wasLimitedFirst
+  }
+}
+
+const maxQueues = 1_000
+const waitMs = 500
+
+async function comesInTime(before: Promise<void>): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => resolve(false), waitMs)
+  try {
+    return await Promise.race([before.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

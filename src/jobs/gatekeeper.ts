@@ -1,0 +1,175 @@
+import { createBell } from '../core/bell.ts'
+import { patientClock } from '../core/clock.ts'
+import { createLoop, type Loop } from '../core/loop.ts'
+import { createAlarm } from './alarm.ts'
+import type { GateStore, LockGate, Need } from './gatestore.ts'
+import type { JobLocks } from './joblocks.ts'
+import { type LockWorkParts, tendGate, tendMs, tendPage } from './lockwork.ts'
+import { NeedsWalk } from './needswalk.ts'
+import { judgeNeedsFrom, judgeNeedsOf, type NeedsParts } from './needswork.ts'
+import { gatesTopic, type JobsBell, queueTopic } from './parts.ts'
+import type { JobStore } from './store.ts'
+
+/** What a gatekeeper needs. */
+export interface GatekeeperParts {
+  readonly gates: GateStore
+  readonly store: Pick<JobStore, 'find'>
+  readonly locks: JobLocks
+  readonly bell: JobsBell
+}
+
+/**
+ * Lets on whatever may go now, once through; answers how many jobs it looked at. For whoever keeps the time himself: a
+ * gatekeeper does the same by itself.
+ */
+export async function letOn({ gates, store, locks, bell }: GatekeeperParts): Promise<number> {
+  const onReady = (queue: string) => bell.ring(queueTopic(queue))
+  const next: string[] = []
+  const onNext = (jobId: string) => void next.push(jobId)
+  const needs: NeedsParts = { gates, store, onReady, onCalled: onNext }
+  let seen = 0
+  for (let after: Need | undefined; ; ) {
+    const page = await judgeNeedsFrom(needs, after)
+    seen += page.count
+    after = page.next
+    if (after === undefined) break
+  }
+  const work: LockWorkParts = { gates, locks, onReady, onNext, onLater: () => undefined }
+  // Those that were called just now, and whoever is next after a turn that ended.
+  for (let of: string[] | undefined; of === undefined || of.length > 0; of = next.splice(0)) {
+    const page = await gates.tend({ ...(of && { of }), limit: tendPage, tendMs: 0 })
+    for (const gate of page) await tendGate(work, gate)
+    seen += page.length
+  }
+  return seen
+}
+
+/** Those that listen to a bell, so that whoever rings it here can tell them more than that. */
+const keepers = new WeakMap<JobsBell, Set<Gatekeeper>>()
+
+/** Tells the gatekeepers of these jobs in this process that they ended, or are to wait again. */
+export function tellGatekeepers(bell: JobsBell, jobIds: readonly string[], isSure = false): void {
+  for (const keeper of keepers.get(bell) ?? []) keeper.touched(jobIds, isSure)
+}
+
+interface Gatekeeper {
+  /** These jobs ended, or are to wait again: those that wait for them may go on. */
+  touched(jobIds: readonly string[], isSure: boolean): void
+}
+
+const idleMs = 5_000
+const busyMs = 1_000
+/** What is told faster than it can be followed up is left to the walk over all. */
+const maxTouched = 10_000
+
+/**
+ * Lets jobs on that wait: for others to complete, or for a lock. Any number may do so at once, in any number of
+ * processes. It acts at once on what it is told of (a job that ended here, a line that moved), and looks at everything
+ * in turn besides, so what nobody told it of is late and never lost: once a second while somebody waits, else every 5 s.
+ */
+export function createGatekeeper(parts: GatekeeperParts): Loop {
+  const { gates, locks, bell } = parts
+  const own = createBell()
+  const alarm = createAlarm(() => own.ring())
+  const touched = new Set<string>()
+  const lines = new Map<string, () => void>()
+  const later = new Map<string, number>()
+  /** Somebody may wait: else it is not worth knowing who ended. */
+  let isBusy = true
+
+  const onReady = (queue: string) => bell.ring(queueTopic(queue))
+  const onNext = (jobId: string) => {
+    if (touched.size < maxTouched) touched.add(jobId)
+    own.ring()
+  }
+  /** Those that are due within a poll; of the others the polls know. */
+  const onLater = (jobId: string, inMs: number) => {
+    if (inMs > idleMs || later.size >= tendPage) return
+    later.set(jobId, performance.now() + inMs)
+    alarm.set(inMs)
+  }
+  const needs: NeedsParts = { gates, store: parts.store, onReady, onCalled: onNext }
+  const walk = new NeedsWalk((after) => judgeNeedsFrom(needs, after))
+  const work: LockWorkParts = { gates, locks, onReady, onNext, onLater }
+
+  const unlisten = bell.listen([gatesTopic], () => {
+    isBusy = true
+    walk.expect()
+    own.ring()
+  })
+
+  const loop = createLoop({
+    name: 'jobs.gates',
+    idleMs,
+    bell: own,
+    clock: patientClock,
+    async step({ signal, progress }) {
+      const now = performance.now()
+      for (const [jobId, at] of later) if (at <= now && later.delete(jobId)) touched.add(jobId)
+      const told = [...touched]
+      touched.clear()
+      let seen = 0
+      for (let at = 0; at < told.length && !signal.aborted; at += tendPage) {
+        const of = told.slice(at, at + tendPage)
+        seen += await judgeNeedsOf(needs, of)
+        seen += await tend(of, signal, progress)
+      }
+      seen += await tend(undefined, signal, progress)
+      await walk.step()
+      isBusy = seen > 0 || lines.size > 0 || walk.hasFound
+      if (touched.size > 0 || walk.isUnderWay) return 'more'
+      if (isBusy) alarm.set(busyMs)
+      return 'idle'
+    },
+  })
+  loop.events.on('stopped', () => {
+    unlisten()
+    alarm.clear()
+    for (const forget of lines.values()) forget()
+    lines.clear()
+    known.delete(keeper)
+  })
+  const keeper: Gatekeeper = {
+    touched(jobIds, isSure) {
+      if (!isBusy && !isSure) return
+      for (const jobId of jobIds) if (touched.size < maxTouched) touched.add(jobId)
+      if (touched.size > 0) own.ring()
+    },
+  }
+  const known = keepers.get(bell) ?? new Set()
+  keepers.set(bell, known.add(keeper))
+  return loop
+
+  /** One job's trouble is not another's: what was wrong is told when all have had their turn. */
+  async function tend(
+    of: readonly string[] | undefined,
+    signal: AbortSignal,
+    progress: () => void,
+  ): Promise<number> {
+    const wrong: unknown[] = []
+    const page = await gates.tend({ ...(of && { of }), limit: tendPage, tendMs })
+    for (const gate of page) {
+      if (signal.aborted) break
+      try {
+        const left = await tendGate(work, gate)
+        listenFor(gate, left === 'waits' && gate.dueInMs === 0)
+      } catch (error) {
+        wrong.push(error)
+      }
+      progress()
+    }
+    if (wrong.length > 0) throw wrong[0]
+    return page.length
+  }
+
+  /** Hears when the line of a job that waits has moved; the polls find out for those beyond what can be listened for. */
+  function listenFor(gate: LockGate, on: boolean): void {
+    lines.get(gate.jobId)?.()
+    lines.delete(gate.jobId)
+    if (on && lines.size < tendPage)
+      lines.set(
+        gate.jobId,
+        locks.listen(gate, () => onNext(gate.jobId)),
+      )
+  }
+}

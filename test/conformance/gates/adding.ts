@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createId } from '../../../src/core/ids.ts'
+import type { Candidate } from '../candidates.ts'
+import { addOne, aJob, claim, find, ids, longMs, runningJob } from '../jobs/making.ts'
+import { addLocked, addNeeding, aLock, gateIn, gateOf } from './making.ts'
+
+/** A job with a gate is written waiting, with what it waits for. */
+export function addingContract({ open }: Candidate): void {
+  test('a job that needs others, or a lock, waits and is not claimed', async () => {
+    await using backend = await open()
+    const needed = await addOne(backend, { queue: 'other' })
+    const waiting = [
+      await addNeeding(backend, [needed]),
+      await addNeeding(backend, ['nobody'], { due: { delayMs: longMs } }),
+      await addLocked(backend, { priority: 9 }),
+      await addNeeding(backend, [needed], { due: { runAt: 1 } }, aLock),
+    ]
+    assert.deepEqual(await claim(backend), [])
+    for (const id of waiting) {
+      const job = await find(backend, id)
+      assert.deepEqual([job.state, job.attempt, job.finishedAt], ['waiting', 0, null])
+      assert.equal('gate' in job, false)
+    }
+    assert.deepEqual(ids(await backend.jobs.list({ state: 'waiting', limit: 10 })).sort(), waiting.toSorted())
+    assert.deepEqual(await backend.jobs.list({ state: 'ready', queue: 'mail', limit: 10 }), [])
+    const [mail] = await backend.jobs.stats()
+    assert.deepEqual([mail!.queue, mail!.waiting, mail!.ready, mail!.scheduled], ['mail', 4, 0, 0])
+    assert.equal(mail!.oldestReadyAt, null)
+  })
+
+  test('what a job waits for is kept as it was said', async () => {
+    await using backend = await open()
+    const [one, two] = [await addOne(backend), await addOne(backend)]
+    const lock = { operation: '刷'.repeat(191), resource: '😀'.repeat(191) }
+    const id = await addNeeding(backend, [two, one], {}, lock)
+    const needs = [one, two].sort().map((needsId) => ({ jobId: id, needsId }))
+    assert.deepEqual(await backend.gates.needs({ limit: 10 }), needs)
+    // It stands in no line yet.
+    assert.equal(await gateIn(backend, id), undefined)
+    assert.deepEqual(await backend.gates.fences([id]), [{ askNo: 1, fence: null }])
+    await backend.gates.meet(needs)
+    const { operation, resource, askNo, fence, state } = (await gateIn(backend, id))!
+    assert.deepEqual({ operation, resource, askNo, fence }, { ...lock, askNo: 1, fence: null })
+    assert.equal(state, 'waiting')
+  })
+
+  test('jobs of one call may need each other, in any order', async () => {
+    await using backend = await open()
+    const [a, b, c] = [createId(), createId(), createId()]
+    await backend.jobs.add([
+      aJob({ id: c, gate: gateOf({ needs: [a, b] }) }),
+      aJob({ id: a }),
+      aJob({ id: b, gate: gateOf({ needs: [a], lock: aLock }) }),
+    ])
+    assert.deepEqual(ids(await claim(backend)), [a])
+    assert.deepEqual((await backend.gates.around(a, 10)).neededBy.map(({ id }) => id).sort(), [b, c].sort())
+  })
+
+  test('a duplicate leaves nothing behind, and who needs it needs the one that was there', async () => {
+    await using backend = await open()
+    const held = await addNeeding(backend, ['nobody'], { uniqueKey: 'k' })
+    const running = await runningJob(backend, { uniqueKey: 'r', queue: 'other' })
+    const [again, more, twin, needing] = [createId(), createId(), createId(), createId()]
+    const added = await backend.jobs.add([
+      aJob({ id: again, uniqueKey: 'k', gate: gateOf({ needs: ['somebody'], lock: aLock }) }),
+      aJob({ id: needing, gate: gateOf({ needs: [again, more, twin, 'elsewhere'] }) }),
+      aJob({ id: more, uniqueKey: 'k' }),
+      aJob({ id: twin, uniqueKey: 'r', queue: 'other' }),
+    ])
+    assert.deepEqual(added, [
+      { id: held, duplicate: true },
+      { id: needing, duplicate: false },
+      { id: held, duplicate: true },
+      { id: running.id, duplicate: true },
+    ])
+    const needs = await backend.gates.needs({ limit: 10 })
+    assert.deepEqual(
+      needs.map(({ jobId, needsId }) => `${jobId} ${needsId}`).sort(),
+      [`${held} nobody`, ...[held, running.id, 'elsewhere'].map((id) => `${needing} ${id}`)].sort(),
+    )
+    assert.deepEqual(await backend.gates.fences([again, held]), [undefined, undefined])
+    // A job that waits has its unique key.
+    assert.deepEqual(await backend.jobs.add([aJob({ uniqueKey: 'k' })]), [{ id: held, duplicate: true }])
+  })
+
+  test('when one job of a call is refused, none waits and nothing is waited for', async () => {
+    await using backend = await open()
+    if (backend.name === 'memory') return
+    const jobs = [
+      aJob({ gate: gateOf({ needs: ['a'], lock: aLock }) }),
+      aJob({ id: null as unknown as string, gate: gateOf({ needs: ['b'] }) }),
+    ]
+    await assert.rejects(backend.jobs.add(jobs))
+    assert.deepEqual(await backend.gates.needs({ limit: 10 }), [])
+    assert.deepEqual(await backend.gates.fences([jobs[0]!.id]), [undefined])
+    assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
+  })
+
+  test('many are added at once, each with what it waits for', async () => {
+    await using backend = await open()
+    const jobs = Array.from({ length: 500 }, (_, at) =>
+      aJob({ gate: gateOf({ needs: at % 2 ? ['x', `need ${at}`] : [], lock: at % 2 ? null : aLock }) }),
+    )
+    await backend.jobs.add(jobs)
+    assert.equal((await backend.gates.needs({ limit: 1_000 })).length, 500)
+    assert.equal((await backend.gates.tend({ limit: 1_000, tendMs: longMs })).length, 250)
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('a schedule’s run may wait for a lock', async () => {
+    await using backend = await open()
+    const seen = await backend.schedules.put({ name: 's', doc: '{}', isPaused: false, nextAt: 1 }, 0)
+    const job = aJob({ gate: gateOf({ lock: aLock }) })
+    await backend.schedules.fire({
+      ...{ name: 's', seen: seen!, force: false, nextAt: null, slotAt: 1 },
+      jobs: [job],
+    })
+    assert.equal((await find(backend, job.id)).state, 'waiting')
+    assert.equal((await gateIn(backend, job.id))?.askNo, 1)
+  })
+}

@@ -1,0 +1,16 @@
+import { describe } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import { addingContract } from './adding.ts'
+import { forgettingContract } from './forgetting.ts'
+import { grantingContract } from './granting.ts'
+import { meetingContract } from './meeting.ts'
+import { tendingContract } from './tending.ts'
+
+/** Everything that an engine promises of what jobs wait for. */
+export function gatesContract(candidate: Candidate): void {
+  describe('adding', () => addingContract(candidate))
+  describe('meeting', () => meetingContract(candidate))
+  describe('tending', () => tendingContract(candidate))
+  describe('granting', () => grantingContract(candidate))
+  describe('forgetting', () => forgettingContract(candidate))
+}

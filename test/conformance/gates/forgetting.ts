@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test } from 'vitest'
+import type { Backend } from '../../../src/backends/backend.ts'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { addOne, claim, claimOne, find, settleOne } from '../jobs/making.ts'
+import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
+
+/** What a job waited for goes with it, and what is left behind is forgotten in time. */
+export function forgettingContract({ open }: Candidate): void {
+  test('a job that is removed takes what it waits for along, and stays away from who needs it', async () => {
+    await using backend = await open()
+    const { gates, jobs } = backend
+    const gone = await addNeeding(backend, ['a'], { uniqueKey: 'k' }, aLock)
+    const needing = await addNeeding(backend, [gone])
+    assert.deepEqual(await jobs.remove([gone]), [gone])
+    assert.deepEqual(await gates.needs({ limit: 10 }), [{ jobId: needing, needsId: gone }])
+    assert.deepEqual(await gates.fences([gone]), [undefined])
+    assert.deepEqual(await gates.states([gone, needing]), [undefined, 'waiting'])
+    assert.deepEqual((await gates.around(needing, 10)).needs, [{ id: gone, state: undefined, isMet: false }])
+    await addOne(backend, { uniqueKey: 'k' })
+  })
+
+  test('what jobs that are gone waited for is forgotten, so many at a time, and no other', async () => {
+    await using backend = await open()
+    const { gates, jobs } = backend
+    const pruned: string[] = []
+    for (const needs of [['a', 'b'], ['c']]) {
+      const jobId = await addNeeding(backend, needs, {}, aLock)
+      await gates.meet(needs.map((needsId) => ({ jobId, needsId })))
+      await gates.grant({ jobId, askNo: 1, fence: 1 })
+      await settleOne(backend, await claimOne(backend))
+      pruned.push(jobId)
+    }
+    // What ended in this very millisecond is not older than nothing.
+    await sleep(5)
+    assert.equal(await gates.prune(100), 0)
+    assert.equal(await jobs.prune({ olderThanMs: 0, limit: 10 }), 2)
+    const live = await addNeeding(backend, ['a'], {}, aLock)
+    const ended = await addGranted(backend)
+    await settleOne(backend, await claimOne(backend), { state: 'dead' })
+
+    assert.equal(await gates.prune(2), 2)
+    assert.equal(await gates.prune(100), 3)
+    assert.equal(await gates.prune(100), 0)
+    assert.deepEqual(await gates.fences(pruned), [undefined, undefined])
+    assert.deepEqual(await gates.around(pruned[0]!, 10), { needs: [], neededBy: [] })
+    assert.deepEqual(await gates.needs({ limit: 10 }), [{ jobId: live, needsId: 'a' }])
+    assert.deepEqual(await gates.fences([live, ended]), [
+      { askNo: 1, fence: null },
+      { askNo: 1, fence: 7 },
+    ])
+  })
+
+  test('namespaces know nothing of each other’s gates', async () => {
+    await using backend = await open()
+    const other = backend.within(aNamespace()) as Backend
+    const jobId = await addNeeding(backend, ['a'], {}, aLock)
+    const locked = await addLocked(backend)
+    assert.deepEqual(await other.gates.needs({ limit: 10 }), [])
+    assert.deepEqual(await other.gates.meet([{ jobId, needsId: 'a' }]), [])
+    assert.deepEqual(await other.gates.fail([{ jobId, error: '{}' }]), [])
+    assert.deepEqual(await other.gates.states([jobId]), [undefined])
+    assert.deepEqual(await other.gates.around(jobId, 10), { needs: [], neededBy: [] })
+    assert.deepEqual(await other.gates.tend({ limit: 10, tendMs: 0 }), [])
+    assert.deepEqual(await other.gates.tend({ limit: 10, tendMs: 0, of: [locked] }), [])
+    assert.equal(await other.gates.grant({ jobId: locked, askNo: 1, fence: 1 }), undefined)
+    assert.equal(await other.gates.shut({ jobId: locked, askNo: 1 }), false)
+    assert.deepEqual(await other.gates.fences([locked]), [undefined])
+    await other.gates.rest([locked])
+    assert.equal(await other.gates.prune(10), 0)
+    assert.equal((await find(backend, jobId)).state, 'waiting')
+    assert.deepEqual(await claim(backend), [])
+    assert.equal((await backend.gates.needs({ limit: 10 })).length, 1)
+  })
+}

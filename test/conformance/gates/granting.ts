@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { claim, claimOne, find, ids, longMs, settleOne, until } from '../jobs/making.ts'
+import { addGranted, addLocked, addNeeding, aLock, gateIn } from './making.ts'
+
+/** A grant lets a job on if it still waits with that ask; shut, it waits again. */
+export function grantingContract({ open, lend, isShared }: Candidate): void {
+  test('a job that is granted its lock is claimed, and its fence is known', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addLocked(backend, { queue: 'print' })
+    const fence = Number.MAX_SAFE_INTEGER
+    assert.equal(await gates.grant({ jobId, askNo: 1, fence }), 'print')
+    assert.deepEqual(await gates.fences(['nobody', jobId]), [undefined, { askNo: 1, fence }])
+    assert.equal((await claimOne(backend, { queues: ['print'] })).id, jobId)
+  })
+
+  test('a job that is granted its lock before its time is scheduled', async () => {
+    await using backend = await open()
+    const jobId = await addLocked(backend, { due: { delayMs: longMs } })
+    const { runAt } = await find(backend, jobId)
+    assert.equal(await backend.gates.grant({ jobId, askNo: 1, fence: 1 }), 'mail')
+    const job = await find(backend, jobId)
+    assert.deepEqual([job.state, job.runAt], ['scheduled', runAt])
+  })
+
+  test('a grant that comes too late is not taken', async () => {
+    await using backend = await open()
+    const { gates, jobs } = backend
+    const grant = (jobId: string, askNo: number) => gates.grant({ jobId, askNo, fence: 9 })
+    const jobId = await addLocked(backend)
+    assert.equal(await grant(jobId, 2), undefined)
+    assert.equal(await grant(jobId, 0), undefined)
+    assert.equal(await grant('nobody', 1), undefined)
+    assert.equal((await find(backend, jobId)).state, 'waiting')
+    assert.equal(await grant(jobId, 1), 'mail')
+    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 10 }), undefined)
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 9 }])
+
+    const cancelled = await addLocked(backend)
+    await jobs.cancel(cancelled)
+    const removed = await addLocked(backend)
+    await jobs.remove([removed])
+    const free = await addLocked(backend)
+    await jobs.retry(free)
+    const needing = await addNeeding(backend, ['a'], {}, aLock)
+    for (const each of [cancelled, removed, free, needing]) assert.equal(await grant(each, 1), undefined)
+    assert.deepEqual(await gates.states([cancelled, removed, free, needing]), [
+      ...['cancelled', undefined, 'ready', 'waiting'],
+    ])
+    assert.deepEqual(await gates.fences([free]), [{ askNo: 1, fence: null }])
+  })
+
+  test('a job whose grant is over waits again, with its time and attempts as they were', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addGranted(backend, { due: { runAt: 5_000 }, uniqueKey: 'k' })
+    const first = await claimOne(backend)
+    await settleOne(backend, first, { state: 'scheduled', delayMs: longMs, error: '{"message":"no"}' })
+    const { runAt } = await find(backend, jobId)
+    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    const job = await find(backend, jobId)
+    assert.deepEqual([job.state, job.runAt, job.attempt], ['waiting', runAt, 1])
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: null }])
+    assert.equal(await gates.shut({ jobId, askNo: 1 }), false)
+    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 8 }), undefined)
+    assert.equal(await gates.grant({ jobId, askNo: 2, fence: 8 }), 'mail')
+    assert.equal((await find(backend, jobId)).state, 'scheduled')
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: 8 }])
+  })
+
+  test('a ready job whose grant is over is not claimed', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addGranted(backend)
+    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.deepEqual(await claim(backend), [])
+    assert.equal((await gateIn(backend, jobId))?.state, 'waiting')
+    await gates.grant({ jobId, askNo: 2, fence: 8 })
+    const again = await claimOne(backend)
+    assert.deepEqual([again.id, again.attempt], [jobId, 1])
+    assert.equal(await gates.shut({ jobId: 'nobody', askNo: 1 }), false)
+  })
+
+  test('a gate is shut only as it was seen, where that is said', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addLocked(backend)
+    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 7 }), 'mail')
+    // Whoever looked before the grant saw no fence, and whoever looked long ago another.
+    for (const fence of [null, 6]) assert.equal(await gates.shut({ jobId, askNo: 1, fence }), false)
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 7 }])
+    assert.equal((await find(backend, jobId)).state, 'ready')
+    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 7 }), true)
+    assert.equal(await gates.shut({ jobId, askNo: 2, fence: 7 }), false)
+    assert.equal(await gates.shut({ jobId, askNo: 2, fence: null }), true)
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 3, fence: null }])
+  })
+
+  test('a job that fell due or waits for its time is held back alike', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addGranted(backend, { due: { delayMs: 20 } })
+    await until('it is due', async () => (await find(backend, jobId)).state === 'ready')
+    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.deepEqual(await claim(backend), [])
+    assert.equal((await find(backend, jobId)).state, 'waiting')
+    assert.equal((await gateIn(backend, jobId))?.dueInMs, 0)
+  })
+
+  test('a job that runs runs on when its grant is over, and one that has ended stays so', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addGranted(backend)
+    const running = await claimOne(backend)
+    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.equal((await find(backend, jobId)).state, 'running')
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: null }])
+    assert.equal(await settleOne(backend, running), true)
+    assert.equal(await gates.shut({ jobId, askNo: 2 }), true)
+    assert.equal((await find(backend, jobId)).state, 'completed')
+  })
+
+  test('an ask that was never granted can be given up for the next', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addLocked(backend)
+    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.equal(await gates.grant({ jobId, askNo: 1, fence: 1 }), undefined)
+    assert.equal((await gateIn(backend, jobId))?.askNo, 2)
+    assert.equal(await gates.grant({ jobId, askNo: 2, fence: 2 }), 'mail')
+  })
+
+  test('a gate that rests is tended by nobody, until its job is held back anew', async () => {
+    await using backend = await open()
+    const { gates, jobs } = backend
+    const jobId = await addGranted(backend)
+    await gates.rest([jobId, 'nobody'])
+    // It has not ended.
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 7 }])
+    await settleOne(backend, await claimOne(backend), { state: 'dead' })
+    await gates.rest([jobId])
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 2, fence: null }])
+    assert.equal(await gateIn(backend, jobId), undefined)
+    assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0 }), [])
+
+    assert.deepEqual(await jobs.retry(jobId), { outcome: 'ready' })
+    assert.equal(await gates.shut({ jobId, askNo: 2 }), true)
+    assert.equal((await gateIn(backend, jobId))?.state, 'waiting')
+    assert.equal(await gates.grant({ jobId, askNo: 3, fence: 11 }), 'mail')
+    assert.deepEqual(ids(await claim(backend)), [jobId])
+  })
+
+  test('of grants and ends of one ask that come at once, each counts once', async () => {
+    const namespace = aNamespace()
+    await using one = await lend(namespace)
+    await using two = isShared ? await lend(namespace) : one
+    for (let round = 0; round < 5; round++) {
+      const jobId = await addLocked(one)
+      const answers = await Promise.all([
+        one.gates.grant({ jobId, askNo: 1, fence: 1 }),
+        two.gates.grant({ jobId, askNo: 1, fence: 1 }),
+        two.gates.shut({ jobId, askNo: 1 }),
+        one.gates.shut({ jobId, askNo: 1 }),
+      ])
+      assert.equal(answers.filter((answer) => answer === true).length, 1)
+      assert.ok(answers.filter((answer) => answer === 'mail').length <= 1)
+      // The grant came first or not at all: once the ask is over, the job waits.
+      assert.deepEqual(await one.gates.fences([jobId]), [{ askNo: 2, fence: null }])
+      assert.equal((await find(one, jobId)).state, 'waiting')
+    }
+  })
+}

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { LetOn } from '../../../src/jobs/index.ts'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import {
+  addOne,
+  aJob,
+  claim,
+  endedJob,
+  find,
+  ids,
+  lapsedJob,
+  longMs,
+  runningJob,
+  settleOne,
+} from '../jobs/making.ts'
+import { addNeeding, aLock, gateIn, gateOf } from './making.ts'
+
+/** A job is let on when its last need is met, once. */
+export function meetingContract({ open, lend, isShared }: Candidate): void {
+  test('the last need that is met lets a job on, and none before it', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addNeeding(backend, ['a', 'b', 'c'])
+    assert.deepEqual(await gates.meet([{ jobId, needsId: 'a' }]), [])
+    assert.deepEqual(
+      (await gates.needs({ limit: 10 })).map(({ needsId }) => needsId),
+      ['b', 'c'],
+    )
+    assert.equal((await find(backend, jobId)).state, 'waiting')
+    const rest = [
+      { jobId, needsId: 'c' },
+      { jobId, needsId: 'b' },
+      { jobId, needsId: 'b' },
+    ]
+    assert.deepEqual(await gates.meet(rest), [{ jobId, queue: 'mail', to: 'ready' }])
+    assert.deepEqual(await gates.needs({ limit: 10 }), [])
+    assert.deepEqual(ids(await claim(backend)), [jobId])
+    // Once it is on its way, the same again does nothing.
+    assert.deepEqual(await gates.meet(rest), [])
+    assert.equal((await find(backend, jobId)).state, 'running')
+  })
+
+  test('a job that is let on is ready, scheduled or called to its line', async () => {
+    await using backend = await open()
+    const now = await addNeeding(backend, ['a'], { due: { runAt: 1_000 } })
+    const later = await addNeeding(backend, ['a'], { queue: 'q', due: { delayMs: longMs } })
+    const locked = await addNeeding(backend, ['a'], { queue: 'l', due: { delayMs: longMs } }, aLock)
+    const { runAt } = await find(backend, later)
+    const needs = [now, later, locked].map((jobId) => ({ jobId, needsId: 'a' }))
+    const byId = (some: readonly LetOn[]) => some.toSorted((a, b) => (a.jobId < b.jobId ? -1 : 1))
+    assert.deepEqual(
+      byId(await backend.gates.meet(needs)),
+      byId([
+        { jobId: now, queue: 'mail', to: 'ready' },
+        { jobId: later, queue: 'q', to: 'scheduled' },
+        { jobId: locked, queue: 'l', to: 'lock' },
+      ]),
+    )
+    assert.deepEqual(await backend.gates.states([now, later, locked]), ['ready', 'scheduled', 'waiting'])
+    assert.equal((await find(backend, later)).runAt, runAt)
+    assert.equal((await find(backend, now)).runAt, 1_000)
+    assert.equal((await gateIn(backend, locked))?.askNo, 1)
+    assert.deepEqual(await backend.gates.meet(needs), [])
+  })
+
+  test('a need that nobody has is no matter', async () => {
+    await using backend = await open()
+    const jobId = await addNeeding(backend, ['a'])
+    const free = await addOne(backend)
+    assert.deepEqual(
+      await backend.gates.meet([
+        { jobId, needsId: 'A' },
+        { jobId: free, needsId: 'a' },
+        { jobId: 'nobody', needsId: 'a' },
+      ]),
+      [],
+    )
+    assert.deepEqual(await backend.gates.meet([]), [])
+    assert.deepEqual(await backend.gates.needs({ limit: 10 }), [{ jobId, needsId: 'a' }])
+  })
+
+  test('of keepers that meet the needs of a job at once, one lets it on', async () => {
+    const namespace = aNamespace()
+    await using one = await lend(namespace)
+    await using two = isShared ? await lend(namespace) : one
+    const jobs = Array.from({ length: 20 }, () => aJob({ gate: gateOf({ needs: ['a', 'b'] }) }))
+    await one.jobs.add(jobs)
+    const of = (needsId: string) => ids(jobs).map((jobId) => ({ jobId, needsId }))
+    const answers = await Promise.all([
+      one.gates.meet(of('a')),
+      two.gates.meet(of('b').reverse()),
+      two.gates.meet(of('a').reverse()),
+      one.gates.meet(of('b')),
+      ...of('a').map((need) => two.gates.meet([need])),
+    ])
+    const letOn = answers.flat().map(({ jobId }) => jobId)
+    assert.deepEqual(letOn.sort(), ids(jobs).sort())
+    assert.equal((await claim(one, { limit: 100 })).length, 20)
+  })
+
+  test('needs are listed by job and need, from any place on, and by whom they are for', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    await backend.jobs.add([
+      aJob({ id: 'b', gate: gateOf({ needs: ['2', '10', 'Z'] }) }),
+      aJob({ id: 'B', gate: gateOf({ needs: ['z', '2'] }) }),
+      aJob({ id: 'a', gate: gateOf({ needs: ['2'] }) }),
+    ])
+    const texts = async (query: Parameters<typeof gates.needs>[0]) =>
+      (await gates.needs(query)).map(({ jobId, needsId }) => `${jobId}${needsId}`)
+    assert.deepEqual(await texts({ limit: 10 }), ['B2', 'Bz', 'a2', 'b10', 'b2', 'bZ'])
+    assert.deepEqual(await texts({ limit: 2 }), ['B2', 'Bz'])
+    const after = { jobId: 'B', needsId: 'z' }
+    assert.deepEqual(await texts({ limit: 2, after }), ['a2', 'b10'])
+    assert.deepEqual(await texts({ limit: 9, after: { jobId: 'a', needsId: '9' } }), ['b10', 'b2', 'bZ'])
+    assert.deepEqual(await texts({ limit: 9, of: ['2', 'Z', 'nobody'] }), ['B2', 'a2', 'b2', 'bZ'])
+    assert.deepEqual(await texts({ limit: 2, of: ['2'] }), ['B2', 'a2'])
+    assert.deepEqual(await texts({ limit: 2, of: [] }), [])
+    const many = Array.from({ length: 1_000 }, (_, at) => `other ${at}`)
+    assert.deepEqual(await texts({ limit: 9, of: [...many, 'Z'] }), ['bZ'])
+  })
+
+  test('a job whose need failed is cancelled, with the reason', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addNeeding(backend, ['a', 'b'], { uniqueKey: 'k' })
+    const running = await runningJob(backend, { queue: 'other' })
+    const error = '{"message":"job a was cancelled \\u00e9 😀"}'
+    const ends = [jobId, running.id, 'nobody', jobId].map((id) => ({ jobId: id, error }))
+    assert.deepEqual([...new Set(await gates.fail(ends))], [jobId])
+    const job = await find(backend, jobId)
+    assert.deepEqual([job.state, job.error, job.attempt], ['cancelled', error, 0])
+    assert.ok(job.finishedAt !== null)
+    assert.deepEqual(await gates.needs({ limit: 10 }), [])
+    assert.deepEqual(await gates.meet([{ jobId, needsId: 'a' }]), [])
+    assert.deepEqual(await gates.fail(ends), [])
+    assert.equal((await find(backend, running.id)).state, 'running')
+    await addOne(backend, { uniqueKey: 'k' })
+  })
+
+  test('of a keeper that fails a job and one that lets it on, one does', async () => {
+    const namespace = aNamespace()
+    await using one = await lend(namespace)
+    await using two = isShared ? await lend(namespace) : one
+    const jobs = Array.from({ length: 10 }, () => aJob({ gate: gateOf({ needs: ['a'] }) }))
+    await one.jobs.add(jobs)
+    const [on, off] = await Promise.all([
+      Promise.all(ids(jobs).map((jobId) => one.gates.meet([{ jobId, needsId: 'a' }]))),
+      Promise.all(ids(jobs).map((jobId) => two.gates.fail([{ jobId, error: '{}' }]))),
+    ])
+    assert.deepEqual([...on.flat().map(({ jobId }) => jobId), ...off.flat()].sort(), ids(jobs).sort())
+    assert.equal((await claim(one, { limit: 20 })).length, on.flat().length)
+  })
+
+  test('the states of jobs are told in the order asked for, as they are at that moment', async () => {
+    await using backend = await open()
+    const completed = await endedJob(backend, 'completed')
+    const dead = await endedJob(backend, 'dead')
+    const lapsed = await lapsedJob(backend, { maxAttempts: 1, queue: 'lapsed' })
+    const running = await runningJob(backend)
+    const later = await addOne(backend, { due: { delayMs: longMs } })
+    const waiting = await addNeeding(backend, [later])
+    const ready = await addOne(backend, { due: { runAt: 1 } })
+    const asked = [completed, 'nobody', dead, lapsed.id, running.id, later, waiting, ready, completed]
+    assert.deepEqual(await backend.gates.states(asked), [
+      ...['completed', undefined, 'dead', 'dead', 'running', 'scheduled', 'waiting', 'ready', 'completed'],
+    ])
+    assert.deepEqual(await backend.gates.states([]), [])
+  })
+
+  test('whom a job needs and who needs it is told, met or not', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const done = await endedJob(backend, 'completed')
+    const [x, y] = await Promise.all([addOne(backend), addOne(backend)])
+    const jobId = await addNeeding(backend, [done, x, 'gone'])
+    const next = [await addNeeding(backend, [jobId, y]), await addNeeding(backend, [jobId])].sort()
+    await gates.meet([{ jobId, needsId: done }])
+    const states = new Map([[done, 'completed'] as const, [x, 'ready'] as const])
+    assert.deepEqual(await gates.around(jobId, 10), {
+      needs: [done, x, 'gone'].sort().map((id) => ({ id, state: states.get(id), isMet: id === done })),
+      neededBy: next.map((id) => ({ id, state: 'waiting', isMet: false })),
+    })
+    const some = await gates.around(jobId, 1)
+    assert.deepEqual([some.needs.length, some.neededBy.length], [1, 1])
+    assert.deepEqual(await gates.around('nobody', 10), { needs: [], neededBy: [] })
+  })
+
+  test('an operator’s retry lets a job go whatever it waits for, and a cancel ends it', async () => {
+    await using backend = await open()
+    const { jobs, gates } = backend
+    const free = await addNeeding(backend, ['a'], { due: { delayMs: longMs } })
+    const ended = await addNeeding(backend, ['a'], { uniqueKey: 'k' })
+    assert.deepEqual(await jobs.retry(free), { outcome: 'ready' })
+    assert.deepEqual(await jobs.cancel(ended), { state: 'cancelled', cancelRequested: false })
+    assert.deepEqual(ids(await claim(backend)), [free])
+    assert.equal((await find(backend, ended)).state, 'cancelled')
+    // What they needed is cleared by the next who looks, and changes nothing.
+    const needs = await gates.needs({ limit: 10 })
+    assert.deepEqual(needs.map(({ jobId }) => jobId).sort(), [free, ended].sort())
+    assert.deepEqual(await gates.meet(needs), [])
+    assert.deepEqual(await gates.needs({ limit: 10 }), [])
+    assert.deepEqual(await gates.states([free, ended]), ['running', 'cancelled'])
+    await addOne(backend, { uniqueKey: 'k' })
+  })
+
+  test('a job that was let on lives on like any other', async () => {
+    await using backend = await open()
+    const jobId = await addNeeding(backend, ['a'], { maxAttempts: 2 })
+    await backend.gates.meet([{ jobId, needsId: 'a' }])
+    const [first] = await claim(backend)
+    await settleOne(backend, first!, { state: 'scheduled', delayMs: 0, error: '{}' })
+    const [second] = await claim(backend)
+    assert.deepEqual([second!.id, second!.attempt], [jobId, 2])
+    assert.equal(await settleOne(backend, second!), true)
+    assert.equal((await find(backend, jobId)).state, 'completed')
+  })
+}

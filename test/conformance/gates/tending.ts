@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { aNamespace, type Candidate } from '../candidates.ts'
+import { addOne, claimOne, longMs, settleOne, shortMs, until } from '../jobs/making.ts'
+import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
+
+/** Jobs that stand in a line, or hold their lock, are looked after by one keeper at a time. */
+export function tendingContract({ open, lend, isShared }: Candidate): void {
+  test('a job that was called to a line is tended by one, until its time is over', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addLocked(backend)
+    const gate = { jobId, ...aLock, askNo: 1, fence: null, state: 'waiting', dueInMs: 0 }
+    assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [gate])
+    assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [])
+    assert.deepEqual(await gates.tend({ limit: 10, tendMs: shortMs, of: [jobId, 'nobody'] }), [gate])
+    await until('it is tended again', async () => {
+      const [again] = await gates.tend({ limit: 10, tendMs: longMs })
+      return again?.jobId === jobId
+    })
+  })
+
+  test('a job that still needs others stands in no line', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addNeeding(backend, ['a'], {}, aLock)
+    await addOne(backend)
+    assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0 }), [])
+    assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0, of: [jobId] }), [])
+    await gates.meet([{ jobId, needsId: 'a' }])
+    assert.deepEqual(
+      (await gates.tend({ limit: 10, tendMs: 0 })).map((gate) => gate.jobId),
+      [jobId],
+    )
+  })
+
+  test('the longest untended come first, and no more than asked for', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const all = [await addLocked(backend), await addLocked(backend), await addLocked(backend)]
+    const tend = async (limit: number, tendMs: number, of?: readonly string[]) =>
+      (await gates.tend({ limit, tendMs, ...(of && { of }) })).map(({ jobId }) => jobId)
+    const [first] = await tend(1, longMs)
+    const rest = all.filter((id) => id !== first)
+    // Tended for no time, and after one another: they are untended since then.
+    for (const id of [rest[1]!, first!, rest[0]!]) {
+      assert.deepEqual(await tend(1, 0, [id]), [id])
+      const now = Date.now()
+      await until('the clock moves on', async () => Date.now() > now + 2)
+    }
+    assert.deepEqual(await tend(2, longMs), [rest[1], first])
+    assert.deepEqual(await tend(10, longMs), [rest[0]])
+    assert.deepEqual(await tend(10, longMs, []), [])
+  })
+
+  test('a gate is told with what has become of its job', async () => {
+    await using backend = await open()
+    const { gates, jobs } = backend
+    const later = await addLocked(backend, { due: { delayMs: longMs } })
+    const granted = await addGranted(backend)
+    const running = await addGranted(backend, { queue: 'r' })
+    await claimOne(backend, { queues: ['r'] })
+    const ended = await addGranted(backend, { queue: 'e' })
+    await settleOne(backend, await claimOne(backend, { queues: ['e'] }))
+    const cancelled = await addLocked(backend)
+    await jobs.cancel(cancelled)
+    const told = await gates.tend({ limit: 10, tendMs: 0 })
+    const of = (id: string) => {
+      const { state, dueInMs, fence } = told.find(({ jobId }) => jobId === id)!
+      return [state, dueInMs === 0, fence]
+    }
+    assert.equal(told.length, 5)
+    assert.deepEqual(of(later), ['waiting', false, null])
+    const { dueInMs } = told.find(({ jobId }) => jobId === later)!
+    assert.ok(Number.isInteger(dueInMs) && dueInMs > longMs / 2 && dueInMs <= longMs, `${dueInMs}`)
+    assert.deepEqual(of(granted), ['ready', true, 7])
+    assert.deepEqual(of(running), ['running', true, 7])
+    assert.deepEqual(of(ended), ['completed', true, 7])
+    assert.deepEqual(of(cancelled).slice(0, 1), ['cancelled'])
+  })
+
+  test('keepers that tend at once share the jobs', async () => {
+    const namespace = aNamespace()
+    await using one = await lend(namespace)
+    await using two = isShared ? await lend(namespace) : one
+    const all: string[] = []
+    for (let at = 0; at < 12; at++) all.push(await addLocked(one))
+    const taken = await Promise.all(
+      [one, two, one, two].map(({ gates }) => gates.tend({ limit: 5, tendMs: longMs })),
+    )
+    const again = await one.gates.tend({ limit: 20, tendMs: longMs })
+    assert.deepEqual([...taken.flat(), ...again].map(({ jobId }) => jobId).sort(), all.sort())
+  })
+}

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Candidate, SqlSide } from '../candidates.ts'
+import { openLedger } from '../jobs/ledger.ts'
+import { aJob, claim, find } from '../jobs/making.ts'
+import { aLock, gateIn, gateOf } from './making.ts'
+
+/** Jobs that wait are added in a transaction of the caller's, with what they wait for. */
+export function gatesInTransactions({ open, sql: side }: Candidate): void {
+  const sql: SqlSide = side!
+
+  test('a business row, a job that needs another and what it needs are there together or not at all', async () => {
+    await using backend = await open()
+    await using ledger = await openLedger(sql)
+    await using caller = await sql.connect()
+    for (const end of ['rollback', 'commit'] as const) {
+      const first = aJob()
+      const second = aJob({ gate: gateOf({ needs: [first.id] }) })
+      const third = aJob({ gate: gateOf({ lock: aLock }) })
+      await caller.begin()
+      await caller.exec(`INSERT INTO ${ledger.table} (note) VALUES (?)`, 'order 1')
+      await backend.jobs.add([first], caller.tx)
+      await backend.jobs.add([second, third], caller.tx)
+      await caller[end]()
+      const isKept = end === 'commit'
+      assert.deepEqual(await ledger.notes(), isKept ? ['order 1'] : [])
+      assert.deepEqual(
+        await backend.gates.states([first.id, second.id, third.id]),
+        isKept ? ['ready', 'waiting', 'waiting'] : [undefined, undefined, undefined],
+      )
+      assert.equal((await backend.gates.needs({ limit: 10 })).length, isKept ? 1 : 0)
+      assert.equal((await gateIn(backend, third.id))?.askNo, isKept ? 1 : undefined)
+      if (isKept) assert.equal((await claim(backend)).length, 1)
+    }
+  })
+
+  test('a duplicate in a transaction leaves nothing behind, and who needs it needs the one that was there', async () => {
+    await using backend = await open()
+    await using caller = await sql.connect()
+    const held = aJob({ uniqueKey: 'k', queue: 'other' })
+    await backend.jobs.add([held])
+    const again = aJob({ uniqueKey: 'k', queue: 'other', gate: gateOf({ needs: ['x'], lock: aLock }) })
+    const needing = aJob({ gate: gateOf({ needs: [again.id] }) })
+    await caller.begin()
+    await backend.jobs.add([again, needing], caller.tx)
+    await caller.commit()
+    assert.deepEqual(await backend.gates.needs({ limit: 10 }), [{ jobId: needing.id, needsId: held.id }])
+    assert.deepEqual(await backend.gates.fences([again.id]), [undefined])
+    assert.equal((await find(backend, held.id)).state, 'ready')
+  })
+}

@@ -1,0 +1,129 @@
+/** The steps of the walk that concern what jobs wait for: the same ones on the model and on an engine. */
+import type { Backend } from '../../src/backends/backend.ts'
+import type { GateStore, NewGate, QueueLimits } from '../../src/jobs/index.ts'
+import type { Random } from './random.ts'
+
+export interface GateWalkParts {
+  readonly random: Random
+  readonly model: Backend
+  readonly farMs: number
+  /** A job that is or was there; seldom one that never was. */
+  anId(): string
+  note(what: string): void
+  /** The same call on both, whose answers must be the same once each is put in common terms. */
+  both<Answer>(
+    call: (gates: GateStore) => Promise<Answer>,
+    view?: (answer: Answer) => unknown,
+  ): Promise<Answer>
+}
+
+const resources = ['r', 'R', 'r '] as const
+
+export class GateWalk {
+  readonly #parts: GateWalkParts
+  readonly #gated = new Set<string>()
+
+  constructor(parts: GateWalkParts) {
+    this.#parts = parts
+  }
+
+  /** What a new job waits for; mostly nothing. */
+  gate(id: string, together: readonly string[]): NewGate | null {
+    const { random, anId } = this.#parts
+    if (random.chance(0.7)) return null
+    const others = [...random.some(together, 0.3), ...(random.chance(0.5) ? [anId()] : [])]
+    const needs = [...new Set(others)].filter((other) => other !== id)
+    const hasLock = needs.length === 0 || random.chance(0.4)
+    this.#gated.add(id)
+    return { needs, lock: hasLock ? { operation: 'o', resource: random.pick(resources) } : null }
+  }
+
+  /** Limits, or that there are none; rates only over so long that no start of the walk is forgotten. */
+  limits(): QueueLimits | null {
+    const { random } = this.#parts
+    if (random.chance(0.3)) return null
+    const one = () => ({
+      concurrency: random.chance(0.7) ? 1 + random.below(3) : null,
+      rate: random.chance(0.3) ? { count: 1 + random.below(6), perMs: 86_400_000 } : null,
+    })
+    return { ...one(), perKey: random.chance(0.6) ? one() : null }
+  }
+
+  async meet(): Promise<void> {
+    const { random, model, anId, note, both } = this.#parts
+    const unmet = await model.gates.needs({ limit: 100 })
+    const needs = random.draw(unmet, 1 + random.below(4))
+    if (random.chance(0.2)) needs.push({ jobId: anId(), needsId: anId() })
+    note(JSON.stringify(needs))
+    await both(
+      (gates) => gates.meet(needs),
+      (letOn) => letOn.map(({ jobId, queue, to }) => `${jobId} ${queue} ${to}`).toSorted(),
+    )
+  }
+
+  async fail(): Promise<void> {
+    const { random, anId, note, both } = this.#parts
+    const waiting = random.draw([...this.#gated], 1)
+    const ends = [...new Set([...waiting, anId()])].map((jobId) => ({ jobId, error: '{"message":"f"}' }))
+    note(JSON.stringify(ends))
+    await both(
+      (gates) => gates.fail(ends),
+      (ids) => ids.toSorted(),
+    )
+  }
+
+  async tend(): Promise<void> {
+    const { random, farMs, both } = this.#parts
+    const of = random.chance(0.5) ? { of: random.draw([...this.#gated], 3) } : {}
+    const tendMs = random.chance(0.5) ? 0 : farMs
+    await both(
+      (gates) => gates.tend({ ...of, limit: 1_000, tendMs }),
+      (told) => told.map(({ dueInMs, ...gate }) => JSON.stringify([gate, dueInMs === 0])).toSorted(),
+    )
+  }
+
+  /** Mostly for a job that has such a gate, and for the ask that it has. */
+  async #ask(): Promise<{ readonly jobId: string; readonly askNo: number }> {
+    const { random, model, anId } = this.#parts
+    const [jobId = anId()] = random.draw([...this.#gated], 1)
+    const [fence] = await model.gates.fences([jobId])
+    return { jobId, askNo: random.chance(0.85) ? (fence?.askNo ?? 1) : 1 + random.below(3) }
+  }
+
+  async grant(): Promise<void> {
+    const { random, note, both } = this.#parts
+    const request = { ...(await this.#ask()), fence: 1 + random.below(1_000) }
+    note(JSON.stringify(request))
+    await both((gates) => gates.grant(request))
+  }
+
+  async shut(): Promise<void> {
+    const { note, both } = this.#parts
+    const request = await this.#ask()
+    note(JSON.stringify(request))
+    await both((gates) => gates.shut(request))
+  }
+
+  async rest(): Promise<void> {
+    const { random, both } = this.#parts
+    const ids = [...new Set(random.draw([...this.#gated], 3))]
+    await both((gates) => gates.rest(ids))
+  }
+
+  async prune(): Promise<void> {
+    await this.#parts.both((gates) => gates.prune(1_000))
+  }
+
+  async around(): Promise<void> {
+    const { anId, both } = this.#parts
+    const id = anId()
+    await both((gates) => gates.around(id, 1_000))
+    await both((gates) => gates.states([id, 'nobody']))
+  }
+
+  /** All that can be seen of gates. */
+  async seen({ gates }: Backend): Promise<unknown> {
+    const ids = [...this.#gated]
+    return { needs: await gates.needs({ limit: 10_000 }), fences: await gates.fences(ids) }
+  }
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import {
+  addOne,
+  aJob,
+  claim,
+  claimOne,
+  find,
+  ids,
+  leaseOf,
+  longMs,
+  runningJob,
+  settleOne,
+  shortMs,
+  until,
+  verdictOf,
+} from '../jobs/making.ts'
+import { addMany, fullQueue, limitsOf, settleEach } from './making.ts'
+
+/** No more of a queue runs at once than its limit says, and whatever ends an attempt makes room. */
+export function countingContract({ open }: Candidate): void {
+  test('no more run at once than the limit says, and each end makes room for the next', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    const all = await addMany(backend, 8)
+    const first = await claim(backend, { limit: 2 })
+    const then = await claim(backend)
+    assert.deepEqual(ids([...first, ...then]), all.slice(0, 3))
+    assert.deepEqual(await claim(backend), [])
+
+    await settleOne(backend, then[0]!)
+    assert.deepEqual(ids(await claim(backend)), [all[3]])
+    await settleEach(backend, first)
+    assert.deepEqual(ids(await claim(backend)), all.slice(4, 6))
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('what is claimed from a queue with limits says so, and is a job like any other', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 5 }))
+    const plain = await runningJob(backend, { queue: 'other' })
+    const job = { payload: '{"é":1}', priority: 7, uniqueKey: 'k', maxAttempts: 3, meta: '{"tags":["a"]}' }
+    const { limited, token, ...claimed } = await runningJob(backend, job, { workerId: 'w7' })
+    assert.deepEqual([limited, 'limited' in plain], [true, false])
+    assert.deepEqual(claimed, await find(backend, claimed.id))
+    const { payload, priority, uniqueKey, maxAttempts, meta, attempt, workerId } = claimed
+    assert.deepEqual({ payload, priority, uniqueKey, maxAttempts, meta }, job)
+    assert.deepEqual([attempt, workerId], [1, 'w7'])
+    const [renewed] = await backend.jobs.renew([{ jobId: claimed.id, token }], 2 * longMs)
+    assert.ok(renewed!.leaseEndsAt > claimed.leaseEndsAt)
+    assert.deepEqual(await backend.jobs.outcomes([{ jobId: claimed.id, token }]), ['held'])
+  })
+
+  for (const state of ['completed', 'dead', 'cancelled', 'scheduled', 'ready'] as const) {
+    test(`an attempt that ends as ${state} makes room`, async () => {
+      await using backend = await open()
+      const { running, waiting } = await fullQueue(backend)
+      assert.deepEqual(await claim(backend), [])
+      await settleOne(backend, running, { state, delayMs: longMs })
+      // What was handed back goes before those that came after it.
+      assert.deepEqual(ids(await claim(backend)), [state === 'ready' ? running.id : waiting])
+    })
+  }
+
+  test('a lease that ran out makes room, and its job comes again', async () => {
+    await using backend = await open()
+    const { running } = await fullQueue(backend, { leaseMs: shortMs })
+    let next: readonly { readonly id: string; readonly attempt: number }[] = []
+    await until('there is room', async () => {
+      next = await claim(backend)
+      return next.length > 0
+    })
+    assert.deepEqual(
+      next.map(({ id, attempt }) => [id, attempt]),
+      [[running.id, 2]],
+    )
+    assert.equal(await settleOne(backend, running), false)
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('a lease that is kept alive keeps its place, and so does one whose end is asked for', async () => {
+    await using backend = await open()
+    const { running } = await fullQueue(backend, { leaseMs: 2_000 })
+    await backend.jobs.renew([leaseOf(running)], longMs)
+    await backend.jobs.cancel(running.id)
+    await backend.jobs.retry(running.id)
+    await backend.jobs.remove([running.id])
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('an attempt that ends with a transaction of the store makes room', async () => {
+    await using backend = await open()
+    const { running, waiting } = await fullQueue(backend)
+    if (!backend.traits.transactions && backend.name !== 'memory') return
+    await backend.jobs.transact(async () => verdictOf(running), { timeoutMs: 5_000 })
+    assert.deepEqual(ids(await claim(backend)), [waiting])
+  })
+
+  test('limits that are set while jobs run count those', async () => {
+    await using backend = await open()
+    const all = await addMany(backend, 6)
+    const running = await claim(backend, { limit: 3 })
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 4 }))
+    assert.deepEqual(ids(await claim(backend)), all.slice(3, 4))
+    await settleEach(backend, running.slice(0, 2))
+    assert.deepEqual(ids(await claim(backend)), all.slice(4, 6))
+  })
+
+  test('limits can be lowered below what runs, raised and lifted', async () => {
+    await using backend = await open()
+    const all = await addMany(backend, 12)
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 4 }))
+    const running = await claim(backend)
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 2 }))
+    await settleEach(backend, running.slice(0, 2))
+    assert.deepEqual(await claim(backend), [])
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    assert.deepEqual(ids(await claim(backend)), [all[4]])
+    await backend.jobs.limit('mail', null)
+    const rest = await claim(backend)
+    assert.deepEqual(ids(rest), all.slice(5))
+    assert.ok(rest.every((job) => !('limited' in job)))
+    // What was claimed without limits counts once there are some again.
+    await addOne(backend)
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 10 }))
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('within the limit, jobs go by priority and then age, and only those of the kinds asked for', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    const old = await addOne(backend, { due: { runAt: 1_000 } })
+    const other = await addOne(backend, { kind: 'other', priority: 9 })
+    const urgent = await addOne(backend, { priority: 5, due: { runAt: 3_000 } })
+    await addOne(backend, { due: { runAt: 2_000 }, priority: -1 })
+    assert.deepEqual(ids(await claim(backend, { kinds: ['welcome'], limit: 2 })), [urgent, old])
+    assert.deepEqual(await claim(backend, { kinds: ['unknown'] }), [])
+    assert.deepEqual(ids(await claim(backend)), [other])
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('a job that falls due, or is promised for later, is as ever', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 1 }))
+    await addOne(backend, { due: { delayMs: longMs }, priority: 5 })
+    assert.deepEqual(await claim(backend), [])
+    const soon = await addOne(backend, { due: { delayMs: 20 } })
+    await until('it is claimed', async () => (await claim(backend)).some(({ id }) => id === soon))
+  })
+
+  test('no job is handed to an idle worker past the limits', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 1 }))
+    const request = { queues: ['mail'], kinds: null, workerId: 'w1', limit: 1, leaseMs: longMs }
+    const { jobs } = backend
+    for (const job of [aJob(), aJob()]) {
+      assert.equal(await jobs.addClaimed?.(job, request), undefined)
+      await jobs.add([job])
+    }
+    await claimOne(backend)
+    assert.deepEqual(await claim(backend), [])
+  })
+}

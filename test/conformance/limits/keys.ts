@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Candidate } from '../candidates.ts'
+import { aJob, claim, ids, lapse, settleOne, shortMs } from '../jobs/making.ts'
+import { addInOrder, addMany, aJobOf, limitsOf, perKey, settleEach } from './making.ts'
+
+/** Each key has limits of its own, and none holds up another. */
+export function keysContract({ open }: Candidate): void {
+  test('of each key only so many run, and those without one are counted for the queue alone', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', { ...perKey(1), concurrency: 5 })
+    const all = await addInOrder(backend, [
+      ...[aJobOf('ada'), aJobOf('ada'), aJob(), aJobOf('bob'), aJob(), aJobOf('bob')],
+      ...[aJobOf('cy'), aJob(), aJobOf('dot')],
+    ])
+    const claimed = await claim(backend)
+    assert.deepEqual(
+      ids(claimed),
+      [0, 2, 3, 4, 6].map((at) => all[at]),
+    )
+    assert.deepEqual(await claim(backend), [])
+    // Bob's end makes room in the queue and for Bob.
+    await settleOne(backend, claimed[2]!)
+    assert.deepEqual(ids(await claim(backend)), [all[5]])
+  })
+
+  test('a key without room holds up no other, however many of its jobs stand in front', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(2))
+    const greedy = await addInOrder(
+      backend,
+      Array.from({ length: 3_000 }, () => aJobOf('greedy')),
+    )
+    const [modest, plain] = [aJobOf('modest'), aJob()]
+    await backend.jobs.add([modest, plain])
+    const claimed = await claim(backend, { limit: 5 })
+    assert.deepEqual(ids(claimed), [...greedy.slice(0, 2), ...[modest.id, plain.id].sort(byAge(claimed))])
+    assert.deepEqual(await claim(backend, { limit: 5 }), [])
+    await settleOne(backend, claimed[0]!)
+    assert.deepEqual(ids(await claim(backend, { limit: 5 })), [greedy[2]])
+  })
+
+  test('jobs of one key go in order, and keys by the order of their jobs', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(1))
+    const [a1, b1, a2, b2, c1] = await addInOrder(backend, [
+      ...[aJobOf('a'), aJobOf('b', { priority: 5 }), aJobOf('a', { priority: 3 })],
+      ...[aJobOf('b', { priority: 5 }), aJobOf('c', { priority: 4 })],
+    ])
+    const first = await claim(backend)
+    assert.deepEqual(ids(first), [b1, c1, a2])
+    await settleEach(backend, first)
+    assert.deepEqual(ids(await claim(backend, { limit: 1 })), [b2])
+    assert.deepEqual(ids(await claim(backend, { limit: 1 })), [a1])
+  })
+
+  test('a limit of the queue holds over all its keys together', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', { ...perKey(2), concurrency: 3 })
+    const all = await addInOrder(backend, [aJobOf('a'), aJobOf('a'), aJobOf('a'), aJobOf('b'), aJobOf('b')])
+    assert.deepEqual(ids(await claim(backend)), [all[0], all[1], all[3]])
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('keys are told apart byte by byte', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(1))
+    const names = ['k', 'K', 'k ', 'é', 'e', 'e\u0301', '😀', 'ﾠ', '\ue000', 'ß', 'ss', 'k'.repeat(64)]
+    const all = await addInOrder(
+      backend,
+      [...names, ...names].map((name) => aJobOf(name)),
+    )
+    assert.deepEqual(ids(await claim(backend, { limit: 100 })), all.slice(0, names.length))
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('words about a job that are no key are none', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(1))
+    const metas = ['{"limitKey":""}', '{"limitKey":5}', '{"limitKey":null}', '{"tags":["limitKey"]}', '[]']
+    const all = await addInOrder(
+      backend,
+      [...metas, ...metas].map((meta) => aJob({ meta })),
+    )
+    assert.deepEqual(ids(await claim(backend, { limit: 100 })), all)
+  })
+
+  test('a lease that ran out makes room for its key', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(1))
+    const [first, second] = await addInOrder(backend, [aJobOf('a', { maxAttempts: 1 }), aJobOf('a')])
+    const lost = await claim(backend, { leaseMs: shortMs })
+    assert.deepEqual(ids(lost), [first])
+    await lapse(backend, ...lost)
+    assert.deepEqual(ids(await claim(backend)), [second])
+  })
+
+  test('limits by key that are set while jobs run count those by their key', async () => {
+    await using backend = await open()
+    const all = await addInOrder(backend, [aJobOf('a'), aJobOf('b'), aJobOf('a'), aJobOf('b'), aJob()])
+    const running = await claim(backend, { limit: 1 })
+    await backend.jobs.limit('mail', perKey(1))
+    assert.deepEqual(ids(await claim(backend)), [all[1], all[4]])
+    await settleEach(backend, running)
+    assert.deepEqual(ids(await claim(backend)), [all[2]])
+  })
+
+  test('a job keeps its key when it is retried', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(1))
+    const [first, second] = await addInOrder(backend, [aJobOf('a'), aJobOf('a')])
+    const [running] = await claim(backend)
+    await settleOne(backend, running!, { state: 'dead' })
+    assert.deepEqual(ids(await claim(backend)), [second])
+    await backend.jobs.retry(first!)
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('in a queue without limits keys mean nothing', async () => {
+    await using backend = await open()
+    const all = await addInOrder(backend, [aJobOf('a'), aJob(), aJobOf('a'), aJobOf('b'), aJob()])
+    assert.deepEqual(ids(await claim(backend, { kinds: ['welcome'], limit: 2 })), all.slice(0, 2))
+    assert.deepEqual(ids(await claim(backend)), all.slice(2))
+  })
+
+  test('with limits of the queue alone, keys mean nothing', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    const all = await addInOrder(backend, [aJobOf('a'), aJob(), aJobOf('a'), aJobOf('a')])
+    assert.deepEqual(ids(await claim(backend)), all.slice(0, 3))
+  })
+
+  test('however many keys have jobs, each comes to its turn', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(1))
+    const keys = Array.from({ length: 1_100 }, (_, at) => `key ${String(at).padStart(4, '0')}`)
+    const first = await addInOrder(
+      backend,
+      keys.map((key) => aJobOf(key)),
+    )
+    await addInOrder(
+      backend,
+      keys.map((key) => aJobOf(key, { priority: -1 })),
+    )
+    const claimed = new Set<string>()
+    for (let turn = 0; turn < 6; turn++) {
+      for (const { id } of await claim(backend, { limit: 400 })) {
+        assert.equal(claimed.has(id), false)
+        claimed.add(id)
+      }
+    }
+    assert.deepEqual([...claimed].sort(), first.toSorted())
+
+    // All of those keys are full now. One that has room is found behind them, wherever its name stands.
+    const late = [aJobOf('a key'), aJobOf('key 0500 and more'), aJobOf('zebra')]
+    await backend.jobs.add(late)
+    const found: string[] = []
+    for (let turn = 0; turn < 4; turn++) found.push(...ids(await claim(backend)))
+    assert.deepEqual(found.sort(), ids(late).sort())
+  })
+
+  test('kinds that are not asked for stand in nobody’s way', async () => {
+    await using backend = await open()
+    await backend.jobs.limit('mail', perKey(1))
+    await addInOrder(backend, [
+      aJobOf('a', { kind: 'x', priority: 1 }),
+      aJobOf('b', { kind: 'x' }),
+      aJob({ kind: 'x' }),
+    ])
+    const [wanted, plain] = await addMany(backend, 2, { kind: 'y' })
+    const keyed = aJobOf('a', { kind: 'y', priority: -1 })
+    await backend.jobs.add([keyed])
+    assert.deepEqual(ids(await claim(backend, { kinds: ['y'] })), [wanted, plain, keyed.id])
+    assert.equal((await claim(backend, { kinds: ['x', 'y'] })).length, 2)
+  })
+}
+
+/** Two that were added in one call are due at one moment or a little apart: as the store says. */
+function byAge(claimed: readonly { readonly id: string; readonly runAt: number }[]) {
+  const runAt = (id: string) => claimed.find((job) => job.id === id)?.runAt ?? 0
+  return (a: string, b: string) => runAt(a) - runAt(b) || (a < b ? -1 : 1)
+}

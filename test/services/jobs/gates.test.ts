@@ -1,0 +1,181 @@
+/** Jobs that wait: for others to complete, for a lock, for room in their queue. */
+import assert from 'node:assert/strict'
+import { describe } from 'vitest'
+import { jobIn, stages, until } from './stage.ts'
+
+// What waits is the server's to let on, whatever its engine: over the wire two of them are enough.
+const shown = stages().filter(({ isRemote, name }) => !isRemote || name === 'memory' || name === 'postgres')
+
+for (const stage of shown) {
+  describe(stage.title, () => {
+    stage.story('a fan of jobs runs before the one that waits for all of them', async (scene) => {
+      const box = await scene.open()
+      const done: string[] = []
+      await scene.work(box, {
+        concurrency: 4,
+        handlers: { part: (job) => void done.push(job.payload), sum: (job) => void done.push(job.payload) },
+      })
+      const [first, ...rest] = await box.jobs.addMany([
+        { kind: 'part', payload: 'load', ref: 'load' },
+        ...['a', 'b', 'c'].map((name) => ({ kind: 'part', payload: name, ref: name, after: 'load' })),
+        { kind: 'sum', payload: 'sum', after: ['a', 'b', 'c'] },
+      ])
+      const sum = rest.at(-1)!
+      await jobIn(box, sum.id, 'completed')
+      assert.equal(done[0], 'load')
+      assert.deepEqual(done.slice(1, 4).sort(), ['a', 'b', 'c'])
+      assert.deepEqual(done.slice(4), ['sum'])
+      const shown = await box.jobs.find(sum.id)
+      assert.deepEqual(
+        shown?.needs.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+        rest.slice(0, 3).map(({ id }) => ({ id, state: 'completed', isMet: true })),
+      )
+      assert.equal((await box.jobs.find(first!.id))?.neededBy.length, 3)
+    })
+
+    stage.story('when a job dies, those that wait for it do as they were told', async (scene) => {
+      const box = await scene.open()
+      const ran: string[] = []
+      await scene.work(box, {
+        handlers: {
+          fails() {
+            throw new Error('no luck')
+          },
+          next: (job) => void ran.push(job.payload),
+        },
+      })
+      const [, cancelled, cascade, run, wait] = await box.jobs.addMany([
+        { kind: 'fails', ref: 'f', maxAttempts: 1 },
+        { kind: 'next', payload: 'cancel', ref: 'c', after: 'f' },
+        { kind: 'next', payload: 'cascade', after: ['c'] },
+        { kind: 'next', payload: 'run', after: { jobs: 'f', onFailure: 'run' } },
+        { kind: 'next', payload: 'wait', after: { jobs: ['f'], onFailure: 'wait' } },
+      ])
+      const end = await jobIn(box, cancelled!.id, 'cancelled')
+      assert.equal(end.error?.code, 'need_failed')
+      await jobIn(box, cascade!.id, 'cancelled')
+      await jobIn(box, run!.id, 'completed')
+      assert.equal((await box.jobs.find(wait!.id))?.state, 'waiting')
+      assert.deepEqual(ran, ['run'])
+    })
+
+    stage.story('jobs for one lock run one after the other, each with a higher fence', async (scene) => {
+      const box = await scene.open()
+      const fences: number[] = []
+      let running = 0
+      let most = 0
+      await scene.work(box, {
+        concurrency: 4,
+        handlers: {
+          async pull(job) {
+            most = Math.max(most, ++running)
+            fences.push(job.fence!)
+            await new Promise((resolve) => setTimeout(resolve, 20))
+            running--
+            if (job.payload === 'fails' && job.attempt === 1) throw new Error('the registry is away')
+          },
+          other: () => undefined,
+        },
+      })
+      const lock = { operation: 'pull', resource: 'nginx:1.29' }
+      const ids: string[] = []
+      for (const payload of ['ok', 'fails', 'ok']) {
+        const { id } = await box.jobs.add('pull', payload, { lock, backoff: { baseMs: 10, jitter: 0 } })
+        ids.push(id)
+      }
+      const free = await box.jobs.add('other')
+      await jobIn(box, free.id, 'completed')
+      for (const id of ids) await jobIn(box, id, 'completed')
+      assert.equal(most, 1)
+      assert.equal(fences.length, 4)
+      assert.deepEqual(
+        fences,
+        fences.toSorted((a, b) => a - b),
+      )
+      assert.equal(new Set(fences).size, 4)
+      const shown = await box.jobs.find(ids[1]!)
+      assert.deepEqual([shown?.lock, shown?.attempt], [lock, 2])
+    })
+
+    stage.story(
+      'a job waits for a lock that somebody else has, and takes no worker meanwhile',
+      async (scene) => {
+        const box = await scene.open()
+        await scene.work(box, {
+          concurrency: 1,
+          handlers: { pull: (job) => job.fence, other: () => undefined },
+        })
+        const line = { operation: 'pull', resource: 'redis:8' }
+        const key = { ...line, node: 'somebody' }
+        const held = await box.locks.acquire(key)
+        assert.equal(held.status, 'granted')
+        const { id } = await box.jobs.add('pull', null, { lock: line })
+        await until('it stands in line', async () => (await box.locks.inspect(line)).waiterCount === 1)
+        const other = await box.jobs.add('other')
+        await jobIn(box, other.id, 'completed')
+        assert.equal((await box.jobs.find(id))?.state, 'waiting')
+        assert.ok(held.status === 'granted')
+        await box.locks.release({ ...key, token: held.token, outcome: 'success' })
+        const job = await jobIn(box, id, 'completed')
+        assert.ok((job.result as number) > held.token)
+        await until('the lock is given back', async () => (await box.locks.inspect(line)).holder === null)
+      },
+    )
+
+    stage.story('no more of a key run than its queue allows, and no key holds up another', async (scene) => {
+      const box = await scene.open()
+      const running = new Map<string, number>()
+      const most = new Map<string, number>()
+      const order: number[] = []
+      await box.jobs.limit('mail', { perKey: { concurrency: 2 } })
+      const jobs = Array.from({ length: 30 }, (_, at) => ({
+        ...{ kind: 'send', queue: 'mail', payload: at, limitKey: at < 20 ? 'loud' : `quiet-${at % 2}` },
+      }))
+      const added = await box.jobs.addMany(jobs)
+      await scene.work(box, {
+        queues: ['mail'],
+        concurrency: 20,
+        handlers: {
+          async send(job) {
+            const key = job.limitKey!
+            running.set(key, (running.get(key) ?? 0) + 1)
+            most.set(key, Math.max(most.get(key) ?? 0, running.get(key)!))
+            order.push(job.payload)
+            await new Promise((resolve) => setTimeout(resolve, 5))
+            running.set(key, running.get(key)! - 1)
+          },
+        },
+      })
+      for (const { id } of added) await jobIn(box, id, 'completed')
+      assert.deepEqual(
+        [...most].sort(([a], [b]) => (a < b ? -1 : 1)),
+        [
+          ['loud', 2],
+          ['quiet-0', 2],
+          ['quiet-1', 2],
+        ],
+      )
+      // Among the first claimed are those of the quiet keys, although twenty loud ones stand before them.
+      assert.ok(order.slice(0, 6).some((at) => at >= 20))
+      const loud = order.filter((at) => at < 20)
+      assert.equal(loud.length, 20)
+      const [line] = (await box.jobs.stats()).filter(({ queue }) => queue === 'mail')
+      assert.deepEqual(line?.limits, {
+        concurrency: null,
+        rate: null,
+        perKey: { concurrency: 2, rate: null },
+      })
+    })
+
+    stage.story('starts come no faster than the rate', async (scene) => {
+      const box = await scene.open()
+      await box.jobs.limit('slow', { rate: { count: 3, perMs: 400 } })
+      const added = await box.jobs.addMany(Array.from({ length: 8 }, () => ({ kind: 'send', queue: 'slow' })))
+      await scene.work(box, { queues: ['slow'], concurrency: 8, handlers: { send: () => undefined } })
+      const ends: number[] = []
+      for (const { id } of added) ends.push((await jobIn(box, id, 'completed')).finishedAt!)
+      // Three at once, three a span later, the rest two spans later; a claim waits for its worker besides.
+      assert.ok(Math.max(...ends) - Math.min(...ends) >= 600, `${ends}`)
+    })
+  })
+}
