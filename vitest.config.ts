@@ -4,6 +4,8 @@ import Dealing from './test/support/dealing.ts'
 
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
 const withServices = ['test/{conformance,services,crashes}/**/*.test.ts']
+// And the one whose tests need a browser.
+const withBrowser = ['test/dashboard/**/*.test.ts']
 
 // Tests start Node hundreds of times, on our sources: what one start has stripped of its types and compiled, the next
 // one takes from here.
@@ -22,12 +24,16 @@ const config: ViteUserConfig = defineConfig({
     sequence: { sequencer: Dealing },
     setupFiles: ['./test/support/orphan.ts'],
     reporters: ['default', './test/support/closing.ts'],
-    // Two projects, because vitest runs a project's globalSetup only when one of its files is to run: whoever
+    // Several projects, because vitest runs a project's globalSetup only when one of its files is to run: whoever
     // tests a room by itself does not wait for databases.
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['src/**/*.test.ts', 'test/**/*.test.ts'], exclude: withServices },
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'dashboard/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: [...withServices, ...withBrowser],
+        },
       },
       {
         extends: true,
@@ -35,6 +41,16 @@ const config: ViteUserConfig = defineConfig({
           name: 'services',
           include: withServices,
           globalSetup: ['./test/support/services/setup.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'dashboard',
+          include: withBrowser,
+          globalSetup: ['./test/dashboard/setup.ts'],
+          // A browser is many processes, and all of them may have to wait for a core.
+          testTimeout: 90_000,
         },
       },
     ],

@@ -50,6 +50,10 @@ export interface Trial {
   readonly cases: readonly Case[]
   /** Brings up what the contestants need. When it throws, every case of the trial is unmet with its message. */
   readonly open?: () => Promise<Ground>
+  /** Of what takes too long to be done again and again. @default as many as the run has */
+  readonly rounds?: number
+  /** How long one measurement may take. @default 180_000 */
+  readonly deadlineMs?: number
 }
 
 export interface Room {

@@ -48,7 +48,7 @@ async function main(argv: string[]): Promise<number> {
         measure: measureInChild,
         progress: (round, contestant) =>
           progress.show(
-            `${room.name}: ${trial.name} (${at + 1} of ${room.trials.length}), round ${round} of ${count}`,
+            `${room.name}: ${trial.name} (${at + 1} of ${room.trials.length}), round ${round} of ${trial.rounds ?? count}`,
             contestant,
           ),
       })

@@ -16,6 +16,8 @@ export interface Measurement {
   readonly trial: string
   readonly contestant: string
   readonly conditions: Conditions
+  /** @default 180_000 */
+  readonly deadlineMs?: number | undefined
 }
 
 /** Takes one measurement; rejects with the reason when the contestant could not run. */
@@ -33,8 +35,9 @@ export interface MeasureOptions {
 export async function measureTrial(
   room: string,
   trial: Trial,
-  { rounds, quick, measure, progress }: MeasureOptions,
+  { rounds: usual, quick, measure, progress }: MeasureOptions,
 ): Promise<Map<string, Outcome>> {
+  const { rounds = usual, deadlineMs } = trial
   const names = Object.keys(trial.contestants)
   let ground: Ground | undefined
   try {
@@ -53,7 +56,9 @@ export async function measureTrial(
       progress(round, contestant)
       const conditions = { quick, settings: ground?.settings ?? {} }
       try {
-        taken.get(contestant)!.push(await measure({ room, trial: trial.name, contestant, conditions }))
+        taken
+          .get(contestant)!
+          .push(await measure({ room, trial: trial.name, contestant, conditions, deadlineMs }))
       } catch (error) {
         failed.set(contestant, { reason: messageOf(error) })
       }
@@ -68,11 +73,12 @@ export function turns(names: readonly string[], round: number): string[] {
   return [...names.slice(start), ...names.slice(0, start)]
 }
 
-const deadlineMs = 180_000
+const usualDeadlineMs = 180_000
 
 /** Measures in a fresh process. */
 export function measureInChild(measurement: Measurement): Promise<Figures> {
   const { promise, resolve, reject } = Promise.withResolvers<Figures>()
+  const { deadlineMs = usualDeadlineMs } = measurement
   const child = fork(fileURLToPath(new URL('child.ts', import.meta.url)), [JSON.stringify(measurement)], {
     execArgv: [...childFlags],
     // A contestant may print; the last line of stdout belongs to the report.

@@ -22,6 +22,7 @@ const request = { ...key, node: 'ci-1' }
 /** By the route's id. Routes that need nothing are not here. */
 export const apiExamples: Readonly<Record<string, ApiExample>> = {
   addJobs: { body: { kind: 'mail', payload: { to: 'ada@example.com' }, uniqueKey: 'welcome-ada' } },
+  getOverview: { query: { since: 1_763_190_000_000 } },
   listJobs: { query: { queue: 'default', search: 'state:dead payload.order.id:42', limit: 20 } },
   claimJobs: { body: { queues: ['default'], workerId: 'shell', limit: 1, leaseMs: '30s', waitMs: '20s' } },
   checkHeld: { body: { items: [{ id, token }] } },
@@ -46,6 +47,11 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
   jobLines: { params: { id }, query: { limit: 100 } },
   pauseQueue: { params: { name: 'default' } },
   resumeQueue: { params: { name: 'default' } },
+  limitQueue: {
+    params: { name: 'default' },
+    body: { concurrency: 20, perKey: { concurrency: 2, rate: { count: 100, perMs: '1m' } } },
+  },
+  unlimitQueue: { params: { name: 'default' } },
   wakeQueue: { params: { name: 'default' } },
   setSchedule: {
     body: {
@@ -118,6 +124,7 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
   drainNode: { params: { id: 'gpu-7' }, body: { deadlineMs: '5m' } },
   cordonNode: { params: { id: 'gpu-7' }, body: { service: 'nmt' } },
   definePool: { body: { name: 'large', requires: [{ label: 'memoryGb', gte: 40 }] } },
+  removePool: { params: { name: 'large' } },
   listTokens: { query: { limit: 20 } },
   createToken: { body: { name: 'the mail workers', scope: 'work', expiresInMs: '90d' } },
   revokeToken: { params: { id } },

@@ -1,7 +1,8 @@
-/** `npm run build`: src to dist, from nothing, so that a file deleted in src is not shipped. */
+/** `npm run build`: src and the dashboard to dist, from nothing, so that a file deleted in src is not shipped. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { buildDashboard } from './dashboard.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -13,6 +14,8 @@ const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json'], {
   timeout: 300_000,
 })
 if (status !== 0) process.exit(status ?? 1)
+
+await buildDashboard()
 
 // npm makes a bin executable when it installs the package; from a checkout it is we who do.
 const bin = join(dist, 'cli', 'main.js')

@@ -44,7 +44,14 @@ function promisedFiles(): string[] {
       ? [entry]
       : Object.entries(entry).flatMap(([condition, target]) => (condition === 'source' ? [] : [target])),
   )
-  return [...targets, ...Object.values(manifest.bin)].map((target) => target.replace(/^\.\//, ''))
+  return [...targets, ...Object.values(manifest.bin), './dist/dashboard/index.html'].map((target) =>
+    target.replace(/^\.\//, ''),
+  )
+}
+
+/** Built code, and the dashboard with its files compressed beside them. */
+function isOurs(file: string): boolean {
+  return /^dist\/.*\.(js|d\.ts)$/.test(file) || /^dist\/dashboard\/(assets\/)?[\w.-]+$/.test(file)
 }
 
 const documents = ['README.md', 'README.zh-CN.md', 'CHANGELOG.md', 'LICENSE', 'package.json']
@@ -52,7 +59,7 @@ const documents = ['README.md', 'README.zh-CN.md', 'CHANGELOG.md', 'LICENSE', 'p
 /** What is wrong with the list of packed files. */
 function complaints(files: readonly string[], promised: readonly string[]): string[] {
   const missing = [...new Set([...promised, ...documents])].filter((file) => !files.includes(file))
-  const foreign = files.filter((file) => !documents.includes(file) && !/^dist\/.*\.(js|d\.ts)$/.test(file))
+  const foreign = files.filter((file) => !documents.includes(file) && !isOurs(file))
   const tests = files.filter((file) => /\.test\./.test(file))
   return [
     ...missing.map((file) => `missing: ${file}`),
@@ -102,7 +109,7 @@ for (const url of ['postgres://127.0.0.1/none', 'mysql://127.0.0.1/none']) {
 }
 `
 
-function useIn(project: string, installed: string): void {
+function tryIn(project: string, installed: string): void {
   const imports = publicNames().map((name, i) => `import * as name${i} from '${name}'`)
   const uses = publicNames().map((_, i) => `if (Object.keys(name${i}).length === 0) throw new Error('empty')`)
   writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
@@ -129,7 +136,7 @@ if (wrong.length > 0) {
 }
 const project = mkdtempSync(join(tmpdir(), 'signalbox-pack-'))
 try {
-  useIn(project, installInto(project))
+  tryIn(project, installInto(project))
 } finally {
   rmSync(project, { recursive: true, force: true })
 }

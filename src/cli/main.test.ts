@@ -62,7 +62,7 @@ test('the version and the help are answers, and no command at all is a mistake',
   assert.deepEqual(await run(['--version']), { out: `${version}\n`, err: '', code: 0 })
   const help = await run(['--help'])
   assert.equal(help.code, 0)
-  assert.match(help.out, /Examples:\n {2}signalbox serve\n/)
+  assert.match(help.out, /Examples:\n {2}signalbox demo\n {2}signalbox serve/)
   const nothing = await run([])
   assert.deepEqual(nothing, { out: '', err: help.out, code: 2 })
 })
@@ -81,4 +81,11 @@ test('an older Node is told which version is needed and which was found, before 
   const source = await readFile(main, 'utf8')
   assert.match(source, /^#!\/usr\/bin\/env node\n/)
   assert.doesNotMatch(source, /^import\b|\bfrom '/m)
+})
+
+test('a reader who has seen enough ends the answer, and is no error', async () => {
+  const child = start(['--help'])
+  child.stdout.destroy()
+  const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
+  assert.deepEqual([code, err], [0, ''])
 })

@@ -9,6 +9,14 @@ if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   )
   process.exitCode = 1
 } else {
+  // A command line is started again and again: what was compiled once is kept, as Node itself does it.
+  const { enableCompileCache } = await import('node:module')
+  enableCompileCache()
+  // Whoever read the answer has seen enough of it, as `head` does.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit(0)
+  })
   const { run } = await import('./run.ts')
   process.exitCode = await run(process.argv.slice(2))
 }

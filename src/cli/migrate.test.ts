@@ -20,6 +20,7 @@ const steps = [
   { number: 6, name: 'audit' },
   { number: 7, name: 'fleet' },
   { number: 8, name: 'comfort' },
+  { number: 9, name: 'gates' },
 ]
 
 let files = 0
@@ -42,7 +43,7 @@ test('a database without a schema is an answer, not an error: status says what i
   assert.equal(code, 1)
   assert.equal(
     out,
-    `sqlite:${file} has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\npending 7 fleet\npending 8 comfort\n`,
+    `sqlite:${file} has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\npending 7 fleet\npending 8 comfort\npending 9 gates\n`,
   )
   assert.equal(err, '')
   assert.equal(existsSync(file), false, 'asking made a database')
@@ -52,10 +53,10 @@ test('up applies what is pending, once, and status then exits 0', async () => {
   const database = `sqlite:${freshFile()}`
   assert.deepEqual(await migrate('up', '--database', database), {
     code: 0,
-    out: `applied 1 jobs\napplied 2 access\napplied 3 locks\napplied 4 once\napplied 5 monitor\napplied 6 audit\napplied 7 fleet\napplied 8 comfort\n${database} is up to date: schema 8\n`,
+    out: `applied 1 jobs\napplied 2 access\napplied 3 locks\napplied 4 once\napplied 5 monitor\napplied 6 audit\napplied 7 fleet\napplied 8 comfort\napplied 9 gates\n${database} is up to date: schema 9\n`,
     err: '',
   })
-  const upToDate = { code: 0, out: `${database} is up to date: schema 8\n`, err: '' }
+  const upToDate = { code: 0, out: `${database} is up to date: schema 9\n`, err: '' }
   assert.deepEqual(await migrate('up', '--database', database), upToDate)
   assert.deepEqual(await migrate('status', '--database', database), upToDate)
 })
@@ -78,9 +79,9 @@ test('--json answers with one line for programs', async () => {
     assert.equal(out.indexOf('\n'), out.length - 1)
     return JSON.parse(out)
   }
-  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 8, pending: steps })
-  assert.deepEqual(await ask('up'), { database, applied: steps, current: 8, latest: 8 })
-  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 8, latest: 8, pending: [] })
+  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 9, pending: steps })
+  assert.deepEqual(await ask('up'), { database, applied: steps, current: 9, latest: 9 })
+  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 9, latest: 9, pending: [] })
   assert.match((await ask('sql')).sql, /CREATE TABLE job_queue/)
 })
 
@@ -108,7 +109,7 @@ test('a schema of a newer Signalbox is neither up to date nor touched', async ()
   db.close()
   const status = await migrate('status', '--database', database)
   assert.equal(status.code, 1)
-  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(8\)/)
+  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(9\)/)
   const up = await migrate('up', '--database', database)
   assert.equal(up.code, 1)
   assert.match(up.err, /^signalbox: This database has schema 99.*Upgrade Signalbox here\.\n$/)

@@ -11,6 +11,7 @@ import { createLocksClient, type LocksClient } from './locks.ts'
 import { createMonitorClient, type MonitorClient } from './monitor.ts'
 import { createOnceClient, type OnceClient } from './once.ts'
 import { type ClientOptions, callSpan, type ResolvedClientOptions, resolveClientOptions } from './options.ts'
+import { createOverviewClient, type OverviewClient } from './overview.ts'
 import { decodeAnswer } from './reply.ts'
 import { describe, exchange, type OutgoingRequest } from './request.ts'
 import { repetitionOf, retrying, type Try } from './retry.ts'
@@ -32,6 +33,7 @@ export interface Client extends Disposable {
   readonly tokens: TokensClient
   readonly audit: AuditClient
   readonly contention: ContentionClient
+  readonly overview: OverviewClient
   /** Asks one of the routes; answers its reply. */
   call<S extends Shape>(route: Route<S>, ...options: CallArguments<S>): Promise<S['reply']>
   /**
@@ -63,6 +65,7 @@ class HttpClient implements Client {
   readonly tokens: TokensClient
   readonly audit: AuditClient
   readonly contention: ContentionClient
+  readonly overview: OverviewClient
 
   constructor(options: ResolvedClientOptions) {
     this.#options = options
@@ -74,6 +77,7 @@ class HttpClient implements Client {
     this.tokens = createTokensClient(this)
     this.audit = createAuditClient(this)
     this.contention = createContentionClient(this)
+    this.overview = createOverviewClient(this)
   }
 
   get url(): string {

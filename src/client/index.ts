@@ -28,11 +28,14 @@ export {
   getBulkOperation,
   getContention,
   getJob,
+  getOverview,
   getSchedule,
   getTask,
   jobEvents,
   jobLines,
+  type LimitQueueBody,
   leaveLock,
+  limitQueue,
   listAudit,
   listBulkOperations,
   listDecisions,
@@ -61,10 +64,12 @@ export {
   pauseQueue,
   pauseSchedule,
   pruneJobs,
+  type QueueLimited,
   type Route,
   readyz,
   releaseLock,
   removeJobs,
+  removePool,
   removeSchedule,
   renewJob,
   renewLock,
@@ -85,8 +90,10 @@ export {
   subscribe,
   taskEvents,
   testChannel,
+  unlimitQueue,
   unsubscribe,
   wakeQueue,
+  whoAmI,
 } from '../wire/index.ts'
 export type { AuditClient } from './audit.ts'
 export type { BulkClient, WireBulkCount, WireBulkOperation } from './bulk.ts'
@@ -120,6 +127,7 @@ export type {
 export type { NodeTaskEvent } from './nodetasks.ts'
 export type { OnceClient, WireClaimed } from './once.ts'
 export type { ClientOptions, FetchFunction } from './options.ts'
+export type { OverviewClient, WireMe, WireOverview } from './overview.ts'
 export type { SchedulesClient, WireSchedule } from './schedules.ts'
 export type { StreamOptions } from './stream.ts'
 export type { TokensClient } from './tokens.ts'

@@ -2,6 +2,7 @@ import { includesScope, type Scope } from '../access/index.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { type BodyLimits, bodyLimits, type Route, routes } from '../wire/index.ts'
 import type { Admission } from './admission.ts'
+import type { Assets } from './assets.ts'
 import type { AuditTrail } from './audittrail.ts'
 import { isList, parseBody } from './body.ts'
 import type { Answer, Authenticator, Handler, Incoming, Outgoing } from './call.ts'
@@ -38,6 +39,8 @@ export interface ApiParts {
   /** By the id of the route. */
   readonly handlers: Readonly<Record<string, Handler>>
   readonly trail: AuditTrail
+  /** The dashboard's files. */
+  readonly assets: Assets
   /** The most bytes of an ordinary body; lists of jobs may have eight times that, reports sixteen times. */
   readonly maxBodyBytes: number
   /** The values of Host that are ours; undefined when the app around us looks after that. */
@@ -140,6 +143,15 @@ export function createApi(parts: ApiParts): Api {
     }
   }
 
+  /** The dashboard, where a browser asks for it: open to whoever reaches the port, for there is nothing in it to hide. */
+  function findPage(incoming: Incoming): Outgoing | undefined {
+    const found = parts.assets.find(incoming, () => router.find(incoming.method, incoming.path) !== undefined)
+    if (found === undefined) return undefined
+    checkSite(incoming, undefined, parts.hosts())
+    if (parts.isDraining()) throw draining()
+    return found
+  }
+
   function fail(thrown: unknown, requestId: string): Outgoing {
     const error = asSignalboxError(thrown)
     parts.onProblem(error, thrown, requestId)
@@ -153,9 +165,13 @@ export function createApi(parts: ApiParts): Api {
       let outgoing: Outgoing
       parts.onBegan()
       try {
-        const { route, params } = match(incoming)
-        passage = new Passage(spaces, route, params, incoming, begunAt)
-        outgoing = await pass(passage)
+        const page = findPage(incoming)
+        if (page !== undefined) outgoing = page
+        else {
+          const { route, params } = match(incoming)
+          passage = new Passage(spaces, route, params, incoming, begunAt)
+          outgoing = await pass(passage)
+        }
       } catch (thrown) {
         outgoing = fail(thrown, requestId)
       }

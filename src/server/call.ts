@@ -2,7 +2,15 @@ import type { Scope, TokenStore } from '../access/index.ts'
 import type { Audit, AuditStore } from '../audit/index.ts'
 import type { SignalboxError } from '../core/errors.ts'
 import type { Dispatch, FleetStore } from '../dispatch/index.ts'
-import type { JobStore, Jobs, JobsBell, NoteStore, ScheduleStore } from '../jobs/index.ts'
+import type {
+  GateStore,
+  JobLocks,
+  JobStore,
+  Jobs,
+  JobsBell,
+  NoteStore,
+  ScheduleStore,
+} from '../jobs/index.ts'
 import type { LockStore, Locks, WatchOptions } from '../locks/index.ts'
 import type { Monitor, MonitorStore } from '../monitor/index.ts'
 import type { GuardStore, Once, OnceTally } from '../once/index.ts'
@@ -39,7 +47,7 @@ export type Outgoing = OutgoingText | OutgoingStream
 export interface OutgoingText {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: string | Uint8Array
 }
 
 /** A stream of server-sent events; `feed` is opened once its head has been written. */
@@ -106,6 +114,8 @@ export interface Space {
   readonly stores: ServedStores
   /** What is hidden of what jobs carry. */
   readonly redactor: Redactor
+  /** What jobs wait for here, and with which locks. */
+  readonly gates: { readonly store: GateStore; readonly locks: JobLocks }
   readonly jobs: Jobs
   readonly locks: Locks
   readonly once: Once
@@ -192,6 +202,8 @@ export interface Served extends ServedStores {
   subscribedNamespaces(limit: number): Promise<readonly string[]>
   dispatchedNamespaces(limit: number): Promise<readonly string[]>
   scheduledNamespaces(limit: number): Promise<readonly string[]>
+  queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
+  gatedNamespaces(limit: number): Promise<readonly string[]>
   ping(): Promise<void>
 }
 
@@ -199,6 +211,7 @@ export interface ServedStores {
   readonly jobs: JobStore
   readonly notes: NoteStore
   readonly schedules: ScheduleStore
+  readonly gates: GateStore
   readonly locks: LockStore
   readonly guards: GuardStore
   /** Those of the store that holds the jobs, where `guards` are elsewhere. */

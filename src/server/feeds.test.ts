@@ -52,7 +52,7 @@ class FakeReader implements FeedReader {
 
 function statsOf(queue: string, ready: number): QueueStats {
   const zero = { scheduled: 0, waiting: 0, running: 0, dead: 0 }
-  return { queue, paused: false, ...zero, ready, oldestReadyAt: null }
+  return { queue, paused: false, limits: null, ...zero, ready, oldestReadyAt: null }
 }
 
 /** A store whose numbers a test sets; it remembers when it was read. */

@@ -23,7 +23,7 @@ export interface FetchHandler extends AsyncDisposable {
 /** Makes the function. Tokens are needed unless `trust` says that the app has judged who comes. */
 export function createHandler(options: HandlerOptions): FetchHandler {
   const { service: parts, basePath, trust, requestTimeoutMs, graceMs } = resolveHandlerOptions(options)
-  const service = createService({ ...parts, loopback: false, trust, hosts: () => undefined })
+  const service = createService({ ...parts, basePath, loopback: false, trust, hosts: () => undefined })
   const inFlight = new InFlight()
   let closing: Promise<void> | undefined
 
@@ -62,7 +62,10 @@ async function serve({ api, streams }: Service, incoming: FetchIncoming): Promis
 }
 
 function respond({ status, headers, body }: OutgoingText, method: string, more?: object): Response {
-  return new Response(method === 'HEAD' ? null : body, { status, headers: { ...headers, ...more } })
+  return new Response(method === 'HEAD' || status === 304 ? null : (body as string), {
+    status,
+    headers: { ...headers, ...more },
+  })
 }
 
 const nothing = new Uint8Array(0)

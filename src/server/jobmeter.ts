@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import type { ClaimedJob, JobState } from '../jobs/index.ts'
 import { createCappedLines } from './cappedlines.ts'
+import type { Ending, History } from './history.ts'
 import { createHistogramCell, type Family, type HistogramCell, type Labels, type Value } from './series.ts'
 
 /**
@@ -54,7 +55,17 @@ interface HeldJob {
   readonly at: number
 }
 
-export function createJobMeter(clock: Clock): JobMeter {
+/** What a history calls an outcome; the rest end nothing that it counts. */
+const endingOf: Readonly<Record<Outcome, Ending>> = {
+  completed: 'completed',
+  retried: 'retried',
+  dead: 'dead',
+  cancelled: 'other',
+  handed_back: 'other',
+}
+
+/** `history`, where there is one, learns of the same. */
+export function createJobMeter(clock: Clock, history?: Pick<History, 'waited' | 'ended'>): JobMeter {
   const kinds = createCappedLines<Endings>({
     labelNames: ['namespace', 'queue', 'name'],
     limit: jobMeterLimits.kinds,
@@ -86,7 +97,11 @@ export function createJobMeter(clock: Clock): JobMeter {
       for (const { id, queue, kind, runAt, startedAt } of jobs) {
         const times = queues.find([namespace, queue], at)
         // Both by the store's clock.
-        if (startedAt !== null) times.wait.observe(Math.max(0, startedAt - runAt) / 1_000)
+        if (startedAt !== null) {
+          const waitedMs = Math.max(0, startedAt - runAt)
+          times.wait.observe(waitedMs / 1_000)
+          history?.waited(namespace, waitedMs)
+        }
         hold(id, { endings: kinds.find([namespace, queue, kind], at), times, at })
       }
     },
@@ -96,8 +111,10 @@ export function createJobMeter(clock: Clock): JobMeter {
       const known = held.get(jobId)
       held.delete(jobId)
       const endings = known?.endings ?? kinds.find([namespace, 'unknown', 'unknown'], now)
-      endings[outcomeOf[state]]++
+      const outcome = outcomeOf[state]
+      endings[outcome]++
       known?.times.run.observe((now - known.at) / 1_000)
+      history?.ended(namespace, endingOf[outcome], known && now - known.at)
     },
 
     families(namespace) {

@@ -14,7 +14,7 @@ import { metricsType } from './series.ts'
 
 function queue(name: string, more: Partial<QueueStats> = {}): QueueStats {
   const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
-  return { queue: name, paused: false, ...none, oldestReadyAt: null, ...more }
+  return { queue: name, paused: false, limits: null, ...none, oldestReadyAt: null, ...more }
 }
 
 function space(namespace: string, stats: () => Promise<readonly QueueStats[]> | never): MetricsSpace {

@@ -5,6 +5,7 @@ import type { Loop } from '../core/loop.ts'
 import { version } from '../core/version.ts'
 import type { JobState } from '../jobs/index.ts'
 import type { Route } from '../wire/index.ts'
+import type { History } from './history.ts'
 import { createJobMeter, type MeteredJob } from './jobmeter.ts'
 import { type CountedSpace, type NamespaceSendings, onceFamilies, sendingFamilies } from './oncemeter.ts'
 import { createQueueGauges, type MeteredSpace } from './queuegauges.ts'
@@ -34,6 +35,8 @@ export interface Metrics {
   /** A claim begins to wait for a job. */
   claimWaits(): void
   claimWaited(): void
+  /** So many jobs were put in line. */
+  added(namespace: string, count: number): void
   /** Jobs were handed out. */
   claimed(namespace: string, jobs: readonly MeteredJob[]): void
   /** An attempt ended, and left its job in this state. */
@@ -70,6 +73,8 @@ export interface MetricsParts {
   logDropped(): number
   /** Who waits on whom. @default nothing is shown of it */
   readonly contention?: Pick<Contention, 'series'>
+  /** Where the last hour is kept. @default nowhere */
+  readonly history?: History
   /** @default the process's own */
   readonly clock?: Clock
 }
@@ -86,7 +91,7 @@ interface RouteCells {
 export function createMetrics(parts: MetricsParts): Metrics {
   const clock = parts.clock ?? systemClock
   const processRegistry = watchProcess()
-  const jobMeter = createJobMeter(clock)
+  const jobMeter = createJobMeter(clock, parts.history)
   const queueGauges = createQueueGauges(clock)
   const unknownRoute = createRouteCells()
   const routes = new Map(parts.routes.map(({ id }) => [id, createRouteCells()]))
@@ -179,6 +184,9 @@ export function createMetrics(parts: MetricsParts): Metrics {
     },
     claimWaited() {
       now.waiting--
+    },
+    added(namespace, count) {
+      parts.history?.added(namespace, count)
     },
     claimed: jobMeter.claimed,
     settled: jobMeter.settled,

@@ -110,7 +110,9 @@ export function writeText(
   // The client has gone, or was already answered on its bare socket.
   if (response.destroyed || response.headersSent) return
   const lines = linesOf(headers)
-  const all = [...lines, ...more, 'content-length', String(Buffer.byteLength(body))]
+  // What has not changed has the length it had, which nobody asked for.
+  const length = status === 304 ? [] : ['content-length', String(Buffer.byteLength(body))]
+  const all = [...lines, ...more, ...length]
   response.on('error', ignore)
   response.writeHead(status, all)
   response.end(body)

@@ -12,11 +12,13 @@ import {
   endSilence,
   evictLock,
   forgetOnce,
+  limitQueue,
   pauseQueue,
   pauseSchedule,
   pruneJobs,
   type Route,
   removeJobs,
+  removePool,
   removeSchedule,
   replayNotification,
   resumeQueue,
@@ -29,6 +31,7 @@ import {
   setSchedule,
   subscribe,
   testChannel,
+  unlimitQueue,
   unsubscribe,
 } from '../wire/index.ts'
 
@@ -62,6 +65,11 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
   })),
   act(pauseQueue, 'queue.pause', ({ params }) => ({ queue: params.name })),
   act(resumeQueue, 'queue.resume', ({ params }) => ({ queue: params.name })),
+  act(limitQueue, 'queue.limit', ({ params, body }) => ({
+    queue: params.name,
+    limits: JSON.stringify(body),
+  })),
+  act(unlimitQueue, 'queue.unlimit', ({ params }) => ({ queue: params.name })),
   act(cancelJob, 'job.cancel', ({ params }) => ({ jobId: params.id })),
   act(retryJob, 'job.retry', ({ params }) => ({ jobId: params.id })),
   act(retryDeadJobs, 'jobs.retryDead', ({ body: { queue, kind, limit }, reply }) => ({
@@ -140,6 +148,7 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
     on: on ? 'on' : 'off',
   })),
   act(definePool, 'pool.define', ({ body }) => ({ pool: body.name })),
+  act(removePool, 'pool.remove', ({ params }) => ({ pool: params.name })),
   act(testChannel, 'monitor.test', ({ body }) => ({ channel: channelType(body.channel) })),
 ])
 

@@ -45,7 +45,8 @@ function decode(text: string): string {
 }
 
 function asTyped({ type }: Rule, value: string): unknown {
-  if (type === 'integer' && /^-?\d{1,15}$/.test(value)) return Number(value)
+  // As many digits as the last instant has; what is then too large is refused by the schema.
+  if (type === 'integer' && /^-?\d{1,16}$/.test(value)) return Number(value)
   if (type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true'
   return value
 }

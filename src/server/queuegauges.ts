@@ -96,6 +96,7 @@ function capped(lines: readonly Line[]): readonly Line[] | undefined {
     namespace: 'other',
     queue: 'other',
     paused: false,
+    limits: null,
     scheduled: sum('scheduled'),
     ready: sum('ready'),
     waiting: sum('waiting'),

@@ -2,7 +2,10 @@ import { version } from '../core/version.ts'
 import { livez, openapi, type Route, readyz } from '../wire/index.ts'
 import type { Handler } from './call.ts'
 
-/** What stands at `/`: where to go from here. It is for people and no part of the API, so it is not in its table. */
+/**
+ * What stands at `/` for whoever takes no HTML: where to go from here. Browsers get the dashboard (assets.ts). It is no
+ * part of the API, so it is not in its table.
+ */
 export interface Root {
   readonly name: string
   readonly version: string
@@ -25,7 +28,7 @@ const root: Root = {
   name: 'signalbox',
   version,
   routes: Object.fromEntries([livez, readyz, openapi].map(({ path, summary }) => [path, summary])),
-  note: 'Jobs are under /v1; /openapi.json describes every route. The dashboard is not in this version yet.',
+  note: 'The API is under /v1; /openapi.json describes every route. Browsers get the dashboard here.',
 }
 
 export const rootHandler: Handler = async () => ({ status: 200, body: root })

@@ -31,6 +31,6 @@ test('a stream whose reader was too slow is counted as dropped, one that ended i
   gone.ended('ended')
   const scrape = await whole.api.answer(get('/metrics'), 'id')
   assert.ok('body' in scrape)
-  assert.match(scrape.body, /^signalbox_streams_dropped_total 1$/m)
-  assert.match(scrape.body, /^signalbox_streams_open 0$/m)
+  assert.match(String(scrape.body), /^signalbox_streams_dropped_total 1$/m)
+  assert.match(String(scrape.body), /^signalbox_streams_open 0$/m)
 })

@@ -1,7 +1,10 @@
 import type { ErrorCode, SignalboxError } from '../core/errors.ts'
+import type { Loop } from '../core/loop.ts'
+import { createFiring, createGatekeeper } from '../jobs/index.ts'
 import { routes } from '../wire/index.ts'
 import { type Admission, createAdmission } from './admission.ts'
 import { type Answered, type Api, createApi } from './api.ts'
+import { createAssets } from './assets.ts'
 import { createAuditTrail } from './audittrail.ts'
 import { createAuthenticator, type TokenAuthenticator } from './auth.ts'
 import { createBulkers } from './bulkers.ts'
@@ -10,12 +13,14 @@ import { createNodeGateway } from './gateway.ts'
 import { createHandlers } from './handlers/index.ts'
 import type { JobMeterPart } from './handlers/jobs.ts'
 import { createHealth } from './health.ts'
+import { createHistory } from './history.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
+import { createNamespaceLoops } from './namespaceloops.ts'
 import type { ResolvedServiceOptions } from './options.ts'
+import { createOverviews } from './overview.ts'
 import { createRedactor } from './redactjob.ts'
 import { createRequestMeter, type RequestMeter } from './requestmeter.ts'
 import { rootRoute } from './root.ts'
-import { createScheduling } from './scheduling.ts'
 import { createSenders } from './senders.ts'
 import { createSpaces } from './spaces.ts'
 import { createStreams, type Streams } from './stream.ts'
@@ -48,6 +53,8 @@ export interface Service extends AsyncDisposable {
 export interface ServiceParts extends ResolvedServiceOptions {
   /** Whether only this machine can reach it. */
   readonly loopback: boolean
+  /** Where it is mounted. @default at the root */
+  readonly basePath?: string
   /** Whether the app in front has judged who comes. */
   readonly trust: boolean
   hosts(): ReadonlySet<string> | undefined
@@ -98,14 +105,16 @@ export function createService(parts: ServiceParts): Service {
   const loops = () =>
     isDraining
       ? upkeep.loops
-      : [...upkeep.loops, senders.loop, scheduling.loop, bulkers.loop, dispatchers.loop]
+      : [...upkeep.loops, senders.loop, scheduling.loop, gatekeeping.loop, bulkers.loop, dispatchers.loop]
   const health = createHealth({
     store: served,
     loops,
     isDraining: () => isDraining,
     onChange: (readiness) => log?.warn('readiness', { ...readiness }),
   })
+  const history = createHistory()
   const metrics = createMetrics({
+    history,
     routes: [...routes, rootRoute],
     spaces: () => spaces,
     sendings: () => senders.counts(),
@@ -125,10 +134,12 @@ export function createService(parts: ServiceParts): Service {
       tokens: authenticator.tokens,
       meter: restingClaims(metrics, requestMeter),
       system: { health, metrics },
+      overviews: createOverviews({ served, spaces, health, history, sendings: () => senders.counts() }),
       bulkBegun: (namespace) => bulkers.begun(namespace),
       redactor,
       contention,
     }),
+    assets: createAssets(undefined, parts.basePath),
     trail: createAuditTrail({
       onFailed: onAuditFailed,
     }),
@@ -155,9 +166,29 @@ export function createService(parts: ServiceParts): Service {
     onTrouble,
   })
   const senders = createSenders({ served, spaces, onTrouble })
-  const scheduling = createScheduling({ served, onTrouble })
-  const bulkers = createBulkers({ served, spaces, redactor, onTrouble, onAuditFailed })
+  const scheduling = createNamespaceLoops({
+    name: 'server.schedules',
+    find: (limit) => served.scheduledNamespaces(limit),
+    begin: (namespace) => createFiring(served.within(namespace)),
+    onTrouble,
+  })
+  const gatekeeping = createNamespaceLoops({
+    name: 'server.gates',
+    find: (limit) => served.gatedNamespaces(limit),
+    begin: beginGatekeeper,
+    onTrouble,
+  })
+  const bulkers = createBulkers({ served, redactor, onTrouble, onAuditFailed })
   const dispatchers = createDispatchers({ served, spaces, onTrouble })
+
+  /** It asks for locks as the namespace does, so it is in it for as long as it runs. */
+  function beginGatekeeper(namespace: string): Loop {
+    const space = spaces.enter(namespace)
+    const { store: gates, locks } = space.gates
+    const loop = createGatekeeper({ gates, locks, store: space.stores.jobs, bell: space.stores.bell })
+    loop.events.on('stopped', () => spaces.leave(space))
+    return loop
+  }
 
   function onAuditFailed(action: string, error: unknown): void {
     metrics.auditFailed()
@@ -226,7 +257,8 @@ export function createService(parts: ServiceParts): Service {
       isDraining = true
       unwatch()
       await senders[Symbol.asyncDispose]()
-      await scheduling[Symbol.asyncDispose]()
+      await scheduling.stop()
+      await gatekeeping.stop()
       await bulkers.stop()
       await dispatchers.stop()
       await upkeep[Symbol.asyncDispose]()
@@ -248,6 +280,7 @@ function restingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
       metrics.claimWaited()
       requests.resumes()
     },
+    added: metrics.added,
     claimed: metrics.claimed,
     settled: metrics.settled,
   }

@@ -9,6 +9,7 @@ import * as monitor from './monitor.ts'
 import * as nodes from './nodes.ts'
 import * as notes from './notes.ts'
 import * as once from './once.ts'
+import * as overview from './overview.ts'
 import * as queues from './queues.ts'
 import type { Route } from './route.ts'
 import * as schedules from './schedules.ts'
@@ -24,6 +25,8 @@ export const routes: readonly Route[] = [
   system.metrics,
   system.openapi,
   system.events,
+  overview.whoAmI,
+  overview.getOverview,
   jobs.addJobs,
   jobs.listJobs,
   jobs.claimJobs,
@@ -47,6 +50,8 @@ export const routes: readonly Route[] = [
   queues.listQueues,
   queues.pauseQueue,
   queues.resumeQueue,
+  queues.limitQueue,
+  queues.unlimitQueue,
   queues.wakeQueue,
   schedules.setSchedule,
   schedules.listSchedules,
@@ -96,6 +101,7 @@ export const routes: readonly Route[] = [
   nodes.cordonNode,
   nodes.listPools,
   nodes.definePool,
+  nodes.removePool,
   tokens.listTokens,
   tokens.createToken,
   tokens.revokeToken,

@@ -24,8 +24,9 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   remote: ['core', 'wire', 'client', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
   backends: ['core', 'lines'],
   server: ['core', 'wire', 'access', 'audit', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'jobs', 'locks', '.'],
-  testing: ['core', 'jobs', '.'],
+  cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'jobs', 'locks', 'demo', '.'],
+  testing: ['core', 'jobs', 'locks', '.'],
+  demo: ['core', 'client', '.'],
   '.': [
     'core',
     'access',

@@ -21,3 +21,15 @@ export async function readSources(): Promise<Sources> {
     .sort()
   return new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
 }
+
+/** The dashboard's own source: every `.ts` and `.tsx` of what the browser gets. */
+export async function readDashboard(): Promise<Sources> {
+  const names = await readdir(`${root}dashboard`, { recursive: true })
+  const paths = names
+    .map((name) => `dashboard/${name.replaceAll('\\', '/')}`)
+    .filter((path) => /\.tsx?$/.test(path) && !/\.(test|config|d)\.tsx?$/.test(path))
+    // It is part of how the rest is built, and runs in Node.
+    .filter((path) => path !== 'dashboard/bareroutes.ts')
+    .sort()
+  return new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
+}

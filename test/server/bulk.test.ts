@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { open } from 'signalbox'
 import { createClient } from 'signalbox/client'
 import { test } from 'vitest'
+import { createId } from '../../src/core/ids.ts'
+import type { NewJob } from '../../src/jobs/index.ts'
 import { ended } from '../jobs/searching.ts'
+import { within } from '../support/deadline.ts'
 import { serving } from './stage.ts'
 
 test('jobs are searched over HTTP, and a search that does not parse points at its place', async () => {
@@ -72,4 +76,50 @@ test('a box on a server has the same verbs', async () => {
   assert.equal(await box.jobs.bulkOperation('nothing'), undefined)
   await assert.rejects(box.jobs.cancelBulk('nothing'), { code: 'not_found' })
   await assert.rejects(box.jobs.list({ search: 'kind:' }), { code: 'invalid_argument' })
+})
+
+test('an operation in a namespace that nobody comes to is worked on all the same', async () => {
+  let url = ''
+  await using stage = await serving({}, (folder) => {
+    url = `sqlite:${join(folder, 'jobs.db')}`
+    return url
+  })
+  const begin = await open(url as 'sqlite:x', { namespace: 'quiet' })
+  await begin.jobs.addMany(Array.from({ length: 5 }, () => ({ kind: 'mail' })))
+  // As its server leaves it that dies: begun, and in nobody's hands.
+  const { backend } = begin
+  const [added] = await backend.jobs.add([
+    anOperation({ action: 'delete', search: 'kind:mail', limit: null }),
+  ])
+  await begin.close()
+  const jobs = stage.box.backend.within('quiet').jobs
+  const done = async () => {
+    while ((await jobs.find(added!.id))?.state !== 'completed')
+      await new Promise((later) => setTimeout(later, 10))
+  }
+  await within(30_000, 'it is done', done())
+  assert.deepEqual(JSON.parse((await jobs.find(added!.id))!.result!), { matched: 5, done: 5, skipped: 0 })
+})
+
+function anOperation(order: object): NewJob {
+  return {
+    ...{ id: createId(), queue: 'signalbox.bulk', kind: 'bulk', payload: JSON.stringify(order), priority: 0 },
+    ...{
+      uniqueKey: createId(),
+      due: { delayMs: 0 },
+      maxAttempts: 5,
+      backoff: null,
+      timeoutMs: null,
+      meta: null,
+    },
+  }
+}
+
+test('the key by which servers find an operation is its own', async () => {
+  await using stage = await serving()
+  const { jobs, backend } = stage.box
+  const begun = await Promise.all([1, 2].map(() => jobs.bulk({ action: 'cancel', search: 'kind:none' })))
+  const keys = await Promise.all(begun.map(async ({ id }) => (await backend.jobs.find(id))?.uniqueKey))
+  assert.equal(new Set(keys).size, 2)
+  assert.ok(keys.every((key) => typeof key === 'string'))
 })

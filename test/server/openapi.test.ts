@@ -78,8 +78,11 @@ const exclusive = [
 
 let drawn = 0
 function oneOfEach(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || Array.isArray(body) || ++drawn % 8 === 0) return body
+  if (Array.isArray(body)) return body.map(oneOfEach)
+  if (typeof body !== 'object' || body === null || ++drawn % 8 === 0) return body
   const left = { ...body } as Record<string, unknown>
+  // Whom a job waits for must be there, and made-up ids are nobody's.
+  delete left.after
   for (const [first, ...others] of exclusive) {
     if (Object.hasOwn(left, first)) for (const other of others) delete left[other]
   }
@@ -103,6 +106,7 @@ const rulesBeyondSchema = [
   /^channel[ .]/,
   /search does not parse: at column|search has no terms|search names the queue/,
   /^(submit|definePool)\.(uses|requires|prefers)/,
+  /limits nothing|^after names|goes round in a ring|each ref of a list must be its own/,
   /^schedule needs either|^schedule\.(cron|timeZone|everyMs|startAt|endAt)/,
   /names that begin with "signalbox\." belong to Signalbox itself/,
 ]

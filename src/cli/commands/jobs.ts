@@ -1,13 +1,14 @@
 import { Argument, Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
-import { type BulkAction, type BulkOperation, bulkActions, type Job } from '../../jobs/index.ts'
+import type { BulkAction, BulkOperation, Job } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
+import { actCommand, showCommand } from './jobacts.ts'
 import { addPlaceFlags, openJobs, type PlacedJobs, type PlaceFlags } from './jobsplace.ts'
 
-/** `signalbox jobs list|bulk`: look for jobs, and do something to all that are found; on a server, or in a database. */
+/** `signalbox jobs ls|show|retry|cancel|bulk`: look at jobs, and do something to one or to all that are found. */
 export function jobsCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   return new Command('jobs')
-    .description('search jobs, and retry, cancel or delete all that are found')
+    .description('show and search jobs; retry or cancel one; retry, cancel or delete all that are found')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .addHelpText(
@@ -15,6 +16,9 @@ export function jobsCommand(printer: Printer, endWith: (exitCode: number) => voi
       '\nExamples:\n  signalbox jobs list --search "state:dead kind:mail*"\n  signalbox jobs bulk retry --search "state:dead error:relay" --dry-run',
     )
     .addCommand(listCommand(printer))
+    .addCommand(showCommand(printer))
+    .addCommand(actCommand(printer, 'retry'))
+    .addCommand(actCommand(printer, 'cancel'))
     .addCommand(bulkCommand(printer, endWith))
 }
 
@@ -25,7 +29,8 @@ interface ListFlags extends PlaceFlags {
 }
 
 function listCommand(printer: Printer): Command {
-  const command = new Command('list')
+  const command = new Command('ls')
+    .alias('list')
     .description('list jobs, newest first')
     .option('--search <terms>', 'words and fields that must all hold', '')
     .option('--limit <count>', 'how many at most, up to 500', '50')
@@ -45,6 +50,9 @@ function listCommand(printer: Printer): Command {
     })
   return addPlaceFlags(command)
 }
+
+/** As jobs have them; said again here, so that a line of help does not load the whole room. */
+const bulkActions: readonly BulkAction[] = ['retry', 'cancel', 'delete']
 
 interface BulkFlags extends PlaceFlags {
   readonly search: string

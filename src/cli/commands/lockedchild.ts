@@ -21,10 +21,10 @@ const passedOn = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 export function runChild(
   command: string,
   args: readonly string[],
-  { token, lost }: { readonly token: number; readonly lost: AbortSignal },
+  { token, lost }: { readonly token?: number; readonly lost: AbortSignal },
 ): Promise<ChildEnd> {
   const { promise, resolve } = Promise.withResolvers<ChildEnd>()
-  const env = { ...process.env, SIGNALBOX_LOCK_TOKEN: String(token) }
+  const env = { ...process.env, ...(token === undefined ? {} : { SIGNALBOX_LOCK_TOKEN: String(token) }) }
   const leadsGroup = !process.stdin.isTTY
   const child = spawn(command, args, { stdio: 'inherit', env, detached: leadsGroup })
   const signal = (name: NodeJS.Signals) => signalChild(child, leadsGroup, name)

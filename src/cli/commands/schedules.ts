@@ -45,7 +45,8 @@ export function schedulesCommand(printer: Printer): Command {
 }
 
 function listCommand(printer: Printer): Command {
-  const command = new Command('list')
+  const command = new Command('ls')
+    .alias('list')
     .description('list schedules by name, with their next and last runs')
     .addHelpText('after', '\nExamples:\n  signalbox schedules list\n  signalbox schedules list --json')
     .action(async ({ json, ...place }: PlaceFlags) => {

@@ -14,8 +14,11 @@ import { listenForStop } from '../signals.ts'
 /** Closing is bounded by its grace; what still hangs so long after that is ended by force. */
 const forceAfterMs = 5_000
 
-/** `signalbox serve`: runs the server until it is told to stop. */
-export function serveCommand(printer: Printer): Command {
+/** `signalbox serve`: runs the server until it is told to stop. `prepare` is done once the configuration is good. */
+export function serveCommand(
+  printer: Printer,
+  prepare: () => Promise<void> = async () => undefined,
+): Command {
   const command = new Command('serve')
     .description('run the server until it gets SIGINT (Ctrl+C) or SIGTERM')
     .helpOption('-h, --help', 'print this help')
@@ -26,6 +29,7 @@ export function serveCommand(printer: Printer): Command {
     .action(async () => {
       // Everything is checked before anything is opened.
       const config = resolveConfig({ flags: givenFlags(command), env: process.env, folder: process.cwd() })
+      await prepare()
       await serve(config, printer)
     })
   return addSettingFlags(command)

@@ -1,6 +1,7 @@
 import type { Tokens } from '../../access/index.ts'
 import type { Contention } from '../../contention/index.ts'
 import type { Handler } from '../call.ts'
+import type { Overviews } from '../overview.ts'
 import type { Redactor } from '../redactjob.ts'
 import { rootHandler } from '../root.ts'
 import { auditHandlers } from './audit.ts'
@@ -13,6 +14,7 @@ import { lockHandlers } from './locks.ts'
 import { monitorHandlers } from './monitor.ts'
 import { noteHandlers } from './notes.ts'
 import { onceHandlers } from './once.ts'
+import { overviewHandlers } from './overview.ts'
 import { scheduleHandlers } from './schedules.ts'
 import { type SystemParts, systemHandlers } from './system.ts'
 import { tokenHandlers } from './tokens.ts'
@@ -22,6 +24,7 @@ export interface HandlerParts {
   readonly tokens: Tokens
   readonly meter: JobMeterPart
   readonly system: SystemParts
+  readonly overviews: Overviews
   /** Learns where a bulk operation was begun. */
   readonly bulkBegun: (namespace: string) => void
   readonly redactor: Redactor
@@ -33,6 +36,7 @@ export function createHandlers({
   tokens,
   meter,
   system,
+  overviews,
   bulkBegun,
   redactor,
   contention,
@@ -51,6 +55,7 @@ export function createHandlers({
     ...eventHandlers,
     ...contentionHandlers(contention),
     ...systemHandlers(system),
+    ...overviewHandlers(overviews),
     root: rootHandler,
   }
   return all as unknown as Readonly<Record<string, Handler>>

@@ -12,6 +12,7 @@ import type * as wire from '../../wire/index.ts'
 import type { Call, Handler } from '../call.ts'
 import { addSealed } from '../givenids.ts'
 import type { Metrics } from '../metrics.ts'
+import { isOwnQueue, queueCountsOf } from '../queuecounts.ts'
 
 /**
  * The routes of jobs, by their ids. A body is the service's own arguments and options in one object, so a handler does
@@ -34,6 +35,8 @@ export interface JobHandlers {
   readonly listQueues: Handler<typeof wire.listQueues>
   readonly pauseQueue: Handler<typeof wire.pauseQueue>
   readonly resumeQueue: Handler<typeof wire.resumeQueue>
+  readonly limitQueue: Handler<typeof wire.limitQueue>
+  readonly unlimitQueue: Handler<typeof wire.unlimitQueue>
   readonly wakeQueue: Handler<typeof wire.wakeQueue>
 }
 
@@ -41,20 +44,22 @@ export interface JobHandlers {
 const maxWaitMs = 60_000
 
 /** Who counts what passes. */
-export type JobMeterPart = Pick<Metrics, 'claimWaits' | 'claimWaited' | 'claimed' | 'settled'>
+export type JobMeterPart = Pick<Metrics, 'added' | 'claimWaits' | 'claimWaited' | 'claimed' | 'settled'>
 
 export function jobHandlers(meter: JobMeterPart): JobHandlers {
   return {
-    async addJobs({ body, jobs, space }) {
+    async addJobs({ body, jobs, space, principal }) {
       const list = (Array.isArray(body) ? body : [body]) as readonly JobToAdd[]
       if (Array.isArray(body) || sealedFor(list[0]!.payload) !== undefined) {
         const find = (id: string) => space.stores.jobs.find(id)
         const parts = { find, addMany: jobs.addMany, isKeyed: jobs !== space.jobs }
         const items = await addSealed(list, parts)
+        meter.added(principal.namespace, items.filter(isNew).length)
         return { status: items.some(isNew) ? 201 : 200, body: Array.isArray(body) ? { items } : items[0]! }
       }
       const { kind, payload, ...options } = body as JobToAdd
       const added = await jobs.add(kind, payload, options)
+      if (isNew(added)) meter.added(principal.namespace, 1)
       return { status: isNew(added) ? 201 : 200, body: added }
     },
 
@@ -111,16 +116,34 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
     retryDeadJobs: async ({ body, jobs }) => ({ body: await jobs.retryDead(body) }),
     pruneJobs: async ({ body, jobs }) => ({ body: await jobs.prune(body) }),
     removeJobs: async ({ body, jobs }) => ({ body: await jobs.remove(body.ids) }),
-    listQueues: async ({ jobs }) => ({ body: { items: await jobs.stats(), cursor: null } }),
 
-    async pauseQueue({ params: { name }, jobs }) {
+    async listQueues({ space }) {
+      const lines = await queueCountsOf(space.stores).now()
+      return { body: { items: lines.filter(({ queue }) => !isOwnQueue(queue)), cursor: null } }
+    },
+
+    async pauseQueue({ params: { name }, jobs, space }) {
       await jobs.pause(name)
+      queueCountsOf(space.stores).forget()
       return { body: { queue: name, paused: true } }
     },
 
-    async resumeQueue({ params: { name }, jobs }) {
+    async resumeQueue({ params: { name }, jobs, space }) {
       await jobs.resume(name)
+      queueCountsOf(space.stores).forget()
       return { body: { queue: name, paused: false } }
+    },
+
+    async limitQueue({ params: { name }, body, jobs, space }) {
+      const limits = await jobs.limit(name, body)
+      queueCountsOf(space.stores).forget()
+      return { body: { queue: name, limits } }
+    },
+
+    async unlimitQueue({ params: { name }, jobs, space }) {
+      const limits = await jobs.limit(name, null)
+      queueCountsOf(space.stores).forget()
+      return { body: { queue: name, limits } }
     },
 
     async wakeQueue({ params: { name }, jobs }) {

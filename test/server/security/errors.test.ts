@@ -89,6 +89,7 @@ test('hundreds of failures that nobody foresaw are problem documents that say no
 /** Every route of jobs that asks its store, with what it takes. */
 function requests(): readonly (readonly [Route, string, unknown])[] {
   const bodies: Record<string, unknown> = {
+    limitQueue: { concurrency: 1 },
     addJobs: { kind: 'mail' },
     claimJobs: {},
     checkHeld: { items: [{ id: 'x', token: 'y' }] },

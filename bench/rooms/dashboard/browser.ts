@@ -1,0 +1,30 @@
+/** A Chromium for one measurement: nothing of it is in a cache, and nothing else is open in it. */
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { launchOptions } from '../../../test/dashboard/chromium.ts'
+
+/** Far more than anything here takes on a slow machine. */
+const waitMs = 60_000
+
+export interface Tabs extends AsyncDisposable {
+  /** Opens a page with a cache and connections of its own. */
+  open(): Promise<Page>
+}
+
+/** Starts it. */
+export async function openTabs(): Promise<Tabs> {
+  const { executablePath, args } = await launchOptions()
+  const browser: Browser = await chromium.launch({ executablePath, args })
+  return {
+    async open() {
+      // As of a reader of its own: a browser opens no more than six connections to a server for all tabs of one.
+      const context = await browser.newContext({ locale: 'en-US', viewport: { width: 1360, height: 860 } })
+      const page = await context.newPage()
+      page.setDefaultTimeout(waitMs)
+      return page
+    },
+    [Symbol.asyncDispose]: () => browser.close(),
+  }
+}
+
+/** Is on the overview as soon as its figures are. */
+export const figures = '.figures b'

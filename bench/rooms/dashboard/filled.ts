@@ -1,0 +1,145 @@
+/**
+ * A database with a million jobs in ten queues and a million more in the history, filled once a trial and used by every
+ * round. One job of each kind is made by Signalbox itself; all others are copies, written by the database.
+ */
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Client } from 'pg'
+import { open } from 'signalbox'
+import type { Conditions } from '../../case.ts'
+import { groundUrl } from '../jobs/ground.ts'
+
+export type FilledEngine = 'sqlite' | 'postgres'
+
+export function rowsOf({ quick }: Conditions): number {
+  return quick ? 100_000 : 1_000_000
+}
+
+/** The address of the filled database. It gets its name when it is full. */
+export async function openFilled(conditions: Conditions, engine: FilledEngine): Promise<string> {
+  const count = rowsOf(conditions)
+  return engine === 'sqlite' ? await filledSqlite(conditions, count) : await filledPostgres(conditions, count)
+}
+
+/** An id of each table: sorted before those of jobs that are added later. */
+export const filledIds: { readonly live: string; readonly ended: string } = {
+  live: idOf('00r', 77),
+  ended: idOf('00h', 77),
+}
+
+function idOf(prefix: string, number: number): string {
+  return prefix + String(number).padStart(23, '0')
+}
+
+async function filledSqlite(conditions: Conditions, count: number): Promise<string> {
+  const folder = groundUrl(conditions, 'sqlite')
+  const path = join(folder, `dashboard-${count}.db`)
+  if (existsSync(path)) return `sqlite:${path}`
+  const filling = join(folder, 'filling.db')
+  for (const end of ['', '-wal', '-shm']) rmSync(filling + end, { force: true })
+  await addTwo(`sqlite:${filling}`)
+  const db = new DatabaseSync(filling)
+  const columnsOf = (table: string) =>
+    db
+      .prepare(`SELECT name FROM pragma_table_info('${table}')`)
+      .all()
+      .map(({ name }) => String(name))
+  const series = `(WITH RECURSIVE counted (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < ${count})
+    SELECT n FROM counted) series`
+  const id = (prefix: string) => `printf('${prefix}%023d', n)`
+  db.exec(copies('job_queue', columnsOf('job_queue'), liveCopies(id('00r')), series))
+  db.exec(copies('job_history', columnsOf('job_history'), endedCopies(id('00h')), series))
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  // Only a file whose log is folded in may be moved by itself.
+  db.exec('PRAGMA journal_mode = DELETE')
+  db.close()
+  renameSync(filling, path)
+  return `sqlite:${path}`
+}
+
+async function filledPostgres(conditions: Conditions, count: number): Promise<string> {
+  const server = groundUrl(conditions, 'postgres')
+  const name = `dashboard_${count}`
+  const url = withDatabase(server, name)
+  const there = await ask(server, `SELECT 1 FROM pg_database WHERE datname = '${name}'`)
+  if (there.length > 0) return url
+  await ask(server, 'DROP DATABASE IF EXISTS dashboard_filling')
+  await ask(server, 'CREATE DATABASE dashboard_filling TEMPLATE template0')
+  const filling = withDatabase(server, 'dashboard_filling')
+  await addTwo(filling)
+  const columnsOf = async (table: string) =>
+    (
+      await ask(
+        filling,
+        `SELECT attname AS name FROM pg_attribute
+         WHERE attrelid = '${table}'::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
+      )
+    ).map(({ name }) => String(name))
+  const series = `generate_series(1, ${count}) n`
+  const id = (prefix: string) => `'${prefix}' || lpad(n::text, 23, '0')`
+  await ask(filling, copies('job_pending', await columnsOf('job_pending'), liveCopies(id('00r')), series))
+  await ask(filling, copies('job_history', await columnsOf('job_history'), endedCopies(id('00h')), series))
+  await ask(filling, 'VACUUM ANALYZE')
+  await ask(filling, 'CHECKPOINT')
+  await ask(server, `ALTER DATABASE dashboard_filling RENAME TO ${name}`)
+  return url
+}
+
+/** A job that waits, and one that is history. */
+async function addTwo(url: string): Promise<void> {
+  await using box = await open(url, { migrate: true })
+  const payload = { to: 'ada@example.com', subject: 'x'.repeat(80) }
+  await box.jobs.add('mail', payload)
+  const [job] = await box.jobs.claim()
+  await box.jobs.ack(job!)
+  await box.jobs.add('mail', payload)
+}
+
+type Copies = Readonly<Record<string, string>>
+
+/** In ten queues, of twenty kinds, one in twenty for later. */
+function liveCopies(id: string): Copies {
+  return {
+    id,
+    queue: queueOfCopy,
+    kind: kindOfCopy,
+    state: `CASE WHEN n % 20 = 7 THEN 'scheduled' ELSE 'ready' END`,
+    run_at: 'CASE WHEN n % 20 = 7 THEN one.run_at + 86400000 + n ELSE one.run_at - n END',
+  }
+}
+
+/** One in a hundred is dead. */
+function endedCopies(id: string): Copies {
+  return {
+    id,
+    queue: queueOfCopy,
+    kind: kindOfCopy,
+    state: `CASE WHEN n % 100 = 0 THEN 'dead' ELSE 'completed' END`,
+  }
+}
+
+const queueOfCopy = `'queue-' || (n % 10)`
+const kindOfCopy = `'kind-' || (n % 20)`
+
+function copies(table: string, columns: readonly string[], given: Copies, series: string): string {
+  const chosen = columns.map((name) => given[name] ?? `one.${name}`)
+  return `INSERT INTO ${table} (${columns.join(', ')})
+    SELECT ${chosen.join(', ')} FROM (SELECT * FROM ${table} LIMIT 1) one CROSS JOIN ${series}`
+}
+
+function withDatabase(server: string, name: string): string {
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+async function ask(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
+  const client = new Client(url)
+  await client.connect()
+  try {
+    return (await client.query(sql)).rows
+  } finally {
+    await client.end()
+  }
+}

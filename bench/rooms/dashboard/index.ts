@@ -1,0 +1,11 @@
+/** The dashboard in Chromium: what it loads, how soon it stands over millions of rows, and what leaving it open costs. */
+import type { Room } from '../../case.ts'
+import { firstLoadTrial } from './firstload.ts'
+import { memoryTrial } from './memory.ts'
+import { millionTrials } from './millions.ts'
+import { tabsTrial } from './tabs.ts'
+
+export const dashboardRoom: Room = {
+  name: 'dashboard',
+  trials: [firstLoadTrial, ...millionTrials, tabsTrial, memoryTrial],
+}

@@ -1,0 +1,24 @@
+/**
+ * Characters without a shape: control characters, marks of direction, separators of lines, halves of pairs. The two
+ * joiners stay as they are, for words and emoji are written with them.
+ */
+const shapeless = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
+
+/** The same text with a shape for all that has none: `␊` for a line feed, `⟨U+202E⟩` for a mark of direction. */
+export function visible(text: string): string {
+  return text.replaceAll(shapeless, shapeOf)
+}
+
+/** As `visible`, but lines stay lines: for text of several. */
+export function visibleLines(text: string): string {
+  return text.replaceAll(shapeless, (character) =>
+    character === '\n' || character === '\t' ? character : shapeOf(character),
+  )
+}
+
+function shapeOf(character: string): string {
+  const code = character.codePointAt(0)!
+  if (code < 0x20) return String.fromCharCode(0x2400 + code)
+  if (code === 0x7f) return '␡'
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
+}

@@ -1,0 +1,30 @@
+import { createStored, type Stored, useStored } from '../shell/stored.ts'
+
+/** Whether the server answers, as far as the last request or the stream can tell, and whether the reader wants news. */
+export interface Liveness {
+  /** Since when the server has not answered; null: it does. */
+  readonly lostAt: number | null
+  /** The reader wants the page to stand still. */
+  readonly paused: boolean
+}
+
+export const liveness: Stored<Liveness> = createStored<Liveness>({ lostAt: null, paused: false })
+
+export function useLiveness(): Liveness {
+  return useStored(liveness)
+}
+
+export function pauseLive(paused: boolean): void {
+  liveness.set({ ...liveness.get(), paused })
+}
+
+export function connectionLost(): void {
+  if (liveness.get().lostAt === null) liveness.set({ ...liveness.get(), lostAt: Date.now() })
+}
+
+/** Answers whether it had been lost. */
+export function connectionBack(): boolean {
+  const wasLost = liveness.get().lostAt !== null
+  if (wasLost) liveness.set({ ...liveness.get(), lostAt: null })
+  return wasLost
+}

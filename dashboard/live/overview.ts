@@ -1,0 +1,28 @@
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { WireOverview } from '../../src/client/index.ts'
+import { useClient } from '../shell/session.ts'
+import { queryClient, useLive } from './queries.ts'
+
+const keepMs = 3_600_000
+const key = ['overview'] as const
+
+/** How everything stands. Of the history only what is new is asked for, and put behind what is known. */
+export function useOverview(): UseQueryResult<WireOverview> {
+  const client = useClient()
+  return useLive(key, async () => {
+    const known = queryClient.getQueryData<WireOverview>(key)
+    // The last step was still under way.
+    const since = known?.history.samples.at(-1)?.at
+    const fresh = await client.overview.get(since === undefined ? {} : { since })
+    return known === undefined || since === undefined ? fresh : join(known, fresh, since)
+  })
+}
+
+type Samples = WireOverview['history']['samples']
+
+function join(known: WireOverview, fresh: WireOverview, since: number): WireOverview {
+  const from = fresh.at - keepMs
+  const kept = known.history.samples.filter(({ at }) => at >= from && at < since)
+  const samples: Samples = [...kept, ...fresh.history.samples]
+  return { ...fresh, history: { ...fresh.history, samples } }
+}

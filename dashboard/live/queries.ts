@@ -1,0 +1,87 @@
+import {
+  keepPreviousData,
+  QueryCache,
+  QueryClient,
+  type UseQueryResult,
+  useQuery,
+} from '@tanstack/react-query'
+import { isSignalboxError } from '../../src/client/index.ts'
+import { signOut } from '../shell/session.ts'
+import { connectionBack, connectionLost, useLiveness } from './connection.ts'
+
+/**
+ * What the page knows of the server. Polling is the truth: each query is asked again by itself while somebody looks and
+ * has not paused; hints from the stream (stream.ts) only make it sooner. The client tries again where that is safe, so
+ * queries do not.
+ */
+export type Topic =
+  | 'overview'
+  | 'queues'
+  | 'jobs'
+  | 'job'
+  | 'bulk'
+  | 'schedules'
+  | 'locks'
+  | 'once'
+  | 'monitor'
+  | 'nodes'
+  | 'tasks'
+  | 'contention'
+  | 'audit'
+  | 'tokens'
+
+/** Its first part is the topic: what it is about, for hints and for acts that change it. */
+export type LiveKey = readonly [topic: Topic, ...rest: readonly unknown[]]
+
+export const queryClient: QueryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: tellTrouble, onSuccess: () => void connectionBack() }),
+  defaultOptions: {
+    queries: {
+      retry: false,
+      staleTime: 1_000,
+      gcTime: 60_000,
+      refetchOnWindowFocus: true,
+      networkMode: 'always',
+    },
+    mutations: { retry: false, networkMode: 'always' },
+  },
+})
+
+/** Codes by which the client says that it could not reach the server, or a server that its store is away. */
+const lost = ['store_unavailable', 'timeout', 'draining'] as const
+
+function tellTrouble(error: unknown): void {
+  if (isSignalboxError(error, 'unauthorized')) signOut('ended')
+  else if (lost.some((code) => isSignalboxError(error, code))) connectionLost()
+  else connectionBack()
+}
+
+export interface LiveOptions {
+  /** How long until it is asked again by itself. @default 5_000 */
+  readonly everyMs?: number
+  /** False: it is not asked at all. @default true */
+  readonly enabled?: boolean
+}
+
+/** Something of the server's, kept up to date. What was there is shown until the next answer, also over a new filter. */
+export function useLive<Data>(
+  key: LiveKey,
+  ask: () => Promise<Data>,
+  { everyMs = 5_000, enabled = true }: LiveOptions = {},
+): UseQueryResult<Data> {
+  const { paused } = useLiveness()
+  return useQuery({
+    queryKey: key,
+    queryFn: ask,
+    enabled,
+    placeholderData: keepPreviousData,
+    // TanStack asks nothing while the tab is hidden, unless told to.
+    refetchInterval: paused ? false : everyMs,
+    refetchOnWindowFocus: !paused,
+  })
+}
+
+/** Something was done that changes this: whoever shows it asks anew. */
+export async function changed(...topics: readonly Topic[]): Promise<void> {
+  await Promise.all(topics.map((topic) => queryClient.invalidateQueries({ queryKey: [topic] })))
+}

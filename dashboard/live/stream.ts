@@ -1,0 +1,58 @@
+import { useEffect } from 'react'
+import { type Client, events, isSignalboxError } from '../../src/client/index.ts'
+import { signOut } from '../shell/session.ts'
+import { connectionBack, connectionLost, liveness } from './connection.ts'
+import { hint } from './hints.ts'
+import { queryClient, type Topic } from './queries.ts'
+
+/** What may have changed when the number of jobs in a queue did. */
+const jobTopics: readonly Topic[] = ['overview', 'queues', 'jobs', 'job', 'bulk']
+
+/**
+ * Reads `GET /v1/events` while the tab is seen and the reader has not paused. An event is a hint to ask again; a stream
+ * that breaks says that the server is lost, and one that opens that it is back.
+ */
+export function useStream(client: Client): void {
+  useEffect(() => {
+    let ending: AbortController | undefined
+    const look = () => {
+      const wanted = !document.hidden && !liveness.get().paused
+      if (wanted && ending === undefined) {
+        ending = new AbortController()
+        void read(client, ending.signal)
+      } else if (!wanted) {
+        ending?.abort()
+        ending = undefined
+      }
+    }
+    look()
+    const unsubscribe = liveness.subscribe(look)
+    document.addEventListener('visibilitychange', look)
+    return () => {
+      unsubscribe()
+      document.removeEventListener('visibilitychange', look)
+      ending?.abort()
+    }
+  }, [client])
+}
+
+async function read(client: Client, signal: AbortSignal): Promise<void> {
+  try {
+    await client.stream(events, {
+      signal,
+      onOpen() {
+        // What came in between is not told again.
+        if (connectionBack()) void queryClient.invalidateQueries()
+      },
+      onEvent({ type }) {
+        if (type === 'queues' || type === 'reset') for (const topic of jobTopics) hint(topic)
+      },
+      onBreak: (error) => {
+        if (!isSignalboxError(error, 'too_many')) connectionLost()
+      },
+    })
+  } catch (error) {
+    if (isSignalboxError(error, 'unauthorized')) signOut('ended')
+    // Without a stream the page polls: that is enough.
+  }
+}

@@ -1,0 +1,49 @@
+import { QueryClientProvider } from '@tanstack/react-query'
+import { type ReactNode, useEffect } from 'react'
+import { queryClient } from '../live/queries.ts'
+import { useStream } from '../live/stream.ts'
+import { Frame } from './frame.tsx'
+import { showPreferences } from './preferences.ts'
+import { followHistory } from './router.tsx'
+import { type SignedIn, session, start, useSession } from './session.ts'
+import { SignIn, Starting, Unreachable } from './signin.tsx'
+
+const retryMs = 2_000
+
+showPreferences()
+
+/** The whole page: whoever is signed in sees the frame with a view in it, everybody else the way in. */
+export function App(): ReactNode {
+  const now = useSession()
+  useEffect(followHistory, [])
+  useEffect(() => void start(), [])
+  // A server that is not there yet is asked again until it is.
+  useEffect(() => {
+    if (now.state !== 'lost') return
+    const timer = setTimeout(() => void start(), retryMs)
+    return () => clearTimeout(timer)
+  }, [now])
+
+  switch (now.state) {
+    case 'starting':
+      return <Starting />
+    case 'lost':
+      return <Unreachable error={now.error} />
+    case 'out':
+      return <SignIn why={now.why} />
+    case 'in':
+      return (
+        <QueryClientProvider client={queryClient}>
+          <Inside signedIn={now} key={`${now.me.id} ${now.me.namespace}`} />
+        </QueryClientProvider>
+      )
+  }
+}
+
+/** What was known of one namespace, or to one token, is nothing for the next. */
+session.subscribe(() => queryClient.clear())
+
+function Inside({ signedIn }: { readonly signedIn: SignedIn }): ReactNode {
+  useStream(signedIn.client)
+  return <Frame />
+}

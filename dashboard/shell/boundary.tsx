@@ -1,0 +1,37 @@
+import { Component, type ReactNode } from 'react'
+import { Button } from '../kit/button.tsx'
+import { Problem } from '../kit/problem.tsx'
+import { useWords } from '../words/language.tsx'
+import { shellWords } from '../words/shell.ts'
+
+interface Caught {
+  readonly error: unknown
+}
+
+/** Keeps what goes wrong in a view to the view. A part of the page that is no longer on the server needs a reload. */
+export class Boundary extends Component<
+  { readonly children: ReactNode },
+  { readonly caught: Caught | undefined }
+> {
+  override state: { readonly caught: Caught | undefined } = { caught: undefined }
+
+  static getDerivedStateFromError(error: unknown): { readonly caught: Caught } {
+    return { caught: { error } }
+  }
+
+  override render(): ReactNode {
+    const { caught } = this.state
+    return caught === undefined ? this.props.children : <Failed error={caught.error} />
+  }
+}
+
+function Failed({ error }: Caught): ReactNode {
+  const say = useWords(shellWords)
+  return (
+    <>
+      <h1>{say('viewFailed')}</h1>
+      <Problem error={error} />
+      <Button onPress={() => location.reload()}>{say('reload')}</Button>
+    </>
+  )
+}

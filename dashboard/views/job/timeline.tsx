@@ -1,0 +1,80 @@
+import type { ReactNode } from 'react'
+import type { WireFoundJob } from '../../../src/client/index.ts'
+import { Bar } from '../../kit/bar.tsx'
+import { Section } from '../../kit/page.tsx'
+import { Text } from '../../kit/text.tsx'
+import { Time, useNow } from '../../kit/time.tsx'
+import { jobWords } from '../../words/job.ts'
+import { useFormat, useWords } from '../../words/language.tsx'
+
+interface Step {
+  readonly word: 'added' | 'due' | 'started' | 'ended'
+  readonly at: number
+  readonly about: string | null
+}
+
+/** When things happened to a job, how long each took, and how far it says it is. */
+export function Timeline({ job }: { readonly job: WireFoundJob }): ReactNode {
+  const say = useWords(jobWords)
+  const format = useFormat()
+  const now = useNow()
+  const { createdAt, runAt, startedAt, finishedAt, progress, state } = job
+  const ranMs = startedAt === null ? null : (finishedAt ?? (state === 'running' ? now : null))
+  const steps: readonly (Step | undefined)[] = [
+    { word: 'added', at: createdAt, about: null },
+    runAt > createdAt ? { word: 'due', at: runAt, about: null } : undefined,
+    startedAt === null
+      ? undefined
+      : {
+          word: 'started',
+          at: startedAt,
+          about: startedAt >= runAt ? say('waitedFor', { span: format.span(startedAt - runAt) }) : null,
+        },
+    finishedAt === null ? undefined : { word: 'ended', at: finishedAt, about: null },
+  ]
+  return (
+    <Section title={say('timeline')}>
+      <div className="card">
+        <ol className="job-timeline">
+          {steps.map(
+            (step) =>
+              step && (
+                <li key={step.word} className={step.at > now ? 'ahead' : undefined}>
+                  <strong>{say(step.word)}</strong>
+                  <span>
+                    <Time at={step.at} /> {step.about && <span className="aside">{step.about}</span>}
+                    {step.word === 'started' && ranMs !== null && (
+                      <span className="aside">
+                        {' '}
+                        {say('ranFor', { span: format.span(Math.max(0, ranMs - step.at)) })}
+                      </span>
+                    )}
+                  </span>
+                </li>
+              ),
+          )}
+        </ol>
+        {progress !== null && progress !== undefined && (
+          <div className="job-progress">
+            {progress.percent !== null && (
+              <Bar
+                share={progress.percent / 100}
+                tone={state === 'running' ? 'busy' : 'calm'}
+                label={say('progressOf', {
+                  percent: format.percent(progress.percent / 100),
+                  attempt: progress.attempt,
+                })}
+              />
+            )}
+            <span>
+              {progress.note !== null && <Text value={progress.note} />}{' '}
+              <span className="aside">
+                <Time at={progress.at} />
+              </span>
+            </span>
+          </div>
+        )}
+      </div>
+    </Section>
+  )
+}

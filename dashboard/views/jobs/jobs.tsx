@@ -1,0 +1,78 @@
+import { type ReactNode, useEffect, useState } from 'react'
+import { Button } from '../../kit/button.tsx'
+import { Empty } from '../../kit/empty.tsx'
+import { jobColumns } from '../../kit/jobcolumns.tsx'
+import { Loaded } from '../../kit/loaded.tsx'
+import { Page } from '../../kit/page.tsx'
+import { Pager } from '../../kit/pager.tsx'
+import { Table } from '../../kit/table.tsx'
+import { useLive } from '../../live/queries.ts'
+import { go, usePlace } from '../../shell/router.tsx'
+import { useClient } from '../../shell/session.ts'
+import { jobsWords } from '../../words/jobs.ts'
+import { useFormat, useWords } from '../../words/language.tsx'
+import { shellWords } from '../../words/shell.ts'
+import { Acts } from './acts.tsx'
+import { filtersOf, searchOf } from './filters.ts'
+import './jobs.css'
+import { Operations } from './operations.tsx'
+import { Toolbar } from './toolbar.tsx'
+
+const pageSize = 50
+const nobody: ReadonlySet<string> = new Set()
+
+/** Jobs, newest first, as filters and a search mean them; and what can be done to some or all of them. */
+export default function JobsView(): ReactNode {
+  const say = useWords(jobsWords)
+  const sayShell = useWords(shellWords)
+  const format = useFormat()
+  const client = useClient()
+  const { query } = usePlace()
+  const filters = filtersOf(query)
+  const asked = { ...filters, limit: pageSize, ...(query.cursor ? { cursor: query.cursor } : {}) }
+  const place = JSON.stringify(asked)
+  const [selected, setSelected] = useState(nobody)
+  // What was selected among other jobs is not meant here.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever what is listed changes
+  useEffect(() => setSelected(nobody), [place])
+  const jobs = useLive(['jobs', asked], () => client.jobs.list(asked), { everyMs: 5_000 })
+  const isFiltered = Object.keys(filters).length > 0
+
+  return (
+    <Page title={sayShell('jobs')}>
+      <Toolbar />
+      <Acts selected={selected} onDone={() => setSelected(nobody)} search={searchOf(filters)} />
+      <Loaded query={jobs}>
+        {({ items, cursor, scanned = 0, stopped = null }) => (
+          <>
+            <Table
+              label={sayShell('jobs')}
+              rows={items}
+              columns={jobColumns(say)}
+              rowKey={({ id }) => id}
+              onOpen={({ id }) => go('job', { id })}
+              selection={{ selected, onChange: setSelected }}
+              stale={jobs.isPlaceholderData}
+              empty={
+                <Empty icon="jobs" title={say('none')}>
+                  <p>
+                    {stopped !== null
+                      ? say('noneYet', { scanned })
+                      : say(isFiltered ? 'noneMatch' : 'noneAtAll')}
+                  </p>
+                  {isFiltered && <Button onPress={() => go('jobs')}>{say('clear')}</Button>}
+                </Empty>
+              }
+            />
+            <Pager next={cursor}>
+              {stopped === null
+                ? say('shown', { count: items.length })
+                : say('scanned', { scanned: format.number(scanned) })}
+            </Pager>
+          </>
+        )}
+      </Loaded>
+      <Operations />
+    </Page>
+  )
+}

@@ -1,0 +1,161 @@
+import { type ReactNode, useId, useRef } from 'react'
+import type { LocksClient } from '../../../src/client/index.ts'
+import { Button } from '../../kit/button.tsx'
+import { Empty } from '../../kit/empty.tsx'
+import { Input } from '../../kit/field.tsx'
+import { useKeys } from '../../kit/keys.ts'
+import { Loaded } from '../../kit/loaded.tsx'
+import { Page } from '../../kit/page.tsx'
+import { Pager } from '../../kit/pager.tsx'
+import { Badge } from '../../kit/state.tsx'
+import { Text } from '../../kit/text.tsx'
+import { useLive } from '../../live/queries.ts'
+import { go, Link, useFilter, usePlace } from '../../shell/router.tsx'
+import { useClient } from '../../shell/session.ts'
+import { useWords } from '../../words/language.tsx'
+import { locksWords } from '../../words/locks.ts'
+import { shellWords } from '../../words/shell.ts'
+import { Drawing } from './drawing.tsx'
+
+type Summary = Awaited<ReturnType<LocksClient['list']>>['items'][number]
+
+const pageLines = 20
+/** So many of those who wait are drawn in the list; the line itself shows them all. */
+const drawnWaiters = 6
+
+/** Every line that is held or waited for, drawn. */
+export function LinesView(): ReactNode {
+  const say = useWords(locksWords)
+  const sayShell = useWords(shellWords)
+  const client = useClient()
+  const { operation, search, cursor: from } = usePlace().query
+  const asked = { limit: pageLines, ...pick({ operation, search, cursor: from }) }
+  const locks = useLive(['locks', asked], () => client.locks.list(asked), { everyMs: 2_000 })
+  const list = useRef<HTMLUListElement>(null)
+  useKeys({ j: () => step(list.current, 1), k: () => step(list.current, -1) })
+  return (
+    <Page title={sayShell('locks')} lead={say('lead')}>
+      <Toolbar operations={new Set(locks.data?.items.map((line) => line.operation))} />
+      <Loaded query={locks}>
+        {({ items, cursor }) => (
+          <>
+            {items.length === 0 && <Nothing isFiltered={operation !== undefined || search !== undefined} />}
+            <ul ref={list} className="locks-lines" aria-label={say('lines')}>
+              {items.map((line) => (
+                <li key={JSON.stringify([line.operation, line.resource])} className="card">
+                  <Line line={line} />
+                </li>
+              ))}
+            </ul>
+            <Pager next={cursor}>
+              {items.length > 0 ? say('onPage', { count: items.length }) : undefined}
+            </Pager>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Toolbar({ operations }: { readonly operations: ReadonlySet<string> }): ReactNode {
+  const say = useWords(locksWords)
+  const [operation, setOperation] = useFilter('operation')
+  const [search, setSearch] = useFilter('search')
+  const field = useRef<HTMLInputElement>(null)
+  const known = useId()
+  // Here the search is nearer than the one above.
+  useKeys({ '/': () => field.current?.select() })
+  return (
+    <div className="toolbar">
+      <Input
+        bare
+        list={known}
+        label={say('operation')}
+        placeholder={say('anyOperation')}
+        value={operation}
+        onChange={(value) => setOperation(value.trim())}
+      />
+      <datalist id={known}>
+        {[...operations].map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+      <Input
+        bare
+        ref={field}
+        type="search"
+        label={say('search')}
+        placeholder={say('search')}
+        value={search}
+        onChange={(value) => setSearch(value.trim())}
+      />
+      {(operation !== '' || search !== '') && (
+        <Button look="quiet" icon="dead" onPress={() => go('locks')}>
+          {say('clear')}
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function Line({ line }: { readonly line: Summary }): ReactNode {
+  const say = useWords(locksWords)
+  const client = useClient()
+  const { operation, resource, waiterCount } = line
+  // Only lines with somebody in them are asked for, and anew when their number is another.
+  const key = { operation, resource }
+  const whole = useLive(['locks', 'line', key, waiterCount], () => client.locks.inspect(key), {
+    everyMs: 5_000,
+    enabled: waiterCount > 0,
+  })
+  const waiters = waiterCount === 0 ? [] : (whole.data?.waiters ?? [])
+  return (
+    <article className="locks-line">
+      <header>
+        <span className="locks-operation">
+          <Text value={operation} cut />
+        </span>
+        <h2>
+          <Link to="locks" query={{ operation, resource }}>
+            <Text value={resource} cut />
+          </Link>
+        </h2>
+        {waiterCount === 0 ? (
+          <span className="aside">{say('nobodyWaits')}</span>
+        ) : (
+          <Badge tone="warn" icon="waiting">
+            {say('waiting', { count: waiterCount })}
+          </Badge>
+        )}
+      </header>
+      <Drawing line={{ ...line, waiters: waiters.slice(0, drawnWaiters) }} />
+    </article>
+  )
+}
+
+function Nothing({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
+  const say = useWords(locksWords)
+  return (
+    <Empty icon="locks" title={say(isFiltered ? 'noMatch' : 'none')}>
+      <p>{say(isFiltered ? 'noMatchNext' : 'noneNext')}</p>
+      {!isFiltered && <code>await box.locks.hold('deploy', 'eu-1', {'{ node }'})</code>}
+      {!isFiltered && <code>signalbox lock deploy eu-1 -- ./deploy.sh</code>}
+    </Empty>
+  )
+}
+
+/** Moves the focus to the next line or the one before. */
+function step(list: HTMLUListElement | null, by: 1 | -1): void {
+  const links = [...(list?.querySelectorAll<HTMLElement>('h2 a') ?? [])]
+  const now = links.indexOf(document.activeElement as HTMLElement)
+  const next = links[Math.min(links.length - 1, Math.max(0, now + by))]
+  next?.focus()
+  next?.scrollIntoView({ block: 'nearest' })
+}
+
+/** Without what is not asked for. */
+function pick<Value>(fields: Readonly<Record<string, Value | undefined>>): Readonly<Record<string, Value>> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as Readonly<
+    Record<string, Value>
+  >
+}

@@ -1,0 +1,34 @@
+import type { ReactNode } from 'react'
+import { Button } from '../../kit/button.tsx'
+import { Empty } from '../../kit/empty.tsx'
+import { Code } from '../../kit/json.tsx'
+import { go } from '../../shell/router.tsx'
+import { useWords } from '../../words/language.tsx'
+import { monitorWords } from '../../words/monitor.ts'
+
+/** The filters leave nothing over. */
+export function NothingMatches({ part }: { readonly part: string }): ReactNode {
+  const say = useWords(monitorWords)
+  return (
+    <Empty icon="search" title={say('noMatch')}>
+      <p>{say('noMatchNext')}</p>
+      <Button onPress={() => go('monitor', { part })}>{say('clear')}</Button>
+    </Empty>
+  )
+}
+
+/** Nothing was reported: how that is done. */
+export function ReportFirst({ title, next }: { readonly title: string; readonly next: string }): ReactNode {
+  const url = new URL('v1/monitor/report', document.baseURI).href
+  const report = {
+    ...{ taskId: 'first-look', source: 'booking', timeSlot: '18:00', observedAt: Date.now() },
+    venues: [{ venueId: 'court-1', state: 'free' }],
+  }
+  const command = `curl -X POST ${url} -H 'content-type: application/json' -d '${JSON.stringify(report)}'`
+  return (
+    <Empty icon="monitor" title={title}>
+      <p>{next}</p>
+      <Code text={command} label={next} />
+    </Empty>
+  )
+}

@@ -1,0 +1,78 @@
+import type { ReactNode } from 'react'
+import { Section } from '../../kit/page.tsx'
+import { Badge } from '../../kit/state.tsx'
+import { Table } from '../../kit/table.tsx'
+import { Time, useNow } from '../../kit/time.tsx'
+import { useWords } from '../../words/language.tsx'
+import { monitorWords } from '../../words/monitor.ts'
+import type { Explanation } from './explain.tsx'
+import { useNameOf } from './subscribers.ts'
+import { SubscriberName } from './verdicts.tsx'
+
+type Window = Explanation['windows'][number]
+
+/** Who was told what lately, or is about to be, and until when that is not told again. */
+export function Windows({ windows }: Pick<Explanation, 'windows'>): ReactNode {
+  const say = useWords(monitorWords)
+  const nameOf = useNameOf()
+  return (
+    <Section title={say('windows')}>
+      <Table
+        label={say('windows')}
+        keys={false}
+        rows={windows}
+        rowKey={({ notificationId, subscriptionId, isPresentState }) =>
+          `${subscriptionId} ${notificationId} ${isPresentState}`
+        }
+        columns={[
+          {
+            ...{ key: 'subscription', head: say('subscription'), grow: true },
+            cell: ({ subscriptionId }) => <SubscriberName name={nameOf(subscriptionId)} />,
+          },
+          {
+            ...{ key: 'about', head: say('about') },
+            cell: ({ isPresentState }) => say(isPresentState ? 'presentState' : 'earlierState'),
+          },
+          { key: 'status', head: say('status'), cell: (window) => <WindowState window={window} /> },
+          {
+            ...{ key: 'told', head: say('toldAt'), align: 'end', wideOnly: true },
+            cell: ({ toldAt }) => (toldAt === null ? <span className="aside">–</span> : <Time at={toldAt} />),
+          },
+          {
+            ...{ key: 'ends', head: say('windowEnds'), align: 'end', wideOnly: true },
+            cell: ({ endsAt }) => (endsAt === null ? <span className="aside">–</span> : <Time at={endsAt} />),
+          },
+        ]}
+        empty={<p className="aside">{say('noWindows')}</p>}
+      />
+    </Section>
+  )
+}
+
+function WindowState({ window: { status, endsAt } }: { readonly window: Window }): ReactNode {
+  const say = useWords(monitorWords)
+  const now = useNow()
+  if (status === 'pending')
+    return (
+      <Badge tone="busy" icon="waiting">
+        {say('windowPending')}
+      </Badge>
+    )
+  if (status === 'owed')
+    return (
+      <Badge tone="bad" icon="warning">
+        {say('windowOwed')}
+      </Badge>
+    )
+  if (endsAt !== null && endsAt > now)
+    return (
+      <Badge tone="warn" icon="paused">
+        {say('windowTold')}
+      </Badge>
+    )
+  return (
+    <Badge tone="calm" icon="ready">
+      {say('windowOver')}
+    </Badge>
+  )
+}

@@ -1,0 +1,164 @@
+import type { ReactNode } from 'react'
+import type { WireOverview, WireQueueStats } from '../../../src/client/index.ts'
+import { Empty } from '../../kit/empty.tsx'
+import { Code } from '../../kit/json.tsx'
+import { Loaded } from '../../kit/loaded.tsx'
+import { Page, Section } from '../../kit/page.tsx'
+import { Badge, State } from '../../kit/state.tsx'
+import { type Column, Table } from '../../kit/table.tsx'
+import { Text } from '../../kit/text.tsx'
+import { Time } from '../../kit/time.tsx'
+import { go, Link } from '../../shell/router.tsx'
+import { useSignedIn } from '../../shell/session.ts'
+import { kitWords } from '../../words/kit.ts'
+import { useFormat, useWords } from '../../words/language.tsx'
+import { overviewWords } from '../../words/overview.ts'
+import { shellWords } from '../../words/shell.ts'
+import { Charts } from './charts.tsx'
+import './overview.css'
+import { useOverview } from '../../live/overview.ts'
+import { Problems } from './problems.tsx'
+import { endedPerMinute } from './series.ts'
+
+/** How everything stands: problems first, then numbers, then the last hour, then the queues. */
+export default function OverviewView(): ReactNode {
+  const say = useWords(overviewWords)
+  const sayShell = useWords(shellWords)
+  const { me } = useSignedIn()
+  return (
+    <Page title={sayShell('overview')} lead={say('lead', me.server)}>
+      <Loaded query={useOverview()}>
+        {(overview) => (
+          <>
+            <Problems problems={overview.problems} />
+            {overview.queues.length === 0 ? <FirstJob /> : <Standing overview={overview} />}
+            <Health readiness={overview.readiness} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Standing({ overview }: { readonly overview: WireOverview }): ReactNode {
+  const say = useWords(overviewWords)
+  return (
+    <>
+      <Section title={say('jobsNow')}>
+        <Figures overview={overview} />
+      </Section>
+      <Section title={say('overTime')}>
+        <Charts overview={overview} />
+      </Section>
+      <Queues queues={overview.queues} />
+    </>
+  )
+}
+
+const states = ['ready', 'running', 'scheduled', 'waiting', 'dead'] as const
+
+function Figures({ overview }: { readonly overview: WireOverview }): ReactNode {
+  const say = useWords(overviewWords)
+  const sayKit = useWords(kitWords)
+  const format = useFormat()
+  return (
+    <div className="figures">
+      {states.map((state) => {
+        const count = overview.queues.reduce((sum, queue) => sum + queue[state], 0)
+        const names = [state === 'dead' && 'bad', count === 0 && 'none'].filter(Boolean).join(' ')
+        return (
+          <Link key={state} to="jobs" query={{ state }} className={names}>
+            <b>{format.compact(count)}</b>
+            <State name={state} />
+            <span className="hidden">{sayKit(state)}</span>
+          </Link>
+        )
+      })}
+      <div>
+        <b>{format.compact(endedPerMinute(overview))}</b>
+        <span className="aside">{say('perMinute')}</span>
+      </div>
+    </div>
+  )
+}
+
+const mostQueues = 10
+
+function Queues({ queues }: { readonly queues: readonly WireQueueStats[] }): ReactNode {
+  const say = useWords(overviewWords)
+  const sayKit = useWords(kitWords)
+  const format = useFormat()
+  const count = (key: 'ready' | 'running' | 'scheduled' | 'dead'): Column<WireQueueStats> => ({
+    key,
+    head: sayKit(key),
+    align: 'end',
+    wideOnly: key === 'scheduled',
+    cell: (row) => <span className={row[key] === 0 ? 'aside' : undefined}>{format.compact(row[key])}</span>,
+  })
+  const columns: readonly Column<WireQueueStats>[] = [
+    {
+      ...{ key: 'queue', head: say('queue'), grow: true },
+      cell: ({ queue, paused }) => (
+        <>
+          <Link to="queue" query={{ name: queue }}>
+            <Text value={queue} cut />
+          </Link>{' '}
+          {paused && <State name="paused" />}
+        </>
+      ),
+    },
+    ...(['ready', 'running', 'scheduled', 'dead'] as const).map(count),
+    {
+      ...{ key: 'oldest', head: say('oldest'), align: 'end' as const },
+      cell: ({ oldestReadyAt }) =>
+        oldestReadyAt === null ? <span className="aside">–</span> : <Time at={oldestReadyAt} />,
+    },
+  ]
+  const busiest = queues.toSorted((a, b) => b.ready + b.running - a.ready - a.running).slice(0, mostQueues)
+  return (
+    <Section title={say('queues')} actions={<Link to="queues">{say('allQueues')}</Link>}>
+      <Table
+        label={say('queues')}
+        rows={busiest}
+        columns={columns}
+        rowKey={({ queue }) => queue}
+        onOpen={({ queue }) => go('queue', { name: queue })}
+        empty={null}
+      />
+    </Section>
+  )
+}
+
+function FirstJob(): ReactNode {
+  const say = useWords(overviewWords)
+  const url = new URL('v1/jobs', document.baseURI).href
+  const command = `curl -X POST ${url} -H 'content-type: application/json' -d '{"kind":"hello","payload":{"to":"world"}}'`
+  return (
+    <Section title={say('jobsNow')}>
+      <Empty icon="jobs" title={say('noQueues')}>
+        <p>{say('noQueuesNext')}</p>
+        <Code text={command} label={say('noQueuesNext')} />
+      </Empty>
+    </Section>
+  )
+}
+
+function Health({ readiness }: { readonly readiness: WireOverview['readiness'] }): ReactNode {
+  const say = useWords(overviewWords)
+  const failed = readiness.checks.filter(({ ok }) => !ok)
+  const passed = readiness.checks.length - failed.length
+  return (
+    <Section title={say('health')}>
+      <div className="checks">
+        {failed.map(({ name, detail }) => (
+          <Badge key={name} tone="bad" icon="dead" title={detail}>
+            <Text value={name} />
+          </Badge>
+        ))}
+        <Badge tone="good" icon="completed" title={readiness.checks.map(({ name }) => name).join('\n')}>
+          {say('checksPass', { count: passed })}
+        </Badge>
+      </div>
+    </Section>
+  )
+}

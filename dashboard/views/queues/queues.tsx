@@ -1,0 +1,128 @@
+import { type ReactNode, useState } from 'react'
+import type { WireQueueStats } from '../../../src/client/index.ts'
+import { Action } from '../../kit/action.tsx'
+import { Empty } from '../../kit/empty.tsx'
+import { Input } from '../../kit/field.tsx'
+import { Loaded } from '../../kit/loaded.tsx'
+import { Page } from '../../kit/page.tsx'
+import { LimitsText } from '../../kit/queuelimits.tsx'
+import { Switching } from '../../kit/queueswitching.tsx'
+import { State } from '../../kit/state.tsx'
+import { type Column, Table } from '../../kit/table.tsx'
+import { Text } from '../../kit/text.tsx'
+import { Time } from '../../kit/time.tsx'
+import { useLive } from '../../live/queries.ts'
+import { go, Link, useFilter } from '../../shell/router.tsx'
+import { useClient } from '../../shell/session.ts'
+import { kitWords } from '../../words/kit.ts'
+import { useFormat, useWords } from '../../words/language.tsx'
+import { queuesWords } from '../../words/queues.ts'
+import { shellWords } from '../../words/shell.ts'
+
+/** Every queue, with how many of its jobs are in which state; some can be paused and resumed together. */
+export default function QueuesView(): ReactNode {
+  const say = useWords(queuesWords)
+  const sayShell = useWords(shellWords)
+  const client = useClient()
+  const [filter, setFilter] = useFilter('filter')
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const [act, setAct] = useState<'pause' | 'resume'>()
+  const queues = useLive(['queues'], () => client.jobs.stats(), { everyMs: 2_000 })
+  const columns = useColumns()
+  const words = filter.toLowerCase()
+  return (
+    <Page title={sayShell('queues')} lead={say('lead')}>
+      <div className="toolbar">
+        <Input
+          bare
+          live
+          type="search"
+          label={say('filter')}
+          placeholder={say('filter')}
+          value={filter}
+          onChange={setFilter}
+        />
+        {(['pause', 'resume'] as const).map((one) => (
+          <Action
+            key={one}
+            scope="admin"
+            disabled={selected.size === 0}
+            reason={say('selectFirst')}
+            onPress={() => setAct(one)}
+          >
+            {say(one)}
+          </Action>
+        ))}
+      </div>
+      <Loaded query={queues}>
+        {(all) => (
+          <Table
+            label={sayShell('queues')}
+            rows={all.filter(({ queue }) => queue.toLowerCase().includes(words))}
+            columns={columns}
+            rowKey={({ queue }) => queue}
+            selection={{ selected, onChange: setSelected }}
+            onOpen={({ queue }) => go('queue', { name: queue })}
+            empty={
+              <Empty icon="queues" title={say(all.length === 0 ? 'none' : 'noMatch')}>
+                <p>{say(all.length === 0 ? 'noneNext' : 'noMatchNext')}</p>
+              </Empty>
+            }
+          />
+        )}
+      </Loaded>
+      {act && (
+        <Switching
+          act={act}
+          queues={[...selected]}
+          onClose={() => setAct(undefined)}
+          onDone={() => setSelected(new Set())}
+        />
+      )}
+    </Page>
+  )
+}
+
+const states = ['ready', 'running', 'scheduled', 'waiting', 'dead'] as const
+
+function useColumns(): readonly Column<WireQueueStats>[] {
+  const say = useWords(queuesWords)
+  const sayKit = useWords(kitWords)
+  const format = useFormat()
+  return [
+    {
+      ...{ key: 'queue', head: say('queue'), grow: true },
+      cell: ({ queue, paused }) => (
+        <>
+          <Link to="queue" query={{ name: queue }}>
+            <Text value={queue} cut />
+          </Link>{' '}
+          {paused && <State name="paused" />}
+        </>
+      ),
+    },
+    ...states.map(
+      (state): Column<WireQueueStats> => ({
+        ...{ key: state, head: sayKit(state), align: 'end' },
+        wideOnly: state === 'scheduled' || state === 'waiting',
+        cell: ({ queue, [state]: count }) =>
+          count === 0 ? (
+            <span className="aside">0</span>
+          ) : (
+            <Link to="jobs" query={{ queue, state }}>
+              {format.compact(count)}
+            </Link>
+          ),
+      }),
+    ),
+    {
+      ...{ key: 'oldest', head: say('oldest'), align: 'end', wideOnly: true },
+      cell: ({ oldestReadyAt }) =>
+        oldestReadyAt === null ? <span className="aside">–</span> : <Time at={oldestReadyAt} />,
+    },
+    {
+      ...{ key: 'limits', head: say('limits'), wideOnly: true },
+      cell: ({ limits }) => <LimitsText limits={limits ?? null} />,
+    },
+  ]
+}

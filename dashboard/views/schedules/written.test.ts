@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { WireSchedule } from '../../../src/client/index.ts'
+import { fieldOf, hasHidden, optionsOf, write } from './written.ts'
+
+const schedule: WireSchedule = {
+  name: 'sweep',
+  cron: null,
+  timeZone: null,
+  everyMs: 600_000,
+  startAt: 5_000,
+  endAt: 9_000_000,
+  catchUp: 'none',
+  job: {
+    kind: 'sweep',
+    queue: 'ops',
+    payload: { deep: [1] },
+    priority: 3,
+    uniqueKey: 'k',
+    maxAttempts: 7,
+    timeoutMs: 1_000,
+    tags: ['a'],
+  },
+  paused: true,
+  nextAt: null,
+  lastSlotAt: null,
+  lastFiredAt: null,
+  createdAt: 1,
+}
+
+test('a form that nobody changed says the schedule as it is, also what it has no fields for', () => {
+  const written = write(schedule, 'Europe/Berlin')
+  assert.equal(written.everyMs, '10m')
+  assert.deepEqual(optionsOf(written, schedule), {
+    everyMs: '10m',
+    startAt: 5_000,
+    endAt: 9_000_000,
+    catchUp: 'none',
+    job: schedule.job,
+  })
+})
+
+test('another rate counts from now on, and a cron line has a zone instead', () => {
+  const written = write(schedule, 'Europe/Berlin')
+  assert.ok(!('startAt' in optionsOf({ ...written, everyMs: '5000' }, schedule)))
+  const { cron, timeZone, everyMs } = optionsOf({ ...written, by: 'cron', cron: ' 0 9 * * * ' }, schedule)
+  assert.deepEqual([cron, timeZone, everyMs], ['0 9 * * *', 'Europe/Berlin', undefined])
+})
+
+test('empty fields are left to the server, and a payload that is no JSON is refused', () => {
+  const written = { ...write(undefined, 'UTC'), name: 'a', cron: '* * * * *', kind: 'a' }
+  assert.deepEqual(optionsOf(written, undefined).job, { kind: 'a' })
+  assert.throws(() => optionsOf({ ...written, payload: '{' }, undefined), SyntaxError)
+})
+
+test('what the server says of a field is shown at that field', () => {
+  assert.equal(fieldOf('schedule.cron "61 * * * *" has "61" as its minute, which cannot be read.'), 'cron')
+  assert.equal(fieldOf('schedule.job.queue is "signalbox.x"; names …'), 'queue')
+  assert.equal(fieldOf('job.kind must be text of 1 to 191 characters'), 'kind')
+  assert.equal(fieldOf('everyMs must be a whole number'), 'everyMs')
+  assert.equal(fieldOf('Schedule "cron" changed again and again meanwhile'), undefined)
+})
+
+test('a payload that is not shown whole is known', () => {
+  assert.ok(hasHidden({ card: { number: '[redacted]' } }))
+  assert.ok(hasHidden({ $sealed: '01k9z3v8qe0m4t9wq3rb5c7xkd:AQ' }))
+  assert.ok(!hasHidden({ note: 'plain' }))
+})

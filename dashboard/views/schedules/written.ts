@@ -1,0 +1,94 @@
+import type { SchedulesClient, WireSchedule } from '../../../src/client/index.ts'
+
+/** What stands in the fields of the form. */
+export interface Written {
+  readonly name: string
+  readonly by: 'cron' | 'everyMs'
+  readonly cron: string
+  readonly timeZone: string
+  readonly everyMs: string
+  readonly catchUp: WireSchedule['catchUp']
+  readonly kind: string
+  readonly queue: string
+  readonly payload: string
+}
+
+export type Field = keyof Written
+type SetOptions = Parameters<SchedulesClient['set']>[1]
+
+/** A schedule as it is written into the form; without one, an empty form. */
+export function write(schedule: WireSchedule | undefined, timeZone: string): Written {
+  if (schedule === undefined) {
+    const nothing = { name: '', cron: '', everyMs: '', kind: '', queue: '', payload: '' }
+    return { ...nothing, by: 'cron', timeZone, catchUp: 'one' }
+  }
+  const { name, cron, everyMs, catchUp, job } = schedule
+  return {
+    ...{ name, catchUp, kind: job.kind, queue: job.queue },
+    by: cron === null ? 'everyMs' : 'cron',
+    cron: cron ?? '',
+    timeZone: schedule.timeZone ?? timeZone,
+    everyMs: everyMs === null ? '' : writeSpan(everyMs),
+    payload: job.payload === null ? '' : JSON.stringify(job.payload, null, 2),
+  }
+}
+
+/**
+ * What is said to the server. What a schedule has besides the fields is said again as it is, for to set one is to set
+ * all of it. Throws a SyntaxError when the payload is no JSON.
+ */
+export function optionsOf(written: Written, before: WireSchedule | undefined): SetOptions {
+  const { by, cron, timeZone, catchUp, kind, queue, payload } = written
+  const everyMs = spanOf(written.everyMs)
+  const isSameRate = before !== undefined && written.everyMs === writeSpan(before.everyMs ?? 0)
+  return {
+    ...(by === 'cron'
+      ? { cron: cron.trim(), ...(timeZone.trim() === '' ? {} : { timeZone: timeZone.trim() }) }
+      : { everyMs, ...(isSameRate && before.startAt !== null ? { startAt: before.startAt } : {}) }),
+    catchUp,
+    ...(before === undefined || before.endAt === null ? {} : { endAt: before.endAt }),
+    job: {
+      ...(before === undefined ? {} : kept(before.job)),
+      kind: kind.trim(),
+      ...(queue.trim() === '' ? {} : { queue: queue.trim() }),
+      ...(payload.trim() === '' ? {} : { payload: JSON.parse(payload) }),
+    },
+  }
+}
+
+function kept({ priority, uniqueKey, maxAttempts, timeoutMs, tags }: WireSchedule['job']) {
+  return { priority, uniqueKey, maxAttempts, timeoutMs, tags }
+}
+
+/** What a server says begins with what it is about: `schedule.cron "61 …" has …`. */
+const about = /^(?:schedule\.)?(?:job\.)?(name|cron|timeZone|everyMs|catchUp|kind|queue|payload)\b/
+
+/** The field that an error is about; undefined: it is about all of it, or something else. */
+export function fieldOf(message: string): Field | undefined {
+  return about.exec(message)?.[1] as Field | undefined
+}
+
+/** Whether something in it stands for what the server does not show. */
+export function hasHidden(payload: unknown): boolean {
+  const text = JSON.stringify(payload) ?? ''
+  return text.includes('"[redacted]"') || text.startsWith('{"$sealed":')
+}
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** In the largest unit that it is a whole number of. */
+function writeSpan(ms: number): string {
+  const [unit, size] = units.find(([, one]) => ms % one === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}
+
+/** A bare number is milliseconds, as everywhere. */
+function spanOf(text: string): number | string {
+  const span = text.trim()
+  return /^\d+$/.test(span) ? Number(span) : span
+}

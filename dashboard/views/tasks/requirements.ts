@@ -1,0 +1,67 @@
+import type { DispatchClient } from '../../../src/client/index.ts'
+import type { Say } from '../../words/catalogue.ts'
+import type { nodesWords } from '../../words/nodes.ts'
+import type { tasksWords } from '../../words/tasks.ts'
+import { describeTerm } from '../nodes/rule.ts'
+import type { TaskDocument } from './document.ts'
+
+export type Explanation = Awaited<ReturnType<DispatchClient['explain']>>
+
+/**
+ * What the server calls each requirement, in the reader's words. It names them in a fixed order (services, rules, what a
+ * node is in, free slots, open services), so they are known by their places; should there be others, they stay as they are.
+ */
+export function requirementNames(
+  { requirements }: Explanation,
+  document: TaskDocument | undefined,
+  say: Say<typeof tasksWords>,
+  sayNodes: Say<typeof nodesWords>,
+): (text: string) => string {
+  const names = new Map<string, string>()
+  const own = document === undefined ? [] : namesOf(document, say, sayNodes)
+  if (own.length === requirements.length) {
+    for (const [nth, { requirement }] of requirements.entries()) names.set(requirement, own[nth]!)
+  }
+  return (text) => names.get(text) ?? text
+}
+
+function namesOf(
+  { uses, requires }: TaskDocument,
+  say: Say<typeof tasksWords>,
+  sayNodes: Say<typeof nodesWords>,
+): readonly string[] {
+  const slots = Object.entries(uses)
+  return [
+    ...slots.map(([name, count]) =>
+      count === 1 ? say('reqService', { name }) : say('reqSlots', { name, count }),
+    ),
+    ...requires.map((term) => describeTerm(term, sayNodes)),
+    say('reqConnected'),
+    say('reqDraining'),
+    say('reqCordoned'),
+    say('reqOverloaded'),
+    say('reqKept'),
+    ...slots.map(([name, count]) => say('reqFree', { name, count })),
+    ...slots.map(([name]) => say('reqOpen', { name })),
+  ]
+}
+
+/** What would let it run, by the same reckoning as the server's own words. */
+export function wakesOf(
+  { nodeCount, suitableCount, readyCount, nearest, wakes }: Explanation,
+  document: TaskDocument | undefined,
+  nameOf: (text: string) => string,
+  say: Say<typeof tasksWords>,
+): readonly string[] {
+  if (document === undefined) return wakes
+  const services = Object.keys(document.uses).join(say('comma'))
+  if (readyCount > 0) return [say('wakeTurn')]
+  if (suitableCount > 0) {
+    return nearest
+      .slice(0, suitableCount)
+      .map(({ nodeId, missing }) =>
+        say('wakeNode', { node: nodeId, missing: missing.map(nameOf).join(say('comma')) }),
+      )
+  }
+  return [say(nodeCount === 0 ? 'wakeConnects' : 'wakeChanges', { services })]
+}

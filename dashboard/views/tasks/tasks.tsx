@@ -1,0 +1,174 @@
+import type { ReactNode } from 'react'
+import type { WireTask } from '../../../src/client/index.ts'
+import { Button } from '../../kit/button.tsx'
+import { Empty } from '../../kit/empty.tsx'
+import { Input, Select } from '../../kit/field.tsx'
+import { Code } from '../../kit/json.tsx'
+import { Loaded } from '../../kit/loaded.tsx'
+import { Page } from '../../kit/page.tsx'
+import { Pager } from '../../kit/pager.tsx'
+import { type Column, Table } from '../../kit/table.tsx'
+import { Text } from '../../kit/text.tsx'
+import { Span, Time } from '../../kit/time.tsx'
+import { useLive } from '../../live/queries.ts'
+import { go, Link, useFilter, usePlace } from '../../shell/router.tsx'
+import { useClient, useSignedIn } from '../../shell/session.ts'
+import { kitWords } from '../../words/kit.ts'
+import { useFormat, useWords } from '../../words/language.tsx'
+import { shellWords } from '../../words/shell.ts'
+import { tasksWords } from '../../words/tasks.ts'
+import { listTasks, type TaskFilter, taskFilters } from './listing.ts'
+import { shortId, TaskStatus } from './status.tsx'
+import { OneTask } from './task.tsx'
+import './tasks.css'
+
+const pageSize = 50
+
+/** Tasks, newest first; `?id=` opens one. */
+export default function TasksView(): ReactNode {
+  const { id } = usePlace().query
+  return id ? <OneTask key={id} id={id} /> : <AllTasks />
+}
+
+function AllTasks(): ReactNode {
+  const say = useWords(tasksWords)
+  const sayShell = useWords(shellWords)
+  const client = useClient()
+  const { cursor } = usePlace().query
+  const [status] = useFilter('status')
+  const filter = taskFilters.find((one) => one === status)
+  const tasks = useLive(
+    ['tasks', { filter, cursor }],
+    () => listTasks(client, filter, { limit: pageSize, cursor }),
+    { everyMs: filter === 'open' ? 5_000 : 3_000 },
+  )
+  const columns = useColumns()
+  return (
+    <Page title={sayShell('tasks')} lead={say('lead')}>
+      <Toolbar filter={filter} />
+      <Loaded query={tasks}>
+        {({ items, cursor: next }) => (
+          <>
+            <Table
+              label={sayShell('tasks')}
+              rows={items}
+              columns={columns}
+              rowKey={({ taskId }) => taskId}
+              onOpen={({ taskId }) => go('tasks', { id: taskId })}
+              stale={tasks.isPlaceholderData}
+              empty={<NoTasks isFiltered={filter !== undefined} />}
+            />
+            {(items.length > 0 || cursor !== undefined) && (
+              <Pager next={next}>{say('shown', { count: items.length })}</Pager>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Toolbar({ filter }: { readonly filter: TaskFilter | undefined }): ReactNode {
+  const say = useWords(tasksWords)
+  const sayKit = useWords(kitWords)
+  const [, setStatus] = useFilter('status')
+  const nameOf = (one: TaskFilter) => (one === 'open' ? say('open') : sayKit(one))
+  return (
+    <div className="toolbar">
+      <Select
+        bare
+        label={say('status')}
+        value={filter ?? ''}
+        options={[['', say('anyStatus')], ...taskFilters.map((one) => [one, nameOf(one)] as const)]}
+        onChange={setStatus}
+      />
+      <Input
+        bare
+        mono
+        type="search"
+        label={say('taskId')}
+        placeholder={say('openById')}
+        value=""
+        onChange={(value) => value.trim() && go('tasks', { id: value.trim() })}
+      />
+    </div>
+  )
+}
+
+/** What submits a task to this very server. */
+function snippetOf(hasToken: boolean): string {
+  const options = hasToken ? ', { token: process.env.SIGNALBOX_TOKEN }' : ''
+  return `import { createClient } from 'signalbox/client'
+
+const client = createClient('${new URL('.', document.baseURI).href}'${options})
+const { taskId } = await client.dispatch.submit({
+  service: 'asr',
+  payload: { audio: 's3://calls/17.ogg' },
+})`
+}
+
+function NoTasks({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
+  const say = useWords(tasksWords)
+  const { hasToken } = useSignedIn()
+  return (
+    <Empty icon="tasks" title={say('none')}>
+      <p>{say(isFiltered ? 'noneMatch' : 'noneAtAll')}</p>
+      {isFiltered ? (
+        <Button onPress={() => go('tasks')}>{say('clear')}</Button>
+      ) : (
+        <>
+          <div className="tasks-snippet">
+            <Code text={snippetOf(hasToken)} label={say('snippet')} />
+          </div>
+          <Link to="nodes">{say('orNodes')}</Link>
+        </>
+      )}
+    </Empty>
+  )
+}
+
+function useColumns(): readonly Column<WireTask>[] {
+  const say = useWords(tasksWords)
+  const format = useFormat()
+  return [
+    {
+      ...{ key: 'task', head: say('task') },
+      cell: ({ taskId }) => (
+        <Link to="tasks" query={{ id: taskId }} className="mono" title={taskId}>
+          <Text value={shortId(taskId)} />
+        </Link>
+      ),
+    },
+    { key: 'service', head: say('service'), cell: ({ service }) => <Text value={service} /> },
+    { key: 'status', head: say('status'), cell: ({ status }) => <TaskStatus status={status} /> },
+    {
+      ...{ key: 'node', head: say('node'), wideOnly: true },
+      cell: ({ nodeId }) =>
+        nodeId === null ? (
+          <span className="aside">–</span>
+        ) : (
+          <Link to="nodes" query={{ id: nodeId }}>
+            <Text value={nodeId} />
+          </Link>
+        ),
+    },
+    {
+      ...{ key: 'attempt', head: say('attempt'), align: 'end', wideOnly: true },
+      cell: ({ attempt }) => format.number(attempt),
+    },
+    {
+      ...{ key: 'submitted', head: say('submitted'), wideOnly: true },
+      cell: ({ submittedAt }) => <Time at={submittedAt} />,
+    },
+    {
+      ...{ key: 'took', head: say('took'), align: 'end', wideOnly: true },
+      cell: ({ submittedAt, finishedAt }) => (
+        <Span ms={finishedAt === null ? null : Math.max(0, finishedAt - submittedAt)} />
+      ),
+    },
+    {
+      ...{ key: 'about', head: say('about'), grow: true, wideOnly: true },
+      cell: ({ error }) => error !== null && <Text value={`${error.code}: ${error.message}`} cut />,
+    },
+  ]
+}

@@ -1,0 +1,30 @@
+import { join } from 'node:path'
+import react from '@vitejs/plugin-react'
+import { defineConfig, type UserConfig } from 'vite'
+import { bareRoutes } from './bareroutes.ts'
+
+/**
+ * Builds the dashboard into dist/dashboard. Its addresses are relative to `<base>`, which the server fills in, so it can
+ * be mounted anywhere.
+ */
+const config: UserConfig = defineConfig({
+  root: import.meta.dirname,
+  base: './',
+  plugins: [react(), bareRoutes()],
+  build: {
+    outDir: process.env.SIGNALBOX_DASHBOARD_OUT ?? join(import.meta.dirname, '..', 'dist', 'dashboard'),
+    emptyOutDir: true,
+    target: 'es2023',
+    modulePreload: { polyfill: false },
+    // The policy of the page has no `data:` for scripts and styles; and what is a file is cached by itself.
+    assetsInlineLimit: 0,
+    rolldownOptions: {
+      treeshake: {
+        // What nobody takes of them is left out.
+        moduleSideEffects: (id) => !/\/src\/(wire|core|client)\//.test(id),
+      },
+    },
+  },
+})
+
+export default config

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { test } from 'vitest'
+import { type Catalogue, catalogue, type Entry, fill } from './catalogue.ts'
+import { formatOf } from './format.ts'
+
+const words = catalogue({
+  jobs: {
+    en: { one: '{count} job of {queue}', other: '{count} jobs of {queue}' },
+    zh: '{queue} 的 {count} 个任务',
+  },
+  plain: { en: 'Plain', zh: '普通' },
+})
+
+test('a text takes its values, its plural and the numbers of its language', () => {
+  assert.equal(fill(words.jobs, 'en', { count: 1, queue: 'mail' }), '1 job of mail')
+  assert.equal(fill(words.jobs, 'en', { count: 12_000, queue: 'mail' }), '12,000 jobs of mail')
+  assert.equal(fill(words.jobs, 'zh', { count: 1, queue: 'mail' }), 'mail 的 1 个任务')
+  assert.equal(fill(words.plain, 'zh', {}), '普通')
+})
+
+test('what stands in a value is not read as a text again', () => {
+  assert.equal(fill(words.jobs, 'en', { count: 2, queue: '{count} $& <b>' }), '2 jobs of {count} $& <b>')
+})
+
+test('every text of every view is there in both languages, with the same values', async () => {
+  const files = readdirSync(import.meta.dirname).filter((name) => /^\w+\.ts$/.test(name))
+  let checked = 0
+  for (const name of files) {
+    const exported = (await import(new URL(name, import.meta.url).href)) as Record<string, unknown>
+    for (const [list, value] of Object.entries(exported)) {
+      if (!list.endsWith('Words')) continue
+      for (const [key, entry] of Object.entries(value as Catalogue)) {
+        checked++
+        const where = `${list}.${key}`
+        const forms = typeof entry.en === 'string' ? [entry.en] : [entry.en.one, entry.en.other]
+        for (const form of [...forms, entry.zh]) assert.notEqual(form.trim(), '', where)
+        const wanted = namesIn(forms.at(-1)!)
+        assert.deepEqual(namesIn((entry as Entry).zh), wanted, where)
+        if (typeof entry.en !== 'string')
+          assert.ok(wanted.includes('count'), `${where} has a plural, but no count`)
+      }
+    }
+  }
+  assert.ok(checked > 100)
+})
+
+function namesIn(text: string): readonly string[] {
+  return [...new Set(Array.from(text.matchAll(/\{(\w+)\}/g), ([, name]) => name!))].sort()
+}
+
+test('spans and instants read as people say them', () => {
+  const [en, zh] = [formatOf('en'), formatOf('zh')]
+  assert.deepEqual([0.4, 12, 950, 1_500, 61_000, 3_600_000, 90_061_000].map(en.span), [
+    '0.4 ms',
+    '12 ms',
+    '950 ms',
+    '1.5 s',
+    '1 min 1 s',
+    '1 h',
+    '1 d 1 h',
+  ])
+  assert.equal(en.relative(1_000_000, 1_000_000 + 3 * 60_000), '3 minutes ago')
+  assert.equal(zh.relative(1_000_000, 1_000_000 + 3 * 60_000), '3分钟前')
+  assert.equal(en.bytes(200_000), '195.3 KiB')
+  assert.equal(en.compact(1_250_000), '1.3M')
+})

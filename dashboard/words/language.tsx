@@ -1,0 +1,20 @@
+import { useMemo } from 'react'
+import { usePreferences } from '../shell/preferences.ts'
+import { type Catalogue, type Entry, fill, type Language, type Say } from './catalogue.ts'
+import { type Format, formatOf } from './format.ts'
+
+/** How a component says things: its own part of the catalogue, in the language its reader chose. */
+export function useWords<C extends Catalogue>(words: C): Say<C> {
+  const { language } = usePreferences()
+  return useMemo(() => sayIn(words, language), [words, language])
+}
+
+/** The same outside of components. */
+export function sayIn<C extends Catalogue>(words: C, language: Language): Say<C> {
+  return (key, ...[values]) => fill(words[key] as Entry, language, values ?? {})
+}
+
+/** Numbers, spans and instants in the reader's language. */
+export function useFormat(): Format {
+  return formatOf(usePreferences().language)
+}

@@ -1,0 +1,102 @@
+import { catalogue } from './catalogue.ts'
+
+export const locksWords = catalogue({
+  lead: {
+    en: 'Each line as it stands: who has its turn, and who waits for it.',
+    zh: '每个锁的现状：谁持有，谁在等待。',
+  },
+  operation: { en: 'Operation', zh: '操作' },
+  anyOperation: { en: 'Any operation', zh: '全部操作' },
+  search: { en: 'Search resources', zh: '搜索资源' },
+  clear: { en: 'Clear filters', zh: '清除筛选' },
+  lines: { en: 'Lines', zh: '锁' },
+  onPage: {
+    en: { one: '{count} line on this page', other: '{count} lines on this page' },
+    zh: '本页 {count} 个锁',
+  },
+  none: { en: 'Nobody holds a lock', zh: '当前没有锁' },
+  noneNext: {
+    en: 'A line shows here as soon as somebody asks for a lock, in code or in a shell:',
+    zh: '在代码或命令行中请求锁后，即会显示在这里：',
+  },
+  noMatch: { en: 'No line matches these filters', zh: '没有符合条件的锁' },
+  noMatchNext: {
+    en: 'Lines that nobody holds or waits for are not listed.',
+    zh: '无人持有且无人等待的锁不会列出。',
+  },
+
+  holder: { en: 'Holder', zh: '持有者' },
+  waiters: { en: 'Waiters, next first', zh: '等待者（按顺序）' },
+  free: { en: 'Nobody holds it', zh: '无人持有' },
+  freeWaited: { en: 'The next in line is being called.', zh: '正在通知下一位等待者。' },
+  nobodyWaits: { en: 'nobody waits', zh: '无人等待' },
+  waiting: { en: { one: '{count} waits', other: '{count} wait' }, zh: '{count} 个等待' },
+  andMore: { en: 'and {count} more', zh: '另有 {count} 个' },
+  heldFor: { en: 'held for {span}', zh: '已持有 {span}' },
+  leaseLeft: { en: '{span} of its lease left', zh: '租约剩余 {span}' },
+  leaseOver: { en: 'its lease is over', zh: '租约已到期' },
+  progressLabel: { en: 'Progress: {percent}', zh: '进度：{percent}' },
+  attempt: { en: 'attempt {attempt}', zh: '第 {attempt} 次尝试' },
+  place: { en: 'Place {position}', zh: '第 {position} 位' },
+  waitsSince: { en: 'waits {span}', zh: '已等待 {span}' },
+  wantsTurn: { en: 'wants a turn', zh: '等待轮到自己' },
+  wantsResult: { en: 'wants the result', zh: '等待结果' },
+  wantsTurnMeans: {
+    en: 'It has its own turn even when another has succeeded.',
+    zh: '即使他人已成功，也要轮到自己执行。',
+  },
+  wantsResultMeans: {
+    en: 'It leaves when another has succeeded, and takes that result.',
+    zh: '他人成功后即离开，并采用其结果。',
+  },
+  request: { en: 'Request', zh: '请求' },
+
+  allLines: { en: 'All lines', zh: '全部锁' },
+  idle: { en: 'Nobody holds this lock or waits for it', zh: '该锁无人持有，也无人等待' },
+  idleNext: {
+    en: 'This page keeps watching: whoever asks for it next shows here.',
+    zh: '本页会持续关注：下一个请求者将显示在这里。',
+  },
+  lastOutcome: { en: 'Last outcome', zh: '上次结果' },
+  noOutcome: {
+    en: 'No turn ended lately. How one ended is kept for about a minute.',
+    zh: '近期没有结束的轮次。结果约保留一分钟。',
+  },
+  success: { en: 'success', zh: '成功' },
+  failure: { en: 'failure', zh: '失败' },
+  endedBy: { en: '{node}, attempt {attempt}', zh: '{node}，第 {attempt} 次尝试' },
+  result: { en: 'Result', zh: '结果' },
+  error: { en: 'Error', zh: '错误' },
+
+  events: { en: 'Recent events', zh: '最近事件' },
+  eventsNone: {
+    en: 'What happens in this line from now on is told here.',
+    zh: '此后该锁上发生的事件会显示在这里。',
+  },
+  eventsPaused: { en: 'Live updates are paused.', zh: '实时更新已暂停。' },
+  eventWatching: { en: 'Watching', zh: '开始关注' },
+  eventGranted: { en: 'Granted', zh: '获得锁' },
+  eventProgress: { en: 'Progress', zh: '进度' },
+  eventCompleted: { en: 'Success', zh: '成功' },
+  eventFailed: { en: 'Failure', zh: '失败' },
+  eventQueued: { en: 'In line', zh: '等待' },
+  toldBegin: { en: '{held}, {waiting}', zh: '{held}，{waiting}' },
+  toldHeld: { en: '{node} holds it', zh: '{node} 持有' },
+  toldGranted: { en: '{node}, attempt {attempt}', zh: '{node}，第 {attempt} 次尝试' },
+  toldProgress: { en: '{node}: {progress}', zh: '{node}：{progress}' },
+
+  evict: { en: 'Evict', zh: '移除' },
+  evictOf: { en: 'Evict {node}', zh: '移除 {node}' },
+  evictHolder: { en: 'Evict the holder', zh: '移除持有者' },
+  evictHolderOne: { en: 'Evict the holder {node}?', zh: '移除持有者 {node}？' },
+  evictWaiterOne: { en: 'Evict the waiter {node}?', zh: '移除等待者 {node}？' },
+  evictHolderMeans: {
+    en: 'Its turn ends as a failure and the next in line is granted. The holder is told, but what it is doing goes on until it listens: what it writes to should check the fence.',
+    zh: '本轮将以失败结束，锁交给下一位等待者。持有者会收到通知，但在其响应之前操作仍会继续；被写入方应检查栅栏令牌。',
+  },
+  evictWaiterMeans: {
+    en: 'It loses its place and is told so. It may ask again.',
+    zh: '它将失去位置并收到通知，之后可以重新请求。',
+  },
+  evicted: { en: '{node} was evicted.', zh: '已移除 {node}。' },
+})

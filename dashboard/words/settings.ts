@@ -1,0 +1,67 @@
+import { catalogue } from './catalogue.ts'
+
+export const settingsWords = catalogue({
+  lead: { en: 'What this server is, how it is, and who may ask it.', zh: '服务器信息、健康状态与访问令牌。' },
+  about: { en: 'Server', zh: '服务器' },
+  version: { en: 'Version', zh: '版本' },
+  engine: { en: 'Engine', zh: '存储引擎' },
+  namespace: { en: 'Namespace', zh: '命名空间' },
+  you: { en: 'You', zh: '当前身份' },
+  local: { en: 'this machine', zh: '本机' },
+  weak: { en: 'Weak settings', zh: '薄弱设置' },
+  noWeak: { en: 'None was found.', zh: '未发现问题。' },
+  health: { en: 'Health', zh: '健康状态' },
+  check: { en: 'Check', zh: '检查项' },
+  state: { en: 'State', zh: '状态' },
+  detail: { en: 'Detail', zh: '详情' },
+
+  tokens: { en: 'Tokens', zh: '令牌' },
+  needsAdmin: {
+    en: 'Tokens are shown to tokens of the scope admin.',
+    zh: '仅 admin 权限的令牌可查看令牌列表。',
+  },
+  name: { en: 'Name', zh: '名称' },
+  scope: { en: 'Scope', zh: '权限' },
+  created: { en: 'Made', zh: '创建' },
+  expires: { en: 'Expires', zh: '到期' },
+  never: { en: 'never', zh: '永不' },
+  live: { en: 'in use', zh: '有效' },
+  revoked: { en: 'revoked', zh: '已吊销' },
+  expired: { en: 'expired', zh: '已过期' },
+  noTokens: { en: 'No tokens', zh: '没有令牌' },
+  noTokensNext: {
+    en: 'Only this machine may ask. Make one before you open the server to others.',
+    zh: '目前仅本机可访问。向他人开放服务器之前，请先创建令牌。',
+  },
+  create: { en: 'Make a token', zh: '创建令牌' },
+  createMeans: {
+    en: 'Its secret is shown once, here, and kept nowhere.',
+    zh: '令牌密钥仅在此显示一次，不会保存。',
+  },
+  firstMeans: {
+    en: 'As soon as there is one, this server asks everybody for a token, this machine too. This page goes on with the new one.',
+    zh: '一旦有了令牌，服务器会要求所有人（包括本机）使用令牌。本页将自动改用新令牌。',
+  },
+  firstWeak: {
+    en: 'With less than admin, further tokens can only be made in a shell.',
+    zh: '若权限低于 admin，之后只能在终端创建令牌。',
+  },
+  scopeRead: { en: 'read: look', zh: 'read：只读' },
+  scopeWork: { en: 'work: add and do jobs, hold locks', zh: 'work：添加与执行任务、使用锁' },
+  scopeAdmin: { en: 'admin: everything', zh: 'admin：全部权限' },
+  expiresIn: { en: 'Counts for', zh: '有效期' },
+  expiresHint: { en: '90d; empty: for ever', zh: '如 90d；留空为永久' },
+  secret: { en: 'The secret', zh: '密钥' },
+  secretOnce: {
+    en: 'Copy it now: it is never shown again.',
+    zh: '请立即复制：之后不再显示。',
+  },
+  nameNeeded: { en: 'Give it a name.', zh: '请填写名称。' },
+  revoke: { en: 'Revoke', zh: '吊销' },
+  revokeOne: { en: 'Revoke 1 token?', zh: '吊销 1 个令牌？' },
+  revokeMeans: {
+    en: '"{name}" is refused from now on, also on open streams, within 5 seconds everywhere. This cannot be undone.',
+    zh: '“{name}”将立即失效（包括已打开的连接），5 秒内在所有服务器生效，无法恢复。',
+  },
+  revokedDone: { en: 'Revoked', zh: '已吊销' },
+})

@@ -1,0 +1,75 @@
+import { Argument, Command } from 'commander'
+import type { Printer } from '../print.ts'
+
+const shells = ['bash', 'zsh', 'fish'] as const
+type Shell = (typeof shells)[number]
+
+/** `signalbox completion SHELL`: a script that lets a shell complete commands and flags, made from the commands themselves. */
+export function completionCommand(printer: Printer): Command {
+  const command = new Command('completion')
+    .description('print a script that lets your shell complete commands and flags')
+    .addArgument(new Argument('<shell>', 'your shell').choices(shells))
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  source <(signalbox completion bash)\n  signalbox completion zsh > ~/.zfunc/_signalbox\n  signalbox completion fish > ~/.config/fish/completions/signalbox.fish',
+    )
+    .action((shell: Shell) => printer.page(scriptFor(shell, wordsOf(command.parent!))))
+  return command
+}
+
+/** What may follow each command, by its words. */
+export type CompletionWords = ReadonlyMap<string, readonly string[]>
+
+export function wordsOf(program: Command): CompletionWords {
+  const words = new Map<string, readonly string[]>()
+  const visit = (command: Command, path: string) => {
+    const flags = command.options.flatMap(({ long }) => long ?? [])
+    const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? [])
+    words.set(path, [...command.commands.map((sub) => sub.name()), ...choices, ...flags, '--help'])
+    for (const sub of command.commands) visit(sub, path === '' ? sub.name() : `${path} ${sub.name()}`)
+  }
+  visit(program, '')
+  return words
+}
+
+function scriptFor(shell: Shell, words: CompletionWords): string {
+  if (shell === 'fish') return fishScript(words)
+  const cases = [...words].map(([path, next]) => `    "${path}") echo "${next.join(' ')}" ;;`).join('\n')
+  const lookup = `_signalbox_words() {\n  case "$1" in\n${cases}\n  esac\n}\n`
+  return shell === 'bash' ? lookup + bashTail : `#compdef signalbox\n${lookup}${zshTail}`
+}
+
+/** The words before the one that is typed, without flags, are the command. */
+const bashTail = `_signalbox() {
+  local path="" word at
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    word="\${COMP_WORDS[at]}"
+    [[ "$word" == -* ]] && continue
+    [[ -n "$(_signalbox_words "\${path:+$path }$word")" ]] && path="\${path:+$path }$word"
+  done
+  COMPREPLY=($(compgen -W "$(_signalbox_words "$path")" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _signalbox signalbox
+`
+
+const zshTail = `_signalbox() {
+  local path="" word at
+  for ((at = 2; at < CURRENT; at++)); do
+    word="\${words[at]}"
+    [[ "$word" == -* ]] && continue
+    [[ -n "$(_signalbox_words "\${path:+$path }$word")" ]] && path="\${path:+$path }$word"
+  done
+  compadd -- \${=$(_signalbox_words "$path")}
+}
+compdef _signalbox signalbox
+`
+
+function fishScript(words: CompletionWords): string {
+  const lines = [...words].map(([path, next]) => {
+    const seen =
+      path === '' ? '__fish_use_subcommand' : `__fish_seen_subcommand_from ${path.split(' ').at(-1)}`
+    return `complete -c signalbox -f -n '${seen}' -a '${next.join(' ')}'`
+  })
+  return `${lines.join('\n')}\n`
+}

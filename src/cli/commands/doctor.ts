@@ -1,0 +1,95 @@
+import { Command } from 'commander'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { text } from '../../core/options.ts'
+import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
+import { addSettingFlags, givenFlags } from '../config/flags.ts'
+import { problemLines } from '../config/problems.ts'
+import { type Finding, levels, ok, problem } from '../doctor/finding.ts'
+import type { Printer } from '../print.ts'
+
+interface DoctorFlags {
+  readonly url?: string
+  readonly namespace?: string
+  readonly strict?: boolean
+  readonly json?: boolean
+}
+
+/** `signalbox doctor`: says what is weak or wrong, and changes nothing. */
+export function doctorCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  const command = new Command('doctor')
+    .description('look for weak settings and trouble, here or on a server; it changes nothing')
+    .option('--url <url>', 'the server to look at (env: SIGNALBOX_URL; its token: SIGNALBOX_TOKEN)')
+    .option(
+      '--namespace <name>',
+      'the namespace whose queues are looked at (default: default, or the token’s)',
+    )
+    .option('--strict', 'end with 1 for warnings too')
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 all well (or warnings), 1 a problem (with --strict: or a warning).\n' +
+        '\nExamples:\n  signalbox doctor\n  signalbox doctor --database postgres://app@db/shop --redis redis://cache:6379 --strict\n  signalbox doctor --url https://jobs.example.com --json',
+    )
+    .action(async (flags: DoctorFlags) => {
+      const findings = await examine(command, flags)
+      print(printer, findings, flags.json === true)
+      const worst = flags.strict ? ['warning', 'problem'] : ['problem']
+      if (findings.some(({ level }) => worst.includes(level))) endWith(1)
+    })
+  return addSettingFlags(command)
+}
+
+async function examine(command: Command, flags: DoctorFlags): Promise<readonly Finding[]> {
+  const given = givenFlags(command)
+  const namesStore = given.database !== undefined || given.redis !== undefined
+  if (flags.url !== undefined && namesStore)
+    throw new SignalboxError(
+      'invalid_argument',
+      'Either a server (--url) or a store (--database, --redis) is looked at; give one of them.',
+    )
+  const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
+  const url = flags.url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
+  const node = ok('node', 'this machine', `It runs Node ${process.versions.node}.`)
+  if (url !== undefined) {
+    const { examineServer } = await import('../doctor/server.ts')
+    const token = process.env.SIGNALBOX_TOKEN || undefined
+    return [node, ...(await examineServer(url, { token, namespace }))]
+  }
+  return [node, ...(await examineHere(given, namespace ?? 'default'))]
+}
+
+async function examineHere(
+  flags: Readonly<Record<string, unknown>>,
+  namespace: string,
+): Promise<readonly Finding[]> {
+  let config: ResolvedConfig
+  try {
+    config = resolveConfig({ flags, env: process.env, folder: process.cwd() })
+  } catch (error) {
+    if (!isSignalboxError(error, 'invalid_argument')) throw error
+    return problemLines(error).map((line) =>
+      problem('configuration', 'settings', line, '`signalbox config print` shows where values come from.'),
+    )
+  }
+  const { judgeConfiguration } = await import('../doctor/configuration.ts')
+  const { examineStore } = await import('../doctor/store.ts')
+  const { findings, hasTokens } = await examineStore(config, namespace)
+  return [...judgeConfiguration(config, hasTokens), ...findings]
+}
+
+function print(printer: Printer, findings: readonly Finding[], asJson: boolean): void {
+  const counts = Object.fromEntries(
+    levels.map((level) => [level, findings.filter((finding) => finding.level === level).length]),
+  ) as Record<(typeof levels)[number], number>
+  if (asJson) {
+    printer.json({ ...counts, findings })
+    return
+  }
+  // The worst last, where a terminal ends.
+  for (const level of levels) {
+    for (const { check, subject, text: found, advice } of findings.filter((one) => one.level === level))
+      printer.line(`${level.padEnd(8)} ${check}: ${subject}: ${found}${advice === null ? '' : ` ${advice}`}`)
+  }
+  const many = (level: 'problem' | 'warning') => `${counts[level]} ${level}${counts[level] === 1 ? '' : 's'}`
+  printer.line(`${many('problem')}, ${many('warning')}, ${counts.ok} well`)
+}

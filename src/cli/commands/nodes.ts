@@ -1,0 +1,73 @@
+import { Command } from 'commander'
+import type { Printer } from '../print.ts'
+import { printTable, showSpan } from '../table.ts'
+import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+
+/** `signalbox nodes ls|drain`: the nodes that do tasks. */
+export function nodesCommand(printer: Printer): Command {
+  return new Command('nodes')
+    .description('show the nodes that do tasks, and drain them')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox nodes ls --url http://127.0.0.1:7420\n  signalbox nodes drain gpu-1 --deadline 10m',
+    )
+    .addCommand(listCommand(printer))
+    .addCommand(drainCommand(printer))
+}
+
+function listCommand(printer: Printer): Command {
+  const command = new Command('ls')
+    .alias('list')
+    .description('every node with what it offers and how much of it is in use')
+    .addHelpText('after', '\nExamples:\n  signalbox nodes ls\n  signalbox nodes ls --json')
+    .action(async ({ json, ...place }: PlaceFlags) => {
+      await using box = await openPlace(command, place)
+      if ('look' in box.dispatch) await box.dispatch.look()
+      const items = await box.dispatch.nodes()
+      if (json) return printer.json({ items })
+      if (items.length === 0) return printer.line('No node is connected.')
+      const now = Date.now()
+      printTable(
+        printer,
+        ['NODE', 'STATUS', 'SERVICES', 'TASKS', 'SEEN', 'NOTES'],
+        items.map((node) => [
+          node.nodeId,
+          node.status,
+          node.services.map(({ name, used, slots }) => `${name} ${used}/${slots}`).join(', '),
+          node.taskIds.length,
+          `${showSpan(now - node.seenAt)} ago`,
+          [...(node.draining ? ['draining'] : []), ...(node.cordoned ? ['cordoned'] : [])].join(', '),
+        ]),
+      )
+    })
+  return addBoxFlags(command)
+}
+
+interface DrainFlags extends PlaceFlags {
+  readonly deadline?: string
+  readonly off?: boolean
+}
+
+function drainCommand(printer: Printer): Command {
+  const command = new Command('drain')
+    .description('give a node no new work; what it runs may end')
+    .argument('<node>', 'the node')
+    .option('--deadline <span>', 'what still runs then is done elsewhere')
+    .option('--off', 'give it work again')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox nodes drain gpu-1 --deadline 10m\n  signalbox nodes drain gpu-1 --off',
+    )
+    .action(async (node: string, { json, deadline, off = false, ...place }: DrainFlags) => {
+      await using box = await openPlace(command, place)
+      await box.dispatch.drain(node, {
+        on: !off,
+        ...(deadline === undefined ? {} : { deadlineMs: deadline }),
+      })
+      if (json) printer.json({ nodeId: node, draining: !off })
+      else printer.line(off ? `${node} is given work again` : `${node} is given no new work`)
+    })
+  return addBoxFlags(command)
+}

@@ -1,0 +1,80 @@
+import { Command } from 'commander'
+import { isSignalboxError } from '../../core/errors.ts'
+import type { Printer } from '../print.ts'
+import { runChild } from './lockedchild.ts'
+import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+
+/** Exit codes of `signalbox once` beyond the command's own. */
+export const onceExitCodes: Readonly<Record<'running' | 'stuck' | 'lost', number>> = {
+  /** Somebody else does it right now. The command was not run. */
+  running: 75,
+  /** It was begun once and its end is unknown; with --at-most-once nobody tries again by itself. */
+  stuck: 76,
+  /** The claim was lost while the command ran, and the command was ended. */
+  lost: 125,
+}
+
+interface OnceFlags extends PlaceFlags {
+  readonly keep: string
+  readonly lease: string
+  readonly atMostOnce?: boolean
+}
+
+/** `signalbox once KEY -- command…`: runs the command unless that was done before, anywhere. */
+export function onceCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  const command = new Command('once')
+    .description('run a command unless it was done before under this key, anywhere')
+    .argument('<key>', 'what it is called')
+    .argument('<command...>', 'the command and its arguments, after --')
+    .option('--keep <span>', 'how long it counts as done', '24h')
+    .option('--lease <span>', 'how long the claim lasts without renewal; it is renewed by itself', '30s')
+    .option('--at-most-once', 'do not try again when its end is unknown')
+    .addHelpText(
+      'after',
+      `\nExit code 0 of the command marks the key as done; any other frees it. When it was done before, nothing runs and the exit code is 0.\n` +
+        `Exit codes: the command's own; ${onceExitCodes.running} somebody else runs it now; ${onceExitCodes.stuck} it is stuck; ${onceExitCodes.lost} the claim was lost.\n` +
+        '\nExamples:\n  signalbox once report-2026-11-15 -- ./report.sh\n  signalbox once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
+    )
+    .action(async (key: string, [program, ...args]: readonly string[], flags: OnceFlags) => {
+      await using box = await openPlace(command, flags)
+      const mode = flags.atMostOnce ? 'at-most-once' : 'at-least-once'
+      try {
+        const answer = await box.once.run(
+          key,
+          async ({ signal }) => {
+            const { exitCode, isLost, problem } = await runChild(program!, args, { lost: signal })
+            if (problem !== undefined) printer.problem(problem)
+            if (isLost || exitCode !== 0) throw new CommandEnded(isLost ? onceExitCodes.lost : exitCode)
+            return null
+          },
+          { keepMs: flags.keep, leaseMs: flags.lease, mode },
+        )
+        if (flags.json) printer.json({ key, ran: answer.ran, status: answer.ran ? 'done' : answer.status })
+        if (answer.ran) return
+        if (!flags.json) printer.problem(told(key, answer.status))
+        if (answer.status !== 'done') endWith(onceExitCodes[answer.status])
+      } catch (error) {
+        if (error instanceof CommandEnded) return endWith(error.exitCode)
+        if (!isSignalboxError(error, 'lease_lost')) throw error
+        printer.problem(error.message)
+        endWith(onceExitCodes.lost)
+      }
+    })
+  return addBoxFlags(command)
+}
+
+/** The command said no: the key is free again. */
+class CommandEnded extends Error {
+  readonly exitCode: number
+
+  constructor(exitCode: number) {
+    super(`The command ended with ${exitCode}.`)
+    this.exitCode = exitCode
+  }
+}
+
+function told(key: string, status: 'running' | 'done' | 'stuck'): string {
+  if (status === 'done') return `${key} was done before; nothing was run`
+  if (status === 'running') return `${key} is being done by somebody else; nothing was run`
+  return `${key} was begun and its end is unknown; look whether it was done, then forget the key (POST /v1/once/forget)`
+}

@@ -1,0 +1,82 @@
+import { Command, Option } from 'commander'
+import { SignalboxError } from '../../core/errors.ts'
+import { duration } from '../../core/options.ts'
+import type { Box, RemoteBox } from '../../index.ts'
+import { givenFlags, resolveDatabase } from '../config/flags.ts'
+import { nameOfDatabase } from '../config/kinds.ts'
+import { escapeText, type Printer } from '../print.ts'
+import type { PaneName } from '../top/panes.ts'
+import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+
+interface TopFlags extends PlaceFlags {
+  readonly pane: PaneName
+  readonly every: string
+  readonly once?: boolean
+}
+
+const choices = ['queues', 'locks', 'nodes', 'contention'] as const satisfies readonly PaneName[]
+
+/** `signalbox top`: a live view of queues, locks, nodes and contention. */
+export function topCommand(printer: Printer): Command {
+  const command = new Command('top')
+    .description('a live view of queues, locks, nodes and contention')
+    .addOption(new Option('--pane <name>', 'what to show first').choices(choices).default('queues'))
+    .option('--every <span>', 'how often to look', '1s')
+    .option('--once', 'print one frame and end')
+    .addHelpText(
+      'after',
+      '\nKeys: q queues, l locks, n nodes, c contention, j/k move, / filter, p pause, ? help, Q or Esc quit.\n' +
+        'Capital letters change something, and ask first: P pause or resume a queue, R retry its dead jobs,\n' +
+        'E evict a holder, D drain a node.\n' +
+        '\nExamples:\n  signalbox top --url http://127.0.0.1:7420\n  signalbox top --pane locks --every 5s\n  signalbox top --once --pane nodes',
+    )
+    .action(async ({ pane, every, once = false, json = false, ...place }: TopFlags) => {
+      const everyMs = duration('--every', every, { min: 100, max: 3_600_000 })
+      const isLive = !once && !json
+      if (isLive && !(process.stdin.isTTY && process.stdout.isTTY))
+        throw new SignalboxError(
+          'invalid_argument',
+          'top needs a terminal. Use --once for one frame, or --json for one snapshot.',
+        )
+      await using box = await openPlace(command, place)
+      const where = nameOfPlace(command, place)
+      if (json) return void printer.json(await snapshotOf(box))
+      if (once) return void (await printFrame(box, pane, where, printer))
+      const { createStyle } = await import('../top/screen.ts')
+      const { showTop } = await import('../top/session.ts')
+      await showTop({ box, pane, everyMs, style: createStyle(!process.env.NO_COLOR), place: where })
+    })
+  return addBoxFlags(command)
+}
+
+/** For people, without user and password. */
+function nameOfPlace(command: Command, { url, namespace }: PlaceFlags): string {
+  const { database, redis } = givenFlags(command)
+  const server =
+    url ?? (database === undefined && redis === undefined ? process.env.SIGNALBOX_URL : undefined)
+  const name = server === undefined ? nameOfDatabase(resolveDatabase(command)) : new URL(server).origin
+  return escapeText(namespace === undefined ? name : `${name} (${namespace})`)
+}
+
+async function snapshotOf(box: Box | RemoteBox): Promise<Record<string, unknown>> {
+  const { panes } = await import('../top/panes.ts')
+  const looks = await Promise.all(panes.map(async ({ name, look }) => [name, (await look(box)).raw] as const))
+  return { at: Date.now(), ...Object.fromEntries(looks) }
+}
+
+async function printFrame(
+  box: Box | RemoteBox,
+  pane: PaneName,
+  place: string,
+  printer: Printer,
+): Promise<void> {
+  const { drawPlain } = await import('../top/frame.ts')
+  const { paneOf } = await import('../top/panes.ts')
+  const { firstState } = await import('../top/state.ts')
+  const look = await paneOf(pane).look(box)
+  const seenAt = new Date().toTimeString().slice(0, 8)
+  const scene = { state: firstState(pane), look, place, seenAt, trouble: '' }
+  // In one piece: whoever reads only its beginning may close the pipe.
+  const lines = drawPlain(scene, process.stdout.columns || 200)
+  printer.page(`${lines.join('\n')}\n`)
+}

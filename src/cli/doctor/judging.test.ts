@@ -1,0 +1,137 @@
+/** What doctor says of what it found; looking itself is tested with the command. */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { QueueStats } from '../../jobs/index.ts'
+import { resolveConfig } from '../config/config.ts'
+import { judgeClocks, readClock } from './clocks.ts'
+import { isLoopback, judgeConfiguration } from './configuration.ts'
+import { type Finding, reasonOf } from './finding.ts'
+import { judgeQueues, judgeRetention } from './queues.ts'
+import { judgeRedis, readFacts } from './redis.ts'
+import { judgeSchema } from './schema.ts'
+import { judgeTokens } from './tokens.ts'
+
+const brief = (findings: readonly Finding[]) => findings.map(({ level, check }) => `${level} ${check}`)
+const configOf = (flags: Readonly<Record<string, unknown>>, env = {}) =>
+  resolveConfig({ flags, env, folder: '/nowhere' })
+
+test('an address that others can reach needs a token, and TLS before it', () => {
+  const judge = (host: string, hasTokens: boolean | undefined, env = {}) =>
+    brief(judgeConfiguration(configOf({ host, allowedHosts: 'jobs.example.com' }, env), hasTokens))
+  assert.deepEqual(judge('127.0.0.1', false), ['ok bind'])
+  assert.deepEqual(judge('::1', true), ['ok bind'])
+  assert.deepEqual(judge('0.0.0.0', false), ['problem bind', 'warning tls'])
+  assert.deepEqual(judge('10.0.0.5', true), ['ok bind', 'warning tls'])
+  assert.deepEqual(judge('10.0.0.5', undefined), ['warning bind', 'warning tls'])
+  const env = { SIGNALBOX_TOKEN: 'a-secret-of-more-than-thirty-two-characters' }
+  const findings = judgeConfiguration(configOf({ host: '10.0.0.5' }, env), false)
+  assert.deepEqual(brief(findings), ['ok bind', 'warning tls'])
+  assert.doesNotMatch(JSON.stringify(findings), /a-secret/)
+})
+
+test('memory, private addresses and a Redis that is not encrypted are named, without passwords', () => {
+  const findings = judgeConfiguration(
+    configOf({ database: 'memory:', redis: 'redis://me:hush@cache:6379', allowPrivate: '10.0.0.0/8' }),
+    false,
+  )
+  assert.deepEqual(brief(findings), ['ok bind', 'warning channels', 'problem durability', 'warning tls'])
+  assert.doesNotMatch(JSON.stringify(findings), /hush/)
+  for (const redis of ['redis://127.0.0.1:6379', 'rediss://cache:6379'])
+    assert.deepEqual(brief(judgeConfiguration(configOf({ redis }), false)), ['ok bind'])
+  assert.ok(isLoopback('[::1]') && isLoopback('127.9.9.9') && !isLoopback('128.0.0.1'))
+})
+
+test('a token that may do everything for ever, and one that ends soon, are warned of', () => {
+  const base = { namespace: 'default', createdAt: 0, revokedAt: null, live: true }
+  const day = 86_400_000
+  const found = judgeTokens(
+    [
+      { ...base, id: '1', name: 'ops', scope: 'admin', expiresAt: null },
+      { ...base, id: '2', name: 'old', scope: 'admin', expiresAt: null, live: false },
+      { ...base, id: '3', name: 'ci', scope: 'work', expiresAt: null },
+      { ...base, id: '4', name: 'soon', scope: 'read', expiresAt: day },
+      { ...base, id: '5', name: 'late', scope: 'admin', expiresAt: 90 * day },
+    ],
+    0,
+  )
+  assert.deepEqual(
+    found.map(({ level, subject }) => [level, subject]),
+    [
+      ['warning', 'ops (1)'],
+      ['warning', 'soon (4)'],
+    ],
+  )
+  assert.deepEqual(brief(judgeTokens([], 0)), ['ok tokens'])
+})
+
+test('a schema that is older says what to run, and a newer one what to upgrade', () => {
+  const judge = (current: number, migrates: boolean) =>
+    judgeSchema('db', { current, latest: 8, pending: [{ number: 8, name: 'x' }] }, migrates)
+  assert.equal(judge(8, true).level, 'ok')
+  assert.equal(judge(0, true).level, 'ok')
+  assert.equal(judge(7, true).level, 'warning')
+  assert.deepEqual([judge(7, false).level, judge(0, false).level], ['problem', 'problem'])
+  assert.match(judge(7, false).advice!, /signalbox migrate up/)
+  assert.equal(judge(9, true).level, 'problem')
+  assert.match(judge(9, true).advice!, /Upgrade Signalbox/)
+})
+
+test('clocks that are apart by more than the question took are named, those of two stores as well', async () => {
+  const at = (name: string, aheadMs: number, sureToMs = 5) => ({ name, aheadMs, sureToMs })
+  assert.deepEqual(brief(judgeClocks([])), [])
+  assert.deepEqual(
+    judgeClocks([at('db', 3_000), at('redis', -100_000)]).map(({ level }) => level),
+    ['warning', 'problem', 'problem'],
+  )
+  assert.match(judgeClocks([at('db', -3_000)])[0]!.text, /db is 3\.0 s behind that of this machine/)
+  assert.equal(judgeClocks([at('slow', 3_000, 2_500)])[0]!.level, 'ok')
+  const { aheadMs, sureToMs } = await readClock('x', async () => Date.now() + 5_000)
+  assert.ok(Math.abs(aheadMs - 5_000) <= sureToMs + 50, `${aheadMs}`)
+})
+
+test('dead jobs, a paused queue with jobs and one that is behind are named, each with its queue', () => {
+  const line = (queue: string, more: Partial<QueueStats>): QueueStats => ({
+    ...{ queue, paused: false, limits: null, scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 },
+    ...{ oldestReadyAt: null, ...more },
+  })
+  const findings = judgeQueues(
+    [
+      line('well', { ready: 5, oldestReadyAt: 70_000 }),
+      line('sick', { dead: 1 }),
+      line('shut', { paused: true, ready: 2, oldestReadyAt: 0 }),
+      line('idle', { paused: true }),
+      line('late', { ready: 1, oldestReadyAt: 0 }),
+    ],
+    100_000,
+  )
+  assert.deepEqual(
+    findings.map(({ level, subject }) => [level, subject]),
+    ['sick', 'shut', 'late'].map((queue) => ['warning', queue]),
+  )
+  assert.deepEqual(brief(judgeQueues([], 0)), ['ok queues'])
+})
+
+test('a long history that is kept for ever is warned of', () => {
+  assert.equal(judgeRetention('retention', undefined, 10_000).level, 'warning')
+  assert.equal(judgeRetention('retention', undefined, 9_999).level, 'ok')
+  assert.equal(judgeRetention('--retention', 1_000, 10_000).level, 'ok')
+})
+
+test('a Redis that would lose locks is a problem, and one without an append-only file a warning', () => {
+  const info = (policy: string, aof: number) =>
+    `# Server\r\nredis_version:7.0.15\r\nrole:master\r\nmaxmemory_policy:${policy}\r\naof_enabled:${aof}\r\n`
+  assert.deepEqual(brief(judgeRedis('r', readFacts(info('noeviction', 1)))), ['ok store'])
+  assert.deepEqual(brief(judgeRedis('r', readFacts(info('allkeys-lru', 0)))), [
+    'problem eviction',
+    'warning durability',
+  ])
+  const old = { version: '6.0.1', isReplica: true, evictionPolicy: 'noeviction', hasAppendOnlyFile: true }
+  assert.deepEqual(brief(judgeRedis('r', old)), ['problem store', 'problem store'])
+})
+
+test('of an error that is not ours only the code is shown, for its words may hold a password', () => {
+  const error = Object.assign(new Error('no postgres://me:hush@db'), { code: 'ENOTFOUND' })
+  assert.equal(reasonOf(error), 'ENOTFOUND')
+  assert.equal(reasonOf(new Error('WRONGPASS invalid pair me:hush')), 'WRONGPASS')
+  assert.doesNotMatch(reasonOf(new Error('hush')), /hush/)
+})

@@ -1,0 +1,34 @@
+import type { MigrationStatus } from '../../backends/index.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+
+/** Where the schema of a database stands. `migrates`: a server started here brings it up to date itself. */
+export function judgeSchema(
+  name: string,
+  { current, latest, pending }: MigrationStatus,
+  migrates: boolean,
+): Finding {
+  if (current === latest) return ok('schema', name, `It is up to date: schema ${current}.`)
+  if (current > latest)
+    return problem(
+      'schema',
+      name,
+      `It has schema ${current}, and this Signalbox knows ${latest}: a newer one made it.`,
+      'Upgrade Signalbox here; the database stays as it is.',
+    )
+  const advice = 'Run `signalbox migrate up`.'
+  const steps = `${pending.length} ${pending.length === 1 ? 'step is' : 'steps are'} missing`
+  if (migrates && current === 0) return ok('schema', name, 'There is no schema yet; serve makes it at start.')
+  if (migrates)
+    return warning(
+      'schema',
+      name,
+      `It has schema ${current} of ${latest}: ${steps}, which serve applies at start.`,
+      `${advice} Or leave it to serve.`,
+    )
+  return problem(
+    'schema',
+    name,
+    current === 0 ? 'There is no schema.' : `It has schema ${current} of ${latest}: ${steps}.`,
+    advice,
+  )
+}

@@ -1,0 +1,132 @@
+import type { Client, WireOverview } from '../../client/index.ts'
+import { isSignalboxError } from '../../core/errors.ts'
+import { version } from '../../core/version.ts'
+import { type ClockReading, judgeClocks, readClock } from './clocks.ts'
+import { isLoopback } from './configuration.ts'
+import { type Finding, ok, problem, reasonOf, warning } from './finding.ts'
+import { judgeQueues } from './queues.ts'
+import { judgeWarnings } from './store.ts'
+import { judgeTokens } from './tokens.ts'
+
+/** Looks at a server that runs. Its tokens are looked at where the one used here may see them. */
+export async function examineServer(
+  url: string,
+  options: { readonly token?: string | undefined; readonly namespace?: string | undefined },
+): Promise<readonly Finding[]> {
+  const { createClient } = await import('../../client/index.ts')
+  using client = createClient(url, options)
+  const findings = [...judgeAddress(client.url, options.token !== undefined)]
+  try {
+    findings.push(...(await examine(client)))
+  } catch (error) {
+    const advice = isSignalboxError(error, 'unauthorized')
+      ? 'Set SIGNALBOX_TOKEN to a token that counts.'
+      : isSignalboxError(error, 'forbidden')
+        ? 'Use a token that may see this namespace, or another --namespace.'
+        : 'Start the server, or mend its address (--url, SIGNALBOX_URL).'
+    findings.push(problem('server', client.url, reasonOf(error), advice))
+  }
+  return findings
+}
+
+function judgeAddress(url: string, hasToken: boolean): readonly Finding[] {
+  const { protocol, hostname } = new URL(url)
+  if (protocol === 'https:' || isLoopback(hostname)) return []
+  return [
+    warning(
+      'tls',
+      url,
+      `It is reached over plain HTTP: ${hasToken ? 'the token and ' : ''}what is sent can be read on the way.`,
+      'Reach it by https://, through a proxy that speaks TLS.',
+    ),
+  ]
+}
+
+async function examine(client: Client): Promise<readonly Finding[]> {
+  const me = await client.overview.me()
+  let overview: WireOverview | undefined
+  const clock: ClockReading = await readClock(client.url, async () => {
+    overview = await client.overview.get()
+    return overview.at
+  })
+  const { readiness, problems, queues, at } = overview!
+  return [
+    ...judgeVersion(client.url, me.server.version),
+    ...judgeReadiness(client.url, readiness),
+    ...judgeWarnings(me.server.engine, me.server.warnings),
+    ...(me.scope === 'admin' ? judgeTokens(await listTokens(client, at), at) : []),
+    ...judgeQueues(queues, at),
+    ...problems.flatMap(judgeOther),
+    ...judgeClocks([clock]),
+  ]
+}
+
+function judgeVersion(url: string, served: string): readonly Finding[] {
+  if (served === version) return [ok('version', url, `The server and this command are both ${version}.`)]
+  return [
+    warning(
+      'version',
+      url,
+      `The server is ${served}, and this command is ${version}.`,
+      'Upgrade the older of the two.',
+    ),
+  ]
+}
+
+function judgeReadiness(url: string, { checks }: WireOverview['readiness']): readonly Finding[] {
+  const failed = checks.filter((check) => !check.ok)
+  if (failed.length === 0) return [ok('ready', url, `It takes work: ${checks.length} checks are well.`)]
+  return failed.map(({ name, detail }) =>
+    problem(
+      'ready',
+      name,
+      `The server says it is not well${detail === undefined ? '' : `: ${detail}`}.`,
+      'See its log; a loop that stands still goes on after a restart of the server.',
+    ),
+  )
+}
+
+/** What the server itself calls a problem and is not judged above. */
+export function judgeOther({
+  kind,
+  subject,
+  count,
+}: Pick<WireOverview['problems'][number], 'kind' | 'subject' | 'count'>): readonly Finding[] {
+  if (kind === 'no_nodes')
+    return [
+      warning(
+        'nodes',
+        subject,
+        `${count} wait or are under way, and no node is connected.`,
+        'Start nodes, or see `signalbox nodes ls`.',
+      ),
+    ]
+  if (kind === 'channel_failing')
+    return [
+      warning(
+        'channels',
+        subject,
+        `${count} notifications could not be delivered since the server started.`,
+        'See why on the dashboard’s page of notifications, and replay them.',
+      ),
+    ]
+  return []
+}
+
+type ServedToken = Awaited<ReturnType<Client['tokens']['list']>>['items'][number] & { readonly live: boolean }
+
+async function listTokens(client: Client, now: number): Promise<readonly ServedToken[]> {
+  const all: ServedToken[] = []
+  let cursor: string | null = null
+  do {
+    const page: Awaited<ReturnType<Client['tokens']['list']>> = await client.tokens.list({
+      limit: 500,
+      ...(cursor === null ? {} : { cursor }),
+    })
+    const isLive = ({ revokedAt, expiresAt }: (typeof page.items)[number]) =>
+      revokedAt === null && (expiresAt === null || expiresAt > now)
+    all.push(...page.items.map((token) => ({ ...token, live: isLive(token) })))
+    cursor = page.cursor
+  } while (cursor !== null && all.length < 10_000)
+  return all
+}

@@ -1,0 +1,134 @@
+import type { Backend } from '../../backends/open.ts'
+import { isSignalboxError } from '../../core/errors.ts'
+import type { ResolvedConfig } from '../config/config.ts'
+import { nameOfDatabase } from '../config/kinds.ts'
+import { type ClockReading, judgeClocks } from './clocks.ts'
+import { isLoopback, whereOf } from './configuration.ts'
+import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
+import { probeDatabase } from './probes.ts'
+import { judgeQueues, judgeRetention, manyEnded } from './queues.ts'
+import { examineRedis } from './redis.ts'
+import { judgeSchema } from './schema.ts'
+import { judgeTokens } from './tokens.ts'
+
+/** What was found, and what the configuration's judgement depends on. */
+export interface StoreExamined {
+  readonly findings: readonly Finding[]
+  /** Undefined: it could not be asked. */
+  readonly hasTokens: boolean | undefined
+}
+
+/** Looks at the store that a server started here would open. Nothing is migrated, made or written. */
+export async function examineStore(config: ResolvedConfig, namespace: string): Promise<StoreExamined> {
+  const { database, redis } = config.values
+  const clocks: ClockReading[] = []
+  const { findings, hasTokens } = database.startsWith('memory:')
+    ? { findings: [], hasTokens: false }
+    : await examineDatabase(config, namespace, clocks)
+  const cache = redis === undefined ? undefined : await examineRedis(redis)
+  if (cache?.clock !== undefined) clocks.push(cache.clock)
+  return { findings: [...findings, ...(cache?.findings ?? []), ...judgeClocks(clocks)], hasTokens }
+}
+
+async function examineDatabase(
+  config: ResolvedConfig,
+  namespace: string,
+  clocks: ClockReading[],
+): Promise<StoreExamined> {
+  const { database, migrate } = config.values
+  const name = nameOfDatabase(database)
+  const findings: Finding[] = []
+  try {
+    // First, for it says in words which driver is missing, and what the address lacks.
+    const { openMigrator } = await import('../../backends/index.ts')
+    await using migrator = await openMigrator(database)
+    const status = await migrator.status()
+    findings.push(judgeSchema(name, status, migrate))
+    const probe = await probeDatabase(name, database)
+    if (probe !== undefined) {
+      clocks.push(probe.clock)
+      findings.push(...judgeEncryption(name, database, probe.isEncrypted))
+    }
+    // A store is opened only on the schema that it knows.
+    if (status.current !== status.latest)
+      return { findings, hasTokens: status.current === 0 ? false : undefined }
+    const opened = await examineOpened(config, namespace, name)
+    return { findings: [...findings, ...opened.findings], hasTokens: opened.hasTokens }
+  } catch (error) {
+    const advice = isSignalboxError(error, 'engine_unsupported')
+      ? 'Use an engine that Signalbox knows.'
+      : 'Start it, or mend its address (--database, SIGNALBOX_DATABASE) and its password.'
+    const reason = `It cannot be used: ${sentence(reasonOf(error))}`
+    return { findings: [...findings, problem('store', name, reason, advice)], hasTokens: undefined }
+  }
+}
+
+function judgeEncryption(name: string, database: string, isEncrypted: boolean): readonly Finding[] {
+  if (isEncrypted || isLoopback(new URL(database).hostname || 'localhost')) return []
+  return [
+    warning(
+      'tls',
+      name,
+      'It is another machine, and the connection is not encrypted.',
+      'Ask for TLS in its address (Postgres: ?sslmode=verify-full, MariaDB: ?ssl=true), or be sure that nobody else is on that network.',
+    ),
+  ]
+}
+
+async function examineOpened(
+  { values, sources }: ResolvedConfig,
+  namespace: string,
+  name: string,
+): Promise<StoreExamined> {
+  const { openBackend } = await import('../../backends/open.ts')
+  await using backend = await openBackend(values.database, { namespace, migrate: false })
+  const tokens = await listTokens(backend)
+  const now = Date.now()
+  const queues = await backend.jobs.stats()
+  const completed = values.retention === undefined ? await countCompleted(backend) : 0
+  return {
+    findings: [
+      ...judgeWarnings(name, backend.warnings),
+      ...judgeTokens(tokens, now),
+      ...judgeQueues(
+        queues.filter(({ queue }) => !queue.startsWith('signalbox.')),
+        now,
+      ),
+      judgeRetention(whereOf('retention', sources.retention), values.retention, completed),
+    ],
+    hasTokens: await backend.tokens.hasLive(),
+  }
+}
+
+/** What the engine itself complains of; its words say what to do. */
+export function judgeWarnings(name: string, warnings: readonly string[]): readonly Finding[] {
+  if (warnings.length === 0) return [ok('durability', name, 'What is answered as written is kept.')]
+  return warnings.map((text) => warning('durability', name, text, 'Change that setting of the engine.'))
+}
+
+async function listTokens({
+  tokens,
+}: Pick<Backend, 'tokens'>): Promise<Awaited<ReturnType<Backend['tokens']['list']>>> {
+  const all: Awaited<ReturnType<Backend['tokens']['list']>>[number][] = []
+  // More than anybody makes by hand; the oldest are the ones that were forgotten.
+  while (all.length < 10_000) {
+    const after = all.at(-1)?.id
+    const page = await tokens.list({ limit: 500, ...(after === undefined ? {} : { after }) })
+    all.push(...page)
+    if (page.length < 500) break
+  }
+  return all
+}
+
+/** How many completed jobs are kept, as far as one search looks. */
+async function countCompleted({ jobs: store, notes, bell }: Backend): Promise<number> {
+  const { createJobs } = await import('../../jobs/index.ts')
+  await using jobs = createJobs({ store, notes, bell, worksBulk: false })
+  const { matched } = await jobs.bulk({
+    action: 'delete',
+    search: 'state:completed',
+    dryRun: true,
+    limit: manyEnded,
+  })
+  return matched
+}

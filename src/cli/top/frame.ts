@@ -1,0 +1,159 @@
+import { type Column, type Look, paneOf, panes, type Row } from './panes.ts'
+import type { Size, Style } from './screen.ts'
+import { chosenPlace, type State, shownRows } from './state.ts'
+import { intoCells, widthOf } from './width.ts'
+
+/** Everything a frame is drawn from. */
+export interface Scene {
+  readonly state: State
+  readonly look: Look | undefined
+  /** Where it looks, for people. */
+  readonly place: string
+  /** When it last saw something, as text. */
+  readonly seenAt: string
+  /** Why the last look failed; '' when it did not. */
+  readonly trouble: string
+}
+
+/** Lines that are not rows: title, heads, what was said, keys. */
+const otherLines = 4
+
+/** How many rows fit. */
+export function pageSize({ rows }: Size): number {
+  return Math.max(1, rows - otherLines)
+}
+
+/** The whole screen, line by line, none wider than it. */
+export function drawFrame(scene: Scene, size: Size, style: Style): readonly string[] {
+  const { state, look } = scene
+  const cut = (text: string) => intoCells(text, size.columns).trimEnd()
+  const page = pageSize(size)
+  const body = state.mode === 'help' ? helpLines.map(cut) : drawTable(scene, size, page, style)
+  const filled = Array.from({ length: page + 1 }, (_, at) => body[at] ?? '')
+  const said = lineSaid(scene)
+  const isUrgent = scene.trouble !== '' || state.mode === 'ask'
+  return [
+    style.strong(cut(title(scene))),
+    ...filled,
+    isUrgent ? style.alert(cut(said)) : cut(said),
+    style.faint(cut(foot(state, look))),
+  ].slice(0, Math.max(1, size.rows))
+}
+
+function title({ state, look, place, seenAt }: Scene): string {
+  const tabs = panes.map(({ name, key }) => (name === state.pane ? `[${key} ${name}]` : ` ${key} ${name} `))
+  const count = look === undefined ? '' : `  ${look.rows.length}${look.isCut ? '+' : ''}`
+  return `signalbox top ${tabs.join('')}${count}  ${place}  ${seenAt}${state.isPaused ? '  (paused: p goes on)' : ''}`
+}
+
+function lineSaid({ state, trouble }: Scene): string {
+  if (state.mode === 'ask') return `${state.asked!.question} y/N`
+  if (state.mode === 'filter') return `/${state.filter}_`
+  if (state.said !== '') return state.said
+  if (trouble !== '') return trouble
+  return state.filter === '' ? '' : `Only what contains "${state.filter}" is shown (Esc shows all).`
+}
+
+const actNames: Readonly<Record<string, string>> = {
+  P: 'P pause/resume',
+  R: 'R retry dead',
+  E: 'E evict holder',
+  D: 'D drain',
+}
+
+function foot(state: State, look: Look | undefined): string {
+  const rows = shownRows(look?.rows ?? [], state.filter)
+  const acts = Object.keys(rows[chosenPlace(state, rows)]?.acts ?? {}).map((key) => actNames[key] ?? key)
+  return ['j/k move', '/ filter', 'p pause', '? help', 'Q quit', ...acts].join('  ')
+}
+
+function drawTable({ state, look }: Scene, { columns }: Size, page: number, style: Style): readonly string[] {
+  const pane = paneOf(state.pane)
+  if (look === undefined) return ['', '  Looking…']
+  const rows = shownRows(look.rows, state.filter)
+  if (rows.length === 0)
+    return [
+      '',
+      intoCells(look.rows.length === 0 ? `  ${pane.empty}` : '  Nothing contains that.', columns).trimEnd(),
+    ]
+  const chosen = chosenPlace(state, rows)
+  // The chosen row is always on the page, and the page moves no more than it must.
+  const from = Math.max(0, Math.min(chosen - Math.floor(page / 2), rows.length - page))
+  const shown = rows.slice(from, from + page)
+  const widths = columnWidths(pane.columns, shown, columns)
+  const draw = (cells: readonly string[], mark: string) =>
+    `${mark}${cells.map((cell, at) => intoCells(cell, widths[at]!, pane.columns[at]!.align)).join('  ')}`
+  return [
+    style.faint(
+      intoCells(
+        draw(
+          pane.columns.map(({ head }) => head),
+          '  ',
+        ),
+        columns,
+      ),
+    ),
+    ...shown.map((row, at) => {
+      const isChosen = from + at === chosen
+      const line = intoCells(draw(row.cells, isChosen ? '> ' : '  '), columns)
+      if (isChosen) return style.chosen(line)
+      return row.isAlert ? style.alert(line) : line
+    }),
+  ]
+}
+
+/** Each as wide as its widest cell; where that is too much, the widest give way first. */
+export function columnWidths(
+  columns: readonly Column[],
+  rows: readonly Row[],
+  available: number,
+): readonly number[] {
+  const widths = columns.map(({ head }, at) =>
+    Math.max(widthOf(head), ...rows.map(({ cells }) => widthOf(cells[at] ?? ''))),
+  )
+  const room = available - 2 - 2 * (columns.length - 1)
+  let over = widths.reduce((sum, width) => sum + width, 0) - room
+  while (over > 0) {
+    const widest = widths.indexOf(Math.max(...widths))
+    if (widths[widest]! <= 4) break
+    widths[widest]!--
+    over--
+  }
+  return widths
+}
+
+const helpLines: readonly string[] = [
+  '',
+  '  q  l  n  c       queues, locks, nodes, contention',
+  '  j  k  ↓  ↑       the next row, the one before',
+  '  g  G  PgUp PgDn  the first row, the last, a page',
+  '  /                show only rows that contain a text (Enter keeps it, Esc ends it)',
+  '  p                stop looking, and go on',
+  '  Q  Esc  Ctrl+C   quit',
+  '',
+  '  What changes something is a capital letter, and asks first:',
+  '  P                pause or resume the queue',
+  '  R                retry the dead jobs of the queue',
+  '  E                evict the holder of the lock',
+  '  D                drain the node, or give it work again',
+  '',
+  '  Any key closes this.',
+]
+
+/** One frame for a pipe: every row, no styles, no keys. */
+export function drawPlain({ state, look, place, seenAt }: Scene, columns: number): readonly string[] {
+  const pane = paneOf(state.pane)
+  const rows = look?.rows ?? []
+  const widths = columnWidths(pane.columns, rows, Math.max(columns, 40))
+  const draw = (cells: readonly string[]) =>
+    cells
+      .map((cell, at) => intoCells(cell, widths[at]!, pane.columns[at]!.align))
+      .join('  ')
+      .trimEnd()
+  return [
+    `signalbox top: ${pane.name}: ${place}  ${seenAt}`,
+    ...(rows.length === 0 ? [pane.empty] : []),
+    ...(rows.length === 0 ? [] : [draw(pane.columns.map(({ head }) => head))]),
+    ...rows.map(({ cells }) => draw(cells)),
+  ]
+}

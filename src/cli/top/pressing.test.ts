@@ -1,0 +1,91 @@
+/** What keys do. */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { decodeKeys } from './keys.ts'
+import type { Act, Row } from './panes.ts'
+import { chosenPlace, firstState, press, type State, shownRows, type Wish } from './state.ts'
+
+const act: Act = { question: 'Pause?', perform: async () => 'paused' }
+const rows: readonly Row[] = ['mail', '邮件', 'images'].map((id) => ({
+  ...{ id, cells: [id], isAlert: false, acts: { P: act } },
+}))
+
+/** The state after these keys, and the last wish. */
+function after(keys: readonly string[], from: State = firstState('queues')): { state: State; wish: Wish } {
+  let state = from
+  let wish: Wish = { kind: 'none' }
+  for (const key of keys) ({ state, wish } = press(state, key, shownRows(rows, state.filter), 10))
+  return { state, wish }
+}
+
+test('what a terminal sends is read as keys, also several at once and those we do not know', () => {
+  assert.deepEqual(decodeKeys('jk'), ['j', 'k'])
+  assert.deepEqual(decodeKeys('\u001b[A\u001bOB\u001b[5~'), ['up', 'down', 'pageup'])
+  assert.deepEqual(decodeKeys('\u001b'), ['escape'])
+  assert.deepEqual(decodeKeys('\u001b\u001b'), ['escape', 'escape'])
+  assert.deepEqual(decodeKeys('\u001b[1;5Cx\u001bfy'), ['x', 'y'])
+  assert.deepEqual(decodeKeys('邮📦\u007f\r\u0003'), ['邮', '📦', 'backspace', 'enter', 'interrupt'])
+  assert.deepEqual(decodeKeys('\u0001\u0000'), [])
+})
+
+test('j and k move and stop at the ends, and the chosen row is followed when others come and go', () => {
+  const { state } = after(['j', 'down', 'j', 'j', 'k'])
+  assert.equal(state.chosenId, '邮件')
+  assert.equal(chosenPlace(state, [rows[2]!, rows[0]!, rows[1]!]), 2)
+  assert.equal(chosenPlace(state, [rows[0]!]), 0)
+  assert.equal(chosenPlace(state, []), 0)
+  assert.equal(after(['G']).state.chosenId, 'images')
+  assert.equal(after(['G', 'g']).state.chosenId, 'mail')
+})
+
+test('the keys of the dashboard show its pages, each looked at at once', () => {
+  for (const [key, pane] of [
+    ['l', 'locks'],
+    ['n', 'nodes'],
+    ['c', 'contention'],
+  ] as const) {
+    const { state, wish } = after(['/', 'x', 'enter', key])
+    assert.deepEqual([state.pane, state.filter, wish.kind], [pane, '', 'look'])
+  }
+})
+
+test('a filter is typed, mended, kept with Enter and ended with Escape; letters in it are no keys', () => {
+  assert.deepEqual(after(['/', 'M', 'A', 'x', 'backspace']).state.filter, 'MA')
+  assert.deepEqual(
+    shownRows(rows, 'MA').map(({ id }) => id),
+    ['mail', 'images'],
+  )
+  assert.deepEqual(
+    shownRows(rows, '邮').map(({ id }) => id),
+    ['邮件'],
+  )
+  const kept = after(['/', 'q', 'Q', 'enter'])
+  assert.deepEqual([kept.state.mode, kept.state.filter, kept.wish.kind], ['view', 'qQ', 'none'])
+  assert.equal(after(['/', 'a', 'escape']).state.filter, '')
+  const ended = after(['escape'], kept.state)
+  assert.deepEqual([ended.state.filter, ended.wish.kind], ['', 'none'])
+})
+
+test('a capital letter asks first: only y does it, and what it is done to stays what was asked about', () => {
+  const asked = after(['j', 'P'])
+  assert.deepEqual([asked.state.mode, asked.state.asked, asked.wish.kind], ['ask', act, 'none'])
+  const done = after(['y'], asked.state)
+  assert.deepEqual([done.state.mode, done.wish], ['view', { kind: 'act', act }])
+  for (const key of ['n', 'enter', 'escape', 'Q', 'P']) {
+    const not = after([key], asked.state)
+    assert.deepEqual([not.state.mode, not.wish.kind], ['view', 'none'], key)
+  }
+  assert.deepEqual(after(['E']).state.mode, 'view')
+})
+
+test('Q, Escape and Ctrl+C quit, p stops and goes on, ? shows help', () => {
+  for (const key of ['Q', 'escape', 'interrupt']) assert.equal(after([key]).wish.kind, 'quit', key)
+  assert.equal(after(['/', 'interrupt']).wish.kind, 'quit')
+  const paused = after(['p'])
+  assert.deepEqual([paused.state.isPaused, paused.wish.kind], [true, 'none'])
+  assert.equal(after(['l'], paused.state).state.isPaused, true)
+  const resumed = after(['p'], paused.state)
+  assert.deepEqual([resumed.state.isPaused, resumed.wish.kind], [false, 'look'])
+  assert.equal(after(['?']).state.mode, 'help')
+  assert.deepEqual([after(['?', 'Q']).state.mode, after(['?', 'Q']).wish.kind], ['view', 'none'])
+})

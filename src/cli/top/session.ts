@@ -1,0 +1,169 @@
+import { isSignalboxError } from '../../core/errors.ts'
+import type { Box, RemoteBox } from '../../index.ts'
+import { escapeText } from '../print.ts'
+import { drawFrame, pageSize } from './frame.ts'
+import { decodeKeys } from './keys.ts'
+import { type Act, type Look, type PaneName, paneOf } from './panes.ts'
+import type { Style } from './screen.ts'
+import { firstState, press, type State, shownRows } from './state.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
+
+export interface SessionOptions {
+  readonly box: Box | RemoteBox
+  readonly pane: PaneName
+  readonly everyMs: number
+  readonly style: Style
+  /** Where it looks, for people. */
+  readonly place: string
+}
+
+/** Shows the live view until somebody quits or a signal comes. */
+export async function showTop(options: SessionOptions): Promise<void> {
+  const session = new Session(options)
+  const quit = () => session.quit()
+  process.on('SIGTERM', quit).on('SIGINT', quit).on('SIGHUP', quit)
+  try {
+    await session.run()
+  } finally {
+    process.off('SIGTERM', quit).off('SIGINT', quit).off('SIGHUP', quit)
+  }
+}
+
+/**
+ * One look is under way at most, and the next begins `everyMs` after it ended; a look at a page that was left meanwhile
+ * is thrown away.
+ */
+class Session {
+  readonly #options: SessionOptions
+  readonly #terminal: Terminal
+  readonly #ended = Promise.withResolvers<void>()
+  #state: State
+  #look: Look | undefined
+  #seenAt = ''
+  #trouble = ''
+  #timer: NodeJS.Timeout | undefined
+  #isLooking = false
+  #mustLookAgain = false
+  #isOver = false
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.#state = firstState(options.pane)
+    this.#terminal = openTerminal({
+      typed: (text) => this.#typed(text),
+      resized: () => this.#draw(),
+      gone: () => this.quit(),
+    })
+  }
+
+  async run(): Promise<void> {
+    using _terminal = this.#terminal
+    this.#draw()
+    this.#askAgain()
+    await this.#ended.promise
+  }
+
+  quit(): void {
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    this.#ended.resolve()
+  }
+
+  #typed(text: string): void {
+    try {
+      for (const key of decodeKeys(text)) this.#pressed(key)
+      if (!this.#isOver) this.#draw()
+    } catch (error) {
+      this.#ended.reject(error)
+    }
+  }
+
+  #pressed(key: string): void {
+    const rows = shownRows(this.#look?.rows ?? [], this.#state.filter)
+    const { state, wish } = press(this.#state, key, rows, pageSize(this.#terminal.size))
+    if (state.pane !== this.#state.pane) this.#look = undefined
+    this.#state = state
+    switch (wish.kind) {
+      case 'quit':
+        this.quit()
+        break
+      case 'look':
+        this.#askAgain()
+        break
+      case 'redraw':
+        this.#terminal.forget()
+        break
+      case 'act':
+        this.#perform(wish.act).catch((error) => this.#ended.reject(error))
+    }
+  }
+
+  async #perform(act: Act): Promise<void> {
+    let said: string
+    try {
+      said = await act.perform(this.#options.box)
+    } catch (error) {
+      said = reasonOf(error)
+    }
+    if (this.#isOver) return
+    this.#state = { ...this.#state, said }
+    this.#draw()
+    this.#askAgain()
+  }
+
+  #askAgain(): void {
+    if (this.#isLooking) {
+      this.#mustLookAgain = true
+      return
+    }
+    clearTimeout(this.#timer)
+    this.#isLooking = true
+    void this.#lookOnce().catch((error) => this.#ended.reject(error))
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { pane } = this.#state
+    let look: Look | undefined
+    let trouble = ''
+    try {
+      look = await paneOf(pane).look(this.#options.box)
+    } catch (error) {
+      // First what happens next: a long reason is cut.
+      trouble = `Trying again. ${reasonOf(error)}`
+    }
+    this.#isLooking = false
+    if (this.#isOver) return
+    if (pane === this.#state.pane) {
+      // What was seen before stays, with the time it was seen.
+      this.#look = look ?? this.#look
+      if (look !== undefined) this.#seenAt = new Date().toTimeString().slice(0, 8)
+      this.#trouble = trouble
+      this.#draw()
+    }
+    if (this.#mustLookAgain) {
+      this.#mustLookAgain = false
+      this.#askAgain()
+    } else if (!this.#state.isPaused) {
+      this.#timer = setTimeout(() => this.#tick(), this.#options.everyMs)
+    }
+  }
+
+  #tick(): void {
+    if (!this.#state.isPaused) this.#askAgain()
+  }
+
+  #draw(): void {
+    const { place, style } = this.#options
+    const scene = {
+      ...{ state: this.#state, look: this.#look, place },
+      ...{ seenAt: this.#seenAt, trouble: this.#trouble },
+    }
+    this.#terminal.show(drawFrame(scene, this.#terminal.size, style))
+  }
+}
+
+function reasonOf(error: unknown): string {
+  // An error that is not ours is no answer of a store, but a mistake here.
+  if (!isSignalboxError(error)) throw error
+  return escapeText(error.message)
+}

@@ -1,0 +1,133 @@
+import { version } from '../core/version.ts'
+import type { QueueStats } from '../jobs/index.ts'
+import type { Me, Overview, OverviewProblem, Readiness } from '../wire/index.ts'
+import type { Principal, Served, Space } from './call.ts'
+import type { Health } from './health.ts'
+import { type History, historyLimits } from './history.ts'
+import type { NamespaceSendings } from './oncemeter.ts'
+import { isOwnQueue, queueCountsOf } from './queuecounts.ts'
+
+/**
+ * What a dashboard shows first. The store is asked for the counts of queues and nothing else, at most once a second
+ * however many look; all the rest is known here already.
+ */
+export interface Overviews {
+  me(principal: Principal): Me
+  of(space: Space, since: number): Promise<Overview>
+}
+
+export interface OverviewParts {
+  readonly served: Pick<Served, 'name' | 'warnings'>
+  readonly spaces: Iterable<{ readonly namespace: string }>
+  readonly health: Pick<Health, 'ready'>
+  readonly history: History
+  sendings(): Iterable<NamespaceSendings>
+}
+
+/** What is worth a word, and how much of it is told. */
+export const overviewLimits: {
+  readonly behindMs: number
+  readonly namespaces: number
+  readonly problems: number
+} = { behindMs: 60_000, namespaces: 200, problems: 100 }
+
+/** The queue in which tasks for nodes wait; see src/dispatch/taskdocument.ts. */
+const dispatchQueue = 'signalbox.dispatch'
+
+export function createOverviews(parts: OverviewParts): Overviews {
+  function channelProblems(namespace: string): readonly OverviewProblem[] {
+    const found = [...parts.sendings()].find((one) => one.namespace === namespace)
+    return Object.entries(found?.counts ?? {}).flatMap(([type, { dead }]) =>
+      dead === 0 ? [] : [problem('channel_failing', type, dead)],
+    )
+  }
+
+  return {
+    me({ id, name = null, scope, namespace, everyNamespace }) {
+      const known = everyNamespace ? Array.from(parts.spaces, (space) => space.namespace) : []
+      const namespaces = [...new Set([namespace, ...known])].slice(0, overviewLimits.namespaces)
+      const { name: engine, warnings } = parts.served
+      return {
+        ...{ id, name, scope, namespace, everyNamespace, namespaces: namespaces.sort() },
+        server: { version, engine, warnings },
+      }
+    },
+
+    async of(space, since) {
+      const [readiness, lines] = await Promise.all([
+        parts.health.ready(),
+        queueCountsOf(space.stores).recent(),
+      ])
+      const at = Date.now()
+      const queues = lines.filter(({ queue }) => !isOwnQueue(queue)).sort(byQueue)
+      const { history } = parts
+      history.looked(space.namespace, sum(queues, 'ready'), sum(queues, 'running'))
+      const problems = [
+        ...checkProblems(readiness),
+        ...nodeProblems(space, lines),
+        ...queueProblems(queues, at),
+        ...channelProblems(space.namespace),
+      ]
+      return {
+        at,
+        readiness,
+        problems: problems.slice(0, overviewLimits.problems),
+        queues,
+        history: {
+          stepMs: historyLimits.stepMs,
+          since: Math.max(history.since, at - historyLimits.keepMs),
+          samples: history.samples(space.namespace, since),
+        },
+      }
+    },
+  }
+}
+
+function byQueue(a: QueueStats, b: QueueStats): number {
+  return a.queue < b.queue ? -1 : 1
+}
+
+function sum(lines: readonly QueueStats[], state: 'ready' | 'running'): number {
+  return lines.reduce((total, line) => total + line[state], 0)
+}
+
+function problem(
+  kind: OverviewProblem['kind'],
+  subject: string,
+  count: number,
+  more: Partial<Pick<OverviewProblem, 'since' | 'detail'>> = {},
+): OverviewProblem {
+  return { kind, subject, count, since: null, detail: null, ...more }
+}
+
+function checkProblems({ checks }: Readiness): readonly OverviewProblem[] {
+  return checks.flatMap(({ name, ok, detail = null }) =>
+    ok ? [] : [problem('check_failed', name, 1, { detail })],
+  )
+}
+
+/** Tasks that wait while no node is there to take any. */
+function nodeProblems(space: Space, lines: readonly QueueStats[]): readonly OverviewProblem[] {
+  const line = lines.find(({ queue }) => queue === dispatchQueue)
+  const count = (line?.ready ?? 0) + (line?.running ?? 0)
+  if (count === 0 || space.dispatch.nodes().some(({ status }) => status !== 'gone')) return []
+  return [problem('no_nodes', 'tasks', count, { since: line?.oldestReadyAt ?? null })]
+}
+
+function queueProblems(queues: readonly QueueStats[], now: number): readonly OverviewProblem[] {
+  const { behindMs } = overviewLimits
+  const dead = queues.filter((line) => line.dead > 0)
+  const paused = queues.filter((line) => line.paused && line.ready > 0)
+  const behind = queues.filter(
+    ({ paused, oldestReadyAt }) => !paused && oldestReadyAt !== null && now - oldestReadyAt > behindMs,
+  )
+  return [
+    ...dead.map(({ queue, dead }) => problem('dead_jobs', queue, dead)),
+    ...paused.map(({ queue, ready, oldestReadyAt }) =>
+      problem('queue_paused', queue, ready, { since: oldestReadyAt }),
+    ),
+    ...behind.map(({ queue, ready, oldestReadyAt }) =>
+      problem('queue_behind', queue, ready, { since: oldestReadyAt }),
+    ),
+  ]
+}

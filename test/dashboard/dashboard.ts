@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { inject } from 'vitest'
+import { type Client, createClient } from '../../src/client/index.ts'
+import type { OpenOptions } from '../../src/index.ts'
+import type { ServerOptions } from '../../src/server/index.ts'
+import { type Stage, serving } from '../server/stage.ts'
+
+/** A server with a page of its dashboard, in a browser of the run, and what the page complained of. */
+export interface Dashboard extends AsyncDisposable {
+  readonly stage: Stage
+  readonly url: string
+  /** May do everything. */
+  readonly client: Client
+  readonly page: Page
+  /** What the console and the page said of errors, but for what `expectsErrors` allows. */
+  readonly complaints: string[]
+  /** Goes to an address of the dashboard, and waits until its view is there. */
+  visit(path: string): Promise<void>
+}
+
+export interface DashboardOptions {
+  readonly server?: Omit<ServerOptions, 'box'>
+  readonly database?: string
+  readonly box?: OpenOptions
+  readonly context?: BrowserContextOptions
+  /** Complaints that belong to the test: a server that is gone is one the browser writes about. */
+  readonly expected?: RegExp
+  /** The token of `client`. */
+  readonly token?: string
+}
+
+let connected: Promise<Browser> | undefined
+
+/** Opens it; whoever disposes of it also learns whether the page complained. */
+export async function openDashboard(options: DashboardOptions = {}): Promise<Dashboard> {
+  const { server = {}, database = 'memory:', box = {}, context = {}, expected, token } = options
+  connected ??= chromium.connect(inject('browser'))
+  const [browser, stage] = await Promise.all([connected, serving(server, database, box)])
+  const own = await browser.newContext({
+    locale: 'en-US',
+    viewport: { width: 1280, height: 800 },
+    // Nothing is waited for that only moves.
+    reducedMotion: 'reduce',
+    ...context,
+  })
+  const page = await own.newPage()
+  page.setDefaultTimeout(45_000)
+  const complaints: string[] = []
+  const complain = (text: string) => {
+    if (!expected?.test(text)) complaints.push(text)
+  }
+  page.on('pageerror', (error) => complain(String(error)))
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complain(message.text())
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(stage.url)) complain(`asks ${request.url()}`)
+  })
+  const client = createClient(stage.url, token === undefined ? {} : { token })
+  return {
+    stage,
+    url: stage.url,
+    client,
+    page,
+    complaints,
+    async visit(path) {
+      await page.goto(stage.url + path)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+    },
+    async [Symbol.asyncDispose]() {
+      client.close()
+      await own.close()
+      await stage[Symbol.asyncDispose]()
+      assert.deepEqual(complaints, [], 'the page complained')
+    },
+  }
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string
+    readonly help: string
+    readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[]
+  }[]
+}
+
+/** Looks at the page as it is with axe: every rule of WCAG 2.2 AA and its best practices holds. */
+export async function expectNoViolations(page: Page): Promise<void> {
+  // By the browser's own tools: the page's policy lets nobody put a script into it.
+  const session = await page.context().newCDPSession(page)
+  const evaluate = (expression: string) =>
+    session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+  // It is half a megabyte, and stays until the page is loaded anew.
+  if ((await evaluate('typeof axe')).result.value === 'undefined') await evaluate(`${axe}; undefined`)
+  const { result } = await evaluate(
+    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => ({ violations }))`,
+  )
+  await session.detach()
+  const { violations } = result.value as AxeResult
+  const told = violations.map(
+    ({ id, help, nodes }) =>
+      `${id}: ${help}\n${nodes.map((node) => `  ${node.html}\n  ${node.failureSummary}`).join('\n')}`,
+  )
+  assert.deepEqual(told, [])
+}

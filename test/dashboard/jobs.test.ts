@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Dashboard } from './dashboard.ts'
+import { expectNoViolations, openDashboard } from './dashboard.ts'
+
+async function addDead({ client }: Dashboard, count: number): Promise<void> {
+  await client.jobs.addMany(
+    Array.from({ length: count }, (_, nth) => ({
+      kind: 'mail',
+      payload: { nth },
+      queue: 'mail',
+      maxAttempts: 1,
+    })),
+  )
+  const jobs = await client.jobs.claim({ queues: ['mail'], limit: count })
+  const error = { name: 'RelayError', message: 'relay is away' }
+  await Promise.all(jobs.map((job) => client.jobs.nack(job, { error })))
+}
+
+test('filters are in the address, hold over a reload, and say what to do when nothing matches', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await client.jobs.add('mail', { to: 'ann' }, { queue: 'eu' })
+  await client.jobs.add('report', { to: 'bob' }, { queue: 'us' })
+  await dashboard.visit('/jobs')
+  await page.getByRole('row', { name: /report/ }).waitFor()
+  await page.getByLabel('Queue').selectOption('eu')
+  await page.getByRole('row', { name: /report/ }).waitFor({ state: 'detached' })
+  await page.getByRole('searchbox', { name: 'Search', exact: true }).fill('payload.to:ann')
+  await page.keyboard.press('Enter')
+  assert.equal(new URL(page.url()).search, '?queue=eu&search=payload.to%3Aann')
+  await page.reload()
+  await page.getByRole('row', { name: /mail/ }).waitFor()
+  await page.getByLabel('State').selectOption('dead')
+  await page.getByText('Nothing matches these filters').waitFor()
+  await expectNoViolations(page)
+  await page.getByRole('button', { name: 'Clear filters' }).last().click()
+  await page.getByRole('row', { name: /report/ }).waitFor()
+  assert.equal(new URL(page.url()).search, '')
+})
+
+test('the search at the top leads here from anywhere, and one that does not parse is explained', async () => {
+  await using dashboard = await openDashboard({ expected: /400/ })
+  const { page, client } = dashboard
+  await client.jobs.add('mail', { order: { id: 42 } })
+  await client.jobs.add('mail', { order: { id: 43 } })
+  await dashboard.visit('/')
+  await page.keyboard.press('/')
+  await page.keyboard.type('payload.order.id:42')
+  await page.keyboard.press('Enter')
+  await page.getByText('1 job on this page').waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type('kind:')
+  await page.keyboard.press('Enter')
+  await page
+    .getByRole('alert')
+    .getByText(/does not parse/)
+    .waitFor()
+  await page.getByText('Correct what you entered.').waitFor()
+})
+
+test('rows are walked, selected and opened by keyboard', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  for (const kind of ['one', 'two', 'three']) await client.jobs.add(kind)
+  await dashboard.visit('/jobs')
+  await page.getByRole('row', { name: /one/ }).waitFor()
+  for (const key of ['j', 'j', 'x', 'k', 'x']) await page.keyboard.press(key)
+  await page.getByText('2 selected').waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/job\?id=/)
+  await page.goBack()
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+})
+
+test('selected jobs are retried after a question that names their number', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await addDead(dashboard, 3)
+  await dashboard.visit('/jobs?state=dead')
+  await page.getByLabel('Select all on this page').check()
+  await page.getByRole('button', { name: 'Retry' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Retry 3 jobs?' })
+  await expectNoViolations(page)
+  await dialog.getByRole('button', { name: 'Retry' }).click()
+  await page.getByText('3 jobs: done').waitFor()
+  const [stats] = await client.jobs.stats()
+  assert.deepEqual([stats!.dead, stats!.ready], [0, 3])
+})
+
+test('everything that matches is deleted after its number was typed, with its progress shown', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await addDead(dashboard, 120)
+  await client.jobs.add('mail', {}, { queue: 'mail' })
+  await dashboard.visit('/jobs?state=dead&queue=mail')
+  await page.getByRole('button', { name: 'Delete' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Delete 120 jobs?' })
+  await dialog.getByText('state:dead queue:"mail"').waitFor()
+  const act = dialog.getByRole('button', { name: 'Delete' })
+  assert.equal(await act.getAttribute('aria-disabled'), 'true')
+  await dialog.getByLabel('Type 120 to confirm').fill('120')
+  await act.click()
+  await page.getByText('120 done, 0 skipped').waitFor()
+  const { items } = await client.jobs.list()
+  assert.equal(items.length, 1)
+  const audited = await client.audit.list({ action: 'jobs.bulk' })
+  assert.ok(audited.items.length > 0)
+})
+
+test('pages are turned by a button, and the browser goes back', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await client.jobs.addMany(Array.from({ length: 60 }, () => ({ kind: 'mail' })))
+  await dashboard.visit('/jobs')
+  await page.getByText('50 jobs on this page').waitFor()
+  await page.getByRole('button', { name: 'Next page' }).click()
+  await page.getByText('10 jobs on this page').waitFor()
+  await page.goBack()
+  await page.getByText('50 jobs on this page').waitFor()
+})

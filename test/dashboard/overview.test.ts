@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
+import { test } from 'vitest'
+import { expectNoViolations, openDashboard } from './dashboard.ts'
+
+test('an empty overview says how to add the first job, and the first load is small', async () => {
+  await using dashboard = await openDashboard()
+  const { page, url } = dashboard
+  const scripts = new Set<string>()
+  page.on('response', (response) => {
+    const { pathname } = new URL(response.url())
+    if (pathname.endsWith('.js')) scripts.add(pathname)
+  })
+  await dashboard.visit('/')
+  await page.getByText('No jobs yet').waitFor()
+  await page.getByText('Nothing needs attention').waitFor()
+  const command = await page.locator('pre').textContent()
+  assert.ok(command!.includes(`${url}/v1/jobs`))
+  await expectNoViolations(page)
+  const built = new URL('../../dist/dashboard/', import.meta.url)
+  const total = [...scripts].reduce((sum, path) => sum + statSync(new URL(`.${path}.gz`, built)).size, 0)
+  assert.ok(total > 50_000 && total < 150_000, `${total} bytes of script`)
+})
+
+test('problems come first, each with the way to it, then numbers, charts with words, and queues', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await client.jobs.add('mail', {}, { queue: 'mail', maxAttempts: 1 })
+  const [job] = await client.jobs.claim({ queues: ['mail'] })
+  await client.jobs.nack(job!, { error: 'the relay is away' })
+  await client.jobs.addMany([
+    { kind: 'a', queue: 'images' },
+    { kind: 'b', queue: 'images' },
+  ])
+  await client.jobs.pause('images')
+  await dashboard.visit('/')
+  const lines = page.locator('.problems li')
+  await lines.nth(1).waitFor()
+  assert.match((await lines.nth(0).textContent())!, /1 dead job in mail/)
+  assert.match((await lines.nth(1).textContent())!, /images is paused, 2 jobs wait/)
+  const chart = page.getByRole('img', { name: /^Jobs per second/ })
+  await chart.locator('canvas').waitFor({ state: 'attached' })
+  await page.getByRole('row', { name: /images.*paused/ }).waitFor()
+  await expectNoViolations(page)
+  await lines.nth(0).getByRole('link').click()
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+  assert.equal(new URL(page.url()).search, '?state=dead&queue=mail')
+  await page.getByText('the relay is away').waitFor()
+})
+
+test('in the dark and in Chinese it holds as well', async () => {
+  await using dashboard = await openDashboard({ context: { locale: 'zh-CN', colorScheme: 'dark' } })
+  const { page, client } = dashboard
+  await client.jobs.add('mail', {}, { queue: 'mail' })
+  await client.jobs.pause('mail')
+  await dashboard.visit('/')
+  await page.getByText('mail 已暂停，1 个任务在等待').waitFor()
+  await page.locator('canvas').first().waitFor({ state: 'attached' })
+  await expectNoViolations(page)
+})

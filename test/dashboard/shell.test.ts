@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createClient } from '../../src/client/index.ts'
+import { expectNoViolations, openDashboard } from './dashboard.ts'
+
+const secret = 'a-bootstrap-secret-of-more-than-32-characters'
+
+test('where no token is needed the page goes straight in, asks no other host and complains of nothing', async () => {
+  await using dashboard = await openDashboard()
+  await dashboard.visit('/')
+  assert.equal(await dashboard.page.title(), 'Overview · Signalbox')
+  await dashboard.page.getByRole('link', { name: 'Queues', exact: true }).waitFor()
+  await expectNoViolations(dashboard.page)
+})
+
+test('every view is reached by its link and by its key, and an address that leads nowhere leads home', async () => {
+  await using dashboard = await openDashboard()
+  const { page } = dashboard
+  await dashboard.visit('/')
+  const links = page.getByRole('navigation', { name: 'Views' }).getByRole('link')
+  const keys = ['o', 'q', 'j', 's', 'l', 'u', 'm', 'n', 't', 'c', 'a', 'e']
+  assert.equal(await links.count(), keys.length)
+  for (const [nth, key] of keys.entries()) {
+    const title = await links.nth(nth).locator('span').first().textContent()
+    await page.keyboard.press('g')
+    await page.keyboard.press(key)
+    await page.getByRole('heading', { level: 1, name: title!, exact: true }).waitFor()
+    assert.equal(await links.nth(nth).getAttribute('aria-current'), 'page')
+  }
+  await links.nth(2).click()
+  await page.getByRole('heading', { level: 1, name: 'Jobs', exact: true }).waitFor()
+  await dashboard.visit('/no/such?place=1')
+  assert.equal(await page.getByRole('heading', { level: 1 }).textContent(), 'Overview')
+  assert.equal(page.url(), `${dashboard.url}/`)
+})
+
+test('a token is asked for, refused with a word why, taken, and forgotten when one signs out', async () => {
+  await using dashboard = await openDashboard({
+    server: { bootstrap: [secret] },
+    token: secret,
+    expected: /401/,
+  })
+  const { page } = dashboard
+  await dashboard.visit('/jobs')
+  const field = page.getByLabel('Token')
+  await field.fill('not-the-token')
+  await page.keyboard.press('Enter')
+  await page.getByRole('alert').getByText('does not take this token').waitFor()
+  await expectNoViolations(page)
+  await field.fill(secret)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+  await page.reload()
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+  await page.getByLabel('Preferences').click()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('You have signed out.').waitFor()
+  await page.reload()
+  await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+})
+
+test('a token that is revoked leads back to the sign-in, which says so', async () => {
+  await using dashboard = await openDashboard({
+    server: { bootstrap: [secret] },
+    token: secret,
+    expected: /401/,
+  })
+  const { page, client } = dashboard
+  const token = await client.tokens.create({ name: 'short', scope: 'admin' })
+  await dashboard.visit('/')
+  await page.getByLabel('Token').fill(token.secret)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+  await client.tokens.revoke(token.id)
+  await page.getByText('has expired or was revoked').waitFor()
+})
+
+test('a token that may only read sees everything and can press nothing that changes it', async () => {
+  await using dashboard = await openDashboard({
+    server: { bootstrap: [secret] },
+    token: secret,
+    expected: /401/,
+  })
+  const { page, client } = dashboard
+  await client.jobs.add('mail')
+  const token = await client.tokens.create({ name: 'eyes', scope: 'read' })
+  await dashboard.visit('/jobs')
+  await page.getByLabel('Token').fill(token.secret)
+  await page.keyboard.press('Enter')
+  await page.getByText('Read-only').waitFor()
+  await page.getByRole('cell', { name: 'mail' }).waitFor()
+  const retry = page.getByRole('button', { name: 'Retry' })
+  assert.equal(await retry.getAttribute('aria-disabled'), 'true')
+  assert.match((await retry.getAttribute('title'))!, /needs a token with the scope "admin"/)
+  await retry.click({ force: true })
+  assert.equal(await page.getByRole('dialog').count(), 0)
+})
+
+test('theme and language are chosen, shown at once, and kept', async () => {
+  await using dashboard = await openDashboard({ context: { colorScheme: 'light' } })
+  const { page } = dashboard
+  await dashboard.visit('/')
+  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
+  const light = await ground()
+  await page.getByLabel('Preferences').click()
+  await page.getByLabel('Theme').selectOption('dark')
+  assert.notEqual(await ground(), light)
+  await page.getByLabel('Language').selectOption('zh')
+  await page.getByRole('heading', { level: 1, name: '总览' }).waitFor()
+  assert.equal(await page.evaluate(() => document.documentElement.lang), 'zh-CN')
+  await page.reload()
+  await page.getByRole('heading', { level: 1, name: '总览' }).waitFor()
+  assert.notEqual(await ground(), light)
+  await expectNoViolations(page)
+  await page.keyboard.press('t')
+  assert.equal(await ground(), light)
+})
+
+test('a browser that speaks Chinese is spoken to in Chinese', async () => {
+  await using dashboard = await openDashboard({ context: { locale: 'zh-CN', colorScheme: 'dark' } })
+  await dashboard.visit('/jobs')
+  await dashboard.page.getByRole('heading', { level: 1, name: '任务' }).waitFor()
+  await expectNoViolations(dashboard.page)
+})
+
+test('the keyboard help opens, names the keys, and gives the focus back when it closes', async () => {
+  await using dashboard = await openDashboard()
+  const { page } = dashboard
+  await dashboard.visit('/')
+  await page.keyboard.press('/')
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('type')), 'search')
+  await page.keyboard.type('?')
+  assert.equal(await page.getByRole('dialog').count(), 0)
+  await page.keyboard.press('Escape')
+  await page.getByRole('link', { name: 'Locks' }).focus()
+  await page.keyboard.press('?')
+  const help = page.getByRole('dialog', { name: 'Keyboard' })
+  await help.getByText('pause or resume live updates').waitFor()
+  await expectNoViolations(page)
+  await page.keyboard.press('Escape')
+  await help.waitFor({ state: 'detached' })
+  assert.match((await page.evaluate(() => document.activeElement?.textContent)) ?? '', /Locks/)
+})
+
+test('a server that goes away is said to be gone, and when it is back the page goes on', async () => {
+  await using dashboard = await openDashboard({ expected: /ERR_|503|Failed to load/ })
+  const { page } = dashboard
+  await dashboard.visit('/jobs')
+  let isGone = true
+  await page.route('**/v1/**', (route) => (isGone ? route.abort('connectionrefused') : route.fallback()))
+  await page.keyboard.press('r')
+  await page.getByText('has not answered since').waitFor()
+  await dashboard.client.jobs.add('after-the-storm')
+  isGone = false
+  await page.getByText('has not answered since').waitFor({ state: 'detached' })
+  await page.getByText('The server answers again.').waitFor()
+  await page.getByRole('cell', { name: 'after-the-storm' }).waitFor()
+})
+
+test('what is added shows by itself, and not while the reader has paused', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await page.clock.install()
+  await dashboard.visit('/jobs')
+  await page.getByText('Nothing was added in this namespace yet').waitFor()
+  await client.jobs.add('first')
+  await page.getByRole('cell', { name: 'first' }).waitFor()
+  await page.getByRole('button', { name: 'Live' }).click()
+  await page.getByRole('button', { name: 'Paused' }).waitFor()
+  await client.jobs.add('second')
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(request.url()))
+  // Much longer than a poll takes to come; nothing may.
+  await page.clock.fastForward(60_000)
+  await page.evaluate(() => fetch('livez'))
+  assert.deepEqual(asked, [`${dashboard.url}/livez`])
+  await page.getByRole('button', { name: 'Paused' }).click()
+  await page.getByRole('cell', { name: 'second' }).waitFor()
+})
+
+test('whoever may go to another namespace can, and sees what is there', async () => {
+  await using dashboard = await openDashboard()
+  const { page, url } = dashboard
+  using elsewhere = createClient(url, { namespace: 'eu' })
+  await elsewhere.jobs.add('bonjour')
+  await dashboard.visit('/jobs')
+  await page.getByLabel('Namespace').selectOption('eu')
+  await page.getByRole('cell', { name: 'bonjour' }).waitFor()
+  await page.getByLabel('Namespace').selectOption('default')
+  await page.getByText('Nothing was added in this namespace yet').waitFor()
+})
+
+test('on a phone the views are behind a button, and nothing is wider than the page', async () => {
+  await using dashboard = await openDashboard({ context: { viewport: { width: 390, height: 800 } } })
+  const { page, client } = dashboard
+  await client.jobs.add('mail', {}, { queue: 'a-queue-with-a-rather-long-name-for-a-phone' })
+  const expectToFit = async () => {
+    const spill = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    assert.ok(spill <= 0, `${page.url()} is ${spill} px too wide`)
+  }
+  await dashboard.visit('/')
+  await page.getByRole('link', { name: 'a-queue-with-a-rather-long-name-for-a-phone' }).waitFor()
+  await expectToFit()
+  assert.equal(await page.getByRole('link', { name: 'Jobs', exact: true }).isVisible(), false)
+  await page.getByRole('button', { name: 'Menu' }).click()
+  await page.getByRole('link', { name: 'Jobs', exact: true }).click()
+  await page.getByRole('cell', { name: 'mail' }).waitFor()
+  await expectToFit()
+  await expectNoViolations(page)
+})

@@ -1,0 +1,49 @@
+import { posix } from 'node:path'
+import { scanImports } from './imports.ts'
+import type { Sources } from './sources.ts'
+
+/**
+ * The arrows of the dashboard. It reaches Signalbox by its client alone; inside, views are at the top and words at the
+ * bottom:
+ *
+ *     views ──▶ kit ──▶ shell ──▶ words          a view may use parts of another, never the whole
+ *        └──────▶ live ◀──┘
+ */
+const packages = ['react', 'react-dom/client', '@tanstack/react-query', 'uplot']
+const client = 'src/client/index.ts'
+const styles = /\.css$/
+
+/** Every import that goes against an arrow, as a sentence. */
+export function findTurnedDashboardArrows(sources: Sources): readonly string[] {
+  const complaints: string[] = []
+  for (const [path, source] of sources) {
+    for (const { specifier, typeOnly } of scanImports(source)) {
+      const complaint = judge(path, specifier, typeOnly)
+      if (complaint) complaints.push(`${path} imports ${specifier ?? 'a computed name'}: ${complaint}`)
+    }
+  }
+  return complaints
+}
+
+function judge(path: string, specifier: string | undefined, typeOnly: boolean): string | undefined {
+  if (specifier === undefined) return 'what is imported must be readable in the source'
+  if (!specifier.startsWith('.')) {
+    if (packages.includes(specifier) || styles.test(specifier)) return undefined
+    return 'the dashboard uses no such package'
+  }
+  const target = posix.join(posix.dirname(path), specifier)
+  if (target === client || styles.test(target)) return undefined
+  if (target.startsWith('src/wire/') && typeOnly) return undefined
+  if (!target.startsWith('dashboard/'))
+    return 'the dashboard reaches Signalbox through src/client/index.ts alone'
+  const view = /^dashboard\/views\/(\w+)\/\1\.tsx$/.exec(target)?.[1]
+  if (view !== undefined && path !== 'dashboard/shell/views.ts')
+    return `the view "${view}" is shown by the shell alone; parts of it may be shared`
+  if (roomOf(path) === 'words' && !['words', 'shell'].includes(roomOf(target)))
+    return 'words know nothing of what says them'
+  return undefined
+}
+
+function roomOf(path: string): string {
+  return path.split('/')[1]!
+}

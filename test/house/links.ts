@@ -1,0 +1,60 @@
+import { dirname, join, normalize } from 'node:path'
+
+/**
+ * Links between the pages of the documentation: to files that are there, and to headings that are in them. Addresses
+ * elsewhere are not asked for: a test that needs them fails when they are away.
+ */
+
+/** What does not lead anywhere. `pages` are texts by their paths, `files` all paths there are, folders too. */
+export function findBrokenLinks(
+  pages: ReadonlyMap<string, string>,
+  files: ReadonlySet<string>,
+): readonly string[] {
+  const complaints: string[] = []
+  for (const [page, text] of pages) {
+    for (const link of linksIn(text)) {
+      const [path = '', anchor] = link.split('#')
+      const target = path === '' ? page : normalize(join(dirname(page), decodeURIComponent(path)))
+      const bare = target.replace(/\/$/, '')
+      if (!files.has(bare)) complaints.push(`${page}: ${link} leads to no file`)
+      else if (anchor !== undefined && pages.has(bare)) {
+        if (!anchorsOf(pages.get(bare)!).has(decodeURIComponent(anchor)))
+          complaints.push(`${page}: ${link} leads to no heading`)
+      }
+    }
+    for (const [, path] of text.matchAll(
+      /`((?:src|test|examples|tools|bench|docs|dashboard)\/[\w./-]+\.\w+)`/g,
+    )) {
+      if (!files.has(path!)) complaints.push(`${page}: it names ${path}, which is not there`)
+    }
+  }
+  return complaints
+}
+
+function linksIn(text: string): readonly string[] {
+  const prose = withoutCode(text).replace(/`[^`\n]*`/g, '')
+  const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
+  return links.filter((link) => !/^(https?|mailto):/.test(link))
+}
+
+/** As GitHub makes them from headings. */
+function anchorsOf(text: string): ReadonlySet<string> {
+  const counts = new Map<string, number>()
+  const anchors = new Set<string>()
+  for (const [, heading] of withoutCode(text).matchAll(/^#{1,6} +(.+?) *#*$/gm)) {
+    const slug = heading!
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replace(/[`*]/g, '')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\p{M} _-]/gu, '')
+      .replaceAll(' ', '-')
+    const count = counts.get(slug) ?? 0
+    counts.set(slug, count + 1)
+    anchors.add(count === 0 ? slug : `${slug}-${count}`)
+  }
+  return anchors
+}
+
+function withoutCode(text: string): string {
+  return text.replace(/^(```+|~~~+)[^\n]*\n[\s\S]*?^\1[ \t]*$/gm, '')
+}

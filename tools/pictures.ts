@@ -1,0 +1,134 @@
+/**
+ * `npm run pictures`: takes the pictures of the README and of docs/dashboard.md. A server with the demo's small fleet plays for
+ * a minute, so that every view has something to show; then each is looked at in Chromium and written to docs/images.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Client, createClient } from '../src/client/index.ts'
+import { startDemo } from '../src/demo/index.ts'
+import { open } from '../src/index.ts'
+import { createServer } from '../src/server/index.ts'
+import { launchOptions } from '../test/dashboard/chromium.ts'
+import { ensureDashboard } from './dashboard.ts'
+import { toPalette } from './palettepng.ts'
+
+const target = join(import.meta.dirname, '..', 'docs', 'images')
+const viewport = { width: 1360, height: 860 }
+const playMs = 60_000
+const mostBytes = 150_000
+/** What has not come to pass by then will not. */
+const waitMs = 120_000
+
+interface Picture {
+  readonly name: string
+  /** Where to look; waits until there is something to be seen. */
+  readonly at: (client: Client) => Promise<string>
+  /** Is there when the view is. */
+  readonly shows: string
+  readonly context?: BrowserContextOptions
+}
+
+const dark: BrowserContextOptions = { colorScheme: 'dark' }
+const chinese: BrowserContextOptions = { locale: 'zh-CN' }
+
+const pictures: readonly Picture[] = [
+  { name: 'overview', at: problemsAt, shows: 'canvas' },
+  { name: 'overview-dark', at: problemsAt, shows: 'canvas', context: dark },
+  { name: 'jobs', at: async () => '/jobs', shows: 'tbody tr:nth-child(12)' },
+  { name: 'job', at: flowAt, shows: '.job-graph' },
+  { name: 'locks', at: async () => '/locks', shows: '.locks-waiters li:nth-child(3)' },
+  { name: 'locks-zh', at: async () => '/locks', shows: '.locks-waiters li:nth-child(3)', context: chinese },
+  { name: 'monitor', at: async () => '/monitor', shows: 'tbody tr:nth-child(8)' },
+  { name: 'nodes', at: async () => '/nodes', shows: 'tbody tr' },
+  { name: 'contention', at: async () => '/contention', shows: 'table' },
+]
+
+await ensureDashboard((line) => console.log(line))
+mkdirSync(target, { recursive: true })
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-pictures-'))
+try {
+  await using box = await open(`sqlite:${join(folder, 'demo.db')}`, {
+    migrate: true,
+    allowPrivate: ['127.0.0.0/8'],
+  })
+  await using server = createServer({ box, port: 0 })
+  const { url } = await server.listen()
+  await using _demo = startDemo({ box, url })
+  const client = createClient(url)
+  await using browser = await chromium.launch(await launchOptions())
+  await client.dispatch.definePool({ name: 'eu-1', requires: [{ label: 'zone', in: ['eu-1'] }] })
+  console.log(`The demo plays for ${playMs / 1_000} s …`)
+  // The charts have something to show only of what was looked at.
+  await using looker = await browser.newContext()
+  await (await looker.newPage()).goto(url)
+  await sleep(playMs)
+  for (const picture of pictures) await take(browser, client, url, picture)
+  client.close()
+} finally {
+  rmSync(folder, { recursive: true })
+}
+
+async function take(browser: Browser, client: Client, url: string, wanted: Picture): Promise<void> {
+  const { name, at, shows, context = {} } = wanted
+  await using own = await browser.newContext({ locale: 'en-US', viewport, ...context })
+  const page = await own.newPage()
+  page.setDefaultTimeout(waitMs)
+  await page.goto(url + (await at(client)))
+  const shown = page.locator(shows).first()
+  let picture: Buffer
+  do {
+    await shown.waitFor()
+    await settle(page)
+    const clip = { x: 0, y: 0, width: viewport.width, height: await heightOf(page) }
+    picture = toPalette(await page.screenshot({ clip, animations: 'disabled', caret: 'hide' }))
+    // A line may have gone while it was looked at.
+  } while (!(await shown.isVisible()))
+  const path = join(target, `${name}.png`)
+  writeFileSync(path, picture)
+  const bytes = picture.length
+  console.log(`${name}.png: ${(bytes / 1_000).toFixed(0)} kB`)
+  if (bytes > mostBytes)
+    throw new Error(
+      `${name}.png has ${bytes} bytes; ${mostBytes} are the most for a picture in the documentation.`,
+    )
+}
+
+/** What comes in with a moment's delay is in the picture too. */
+async function settle(page: Page): Promise<void> {
+  await page.evaluate('document.fonts.ready.then(() => undefined)')
+  await sleep(300)
+}
+
+/** As high as what is shown, for a page that is not full is half empty. */
+async function heightOf(page: Page): Promise<number> {
+  const bottoms = await page.evaluate<number[]>(
+    `Array.from(document.querySelectorAll('main *, nav a'), (one) => one.getBoundingClientRect().bottom)`,
+  )
+  return Math.min(viewport.height, Math.ceil(Math.max(...bottoms)) + 32)
+}
+
+/** A job in the midst of a flow: it waited for one, and another waits for it. */
+async function flowAt(client: Client): Promise<string> {
+  return until('a flow half-way', async () => {
+    const { items } = await client.jobs.list({ kind: 'etl.sum', state: 'running', limit: 1 })
+    return items[0] && `/job?id=${items[0].id}`
+  })
+}
+
+/** The overview, while there is something to see to. */
+async function problemsAt(client: Client): Promise<string> {
+  return until('a dead job', async () =>
+    (await client.jobs.stats()).some(({ dead }) => dead > 0) ? '/' : undefined,
+  )
+}
+
+async function until(what: string, look: () => Promise<string | undefined>): Promise<string> {
+  for (const end = performance.now() + waitMs; performance.now() < end; await sleep(50)) {
+    const found = await look()
+    if (found !== undefined) return found
+  }
+  throw new Error(`There was not ${what} within ${waitMs / 1_000} s.`)
+}
