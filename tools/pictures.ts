@@ -28,21 +28,34 @@ interface Picture {
   readonly at: (client: Client) => Promise<string>
   /** Is there when the view is. */
   readonly shows: string
+  /** Text, for it is asked in the page: whether it is as one would show it. */
+  readonly holds?: string
   readonly context?: BrowserContextOptions
 }
 
 const dark: BrowserContextOptions = { colorScheme: 'dark' }
 const chinese: BrowserContextOptions = { locale: 'zh-CN' }
 
+/** A line with three who wait, while its holder tells of its progress, and its number and its drawing are of one moment. */
+const lines = {
+  at: async () => '/locks',
+  shows: '.locks-waiters li:nth-child(3)',
+  holds: `/\\d%/.test(document.querySelector('.locks-holder')?.textContent) &&
+    Array.from(document.querySelectorAll('article')).every((line) => {
+      const count = line.querySelectorAll('.locks-waiters li').length
+      return count === 0 || line.textContent.includes(count + ' wait') || line.textContent.includes(count + ' 个等待')
+    })`,
+} as const
+
 const pictures: readonly Picture[] = [
-  { name: 'overview', at: problemsAt, shows: 'canvas' },
-  { name: 'overview-dark', at: problemsAt, shows: 'canvas', context: dark },
+  { name: 'overview', at: async () => '/', shows: 'canvas' },
+  { name: 'overview-dark', at: async () => '/', shows: 'canvas', context: dark },
   { name: 'jobs', at: async () => '/jobs', shows: 'tbody tr:nth-child(12)' },
   { name: 'job', at: flowAt, shows: '.job-graph' },
-  { name: 'locks', at: async () => '/locks', shows: '.locks-waiters li:nth-child(3)' },
-  { name: 'locks-zh', at: async () => '/locks', shows: '.locks-waiters li:nth-child(3)', context: chinese },
+  { ...lines, name: 'locks' },
+  { ...lines, name: 'locks-zh', context: chinese },
   { name: 'monitor', at: async () => '/monitor', shows: 'tbody tr:nth-child(8)' },
-  { name: 'nodes', at: async () => '/nodes', shows: 'tbody tr' },
+  { name: 'nodes', at: async () => '/nodes', shows: 'tbody tr:nth-child(3)' },
   { name: 'contention', at: async () => '/contention', shows: 'table' },
 ]
 
@@ -60,6 +73,7 @@ try {
   const client = createClient(url)
   await using browser = await chromium.launch(await launchOptions())
   await client.dispatch.definePool({ name: 'eu-1', requires: [{ label: 'zone', in: ['eu-1'] }] })
+  await addDead(client)
   console.log(`The demo plays for ${playMs / 1_000} s …`)
   // The charts have something to show only of what was looked at.
   await using looker = await browser.newContext()
@@ -72,7 +86,7 @@ try {
 }
 
 async function take(browser: Browser, client: Client, url: string, wanted: Picture): Promise<void> {
-  const { name, at, shows, context = {} } = wanted
+  const { name, at, shows, holds = 'true', context = {} } = wanted
   await using own = await browser.newContext({ locale: 'en-US', viewport, ...context })
   const page = await own.newPage()
   page.setDefaultTimeout(waitMs)
@@ -85,7 +99,7 @@ async function take(browser: Browser, client: Client, url: string, wanted: Pictu
     const clip = { x: 0, y: 0, width: viewport.width, height: await heightOf(page) }
     picture = toPalette(await page.screenshot({ clip, animations: 'disabled', caret: 'hide' }))
     // A line may have gone while it was looked at.
-  } while (!(await shown.isVisible()))
+  } while (!(await shown.isVisible()) || !(await page.evaluate<boolean>(holds)))
   const path = join(target, `${name}.png`)
   writeFileSync(path, picture)
   const bytes = picture.length
@@ -118,11 +132,12 @@ async function flowAt(client: Client): Promise<string> {
   })
 }
 
-/** The overview, while there is something to see to. */
-async function problemsAt(client: Client): Promise<string> {
-  return until('a dead job', async () =>
-    (await client.jobs.stats()).some(({ dead }) => dead > 0) ? '/' : undefined,
-  )
+/** Something to see to: a job that failed for good. */
+async function addDead(client: Client): Promise<void> {
+  const queue = 'refunds'
+  await client.jobs.add('refund.send', { order: 4_711 }, { queue, maxAttempts: 1 })
+  const [job] = await client.jobs.claim({ queues: [queue] })
+  await client.jobs.nack(job!, { error: { name: 'BankError', message: 'the account is closed' } })
 }
 
 async function until(what: string, look: () => Promise<string | undefined>): Promise<string> {

@@ -13,8 +13,8 @@ import { serving } from './stage.ts'
  */
 const seed = Number(process.env.OPENAPI_SEED ?? 1)
 /** Rounds through all operations. What goes well needs more: one request has to find what another made. */
-const describedRounds = 14
-const otherRounds = 6
+const describedRounds = 10
+const otherRounds = 4
 const runsPerRound = 5
 
 const secret = 'a bootstrap secret of more than 32 characters'

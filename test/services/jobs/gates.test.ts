@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { describe } from 'vitest'
 import { jobIn, stages, until } from './stage.ts'
 
-// What waits is the server's to let on, whatever its engine: over the wire two of them are enough.
-const shown = stages().filter(({ isRemote, name }) => !isRemote || name === 'memory' || name === 'postgres')
+// What waits is the server's to let on, whatever its engine: over the wire one of them is enough.
+const shown = stages().filter(({ isRemote, name }) => !isRemote || name === 'memory')
 
 for (const stage of shown) {
   describe(stage.title, () => {
