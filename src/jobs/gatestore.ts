@@ -30,7 +30,8 @@ export interface GateStore {
   needs(query: NeedQuery): Promise<readonly Need[]>
   /**
    * Marks these needs as met. A job that waits and has no unmet need left is let on in the same step: with a lock it is
-   * called to its line (`lock`), else it is `ready` or, when its `runAt` has not come, `scheduled`. Answers the jobs let on.
+   * called to its line (`lock`), else it is `ready` or, when its `runAt` has not come, `scheduled`. Answers the jobs let on;
+   * one that was called before, by `shut`, is not told again.
    */
   meet(needs: readonly Need[]): Promise<readonly LetOn[]>
   /** Ends jobs that wait as `cancelled`, with this error (JSON text), and their needs as met. Answers the ids that did. */

@@ -200,6 +200,7 @@ export class MemoryGates implements GateStore {
     const { queue } = job
     const lock = this.#locks.get(jobId)
     if (!lock) return [{ jobId, queue, to: this.#jobs.letOn(jobId)! }]
+    if (lock.isCalled) return []
     lock.isCalled = true
     return [{ jobId, queue, to: 'lock' }]
   }

@@ -57,13 +57,16 @@ function meetNeeds(
        WHERE namespace = ?1 AND job_id = ?2 AND needs_id = ?3 AND is_met = 0`
     return connection.run(sql, namespace, jobId, needsId) === 1
   })
-  return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId) => {
+  return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId): LetOn[] => {
     const job = findWaiting(connection, namespace, jobId)
     if (!job || hasUnmet(connection, namespace, jobId)) return []
     const { queue } = job
-    const call = 'UPDATE job_lock SET is_called = 1 WHERE namespace = ?1 AND job_id = ?2'
-    const isCalled = connection.run(call, namespace, jobId) === 1
-    return [{ jobId, queue, to: isCalled ? 'lock' : letOn(connection, job, now) }]
+    const look = 'SELECT is_called FROM job_lock WHERE namespace = ?1 AND job_id = ?2'
+    const lock = connection.get<{ is_called: number }>(look, namespace, jobId)
+    if (!lock) return [{ jobId, queue, to: letOn(connection, job, now) }]
+    if (lock.is_called === 1) return []
+    connection.run('UPDATE job_lock SET is_called = 1 WHERE namespace = ?1 AND job_id = ?2', namespace, jobId)
+    return [{ jobId, queue, to: 'lock' }]
   })
 }
 

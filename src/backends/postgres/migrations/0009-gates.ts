@@ -124,6 +124,7 @@ BEGIN
     WHERE p.namespace = ns AND p.id = one AND p.state = 'waiting'
       AND NOT EXISTS (SELECT FROM ${s}.job_need n WHERE n.namespace = ns AND n.job_id = one AND NOT n.is_met);
     CONTINUE WHEN NOT FOUND;
+    CONTINUE WHEN EXISTS (SELECT FROM ${s}.job_lock k WHERE k.namespace = ns AND k.job_id = one AND k.is_called);
     UPDATE ${s}.job_lock k SET is_called = true WHERE k.namespace = ns AND k.job_id = one;
     IF FOUND THEN
       RETURN QUERY SELECT one, its_queue, 'lock'::text;
