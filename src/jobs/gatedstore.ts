@@ -48,24 +48,36 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     for (const record of records) if (record.limited) remember(limited, record.token, record.queue)
     const locked = records.filter(({ meta }) => meta?.includes('"lock"') && decodeLock(meta) !== null)
     if (locked.length === 0) return records
-    const fenced = new Map<string, number>()
-    const fences = await gates.fences(locked.map(({ id }) => id))
-    for (const [at, record] of locked.entries()) {
-      const fence = await liveFence(record, fences[at])
-      if (fence === undefined) continue
-      fenced.set(record.id, fence)
-      remember(held, record.token, fence)
-    }
-    await sendBack(
-      locked.flatMap((record, at) => (fenced.has(record.id) ? [] : [{ record, fence: fences[at] }])),
+    const looked = await lookAt(locked)
+    const fenced = new Map(
+      looked.flatMap(({ record, fence }) => (fence === undefined ? [] : [[record.id, fence]])),
     )
-    const isSentBack = new Set(locked.map(({ id }) => id).filter((id) => !fenced.has(id)))
-    return records
-      .filter(({ id }) => !isSentBack.has(id))
-      .map((record) => (fenced.has(record.id) ? { ...record, fence: fenced.get(record.id)! } : record))
+    for (const { token, id } of locked) if (fenced.has(id)) remember(held, token, fenced.get(id)!)
+    // What cannot go back now is taken back when its lease ends; the others need not wait for it.
+    await sendBack(looked.filter(({ fence }) => fence === undefined)).catch(() => undefined)
+    const isLocked = new Set(locked.map(({ id }) => id))
+    return records.flatMap((record) => {
+      if (!isLocked.has(record.id)) return [record]
+      const fence = fenced.get(record.id)
+      return fence === undefined ? [] : [{ ...record, fence }]
+    })
   }
 
-  /** The fence of a grant that is alive now, by the locks' own clock. */
+  /** Which of them have a grant that is alive now, by the locks' own clock. Never rejects: locks may be kept elsewhere, and be away. */
+  async function lookAt(records: readonly ClaimedRecord[]): Promise<readonly Looked[]> {
+    const fences = await gates.fences(records.map(({ id }) => id)).catch(() => undefined)
+    return Promise.all(
+      records.map(async (record, at): Promise<Looked> => {
+        const known = fences?.[at]
+        try {
+          return { record, known, fence: await liveFence(record, known), isSure: fences !== undefined }
+        } catch {
+          return { record, known, fence: undefined, isSure: false }
+        }
+      }),
+    )
+  }
+
   async function liveFence(record: ClaimedRecord, known: Fence | undefined): Promise<number | undefined> {
     if (known === undefined || known.fence === null) return undefined
     // A grant is for one attempt. Each that failed, or was lost with its worker, has an ask of its own behind it; where
@@ -74,35 +86,41 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     return (await locks.renew(askOf(record, known), known.fence)) ? known.fence : undefined
   }
 
-  async function sendBack(
-    jobs: readonly { readonly record: ClaimedRecord; readonly fence: Fence | undefined }[],
-  ): Promise<void> {
+  /** Jobs that nobody may do now: no fault of theirs, so it burns no attempt, however often. */
+  async function sendBack(jobs: readonly Looked[]): Promise<void> {
     if (jobs.length === 0) return
     await store.settle(
-      jobs.map(({ record }) =>
-        judge({ ...record, backoff: backoffDefaults }, { kind: 'interrupted', delayMs: 0 }),
+      jobs.map(({ record, isSure }) =>
+        judge(
+          { ...record, backoff: backoffDefaults },
+          { kind: 'snoozed', delayMs: isSure ? 0 : lockTroubleMs },
+        ),
       ),
     )
-    for (const { record, fence } of jobs) {
-      if (fence === undefined) continue
-      const ask = askOf(record, fence)
-      // What still stood in line, or held it, would keep others waiting for nobody.
-      if (fence.fence !== null) await locks.release(ask, fence.fence, 'failure')
-      const isShut = await gates.shut({ jobId: record.id, ...fence })
-      if (isShut && fence.fence === null) await locks.leave(ask)
-    }
     onTouched(jobs.map(({ record }) => record.id))
+    for (const { record, known, isSure } of jobs) {
+      // Whether it has its lock is not known; whoever tends it finds out.
+      if (!isSure || known === undefined) continue
+      const ask = askOf(record, known)
+      // What still stood in line, or held it, would keep others waiting for nobody.
+      if (known.fence !== null) await locks.release(ask, known.fence, 'failure')
+      const isShut = await gates.shut({ jobId: record.id, ...known })
+      if (isShut && known.fence === null) await locks.leave(ask)
+    }
   }
 
+  /** A job whose grant is not its own any more is not kept: it is free for others when its lease ends. */
   async function renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
-    const renewals = await store.renew(leases, leaseMs)
-    const locked = renewals.filter(({ token }) => held.has(token))
-    if (locked.length === 0) return renewals
+    const locked = held.size === 0 ? [] : leases.filter(({ token }) => held.has(token))
+    if (locked.length === 0) return store.renew(leases, leaseMs)
     const fences = await gates.fences(locked.map(({ jobId }) => jobId))
     const lost = new Set(
       locked.filter(({ token }, at) => fences[at]?.fence !== held.get(token)).map(({ token }) => token),
     )
-    return renewals.filter(({ token }) => !lost.has(token))
+    return store.renew(
+      leases.filter(({ token }) => !lost.has(token)),
+      leaseMs,
+    )
   }
 
   function settled(verdicts: readonly Verdict[]): void {
@@ -171,6 +189,19 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     },
   })
 }
+
+/** A job with a lock, as a claim brought it. */
+interface Looked {
+  readonly record: ClaimedRecord
+  /** What is known of its gate; undefined: nothing. */
+  readonly known: Fence | undefined
+  /** Its live grant; undefined: it has none, or nobody could say. */
+  readonly fence: number | undefined
+  readonly isSure: boolean
+}
+
+/** So long a job is put off when the store of its lock does not answer. */
+const lockTroubleMs = 5_000
 
 function askOf({ id, meta }: ClaimedRecord, { askNo }: Fence): LockAsk {
   return { ...decodeLock(meta)!, jobId: id, askNo }

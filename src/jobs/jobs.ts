@@ -5,12 +5,13 @@ import { type AddBatcher, createAddBatcher } from './addbatch.ts'
 import { type Announcer, createAnnouncer } from './announce.ts'
 import { bulkVerbs } from './bulk.ts'
 import { createBulkWork } from './bulkwork.ts'
-import { decodeBackoff, decodeClaimed, decodeJob } from './decode.ts'
+import { decodeClaimed, decodeJob } from './decode.ts'
 import { type AnyDefinition, isDefinition } from './define.ts'
 import { createFiring } from './firing.ts'
 import { createGating } from './gating.ts'
 import { RunningJob } from './handlerjob.ts'
 import { createHandover, type Taker } from './handover.ts'
+import { checkHeld, judgedOf } from './heldjobs.ts'
 import type { ClaimedJob } from './job.ts'
 import { backoffDefaults, type Judged, judge, snoozesIn } from './lifecycle.ts'
 import { resolveLimits } from './limits.ts'
@@ -25,7 +26,6 @@ import {
   type JobToAdd,
   type ListOptions,
   leaseSpan,
-  type PayloadCheck,
   queueName,
   resolveAck,
   resolveClaim,
@@ -35,6 +35,7 @@ import {
   resolveNewJob,
 } from './options.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
+import { checkPayloads } from './payloadchecks.ts'
 import { RecentClaims } from './recentclaims.ts'
 import { resolveRefs } from './refs.ts'
 import { keyTaken, leaseLost, notAList, notFound, stillRuns, tooMany } from './refusals.ts'
@@ -43,7 +44,7 @@ import { sealedDelayMs } from './sealtext.ts'
 import { type SearchPage, searchPage } from './search.ts'
 import type { Scanned } from './searchscan.ts'
 import type { Added, NewJob, Verdict } from './store.ts'
-import type { Ended, Held, InTransaction, Jobs } from './verbs.ts'
+import type { Ended, InTransaction, Jobs } from './verbs.ts'
 import { createWorker, type Worker } from './worker.ts'
 import { createWorkersLoop } from './workersloop.ts'
 
@@ -156,7 +157,10 @@ export function createJobs(parts: JobsParts): Jobs {
       // In a handler its worker must know of it, as if the job itself had been asked.
       if (job instanceof RunningJob) return job.ack(options)
       const { outcome, ranMs } = resolveAck(options)
-      const ended = await write(judge(knownOf(job) ?? (await judgedOf(job)), outcome, ranMs), options.tx)
+      const { id, token } = checkHeld(job)
+      // Where it was claimed here nothing has to be asked; a nack must also know of a wish to cancel.
+      const judged = recent.find(id, token) ?? (await judgedOf(store, job))
+      const ended = await write(judge(judged, outcome, ranMs), options.tx)
       recent.forget(job.id)
       return ended
     },
@@ -164,7 +168,7 @@ export function createJobs(parts: JobsParts): Jobs {
     async nack(job, options = {}) {
       if (job instanceof RunningJob) return job.nack(options)
       const { outcome, ranMs } = resolveNack(options)
-      const judged = await judgedOf(job)
+      const judged = await judgedOf(store, job)
       const verdict = judge(judged, outcome, ranMs)
       // Where it would come back the store ends it itself when that was asked for; death must ask first.
       if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isUnwanted(judged)))) {
@@ -175,7 +179,7 @@ export function createJobs(parts: JobsParts): Jobs {
     },
 
     async renew(job, leaseMs = 30_000) {
-      const { id, token } = held(job)
+      const { id, token } = checkHeld(job)
       const [renewal] = await store.renew([{ jobId: id, token }], leaseSpan('renew.leaseMs', leaseMs))
       if (renewal === undefined) throw leaseLost(id)
       return { leaseEndsAt: renewal.leaseEndsAt, cancelRequested: renewal.cancelRequested }
@@ -194,7 +198,7 @@ export function createJobs(parts: JobsParts): Jobs {
     },
 
     lines: noted.lines,
-    note: async (job, options) => noted.note(held(job), options),
+    note: async (job, options) => noted.note(checkHeld(job), options),
 
     async list(options: ListOptions = {}): Promise<SearchPage> {
       const { search, ...query } = resolveList(options)
@@ -325,39 +329,6 @@ export function createJobs(parts: JobsParts): Jobs {
     return { state: verdict.state }
   }
 
-  /** What judging an ack needs, where the job was claimed here; a nack must also know of a wish to cancel. */
-  function knownOf(job: Held): Judged | undefined {
-    const { id, token } = held(job)
-    return recent.find(id, token)
-  }
-
-  /** What judging needs; from the job itself, or from the store when only id and token were kept. */
-  async function judgedOf(job: Held): Promise<JudgedHeld> {
-    const { id, token } = held(job)
-    const { attempt, maxAttempts, freeCount, backoff, cancelRequested = false } = job
-    if (
-      attempt !== undefined &&
-      maxAttempts !== undefined &&
-      freeCount !== undefined &&
-      backoff !== undefined
-    ) {
-      return { id, token, attempt, maxAttempts, freeCount, backoff, cancelRequested }
-    }
-    // But for the wish to cancel, none of these change while the lease lives, and without it nothing is written. So
-    // any will do for a job that is gone, and what becomes of the verdict is the store's to say: a request made twice
-    // gets its first answer, everyone else `lease_lost`.
-    const record = (await store.find(id)) ?? gone
-    return {
-      id,
-      token,
-      attempt: record.attempt,
-      maxAttempts: record.maxAttempts,
-      freeCount: record.freeCount,
-      backoff: decodeBackoff(record.backoff),
-      cancelRequested: record.cancelRequested,
-    }
-  }
-
   /** Whether somebody wants it cancelled, as the store knows it now. */
   async function isUnwanted({ id }: Judged): Promise<boolean> {
     return (await store.find(id))?.cancelRequested === true
@@ -371,42 +342,4 @@ async function inBites(bite: () => Promise<number>): Promise<number> {
     sum += count
     if (count < pruneBatch) return sum
   }
-}
-
-/** So many schemas that answer later are asked at once. */
-const checksAtOnce = 100
-
-/** Asks the schemas of those that have one, before anything is written. */
-async function checkPayloads(
-  checks: readonly (PayloadCheck | undefined)[],
-  records: readonly NewJob[],
-): Promise<void> {
-  let waiting: Promise<unknown>[] = []
-  for (const [index, check] of checks.entries()) {
-    const checked = check?.(`addMany[${index}]`, records[index]!.payload)
-    if (checked === undefined) continue
-    // One that is not waited for any more, because another was refused first, is nobody's unhandled rejection.
-    checked.catch(() => undefined)
-    if (waiting.push(checked) < checksAtOnce) continue
-    await Promise.all(waiting)
-    waiting = []
-  }
-  await Promise.all(waiting)
-}
-
-interface JudgedHeld extends Judged {
-  readonly cancelRequested: boolean
-}
-
-const gone = { attempt: 1, maxAttempts: 1, freeCount: 0, backoff: null, cancelRequested: false }
-
-function held(job: Held): Held {
-  if (typeof job !== 'object' || job === null || typeof job.token !== 'string') {
-    throw new SignalboxError(
-      'invalid_argument',
-      'This is not a claimed job: it needs the id and token that claim gave.',
-    )
-  }
-  text('job.id', job.id)
-  return job
 }
