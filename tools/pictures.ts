@@ -13,7 +13,6 @@ import { open } from '../src/index.ts'
 import { createServer } from '../src/server/index.ts'
 import { launchOptions } from '../test/dashboard/chromium.ts'
 import { ensureDashboard } from './dashboard.ts'
-import { toPalette } from './palettepng.ts'
 
 const target = join(import.meta.dirname, '..', 'docs', 'images')
 const viewport = { width: 1360, height: 860 }
@@ -97,7 +96,7 @@ async function take(browser: Browser, client: Client, url: string, wanted: Pictu
     await shown.waitFor()
     await settle(page)
     const clip = { x: 0, y: 0, width: viewport.width, height: await heightOf(page) }
-    picture = toPalette(await page.screenshot({ clip, animations: 'disabled', caret: 'hide' }))
+    picture = await page.screenshot({ clip, animations: 'disabled', caret: 'hide' })
     // A line may have gone while it was looked at.
   } while (!(await shown.isVisible()) || !(await page.evaluate<boolean>(holds)))
   const path = join(target, `${name}.png`)

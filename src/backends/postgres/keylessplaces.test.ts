@@ -1,24 +1,13 @@
 import assert from 'node:assert/strict'
-import { test, vi } from 'vitest'
+import { test } from 'vitest'
+import { withMovedClock } from '../../../test/support/movedclock.ts'
 import { start } from './cursor.ts'
 import { KeylessPlaces } from './keylessplaces.ts'
 
 const place = (id: string) => ({ rank: '0', runAt: '1000', id })
 
-function withClock(run: (advance: (ms: number) => void) => void): void {
-  let now = 1_000
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
-  try {
-    run((ms) => {
-      now += ms
-    })
-  } finally {
-    clock.mockRestore()
-  }
-}
-
 test('claims go on behind what was passed, and look from the start again in time, however often they went on', () => {
-  withClock((advance) => {
+  withMovedClock((advance) => {
     const places = new KeylessPlaces()
     assert.equal(places.from('mail', null), start)
     places.passed('mail', null, { place: place('a'), tookMs: 5, isEnd: true })
@@ -34,7 +23,7 @@ test('claims go on behind what was passed, and look from the start again in time
 })
 
 test('a look that was long is not made again soon, and one that is not at its end goes on until it is', () => {
-  withClock((advance) => {
+  withMovedClock((advance) => {
     const places = new KeylessPlaces()
     places.passed('mail', null, { place: place('a'), tookMs: 100, isEnd: false })
     advance(10_000)

@@ -1,21 +1,10 @@
 import assert from 'node:assert/strict'
-import { test, vi } from 'vitest'
+import { test } from 'vitest'
+import { withMovedClock } from '../../../test/support/movedclock.ts'
 import { LimitFronts } from './limitfronts.ts'
 
-function withClock(run: (advance: (ms: number) => void) => void): void {
-  let now = 1_000
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
-  try {
-    run((ms) => {
-      now += ms
-    })
-  } finally {
-    clock.mockRestore()
-  }
-}
-
 test('a line whose front was not enough is looked at by key for a second, and no other line is', () => {
-  withClock((advance) => {
+  withMovedClock((advance) => {
     const fronts = new LimitFronts()
     assert.equal(fronts.mayTry('mail'), true)
     fronts.fellShort('mail')
@@ -31,7 +20,7 @@ test('a line whose front was not enough is looked at by key for a second, and no
 })
 
 test('a front that is enough only past many who wait is left for the keys if they are few', () => {
-  withClock((advance) => {
+  withMovedClock((advance) => {
     const fronts = new LimitFronts()
     fronts.passed('mail', 10)
     assert.equal(fronts.mayTry('mail'), true)
@@ -45,7 +34,7 @@ test('a front that is enough only past many who wait is left for the keys if the
 })
 
 test('where there are many keys, a front that is enough is kept to, until they are counted again', () => {
-  withClock((advance) => {
+  withMovedClock((advance) => {
     const fronts = new LimitFronts()
     fronts.passed('mail', 4_000)
     fronts.saw('mail', 1_000)

@@ -216,39 +216,6 @@ BEGIN
   END LOOP;
 END $$`,
 
-      // Jobs with all that is known of them, but for those in leases; answers which were there. One by one, each by its
-      // key: how many wait, end and have keys changes faster than what a planner knows of it.
-      `CREATE FUNCTION ${s}.signalbox_remove(ns text, ids text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-  one text;
-  its_queue text;
-  its_key text;
-  its_lease bigint;
-BEGIN
-  FOREACH one IN ARRAY ids LOOP
-    DELETE FROM ${s}.job_pending WHERE namespace = ns AND id = one RETURNING queue, unique_key INTO its_queue, its_key;
-    IF FOUND THEN
-      IF its_key IS NOT NULL THEN
-        DELETE FROM ${s}.job_unique
-        WHERE namespace = ns AND queue = its_queue AND unique_key = its_key AND job_id = one;
-      END IF;
-    ELSE
-      DELETE FROM ${s}.job_history WHERE namespace = ns AND id = one RETURNING lease_no INTO its_lease;
-      CONTINUE WHEN NOT FOUND;
-      -- History no longer shows how that attempt ended, and it may still be asked for.
-      IF its_lease IS NOT NULL THEN
-        INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how) VALUES (its_lease, one, ${nowMs}, 'returned')
-        ON CONFLICT DO NOTHING;
-      END IF;
-    END IF;
-    DELETE FROM ${s}.job_cancel WHERE namespace = ns AND job_id = one;
-    DELETE FROM ${s}.job_progress WHERE namespace = ns AND job_id = one;
-    DELETE FROM ${s}.job_line WHERE namespace = ns AND job_id = one;
-    RETURN NEXT one;
-  END LOOP;
-END $$`,
-
       `CREATE TABLE ${s}.job_schedule (
   namespace ${text} NOT NULL,
   name ${text} NOT NULL,

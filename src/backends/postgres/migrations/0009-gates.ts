@@ -169,8 +169,9 @@ BEGIN
   RETURN true;
 END $$`,
 
-      // As it was in 0008-comfort.ts, with what a job waited for.
-      `CREATE OR REPLACE FUNCTION ${s}.signalbox_remove(ns text, ids text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
+      // Jobs with all that is known of them, but for those in leases; answers which were there. One by one, each by its
+      // key: how many wait, end and have keys changes faster than what a planner knows of it.
+      `CREATE FUNCTION ${s}.signalbox_remove(ns text, ids text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   one text;
