@@ -37,7 +37,14 @@ export type {
   NoteStore,
   ProgressRecord,
 } from './notestore.ts'
-export { type AddOptions, type ClaimOptions, givenId, type JobToAdd, type ListOptions } from './options.ts'
+export {
+  type AddOptions,
+  type ClaimOptions,
+  givenId,
+  isReserved,
+  type JobToAdd,
+  type ListOptions,
+} from './options.ts'
 export { cancelTopic, type JobsBell, type JobsParts, queueTopic } from './parts.ts'
 export type { JobProgress, ProgressUpdate } from './progress.ts'
 export type {

@@ -1,11 +1,11 @@
 import { version } from '../core/version.ts'
-import type { QueueStats } from '../jobs/index.ts'
+import { isReserved, type QueueStats } from '../jobs/index.ts'
 import type { Me, Overview, OverviewProblem, Readiness } from '../wire/index.ts'
 import type { Principal, Served, Space } from './call.ts'
 import type { Health } from './health.ts'
 import { type History, historyLimits } from './history.ts'
 import type { NamespaceSendings } from './oncemeter.ts'
-import { isOwnQueue, queueCountsOf } from './queuecounts.ts'
+import { queueCountsOf } from './queuecounts.ts'
 
 /**
  * What a dashboard shows first. The store is asked for the counts of queues and nothing else, at most once a second
@@ -59,7 +59,7 @@ export function createOverviews(parts: OverviewParts): Overviews {
         queueCountsOf(space.stores).recent(),
       ])
       const at = Date.now()
-      const queues = lines.filter(({ queue }) => !isOwnQueue(queue)).sort(byQueue)
+      const queues = lines.filter(({ queue }) => !isReserved(queue)).sort(byQueue)
       const { history } = parts
       history.looked(space.namespace, sum(queues, 'ready'), sum(queues, 'running'))
       const problems = [

@@ -111,8 +111,3 @@ function countOf(lines: readonly QueueStats[]): number {
     0,
   )
 }
-
-/** Whether a queue is one of the rooms' own, which users have nothing to do with. */
-export function isOwnQueue(queue: string): boolean {
-  return queue.startsWith('signalbox.')
-}

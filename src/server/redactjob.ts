@@ -1,5 +1,5 @@
 import { resolveRedactPaths } from '../core/redactpaths.ts'
-import { isSealed, type JobRecord, type JobStore } from '../jobs/index.ts'
+import { bulkQueue, isSealed, type JobRecord, type JobStore } from '../jobs/index.ts'
 import { hidden } from './redact.ts'
 
 /**
@@ -28,9 +28,6 @@ export const noRedactor: Redactor = {
 
 /** No value that was taken is deeper; one that was written by hand may be. */
 const maxDepth = 64
-/** Signalbox's own orders are in there, and it reads them by looking. */
-const bulkQueue = 'signalbox.bulk'
-
 type Path = readonly string[]
 
 /** A name, or a place in a list, on the way to a value. */
@@ -93,6 +90,7 @@ export function createRedactor(paths: readonly string[]): Redactor {
   }
 
   function redactRecord(record: JobRecord): JobRecord {
+    // Signalbox's own orders are in there, and it reads them by looking.
     if (record.queue === bulkQueue) return record
     return {
       ...record,

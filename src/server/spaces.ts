@@ -1,7 +1,7 @@
 import { type Audit, createAudit } from '../audit/index.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
 import { createDispatch, type Dispatch, type DispatchEvent } from '../dispatch/index.ts'
-import { createJobs, type GateStore, type JobLocks, type Jobs } from '../jobs/index.ts'
+import { createJobs, type GateStore, isReserved, type JobLocks, type Jobs } from '../jobs/index.ts'
 import { createLocks, createLocksForJobs, type Locks, type WatchOptions } from '../locks/index.ts'
 import { createMonitor, type Monitor } from '../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../once/index.ts'
@@ -10,7 +10,7 @@ import { createClaimDesk } from './desk.ts'
 import { createHintsFeed, createQueuesFeed } from './feeds.ts'
 import { createLocksFeed } from './locksfeed.ts'
 import type { RoomSettings } from './options.ts'
-import { isOwnQueue, queueCountsOf } from './queuecounts.ts'
+import { queueCountsOf } from './queuecounts.ts'
 import { noRedactor, type Redactor } from './redactjob.ts'
 import { createTasksFeed } from './tasksfeed.ts'
 
@@ -250,7 +250,7 @@ class Room implements Space {
   /** Made when somebody first watches. */
   get queues(): Feed {
     const stats = async () =>
-      (await queueCountsOf(this.stores).now()).filter(({ queue }) => !isOwnQueue(queue))
+      (await queueCountsOf(this.stores).now()).filter(({ queue }) => !isReserved(queue))
     this.#queues ??= createQueuesFeed({ stats }, this.stores.bell)
     return this.#queues
   }

@@ -75,6 +75,7 @@ export type Names = [
       | 'isSealed'
       | 'sealedFor'
       | 'givenId'
+      | 'isReserved'
       | 'jobStates'
       | 'loadTelemetryApi'
       | 'queueTopic'

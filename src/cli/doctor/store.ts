@@ -1,5 +1,6 @@
 import type { Backend } from '../../backends/open.ts'
 import { isSignalboxError } from '../../core/errors.ts'
+import { isReserved } from '../../jobs/index.ts'
 import type { ResolvedConfig } from '../config/config.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import { type ClockReading, judgeClocks } from './clocks.ts'
@@ -91,7 +92,7 @@ async function examineOpened(
       ...judgeWarnings(name, backend.warnings),
       ...judgeTokens(tokens, now),
       ...judgeQueues(
-        queues.filter(({ queue }) => !queue.startsWith('signalbox.')),
+        queues.filter(({ queue }) => !isReserved(queue)),
         now,
       ),
       judgeRetention(whereOf('retention', sources.retention), values.retention, completed),

@@ -4,6 +4,7 @@ import {
   type Added,
   type ClaimedJob,
   type ClaimOptions,
+  isReserved,
   type Job,
   type JobToAdd,
   sealedFor,
@@ -12,7 +13,7 @@ import type * as wire from '../../wire/index.ts'
 import type { Call, Handler } from '../call.ts'
 import { addSealed } from '../givenids.ts'
 import type { Metrics } from '../metrics.ts'
-import { isOwnQueue, queueCountsOf } from '../queuecounts.ts'
+import { queueCountsOf } from '../queuecounts.ts'
 
 /**
  * The routes of jobs, by their ids. A body is the service's own arguments and options in one object, so a handler does
@@ -119,7 +120,7 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
 
     async listQueues({ space }) {
       const lines = await queueCountsOf(space.stores).now()
-      return { body: { items: lines.filter(({ queue }) => !isOwnQueue(queue)), cursor: null } }
+      return { body: { items: lines.filter(({ queue }) => !isReserved(queue)), cursor: null } }
     },
 
     async pauseQueue({ params: { name }, jobs, space }) {
