@@ -11,6 +11,7 @@ const rooms: Readonly<Record<string, () => Promise<Room>>> = {
   once: async () => (await import('./rooms/once/index.ts')).onceRoom,
   monitor: async () => (await import('./rooms/monitor/index.ts')).monitorRoom,
   dispatch: async () => (await import('./rooms/dispatch/index.ts')).dispatchRoom,
+  copy: async () => (await import('./rooms/copy/index.ts')).copyRoom,
   dashboard: async () => (await import('./rooms/dashboard/index.ts')).dashboardRoom,
 }
 

@@ -34,6 +34,22 @@ export const errorCodes = {
     status: 409,
     meaning: 'A request with the same Idempotency-Key has begun and has not ended yet.',
   },
+  copy_mismatch: {
+    status: 409,
+    meaning: 'Two databases that should have the same content have not.',
+  },
+  copy_source_busy: {
+    status: 409,
+    meaning: 'Somebody still works in the database that is to be copied.',
+  },
+  copy_source_changed: {
+    status: 409,
+    meaning: 'The database that is copied kept changing meanwhile.',
+  },
+  copy_target_taken: {
+    status: 409,
+    meaning: 'The database to copy to has content that this copy did not put there.',
+  },
   lease_lost: {
     status: 409,
     meaning: 'The job or lock is no longer held with this token: it ended, ran out or was taken over.',
@@ -92,6 +108,10 @@ export const errorCodes = {
   commit_unknown: {
     status: 503,
     meaning: 'The connection was lost while committing, so the outcome is not known yet.',
+  },
+  copy_unfinished: {
+    status: 503,
+    meaning: 'The database is being filled by a copy that has not ended.',
   },
   schema_missing: { status: 503, meaning: 'The database has no Signalbox tables.' },
   schema_newer: { status: 503, meaning: 'The database was made by a newer version of Signalbox.' },

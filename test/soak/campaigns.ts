@@ -1,4 +1,5 @@
 import type { Campaign } from './campaign.ts'
+import { copyKilling } from './copykilling.ts'
 import { demoPlaying } from './demoplaying.ts'
 import { dispatchKilling } from './dispatchkilling.ts'
 import { jobsBacklog } from './jobsbacklog.ts'
@@ -33,5 +34,6 @@ export const campaigns: readonly Campaign[] = [
   onceGuarding,
   monitorTelling,
   dispatchKilling,
+  copyKilling,
   demoPlaying,
 ]

@@ -1,0 +1,209 @@
+/**
+ * What `signalbox copy` carries from one engine to another: every table in one place, in a form that no engine has
+ * alone. A row is the texts of its columns in the order given here, whole numbers as decimal text, truth as 0 and 1. The
+ * engines' own tables differ; each engine's `copyshapes.ts` says how it reads such rows and how it writes them. Equal rows
+ * mean equal content, whatever the engines are, and the proof at the end of a copy is a hash over them.
+ *
+ * No lease is carried: a copy begins when none is live. So a token from before the copy is of no lease in the target, and
+ * numbers go on above the highest that was ever given.
+ */
+export interface CopyTable {
+  readonly name: string
+  /** What rows are told apart and put in order by; byte by byte on every engine. */
+  readonly key: readonly string[]
+  readonly columns: readonly CopyColumn[]
+}
+
+export interface CopyColumn {
+  readonly name: string
+  readonly type: 'text' | 'whole' | 'truth'
+  /** False: carried, but engines do not mean the same by it. */
+  readonly isCompared: boolean
+}
+
+/** A value of a row. */
+export type Cell = string | null
+/** In the order of the table's columns. */
+export type CopyRow = readonly Cell[]
+
+/** Numbers that must go on rising in the target. */
+export interface CopyNumbers {
+  /** The highest that a lease of a job has. */
+  readonly leaseNo: number
+  /** The highest fencing token of a lock. */
+  readonly lockToken: number
+}
+
+/** `name` is text, `name#` a whole number, `name?` truth; `~name` is carried without being compared. */
+function table(name: string, key: string, columns: string): CopyTable {
+  return {
+    name,
+    key: key.split(' '),
+    columns: columns
+      .trim()
+      .split(/\s+/)
+      .map((column) => ({
+        name: column.replaceAll(/[~#?]/g, ''),
+        type: column.endsWith('#') ? 'whole' : column.endsWith('?') ? 'truth' : 'text',
+        isCompared: !column.startsWith('~'),
+      })),
+  }
+}
+
+const subject = 'subject source time_slot venue_id'
+
+/** In the order in which they are copied: jobs first, for they are most. */
+export const copyTables: readonly CopyTable[] = [
+  table(
+    'job_queue',
+    'namespace id',
+    `namespace id queue kind payload priority# unique_key state attempt# max_attempts# free_count# run_at# created_at#
+     updated_at# started_at# worker_id backoff timeout_ms# error meta`,
+  ),
+  table(
+    'job_history',
+    'namespace id',
+    `namespace id queue kind payload priority# unique_key state attempt# max_attempts# free_count# run_at# created_at#
+     started_at# finished_at# worker_id backoff timeout_ms# result error cancel_ignored? meta`,
+  ),
+  table(
+    'job_progress',
+    'namespace job_id attempt',
+    'namespace job_id attempt# progress progress_at# line_count# line_bytes# dropped_count# dropped_at# noted_at#',
+  ),
+  table(
+    'job_line',
+    'namespace job_id attempt number',
+    'namespace job_id attempt# number# level text said_at#',
+  ),
+  table('job_need', 'namespace job_id needs_id', 'namespace job_id needs_id is_met?'),
+  table(
+    'job_lock',
+    'namespace job_id',
+    'namespace job_id operation resource ask_no# fence# is_called? tended_until#',
+  ),
+  table(
+    'job_schedule',
+    'namespace name',
+    'namespace name version# is_paused? next_at# last_slot_at# last_fired_at# created_at# doc',
+  ),
+  table('queue_control', 'namespace queue', 'namespace queue paused_at# limits'),
+  table('job_rate', 'namespace queue limit_key', 'namespace queue limit_key starts ~counts_until#'),
+  table(
+    'once_guard',
+    'namespace space guard_key',
+    `namespace space guard_key status mode attempt# token_no# token_nonce fingerprint result claimed_at# keep_ms#
+     ends_at#`,
+  ),
+  table('once_window', 'namespace window_key', 'namespace window_key value ends_at#'),
+  table('monitor_rules', 'namespace', 'namespace revision#'),
+  table('monitor_subscription', 'namespace id', 'namespace id name match_on channel options created_at#'),
+  table('monitor_silence', 'namespace id', 'namespace id match_on comment starts_at# ends_at#'),
+  table(
+    'monitor_subject',
+    'namespace subject',
+    `namespace ${subject} version# state state_hash observed_at# changed_at# memory`,
+  ),
+  table(
+    'monitor_told',
+    'namespace subject subscription_id state_hash',
+    'namespace subject subscription_id state_hash status notification_id told_at# ends_at#',
+  ),
+  table(
+    'monitor_decision',
+    'namespace id',
+    `namespace id ${subject} task_id reason from_hash to_hash from_text to_text event_id observed_at# verdicts
+     decided_at#`,
+  ),
+  table(
+    'monitor_notification',
+    'namespace id',
+    `namespace id subscription_id channel ${subject} decision_id event_id kind from_state to_state state_hash window_ms#
+     max_attempts# status attempt# due_at# created_at# finished_at# error possible_repeat? digest_id`,
+  ),
+  table('monitor_channel', 'namespace channel', 'namespace channel wanted? state'),
+  table('access_token', 'id', 'namespace id name scope digest created_at# expires_at# revoked_at#'),
+  table(
+    'request_key',
+    'namespace caller key',
+    'namespace caller key fingerprint answer created_at# expires_at#',
+  ),
+  table('audit_entry', 'namespace id', 'namespace id at# actor actor_name action target outcome code'),
+  table('fleet_board', 'namespace', 'namespace version# forgotten#'),
+  table('fleet_row', 'namespace kind row_key', 'namespace kind row_key version# doc expires_at#'),
+  // How long leases of lines last is not carried: as after a boot of the host, everybody has their whole time again.
+  table(
+    'lock_line',
+    'namespace operation resource',
+    `namespace operation resource attempt# revision# waiter_count# holder_node holder_request_id token# holder_attempt#
+     holder_since# holder_ttl_ms# holder_seq# is_called? progress last_outcome last_node last_attempt# last_at#
+     last_value`,
+  ),
+  table(
+    'lock_waiter',
+    'namespace operation resource seq',
+    'namespace operation resource seq# node request_id want ttl_ms# since# has_deadline? is_streamed?',
+  ),
+  table(
+    'lock_outcome',
+    'namespace operation resource node request_id',
+    'namespace operation resource node request_id seq# kind value is_told? revision#',
+  ),
+]
+
+/** Tables whose rows lean on each other in one engine or another: when one is copied anew, all of its group are. */
+export const copyGroups: readonly (readonly string[])[] = [
+  ['job_progress', 'job_line'],
+  ['lock_line', 'lock_waiter', 'lock_outcome'],
+]
+
+/** What servers of one fleet tell each other that outlives them; who they are, and which node is whose, does not. */
+export const durableFleet = `kind IN ('pool', 'cordon', 'drain')`
+
+/** The engines' tables that are not read, and why nothing is lost by that. */
+export const leftBehind: Readonly<Record<string, string>> = {
+  signalbox_meta: 'names the store itself, and the boot that its leases count from',
+  signalbox_migration: 'is what the schema of each database knows of itself',
+  copy_progress: 'is how far a copy has come, and goes with its end',
+  job_cancel: 'asks something of a running attempt, and none runs',
+  job_lease: 'holds running attempts, and none runs',
+  job_end: 'fences the ends of leases, and there are none',
+  job_slot: 'counts running attempts, and none runs',
+  job_unique: 'follows from the keys of live jobs, and is written with them',
+  job_dead: 'follows from the history, and is written with it',
+  lock_result: 'follows from how lines ended, and is written with that',
+  lock_shard: 'has only a number that must rise, which is carried apart',
+}
+
+/** The engines' columns that are not written, by table, and why nothing is lost by that. */
+export const leftColumns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  job_queue: {
+    lease_nonce: 'is of a lease',
+    lease_ends_at: 'is of a lease',
+    settled_tokens: 'tells workers of earlier attempts how those ended, and those workers are gone',
+    settled: 'is the same',
+    room: 'keeps a place blank',
+  },
+  job_pending: { result: 'is never set while a job is live', limit_key: 'a trigger writes it' },
+  job_history: {
+    lease_no: 'only tells workers of earlier attempts how those ended, where it is one counter for all jobs',
+    lease_nonce: 'is of a lease',
+    settled_tokens: 'tells workers of earlier attempts how those ended, and those workers are gone',
+    settled: 'is the same',
+  },
+  queue_control: {
+    key_place: 'is where the next claim goes on; it begins again at the first key',
+    next_key: 'is the same',
+    adopt_until: 'is about claims that were under way',
+  },
+  monitor_channel: { token: 'is of a lease', lease_ends_at: 'is of a lease' },
+  monitor_subject: { seen: 'is a number of the table’s own' },
+  monitor_notification: { made: 'is a number of the table’s own' },
+  once_guard: { guard: 'is a number of the table’s own' },
+  once_window: { seen: 'is a number of the table’s own' },
+  fleet_row: {
+    fleet_row: 'is a number of the table’s own',
+    removed_at: 'is of rows that were removed, which are not carried',
+  },
+  lock_line: { line: 'is a number of the table’s own' },
+}

@@ -1,0 +1,136 @@
+import { Command } from 'commander'
+import type { CopyNews, CopyPlan, CopyReport } from '../../copy/index.ts'
+import { SignalboxError } from '../../core/errors.ts'
+import { duration, whole } from '../../core/options.ts'
+import type { Printer } from '../print.ts'
+import { createProgress, type Progress } from '../progress.ts'
+
+interface CopyFlags {
+  readonly wait?: string
+  readonly pageRows?: string
+  readonly dryRun?: boolean
+  readonly verifyOnly?: boolean
+  readonly json?: boolean
+}
+
+/** `signalbox copy FROM TO`: moves everything to a database of another engine, and proves that it is there. */
+export function copyCommand(printer: Printer): Command {
+  return new Command('copy')
+    .description('copy everything from one database to another that is empty, and prove it')
+    .argument('<from>', 'the database to read: sqlite:FILE, postgres://…, mysql://… or env:NAME')
+    .argument('<to>', 'the database to fill')
+    .option('--wait <span>', 'how long leases of workers that died are waited for', '60s')
+    .option('--page-rows <count>', 'how many rows are written in one transaction', '5000')
+    .option('--dry-run', 'only say what would be copied')
+    .option('--verify-only', 'only compare the two')
+    .option('--json', 'tell how far it is, and the result, in lines of JSON')
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText(
+      'after',
+      '\nStop the servers and workers of FROM first. When it is killed, run the same command again: it goes on.\n' +
+        'TO cannot be opened before the copy has ended.\n' +
+        '\nExamples:\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop --dry-run\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop\n  signalbox copy sqlite:signalbox.db postgres://app@db/shop --verify-only --json',
+    )
+    .action(
+      async (
+        source: string,
+        target: string,
+        { wait, pageRows, dryRun, verifyOnly, json = false }: CopyFlags,
+      ) => {
+        if (dryRun && verifyOnly)
+          throw new SignalboxError('invalid_argument', 'Give --dry-run or --verify-only, not both.')
+        const [from, to] = [addressOf('FROM', source), addressOf('TO', target)]
+        const settings = {
+          waitMs: duration('--wait', given(wait), { min: 0, max: 86_400_000 }),
+          pageRows: whole('--page-rows', given(pageRows), { min: 1, max: 100_000 }),
+        }
+        const { compare, copy, planCopy } = await import('../../copy/index.ts')
+        if (dryRun) return printPlan(await planCopy(from, to), json, printer)
+        const run = verifyOnly ? compare : copy
+        let report: CopyReport
+        {
+          using teller = tellNews(json, printer)
+          report = await run(from, to, { ...settings, onNews: teller.tell })
+        }
+        printReport(report, verifyOnly === true, json, printer)
+      },
+    )
+}
+
+/** `env:NAME` stands for what that variable holds: an address with a password has no place on a command line. */
+function addressOf(argument: string, address: string): string {
+  const [, name] = /^env:(\w+)$/.exec(address) ?? []
+  if (name === undefined) return address
+  const held = process.env[name]
+  if (held) return held
+  throw new SignalboxError('invalid_argument', `${argument} is ${address}, and there is no variable ${name}.`)
+}
+
+function given(text: string | undefined): string | number | undefined {
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : text
+}
+
+/** A bar on a terminal; with --json an object now and then, on standard output. */
+function tellNews(json: boolean, printer: Printer): Disposable & { tell(news: CopyNews): void } {
+  let bar: Progress | undefined
+  let phase = ''
+  let toldAt = 0
+  return {
+    tell(news) {
+      if (news.phase !== phase) {
+        bar?.[Symbol.dispose]()
+        // One for each phase, for what is left is reckoned from its beginning.
+        bar = createProgress()
+      }
+      const isNews = news.phase !== phase || performance.now() - toldAt > 1_000
+      phase = news.phase
+      if (!json) showNews(bar!, news)
+      else if (isNews || (news.phase !== 'waiting' && news.rows === news.total)) {
+        toldAt = performance.now()
+        printer.json({ event: 'progress', ...news })
+      }
+    },
+    [Symbol.dispose]: () => bar?.[Symbol.dispose](),
+  }
+}
+
+function showNews(bar: Progress, news: CopyNews): void {
+  if (news.phase === 'waiting')
+    bar.show('waiting for leases to end, seconds left:', news.restMs / 1_000, undefined)
+  else bar.show(`${news.phase} ${news.table}`, news.rows, news.total)
+}
+
+function printPlan(plan: CopyPlan, json: boolean, printer: Printer): void {
+  if (json) {
+    printer.json({ event: 'plan', ...plan })
+    return
+  }
+  for (const { table, rows } of plan.tables)
+    if (rows > 0) printer.line(`${String(rows).padStart(12)}  ${table}`)
+  printer.line(
+    `${plan.rows} rows would be copied, ${plan.jobs} of them jobs${plan.resumes ? '; a copy was begun and would go on' : ''}`,
+  )
+  for (const { of, holder, restMs } of plan.held)
+    printer.line(`held: ${of} (${holder}), for another ${Math.ceil(restMs / 1_000)} s unless it is renewed`)
+}
+
+function printReport(report: CopyReport, isVerified: boolean, json: boolean, printer: Printer): void {
+  if (json) {
+    printer.json({ event: isVerified ? 'verified' : 'copied', ...report })
+    return
+  }
+  const { rows, jobs, written, copyMs, verifyMs, sha256, resumed } = report
+  if (isVerified) {
+    printer.line(`equal: ${rows} rows on both sides, ${jobs} of them jobs`)
+  } else {
+    const how = resumed ? `went on with ${written} of ${rows} rows` : `copied ${rows} rows`
+    printer.line(
+      `${how}, ${jobs} of them jobs, in ${seconds(copyMs)}; compared both sides in ${seconds(verifyMs)}`,
+    )
+  }
+  printer.line(`sha256 ${sha256}`)
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`
+}
