@@ -106,9 +106,13 @@ async function until<Value>(
 }
 
 const wanted = process.argv.slice(2)
-const files = readdirSync(folder)
+const files = [...readdirSync(folder), ...readdirSync(join(folder, 'mounts')).map((file) => `mounts/${file}`)]
   .filter((file) => file.endsWith('.ts') || file in workers)
-  .filter((file) => wanted.length === 0 || wanted.includes(file) || wanted.includes(basename(file, '.ts')))
+  .filter(
+    (file) =>
+      wanted.length === 0 ||
+      wanted.some((name) => [file, file.replace(/\.ts$/, ''), basename(file, '.ts')].includes(name)),
+  )
   .sort()
 if (files.length === 0) {
   console.error(`no example ${wanted.length === 0 ? 'in examples/' : `is named ${wanted.join(', ')}`}`)

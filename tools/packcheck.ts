@@ -1,10 +1,12 @@
 /**
  * `npm run pack:check`: looks at the package as a stranger gets it. The tarball holds what it must and nothing else;
- * unpacked into an empty project, with the declared dependencies and no others, every public name can be imported,
- * its types are found, and the command starts.
+ * installed into an empty project by npm, without install scripts, every public name can be imported, its types are
+ * found, and the command starts a server with its dashboard and ends when it is told to.
  */
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
@@ -75,21 +77,22 @@ function publicNames(): string[] {
 }
 
 /**
- * Unpacks the tarball into a project's node_modules beside links to the declared dependencies. That is what an
- * install gives, without asking a registry; an import nobody declared is not found.
+ * Installs the tarball into an empty project. What `npm ci` has brought here need not be fetched again. A Node of its
+ * own, which is among the optional dependencies, is not needed.
  */
 function installInto(project: string): string {
   const { filename } = pack('--pack-destination', project)
-  const installed = join(project, 'node_modules', manifest.name)
-  mkdirSync(installed, { recursive: true })
-  run('tar', ['-xzf', join(project, filename), '-C', installed, '--strip-components=1'], project)
-  linkInto(project, Object.keys(manifest.dependencies ?? {}))
-  return installed
+  writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
+  const flags = ['--ignore-scripts', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund']
+  run('npm', ['install', ...flags, `./${filename}`], project)
+  return join(project, 'node_modules', manifest.name)
 }
 
+/** Adds what a consumer of every engine has installed besides; another package may have brought it already. */
 function linkInto(project: string, packages: readonly string[]): void {
   for (const name of packages) {
     const link = join(project, 'node_modules', name)
+    if (existsSync(link)) continue
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), link)
   }
@@ -109,10 +112,34 @@ for (const url of ['postgres://127.0.0.1/none', 'mysql://127.0.0.1/none']) {
 }
 `
 
-function tryIn(project: string, installed: string): void {
+/** How long a server may take to start, and to stop. */
+const serveMs = 30_000
+
+/** Starts what npm made of `bin`, asks for the page, and ends it as a supervisor would. */
+async function serveIn(project: string): Promise<void> {
+  const bin = join(project, 'node_modules', '.bin', 'signalbox')
+  const child = spawn(bin, ['serve', '--port=0', '--json', '--log-level=error'], {
+    cwd: project,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: serveMs,
+    killSignal: 'SIGKILL',
+  })
+  const ended = once(child, 'exit')
+  let said = ''
+  for await (const chunk of child.stdout) {
+    said += chunk
+    if (said.includes('\n')) break
+  }
+  const { url } = JSON.parse(said) as { url: string }
+  const page = await fetch(url, { headers: { accept: 'text/html' }, signal: AbortSignal.timeout(serveMs) })
+  assert.match(await page.text(), /<title>Signalbox/, 'the dashboard is in the package')
+  child.kill('SIGTERM')
+  assert.deepEqual(await ended, [0, null], 'it ends well when it is told to')
+}
+
+async function tryIn(project: string, installed: string): Promise<void> {
   const imports = publicNames().map((name, i) => `import * as name${i} from '${name}'`)
   const uses = publicNames().map((_, i) => `if (Object.keys(name${i}).length === 0) throw new Error('empty')`)
-  writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
   writeFileSync(join(project, 'bare.js'), bareUse)
   run(process.execPath, ['bare.js'], project)
   linkInto(project, Object.keys(manifest.peerDependencies ?? {}))
@@ -126,6 +153,8 @@ function tryIn(project: string, installed: string): void {
     if (!readFileSync(join(installed, bin), 'utf8').startsWith('#!')) throw new Error(`${bin} has no #! line`)
     run(process.execPath, [join(installed, bin), '--help'], project)
   }
+  run('npx', ['--no', '--', 'signalbox', '--help'], project)
+  await serveIn(project)
 }
 
 const { files } = pack('--dry-run')
@@ -136,8 +165,8 @@ if (wrong.length > 0) {
 }
 const project = mkdtempSync(join(tmpdir(), 'signalbox-pack-'))
 try {
-  tryIn(project, installInto(project))
+  await tryIn(project, installInto(project))
 } finally {
   rmSync(project, { recursive: true, force: true })
 }
-console.log(`${files.length} files packed; a consumer can import ${publicNames().join(', ')}`)
+console.log(`${files.length} files packed; a consumer can start it, and import ${publicNames().join(', ')}`)

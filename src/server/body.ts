@@ -30,6 +30,10 @@ export function bodyTooLarge(maxBytes: number): SignalboxError {
   })
 }
 
+export function bodyTooLate(): SignalboxError {
+  return new SignalboxError('request_timeout', 'The request did not arrive whole in time.')
+}
+
 const quote = 0x22
 const comma = 0x2c
 const colon = 0x3a

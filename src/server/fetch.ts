@@ -1,13 +1,19 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { SignalboxError } from '../core/errors.ts'
-import { show } from '../core/options.ts'
-import type { BodyLimits } from '../wire/index.ts'
-import { bodyTooLarge } from './body.ts'
-import type { Incoming, OutgoingText } from './call.ts'
+import { type BodyLimits, nodesPath } from '../wire/index.ts'
+import { notMounted, splitTarget, withoutBase } from './basepath.ts'
+import { bodyTooLarge, bodyTooLate } from './body.ts'
+import type { Authenticator, Incoming, OutgoingText } from './call.ts'
+import { checkSite } from './guard.ts'
 import { InFlight } from './inflight.ts'
+import { createListener } from './listener.ts'
 import { requestIdOf } from './log.ts'
+import type { NodeListener } from './nodehttp.ts'
 import { type HandlerOptions, resolveHandlerOptions } from './options.ts'
 import { replyProblem } from './reply.ts'
 import { createService, type Service } from './service.ts'
+import { createUpgrades } from './upgrade.ts'
 
 /**
  * The whole API as one function from `Request` to `Response`, to be mounted in somebody else's app: the same routes, the
@@ -16,6 +22,14 @@ import { createService, type Service } from './service.ts'
  */
 export interface FetchHandler extends AsyncDisposable {
   (request: Request): Promise<Response>
+  /** The same for apps that have Node's request and response: `app.use(handler.listener)`. Needs no `this`. */
+  readonly listener: NodeListener
+  /**
+   * Takes a WebSocket, by which nodes come in: for the `upgrade` event of the app's HTTP server. False: it is not for
+   * what is below `basePath`, and nothing was done. Needs no `this`, and a token even where the app is trusted, for
+   * what an app asks of requests is not asked of upgrades.
+   */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean
   /** Refuses new requests, ends streams and waiting claims, and stops what runs behind them. */
   close(): Promise<void>
 }
@@ -25,6 +39,12 @@ export function createHandler(options: HandlerOptions): FetchHandler {
   const { service: parts, basePath, trust, requestTimeoutMs, graceMs } = resolveHandlerOptions(options)
   const service = createService({ ...parts, basePath, loopback: false, trust, hosts: () => undefined })
   const inFlight = new InFlight()
+  const upgrades = createUpgrades({
+    authenticator: withToken(service.authenticator),
+    checkSite: (incoming) => checkSite(incoming, undefined, undefined),
+    gateways: new Map([[`${basePath}${nodesPath}`, service.nodeGateway]]),
+    ...(parts.onError === undefined ? {} : { onError: parts.onError }),
+  })
   let closing: Promise<void> | undefined
 
   async function handle(request: Request): Promise<Response> {
@@ -40,16 +60,43 @@ export function createHandler(options: HandlerOptions): FetchHandler {
   }
 
   async function shut(): Promise<void> {
-    const streamsEnded = service.drain(graceMs)
+    // Nodes may say how their tasks ended before they are sent away.
+    const nodesGone = service.stopDispatch(graceMs).finally(() => upgrades.close())
+    const ended = Promise.all([service.drain(graceMs), nodesGone])
     await inFlight.drained(graceMs)
-    await streamsEnded
+    await ended
     await service[Symbol.asyncDispose]()
   }
   const close = () => {
     closing ??= shut()
     return closing
   }
-  return Object.assign(handle, { close, [Symbol.asyncDispose]: close })
+  return Object.assign(handle, {
+    listener: createListener({ service, inFlight, basePath, requestTimeoutMs }),
+    upgrade(request: IncomingMessage, socket: Duplex, head: Buffer) {
+      const [path] = splitTarget(request.url ?? '/')
+      if (withoutBase(path, basePath) === undefined) return false
+      upgrades.take(request, socket, head)
+      return true
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  })
+}
+
+/** Upgrades pass by what an app asks of requests, so its word for who comes does not count for them. */
+function withToken(authenticator: Authenticator): Pick<Authenticator, 'authenticate' | 'watch'> {
+  return {
+    async authenticate(incoming) {
+      if (incoming.header('authorization') !== undefined) return authenticator.authenticate(incoming)
+      throw new SignalboxError(
+        'unauthorized',
+        'A WebSocket needs a token here: send the header "Authorization: Bearer <token>", or offer it as a subprotocol.',
+        { details: { authenticate: true } },
+      )
+    },
+    watch: (principal, ended) => authenticator.watch(principal, ended),
+  }
 }
 
 async function serve({ api, streams }: Service, incoming: FetchIncoming): Promise<Response> {
@@ -113,7 +160,7 @@ class FetchIncoming implements Incoming {
     if (Number(this.#request.headers.get('content-length') ?? 0) > maxBytes) throw bodyTooLarge(maxBytes)
     const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
     const deadline = Promise.withResolvers<never>()
-    const timer = setTimeout(() => deadline.reject(tooLate()), this.#timeoutMs)
+    const timer = setTimeout(() => deadline.reject(bodyTooLate()), this.#timeoutMs)
     try {
       const chunks: Uint8Array[] = []
       let size = 0
@@ -132,23 +179,4 @@ class FetchIncoming implements Incoming {
       clearTimeout(timer)
     }
   }
-}
-
-/** The path below where it is mounted; undefined when it is elsewhere. */
-function withoutBase(path: string, basePath: string): string | undefined {
-  if (!path.startsWith(basePath)) return undefined
-  const rest = path.slice(basePath.length)
-  if (rest === '') return '/'
-  return rest.startsWith('/') ? rest : undefined
-}
-
-function notMounted(path: string, basePath: string): SignalboxError {
-  return new SignalboxError(
-    'not_found',
-    `There is no route ${show(path)} here: everything is under ${basePath}.`,
-  )
-}
-
-function tooLate(): SignalboxError {
-  return new SignalboxError('request_timeout', 'The request did not arrive whole in time.')
 }

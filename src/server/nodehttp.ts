@@ -6,6 +6,14 @@ import type { Incoming, OutgoingText } from './call.ts'
 
 /** Requests and answers as Node has them. */
 
+/** A part of an app that has Node's request and response. */
+export type NodeListener = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  /** Called for what is not below `basePath`. Without it, that is answered with 404. */
+  next?: (error?: unknown) => void,
+) => void
+
 const nothing = new Uint8Array(0)
 
 /** A request of Node's. */
@@ -17,11 +25,11 @@ export class NodeIncoming implements Incoming {
   readonly query: string
   #gone: AbortController | undefined
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  /** `url` is what was asked for: its path, and what stands after the question mark. */
+  constructor(request: IncomingMessage, response: ServerResponse, url: string = request.url ?? '') {
     this.#request = request
     this.#response = response
     this.method = request.method ?? ''
-    const url = request.url ?? ''
     const mark = url.indexOf('?')
     this.path = mark === -1 ? url : url.slice(0, mark)
     this.query = mark === -1 ? '' : url.slice(mark + 1)
@@ -91,7 +99,8 @@ function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   })
 }
 
-function ignore(): void {}
+/** For errors that `close` tells of as well. */
+export function ignore(): void {}
 
 function clientGone(): SignalboxError {
   return new SignalboxError('request_timeout', 'The client went away before its request was done.')
@@ -134,7 +143,7 @@ const flattened = new WeakMap<object, readonly string[]>()
  * Reads on without keeping anything. Closing while the client still sends would reset the connection and take the
  * answer with it; but nobody may go on for ever.
  */
-function discardRest(request: IncomingMessage): void {
+export function discardRest(request: IncomingMessage): void {
   request.resume()
   const timer = setTimeout(() => request.socket.destroy(), lingerMs)
   timer.unref()

@@ -23,6 +23,8 @@ import { createWheel } from './wheel.ts'
 export interface Upgrades {
   /** Answers the upgrade requests of this server from now on. */
   attach(server: Server): void
+  /** Answers one upgrade request. */
+  take(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Closes every socket, and refuses those that come. */
   close(): Promise<void>
 }
@@ -107,14 +109,16 @@ class SocketUpgrades implements Upgrades {
   }
 
   attach(server: Server): void {
-    server.on('upgrade', (request, socket, head) => {
-      // Until somebody else takes care of it. Unheard, it would end the process.
-      socket.on('error', cut)
-      this.#upgrade(request, socket, head).catch((error: unknown) => {
-        const known = asSignalboxError(error)
-        if (known.code === 'internal') this.#keeper.onError(error)
-        refuse(socket, known)
-      })
+    server.on('upgrade', (request, socket, head) => this.take(request, socket, head))
+  }
+
+  take(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Until somebody else takes care of it. Unheard, it would end the process.
+    socket.on('error', cut)
+    this.#upgrade(request, socket, head).catch((error: unknown) => {
+      const known = asSignalboxError(error)
+      if (known.code === 'internal') this.#keeper.onError(error)
+      refuse(socket, known)
     })
   }
 

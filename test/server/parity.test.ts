@@ -3,7 +3,7 @@ import { open } from 'signalbox'
 import { createHandler } from 'signalbox/server'
 import { test } from 'vitest'
 import { createEventParser } from '../../src/wire/index.ts'
-import { type Asked, mounted, type Reply, type Stage, serving } from './stage.ts'
+import { type Asked, listening, mounted, type Reply, type Stage, serving } from './stage.ts'
 
 /** Requests whose answers follow from the request alone, but for ids and instants. */
 const requests: readonly (readonly [method: string, path: string, asked?: Asked])[] = [
@@ -83,9 +83,11 @@ function comparable({ status, headers, body }: Reply): unknown {
 test('a mounted server answers every request as one with a port does', async () => {
   await using withPort = await serving()
   await using without = await mounted()
+  await using inApp = await listening()
   for (const [method, path, asked] of requests) {
-    const [one, other] = [await withPort.ask(method, path, asked), await without.ask(method, path, asked)]
-    assert.deepEqual(comparable(other), comparable(one), `${method} ${path}`)
+    const expected = comparable(await withPort.ask(method, path, asked))
+    for (const stage of [without, inApp])
+      assert.deepEqual(comparable(await stage.ask(method, path, asked)), expected, `${method} ${path}`)
   }
 })
 
@@ -102,17 +104,20 @@ test('a mounted server needs a token unless the app is trusted to have judged wh
 })
 
 test('a mounted server answers below its base path and nowhere else', async () => {
-  await using stage = await mounted({ basePath: '/box', trust: true })
+  await using without = await mounted({ basePath: '/box', trust: true })
+  await using inApp = await listening({ basePath: '/box', trust: true })
   for (const [path, status] of [
     ['/box/livez', 200],
     ['/box', 200],
+    ['/box?a=1', 400],
     ['/box/', 200],
     ['/box/v1/jobs', 200],
+    ['/box/v1/jobs?limit=0', 400],
     ['/livez', 404],
     ['/boxer/livez', 404],
     ['/box/box/livez', 404],
   ] as const) {
-    assert.equal((await stage.ask('GET', path)).status, status, path)
+    for (const stage of [without, inApp]) assert.equal((await stage.ask('GET', path)).status, status, path)
   }
   for (const basePath of ['box', '/box/', '//', '/b x'])
     await assert.rejects(mounted({ basePath }), { code: 'invalid_argument', message: /^basePath must be/ })

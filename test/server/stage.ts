@@ -1,8 +1,17 @@
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Box, type OpenOptions, open } from 'signalbox'
-import { createHandler, createServer, type HandlerOptions, type ServerOptions } from 'signalbox/server'
+import {
+  createHandler,
+  createServer,
+  type FetchHandler,
+  type HandlerOptions,
+  type ServerOptions,
+} from 'signalbox/server'
 
 /** A box behind a port of its own, and the shortest way to ask it something. */
 export interface Stage extends AsyncDisposable {
@@ -58,6 +67,38 @@ export async function mounted(options: Omit<HandlerOptions, 'box'> = { trust: tr
     ask: (method, path, asked) => readReply(handler(new Request(url + path, requestInit(method, asked)))),
     async [Symbol.asyncDispose]() {
       await handler.close()
+      await box.close()
+    },
+  }
+}
+
+/** The same in an app that has Node's request and response, which come to it through `before`. */
+export async function listening(
+  options: Omit<HandlerOptions, 'box'> = { trust: true },
+  before: (request: IncomingMessage, response: ServerResponse, handler: FetchHandler) => void = (
+    request,
+    response,
+    { listener },
+  ) => listener(request, response),
+): Promise<Stage & { readonly handler: FetchHandler }> {
+  const box = await open('memory:')
+  const handler = createHandler({ box, ...options })
+  const app = createHttpServer((request, response) => before(request, response, handler))
+  app.on('upgrade', (request, socket, head) => {
+    if (!handler.upgrade(request, socket, head)) socket.destroy()
+  })
+  app.listen(0, '127.0.0.1')
+  await once(app, 'listening')
+  const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}`
+  return {
+    url,
+    box,
+    handler,
+    ask: (method, path, asked) => readReply(fetch(url + path, requestInit(method, asked))),
+    async [Symbol.asyncDispose]() {
+      await handler.close()
+      app.closeAllConnections()
+      app.close()
       await box.close()
     },
   }

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
+import { registerSchema, validate } from '@hyperjump/json-schema/draft-07'
+import { test } from 'vitest'
+import { parse } from 'yaml'
+import { resolveConfig } from '../../src/cli/config/config.ts'
+import { settingNames, variableOf } from '../../src/cli/config/settings.ts'
+import { readSource, root } from '../house/sources.ts'
+
+const folder = 'packaging/helm/signalbox'
+const values = parse(await readSource(`${folder}/values.yaml`))
+const schema = JSON.parse(await readSource(`${folder}/values.schema.json`))
+const paths = globSync('templates/*', { cwd: root + folder })
+const templates = new Map(
+  await Promise.all(paths.map(async (path) => [path, await readSource(`${folder}/${path}`)] as const)),
+)
+const all = [...templates.values()].join('\n')
+const deployment = templates.get('templates/deployment.yaml')!
+
+registerSchema(schema, 'https://signalbox.example/values')
+const isValid = await validate('https://signalbox.example/values')
+
+type Tree = { [key: string]: Tree | string | number | boolean | null | unknown[] }
+
+/** `database.engine` and so on: every value that is no map, and every map that is empty. */
+function leaves(tree: Tree, before = ''): readonly string[] {
+  return Object.entries(tree).flatMap(([key, value]) => {
+    const isMap = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isMap && Object.keys(value).length > 0 && key !== 'resources'
+      ? leaves(value as Tree, `${before}${key}.`)
+      : [before + key]
+  })
+}
+
+function withValue(path: string, value: unknown) {
+  const given = structuredClone(values)
+  const keys = path.split('.')
+  const last = keys.pop()!
+  let at = given
+  for (const key of keys) at = at[key]
+  at[last] = value
+  return given
+}
+
+test('the chart has the version of the package', async () => {
+  const { version } = JSON.parse(await readSource('package.json'))
+  const chart = parse(await readSource(`${folder}/Chart.yaml`))
+  assert.deepEqual([chart.version, chart.appVersion], [version, version])
+})
+
+test('the values that are there by default are valid, and mistakes are not', () => {
+  assert.ok(isValid(values).valid)
+  for (const [path, value] of [
+    ['replicas', '2'],
+    ['replicas', -1],
+    ['replica', 2],
+    ['database.engine', 'redis'],
+    ['database.url', 'sqlite:x.db'],
+    ['database.uri', 'postgres://db'],
+    ['redis.url', 'http://redis'],
+    ['settings.SIGNALBOX_TOKEN', 'a secret in plain sight'],
+    ['settings.SIGNALBOX_DATABASE', 'postgres://db'],
+    ['settings.retention', '30d'],
+    // Helm would write 20000000 as 2e+07.
+    ['settings.SIGNALBOX_MAX_CONNECTIONS', 20_000_000],
+    ['allowedHosts', ['https://jobs.example.com']],
+    ['service.port', 0],
+    ['podDisruptionBudget.maxUnavailable', 0],
+  ] as const) {
+    assert.equal(isValid(withValue(path, value)).valid, false, `${path}: ${JSON.stringify(value)}`)
+  }
+  for (const [path, value] of [
+    ['database.engine', 'postgres'],
+    ['database.url', 'mysql://db/x'],
+    ['settings.SIGNALBOX_RETENTION', '30d'],
+    ['settings.SIGNALBOX_QUIET_HEALTH', true],
+    ['podDisruptionBudget.maxUnavailable', '50%'],
+    ['allowedHosts', ['jobs.example.com', '[::1]:7420']],
+  ] as const) {
+    assert.ok(isValid(withValue(path, value)).valid, `${path}: ${JSON.stringify(value)}`)
+  }
+})
+
+test('every value is used, and every value that is used is there', () => {
+  const used = [...all.matchAll(/\.Values\.([\w.]+)/g)].map(([, path]) => path!.replace(/\.$/, ''))
+  const known = leaves(values)
+  assert.ok(known.length > 40)
+  for (const path of used) assert.ok(known.includes(path), `.Values.${path} is not in values.yaml`)
+  for (const path of known) assert.ok(used.includes(path), `${path} of values.yaml is used nowhere`)
+})
+
+test('every template that is included is defined, and every block that begins ends', () => {
+  const defined = [...all.matchAll(/define "([\w.]+)"/g)].map(([, name]) => name)
+  for (const [, name] of all.matchAll(/include "([\w.]+)"/g)) assert.ok(defined.includes(name), name)
+  for (const [path, text] of templates) {
+    const begun = text.match(/\{\{-? *(if|with|range|define) /g)?.length ?? 0
+    assert.equal(text.match(/\{\{-? *end *-?\}\}/g)?.length ?? 0, begun, path)
+  }
+})
+
+test('the variables that the chart sets are settings, and Kubernetes sets none of its own', () => {
+  const variables = [...deployment.matchAll(/- name: (SIGNALBOX_\w+)/g)].map(([, name]) => name!)
+  assert.ok(variables.length >= 6)
+  const known = settingNames.map(variableOf)
+  for (const name of variables) assert.ok(known.includes(name), name)
+  // Those that the chart sets cannot be set beside it.
+  const taken = schema.properties.settings.propertyNames.not.enum
+  assert.deepEqual([...taken].sort(), [...new Set([...variables, 'SIGNALBOX_TOKEN'])].sort())
+  // A service named signalbox would bring SIGNALBOX_SERVICE_HOST, and the server would not start.
+  assert.match(deployment, /^ {6}enableServiceLinks: false$/m)
+})
+
+test('the names that the chart allows are such that a server takes', () => {
+  const helper = templates.get('templates/_names.tpl')!
+  assert.match(helper, /ternary "\[\$\(POD_IP\)\]" "\$\(POD_IP\)" \.Values\.ipv6/)
+  for (const [host, pod] of [
+    ['0.0.0.0', '10.1.2.3'],
+    ['::', '[fd00::12]'],
+  ]) {
+    const env = {
+      SIGNALBOX_HOST: host,
+      SIGNALBOX_ALLOWED_HOSTS: `${pod},localhost,box.jobs.svc:8080`,
+      SIGNALBOX_TOKEN: 'x'.repeat(32),
+    }
+    assert.equal(resolveConfig({ flags: {}, env, folder: root + folder }).values.allowedHosts[0], pod)
+  }
+})
+
+test('a pod has the time it needs to stop, and is asked where it answers', () => {
+  const { grace } = resolveConfig({ flags: {}, env: {}, folder: root + folder }).values
+  assert.ok(values.terminationGracePeriodSeconds * 1_000 >= values.preStopSeconds * 1_000 + grace + 5_000)
+  const probes = [...deployment.matchAll(/(\w+)Probe:\s+httpGet:\s+path: (\S+)/g)].map((found) =>
+    found.slice(1),
+  )
+  assert.deepEqual(probes, [
+    ['startup', '/livez'],
+    ['liveness', '/livez'],
+    ['readiness', '/readyz'],
+  ])
+})
