@@ -3,7 +3,7 @@ import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import Dealing from './test/support/dealing.ts'
 
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
-const withServices = ['test/{conformance,services,crashes}/**/*.test.ts']
+const withServices = ['test/{conformance,services,crashes,docs}/**/*.test.ts']
 // And the one whose tests need a browser.
 const withBrowser = ['test/dashboard/**/*.test.ts']
 

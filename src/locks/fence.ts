@@ -19,7 +19,11 @@ export interface SqlFence {
    */
   update(columns: readonly string[]): string
   /** The parameters of `update`. */
-  updateParameters(values: readonly unknown[], key: unknown, token: number): readonly unknown[]
+  updateParameters<Value, Key>(
+    values: readonly Value[],
+    key: Key,
+    token: number,
+  ): readonly (Value | Key | number)[]
 }
 
 /** A table that keeps the token of its last write beside the row. */

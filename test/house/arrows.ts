@@ -23,8 +23,9 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   client: ['core', 'wire'],
   remote: ['core', 'wire', 'client', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
   backends: ['core', 'lines'],
+  copy: ['core', 'backends'],
   server: ['core', 'wire', 'access', 'audit', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'jobs', 'locks', 'demo', '.'],
+  cli: ['core', 'access', 'server', 'client', 'remote', 'backends', 'copy', 'jobs', 'locks', 'demo', '.'],
   testing: ['core', 'jobs', 'locks', '.'],
   demo: ['core', 'client', '.'],
   '.': [

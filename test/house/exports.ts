@@ -1,5 +1,5 @@
 /** Rooms under src that are nobody's to import: shared parts, the wire, the command line, and what `open` chooses from. */
-const innerRooms = ['core', 'lines', 'access', 'audit', 'wire', 'remote', 'cli', 'backends', 'demo']
+const innerRooms = ['core', 'lines', 'access', 'audit', 'wire', 'remote', 'cli', 'backends', 'copy', 'demo']
 /** Engines that are subpaths of their own; each is a folder in src/backends. */
 const engines = ['sqlite', 'postgres', 'mariadb', 'redis']
 

@@ -11,7 +11,7 @@ test('every link between pages leads to a file and a heading that are there', as
   const paths = globSync(['*.md', 'docs/**/*.md', 'dashboard/*.md'], { cwd: root })
   assert.ok(paths.length > 20)
   const pages = new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
-  const folders = ['src', 'test', 'docs', 'examples', 'tools', 'bench', 'dashboard', '.ci']
+  const folders = ['src', 'test', 'docs', 'examples', 'tools', 'bench', 'dashboard', 'packaging', '.ci']
   const files = new Set(
     globSync(['*', ...folders.map((folder) => `${folder}/**`)], {
       cwd: root,

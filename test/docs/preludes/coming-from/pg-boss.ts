@@ -1,0 +1,10 @@
+import { until } from '../../handlerjob.ts'
+import { pool } from '../../postgresbox.ts'
+import { check } from '../../prelude.ts'
+
+export { url } from '../../postgresbox.ts'
+
+await pool.query('CREATE TABLE payment (order_id int)')
+check('The same program, twice #2', () =>
+  until(async () => (await pool.query('SELECT FROM payment WHERE order_id = 7')).rowCount === 1),
+)

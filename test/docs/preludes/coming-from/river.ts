@@ -1,0 +1,18 @@
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
+import { integer, pgTable } from 'drizzle-orm/pg-core'
+import { complete } from '../../handlerjob.ts'
+import { pool } from '../../postgresbox.ts'
+import { check } from '../../prelude.ts'
+
+export * from '../../postgresbox.ts'
+
+await pool.query('CREATE TABLE payment (order_id int)')
+export const db: NodePgDatabase = drizzle(pool)
+// biome-ignore lint/suspicious/noExplicitAny: Drizzle's type of it has a page of its own, and says no more here
+export const payment: any = pgTable('payment', { orderId: integer('order_id') })
+
+check('The same program, twice #2', async ({ values: { worker } }) => {
+  await complete(worker, 1)
+  if ((await pool.query('SELECT FROM payment WHERE order_id = 7')).rowCount !== 1)
+    throw new Error('it was not paid')
+})

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { Counter, Gauge, Histogram } from 'prom-client'
+import { RateLimitingQueue } from 'signalbox/workqueue'
+import { around, check } from '../prelude.ts'
+
+export interface Pod {
+  readonly namespace: string
+  readonly name: string
+  readonly version: number
+}
+export const podV1: Pod = { namespace: 'default', name: 'web', version: 1 }
+export const podV2: Pod = { ...podV1, version: 2 }
+
+export let queue: RateLimitingQueue<string>
+export let signal: AbortSignal
+let reconciled: string[] = []
+
+/** Fails once, so that there is something to try again; when all is done, there is no more. */
+export async function reconcile(item: string): Promise<void> {
+  reconciled.push(item)
+  if (reconciled.length === 3) queue.shutDown()
+  if (item === 'flaky' && reconciled.filter((each) => each === item).length === 1) throw new Error('not yet')
+}
+export function log(error: unknown, item: string): void {
+  console.error(item, error)
+}
+
+around(({ key }) => {
+  reconciled = []
+  queue = new RateLimitingQueue()
+  signal = new AbortController().signal
+  // The loop over items does not try again: whatever reconcile throws, reaches whoever wrote the loop.
+  for (const item of key.endsWith('#3') ? ['steady'] : ['flaky', 'steady']) queue.add(item)
+  if (key.endsWith('#3')) setTimeout(() => queue.shutDown(), 50)
+})
+
+const all = ['flaky', 'flaky', 'steady']
+const sorted = () => reconciled.toSorted()
+check('Four ways to consume', () => assert.deepEqual(sorted(), all))
+check('Four ways to consume #2', () => assert.deepEqual(sorted(), all))
+check('Four ways to consume #3', () => assert.deepEqual(sorted(), ['steady']))
+check('Four ways to consume #4', ({ values: { work } }) => {
+  assert.equal(work.item, 'flaky')
+  assert.equal(queue.stats().processing, 1)
+})
+check('What an item is', async ({ values: { pods } }) => {
+  assert.equal(pods.size, 1)
+  assert.equal((await pods.get()).item, podV2)
+})
+
+export const depthGauge: Gauge<'queue'> = new Gauge({ name: 'depth', help: 'ready', labelNames: ['queue'] })
+const counter = (name: string) => new Counter({ name, help: name, labelNames: ['queue'] as const })
+const seconds = (name: string) => new Histogram({ name, help: name, labelNames: ['queue'] as const })
+export const addsTotal: Counter<'queue'> = counter('adds')
+export const retriesTotal: Counter<'queue'> = counter('retries')
+export const queueSeconds: Histogram<'queue'> = seconds('waits')
+export const workSeconds: Histogram<'queue'> = seconds('work')
+check('Looking at it', async ({ values: { queue } }) => {
+  queue.add('default/web')
+  assert.equal((await depthGauge.get()).values[0]?.value, 1)
+})
