@@ -10,6 +10,9 @@ if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   )
   process.exitCode = 1
 } else {
+  // What was compiled once is kept, as the installed command does it.
+  const { enableCompileCache } = await import('node:module')
+  enableCompileCache()
   // Imported here, for an older Node may not even parse them.
   const { run } = await import('../src/cli/run.ts')
   const { ensureDashboard } = await import('./dashboard.ts')

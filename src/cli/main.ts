@@ -13,10 +13,12 @@ if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   const { enableCompileCache } = await import('node:module')
   enableCompileCache()
   // Whoever read the answer has seen enough of it, as `head` does.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    process.exit(0)
-  })
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      process.exit(0)
+    })
+  }
   const { run } = await import('./run.ts')
   process.exitCode = await run(process.argv.slice(2))
 }

@@ -21,7 +21,10 @@ const steps = [
   { number: 7, name: 'fleet' },
   { number: 8, name: 'comfort' },
   { number: 9, name: 'gates' },
+  { number: 10, name: 'lists' },
 ]
+const latest = steps.length
+const linesOf = (word: string) => steps.map(({ number, name }) => `${word} ${number} ${name}\n`).join('')
 
 let files = 0
 function freshFile(): string {
@@ -41,10 +44,7 @@ test('a database without a schema is an answer, not an error: status says what i
   const file = freshFile()
   const { code, out, err } = await migrate('status', '--database', `sqlite:${file}`)
   assert.equal(code, 1)
-  assert.equal(
-    out,
-    `sqlite:${file} has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\npending 7 fleet\npending 8 comfort\npending 9 gates\n`,
-  )
+  assert.equal(out, `sqlite:${file} has no schema yet\n${linesOf('pending')}`)
   assert.equal(err, '')
   assert.equal(existsSync(file), false, 'asking made a database')
 })
@@ -53,10 +53,10 @@ test('up applies what is pending, once, and status then exits 0', async () => {
   const database = `sqlite:${freshFile()}`
   assert.deepEqual(await migrate('up', '--database', database), {
     code: 0,
-    out: `applied 1 jobs\napplied 2 access\napplied 3 locks\napplied 4 once\napplied 5 monitor\napplied 6 audit\napplied 7 fleet\napplied 8 comfort\napplied 9 gates\n${database} is up to date: schema 9\n`,
+    out: `${linesOf('applied')}${database} is up to date: schema ${latest}\n`,
     err: '',
   })
-  const upToDate = { code: 0, out: `${database} is up to date: schema 9\n`, err: '' }
+  const upToDate = { code: 0, out: `${database} is up to date: schema ${latest}\n`, err: '' }
   assert.deepEqual(await migrate('up', '--database', database), upToDate)
   assert.deepEqual(await migrate('status', '--database', database), upToDate)
 })
@@ -79,9 +79,23 @@ test('--json answers with one line for programs', async () => {
     assert.equal(out.indexOf('\n'), out.length - 1)
     return JSON.parse(out)
   }
-  assert.deepEqual(await ask('status'), { database, upToDate: false, current: 0, latest: 9, pending: steps })
-  assert.deepEqual(await ask('up'), { database, applied: steps, current: 9, latest: 9 })
-  assert.deepEqual(await ask('status'), { database, upToDate: true, current: 9, latest: 9, pending: [] })
+  assert.deepEqual(await ask('status'), {
+    database,
+    upToDate: false,
+    isRunnable: false,
+    current: 0,
+    latest,
+    pending: steps,
+  })
+  assert.deepEqual(await ask('up'), { database, applied: steps, current: latest, latest })
+  assert.deepEqual(await ask('status'), {
+    database,
+    upToDate: true,
+    isRunnable: true,
+    current: latest,
+    latest,
+    pending: [],
+  })
   assert.match((await ask('sql')).sql, /CREATE TABLE job_queue/)
 })
 
@@ -109,7 +123,7 @@ test('a schema of a newer Signalbox is neither up to date nor touched', async ()
   db.close()
   const status = await migrate('status', '--database', database)
   assert.equal(status.code, 1)
-  assert.match(status.out, /has schema 99, newer than this Signalbox knows \(9\)/)
+  assert.match(status.out, new RegExp(`has schema 99, newer than this Signalbox knows \\(${latest}\\)`))
   const up = await migrate('up', '--database', database)
   assert.equal(up.code, 1)
   assert.match(up.err, /^signalbox: This database has schema 99.*Upgrade Signalbox here\.\n$/)
@@ -172,4 +186,15 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
     assert.match(err, message)
     assert.match(err, /^signalbox: [^\n]+\n$/)
   }
+})
+
+test('whoever brings a database up to date is told of each step before it begins', async () => {
+  const { openMigrator } = await import('../backends/index.ts')
+  await using migrator = await openMigrator(`sqlite:${freshFile()}`)
+  const told: string[] = []
+  await migrator.up(({ number, name }, at, count) => told.push(`${number} ${name}: ${at} of ${count}`))
+  assert.deepEqual(
+    told,
+    steps.map(({ number, name }, at) => `${number} ${name}: ${at} of ${latest}`),
+  )
 })

@@ -6,9 +6,9 @@ export interface Printer {
   /** One line for people, on standard output. */
   line(text: string): void
   /** One line of JSON for programs, on standard output. */
-  json(value: unknown): void
-  /** One line that says what is wrong, on standard error. */
-  problem(text: string): void
+  json(value: unknown, to?: 'stdout' | 'stderr'): void
+  /** One line that says what is wrong, on standard error; `code` is that of the error, for programs. */
+  problem(text: string, code?: string): void
   /** Text of several lines that we wrote ourselves, such as help. */
   page(text: string, to?: 'stdout' | 'stderr'): void
 }
@@ -29,14 +29,26 @@ export function createPrinter(
   const prefix = colour ? '\u001b[31msignalbox:\u001b[39m ' : 'signalbox: '
   return {
     line: (text) => void stdout.write(`${escapeText(text)}\n`),
-    json: (value) => void stdout.write(`${escapeText(JSON.stringify(value))}\n`),
-    problem: (text) =>
-      void stderr.write(`${prefix}${escapeText(text.trim().replaceAll(/\s*\n\s*/g, ' '))}\n`),
+    json: (value, to = 'stdout') =>
+      void (to === 'stdout' ? stdout : stderr).write(`${escapeText(JSON.stringify(value))}\n`),
+    problem: (text) => void stderr.write(`${prefix}${escapeText(inOneLine(text))}\n`),
     page: (text, to = 'stdout') => {
       const lines = text.split('\n').map(escapeText).join('\n')
       void (to === 'stdout' ? stdout : stderr).write(lines)
     },
   }
+}
+
+/** The same printer for whoever asked for JSON: what is wrong is a line of JSON as well, `{"code":…,"message":…}`. */
+export function withJsonProblems(printer: Printer): Printer {
+  return {
+    ...printer,
+    problem: (text, code) => printer.json({ ...(code && { code }), message: inOneLine(text) }, 'stderr'),
+  }
+}
+
+function inOneLine(text: string): string {
+  return text.trim().replaceAll(/\s*\n\s*/g, ' ')
 }
 
 /**

@@ -1,24 +1,11 @@
 import { Command, CommanderError } from 'commander'
 import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
-import { addCommand } from './commands/add.ts'
-import { completionCommand } from './commands/completion.ts'
-import { configCommand } from './commands/config.ts'
-import { demoCommand } from './commands/demo.ts'
-import { doctorCommand } from './commands/doctor.ts'
-import { jobsCommand } from './commands/jobs.ts'
-import { lockCommand } from './commands/lock.ts'
-import { locksCommand } from './commands/locks.ts'
-import { migrateCommand } from './commands/migrate.ts'
-import { nodesCommand } from './commands/nodes.ts'
-import { onceCommand } from './commands/once.ts'
-import { queuesCommand } from './commands/queues.ts'
-import { schedulesCommand } from './commands/schedules.ts'
-import { serveCommand } from './commands/serve.ts'
-import { tokenCommand } from './commands/token.ts'
-import { topCommand } from './commands/top.ts'
 import { problemLines } from './config/problems.ts'
-import { createPrinter, type Printer } from './print.ts'
+import { describeOption } from './help.ts'
+import { createPrinter, type Printer, withJsonProblems } from './print.ts'
+import { addTwins } from './twins.ts'
+import { type Stage, verbs } from './verbs.ts'
 
 /** How a run can end; docs/cli.md says the same. */
 export const exitCodes = { ok: 0, failure: 1, usage: 2 } as const
@@ -32,57 +19,81 @@ export interface RunHooks {
 /** Runs one command line (without `node` and the script) and gives its exit code. */
 export async function run(
   args: readonly string[],
-  printer: Printer = createPrinter(),
+  given: Printer = createPrinter(),
   hooks: RunHooks = {},
 ): Promise<number> {
   let exitCode: number = exitCodes.ok
+  const printer = wantsJson(args) ? withJsonProblems(given) : given
   const endWith = (code: number) => {
     exitCode = code
   }
   try {
-    await createProgram(printer, endWith, hooks).parseAsync(args, { from: 'user' })
+    const stage = { printer, endWith, prepareServe: hooks.prepareServe }
+    const program = await createProgram(stage, await verbsFor(args))
+    await program.parseAsync(args, { from: 'user' })
     return exitCode
   } catch (error) {
     return exitCodeOf(error, printer)
   }
 }
 
-/** `endWith` is for a command whose answer is not what its caller hoped for, which is no error. */
-function createProgram(printer: Printer, endWith: (exitCode: number) => void, hooks: RunHooks): Command {
+/** Known before the command line is understood, so that what is wrong with it can be said in JSON too. */
+function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  const own = end === -1 ? args : args.slice(0, end)
+  return own.includes('--json') || process.env.SIGNALBOX_JSON === 'true'
+}
+
+/** The verb that is named; all of them where what is said is about all, or a variable may be the twin of any flag. */
+async function verbsFor(args: readonly string[]): Promise<readonly string[]> {
+  const named = args.find((word) => !word.startsWith('-'))
+  if (named === undefined) return []
+  return named === 'completion' || (await hasUnfamiliarVariable()) ? verbs.map(({ name }) => name) : [named]
+}
+
+async function hasUnfamiliarVariable(): Promise<boolean> {
+  const names = Object.keys(process.env).filter((name) => name.startsWith('SIGNALBOX_'))
+  if (names.length === 0) return false
+  const { unfamiliarVariables } = await import('./config/config.ts')
+  return unfamiliarVariables(process.env).length > 0
+}
+
+/** The whole command line, with those verbs that are named ready to run; the others are names with a line of help. */
+export async function createProgram(stage: Stage, loaded: readonly string[]): Promise<Command> {
+  const { printer } = stage
   const program = new Command('signalbox')
     .description('Keeps a fleet of workers from colliding.')
+    .usage('<command> [options]')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox demo\n  signalbox serve --port 8080\n  signalbox migrate up --database sqlite:signalbox.db\n  signalbox token create --name ci --scope work\n  signalbox lock deploy eu-1 -- ./deploy.sh\n  signalbox config print\n  signalbox serve --help',
+      '\nExamples:\n  signalbox demo\n  signalbox serve --port 8080\n  signalbox add mail.welcome --payload \'{"to":"ada@example.org"}\'\n  signalbox jobs ls --search "state:dead"\n  signalbox lock deploy eu-1 -- ./deploy.sh\n  signalbox doctor\n' +
+        '\n`signalbox <command> --help` has examples of each, with all flags and their twins in the environment.',
     )
-    .addCommand(serveCommand(printer, hooks.prepareServe))
-    .addCommand(demoCommand(printer, hooks.prepareServe))
-    .addCommand(migrateCommand(printer, endWith))
-    .addCommand(doctorCommand(printer, endWith))
-    .addCommand(tokenCommand(printer))
-    .addCommand(addCommand(printer))
-    .addCommand(jobsCommand(printer, endWith))
-    .addCommand(queuesCommand(printer))
-    .addCommand(lockCommand(printer, endWith))
-    .addCommand(locksCommand(printer))
-    .addCommand(onceCommand(printer, endWith))
-    .addCommand(nodesCommand(printer))
-    .addCommand(schedulesCommand(printer))
-    .addCommand(topCommand(printer))
-    .addCommand(configCommand(printer))
-    .addCommand(completionCommand(printer))
-  // Every line that commander writes passes the printer; it throws instead of ending the process.
-  for (const command of [program, ...program.commands.flatMap((command) => [command, ...command.commands])]) {
-    command.exitOverride().configureOutput({
-      writeOut: (help) => printer.page(help),
-      writeErr: (message) => printer.page(message, 'stderr'),
-      outputError: (message) => printer.problem(message.replace(/^error: /, '')),
-    })
+  for (const { name, about, group, load } of verbs) {
+    const command = loaded.includes(name) ? await load(stage) : new Command(name).description(about)
+    program.addCommand(command.helpGroup(group))
+  }
+  for (const command of program.commands) addTwins(command, [command.name()])
+  for (const command of everyCommand(program)) {
+    // Every line that commander writes passes the printer; it throws instead of ending the process.
+    command
+      .exitOverride()
+      .configureHelp({ optionDescription: describeOption })
+      .configureOutput({
+        writeOut: (help) => printer.page(help),
+        writeErr: (message) => printer.page(message, 'stderr'),
+        outputError: (message) => printer.problem(message.replace(/^error: /, ''), 'invalid_argument'),
+      })
   }
   return program
+}
+
+/** A command and all below it. */
+export function everyCommand(command: Command): readonly Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)]
 }
 
 function exitCodeOf(error: unknown, printer: Printer): number {
@@ -91,12 +102,18 @@ function exitCodeOf(error: unknown, printer: Printer): number {
     return error.code === 'commander.help' || error.exitCode !== 0 ? exitCodes.usage : exitCodes.ok
   }
   if (isSignalboxError(error)) {
-    for (const line of problemLines(error)) printer.problem(line + causeOf(error))
+    for (const line of problemLines(error))
+      printer.problem(line + causeOf(error) + adviceFor(error), error.code)
     return error.code === 'invalid_argument' ? exitCodes.usage : exitCodes.failure
   }
   // Not foreseen, so a bug: the stack is what a report needs.
-  printer.problem(error instanceof Error ? (error.stack ?? error.message) : String(error))
+  printer.problem(error instanceof Error ? (error.stack ?? error.message) : String(error), 'internal')
   return exitCodes.failure
+}
+
+/** What to do at a shell, where the message cannot know that it is read there. */
+function adviceFor({ code }: SignalboxError): string {
+  return code === 'unauthorized' ? ' Put one into SIGNALBOX_TOKEN; `signalbox token create` makes them.' : ''
 }
 
 /** What the database itself said: a person at a shell has no other way to see it. */

@@ -1,6 +1,9 @@
 /**
  * SIGINT and SIGTERM, as a server obeys them: the first asks it to stop, the second ends it at once, and so does a stop
  * that takes too long. Both are heard from the start, so that none is lost while a store is being opened.
+ *
+ * One Ctrl+C may come twice: the terminal tells everybody in it, and `npm start` passes it on to whom it started. So a
+ * signal of the same kind that follows the first at once is the same one.
  */
 export interface StopSignal {
   readonly isAsked: boolean
@@ -8,13 +11,20 @@ export interface StopSignal {
   readonly asked: Promise<void>
 }
 
+/** Sooner than anybody presses a key again. */
+const echoMs = 500
+
 /** `force` must not come back. `limitMs` runs from the first signal. */
 export function listenForStop(limitMs: number, force: (why: string) => never): StopSignal {
-  let isAsked = false
+  let first: { readonly signal: NodeJS.Signals; readonly at: number } | undefined
   const { promise, resolve } = Promise.withResolvers<void>()
-  const heard = () => {
-    if (isAsked) force('A second signal came')
-    isAsked = true
+  const heard = (signal: NodeJS.Signals) => {
+    const at = performance.now()
+    if (first !== undefined) {
+      if (signal === first.signal && at - first.at < echoMs) return
+      force('A second signal came')
+    }
+    first = { signal, at }
     // It must not keep a process that has nothing else to do, but it outlives the server on purpose: whatever still
     // holds the process then is ended by it.
     setTimeout(() => force('Closing took too long'), limitMs).unref()
@@ -23,7 +33,7 @@ export function listenForStop(limitMs: number, force: (why: string) => never): S
   process.on('SIGINT', heard).on('SIGTERM', heard)
   return {
     get isAsked() {
-      return isAsked
+      return first !== undefined
     },
     asked: promise,
   }

@@ -83,6 +83,7 @@ export function createApi(parts: ApiParts): Api {
   const table = [...routes, rootRoute]
   const router = createRouter(table)
   const plans = new Map(table.map((route) => [route, planOf(route, parts)]))
+  compileSoon(table)
 
   async function pass(passage: Passage): Promise<Outgoing> {
     const { route, incoming } = passage
@@ -189,10 +190,25 @@ export function createApi(parts: ApiParts): Api {
   }
 }
 
+const compileAfterMs = 300
+
+/**
+ * Compiling every schema takes a tenth of a second, which a start should not wait for: it is done once the server has had
+ * time to come up, one a turn of the event loop. Whoever comes before has theirs compiled at once.
+ */
+function compileSoon(table: readonly Route[]): void {
+  const schemas = table.flatMap(({ params, query, body }) => [params, query, body])
+  const step = () => {
+    const schema = schemas.pop()
+    if (schema !== undefined) checkOf(schema)
+    if (schemas.length > 0) setImmediate(step).unref()
+  }
+  setTimeout(step, compileAfterMs).unref()
+}
+
 function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
   const handler = handlers[route.id]
   if (handler === undefined) throw new Error(`The route ${route.id} has no handler.`)
-  for (const schema of [route.params, route.query, route.body]) if (schema !== undefined) checkOf(schema)
   const scale = maxBodyBytes / bodyLimits.maxBytes
   const { maxBytes, maxKeys } = route.limits ?? bodyLimits
   const listLimits = { maxBytes: Math.floor(maxBytes * scale), maxKeys }

@@ -1,6 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+} from 'fastify'
 import { SignalboxError } from '../core/errors.ts'
 import { whole } from '../core/options.ts'
 import { nodesPath } from '../wire/index.ts'
@@ -41,6 +46,12 @@ export interface CloseOptions {
 export function createServer(options: ServerOptions): Server {
   return new HttpServer(resolveServerOptions(options))
 }
+
+/** Fastify has no schema to check or to write by here; with these it need not load what would. */
+const noCompilers = {
+  buildValidator: () => () => () => true,
+  buildSerializer: () => () => JSON.stringify,
+} as unknown as NonNullable<FastifyServerOptions['schemaController']>['compilersFactory'] & object
 
 class HttpServer implements Server {
   readonly #options: ResolvedServerOptions
@@ -84,6 +95,7 @@ class HttpServer implements Server {
       // Draining is answered like everything else, as a problem document.
       return503OnClosing: false,
       exposeHeadRoutes: false,
+      schemaController: { compilersFactory: noCompilers },
       http: {
         headersTimeout: options.headersTimeoutMs,
         connectionsCheckingInterval: options.timeoutCheckMs,
@@ -147,6 +159,7 @@ class HttpServer implements Server {
     await this.#mustBeGuarded()
     try {
       await this.#app.listen({ host, port })
+      this.#service.countAhead()
     } catch (error) {
       throw listenError(error, host, port)
     }

@@ -35,7 +35,7 @@ export function addCommand(printer: Printer): Command {
     .action(async (kind: string, flags: AddFlags) => {
       const options = optionsOf(flags)
       const payload = flags.payload === undefined ? undefined : parsed(flags.payload)
-      await using box = await openPlace(command, flags)
+      await using box = await openPlace(command, flags, 'make')
       const added = await box.jobs.add(kind, payload, options)
       if (flags.json) printer.json(added)
       else printer.line(added.duplicate ? `job ${added.id} is there already` : `added job ${added.id}`)

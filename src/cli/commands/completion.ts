@@ -14,17 +14,24 @@ export function completionCommand(printer: Printer): Command {
       'after',
       '\nExamples:\n  source <(signalbox completion bash)\n  signalbox completion zsh > ~/.zfunc/_signalbox\n  signalbox completion fish > ~/.config/fish/completions/signalbox.fish',
     )
-    .action((shell: Shell) => printer.page(scriptFor(shell, wordsOf(command.parent!))))
+    .option('--json', 'answer with one line of JSON')
+    .action((shell: Shell, { json }: { readonly json?: boolean }) => {
+      const script = scriptFor(shell, wordsOf(command.parent!))
+      if (json) printer.json({ shell, script })
+      else printer.page(script)
+    })
   return command
 }
 
-/** What may follow each command, by its words. */
+/** What may follow each command, by its words; and each flag that takes one of a few words, by those and itself. */
 export type CompletionWords = ReadonlyMap<string, readonly string[]>
 
 export function wordsOf(program: Command): CompletionWords {
   const words = new Map<string, readonly string[]>()
   const visit = (command: Command, path: string) => {
     const flags = command.options.flatMap(({ long }) => long ?? [])
+    for (const { long, argChoices } of command.options)
+      if (argChoices) words.set(`${path} ${long}`, argChoices)
     const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? [])
     words.set(path, [...command.commands.map((sub) => sub.name()), ...choices, ...flags, '--help'])
     for (const sub of command.commands) visit(sub, path === '' ? sub.name() : `${path} ${sub.name()}`)
@@ -40,7 +47,7 @@ function scriptFor(shell: Shell, words: CompletionWords): string {
   return shell === 'bash' ? lookup + bashTail : `#compdef signalbox\n${lookup}${zshTail}`
 }
 
-/** The words before the one that is typed, without flags, are the command. */
+/** The words before the one that is typed, without flags, are the command; a flag right before it may have words too. */
 const bashTail = `_signalbox() {
   local path="" word at
   for ((at = 1; at < COMP_CWORD; at++)); do
@@ -48,6 +55,8 @@ const bashTail = `_signalbox() {
     [[ "$word" == -* ]] && continue
     [[ -n "$(_signalbox_words "\${path:+$path }$word")" ]] && path="\${path:+$path }$word"
   done
+  word="\${COMP_WORDS[COMP_CWORD-1]}"
+  [[ "$word" == -* && -n "$(_signalbox_words "$path $word")" ]] && path="$path $word"
   COMPREPLY=($(compgen -W "$(_signalbox_words "$path")" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _signalbox signalbox
@@ -60,16 +69,27 @@ const zshTail = `_signalbox() {
     [[ "$word" == -* ]] && continue
     [[ -n "$(_signalbox_words "\${path:+$path }$word")" ]] && path="\${path:+$path }$word"
   done
+  word="\${words[CURRENT-1]}"
+  [[ "$word" == -* && -n "$(_signalbox_words "$path $word")" ]] && path="$path $word"
   compadd -- \${=$(_signalbox_words "$path")}
 }
 compdef _signalbox signalbox
 `
 
 function fishScript(words: CompletionWords): string {
-  const lines = [...words].map(([path, next]) => {
-    const seen =
-      path === '' ? '__fish_use_subcommand' : `__fish_seen_subcommand_from ${path.split(' ').at(-1)}`
-    return `complete -c signalbox -f -n '${seen}' -a '${next.join(' ')}'`
-  })
+  const paths = [...words.keys()].filter((path) => !path.includes(' --'))
+  const lines = [...words]
+    .filter(([path]) => !path.includes(' --'))
+    .map(([path, next]) => {
+      // The words that lead here, and none of those that lead on.
+      const here = path.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`)
+      const depth = path.split(' ').length
+      const below = paths
+        .filter((other) => other.startsWith(`${path} `))
+        .map((other) => other.split(' ')[depth])
+      if (below.length > 0) here.push(`not __fish_seen_subcommand_from ${below.join(' ')}`)
+      const seen = path === '' ? '__fish_use_subcommand' : here.join('; and ')
+      return `complete -c signalbox -f -n '${seen}' -a '${next.join(' ')}'`
+    })
   return `${lines.join('\n')}\n`
 }

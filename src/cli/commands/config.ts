@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
-import { addSettingFlags, givenFlags } from '../config/flags.ts'
+import { addSettingFlags } from '../config/flags.ts'
+import { configSources } from '../config/given.ts'
 import type { Kind } from '../config/kinds.ts'
 import { type SettingName, settingNames, settings } from '../config/settings.ts'
 import type { Printer } from '../print.ts'
@@ -15,13 +16,17 @@ export function configCommand(printer: Printer): Command {
       '\nExamples:\n  signalbox config print\n  SIGNALBOX_PORT=8080 signalbox config print --json',
     )
     .action(() => {
-      const config = resolveConfig({ flags: givenFlags(print), env: process.env, folder: process.cwd() })
+      const config = resolveConfig(configSources(print))
       printConfig(config, printer)
     })
   return new Command('config')
     .description('look at the configuration')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox config print\n  signalbox config print --port 8080 --json',
+    )
     .addCommand(print)
 }
 

@@ -1,8 +1,9 @@
 import { Command } from 'commander'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
-import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
+import { type ConfigSources, type ResolvedConfig, resolveConfig } from '../config/config.ts'
 import { addSettingFlags, givenFlags } from '../config/flags.ts'
+import { configSources } from '../config/given.ts'
 import { problemLines } from '../config/problems.ts'
 import { type Finding, levels, ok, problem } from '../doctor/finding.ts'
 import type { Printer } from '../print.ts'
@@ -18,7 +19,7 @@ interface DoctorFlags {
 export function doctorCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('doctor')
     .description('look for weak settings and trouble, here or on a server; it changes nothing')
-    .option('--url <url>', 'the server to look at (env: SIGNALBOX_URL; its token: SIGNALBOX_TOKEN)')
+    .option('--url <url>', 'the server to look at; its token stands in SIGNALBOX_TOKEN')
     .option(
       '--namespace <name>',
       'the namespace whose queues are looked at (default: default, or the token’s)',
@@ -55,16 +56,13 @@ async function examine(command: Command, flags: DoctorFlags): Promise<readonly F
     const token = process.env.SIGNALBOX_TOKEN || undefined
     return [node, ...(await examineServer(url, { token, namespace }))]
   }
-  return [node, ...(await examineHere(given, namespace ?? 'default'))]
+  return [node, ...(await examineHere(configSources(command), namespace ?? 'default'))]
 }
 
-async function examineHere(
-  flags: Readonly<Record<string, unknown>>,
-  namespace: string,
-): Promise<readonly Finding[]> {
+async function examineHere(sources: ConfigSources, namespace: string): Promise<readonly Finding[]> {
   let config: ResolvedConfig
   try {
-    config = resolveConfig({ flags, env: process.env, folder: process.cwd() })
+    config = resolveConfig(sources)
   } catch (error) {
     if (!isSignalboxError(error, 'invalid_argument')) throw error
     return problemLines(error).map((line) =>

@@ -1,7 +1,8 @@
 import { Argument, Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
-import type { BulkAction, BulkOperation, Job } from '../../jobs/index.ts'
+import type { BulkAction, BulkOperation, BulkOptions, Job } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
+import { createProgress } from '../progress.ts'
 import { actCommand, showCommand } from './jobacts.ts'
 import { addPlaceFlags, openJobs, type PlacedJobs, type PlaceFlags } from './jobsplace.ts'
 
@@ -81,8 +82,9 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Com
         const atLeast = answer.stopped === null ? '' : ` at least, among the newest ${answer.scanned}`
         return printer.line(`${answer.matched} jobs are meant${atLeast}`)
       }
+      const total = await countFirst(jobs, options)
       const { id } = await jobs.bulk(options)
-      const operation = await watch(jobs, id)
+      const operation = await watch(jobs, id, total)
       if (json) printer.json(operation)
       else printer.line(`${operation.state}: ${countsOf(operation)} (operation ${id})`)
       if (operation.state !== 'completed') endWith(1)
@@ -92,17 +94,22 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Com
 
 const lookMs = 200
 
+/** How many are meant, for a bar that somebody looks at; undefined where one search does not see all of them. */
+async function countFirst(jobs: PlacedJobs, options: BulkOptions): Promise<number | undefined> {
+  if (!process.stderr.isTTY) return undefined
+  const { matched, stopped } = await jobs.bulk({ ...options, dryRun: true })
+  return stopped === null ? Math.min(matched, options.limit ?? matched) : undefined
+}
+
 /** Waits for its end, and shows how far it is where somebody looks on. */
-async function watch(jobs: PlacedJobs, id: string): Promise<BulkOperation> {
-  const { stderr } = process
+async function watch(jobs: PlacedJobs, id: string, total: number | undefined): Promise<BulkOperation> {
+  using progress = createProgress()
   for (;;) {
     const operation = await jobs.bulkOperation(id)
     if (operation === undefined)
       throw new SignalboxError('not_found', `The operation ${id} was forgotten before it ended.`)
-    const isOver = operation.state !== 'running'
-    // Numbers and words of ours alone: nothing in it can be a command to the terminal.
-    if (stderr.isTTY) stderr.write(isOver ? '\r\u001b[K' : `\r${countsOf(operation)}\u001b[K`)
-    if (isOver) return operation
+    if (operation.state !== 'running') return operation
+    progress.show(operation.action, operation.done + operation.skipped, total)
     await new Promise((resolve) => setTimeout(resolve, lookMs))
   }
 }

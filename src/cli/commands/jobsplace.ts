@@ -3,6 +3,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import type { Jobs } from '../../jobs/index.ts'
 import { addDatabaseFlags, givenFlags, resolveDatabase } from '../config/flags.ts'
+import { requireFile } from './place.ts'
 
 /** Where the jobs are that a command is about: on a server, or in a database. */
 export interface PlaceFlags {
@@ -14,7 +15,7 @@ export interface PlaceFlags {
 export function addPlaceFlags(command: Command): Command {
   return addDatabaseFlags(
     command
-      .option('--url <url>', 'the server to ask (env: SIGNALBOX_URL; its token: SIGNALBOX_TOKEN)')
+      .option('--url <url>', 'the server to ask; its token stands in SIGNALBOX_TOKEN')
       .option('--namespace <name>', 'the namespace of the jobs (default: default, or the token’s)')
       .option('--json', 'answer with one line of JSON')
       .helpOption('-h, --help', 'print this help'),
@@ -25,7 +26,11 @@ export function addPlaceFlags(command: Command): Command {
 export type PlacedJobs = Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'>
 
 /** The jobs of a server where one is named, else of the database that a server started here would open. */
-export async function openJobs(command: Command, flags: PlaceFlags): Promise<PlacedJobs> {
+export async function openJobs(
+  command: Command,
+  flags: PlaceFlags,
+  mode: 'look' | 'make' = 'look',
+): Promise<PlacedJobs> {
   const { database: namesDatabase } = givenFlags(command)
   if (flags.url !== undefined && namesDatabase !== undefined)
     throw new SignalboxError(
@@ -47,6 +52,7 @@ export async function openJobs(command: Command, flags: PlaceFlags): Promise<Pla
       'invalid_argument',
       'A memory: database is in one process only: there is nothing to find.',
     )
+  if (mode === 'look') requireFile(database)
   const { openBackend } = await import('../../backends/open.ts')
   const { createJobs } = await import('../../jobs/index.ts')
   const backend = await openBackend(database, { namespace: namespace ?? 'default', migrate: false })

@@ -27,6 +27,15 @@ interface LockFlags {
   readonly deadline?: string
   readonly url?: string
   readonly namespace?: string
+  readonly json?: boolean
+}
+
+/** How it went: how the turn ended, and what to exit with. */
+interface LockEnd {
+  readonly status: 'released' | 'refused' | 'timeout' | 'lost' | 'interrupted'
+  readonly exitCode: number
+  /** The fencing token; null: the command was not run. */
+  readonly token: number | null
 }
 
 export function lockCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
@@ -39,8 +48,9 @@ export function lockCommand(printer: Printer, endWith: (exitCode: number) => voi
     .option('--ttl <span>', 'how long the lock lasts without renewal; it is renewed by itself', '30s')
     .option('--no-wait', `do not stand in line: exit with ${lockExitCodes.refused} when it is busy`)
     .option('--deadline <span>', `how long to wait at most; then exit with ${lockExitCodes.deadline}`)
-    .option('--url <url>', 'the server to ask (env: SIGNALBOX_URL; its token: SIGNALBOX_TOKEN)')
+    .option('--url <url>', 'the server to ask; its token stands in SIGNALBOX_TOKEN')
     .option('--namespace <name>', 'the namespace of the lock (default: default, or the token’s)')
+    .option('--json', 'say at the end, after all that the command printed, how it went in one line of JSON')
     .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
@@ -50,7 +60,9 @@ export function lockCommand(printer: Printer, endWith: (exitCode: number) => voi
     )
     .action(async (operation: string, resource: string, words: readonly string[], flags: LockFlags) => {
       await using locks = await openLocks(command, flags)
-      endWith(await runLocked(locks, operation, resource, words, flags, printer))
+      const end = await runLocked(locks, operation, resource, words, flags, printer)
+      if (flags.json) printer.json({ operation, resource, node: flags.node, ...end })
+      endWith(end.exitCode)
     })
   return addStoreFlags(command)
 }
@@ -62,7 +74,7 @@ async function runLocked(
   [program, ...args]: readonly string[],
   { node, ttl, wait, deadline }: LockFlags,
   printer: Printer,
-): Promise<number> {
+): Promise<LockEnd> {
   const heeding = heedSignals()
   let held: Held
   try {
@@ -71,7 +83,7 @@ async function runLocked(
     const options = { node, ttlMs: ttl, ...asked, deadlineMs: deadline ?? null, signal: heeding.signal }
     held = await locks.hold(operation, resource, options)
   } catch (error) {
-    return exitCodeOf(error, printer)
+    return endOf(error, printer)
   } finally {
     heeding.stop()
   }
@@ -80,11 +92,13 @@ async function runLocked(
     lost: held.signal,
   })
   if (problem !== undefined) printer.problem(problem)
+  const { token } = held
+  const lost: LockEnd = { status: 'lost', exitCode: lockExitCodes.lost, token }
   if (isLost) {
-    printer.problem(`${(held.signal.reason as Error).message} The command was ended.`)
-    return lockExitCodes.lost
+    printer.problem(`${(held.signal.reason as Error).message} The command was ended.`, 'lease_lost')
+    return lost
   }
-  return (await release(held, exitCode, printer)) ? exitCode : lockExitCodes.lost
+  return (await release(held, exitCode, printer)) ? { status: 'released', exitCode, token } : lost
 }
 
 /** Whether the turn was ours to the end. */
@@ -94,22 +108,21 @@ async function release(held: Held, exitCode: number, printer: Printer): Promise<
     else await held.release({ outcome: 'failure', error: `exit code ${exitCode}` })
     return true
   } catch (error) {
-    printer.problem((error as Error).message)
+    printer.problem((error as Error).message, isSignalboxError(error) ? error.code : undefined)
     // Where nobody answers the lease ends it; the command was done in time all the same.
     return !isSignalboxError(error, 'lease_lost')
   }
 }
 
-function exitCodeOf(error: unknown, printer: Printer): number {
-  if (error instanceof Interrupted) return error.exitCode
+function endOf(error: unknown, printer: Printer): LockEnd {
+  if (error instanceof Interrupted) return { status: 'interrupted', exitCode: error.exitCode, token: null }
   if (!isSignalboxError(error)) throw error
-  if (error.code === 'timeout' && error.details.route === undefined) {
-    printer.problem(error.message)
-    return lockExitCodes.deadline
-  }
-  if (error.details.status !== 'refused') throw error
-  printer.problem(error.message)
-  return lockExitCodes.refused
+  const isDeadline = error.code === 'timeout' && error.details.route === undefined
+  if (!isDeadline && error.details.status !== 'refused') throw error
+  printer.problem(error.message, error.code)
+  return isDeadline
+    ? { status: 'timeout', exitCode: lockExitCodes.deadline, token: null }
+    : { status: 'refused', exitCode: lockExitCodes.refused, token: null }
 }
 
 /** The locks of a server where one is named, else of the database that a server started here would open. */

@@ -69,7 +69,7 @@ export class Interrupted extends Error {
   readonly exitCode: number
 
   constructor(exitCode: number) {
-    super('Interrupted while waiting for the lock.')
+    super('Interrupted by a signal.')
     this.exitCode = exitCode
   }
 }

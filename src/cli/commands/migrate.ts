@@ -1,8 +1,9 @@
 import { Argument, Command } from 'commander'
-import type { MigrationStatus } from '../../backends/index.ts'
+import type { AppliedMigration, MigrationStatus, Migrator } from '../../backends/index.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import type { Printer } from '../print.ts'
+import { createProgress } from '../progress.ts'
 
 const actions = ['up', 'status', 'sql'] as const
 type Action = (typeof actions)[number]
@@ -28,7 +29,7 @@ export function migrateCommand(printer: Printer, endWith: (exitCode: number) => 
 /** Whether the database is as this version of Signalbox needs it. */
 async function migrate(action: Action, database: string, json: boolean, printer: Printer): Promise<boolean> {
   // Imported here, so that other commands and the help do not load an engine first.
-  const { openMigrator } = await import('../../backends/index.ts')
+  const { copyMark, openMigrator } = await import('../../backends/index.ts')
   await using migrator = await openMigrator(database)
   const name = nameOfDatabase(database)
   switch (action) {
@@ -40,13 +41,13 @@ async function migrate(action: Action, database: string, json: boolean, printer:
     }
     case 'status': {
       const status = await migrator.status()
-      const upToDate = status.current === status.latest
+      const upToDate = status.isRunnable
       if (json) printer.json({ database: name, upToDate, ...status })
-      else for (const line of describe(name, status)) printer.line(line)
+      else for (const line of describe(name, status, status.current === copyMark)) printer.line(line)
       return upToDate
     }
     case 'up': {
-      const applied = await migrator.up()
+      const applied = await upWithProgress(migrator)
       const { current, latest } = await migrator.status()
       if (json) printer.json({ database: name, applied, current, latest })
       else {
@@ -58,10 +59,28 @@ async function migrate(action: Action, database: string, json: boolean, printer:
   }
 }
 
-function describe(name: string, { current, latest, pending }: MigrationStatus): readonly string[] {
+/** Steps that touch every row of a large table take their time. */
+async function upWithProgress(migrator: Migrator): Promise<readonly AppliedMigration[]> {
+  using progress = createProgress()
+  return migrator.up(({ name, number }, at, count) => progress.show(`step ${number} ${name}`, at, count))
+}
+
+function describe(
+  name: string,
+  { current, latest, pending, isRunnable }: MigrationStatus,
+  isBeingFilled: boolean,
+): readonly string[] {
   if (current === latest) return [`${name} is up to date: schema ${current}`]
+  if (isRunnable)
+    return [
+      `${name} has schema ${current}, newer than this Signalbox (${latest}), which may still work on it`,
+    ]
+  if (isBeingFilled)
+    return [`${name} is being filled by \`signalbox copy\`, which has not ended: run the same copy again`]
   if (current > latest)
-    return [`${name} has schema ${current}, newer than this Signalbox knows (${latest}): upgrade it`]
+    return [
+      `${name} has schema ${current}, newer than this Signalbox knows (${latest}): upgrade Signalbox here`,
+    ]
   return [
     current === 0 ? `${name} has no schema yet` : `${name} has schema ${current} of ${latest}`,
     ...pending.map((step) => `pending ${step.number} ${step.name}`),

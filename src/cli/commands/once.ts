@@ -36,7 +36,7 @@ export function onceCommand(printer: Printer, endWith: (exitCode: number) => voi
         '\nExamples:\n  signalbox once report-2026-11-15 -- ./report.sh\n  signalbox once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
     )
     .action(async (key: string, [program, ...args]: readonly string[], flags: OnceFlags) => {
-      await using box = await openPlace(command, flags)
+      await using box = await openPlace(command, flags, 'make')
       const mode = flags.atMostOnce ? 'at-most-once' : 'at-least-once'
       try {
         const answer = await box.once.run(
@@ -56,7 +56,7 @@ export function onceCommand(printer: Printer, endWith: (exitCode: number) => voi
       } catch (error) {
         if (error instanceof CommandEnded) return endWith(error.exitCode)
         if (!isSignalboxError(error, 'lease_lost')) throw error
-        printer.problem(error.message)
+        printer.problem(error.message, error.code)
         endWith(onceExitCodes.lost)
       }
     })

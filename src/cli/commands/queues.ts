@@ -63,7 +63,7 @@ function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string
     .argument('<queue>', 'its name')
     .addHelpText('after', `\nExamples:\n  signalbox queues ${name} mail`)
     .action(async (queue: string, { json, ...place }: PlaceFlags) => {
-      await using box = await openPlace(command, place)
+      await using box = await openPlace(command, place, 'make')
       await box.jobs[name](queue)
       const paused = name === 'pause'
       if (json) printer.json({ queue, paused })
@@ -96,7 +96,7 @@ function limitCommand(printer: Printer): Command {
     )
     .action(async (queue: string, flags: LimitFlags) => {
       const given = limitsOf(flags)
-      await using box = await openPlace(command, flags)
+      await using box = await openPlace(command, flags, 'make')
       const limits = await box.jobs.limit(queue, given)
       if (flags.json) printer.json({ queue, limits })
       else printer.line(limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`)

@@ -104,7 +104,7 @@ function setCommand(printer: Printer): Command {
         ...{ cron, timeZone, everyMs: every, catchUp },
         job: { kind, queue, payload: payload === undefined ? undefined : parsePayload(payload) },
       }
-      await using jobs = await openJobs(command, place)
+      await using jobs = await openJobs(command, place, 'make')
       const schedule = await jobs.schedules.set(name, options as unknown as ScheduleOptions)
       if (json) printer.json(schedule)
       else printer.line(`set ${name}: ${nextOf(schedule)}`)

@@ -5,7 +5,8 @@ import { version } from '../../core/version.ts'
 import type { OpenOptions } from '../../index.ts'
 import type { ServerOptions } from '../../server/index.ts'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
-import { addSettingFlags, givenFlags } from '../config/flags.ts'
+import { addSettingFlags } from '../config/flags.ts'
+import { configSources } from '../config/given.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import type { Config } from '../config/settings.ts'
 import type { Printer } from '../print.ts'
@@ -28,7 +29,7 @@ export function serveCommand(
     )
     .action(async () => {
       // Everything is checked before anything is opened.
-      const config = resolveConfig({ flags: givenFlags(command), env: process.env, folder: process.cwd() })
+      const config = resolveConfig(configSources(command))
       await prepare()
       await serve(config, printer)
     })
@@ -42,16 +43,18 @@ async function serve({ values, secrets }: ResolvedConfig, printer: Printer): Pro
   })
   // Imported here, so that other commands and the help load neither an engine nor an HTTP server first.
   const { open } = await import('../../index.ts')
-  const { createLog, createServer } = await import('../../server/index.ts')
+  const { database, redis, guards, migrate, thread } = values
+  if (!migrate) await requireSchema(database)
+  // The store opens, in a thread of its own where it has one, while the server is being loaded.
+  const opening = open(database, { migrate, thread, redis, guards, ...roomOptions(values) })
+  const [{ createLog, createServer }] = await Promise.all([import('../../server/index.ts'), opening])
+  await using box = await opening
   await using log = createLog({
     level: values.logLevel,
     quietHealth: values.quietHealth,
     // Standard output is for answers: where it listens.
     destination: process.stderr,
   })
-  const { database, redis, guards, migrate, thread } = values
-  if (!migrate) await requireSchema(database)
-  await using box = await open(database, { migrate, thread, redis, guards, ...roomOptions(values) })
   await using server = createServer({ box, bootstrap: secrets, log, ...serverOptions(values) })
   if (stop.isAsked) return
   const { url } = await server.listen()

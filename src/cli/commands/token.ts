@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { createTokens, isSecret, type ListedToken, scopes, type Tokens } from '../../access/index.ts'
+import type { ListedToken, Scope, Tokens } from '../../access/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
@@ -23,9 +23,12 @@ export function tokenCommand(printer: Printer): Command {
     .addCommand(revokeCommand(printer))
 }
 
+/** As access has them; said again here, so that a line of help does not load the room. */
+const scopes: readonly Scope[] = ['read', 'work', 'admin']
+
 interface CreateFlags {
   readonly name: string
-  readonly scope: (typeof scopes)[number]
+  readonly scope: Scope
   readonly namespace: string
   readonly expires?: string
   readonly json?: boolean
@@ -81,6 +84,7 @@ function revokeCommand(printer: Printer): Command {
     .argument('<id>', 'the id of the token, as list shows it')
     .addHelpText('after', '\nExamples:\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd')
     .action(async (id: string, { json }: { readonly json?: boolean }) => {
+      const { isSecret } = await import('../../access/index.ts')
       if (isSecret(id))
         throw new SignalboxError(
           'invalid_argument',
@@ -115,6 +119,7 @@ async function withTokens(
   // Imported here, so that other commands and the help do not load an engine first.
   const { openMigrator } = await import('../../backends/index.ts')
   const { openBackend } = await import('../../backends/open.ts')
+  const { createTokens } = await import('../../access/index.ts')
   if (mode === 'look') {
     await using migrator = await openMigrator(database)
     const { current } = await migrator.status()

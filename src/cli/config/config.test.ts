@@ -130,8 +130,8 @@ test('everything that is wrong is said at once, each with the place it came from
     /^SIGNALBOX_TOKEN must be a secret.*it has 5 characters, and 32 are the least\.$/,
     /^signalbox\.config\.json: grace must be milliseconds.*not "soon"\.$/,
     /^SIGNALBOX_LOG_LEVEL must be one of.*not "loud"\.$/,
-    /^"SIGNALBOX_PROT" is no variable of Signalbox\. Unset it; there are SIGNALBOX_HOST, .*$/,
-    /^signalbox\.config\.json: "prot" is no setting\. Remove it; there are host, .*$/,
+    /^"SIGNALBOX_PROT" is no variable of Signalbox\. Did you mean SIGNALBOX_PORT\?$/,
+    /^signalbox\.config\.json: "prot" is no setting\. Did you mean port\?$/,
     /^signalbox\.config\.json: token is not taken from a file of settings\. Set SIGNALBOX_TOKEN.*$/,
   ]
   assert.equal(lines.length, expected.length, lines.join('\n'))
@@ -252,6 +252,19 @@ test('a command that needs the database alone is not held up by what else is wro
   const env = { SIGNALBOX_PORT: 'x', SIGNALBOX_NOPE: '1' }
   assert.equal(resolveSetting('database', { flags: {}, env, folder }), 'sqlite:mine.db')
   assert.equal(resolveSetting('database', { flags: { database: 'memory:' }, env, folder }), 'memory:')
+})
+
+test('a command that needs the database alone is told of a name that was meant to be it', () => {
+  const folder = folderWith({ 'signalbox.config.json': '{"databse":"sqlite:mine.db"}' })
+  const given = { flags: {}, env: {}, folder }
+  assert.throws(() => resolveSetting('database', given), /"databse" is no setting\. Did you mean database\?$/)
+  const env = { SIGNALBOX_DATABSE: 'sqlite:mine.db' }
+  assert.throws(
+    () => resolveSetting('database', { ...given, env, folder: folderWith({}) }),
+    /"SIGNALBOX_DATABSE" is no variable of Signalbox\. Did you mean SIGNALBOX_DATABASE\?$/,
+  )
+  assert.equal(resolveSetting('database', { ...given, env: { SIGNALBOX_DATABASE: 'memory:' } }), 'memory:')
+  assert.equal(resolveSetting('redis', given), undefined)
 })
 
 test('settings of a room may stand together in the file, and pairs of operations are read from text', () => {

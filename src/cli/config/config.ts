@@ -1,4 +1,5 @@
 import { show } from '../../core/options.ts'
+import { didYouMean } from '../nearest.ts'
 import { type ConfigFile, readConfigFile } from './file.ts'
 import type { Kind } from './kinds.ts'
 import { Problems } from './problems.ts'
@@ -29,13 +30,30 @@ export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Where the configuration file is looked for. */
   readonly folder: string
+  /** Variables that are twins of other flags. @default none */
+  readonly twins?: readonly string[]
 }
 
 /**
  * Names that are none of a server's settings but may well stand in its environment: its file's, those of workers, and
  * what `signalbox lock` gives to its command.
  */
-const othersVariables = ['SIGNALBOX_CONFIG', 'SIGNALBOX_URL', 'SIGNALBOX_QUEUE', 'SIGNALBOX_LOCK_TOKEN']
+const othersVariables = [
+  'SIGNALBOX_CONFIG',
+  'SIGNALBOX_URL',
+  'SIGNALBOX_NAMESPACE',
+  'SIGNALBOX_QUEUE',
+  'SIGNALBOX_LOCK_TOKEN',
+]
+const usualVariables: readonly string[] = [...settingNames.map(variableOf), ...othersVariables]
+
+/** Those that are neither settings nor known otherwise: misspelt, or the twin of a flag. Those of the tests are not ours. */
+export function unfamiliarVariables(env: ConfigSources['env']): readonly string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SIGNALBOX_') && !name.startsWith('SIGNALBOX_TEST_'))
+    .filter((name) => !usualVariables.includes(name))
+    .sort()
+}
 
 /** Reads all sources and checks everything. Throws one `invalid_argument` that lists all that is wrong. */
 export function resolveConfig(given: ConfigSources): ResolvedConfig {
@@ -48,7 +66,7 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
     sources[name] = found.source
     values[name] = problems.catch(() => checkValue(name, found))
   }
-  addUnknown(given.env, file, problems)
+  addUnknown(given, file, problems)
   const config = values as unknown as Config
   addClashes(config, sources, problems)
   const secrets = problems.catch(() => readSecrets(config, sources)) ?? []
@@ -56,9 +74,38 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
   return { values: config, sources: sources as Record<SettingName, string>, file: file?.name, secrets }
 }
 
-/** One setting alone, for commands that need no server's configuration; what else may be wrong is not looked at. */
+/**
+ * One setting alone, for commands that need no server's configuration. What else may be wrong is not looked at, but for a
+ * name in the file that was meant to be this one.
+ */
 export function resolveSetting<Name extends SettingName>(name: Name, given: ConfigSources): Config[Name] {
-  return checkValue(name, findValue(name, given, readFile(given))) as Config[Name]
+  return checkValue(name, findMeant(name, given)) as Config[Name]
+}
+
+/** The same where somebody said it, and undefined for what is so by default. */
+export function resolveGiven<Name extends SettingName>(
+  name: Name,
+  given: ConfigSources,
+): Config[Name] | undefined {
+  const found = findMeant(name, given)
+  return found.source === 'default' ? undefined : (checkValue(name, found) as Config[Name])
+}
+
+/** A default that stands in for a misspelt name would lead to another database than was meant. */
+function findMeant(name: SettingName, given: ConfigSources): Found {
+  const file = readFile(given)
+  const found = findValue(name, given, file)
+  if (found.source !== 'default') return found
+  const problems = new Problems()
+  const isMeant = (word: string, own: string, all: readonly string[]) =>
+    didYouMean(word, all)?.includes(` ${own}?`)
+  const isVariable = (word: string) => isMeant(word, variableOf(name), usualVariables)
+  const variables = unfamiliarVariables(given.env).filter(isVariable)
+  const keys = Object.entries(file?.values ?? {}).filter(([key]) => isMeant(key, name, settingNames))
+  addUnknown({ env: Object.fromEntries(variables.map((word) => [word, ''])) }, undefined, problems)
+  if (file) addUnknownKeys({ ...file, values: Object.fromEntries(keys) }, problems)
+  problems.throwIfAny()
+  return found
 }
 
 function readFile({ flags, env, folder }: ConfigSources): ConfigFile | undefined {
@@ -94,21 +141,29 @@ function checkValue(name: SettingName, { source, value }: Found): unknown {
   return (settings[name].kind as Kind<unknown>).check(source, value)
 }
 
-/** A misspelt name is an error, not a default. Variables of the tests are none of ours. */
-function addUnknown(env: ConfigSources['env'], file: ConfigFile | undefined, problems: Problems): void {
-  const variables = [...settingNames.map(variableOf), ...othersVariables]
-  for (const name of Object.keys(env).sort()) {
-    if (!name.startsWith('SIGNALBOX_') || name.startsWith('SIGNALBOX_TEST_')) continue
-    if (!variables.includes(name))
-      problems.add(`${show(name)} is no variable of Signalbox. Unset it; there are ${variables.join(', ')}.`)
+/** A misspelt name is an error, not a default. */
+function addUnknown(
+  { env, twins = [] }: Pick<ConfigSources, 'env' | 'twins'>,
+  file: ConfigFile | undefined,
+  problems: Problems,
+): void {
+  for (const name of unfamiliarVariables(env)) {
+    if (twins.includes(name)) continue
+    const advice =
+      didYouMean(name, [...usualVariables, ...twins]) ?? 'Unset it; --help of a command has its variables.'
+    problems.add(`${show(name)} is no variable of Signalbox. ${advice}`)
   }
+  addUnknownKeys(file, problems)
+}
+
+function addUnknownKeys(file: ConfigFile | undefined, problems: Problems): void {
   const keys = settingNames.filter((name) => !settings[name].secret)
   for (const key of Object.keys(file?.values ?? {})) {
     if (keys.includes(key as SettingName)) continue
     problems.add(
       key === 'token'
         ? `${file!.name}: token is not taken from a file of settings. Set ${variableOf('token')}, or name a token file with tokenFile.`
-        : `${file!.name}: ${show(key)} is no setting. Remove it; there are ${keys.join(', ')}.`,
+        : `${file!.name}: ${show(key)} is no setting. ${didYouMean(key, keys) ?? `Remove it; there are ${keys.join(', ')}.`}`,
     )
   }
 }

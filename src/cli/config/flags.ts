@@ -1,12 +1,17 @@
 import { type Command, Option } from 'commander'
 import type { LocksOptions } from '../../locks/index.ts'
-import { resolveSetting } from './config.ts'
+import { type ConfigSources, resolveSetting } from './config.ts'
 import type { Kind } from './kinds.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
 
 /** Gives a command the flag of every setting. They are not checked here: that is done for all sources together. */
 export function addSettingFlags(command: Command): Command {
   return addFlags(command, settingNames)
+}
+
+/** Gives a command the flags of these settings alone, and that of the configuration file. */
+export function addSomeSettingFlags(command: Command, names: readonly SettingName[]): Command {
+  return addFlags(command, names)
 }
 
 /** Gives a command that works on a database, without a server, the flags to name it by. */
@@ -21,7 +26,7 @@ export function addStoreFlags(command: Command): Command {
 
 /** How the locks of a server started here behave. */
 export function resolveLocks(command: Command): LocksOptions {
-  const given = { flags: givenFlags(command), env: process.env, folder: process.cwd() }
+  const given = sourcesOf(command)
   return {
     multiNode: resolveSetting('locksMultiNode', given),
     conflicts: resolveSetting('locksConflicts', given),
@@ -30,27 +35,38 @@ export function resolveLocks(command: Command): LocksOptions {
 
 /** The Redis that holds the locks of a server started here; undefined where the database does. */
 export function resolveRedis(command: Command): string | undefined {
-  return resolveSetting('redis', { flags: givenFlags(command), env: process.env, folder: process.cwd() })
+  return resolveSetting('redis', sourcesOf(command))
 }
 
 /** The database that such a command is to work on: the one a server started here would open. */
 export function resolveDatabase(command: Command): string {
-  return resolveSetting('database', { flags: givenFlags(command), env: process.env, folder: process.cwd() })
+  return resolveSetting('database', sourcesOf(command))
+}
+
+/** What a command's settings are read from. */
+export function sourcesOf(command: Command): ConfigSources {
+  return { flags: givenFlags(command), env: process.env, folder: process.cwd() }
 }
 
 function addFlags(command: Command, names: readonly SettingName[]): Command {
   for (const name of names) {
     const flag = flagOf(name)
     const { takes } = settings[name]
-    if (flag !== undefined)
-      command.addOption(new Option(takes === undefined ? flag : `${flag} <${takes}>`, describe(name)))
+    if (flag === undefined) continue
+    const option = new Option(takes === undefined ? flag : `${flag} <${takes}>`, describe(name))
+    addOption(command, option, variableOf(name), shownDefault(name))
   }
-  return command.addOption(
-    new Option(
-      '--config <file>',
-      'configuration file (env: SIGNALBOX_CONFIG; default: signalbox.config.ts or .json here)',
-    ),
-  )
+  const file = new Option('--config <file>', 'configuration file')
+  return addOption(command, file, 'SIGNALBOX_CONFIG', 'signalbox.config.ts or .json here')
+}
+
+/** Commander shows its variable and what it is by default; the value is looked up with all its sources. */
+function addOption(command: Command, option: Option, variable: string, fallback: string): Command {
+  option.defaultValueDescription = fallback
+  command.addOption(option)
+  // Named only now, for else commander would read it.
+  option.envVar = variable
+  return command
 }
 
 /** What was given on the command line, by the setting's name. Commander fills in what was not; that is left out. */
@@ -59,12 +75,17 @@ export function givenFlags(command: Command): Readonly<Record<string, unknown>> 
   return Object.fromEntries(names.map((name) => [name, command.getOptionValue(name)]))
 }
 
+/** `--no-migrate` is the opposite of what the setting says. */
 function describe(name: SettingName): string {
-  const { description, none, kind, default: fallback } = settings[name]
-  // `--no-migrate` is the opposite of what the setting says; and a switch is off unless it is given.
-  const isSwitch = typeof fallback === 'boolean'
-  const does = isSwitch && fallback ? `do not ${description}` : description
-  const shown =
-    none ?? (isSwitch || fallback === undefined ? '' : String((kind as Kind<unknown>).show(fallback)))
-  return `${does} (env: ${variableOf(name)}${shown === '' ? '' : `; default: ${shown}`})`
+  const { description, default: fallback } = settings[name]
+  return fallback === true ? `do not ${description}` : description
+}
+
+/** For people; a switch is off unless it is given. */
+function shownDefault(name: SettingName): string {
+  const { none, kind, default: fallback } = settings[name]
+  if (none !== undefined) return none
+  return typeof fallback === 'boolean' || fallback === undefined
+    ? ''
+    : String((kind as Kind<unknown>).show(fallback))
 }

@@ -65,8 +65,8 @@ test('a token that may do everything for ever, and one that ends soon, are warne
 })
 
 test('a schema that is older says what to run, and a newer one what to upgrade', () => {
-  const judge = (current: number, migrates: boolean) =>
-    judgeSchema('db', { current, latest: 8, pending: [{ number: 8, name: 'x' }] }, migrates)
+  const judge = (current: number, migrates: boolean, isRunnable = current === 8) =>
+    judgeSchema('db', { current, latest: 8, pending: [{ number: 8, name: 'x' }], isRunnable }, migrates)
   assert.equal(judge(8, true).level, 'ok')
   assert.equal(judge(0, true).level, 'ok')
   assert.equal(judge(7, true).level, 'warning')
@@ -74,6 +74,7 @@ test('a schema that is older says what to run, and a newer one what to upgrade',
   assert.match(judge(7, false).advice!, /signalbox migrate up/)
   assert.equal(judge(9, true).level, 'problem')
   assert.match(judge(9, true).advice!, /Upgrade Signalbox/)
+  assert.equal(judge(9, true, true).level, 'warning')
 })
 
 test('clocks that are apart by more than the question took are named, those of two stores as well', async () => {

@@ -1,13 +1,27 @@
-import type { MigrationStatus } from '../../backends/index.ts'
+import { copyMark, type MigrationStatus } from '../../backends/index.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 /** Where the schema of a database stands. `migrates`: a server started here brings it up to date itself. */
 export function judgeSchema(
   name: string,
-  { current, latest, pending }: MigrationStatus,
+  { current, latest, pending, isRunnable }: MigrationStatus,
   migrates: boolean,
 ): Finding {
   if (current === latest) return ok('schema', name, `It is up to date: schema ${current}.`)
+  if (isRunnable)
+    return warning(
+      'schema',
+      name,
+      `It has schema ${current}, made by a newer Signalbox; this one (${latest}) may still work on it.`,
+      'Upgrade Signalbox here too, before the next release.',
+    )
+  if (current === copyMark)
+    return problem(
+      'schema',
+      name,
+      '`signalbox copy` is filling it, and has not ended.',
+      'Run the same copy again: it goes on from where it was.',
+    )
   if (current > latest)
     return problem(
       'schema',

@@ -51,8 +51,7 @@ async function examineDatabase(
       findings.push(...judgeEncryption(name, database, probe.isEncrypted))
     }
     // A store is opened only on the schema that it knows.
-    if (status.current !== status.latest)
-      return { findings, hasTokens: status.current === 0 ? false : undefined }
+    if (!status.isRunnable) return { findings, hasTokens: status.current === 0 ? false : undefined }
     const opened = await examineOpened(config, namespace, name)
     return { findings: [...findings, ...opened.findings], hasTokens: opened.hasTokens }
   } catch (error) {

@@ -1,0 +1,106 @@
+import type { Box } from '../../index.ts'
+import type { HandlerJob } from '../../jobs/index.ts'
+import { type Bench, type BenchLine, lineOf, type Measured, repeat } from './measure.ts'
+import type { Raw } from './raw.ts'
+
+const kind = 'bench'
+const batch = 500
+const payload = { to: 'ada@example.org', subject: 'one job' }
+
+/** Jobs: added one by one, many at once and in batches; worked off; in transactions; and how soon one is picked up. */
+export async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
+  const add = () => box.jobs.add(kind, payload)
+  const addBatch = (count: number) =>
+    box.jobs.addMany(Array.from({ length: count }, () => ({ kind, payload })))
+  // No more of them than are worked off in a bearable time afterwards.
+  const one = await repeat(bench, { name: 'add', most: 5_000 }, add)
+  const fifty = await repeat(bench, { name: 'add, 50 at once', width: 50, most: 10_000 }, add)
+  const many = await repeat(bench, { name: `addMany of ${batch}`, most: 40 }, () => addBatch(batch))
+  const total = one.turns + fifty.turns + many.turns * batch
+  const drained = await drain(bench, box, 'drain', total, 100, async () => undefined)
+  const more = Math.min(2_000, Math.max(50, Math.round((drained * bench.caseMs) / 4_000)))
+  await addBatch(more)
+  const transacted = await drain(bench, box, 'transaction', more, 10, (job) =>
+    job.transaction(async (tx) => {
+      await tx.query('SELECT 1')
+    }),
+  )
+  const picked = await pickUp(bench, box)
+  const together = { p50Ms: null, p99Ms: null, rawPerSecond: null }
+  return [
+    lineOf('add', 'jobs added, one after the other', one, raw?.commitsPerSecond),
+    lineOf('add, 50 at once', 'jobs added', fifty),
+    {
+      ...{ name: `addMany of ${batch}`, what: 'jobs added', ...together },
+      ...{ count: many.count * batch, perSecond: many.perSecond * batch },
+    },
+    {
+      name: 'drain',
+      what: 'jobs done by a worker, 100 at once',
+      count: total,
+      perSecond: drained,
+      ...together,
+    },
+    {
+      ...{ name: 'transaction', what: 'jobs done in job.transaction, 10 at once', ...together },
+      ...{ count: more, perSecond: transacted },
+    },
+    lineOf('pick-up', 'from add to its handler, with an idle worker', picked),
+  ]
+}
+
+type Handler = (job: HandlerJob) => Promise<unknown>
+
+/** Works off all that is there, `total` jobs, and says how many a second. */
+async function drain(
+  { signal, tick }: Bench,
+  box: Box,
+  name: string,
+  total: number,
+  concurrency: number,
+  handler: Handler,
+): Promise<number> {
+  const all = Promise.withResolvers<void>()
+  let count = 0
+  const worker = box.jobs.worker({ concurrency, handlers: { [kind]: handler } })
+  worker.events.on('completed', () => {
+    tick(name)
+    if (++count >= total) all.resolve()
+  })
+  worker.events.on('failed', ({ error }) => all.reject(error))
+  const stop = () => all.reject(signal.reason)
+  signal.addEventListener('abort', stop)
+  const startedAt = performance.now()
+  try {
+    await worker.start()
+    await all.promise
+    return (count / (performance.now() - startedAt)) * 1_000
+  } finally {
+    signal.removeEventListener('abort', stop)
+    await worker.stop()
+  }
+}
+
+/** A worker with nothing to do in the same process, as a web server that works off its own jobs has. */
+async function pickUp(bench: Bench, box: Box): Promise<Measured> {
+  let entered = Promise.withResolvers<number>()
+  await using worker = box.jobs.worker({
+    handlers: { [kind]: async () => entered.resolve(performance.now()) },
+  })
+  await worker.start()
+  return await repeat(bench, { name: 'pick-up', pauseMs: 20 }, async () => {
+    entered = Promise.withResolvers<number>()
+    await box.jobs.add(kind, payload)
+    await entered.promise
+  })
+}
+
+/** Forgets every job of the namespace. */
+export async function forgetJobs(box: Box): Promise<void> {
+  for (;;) {
+    const { items } = await box.jobs.list({ state: 'ready', limit: 500 })
+    if (items.length === 0) break
+    await Promise.all(items.map(({ id }) => box.jobs.cancel(id)))
+  }
+  await box.jobs.prune({ olderThanMs: 0 })
+}

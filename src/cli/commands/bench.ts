@@ -1,0 +1,154 @@
+import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { Argument, Command } from 'commander'
+import { SignalboxError } from '../../core/errors.ts'
+import type { Box } from '../../index.ts'
+import type { Bench, BenchLine } from '../bench/measure.ts'
+import type { Raw } from '../bench/raw.ts'
+import { resolveGiven } from '../config/config.ts'
+import { addStoreFlags, sourcesOf } from '../config/flags.ts'
+import { nameOfDatabase } from '../config/kinds.ts'
+import type { Printer } from '../print.ts'
+import { createProgress } from '../progress.ts'
+import { printTable } from '../table.ts'
+import { Interrupted } from './lockedchild.ts'
+
+const rooms = ['jobs', 'locks', 'once'] as const
+type Room = (typeof rooms)[number]
+
+interface BenchFlags {
+  readonly seconds: string
+  readonly json?: boolean
+}
+
+/** How many stretches of time a room is measured in, the raw one included. */
+const caseCounts: Readonly<Record<Room, number>> = { jobs: 7, locks: 4, once: 4 }
+
+/** `signalbox bench ROOM`: what this machine and this database can do, in a namespace of its own. */
+export function benchCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  const command = new Command('bench')
+    .description('measure what your database and this machine can do')
+    .addArgument(new Argument('<room>', 'what to measure').choices(rooms))
+    .option('--seconds <number>', 'how long it may take, roughly', '10')
+    .option('--json', 'answer with one line of JSON')
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText(
+      'after',
+      '\nWithout a database that is named, it is a SQLite file in this folder that is removed at the end. In a database of yours\n' +
+        'it works in a namespace and a table of its own and removes both; what else goes on there takes part in the figures, and\n' +
+        'suffers from them. RAW is how often the database would do it if nothing but its commits took time, one row each.\n' +
+        '\nExamples:\n  signalbox bench jobs\n  signalbox bench locks --database postgres://app@db/shop --seconds 30\n  signalbox bench once --json',
+    )
+    .action(async (room: Room, { seconds, json = false }: BenchFlags) => {
+      if (!/^\d{1,4}$/.test(seconds) || Number(seconds) < 1 || Number(seconds) > 3_600)
+        throw new SignalboxError('invalid_argument', '--seconds must be a whole number from 1 to 3600.')
+      const measured = await measure(command, room, Number(seconds)).catch((error: unknown) => {
+        if (!(error instanceof Interrupted)) throw error
+        endWith(error.exitCode)
+      })
+      if (!measured) return
+      const { lines, place, noRaw } = measured
+      if (json) return void printer.json({ room, ...place, cases: lines })
+      printer.line(`${room} on ${place.database}, Node ${place.node}, ${place.cpu}`)
+      printTable(printer, ['CASE', 'PER SECOND', 'P50', 'P99', 'RAW', 'WHAT'], lines.map(rowOf))
+      if (noRaw !== undefined) printer.problem(`the raw figure could not be had: ${noRaw}`)
+    })
+  addStoreFlags(command)
+  const database = command.options.find(({ long }) => long === '--database')!
+  database.defaultValueDescription = 'a SQLite file that is removed at the end'
+  return command
+}
+
+async function measure(command: Command, room: Room, seconds: number) {
+  const sources = sourcesOf(command)
+  const named = resolveGiven('database', sources)
+  const redis = resolveGiven('redis', sources)
+  if (named?.startsWith('memory:'))
+    throw new SignalboxError(
+      'invalid_argument',
+      'A memory: database keeps nothing, so there is nothing to measure.',
+    )
+  const tag = `bench-${randomBytes(6).toString('hex')}`
+  const file = named === undefined ? `signalbox-${tag}.db` : undefined
+  const database = named ?? `sqlite:${file}`
+  const stopping = new AbortController()
+  const interrupt = (_: NodeJS.Signals, number: number) => stopping.abort(new Interrupted(128 + number))
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
+  using progress = createProgress()
+  const startedAt = performance.now()
+  const bench: Bench = {
+    caseMs: (seconds * 1_000) / caseCounts[room],
+    signal: stopping.signal,
+    tick: (what) => progress.show(`${room}: ${what}`, (performance.now() - startedAt) / 1_000, seconds),
+  }
+  try {
+    const { open } = await import('../../index.ts')
+    const { benchLocksOptions: locks } = await import('../bench/locks.ts')
+    await using box = await open(database, { namespace: tag, redis, locks, contention: false })
+    const { raw, noRaw } = await tryRaw(bench, database, room !== 'jobs' && redis !== undefined)
+    try {
+      const lines = await benchRoom(room, bench, box, raw)
+      return { lines, noRaw, place: placeOf(database, room === 'jobs' ? undefined : redis) }
+    } finally {
+      await clean(room, box)
+    }
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+    if (file !== undefined) for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
+  }
+}
+
+async function benchRoom(
+  room: Room,
+  bench: Bench,
+  box: Box,
+  raw: Raw | undefined,
+): Promise<readonly BenchLine[]> {
+  switch (room) {
+    case 'jobs':
+      return (await import('../bench/jobs.ts')).benchJobs(bench, box, raw)
+    case 'locks':
+      return (await import('../bench/locks.ts')).benchLocks(bench, box, raw)
+    case 'once':
+      return (await import('../bench/once.ts')).benchOnce(bench, box, raw)
+  }
+}
+
+/** Not where a Redis does the work; and who may not make a table there can do without. */
+async function tryRaw(
+  bench: Bench,
+  database: string,
+  isInRedis: boolean,
+): Promise<{ readonly raw?: Raw; readonly noRaw?: string }> {
+  if (isInRedis) return {}
+  const { measureRaw } = await import('../bench/raw.ts')
+  try {
+    return { raw: await measureRaw(bench, database) }
+  } catch (error) {
+    bench.signal.throwIfAborted()
+    return { noRaw: (error as Error).message }
+  }
+}
+
+/** Keys are forgotten by those who claimed them. */
+async function clean(room: Room, box: Box): Promise<void> {
+  if (room === 'jobs') await (await import('../bench/jobs.ts')).forgetJobs(box)
+  if (room === 'locks') await (await import('../bench/locks.ts')).forgetLocks(box)
+}
+
+function placeOf(database: string, redis: string | undefined) {
+  return {
+    database: nameOfDatabase(database),
+    redis: redis === undefined ? null : nameOfDatabase(redis),
+    node: process.versions.node,
+    cpu: `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown'}`,
+  }
+}
+
+function rowOf({ name, what, perSecond, p50Ms, p99Ms, rawPerSecond }: BenchLine): readonly (string | null)[] {
+  const count = (number: number) => Math.round(number).toLocaleString('en-US')
+  const span = (ms: number | null) => (ms === null ? null : `${ms.toFixed(ms < 10 ? 2 : 0)} ms`)
+  const raw = rawPerSecond === null ? null : count(rawPerSecond)
+  return [name, count(perSecond), span(p50Ms), span(p99Ms), raw, what]
+}

@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { SignalboxError } from '../../core/errors.ts'
+import { show, text } from '../../core/options.ts'
+import { resolveSetting } from '../config/config.ts'
+import { addSomeSettingFlags, sourcesOf } from '../config/flags.ts'
+import type { Printer } from '../print.ts'
+
+interface TestFlags {
+  readonly url?: string
+  readonly namespace?: string
+  readonly json?: boolean
+}
+
+/** `signalbox monitor test FILE`: sends a message through a channel now, and says how it went. */
+export function monitorCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  return new Command('monitor')
+    .description('try a channel that changes are told through')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .addHelpText('after', '\nExamples:\n  signalbox monitor test channel.json')
+    .addCommand(testCommand(printer, endWith))
+}
+
+function testCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
+  const command = new Command('test')
+    .description('send a test message through a channel now, past all queues and limits')
+    .argument('<file>', 'the channel in JSON, as a subscription has it; - reads standard input')
+    .option(
+      '--url <url>',
+      'the server that is to send it; its token stands in SIGNALBOX_TOKEN (default: it is sent from here)',
+    )
+    .option('--namespace <name>', 'the namespace of the request (default: default, or the token’s)')
+    .option('--json', 'answer with one line of JSON')
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText(
+      'after',
+      '\nA channel holds secrets, so it is read from a file that you can protect and never from the command line:\n' +
+        '  {"type":"slack","url":"https://hooks.slack.com/services/…"}\n' +
+        '\nExit codes: 0 it was taken, 1 it was not.\n' +
+        '\nExamples:\n  signalbox monitor test channel.json\n  signalbox monitor test channel.json --url http://127.0.0.1:7420 --json\n  signalbox monitor test - < channel.json',
+    )
+    .action(async (file: string, { url = process.env.SIGNALBOX_URL, namespace, json }: TestFlags) => {
+      const channel = readChannel(file)
+      const answer = await test(command, channel, url, namespace)
+      if (json) printer.json(answer)
+      else if (answer.ok) printer.line(`a test message was taken by ${answer.shown}`)
+      else printer.problem(`${answer.shown ?? 'the channel'}: ${answer.reason}`)
+      if (!answer.ok) endWith(1)
+    })
+  return addSomeSettingFlags(command, ['allowPrivate'])
+}
+
+/** Through the server where one is named, by its settings; else from this machine, which needs no store. */
+async function test(
+  command: Command,
+  channel: Readonly<Record<string, unknown>>,
+  url: string | undefined,
+  namespace: string | undefined,
+) {
+  if (url === undefined) {
+    const allowPrivate = resolveSetting('allowPrivate', sourcesOf(command))
+    const { open } = await import('../../index.ts')
+    await using box = await open('memory:', { allowPrivate, contention: false })
+    return await box.monitor.test(channel)
+  }
+  const { openRemote } = await import('../../remote/index.ts')
+  const token = process.env.SIGNALBOX_TOKEN
+  await using box = await openRemote(url, {
+    ...(namespace === undefined ? {} : { namespace: text('--namespace', namespace) }),
+    ...(token ? { token } : {}),
+  })
+  return await box.monitor.test(channel)
+}
+
+function readChannel(file: string): Readonly<Record<string, unknown>> {
+  const name = file === '-' ? 'Standard input' : show(file)
+  const refuse = (why: string) =>
+    new SignalboxError('invalid_argument', `${name} ${why}`, { details: { option: 'file' } })
+  let said: string
+  try {
+    said = readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (error) {
+    throw refuse(`cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
+  let channel: unknown
+  try {
+    channel = JSON.parse(said)
+  } catch {
+    // The parser's own words quote what it read, and that is secret.
+    throw refuse('does not hold JSON.')
+  }
+  if (typeof channel === 'object' && channel !== null && !Array.isArray(channel))
+    return channel as Readonly<Record<string, unknown>>
+  throw refuse('must hold one channel: an object with a type, such as {"type":"webhook","url":…,"secret":…}.')
+}
