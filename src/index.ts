@@ -21,6 +21,7 @@ export {
 } from './jobs/index.ts'
 export type {
   RemoteAckOptions,
+  RemoteAdd,
   RemoteBox,
   RemoteHandler,
   RemoteHandlerFunction,

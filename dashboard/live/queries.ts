@@ -29,6 +29,7 @@ export type Topic =
   | 'contention'
   | 'audit'
   | 'tokens'
+  | 'me'
 
 /** Its first part is the topic: what it is about, for hints and for acts that change it. */
 export type LiveKey = readonly [topic: Topic, ...rest: readonly unknown[]]

@@ -6,6 +6,7 @@ import { Boundary } from './boundary.tsx'
 import { LostBanner } from './lost.tsx'
 import { Mark } from './mark.tsx'
 import { Navigation } from './navigation.tsx'
+import { OutdatedBanner } from './outdated.tsx'
 import { usePlace } from './router.tsx'
 import { ShellKeys } from './shellkeys.tsx'
 import { Topbar } from './topbar.tsx'
@@ -40,6 +41,7 @@ export function Frame(): ReactNode {
       <Topbar isMenuOpen={isMenuOpen} onMenu={() => setMenuOpen(!isMenuOpen)} />
       <main id="content" ref={main} tabIndex={-1}>
         <LostBanner />
+        <OutdatedBanner />
         <Boundary key={view}>
           <Suspense fallback={<p className="loading aside">{say('starting')}</p>}>
             <View />

@@ -54,6 +54,10 @@ export const shellWords = catalogue({
     en: 'The server, or its database, has not answered since {time}. What you see may be old; it is tried again by itself.',
     zh: '自 {time} 起服务器或其数据库没有响应。所见内容可能已过时，正在自动重试。',
   },
+  outdated: {
+    en: 'This server was upgraded from {from} to {to} since this page was loaded.',
+    zh: '自页面加载后，服务器已从 {from} 升级到 {to}。',
+  },
   retryNow: { en: 'Try now', zh: '立即重试' },
   back: { en: 'The server answers again.', zh: '服务器已恢复响应。' },
   starting: { en: 'Loading…', zh: '加载中…' },

@@ -10,27 +10,76 @@ export interface Migration {
   readonly number: number
   readonly name: string
   readonly statements: readonly string[]
+  /**
+   * The last step that a program must know to go on working when this one has been applied, so that the release before
+   * and this one can run side by side. @default its own number: nobody who does not know it may
+   */
+  readonly oldest?: number
 }
 
-/** What is to be done, given the number of the last step applied. */
+/** What a database says of its schema. */
+export interface SchemaMarks {
+  /** The last step applied; 0 when there is none. */
+  readonly current: number
+  /** The last step that a program must know to work on it; undefined where nobody has noted it. */
+  readonly oldest: number | undefined
+}
+
+/** Where `oldest` is kept, in the table signalbox_meta. */
+export const oldestKey = 'oldest_schema'
+
+/** What is to be done, given what the database says of itself. */
 export function planMigrations(
-  current: number,
+  { current, oldest = current }: SchemaMarks,
   known: readonly Migration[],
 ): MigrationStatus & { readonly steps: readonly Migration[] } {
   const steps = known.filter(({ number }) => number > current)
-  return { current, latest: known.at(-1)?.number ?? 0, pending: steps.map(named), steps }
+  const latest = known.at(-1)?.number ?? 0
+  const isAllowed = current > latest && current !== copyMark && oldest <= latest
+  return {
+    current,
+    latest,
+    pending: steps.map(named),
+    isRunnable: current === latest || isAllowed,
+    steps,
+  }
+}
+
+/** What is noted once all of these have been applied: who may work on it, and of which schema that is said. */
+export function noteOf(known: readonly Migration[]): string {
+  const oldest = Math.max(0, ...known.map(({ number, oldest = number }) => oldest))
+  return `${oldest} of ${known.at(-1)?.number ?? 0}`
+}
+
+/** What a database says of its schema, from its last step and its note. A note on another schema says nothing of this one. */
+export function readMarks(current: number, note: string | null | undefined): SchemaMarks {
+  const [oldest, of] = (note ?? '').split(' of ').map(Number)
+  return { current, oldest: of === current ? oldest : undefined }
 }
 
 export function named({ number, name }: Migration): AppliedMigration {
   return { number, name }
 }
 
-/** Throws unless the schema is the one this version of Signalbox works with. */
-export function requireSchema({ current, latest }: MigrationStatus): void {
+/**
+ * What stands among the steps while `signalbox copy` fills a database: beyond every step, so that no version of Signalbox
+ * takes what is half there for a store.
+ */
+export const copyMark = 1_000_000
+
+/** Throws unless the schema is one that this version of Signalbox works with. */
+export function requireSchema({ current, latest, isRunnable }: MigrationStatus): void {
+  if (isRunnable) return
   if (current === 0) {
     throw new SignalboxError(
       'schema_missing',
       'This database has no Signalbox tables. Run `signalbox migrate up`, or open it with { migrate: true }.',
+    )
+  }
+  if (current === copyMark) {
+    throw new SignalboxError(
+      'copy_unfinished',
+      'This database is being filled by `signalbox copy`, which has not ended. Run the same copy again: it goes on from where it was.',
     )
   }
   if (current < latest) {
@@ -40,13 +89,11 @@ export function requireSchema({ current, latest }: MigrationStatus): void {
       { details: { current, latest } },
     )
   }
-  if (current > latest) {
-    throw new SignalboxError(
-      'schema_newer',
-      `This database has schema ${current}, and this version of Signalbox knows only ${latest}. Upgrade Signalbox here.`,
-      { details: { current, latest } },
-    )
-  }
+  throw new SignalboxError(
+    'schema_newer',
+    `This database has schema ${current}, and this version of Signalbox knows only ${latest}. Upgrade Signalbox here.`,
+    { details: { current, latest } },
+  )
 }
 
 /** The steps as one text for people. */

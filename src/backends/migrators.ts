@@ -14,11 +14,11 @@ export async function openMigrator(url: string): Promise<OpenMigrator> {
   const migrator = await choose(url)
   return {
     ...migrator,
-    async up() {
+    async up(onStep) {
       const status = await migrator.status()
       // Engines skip what they find done, and would call a schema from the future up to date.
       if (status.current > status.latest) requireSchema(status)
-      return migrator.up()
+      return migrator.up(onStep)
     },
   }
 }

@@ -78,7 +78,7 @@ export * from './store.ts'
 export { createTelemetry, type JobsTelemetry, type RunOutcome, type RunSpan } from './telemetry.ts'
 export { loadTelemetryApi, type TelemetryApi } from './telemetryapi.ts'
 export { createUpkeep } from './upkeep.ts'
-export type { AckOptions, Ended, Held, InTransaction, Jobs, NackOptions } from './verbs.ts'
+export type { AckOptions, AddInTransaction, Ended, Held, InTransaction, Jobs, NackOptions } from './verbs.ts'
 export type { Worker } from './worker.ts'
 export type { WorkerCounts, WorkerEvents } from './workerevents.ts'
 export type {

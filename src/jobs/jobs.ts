@@ -33,6 +33,7 @@ import {
   resolveList,
   resolveNack,
   resolveNewJob,
+  resolveNotify,
 } from './options.ts'
 import { cancelTopic, type JobsParts, queueTopic } from './parts.ts'
 import { checkPayloads } from './payloadchecks.ts'
@@ -44,7 +45,7 @@ import { sealedDelayMs } from './sealtext.ts'
 import { type SearchPage, searchPage } from './search.ts'
 import type { Scanned } from './searchscan.ts'
 import type { Added, NewJob, Verdict } from './store.ts'
-import type { Ended, InTransaction, Jobs } from './verbs.ts'
+import type { AddInTransaction, Ended, Jobs } from './verbs.ts'
 import { createWorker, type Worker } from './worker.ts'
 import { createWorkersLoop } from './workersloop.ts'
 
@@ -92,19 +93,23 @@ export function createJobs(parts: JobsParts): Jobs {
     async add(
       kind: string | AnyDefinition,
       payload?: unknown,
-      options: AddOptions & InTransaction = {},
+      options: AddOptions & AddInTransaction = {},
     ): Promise<Added> {
       checkAddOptions('add', options)
+      const tells = resolveNotify('add', options)
       const job = isDefinition(kind)
         ? await resolveDefined(kind, payload, options)
         : resolveNewJob('add', kind, payload, options, reserved)
       if (job.gate && options.tx === undefined) await gating.checkNeeds([job])
-      if (telemetry === undefined) return putOne(job, options.tx)
-      return (await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx)]))[0]!
+      if (telemetry === undefined) return putOne(job, options.tx, tells)
+      return (
+        await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, tells)])
+      )[0]!
     },
 
     async addMany(list, options = {}) {
-      onlyKeys('addMany', options, ['tx'])
+      onlyKeys('addMany', options, ['tx', 'notify'])
+      const tells = resolveNotify('addMany', options)
       if (!Array.isArray(list)) throw notAList(list)
       if (list.length > maxAddMany) throw tooMany(list.length, maxAddMany)
       // Not `map`, which leaves holes as they are.
@@ -124,6 +129,7 @@ export function createJobs(parts: JobsParts): Jobs {
       const put = async (all: readonly NewJob[]) => {
         const added = await store.add(all, options.tx)
         if (options.tx === undefined) announcer.announce(all)
+        else if (tells) await tellAtCommit(options.tx, all)
         return added
       }
       return telemetry === undefined ? put(records) : telemetry.adding(records, put)
@@ -304,18 +310,27 @@ export function createJobs(parts: JobsParts): Jobs {
   knowledge.set(jobs, known)
   return jobs
 
-  async function putOne(job: NewJob, tx: unknown): Promise<Added> {
-    if (tx !== undefined) return (await store.add([job], tx))[0]!
+  async function putOne(job: NewJob, tx: unknown, tells: boolean): Promise<Added> {
+    if (tx !== undefined) {
+      const [added] = await store.add([job], tx)
+      if (tells && !added!.duplicate) await tellAtCommit(tx, [job])
+      return added!
+    }
     if (!job.gate && batcher.isIdle && (await handover.tryTo(job))) return { id: job.id, duplicate: false }
     const added = await batcher.add(job)
     if (!added.duplicate) announcer.announce([job])
     return added
   }
 
+  async function tellAtCommit(tx: unknown, added: readonly NewJob[]): Promise<void> {
+    const queues = new Set(added.map(({ queue }) => queue))
+    await bell.ringAtCommit?.(tx, [...queues].map(queueTopic))
+  }
+
   async function resolveDefined(
     definition: AnyDefinition,
     payload: unknown,
-    { tx: _, ...options }: AddOptions & InTransaction,
+    { tx: _, notify: __, ...options }: AddOptions & AddInTransaction,
   ): Promise<NewJob> {
     const job = definition.job(payload, options)
     const record = resolveNewJob('add', job.kind, job.payload, job, reserved)

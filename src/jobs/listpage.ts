@@ -1,20 +1,27 @@
 import { isReserved } from './options.ts'
+import type { Scanned } from './searchscan.ts'
 import type { JobRecord, JobStore, ListQuery } from './store.ts'
+import { needsWindows, Windows } from './windows.ts'
 
 /** How many rows of other queues are looked past for one page. */
 const maxLookedPast = 2_000
 /** Each may have half a megabyte, so that not many are looked at together. */
 const lookSize = 100
+/** A page that looks for what is rare among very many ends after this; somebody waits for it, and may ask for the next. */
+const maxMs = 80
+
+export interface ListPage extends Partial<Pick<Scanned, 'scanned' | 'stopped'>> {
+  readonly records: readonly JobRecord[]
+  readonly cursor: string | null
+}
 
 /**
  * A page of the jobs that users have to do with: those of Signalbox's own queues are left out unless one is named. The
  * store knows nothing of that, so the page is filled from as many of its pages as it takes, up to a bound: one that is
  * short is the last only if its cursor says so.
  */
-export async function listPage(
-  store: Pick<JobStore, 'list'>,
-  query: ListQuery,
-): Promise<{ readonly records: readonly JobRecord[]; readonly cursor: string | null }> {
+export async function listPage(store: Pick<JobStore, 'list' | 'reach'>, query: ListQuery): Promise<ListPage> {
+  if (needsWindows(query)) return windowedPage(store, query)
   const records: JobRecord[] = []
   let before = query.before
   for (let looked = 0; ; ) {
@@ -30,5 +37,27 @@ export async function listPage(
     }
     if (page.length < limit) return { records, cursor: null }
     if (looked >= maxLookedPast) return { records, cursor: before! }
+  }
+}
+
+/** The same for what no index leads to. */
+async function windowedPage(store: Pick<JobStore, 'list' | 'reach'>, query: ListQuery): Promise<ListPage> {
+  const records: JobRecord[] = []
+  const windows = new Windows(store, query.before)
+  const beganAt = performance.now()
+  for (;;) {
+    for (;;) {
+      // One more for each of our own that is left out would not be known before; the next look finds the rest.
+      const limit = query.limit - records.length
+      const page = await windows.list({ ...query, limit })
+      for (const record of page) {
+        if (query.queue !== undefined || !isReserved(record.queue)) records.push(record)
+      }
+      if (records.length === query.limit) return { records, cursor: page.at(-1)!.id }
+      if (page.length < limit) break
+    }
+    if (!(await windows.next())) return { records, cursor: null }
+    if (performance.now() - beganAt >= maxMs)
+      return { records, cursor: windows.before!, scanned: windows.passed, stopped: 'time' }
   }
 }

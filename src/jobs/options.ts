@@ -130,7 +130,12 @@ export function resolveNewJob(
 }
 
 export function checkAddOptions(name: string, options: object): void {
-  onlyKeys(name, options, [...addKeys, 'tx'])
+  onlyKeys(name, options, [...addKeys, 'tx', 'notify'])
+}
+
+/** Whether workers are to be told when the caller's transaction commits. */
+export function resolveNotify(name: string, { notify }: { readonly notify?: unknown }): boolean {
+  return notify === undefined ? false : flag(`${name}.notify`, notify)
 }
 
 export function checkJobToAdd(name: string, job: object): void {

@@ -45,6 +45,8 @@ export interface JobsParts {
 /** The part of a backend's bell that jobs ring and hear. */
 export interface JobsBell {
   ring(topic: string): void
+  /** Where the engine can: rings when the caller's transaction commits. */
+  ringAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
   listen(topics: readonly string[], heard: () => void): () => void
 }
 

@@ -16,6 +16,7 @@ import type {
   ListQuery,
   NewJob,
   QueueStats,
+  ReachQuery,
   Renewal,
   RetryAnswer,
   StoreTransaction,
@@ -115,6 +116,10 @@ export class SealedJobStore implements JobStore {
   async find(id: string): Promise<JobRecord | undefined> {
     const record = await this.#store.find(id)
     return record && openSealed(this.#sealer, record)
+  }
+
+  reach(query: ReachQuery): Promise<string | null> {
+    return this.#store.reach(query)
   }
 
   async list(query: ListQuery): Promise<readonly JobRecord[]> {

@@ -1,8 +1,8 @@
 import type { Job } from './job.ts'
 import { parseSearch } from './searchparse.ts'
-import { type Scanned, scanJobs } from './searchscan.ts'
+import { type Scanned, type ScannedStore, scanJobs } from './searchscan.ts'
 import type { SearchTerm } from './searchterm.ts'
-import type { JobRecord, JobStore, ListQuery } from './store.ts'
+import type { JobRecord, ListQuery } from './store.ts'
 
 /** What a search found, and how far it looked. */
 export interface SearchPage extends Scanned {
@@ -10,7 +10,7 @@ export interface SearchPage extends Scanned {
 }
 
 /** What one page of a search looks at, at most: somebody waits for it, and may go on from where it stopped. */
-export const searchBounds = { maxRows: 50_000, maxMs: 250 } as const
+export const searchBounds = { maxRows: 50_000, maxMs: 120 } as const
 /** The same for a count, which has no next page. */
 const countBounds = { maxRows: 50_000, maxMs: 2_000 } as const
 
@@ -19,7 +19,7 @@ const maxPageChars = 4 * 1_048_576
 
 /** A page of the jobs that a search means, newest first, and how far it looked. */
 export async function searchPage(
-  store: Pick<JobStore, 'find' | 'list'>,
+  store: ScannedStore,
   terms: readonly SearchTerm[],
   { limit, ...query }: ListQuery,
 ): Promise<Scanned & { readonly records: readonly JobRecord[] }> {
@@ -35,7 +35,7 @@ export async function searchPage(
 
 /** How many jobs a search means, as far as it looked. */
 export async function countMatches(
-  store: Pick<JobStore, 'find' | 'list'>,
+  store: ScannedStore,
   search: string,
   limit: number | null,
 ): Promise<Omit<Scanned, 'cursor'> & { readonly matched: number }> {

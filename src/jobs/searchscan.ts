@@ -3,6 +3,7 @@ import { isReserved } from './options.ts'
 import { createMatcher } from './searchmatch.ts'
 import type { NameTerm, SearchTerm } from './searchterm.ts'
 import type { JobRecord, JobStore, ListQuery } from './store.ts'
+import { needsWindows, Windows } from './windows.ts'
 
 /**
  * Walks jobs, newest first, and shows those that a search means, within a bound of rows and of time: it says where and
@@ -32,9 +33,11 @@ export interface Scanned {
   readonly stopped: 'rows' | 'time' | null
 }
 
+export type ScannedStore = Pick<JobStore, 'find' | 'list' | 'reach'>
+
 /** `take` answers false when it wants no more. */
 export async function scanJobs(
-  store: Pick<JobStore, 'find' | 'list'>,
+  store: ScannedStore,
   { terms, now, query, bounds }: Scan,
   take: (record: JobRecord) => boolean,
 ): Promise<Scanned> {
@@ -49,30 +52,49 @@ export async function scanJobs(
   const { earliest, latest } = createdBetween(terms, now)
   const pace = new Pace()
   const beganAt = performance.now()
-  let { before } = query
-  let narrowed: Partial<ListQuery> = named.state === undefined ? {} : { state: named.state }
+  const narrowed = { ...named, ...query }
+  const pages = needsWindows(narrowed) ? new Windows(store, query.before) : new Pages(store, query.before)
   let scanned = 0
   for (;;) {
     const limit = Math.min(pace.pageSize, bounds.maxRows - scanned)
-    const { page, isElsewhere } = await pace.read(() =>
-      store.list({ ...narrowed, ...query, limit, ...(before === undefined ? {} : { before }) }),
-    )
-    // A store that answers from elsewhere may look through all its rows for a name. One that is in this thread would
-    // stop it meanwhile, so there the names are compared here, page by page.
-    if (isElsewhere) narrowed = named
+    const page = await pace.read(() => pages.list({ ...narrowed, limit }))
     for (const record of page) {
       scanned++
-      before = record.id
       if (earliest !== undefined && isBefore(earliest - skewMs, record))
         return { cursor: null, scanned, stopped: null }
       if (isMeant(record) && !take(record)) return { cursor: record.id, scanned, stopped: null }
       if (pace.isLong()) await pace.rest()
     }
-    if (page.length < limit) return { cursor: null, scanned, stopped: null }
-    if (scanned >= bounds.maxRows) return { cursor: before!, scanned, stopped: 'rows' }
-    if (performance.now() - beganAt >= bounds.maxMs) return { cursor: before!, scanned, stopped: 'time' }
-    before = skipTo(latest, page.at(-1)!)
+    if (page.length < limit && !(await pages.next())) return { cursor: null, scanned, stopped: null }
+    if (scanned >= bounds.maxRows) return { cursor: pages.before!, scanned, stopped: 'rows' }
+    if (performance.now() - beganAt >= bounds.maxMs)
+      return { cursor: pages.before!, scanned: Math.max(scanned, pages.passed), stopped: 'time' }
+    const last = page.at(-1)
+    if (last !== undefined && page.length === limit) pages.before = skipTo(latest, last)
     await pace.rest()
+  }
+}
+
+/** All that a list has, page by page, where the store finds it directly. */
+class Pages {
+  readonly #store: Pick<JobStore, 'list'>
+  readonly passed = 0
+  before: string | undefined
+
+  constructor(store: Pick<JobStore, 'list'>, before: string | undefined) {
+    this.#store = store
+    this.before = before
+  }
+
+  async list(query: ListQuery): Promise<readonly JobRecord[]> {
+    const { before } = this
+    const page = await this.#store.list({ ...query, ...(before === undefined ? {} : { before }) })
+    this.before = page.at(-1)?.id ?? before
+    return page
+  }
+
+  async next(): Promise<boolean> {
+    return false
   }
 }
 
@@ -163,9 +185,7 @@ class Pace {
   pageSize = 50
   #turnBeganAt = performance.now()
 
-  async read(
-    list: () => Promise<readonly JobRecord[]>,
-  ): Promise<{ readonly page: readonly JobRecord[]; readonly isElsewhere: boolean }> {
+  async read(list: () => Promise<readonly JobRecord[]>): Promise<readonly JobRecord[]> {
     let hasTurned = false
     const turning = setImmediate(() => {
       hasTurned = true
@@ -177,7 +197,7 @@ class Pace {
       const page = await reading
       if (hasTurned) this.#turnBeganAt = performance.now()
       this.#adjust(page, tookMs)
-      return { page, isElsewhere: hasTurned }
+      return page
     } finally {
       clearImmediate(turning)
     }

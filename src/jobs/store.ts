@@ -97,6 +97,11 @@ export interface JobStore {
   find(id: string): Promise<JobRecord | undefined>
   /** Newest first, by id; `before` is the last id of the page before. */
   list(query: ListQuery): Promise<readonly JobRecord[]>
+  /**
+   * An id with no more than `rows` live and as many ended jobs from it up to `before`, so that a list down to it costs
+   * so much and no more, whatever it looks for. Null: no more than these lie below, or the list bounds itself.
+   */
+  reach(query: ReachQuery): Promise<string | null>
 
   /** Ends a job that is not running; asks for it when it is. Undefined: no such job. A job that has ended stays as it is. */
   cancel(id: string): Promise<CancelAnswer | undefined>
@@ -263,6 +268,16 @@ export interface ListQuery {
   readonly state?: JobState
   readonly limit: number
   readonly before?: string
+  /** No job with a lower id: see `reach`. */
+  readonly downTo?: string
+}
+
+export interface ReachQuery {
+  readonly before?: string
+  /** 1 or more. */
+  readonly rows: number
+  /** Only these are counted: the list will look at no others. @default both */
+  readonly among?: 'live' | 'ended'
 }
 
 export interface CancelAnswer {

@@ -1,4 +1,6 @@
 import { createEvents, type EventSource, type Events } from '../core/events.ts'
+import { decodeClaimed } from './decode.ts'
+import type { ClaimedJob } from './job.ts'
 import { snoozeStep } from './lifecycle.ts'
 import type { ClaimedRecord, Verdict } from './store.ts'
 import type { WorkerCounts, WorkerEvents } from './workerevents.ts'
@@ -25,26 +27,26 @@ export class Tally {
     if (!took) this.lost(job)
     else if (verdict.state === 'completed') {
       this.counts.completed++
-      this.#tell('completed', () => ({ job }))
+      this.#tell('completed', () => ({ job: shown(job) }))
     } else if (verdict.freeCount >= job.freeCount + snoozeStep) {
       this.counts.snoozed++
-      this.#tell('snoozed', () => ({ job, delayMs: verdict.delayMs }))
+      this.#tell('snoozed', () => ({ job: shown(job), delayMs: verdict.delayMs }))
     } else if (verdict.freeCount > job.freeCount) {
       this.counts.handedBack++
-      this.#tell('handedBack', () => ({ job }))
+      this.#tell('handedBack', () => ({ job: shown(job) }))
     } else {
       this.counts.failed++
-      this.#tell('failed', () => ({ job, error, state: verdict.state }))
+      this.#tell('failed', () => ({ job: shown(job), error, state: verdict.state }))
     }
   }
 
   lost(job: ClaimedRecord): void {
     this.counts.lost++
-    this.#tell('lost', () => ({ job }))
+    this.#tell('lost', () => ({ job: shown(job) }))
   }
 
   late(job: ClaimedRecord, error: unknown): void {
-    this.#tell('late', () => ({ job, error }))
+    this.#tell('late', () => ({ job: shown(job), error }))
   }
 
   warn(message: string, error?: unknown): void {
@@ -54,5 +56,14 @@ export class Tally {
   /** The event is made only when somebody listens: there is one for every job. */
   #tell<Name extends keyof WorkerEvents>(name: Name, event: () => WorkerEvents[Name]): void {
     if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
+  }
+}
+
+/** As its handler sees it; a payload that cannot be read, which may be why it failed, is shown as null. */
+function shown(record: ClaimedRecord): ClaimedJob {
+  try {
+    return decodeClaimed(record)
+  } catch {
+    return decodeClaimed({ ...record, payload: 'null' })
   }
 }

@@ -21,12 +21,12 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
   add<Input>(
     definition: JobDefinition<string, Input, unknown>,
     payload: NoInfer<Input>,
-    options?: AddOptions & InTransaction,
+    options?: AddOptions & AddInTransaction,
   ): Promise<Added>
   /** Puts one job in line. With `tx`, in that transaction of yours: it exists when you commit. */
-  add(kind: string, payload?: unknown, options?: AddOptions & InTransaction): Promise<Added>
+  add(kind: string, payload?: unknown, options?: AddOptions & AddInTransaction): Promise<Added>
   /** Puts many in line, all or none; answers in order. */
-  addMany(jobs: readonly JobToAdd[], options?: InTransaction): Promise<readonly Added[]>
+  addMany(jobs: readonly JobToAdd[], options?: AddInTransaction): Promise<readonly Added[]>
   /** Takes due jobs in hand, each under a lease. */
   claim(options?: ClaimOptions): Promise<readonly ClaimedJob[]>
   /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
@@ -89,6 +89,15 @@ export type Held = Pick<ClaimedJob, 'id' | 'token'> & Partial<ClaimedJob>
 export interface InTransaction {
   /** Your own open transaction on the same database. */
   readonly tx?: unknown
+}
+
+export interface AddInTransaction extends InTransaction {
+  /**
+   * With `tx` on Postgres: workers are told the moment you commit, instead of finding the job by their poll. It makes
+   * commits that do so queue up behind each other, so it is not for busy tables. Without `tx` they are told anyway.
+   * @default false
+   */
+  readonly notify?: boolean | undefined
 }
 
 export interface AckOptions extends InTransaction {

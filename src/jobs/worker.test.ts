@@ -93,6 +93,17 @@ test('a worker whose store fails for a while recovers by itself, and ready tells
   assert.equal((await ended(jobs, id)).result, 'sent')
 })
 
+test('events have the job as its handler sees it', async () => {
+  await using bench = await aBench()
+  const { jobs } = bench
+  const worker = jobs.worker({ handlers: { mail: () => 'sent' } })
+  const completed = worker.events.once('completed')
+  await worker.start()
+  const { id } = await jobs.add('mail', { to: ['ada'] })
+  const { job } = await completed
+  assert.deepEqual([job.id, job.payload], [id, { to: ['ada'] }])
+})
+
 test('a claim that hangs is replaced by the watchdog, and what it brings in the end is not lost', async () => {
   await using bench = await aBench()
   const { jobs } = bench

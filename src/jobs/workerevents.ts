@@ -1,4 +1,5 @@
-import type { ClaimedRecord, Verdict } from './store.ts'
+import type { ClaimedJob } from './job.ts'
+import type { Verdict } from './store.ts'
 
 /** What a worker has done since it was made. */
 export interface WorkerCounts {
@@ -13,16 +14,16 @@ export interface WorkerCounts {
 
 /** What happens to a worker's jobs, for logs, metrics and tests. */
 export interface WorkerEvents {
-  completed: { readonly job: ClaimedRecord }
+  completed: { readonly job: ClaimedJob }
   /** An attempt failed; `state` says what became of the job. */
-  failed: { readonly job: ClaimedRecord; readonly error: unknown; readonly state: Verdict['state'] }
-  handedBack: { readonly job: ClaimedRecord }
+  failed: { readonly job: ClaimedJob; readonly error: unknown; readonly state: Verdict['state'] }
+  handedBack: { readonly job: ClaimedJob }
   /** A handler put its job off by so long, without burning an attempt. */
-  snoozed: { readonly job: ClaimedRecord; readonly delayMs: number }
+  snoozed: { readonly job: ClaimedJob; readonly delayMs: number }
   /** The lease was not ours any more; whatever the handler did, nothing was written. */
-  lost: { readonly job: ClaimedRecord }
+  lost: { readonly job: ClaimedJob }
   /** A handler threw or returned after its job had ended; nobody else will see it. */
-  late: { readonly job: ClaimedRecord; readonly error: unknown }
+  late: { readonly job: ClaimedJob; readonly error: unknown }
   /** Something that a person should know: a store that does not answer, a result that cannot be kept. */
   warning: { readonly message: string; readonly error?: unknown }
 }

@@ -2,6 +2,7 @@
 export { openRemote, type RemoteBox, type RemoteOpenOptions, type RemoteUrl } from './box.ts'
 export type {
   RemoteAckOptions,
+  RemoteAdd,
   RemoteHandler,
   RemoteHandlerFunction,
   RemoteHandlerJob,

@@ -4,6 +4,7 @@ import { text } from '../core/options.ts'
 import {
   type AckOptions,
   type Added,
+  type AddInTransaction,
   type AddOptions,
   type AnyDefinition,
   type BatchSpec,
@@ -44,12 +45,12 @@ export interface RemoteJobs extends Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack
   add<Input>(
     definition: JobDefinition<string, Input, unknown>,
     payload: NoInfer<Input>,
-    options?: AddOptions & WithoutTransaction,
+    options?: AddOptions & RemoteAdd,
   ): Promise<Added>
   /** Puts one job in line. */
-  add(kind: string, payload?: unknown, options?: AddOptions & WithoutTransaction): Promise<Added>
+  add(kind: string, payload?: unknown, options?: AddOptions & RemoteAdd): Promise<Added>
   /** Puts up to 1,000 in line, all or none; answers in order. */
-  addMany(jobs: readonly JobToAdd[], options?: WithoutTransaction): Promise<readonly Added[]>
+  addMany(jobs: readonly JobToAdd[], options?: RemoteAdd): Promise<readonly Added[]>
   /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
   ack(job: Held, options?: RemoteAckOptions): Promise<Ended>
   /**
@@ -65,6 +66,9 @@ export interface RemoteJobs extends Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack
 export interface WithoutTransaction {
   readonly tx?: undefined
 }
+
+/** The server tells its workers of every job that is added, asked or not. */
+export interface RemoteAdd extends WithoutTransaction, Pick<AddInTransaction, 'notify'> {}
 
 export interface RemoteAckOptions extends Omit<AckOptions, 'tx'>, WithoutTransaction {}
 export interface RemoteNackOptions extends Omit<NackOptions, 'tx'>, WithoutTransaction {}
@@ -140,7 +144,7 @@ export function createRemoteJobs(
     async add(
       kind: string | AnyDefinition,
       payload?: unknown,
-      options?: AddOptions & WithoutTransaction,
+      options?: AddOptions & RemoteAdd,
     ): Promise<Added> {
       try {
         return await jobs.add(kind as string, payload, options)

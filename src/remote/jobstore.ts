@@ -134,7 +134,12 @@ export class RemoteJobStore implements JobStore {
   }
 
   /** The server ends a page early when its jobs are large, so the rest is asked for as well. */
-  async list({ before, limit, ...query }: ListQuery): Promise<readonly JobRecord[]> {
+  /** The server bounds each of its pages itself. */
+  async reach(): Promise<string | null> {
+    return null
+  }
+
+  async list({ before, limit, downTo: _, ...query }: ListQuery): Promise<readonly JobRecord[]> {
     const records: JobRecord[] = []
     let cursor = before
     for (;;) {

@@ -190,13 +190,20 @@ export interface FeedEvent {
   readonly text?: string
 }
 
+/** How the schema of the store stands to this program. */
+export interface SchemaStatus {
+  readonly current: number
+  readonly latest: number
+  readonly isRunnable: boolean
+}
+
 /** What the server asks of the store it serves; a backend is one. */
 export interface Served extends ServedStores {
   readonly name: string
   readonly warnings: readonly string[]
   readonly traits: { readonly remoteBell: boolean }
   readonly tokens: TokenStore
-  readonly migrator: { status(): Promise<{ readonly current: number; readonly latest: number }> }
+  readonly migrator: { status(): Promise<SchemaStatus> }
   within(namespace: string): ServedStores
   pruneKeys(limit: number): Promise<number>
   subscribedNamespaces(limit: number): Promise<readonly string[]>
@@ -205,6 +212,7 @@ export interface Served extends ServedStores {
   queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
   gatedNamespaces(limit: number): Promise<readonly string[]>
   ping(): Promise<void>
+  time(): Promise<number>
 }
 
 export interface ServedStores {

@@ -9,7 +9,7 @@ import { createHealth, type HealthParts } from './health.ts'
 function stage(parts: Partial<HealthParts> = {}) {
   const clock = createFakeClock()
   const asked: { answer(): void; fail(error: unknown): void }[] = []
-  const schema = { current: 2, latest: 2 }
+  const schema = { current: 2, latest: 2, isRunnable: true }
   const store: HealthParts['store'] = {
     ping: () =>
       new Promise<void>((resolve, reject) => {
@@ -116,7 +116,7 @@ test('a store that throws instead of rejecting is unready like any other', async
       ping: () => {
         throw new SignalboxError('closed', 'This store was closed.')
       },
-      migrator: { status: async () => ({ current: 1, latest: 1 }) },
+      migrator: { status: async () => ({ current: 1, latest: 1, isRunnable: true }) },
     },
   })
   assert.deepEqual(failing((await health.ready()).checks), ['store', 'schema'])
@@ -129,7 +129,7 @@ test('a schema that is missing, older or newer is named', async () => {
     [3, /^schema_newer/],
   ] as const) {
     const { asked, schema, health } = stage()
-    schema.current = current
+    Object.assign(schema, { current, isRunnable: false })
     const answer = health.ready()
     asked[0]!.answer()
     const { checks } = await answer

@@ -3,7 +3,7 @@ import { type ErrorCode, errorCodes, isSignalboxError } from '../core/errors.ts'
 import type { Loop } from '../core/loop.ts'
 import { version } from '../core/version.ts'
 import type { Health as Alive, Readiness } from '../wire/index.ts'
-import type { Served } from './call.ts'
+import type { SchemaStatus, Served } from './call.ts'
 
 /**
  * Whether this server takes work, told truthfully: the store answers, its schema is ours, every loop moves, and nobody
@@ -135,8 +135,8 @@ async function askStore(from: HealthParts['store']): Promise<Verdict> {
   }
 }
 
-function schemaCheck({ current, latest }: { readonly current: number; readonly latest: number }): Check {
-  if (current === latest) return { name: 'schema', ok: true }
+function schemaCheck({ current, latest, isRunnable }: SchemaStatus): Check {
+  if (isRunnable) return { name: 'schema', ok: true }
   const code: ErrorCode =
     current === 0 ? 'schema_missing' : current < latest ? 'schema_outdated' : 'schema_newer'
   const detail = `${code}: ${errorCodes[code].meaning} It has schema ${current}, this version works with ${latest}.`

@@ -2,6 +2,7 @@ import { version } from '../core/version.ts'
 import { isReserved, type QueueStats } from '../jobs/index.ts'
 import type { Me, Overview, OverviewProblem, Readiness } from '../wire/index.ts'
 import type { Principal, Served, Space } from './call.ts'
+import type { ClockJump } from './clockwatch.ts'
 import type { Health } from './health.ts'
 import { type History, historyLimits } from './history.ts'
 import type { NamespaceSendings } from './oncemeter.ts'
@@ -22,6 +23,8 @@ export interface OverviewParts {
   readonly health: Pick<Health, 'ready'>
   readonly history: History
   sendings(): Iterable<NamespaceSendings>
+  /** The last time that the store's clock was set, if that is not long ago. */
+  clockJump(): ClockJump | undefined
 }
 
 /** What is worth a word, and how much of it is told. */
@@ -64,6 +67,7 @@ export function createOverviews(parts: OverviewParts): Overviews {
       history.looked(space.namespace, sum(queues, 'ready'), sum(queues, 'running'))
       const problems = [
         ...checkProblems(readiness),
+        ...clockProblems(parts.clockJump()),
         ...nodeProblems(space, lines),
         ...queueProblems(queues, at),
         ...channelProblems(space.namespace),
@@ -104,6 +108,13 @@ function checkProblems({ checks }: Readiness): readonly OverviewProblem[] {
   return checks.flatMap(({ name, ok, detail = null }) =>
     ok ? [] : [problem('check_failed', name, 1, { detail })],
   )
+}
+
+/** The store's clock was set: leases may have ended early, or end late. */
+function clockProblems(jump: ClockJump | undefined): readonly OverviewProblem[] {
+  if (jump === undefined) return []
+  const seconds = Math.round(jump.byMs / 1_000)
+  return [problem('clock_jump', `${seconds > 0 ? '+' : '−'}${Math.abs(seconds)} s`, 1, { since: jump.at })]
 }
 
 /** Tasks that wait while no node is there to take any. */

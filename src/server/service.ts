@@ -8,6 +8,7 @@ import { createAssets } from './assets.ts'
 import { createAuditTrail } from './audittrail.ts'
 import { createAuthenticator, type TokenAuthenticator } from './auth.ts'
 import { createBulkers } from './bulkers.ts'
+import { createClockWatch } from './clockwatch.ts'
 import { createDispatchers } from './dispatchers.ts'
 import { createNodeGateway } from './gateway.ts'
 import { createHandlers } from './handlers/index.ts'
@@ -18,6 +19,7 @@ import { createMetrics, type Metrics } from './metrics.ts'
 import { createNamespaceLoops } from './namespaceloops.ts'
 import type { ResolvedServiceOptions } from './options.ts'
 import { createOverviews } from './overview.ts'
+import { queueCountsOf } from './queuecounts.ts'
 import { createRedactor } from './redactjob.ts'
 import { createRequestMeter, type RequestMeter } from './requestmeter.ts'
 import { rootRoute } from './root.ts'
@@ -34,6 +36,8 @@ import { createServerUpkeep } from './upkeep.ts'
  *     drain: not ready, no new requests ──▶ streams end, waiting claims are let go ──▶ (requests end) ──▶ loops, spaces
  */
 export interface Service extends AsyncDisposable {
+  /** Counts the queues of the first namespace, before anybody opens a dashboard: of millions of jobs it takes a second. */
+  countAhead(): void
   readonly api: Api
   readonly streams: Streams
   readonly admission: Admission
@@ -105,7 +109,15 @@ export function createService(parts: ServiceParts): Service {
   const loops = () =>
     isDraining
       ? upkeep.loops
-      : [...upkeep.loops, senders.loop, scheduling.loop, gatekeeping.loop, bulkers.loop, dispatchers.loop]
+      : [
+          ...upkeep.loops,
+          clockWatch.loop,
+          senders.loop,
+          scheduling.loop,
+          gatekeeping.loop,
+          bulkers.loop,
+          dispatchers.loop,
+        ]
   const health = createHealth({
     store: served,
     loops,
@@ -134,7 +146,11 @@ export function createService(parts: ServiceParts): Service {
       tokens: authenticator.tokens,
       meter: restingClaims(metrics, requestMeter),
       system: { health, metrics },
-      overviews: createOverviews({ served, spaces, health, history, sendings: () => senders.counts() }),
+      overviews: createOverviews({
+        ...{ served, spaces, health, history },
+        sendings: () => senders.counts(),
+        clockJump: () => clockWatch.jump(),
+      }),
       bulkBegun: (namespace) => bulkers.begun(namespace),
       redactor,
       contention,
@@ -177,6 +193,10 @@ export function createService(parts: ServiceParts): Service {
     find: (limit) => served.gatedNamespaces(limit),
     begin: beginGatekeeper,
     onTrouble,
+  })
+  const clockWatch = createClockWatch({
+    now: () => served.time(),
+    onJump: ({ byMs }) => log?.warn('clock_jump', { byMs }),
   })
   const bulkers = createBulkers({ served, redactor, onTrouble, onAuditFailed })
   const dispatchers = createDispatchers({ served, spaces, onTrouble })
@@ -242,6 +262,12 @@ export function createService(parts: ServiceParts): Service {
         }
       },
     }),
+    countAhead() {
+      const space = spaces.enter('default')
+      const counted = queueCountsOf(space.stores).recent()
+      // Whoever asks when it has failed is told.
+      void counted.catch(() => undefined).finally(() => spaces.leave(space))
+    },
     async stopDispatch(graceMs) {
       await dispatchers.stop()
       await spaces.stopDispatch(graceMs)
@@ -259,6 +285,7 @@ export function createService(parts: ServiceParts): Service {
       await senders[Symbol.asyncDispose]()
       await scheduling.stop()
       await gatekeeping.stop()
+      await clockWatch.loop.stop()
       await bulkers.stop()
       await dispatchers.stop()
       await upkeep[Symbol.asyncDispose]()

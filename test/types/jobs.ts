@@ -6,6 +6,7 @@ import type { DispatchOptions } from 'signalbox/dispatch'
 import type * as room from 'signalbox/jobs'
 import type {
   Added,
+  AddInTransaction,
   AddOptions,
   CancelAnswer,
   ClaimedJob,
@@ -16,7 +17,6 @@ import type {
   HandlerContext,
   HandlerJob,
   Held,
-  InTransaction,
   Job,
   JobDefinition,
   JobError,
@@ -166,14 +166,17 @@ export type Verbs = [
         <Input>(
           definition: JobDefinition<string, Input, unknown>,
           payload: NoInfer<Input>,
-          options?: AddOptions & InTransaction,
+          options?: AddOptions & AddInTransaction,
         ): Promise<Added>
-        (kind: string, payload?: unknown, options?: AddOptions & InTransaction): Promise<Added>
+        (kind: string, payload?: unknown, options?: AddOptions & AddInTransaction): Promise<Added>
       }
     >
   >,
   Expect<
-    Equal<Jobs['addMany'], (jobs: readonly JobToAdd[], options?: InTransaction) => Promise<readonly Added[]>>
+    Equal<
+      Jobs['addMany'],
+      (jobs: readonly JobToAdd[], options?: AddInTransaction) => Promise<readonly Added[]>
+    >
   >,
   Expect<Equal<Jobs['claim'], (options?: ClaimOptions) => Promise<readonly ClaimedJob[]>>>,
   Expect<Equal<Jobs['nack'], (job: Held, options?: NackOptions) => Promise<Ended>>>,

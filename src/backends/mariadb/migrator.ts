@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
-import type { AppliedMigration, MigrationStatus, Migrator } from '../backend.ts'
-import { named, planMigrations, printMigrations } from '../migrate.ts'
+import type { AppliedMigration, MigrationStatus, Migrator, OnMigrationStep } from '../backend.ts'
+import { named, noteOf, oldestKey, planMigrations, printMigrations, readMarks } from '../migrate.ts'
 import type { Calls } from './calls.ts'
 import { nowMs } from './clock.ts'
 import { migrations } from './migrations/index.ts'
@@ -25,25 +25,24 @@ export function createMigrator(calls: Calls, pool: Pool, tables: Tables, databas
   applied_at BIGINT NOT NULL
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`
   const selectCurrent = `SELECT COALESCE(MAX(number), 0) AS current FROM ${tables.migration}`
+  const selectNote = `SELECT value FROM ${tables.meta} WHERE name = '${oldestKey}'`
+  const writeNote = `INSERT INTO ${tables.meta} (name, value) VALUES ('${oldestKey}', '${noteOf(migrations)}')
+  ON DUPLICATE KEY UPDATE value = VALUES(value)`
   const record = `INSERT IGNORE INTO ${tables.migration} (number, name, applied_at) VALUES (?, ?, ${nowMs})`
   // Named locks have at most 64 characters, and a database's name may have as many.
   const lockName = `signalbox:${database}`.slice(0, 64)
 
   async function status(): Promise<MigrationStatus> {
-    const current = await calls.run('read the schema version', async (call) => {
-      try {
-        const [row] = await call.rows<{ current: number }>(selectCurrent, [])
-        return Number(row?.current ?? 0)
-      } catch (error) {
-        if (errnoOf(error) === 1146) return 0
-        throw error
-      }
+    const marks = await calls.run('read the schema version', async (call) => {
+      const [row] = await orNone(call.rows<{ current: number }>(selectCurrent, []))
+      const [noted] = await orNone(call.rows<{ value: string }>(selectNote, []))
+      return readMarks(Number(row?.current ?? 0), noted?.value)
     })
-    const { latest, pending } = planMigrations(current, migrations)
-    return { current, latest, pending }
+    const { steps: _, ...status } = planMigrations(marks, migrations)
+    return status
   }
 
-  async function up(): Promise<readonly AppliedMigration[]> {
+  async function up(onStep?: OnMigrationStep): Promise<readonly AppliedMigration[]> {
     let link: Link | undefined
     try {
       link = await pool.acquire(performance.now() + lockWaitMs)
@@ -54,11 +53,16 @@ export function createMigrator(calls: Calls, pool: Pool, tables: Tables, databas
       await ask('SET SESSION max_statement_time = 0, lock_wait_timeout = 30')
       await ask(create)
       const [row] = await ask<{ current: number }[]>(selectCurrent)
-      const { steps } = planMigrations(Number(row?.current ?? 0), migrations)
-      for (const step of steps) {
+      const current = Number(row?.current ?? 0)
+      const { steps } = planMigrations({ current, oldest: undefined }, migrations)
+      // Before the first of them, where there is a place for it: who may not work on what comes should know by then.
+      if (steps.length > 0 && current > 0) await ask(writeNote)
+      for (const [at, step] of steps.entries()) {
+        onStep?.(named(step), at, steps.length)
         for (const statement of step.statements) await ask(statement)
         await ask(record, [step.number, step.name])
       }
+      if (steps.length > 0) await ask(writeNote)
       return steps.map(named)
     } catch (error) {
       throw toStoreError(error, 'migrate the schema')
@@ -86,16 +90,27 @@ export function createMigrator(calls: Calls, pool: Pool, tables: Tables, databas
   }
 
   // Who runs the text by hand gets the same records as `up` writes.
-  const printed = migrations.map((step) => ({
+  const printed = migrations.map((step, at) => ({
     ...step,
     statements: [
       ...step.statements,
       `INSERT IGNORE INTO signalbox_migration (number, name, applied_at) VALUES (${step.number}, '${step.name}', ${nowMs})`,
+      ...(at === migrations.length - 1 ? [writeNote.replace(tables.meta, 'signalbox_meta')] : []),
     ],
   }))
   return {
     status,
     up,
     sql: () => `${create.replace(tables.migration, 'signalbox_migration')};\n\n${printMigrations(printed)}`,
+  }
+}
+
+/** The rows, or none where the table is not there yet. */
+async function orNone<Row>(asked: Promise<readonly Row[]>): Promise<readonly Row[]> {
+  try {
+    return await asked
+  } catch (error) {
+    if (errnoOf(error) === 1146) return []
+    throw error
   }
 }

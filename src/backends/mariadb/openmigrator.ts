@@ -12,7 +12,7 @@ export function openMariadbMigrator(url: string): Migrator & AsyncDisposable {
   const migrator = createMigrator(new PooledCalls(pool), pool, qualifyTables(database), database)
   return {
     status: () => migrator.status(),
-    up: () => migrator.up(),
+    up: (onStep) => migrator.up(onStep),
     sql: () => migrator.sql(),
     [Symbol.asyncDispose]: () => pool.close(),
   }

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { BackendBell } from '../backend.ts'
+import { requireTransaction } from './callertx.ts'
 import type { Connections, Statement } from './connection.ts'
 import { Line } from './line.ts'
 
@@ -49,6 +50,7 @@ export class PostgresBells {
     const channel = channelOf(this.#schema, namespace)
     return {
       ring: (topic) => this.#ring(channel, topic),
+      ringAtCommit: (tx, topics) => this.#ringAtCommit(channel, tx, topics),
       listen: (topics, heard) => this.#listen(channel, topics, heard),
     }
   }
@@ -70,6 +72,12 @@ export class PostgresBells {
     const recent = this.#recent.get(place)
     if (recent) recent.again = true
     else this.#notify(channel, topic, place)
+  }
+
+  /** In no process's name: whoever listens here has not been told yet, and may only be once it is committed. */
+  async #ringAtCommit(channel: string, tx: unknown, topics: readonly string[]): Promise<void> {
+    const client = await requireTransaction(tx)
+    await client.query(notifyAll, [channel, topics.map((topic) => `${nobody} ${topic}`)])
   }
 
   #listen(channel: string, topics: readonly string[], heard: () => void): () => void {
@@ -141,6 +149,8 @@ const mergeMs = 2
 /** How long a channel is listened to after the last listener left. */
 const lingerMs = 10_000
 
+const nobody = '-'
+const notifyAll = 'SELECT pg_notify($1, topic) FROM unnest($2::text[]) topic'
 const notify: Statement = { name: 'sb_notify', text: 'SELECT pg_notify($1, $2)' }
 
 /** A topic of a channel; no channel has a space in it. */

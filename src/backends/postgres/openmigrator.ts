@@ -4,7 +4,7 @@ import type { Migrator } from '../backend.ts'
 import { printMigrations } from '../migrate.ts'
 import { parseTarget } from './connection.ts'
 import { migrationsFor } from './migrations/index.ts'
-import { createMigrator, withClient } from './migrator.ts'
+import { createMigrator, withClient, writeNote } from './migrator.ts'
 
 /** The schema of a database, without a store on it. Nothing is connected to before it is asked. */
 export function openPostgresMigrator(url: string): Migrator & AsyncDisposable {
@@ -17,10 +17,10 @@ export function openPostgresMigrator(url: string): Migrator & AsyncDisposable {
 
   return {
     status: async () => (await connect()).status(),
-    async up() {
+    async up(onStep) {
       const migrator = await connect()
       try {
-        return await migrator.up()
+        return await migrator.up(onStep)
       } catch (error) {
         throw (error as { code?: unknown }).code === '42501' ? notPermitted(error) : error
       }
@@ -67,6 +67,8 @@ CREATE TABLE IF NOT EXISTS ${quoted}.signalbox_migration (
 
 ${printMigrations(known)}
 ${recorded.join('')}
+${writeNote(quoted, known)};
+
 COMMIT;
 `
 }

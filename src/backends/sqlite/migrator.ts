@@ -1,5 +1,13 @@
-import type { AppliedMigration, MigrationStatus, Migrator } from '../backend.ts'
-import { named, planMigrations, printMigrations } from '../migrate.ts'
+import type { AppliedMigration, MigrationStatus, Migrator, OnMigrationStep } from '../backend.ts'
+import {
+  named,
+  noteOf,
+  oldestKey,
+  planMigrations,
+  printMigrations,
+  readMarks,
+  type SchemaMarks,
+} from '../migrate.ts'
 import type { Connection } from './connection.ts'
 import { migrations } from './migrations/index.ts'
 import type { Reader } from './reader.ts'
@@ -13,14 +21,19 @@ import type { Writer } from './writer.ts'
 export function createMigrator(writer: Writer, reader: Reader): Migrator {
   return {
     async status(): Promise<MigrationStatus> {
-      const { steps: _, ...status } = planMigrations(await reader.read(readVersion), migrations)
+      const { steps: _, ...status } = planMigrations(await reader.read(marksOf), migrations)
       return status
     },
-    up(): Promise<readonly AppliedMigration[]> {
-      return writer.write({ operation: 'migrate', namespace: '', args: [] })
+    up(onStep): Promise<readonly AppliedMigration[]> {
+      // A function does not go into a thread; who wants to hear of steps has none.
+      return writer.write({ operation: 'migrate', namespace: '', args: onStep ? [onStep] : [] })
     },
     sql(): string {
-      return printMigrations([{ number: 0, name: 'versions', statements: [versions] }, ...migrations])
+      return printMigrations([
+        { number: 0, name: 'versions', statements: [versions] },
+        ...migrations,
+        { number: migrations.at(-1)!.number, name: 'who may work on it', statements: [writeNote] },
+      ])
     },
   }
 }
@@ -32,11 +45,15 @@ const versions = `CREATE TABLE IF NOT EXISTS signalbox_migration (
     ) STRICT`
 
 /** Makes what is missing, in the caller's transaction. */
-export function applyMigrations(connection: Connection): readonly AppliedMigration[] {
-  const { steps } = planMigrations(readVersion(connection), migrations)
+export function applyMigrations(
+  connection: Connection,
+  onStep?: OnMigrationStep,
+): readonly AppliedMigration[] {
+  const { steps } = planMigrations(marksOf(connection), migrations)
   if (steps.length === 0) return []
   connection.run(versions)
-  for (const { number, name, statements } of steps) {
+  for (const [at, { number, name, statements }] of steps.entries()) {
+    onStep?.({ number, name }, at, steps.length)
     for (const statement of statements) connection.run(statement)
     connection.run(
       `INSERT INTO signalbox_migration (number, name, applied_at) VALUES (?1, ?2, unixepoch() * 1000)`,
@@ -44,15 +61,22 @@ export function applyMigrations(connection: Connection): readonly AppliedMigrati
       name,
     )
   }
+  connection.run(writeNote)
   return steps.map(named)
 }
 
-function readVersion(connection: Connection): number {
+const writeNote = `INSERT INTO signalbox_meta (key, value) VALUES ('${oldestKey}', '${noteOf(migrations)}')
+  ON CONFLICT DO UPDATE SET value = excluded.value`
+
+function marksOf(connection: Connection): SchemaMarks {
   const exists = connection.get(
     `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'signalbox_migration'`,
   )
-  if (!exists) return 0
-  return connection.get<{ number: number }>(
-    'SELECT coalesce(max(number), 0) AS number FROM signalbox_migration',
-  )!.number
+  if (!exists) return { current: 0, oldest: undefined }
+  const { current, note } = connection.get<{ current: number; note: string | null }>(
+    `SELECT coalesce(max(number), 0) AS current,
+       (SELECT value FROM signalbox_meta WHERE key = '${oldestKey}') AS note
+     FROM signalbox_migration`,
+  )!
+  return readMarks(current, note)
 }

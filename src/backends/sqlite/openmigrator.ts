@@ -17,12 +17,12 @@ export function openSqliteMigrator(url: string): Migrator & AsyncDisposable {
   return {
     async status() {
       if (existsSync(location.path)) return migrator.status()
-      const { steps: _, ...status } = planMigrations(0, migrations)
+      const { steps: _, ...status } = planMigrations({ current: 0, oldest: undefined }, migrations)
       return status
     },
-    async up() {
+    async up(onStep) {
       createFile(location)
-      return migrator.up()
+      return migrator.up(onStep)
     },
     sql() {
       const recorded = migrations.map(

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createBell } from '../core/bell.ts'
+import { type ClockJump, createClockWatch } from './clockwatch.ts'
+
+test('a store whose clock is set is told of, with the way it went; one that only runs is not', async () => {
+  let offMs = 0
+  let looks = 0
+  const looked = createBell()
+  const jumps: ClockJump[] = []
+  const { loop, jump } = createClockWatch({
+    async now() {
+      if (++looks % 3 === 0) looked.ring()
+      return performance.now() + offMs
+    },
+    onJump: (found) => jumps.push(found),
+    lookMs: 5,
+  })
+  try {
+    await looked.wait({ timeoutMs: 5_000 })
+    assert.deepEqual([jumps, jump()], [[], undefined])
+    for (const byMs of [3_600_000, -3_600_000]) {
+      offMs += byMs
+      await looked.wait({ timeoutMs: 5_000 })
+      await looked.wait({ timeoutMs: 5_000 })
+      assert.ok(Math.abs(jump()!.byMs - byMs) < 2_000, `${jump()!.byMs}`)
+    }
+    assert.equal(jumps.length, 2)
+  } finally {
+    await loop.stop()
+  }
+})

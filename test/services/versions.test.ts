@@ -1,0 +1,72 @@
+/**
+ * Two releases on one store. The schema that the newer one made says who may go on working on it: the release before
+ * starts and works as ever, and one that may not any more ends what it holds and begins nothing.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Backend } from '../../src/backends/backend.ts'
+import { oldestKey } from '../../src/backends/migrate.ts'
+import { openBackend } from '../../src/backends/open.ts'
+import { mariadbCaller, postgresCaller, sqliteCaller } from '../conformance/callers.ts'
+import { ownSqlite } from '../conformance/candidates.ts'
+import { runningJob, until, verdictOf } from '../conformance/jobs/making.ts'
+import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
+
+for (const { name, own, connect, meta } of [
+  { name: 'sqlite', own: ownSqlite, connect: sqliteCaller, meta: 'key' },
+  { name: 'postgres', own: ownPostgres, connect: postgresCaller, meta: 'key' },
+  { name: 'mariadb', own: ownMariadb, connect: mariadbCaller, meta: 'name' },
+] as const) {
+  test.runIf(name === 'sqlite' || hasService(name))(
+    `on ${name} the release before works on a schema that allows for it, and drains on one that does not`,
+    async () => {
+      await using place = await own()
+      const opened = () => openBackend(place.url, { namespace: 'default', migrate: true, schemaLookMs: 20 })
+      await using before = await opened()
+      const { latest, isRunnable } = await before.migrator.status()
+      assert.equal(isRunnable, true)
+      const held = await runningJob(before)
+
+      await using db = await connect(place.url)
+      const [row] = await db.exec(`SELECT value FROM signalbox_meta WHERE ${meta} = '${oldestKey}'`)
+      assert.match(
+        String(row!.value),
+        new RegExp(`^[0-9]+ of ${latest}$`),
+        'who migrated noted who may work on it',
+      )
+      const allow = (oldest: number) =>
+        db.exec(
+          `UPDATE signalbox_meta SET value = '${oldest} of ${latest + 1}' WHERE ${meta} = '${oldestKey}'`,
+        )
+
+      // The next release migrates, and allows for this one.
+      await db.exec(
+        `INSERT INTO signalbox_migration (number, name, applied_at)
+         SELECT number + 1, 'later', applied_at FROM signalbox_migration WHERE number = ${latest}`,
+      )
+      await allow(latest)
+      const status = await before.migrator.status()
+      assert.deepEqual([status.current, status.isRunnable], [latest + 1, true])
+      await using beside = await opened()
+      await beside.jobs.settle([verdictOf(await runningJob(beside))])
+      await runningJob(before)
+
+      // The one after that does not.
+      await allow(latest + 1)
+      await until('it is refused', () => isRefused(before))
+      await assert.rejects(opened(), { code: 'schema_newer' })
+      assert.deepEqual(await before.jobs.settle([verdictOf(held)]), [true])
+      assert.equal((await before.migrator.status()).isRunnable, false)
+    },
+  )
+}
+
+async function isRefused({ jobs }: Backend): Promise<boolean> {
+  try {
+    await jobs.claim({ queues: ['nobody'], kinds: null, workerId: 'w', limit: 1, leaseMs: 1_000 })
+    return false
+  } catch (error) {
+    assert.equal((error as { code?: string }).code, 'schema_newer')
+    return true
+  }
+}
