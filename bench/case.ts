@@ -17,6 +17,8 @@ export type Figures = Readonly<Record<string, number>>
 export interface Conditions {
   /** Shorter rounds were asked for: do fewer operations of the same kind. */
   readonly quick: boolean
+  /** The longest form was asked for: an hour where a minute is usual. @default false */
+  readonly full?: boolean
   /** What the trial's ground hands to every contestant alike, such as a database's URL. */
   readonly settings: Readonly<Record<string, string>>
 }

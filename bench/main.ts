@@ -1,5 +1,5 @@
 /**
- * npm run bench -- ROOM [--json] [--quick]
+ * npm run bench -- ROOM [--json] [--quick | --full]
  *
  * Measures a room against its peers and its limit and prints how it stands to its goals. It is a
  * report: an unmet goal is no failure of the run, so the exit code is 0 whenever the report could be made.
@@ -16,13 +16,17 @@ const rounds = { full: 7, quick: 5 } as const
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(argv: string[]): Promise<number> {
-  const usage = `Usage: npm run bench -- ROOM [--json] [--quick]\nRooms: ${roomNames.join(', ')}`
-  let request: { json: boolean; quick: boolean; room: string | undefined }
+  const usage = `Usage: npm run bench -- ROOM [--json] [--quick | --full]\nRooms: ${roomNames.join(', ')}`
+  let request: { json: boolean; quick: boolean; full: boolean; room: string | undefined }
   try {
     const { values, positionals } = parseArgs({
       args: argv,
       allowPositionals: true,
-      options: { json: { type: 'boolean', default: false }, quick: { type: 'boolean', default: false } },
+      options: {
+        json: { type: 'boolean', default: false },
+        quick: { type: 'boolean', default: false },
+        full: { type: 'boolean', default: false },
+      },
     })
     if (positionals.length > 1) throw new Error(`One room at a time, not ${positionals.join(' and ')}.`)
     request = { ...values, room: positionals[0] }
@@ -45,6 +49,7 @@ async function main(argv: string[]): Promise<number> {
       const outcomes = await measureTrial(room.name, trial, {
         rounds: count,
         quick: request.quick,
+        full: request.full,
         measure: measureInChild,
         progress: (round, contestant) =>
           progress.show(

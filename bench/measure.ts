@@ -26,6 +26,7 @@ export type Measure = (measurement: Measurement) => Promise<Figures>
 export interface MeasureOptions {
   readonly rounds: number
   readonly quick: boolean
+  readonly full?: boolean
   readonly measure: Measure
   /** Told before each measurement. */
   readonly progress: (round: number, contestant: string) => void
@@ -35,7 +36,7 @@ export interface MeasureOptions {
 export async function measureTrial(
   room: string,
   trial: Trial,
-  { rounds: usual, quick, measure, progress }: MeasureOptions,
+  { rounds: usual, quick, full = false, measure, progress }: MeasureOptions,
 ): Promise<Map<string, Outcome>> {
   const { rounds = usual, deadlineMs } = trial
   const names = Object.keys(trial.contestants)
@@ -54,7 +55,7 @@ export async function measureTrial(
     for (const contestant of turns(names, round)) {
       if (failed.has(contestant)) continue
       progress(round, contestant)
-      const conditions = { quick, settings: ground?.settings ?? {} }
+      const conditions = { quick, full, settings: ground?.settings ?? {} }
       try {
         taken
           .get(contestant)!

@@ -115,7 +115,7 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
       deadlineMs: '30s',
     },
   },
-  listTasks: { query: { limit: 20 } },
+  listTasks: { query: { status: 'waiting', limit: 20 } },
   getTask: { params: { id } },
   taskEvents: { params: { id } },
   cancelTask: { params: { id }, body: { reason: 'the caller hung up' } },

@@ -36,6 +36,11 @@ export const overviewWords = catalogue({
     zh: '{count} 个派发任务在等待，但没有节点连接',
   },
   noNodesNext: { en: 'Look at nodes', zh: '查看节点' },
+  clockJump: {
+    en: 'The clock of the store jumped by {subject}: leases may have ended early or end late',
+    zh: '存储的时钟跳变了 {subject}：租约可能提前或推迟到期',
+  },
+  clockJumpNext: { en: 'See health', zh: '查看健康状态' },
   channelFailing: {
     en: {
       one: '{count} notification by {subject} could not be sent',

@@ -56,6 +56,11 @@ export const queuesWords = catalogue({
   newest: { en: 'Newest jobs', zh: '最新任务' },
   allJobs: { en: 'All its jobs', zh: '全部任务' },
   noJobs: { en: 'No jobs', zh: '没有任务' },
+  noneAmongNewest: { en: 'None among the newest of all jobs', zh: '最新的任务中没有此队列的任务' },
+  noneAmongNewestNext: {
+    en: 'The list of all jobs of this queue looks further back, page by page.',
+    zh: '打开此队列的全部任务可逐页向前查找。',
+  },
   noJobsNext: {
     en: 'Nothing was added to this queue, or all of it was pruned.',
     zh: '队列中没有任务，或已被清理。',

@@ -7,7 +7,6 @@ export const tasksWords = catalogue({
   },
   status: { en: 'Status', zh: '状态' },
   anyStatus: { en: 'Any status', zh: '全部状态' },
-  open: { en: 'not ended', zh: '未结束' },
   assigned: { en: 'assigned', zh: '已分配' },
   assignedMeans: { en: 'A node has it and has not begun yet.', zh: '已交给节点，尚未开始。' },
   taskId: { en: 'Task id', zh: '任务 ID' },

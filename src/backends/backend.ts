@@ -42,6 +42,8 @@ export interface Backend extends Stores, AsyncDisposable {
   gatedNamespaces(limit: number): Promise<readonly string[]>
   /** Whether the store answers; throws `store_unavailable` or `store_busy` when it does not. */
   ping(): Promise<void>
+  /** The time by the store's own clock. */
+  time(): Promise<number>
   /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
   close(): Promise<void>
 }
@@ -109,6 +111,11 @@ export interface Traits {
 export interface BackendBell {
   /** Rings after the caller's commit, never within it. Rings of a topic that follow each other at once are told to other processes as one. */
   ring(topic: string): void
+  /**
+   * Rings these when the caller's transaction commits, and not at all when it does not. An engine that cannot, or where
+   * every commit is noticed anyway, leaves it out.
+   */
+  ringAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
   /** Calls `heard` at every ring of these topics, until the returned function is called. `heard` must not throw. */
   listen(topics: readonly string[], heard: () => void): () => void
 }
@@ -116,11 +123,17 @@ export interface BackendBell {
 /** The schema's versions, and the way from one to the next. */
 export interface Migrator {
   status(): Promise<MigrationStatus>
-  /** Brings the schema up to date; answers what it applied. Several may try at once, and any may be killed. */
-  up(): Promise<readonly AppliedMigration[]>
+  /**
+   * Brings the schema up to date; answers what it applied. Several may try at once, and any may be killed. `onStep` is
+   * told of each step before it begins; it must not throw.
+   */
+  up(onStep?: OnMigrationStep): Promise<readonly AppliedMigration[]>
   /** All the steps as one text that a person can read and run. */
   sql(): string
 }
+
+/** Which step comes now, and how many of how many are behind it. */
+export type OnMigrationStep = (step: AppliedMigration, at: number, count: number) => void
 
 export interface AppliedMigration {
   readonly number: number
@@ -133,6 +146,8 @@ export interface MigrationStatus {
   /** The newest this version of Signalbox knows. */
   readonly latest: number
   readonly pending: readonly AppliedMigration[]
+  /** Whether this version of Signalbox may work on it: it knows the schema, or the schema's last steps allow for it. */
+  readonly isRunnable: boolean
 }
 
 /** What every engine is opened with. */
@@ -153,4 +168,6 @@ export interface BackendOptions {
   readonly now?: (() => number) | undefined
   /** Learns how long calls stood in line for a connection or the writer, and who was in it. @default nobody does */
   readonly meter?: Meter
+  /** How often claims see whether the schema is still one to work on. For tests. @default 10_000 */
+  readonly schemaLookMs?: number | undefined
 }

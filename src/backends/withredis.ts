@@ -44,6 +44,7 @@ export async function withRedis(
     // Where the boards are.
     dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),
     within: (name) => compose(backend.within(name), redis.within(name)),
+    time: () => backend.time(),
     async ping() {
       await Promise.all([backend.ping(), redis.ping()])
     },
@@ -65,6 +66,8 @@ function splitBell(own: BackendBell, redis: BackendBell): BackendBell {
   const isInRedis = (topic: string) => topic === boardTopic || topic.startsWith('locks.')
   return {
     ring: (topic) => (isInRedis(topic) ? redis : own).ring(topic),
+    // Of a transaction in SQL: what is in Redis is in none.
+    ...(own.ringAtCommit && { ringAtCommit: own.ringAtCommit }),
     listen(topics, heard) {
       const inRedis = topics.filter(isInRedis)
       const others = topics.filter((topic) => !isInRedis(topic))

@@ -25,7 +25,9 @@ import {
 import type { Client } from './client.ts'
 
 /** A task as the server shows it. */
-export type WireTask = ShapeOf<typeof getTask>['reply']
+export type WireTask = ShapeOf<typeof cancelTask>['reply']
+/** The same with what it was submitted with. */
+export type WireFoundTask = ShapeOf<typeof getTask>['reply']
 /** A node as the server shows it. */
 export type WireNode = ShapeOf<typeof drainNode>['reply']
 /** What happened to a task. */
@@ -43,7 +45,7 @@ export interface WatchTaskOptions {
 export interface DispatchClient {
   submit(task: SubmitTaskBody): Promise<ShapeOf<typeof submitTask>['reply']>
   /** Throws `not_found`. */
-  task(taskId: string): Promise<WireTask>
+  task(taskId: string): Promise<WireFoundTask>
   tasks(query?: ListTasksQuery): Promise<ShapeOf<typeof listTasks>['reply']>
   /** From the present state to the end; after a reconnect the present state comes again. Resolves after the end. */
   watch(taskId: string, seen: (event: WireTaskEvent) => void, options?: WatchTaskOptions): Promise<void>

@@ -101,7 +101,14 @@ export { type CallArguments, type CallInput, type CallOptions, JsonText } from '
 export { type Client, createClient } from './client.ts'
 export type { StreamCallbacks, StreamEvent } from './connection.ts'
 export type { ContentionClient } from './contention.ts'
-export type { DispatchClient, WatchTaskOptions, WireNode, WireTask, WireTaskEvent } from './dispatch.ts'
+export type {
+  DispatchClient,
+  WatchTaskOptions,
+  WireFoundTask,
+  WireNode,
+  WireTask,
+  WireTaskEvent,
+} from './dispatch.ts'
 export type {
   JobsClient,
   WireAdded,

@@ -1,13 +1,13 @@
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
-import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
+import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
 import { cancelTopic, queueTopic } from '../jobs/index.ts'
 import type { GuardStore } from '../once/index.ts'
 import { Adder } from './adder.ts'
 import { Engine, type EngineParts } from './engine.ts'
 import { explainSteps } from './explain.ts'
 import { inTime } from './intime.ts'
-import type { NodeView } from './node.ts'
+import { type NodeView, taskStatuses } from './node.ts'
 import { type DispatchOptions, resolveDispatchOptions } from './options.ts'
 import { stopEngine } from './stopping.ts'
 import { resolveSubmit } from './submitoptions.ts'
@@ -71,12 +71,15 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       return statusOf(keyed)
     },
 
-    task: (taskId) => reads.task(text('task.taskId', taskId)),
+    task: (taskId) => reads.found(text('task.taskId', taskId)),
 
     async tasks(query = {}) {
-      onlyKeys('tasks', query, ['limit', 'cursor'])
-      const limit = whole('tasks.limit', query.limit ?? 50, { min: 1, max: 500 })
-      return reads.page(limit, query.cursor === undefined ? undefined : text('tasks.cursor', query.cursor))
+      onlyKeys('tasks', query, ['status', 'limit', 'cursor'])
+      return reads.page({
+        status: query.status === undefined ? undefined : oneOf('tasks.status', query.status, taskStatuses),
+        limit: whole('tasks.limit', query.limit ?? 50, { min: 1, max: 500 }),
+        before: query.cursor === undefined ? undefined : text('tasks.cursor', query.cursor),
+      })
     },
 
     watch: (taskId, { signal } = {}) => reads.watch(text('watch.taskId', taskId), signal),

@@ -45,7 +45,8 @@ export interface NodeLoad {
 export type NodeStatus = 'ready' | 'suspect' | 'gone'
 
 /** Where a task stands. The last three are ends: a task reaches exactly one of them, once. */
-export type TaskStatus = 'waiting' | 'assigned' | 'running' | 'completed' | 'failed' | 'cancelled'
+export type TaskStatus = (typeof taskStatuses)[number]
+export const taskStatuses = ['waiting', 'assigned', 'running', 'completed', 'failed', 'cancelled'] as const
 
 /** How a task may end. */
 export type TaskEnd = 'completed' | 'failed' | 'cancelled'

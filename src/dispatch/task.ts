@@ -56,6 +56,31 @@ export interface Task {
   readonly finishedAt: number | null
 }
 
+/** A task, and what it was submitted with. */
+export interface FoundTask extends Task {
+  readonly uses: Readonly<Record<string, number>>
+  readonly requires: readonly Term[]
+  readonly prefers: readonly Term[]
+  readonly payload: unknown
+  readonly priority: number
+  readonly tenant: string
+  readonly session: string | null
+  /** From submit to end. */
+  readonly deadlineMs: number | null
+  readonly idleMs: number | null
+  readonly retryable: boolean
+}
+
+/** Which tasks to list. */
+export interface ListTasksOptions {
+  /** `assigned` and `running` are those that this process has given out; tasks in another's hands count as waiting. @default all */
+  readonly status?: TaskStatus | undefined
+  /** 1 to 500. @default 50 */
+  readonly limit?: number | undefined
+  /** Where the page before ended. @default at the newest */
+  readonly cursor?: string | undefined
+}
+
 /** What `watch` tells. The first is the present state; one of the last three is the last. */
 export type TaskEvent = {
   readonly taskId: string
@@ -100,11 +125,9 @@ export interface TaskPage {
 export interface Dispatch extends AsyncDisposable {
   /** Writes the task durably, then answers. Throws `invalid_argument`, `too_large`, `too_many` (details.retryAfterMs), `draining`. */
   submit(options: SubmitOptions): Promise<Submitted>
-  task(taskId: string): Promise<Task | undefined>
-  tasks(options?: {
-    readonly limit?: number | undefined
-    readonly cursor?: string | undefined
-  }): Promise<TaskPage>
+  task(taskId: string): Promise<FoundTask | undefined>
+  /** Newest first. A page may be short and not the last: its cursor says. */
+  tasks(options?: ListTasksOptions): Promise<TaskPage>
   /** From the present state to the end. Throws `not_found`. Progress that nobody took in time is skipped. */
   watch(taskId: string, options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<TaskEvent>
   /** Ends it unless it ended before; answers how it stands. Throws `not_found`. */

@@ -4,7 +4,7 @@ import { encodeError } from '../core/failure.ts'
 import type { ClaimedRecord, JobRecord, NewJob } from '../jobs/index.ts'
 import { anyKind, demandKind } from './demandkind.ts'
 import type { TaskError, TaskSpec, TaskStatus } from './node.ts'
-import type { Task, TaskEvent } from './task.ts'
+import type { FoundTask, Task, TaskEvent } from './task.ts'
 
 /** The queue of all tasks. */
 export const dispatchQueue = 'signalbox.dispatch'
@@ -139,6 +139,16 @@ export function decodeTask(record: JobRecord): Task {
     submittedAt: createdAt,
     finishedAt,
   }
+}
+
+/** The same with what it was submitted with; of a job that holds no task, as if nothing had been said. */
+export function decodeFoundTask(record: JobRecord): FoundTask {
+  const { service: _, ...said } = (parse(record.payload) ?? {}) as Partial<TaskDocument>
+  const unsaid = {
+    ...{ uses: {}, requires: [], prefers: [], payload: null, priority: record.priority, tenant: 'default' },
+    ...{ session: null, deadlineMs: null, idleMs: null, retryable: true },
+  }
+  return { ...unsaid, ...said, ...decodeTask(record) }
 }
 
 function errorOf(

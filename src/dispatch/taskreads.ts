@@ -1,10 +1,11 @@
 /** Tasks as they are read: from the registry where this process has them, else from the store. */
 import { SignalboxError } from '../core/errors.ts'
 import type { JobRecord, JobStore } from '../jobs/index.ts'
+import type { Claim } from './claims.ts'
 import type { Engine } from './engine.ts'
 import type { TaskStatus, TaskView } from './node.ts'
-import type { Task, TaskEvent, TaskPage } from './task.ts'
-import { decodeTask, dispatchQueue, eventOf } from './taskdocument.ts'
+import type { FoundTask, Task, TaskEvent, TaskPage } from './task.ts'
+import { decodeFoundTask, decodeTask, dispatchQueue, eventOf } from './taskdocument.ts'
 import { isEnd } from './tasksfeed.ts'
 
 /** News of a task that is here come by themselves; the store is asked too, now and then, and for others often. */
@@ -16,6 +17,19 @@ const statuses: Readonly<Record<TaskView['status'], TaskStatus>> = {
   assigned: 'assigned',
   running: 'running',
 }
+
+/** In which a job is that has not ended: in a server's hands, and not. */
+const openStates = ['running', 'ready', 'scheduled'] as const
+/** Pages that one look for waiting tasks reads: at a server that is hard at work it passes by what it gave out. */
+const maxLooks = 20
+
+export interface TaskQuery {
+  readonly status: TaskStatus | undefined
+  readonly limit: number
+  readonly before: string | undefined
+}
+
+type ListedQuery = Omit<TaskQuery, 'status'> & { readonly state?: JobRecord['state'] }
 
 /** Reads of tasks. */
 export class TaskReads {
@@ -37,10 +51,16 @@ export class TaskReads {
     const here = this.#here(taskId)
     if (here !== undefined) return here
     const record = await this.record(taskId)
-    if (record === undefined) return undefined
-    // It may have come into this process's hands meanwhile; an end in the store is the last word all the same.
-    const known = record.finishedAt === null ? this.#here(taskId) : undefined
-    return known ?? decodeTask(record)
+    return record && this.#seen(record)
+  }
+
+  /** With what it was submitted with. */
+  async found(taskId: string): Promise<FoundTask | undefined> {
+    const claim = this.#engine.claims.get(taskId)
+    const here = this.#here(taskId)
+    if (claim !== undefined && here !== undefined) return { ...saidOf(claim), ...here }
+    const record = await this.record(taskId)
+    return record && { ...decodeFoundTask(record), ...this.#seen(record) }
   }
 
   async mustFind(taskId: string): Promise<Task> {
@@ -49,14 +69,18 @@ export class TaskReads {
     return task
   }
 
-  async page(limit: number, before: string | undefined): Promise<TaskPage> {
-    const query = { queue: dispatchQueue, limit: limit + 1, ...(before === undefined ? {} : { before }) }
-    const records = await this.#jobs.list(query)
-    const items = records.slice(0, limit).map((record) => {
-      const here = record.finishedAt === null ? this.#here(record.id) : undefined
-      return here ?? decodeTask(record)
-    })
-    return { items, cursor: records.length > limit ? items.at(-1)!.taskId : null }
+  async page({ status, limit, before }: TaskQuery): Promise<TaskPage> {
+    switch (status) {
+      case undefined:
+        return this.#listed({ limit, before })
+      case 'assigned':
+      case 'running':
+        return this.#pageHere(status, limit, before)
+      case 'waiting':
+        return this.#pageWaiting(limit, before)
+      default:
+        return this.#listed({ limit, before, state: status === 'failed' ? 'dead' : status })
+    }
   }
 
   async *watch(taskId: string, signal?: AbortSignal): AsyncGenerator<TaskEvent> {
@@ -98,6 +122,55 @@ export class TaskReads {
     return event
   }
 
+  async #listed({ limit, before, state }: ListedQuery): Promise<TaskPage> {
+    const records = await this.#jobs.list({
+      ...{ queue: dispatchQueue, limit: limit + 1 },
+      ...(before === undefined ? {} : { before }),
+      ...(state === undefined ? {} : { state }),
+    })
+    const items = records.slice(0, limit).map((record) => this.#seen(record))
+    return { items, cursor: records.length > limit ? items.at(-1)!.taskId : null }
+  }
+
+  /** Only the process that gave a task out can tell that it did, and has it in memory. */
+  #pageHere(status: TaskStatus, limit: number, before: string | undefined): TaskPage {
+    const ids = Array.from(this.#engine.claims.values(), ({ jobId }) => jobId)
+    const items: Task[] = []
+    for (const id of ids.sort().reverse()) {
+      if (before !== undefined && id >= before) continue
+      const task = this.#here(id)
+      if (task?.status !== status) continue
+      if (items.length === limit) return { items, cursor: items.at(-1)!.taskId }
+      items.push(task)
+    }
+    return { items, cursor: null }
+  }
+
+  /** What has not ended is in one of a few states of its job; those that were given out here are passed by. */
+  async #pageWaiting(limit: number, before: string | undefined): Promise<TaskPage> {
+    const items: Task[] = []
+    let from = before
+    for (let looks = 0; looks < maxLooks; looks++) {
+      const pages = await Promise.all(openStates.map((state) => this.#listed({ limit, before: from, state })))
+      const { tasks, cursor } = mergePages(pages)
+      for (const task of tasks) {
+        if (task.status !== 'waiting') continue
+        items.push(task)
+        if (items.length === limit) return { items, cursor: task.taskId }
+      }
+      if (cursor === null) return { items, cursor }
+      from = cursor
+    }
+    return { items, cursor: from ?? null }
+  }
+
+  /** As this process knows it: an end in the store is the last word. */
+  #seen(record: JobRecord): Task {
+    // It may have come into this process's hands since it was read.
+    const here = record.finishedAt === null ? this.#here(record.id) : undefined
+    return here ?? decodeTask(record)
+  }
+
   #here(taskId: string): Task | undefined {
     const { registry, claims } = this.#engine
     const claim = claims.get(taskId)
@@ -117,4 +190,26 @@ export class TaskReads {
       finishedAt: null,
     }
   }
+}
+
+/** Pages, each newest first, as one: no further than every page reaches, for beyond that some are unknown. */
+export function mergePages(pages: readonly TaskPage[]): {
+  readonly tasks: readonly Task[]
+  readonly cursor: string | null
+} {
+  const ends = pages.flatMap(({ cursor }) => (cursor === null ? [] : [cursor]))
+  const cursor = ends.length === 0 ? null : ends.reduce((a, b) => (a > b ? a : b))
+  // One that changed its state between two of the reads is in both.
+  const byId = new Map(pages.flatMap(({ items }) => items.map((task) => [task.taskId, task] as const)))
+  const tasks = [...byId.values()]
+    .filter(({ taskId }) => cursor === null || taskId >= cursor)
+    .sort((a, b) => (a.taskId < b.taskId ? 1 : -1))
+  return { tasks, cursor }
+}
+
+function saidOf({ spec, payload }: Claim): Omit<FoundTask, keyof Task> {
+  const { uses, requires, prefers, priority, tenant, session, idleMs, retryable } = spec
+  const { deadlineAt, submittedAt } = spec
+  const deadlineMs = deadlineAt === null ? null : deadlineAt - submittedAt
+  return { uses, requires, prefers, payload, priority, tenant, session, deadlineMs, idleMs, retryable }
 }

@@ -7,8 +7,16 @@ import { needsWindows, Windows } from './windows.ts'
 const maxLookedPast = 2_000
 /** Each may have half a megabyte, so that not many are looked at together. */
 const lookSize = 100
-/** A page that looks for what is rare among very many ends after this; somebody waits for it, and may ask for the next. */
-const maxMs = 80
+/**
+ * A page that looks for what is rare among very many ends after `maxMs`: somebody waits for it, and may ask for the next.
+ * But not before so many were looked at: a store of that size is listed whole, however slow the moment is.
+ */
+const listBounds: ListBounds = { minRows: 50_000, maxMs: 80 }
+
+interface ListBounds {
+  readonly minRows: number
+  readonly maxMs: number
+}
 
 export interface ListPage extends Partial<Pick<Scanned, 'scanned' | 'stopped'>> {
   readonly records: readonly JobRecord[]
@@ -20,8 +28,12 @@ export interface ListPage extends Partial<Pick<Scanned, 'scanned' | 'stopped'>> 
  * store knows nothing of that, so the page is filled from as many of its pages as it takes, up to a bound: one that is
  * short is the last only if its cursor says so.
  */
-export async function listPage(store: Pick<JobStore, 'list' | 'reach'>, query: ListQuery): Promise<ListPage> {
-  if (needsWindows(query)) return windowedPage(store, query)
+export async function listPage(
+  store: Pick<JobStore, 'list' | 'reach'>,
+  query: ListQuery,
+  bounds: ListBounds = listBounds,
+): Promise<ListPage> {
+  if (needsWindows(query)) return windowedPage(store, query, bounds)
   const records: JobRecord[] = []
   let before = query.before
   for (let looked = 0; ; ) {
@@ -41,7 +53,11 @@ export async function listPage(store: Pick<JobStore, 'list' | 'reach'>, query: L
 }
 
 /** The same for what no index leads to. */
-async function windowedPage(store: Pick<JobStore, 'list' | 'reach'>, query: ListQuery): Promise<ListPage> {
+async function windowedPage(
+  store: Pick<JobStore, 'list' | 'reach'>,
+  query: ListQuery,
+  { minRows, maxMs }: ListBounds,
+): Promise<ListPage> {
   const records: JobRecord[] = []
   const windows = new Windows(store, query.before)
   const beganAt = performance.now()
@@ -57,7 +73,7 @@ async function windowedPage(store: Pick<JobStore, 'list' | 'reach'>, query: List
       if (page.length < limit) break
     }
     if (!(await windows.next())) return { records, cursor: null }
-    if (performance.now() - beganAt >= maxMs)
+    if (windows.passed >= minRows && performance.now() - beganAt >= maxMs)
       return { records, cursor: windows.before!, scanned: windows.passed, stopped: 'time' }
   }
 }

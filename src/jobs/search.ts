@@ -10,7 +10,7 @@ export interface SearchPage extends Scanned {
 }
 
 /** What one page of a search looks at, at most: somebody waits for it, and may go on from where it stopped. */
-export const searchBounds = { maxRows: 50_000, maxMs: 120 } as const
+export const searchBounds = { minRows: 2_000, maxRows: 50_000, maxMs: 120 } as const
 /** The same for a count, which has no next page. */
 const countBounds = { maxRows: 50_000, maxMs: 2_000 } as const
 

@@ -21,6 +21,8 @@ export interface Scan {
 export interface ScanBounds {
   readonly maxRows: number
   readonly maxMs: number
+  /** So many are looked at whatever time it takes: on a slow moment of a small store nothing is left out. @default 0 */
+  readonly minRows?: number
 }
 
 /** How far a scan came. */
@@ -67,8 +69,9 @@ export async function scanJobs(
     }
     if (page.length < limit && !(await pages.next())) return { cursor: null, scanned, stopped: null }
     if (scanned >= bounds.maxRows) return { cursor: pages.before!, scanned, stopped: 'rows' }
-    if (performance.now() - beganAt >= bounds.maxMs)
-      return { cursor: pages.before!, scanned: Math.max(scanned, pages.passed), stopped: 'time' }
+    const passed = Math.max(scanned, pages.passed)
+    if (passed >= (bounds.minRows ?? 0) && performance.now() - beganAt >= bounds.maxMs)
+      return { cursor: pages.before!, scanned: passed, stopped: 'time' }
     const last = page.at(-1)
     if (last !== undefined && page.length === limit) pages.before = skipTo(latest, last)
     await pace.rest()

@@ -45,7 +45,7 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
   /** For a job that was claimed by hand: says how far it is, and writes lines about it. Throws `lease_lost`. */
   note(job: Held, options: NoteOptions): Promise<void>
   /**
-   * A page of the jobs that a search means, newest first, found among up to 50,000 jobs in a quarter of a second. `stopped` says
+   * A page of the jobs that a search means, newest first, found among up to 50,000 jobs within about 120 ms. `stopped` says
    * which of the two ended it; `cursor` goes on from there. Throws `invalid_argument` where it does not parse.
    */
   list(options: ListOptions & { readonly search: string }): Promise<SearchPage>

@@ -16,7 +16,7 @@ import { fingerprintOf, readRequestKey } from './requestkey.ts'
 import { rootRoute } from './root.ts'
 import { createRouter, type Match } from './router.ts'
 import type { Spaces } from './spaces.ts'
-import { bodySubject, checkOf, pathSubject, validate } from './validate.ts'
+import { bodySubject, compileSoon, pathSubject, validate } from './validate.ts'
 
 /**
  * The way of every request, whichever adapter it came in by:
@@ -83,7 +83,8 @@ export function createApi(parts: ApiParts): Api {
   const table = [...routes, rootRoute]
   const router = createRouter(table)
   const plans = new Map(table.map((route) => [route, planOf(route, parts)]))
-  compileSoon(table)
+  const schemas = table.flatMap(({ params, query, body }) => [params, query, body])
+  compileSoon(schemas.filter((schema) => schema !== undefined))
 
   async function pass(passage: Passage): Promise<Outgoing> {
     const { route, incoming } = passage
@@ -188,22 +189,6 @@ export function createApi(parts: ApiParts): Api {
       return outgoing
     },
   }
-}
-
-const compileAfterMs = 300
-
-/**
- * Compiling every schema takes a tenth of a second, which a start should not wait for: it is done once the server has had
- * time to come up, one a turn of the event loop. Whoever comes before has theirs compiled at once.
- */
-function compileSoon(table: readonly Route[]): void {
-  const schemas = table.flatMap(({ params, query, body }) => [params, query, body])
-  const step = () => {
-    const schema = schemas.pop()
-    if (schema !== undefined) checkOf(schema)
-    if (schemas.length > 0) setImmediate(step).unref()
-  }
-  setTimeout(step, compileAfterMs).unref()
 }
 
 function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {

@@ -159,13 +159,13 @@ class HttpServer implements Server {
     await this.#mustBeGuarded()
     try {
       await this.#app.listen({ host, port })
-      this.#service.countAhead()
     } catch (error) {
       throw listenError(error, host, port)
     }
     const address = this.#app.server.address() as AddressInfo
     const inUrl = host.includes(':') ? `[${host}]` : host
     this.#ownHosts = this.#namesOf(inUrl, address.port)
+    this.#service.countAhead()
     return { url: `http://${inUrl}:${address.port}` }
   }
 

@@ -36,8 +36,6 @@ import { createServerUpkeep } from './upkeep.ts'
  *     drain: not ready, no new requests ──▶ streams end, waiting claims are let go ──▶ (requests end) ──▶ loops, spaces
  */
 export interface Service extends AsyncDisposable {
-  /** Counts the queues of the first namespace, before anybody opens a dashboard: of millions of jobs it takes a second. */
-  countAhead(): void
   readonly api: Api
   readonly streams: Streams
   readonly admission: Admission
@@ -45,6 +43,8 @@ export interface Service extends AsyncDisposable {
   readonly isDraining: boolean
   /** Where nodes come in. */
   readonly nodeGateway: Gateway
+  /** Counts the queues of the first namespace, before anybody opens a dashboard: of millions of jobs it takes a second. */
+  countAhead(): void
   /** Gives out no more tasks; nodes may end what they run for so long, and are then sent away. */
   stopDispatch(graceMs: number): Promise<void>
   /**

@@ -30,7 +30,7 @@ type Check = (value: unknown) => boolean
 
 const checks = new WeakMap<Schema, Check>()
 
-/** Compiled now, so that nobody has to wait for it later. */
+/** Compiled the first time that it is asked for. */
 export function checkOf(schema: Schema): Check {
   const known = checks.get(schema)
   if (known !== undefined) return known
@@ -38,4 +38,26 @@ export function checkOf(schema: Schema): Check {
   const check: Check = (value) => compiled.Check(value)
   checks.set(schema, check)
   return check
+}
+
+const compileAfterMs = 300
+
+/**
+ * Compiling every schema takes a tenth of a second, which a start should not wait for: it is done once the server has had
+ * time to come up, one a turn of the event loop. Whoever comes before has theirs compiled at once.
+ */
+export function compileSoon(
+  schemas: readonly Schema[],
+  compile: (schema: Schema) => unknown = checkOf,
+  afterMs: number = compileAfterMs,
+): void {
+  const left = [...schemas]
+  const step = () => {
+    const schema = left.shift()
+    if (schema === undefined) return
+    compile(schema)
+    // Not setImmediate: one that keeps no process alive does not wake an idle event loop either.
+    setTimeout(step, 0).unref()
+  }
+  setTimeout(step, afterMs).unref()
 }

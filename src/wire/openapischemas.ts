@@ -5,7 +5,7 @@ import * as queues from './queues.ts'
 import type { Route } from './route.ts'
 import * as schedules from './schedules.ts'
 import type { Schema } from './schema.ts'
-import { taskSchema } from './tasks.ts'
+import { foundTaskSchema, taskSchema } from './tasks.ts'
 import * as terms from './terms.ts'
 import * as tokens from './tokens.ts'
 
@@ -82,6 +82,7 @@ const job = partsOf(jobs.jobSchema)
 
 const shared: Readonly<Record<string, Schema>> = {
   Task: taskSchema,
+  FoundTask: foundTaskSchema,
   Node: nodeSchema,
   ServiceTerm: terms.serviceTermSchema,
   LabelTerm: terms.labelTermSchema,

@@ -61,6 +61,7 @@ export interface OverviewProblem {
    * `check_failed`: the server is not ready, see `subject`. `dead_jobs`, `queue_paused` (with jobs that wait),
    * `queue_behind` (the oldest ready job waits for long): `subject` is the queue. `no_nodes`: tasks wait and no node is
    * there. `channel_failing`: notifications died since the server started; `subject` is the type of channel.
+   * `clock_jump`: the store's clock was set within the last hour; `subject` is by how much.
    */
   readonly kind: ProblemKind
   readonly subject: string
@@ -77,6 +78,7 @@ export type ProblemKind =
   | 'queue_behind'
   | 'no_nodes'
   | 'channel_failing'
+  | 'clock_jump'
 
 /** What passed through this server within one step, and how full the queues were when somebody looked. */
 export interface OverviewSample {
@@ -125,6 +127,7 @@ const kinds = Type.Union([
   Type.Literal('queue_behind'),
   Type.Literal('no_nodes'),
   Type.Literal('channel_failing'),
+  Type.Literal('clock_jump'),
 ])
 
 export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {

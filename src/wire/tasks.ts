@@ -1,4 +1,12 @@
-import type { Explanation, SubmitOptions, Submitted, Task, TaskEvent } from '../dispatch/index.ts'
+import type {
+  Explanation,
+  FoundTask,
+  SubmitOptions,
+  Submitted,
+  Task,
+  TaskEvent,
+  TaskStatus,
+} from '../dispatch/index.ts'
 import { type IdParams, idParams, type Page, pageOf, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
 import { type Schema, schemaFor, strict, Type } from './schema.ts'
@@ -26,17 +34,33 @@ const status = Type.Union([
 ])
 const taskError = Type.Object({ code: text, message: text })
 
-export const taskSchema: Schema<Task> = schemaFor<Task>()(
+const taskFields = {
+  taskId: text,
+  status,
+  attempt: count,
+  nodeId: textOrNull,
+  service: text,
+  output: Type.Unknown(),
+  error: Type.Union([taskError, Type.Null()]),
+  submittedAt: instant,
+  finishedAt: instantOrNull,
+}
+
+export const taskSchema: Schema<Task> = schemaFor<Task>()(Type.Object(taskFields))
+
+export const foundTaskSchema: Schema<FoundTask> = schemaFor<FoundTask>()(
   Type.Object({
-    taskId: text,
-    status,
-    attempt: count,
-    nodeId: textOrNull,
-    service: text,
-    output: Type.Unknown(),
-    error: Type.Union([taskError, Type.Null()]),
-    submittedAt: instant,
-    finishedAt: instantOrNull,
+    ...taskFields,
+    uses,
+    requires: terms,
+    prefers: terms,
+    payload: Type.Unknown(),
+    priority: Type.Integer(),
+    tenant: text,
+    session: textOrNull,
+    deadlineMs: numberOrNull,
+    idleMs: numberOrNull,
+    retryable: Type.Boolean(),
   }),
 )
 
@@ -84,6 +108,7 @@ export const submitTask: Route<{ body: SubmitTaskBody; reply: Submitted }> = {
 }
 
 export interface ListTasksQuery {
+  readonly status?: TaskStatus
   readonly limit?: number
   readonly cursor?: string
 }
@@ -94,21 +119,26 @@ export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
   path: '/v1/tasks',
   scope: 'read',
   room: 'dispatch',
-  summary: 'List tasks, the newest first.',
-  query: schemaFor<ListTasksQuery>()(Type.Object({ ...pageQuery(191) }, strict)),
+  summary: 'List tasks, the newest first, of one status or of all.',
+  description:
+    '`assigned` and `running` are the tasks that this server has given to its nodes; those in the hands of another count as ' +
+    '`waiting` here. A page that is short is the last only if its `cursor` is null.',
+  query: schemaFor<ListTasksQuery>()(
+    Type.Object({ status: Type.Optional(status), ...pageQuery(191) }, strict),
+  ),
   replies: { 200: pageOf(taskSchema) },
   mutates: false,
 }
 
-export const getTask: Route<{ params: IdParams; reply: Task }> = {
+export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
   id: 'getTask',
   method: 'GET',
   path: '/v1/tasks/{id}',
   scope: 'read',
   room: 'dispatch',
-  summary: 'One task: how it stands, where it is, and what came of it.',
+  summary: 'One task: how it stands, where it is, what it was submitted with, and what came of it.',
   params: idParams,
-  replies: { 200: taskSchema },
+  replies: { 200: foundTaskSchema },
   mutates: false,
   problems: ['not_found'],
 }

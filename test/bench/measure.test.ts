@@ -22,7 +22,7 @@ test('a trial measures everyone once a round and keeps every round', async () =>
     rounds: 2,
     quick: true,
     measure: async ({ contestant, conditions }) => {
-      assert.deepEqual(conditions, { quick: true, settings: {} })
+      assert.deepEqual(conditions, { quick: true, full: false, settings: {} })
       return { rate: order.push(contestant) }
     },
     progress: () => {},

@@ -115,6 +115,14 @@ export function openingContract({ name, open, sql }: Candidate): void {
     assert.equal(await settleOne(mine, running), true)
   })
 
+  test('the store tells its own time, which goes on', async () => {
+    await using backend = await open()
+    const first = await backend.time()
+    assert.ok(Number.isSafeInteger(first) && first > 1_600_000_000_000, `${first}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    assert.ok((await backend.time()) > first)
+  })
+
   test('a ring is heard by those who listen to its topic, until they stop', async () => {
     await using backend = await open()
     let [heard, others] = [0, 0]

@@ -157,6 +157,25 @@ test('a server that goes away is said to be gone, and when it is back the page g
   await page.getByRole('cell', { name: 'after-the-storm' }).waitFor()
 })
 
+test('a page that is older than the server is told so, and reloads', async () => {
+  await using dashboard = await openDashboard()
+  const { page } = dashboard
+  await dashboard.visit('/')
+  await page.route('**/v1/me', async (route) => {
+    const answer = await (await route.fetch()).json()
+    await route.fulfill({ json: { ...answer, server: { ...answer.server, version: '99.0.0' } } })
+  })
+  // Older than a second, so that coming back to the tab asks again.
+  await page.waitForTimeout(1_100)
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange', { bubbles: true })))
+  const banner = page.getByRole('status').filter({ hasText: 'upgraded from' })
+  await banner.getByText('to 99.0.0').waitFor()
+  await expectNoViolations(page)
+  await page.unroute('**/v1/me')
+  await banner.getByRole('button', { name: 'Reload the page' }).click()
+  await banner.waitFor({ state: 'detached' })
+})
+
 test('what is added shows by itself, and not while the reader has paused', async () => {
   await using dashboard = await openDashboard()
   const { page, client } = dashboard

@@ -201,7 +201,7 @@ test('tasks are listed by how they stand, and what one came to is shown', async 
     ['completed', good.taskId, 'ocr-1'],
     ['failed', bad.taskId, 'blank: the page is blank'],
     ['cancelled', dropped, 'cancelled: not needed'],
-    ['open', odd.taskId, 'waiting'],
+    ['waiting', odd.taskId, 'waiting'],
   ] as const
   for (const [status, taskId, word] of listed) {
     await page.getByLabel('Status').selectOption(status)
@@ -358,7 +358,7 @@ test('in Chinese, in the dark and on a phone all three fit, and names full of ma
   for (const [path, title, word] of views) {
     await dashboard.visit(path)
     await page.getByRole('heading', { level: 1, name: title }).waitFor()
-    await page.getByText(word).first().waitFor()
+    await page.getByText(word).filter({ visible: true }).first().waitFor()
     await page.getByText(text!).first().waitFor()
     const spill = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     assert.ok(spill <= 0, `${path} is ${spill} px too wide`)

@@ -70,6 +70,63 @@ test('a task submitted over HTTP is done by a node over WebSocket, and its strea
   )
 })
 
+test('tasks are listed by how they stand, page by page, and one is told with what it was submitted with', async () => {
+  await using stage = await serving()
+  using client = createClient(stage.url)
+  const ended = Promise.withResolvers<void>()
+  await using _node = await connect(stage, {
+    async onTask({ payload }) {
+      if (payload === 'long') await ended.promise
+      if (payload === 'bad') throw Object.assign(new Error('it is bad'), { retryable: false })
+      return payload
+    },
+  })
+  const submit = async (payload: string, service = 'nmt') =>
+    (await client.dispatch.submit({ service, payload })).taskId
+  const [good, bad] = [await submit('good'), await submit('bad')]
+  for (const taskId of [good, bad]) await watch(client, taskId)
+  const long = await submit('long')
+  const dropped = await submit('dropped', 'tts')
+  await client.dispatch.cancel(dropped)
+  const waiting = [await submit('a', 'tts'), await submit('b', 'tts'), await submit('c', 'tts')].reverse()
+  const list = async (status: 'waiting' | 'assigned' | 'running' | 'completed' | 'failed' | 'cancelled') =>
+    (await client.dispatch.tasks({ status })).items.map(({ taskId }) => taskId)
+  await eventually('the long one runs', async () => (await client.dispatch.task(long)).status === 'running')
+  assert.deepEqual(await list('running'), [long])
+  assert.deepEqual(await list('assigned'), [])
+  assert.deepEqual(await list('completed'), [good])
+  assert.deepEqual(await list('failed'), [bad])
+  assert.deepEqual(await list('cancelled'), [dropped])
+  assert.deepEqual(await list('waiting'), waiting)
+  const first = await client.dispatch.tasks({ status: 'waiting', limit: 2 })
+  const second = await client.dispatch.tasks({ status: 'waiting', limit: 2, cursor: first.cursor! })
+  assert.deepEqual(
+    [...first.items, ...second.items].map(({ taskId }) => taskId),
+    waiting,
+  )
+  ended.resolve()
+  await watch(client, long)
+  assert.deepEqual(await list('completed'), [long, good])
+
+  const asked = {
+    ...{ service: 'tts', uses: { tts: 2 }, requires: [{ label: 'region', in: ['eu'] }], prefers: [] },
+    ...{ payload: { text: 'hi' }, priority: 7, tenant: 'acme', session: 's1' },
+    ...{ deadlineMs: 60_000, idleMs: 5_000, retryable: false },
+  }
+  const { taskId } = await client.dispatch.submit(asked)
+  // In the store's hands or in this server's, and when it is over.
+  assert.partialDeepStrictEqual(await client.dispatch.task(taskId), asked)
+  await eventually('it is held', async () => {
+    const found = await client.dispatch.task(taskId)
+    assert.partialDeepStrictEqual(found, asked)
+    return found.attempt === 1
+  })
+  await client.dispatch.cancel(taskId)
+  assert.partialDeepStrictEqual(await client.dispatch.task(taskId), { ...asked, status: 'cancelled' })
+  const refused = await stage.ask('GET', '/v1/tasks?status=open')
+  assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_argument'])
+})
+
 test('a repeated Idempotency-Key, or idempotencyKey, gives the task that it made first', async () => {
   await using stage = await serving()
   const headers = { 'idempotency-key': 'once' }

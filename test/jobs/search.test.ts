@@ -3,6 +3,7 @@ import { test } from 'vitest'
 import { createId, createIds } from '../../src/core/ids.ts'
 import type { JobStore } from '../../src/jobs/index.ts'
 import { parseSearch } from '../../src/jobs/index.ts'
+import { listPage } from '../../src/jobs/listpage.ts'
 import { searchPage } from '../../src/jobs/search.ts'
 import { scanJobs } from '../../src/jobs/searchscan.ts'
 import { engines, openGround } from './searching.ts'
@@ -91,8 +92,9 @@ test('whoever waits for a page is answered soon, however slow the store is', asy
   await jobs.add('mail')
   const template = (await backend.jobs.list({ limit: 1 }))[0]!
   let pages = 0
-  const store: Pick<JobStore, 'find' | 'list'> = {
+  const store: Pick<JobStore, 'find' | 'list' | 'reach'> = {
     find: async () => undefined,
+    reach: async () => null,
     async list({ limit }) {
       pages++
       await new Promise((resolve) => setTimeout(resolve, 25))
@@ -101,8 +103,8 @@ test('whoever waits for a page is answered soon, however slow the store is', asy
   }
   const { stopped, cursor, records } = await searchPage(store, parseSearch('kind:sms'), { limit: 10 })
   assert.deepEqual([stopped, cursor !== null, records], ['time', true, []])
-  // A quarter of a second, and the page that was under way; a slow machine asks for fewer.
-  assert.ok(pages <= 12, `${pages} pages`)
+  // An eighth of a second, and the page that was under way; a slow machine asks for fewer.
+  assert.ok(pages <= 7, `${pages} pages`)
 })
 
 test('a job of a machine whose clock is ahead does not end a search before jobs that are meant', async () => {
@@ -118,7 +120,11 @@ test('a job of a machine whose clock is ahead does not end a search before jobs 
   })
   const meant = addedAt(80, 80)
   const records = [addedAt(60, 180), meant, addedAt(300, 300), addedAt(80, 80)]
-  const store: Pick<JobStore, 'find' | 'list'> = { find: async () => undefined, list: async () => records }
+  const store: Pick<JobStore, 'find' | 'list' | 'reach'> = {
+    find: async () => undefined,
+    reach: async () => null,
+    list: async () => records,
+  }
   const found: string[] = []
   const scan = { terms: parseSearch('created>-90m'), now, query: {}, bounds: { maxRows: 100, maxMs: 60_000 } }
   const { scanned, cursor } = await scanJobs(store, scan, ({ id }) => found.push(id) > 0)
@@ -126,26 +132,26 @@ test('a job of a machine whose clock is ahead does not end a search before jobs 
   assert.deepEqual([found, scanned, cursor], [[meant.id], 3, null])
 })
 
-test('a store in the same thread is asked for small pages, with turns for others between them', async () => {
+test('a name that hardly any job has is looked for in windows, with turns for others between them', async () => {
   await using ground = await openGround('memory')
   const { jobs, backend } = ground.box
-  await jobs.addMany(Array.from({ length: 2_000 }, (_, n) => ({ kind: 'mail', payload: n })))
-  let pages = 0
+  const { id: oldest } = await jobs.add('sms')
+  for (let times = 0; times < 12; times++)
+    await jobs.addMany(Array.from({ length: 1_000 }, () => ({ kind: 'mail' })))
   let turns = 0
-  let turnsSeen = 0
   const count = () => {
     turns++
     timer = setImmediate(count)
   }
   let timer = setImmediate(count)
-  const store: Pick<JobStore, 'find' | 'list'> = {
+  const floors: (string | undefined)[] = []
+  const store: Pick<JobStore, 'find' | 'list' | 'reach'> = {
     find: (id) => backend.jobs.find(id),
+    reach: (query) => backend.jobs.reach(query),
     list(query) {
-      pages++
-      // A kind could be anywhere in a million rows: it is not this store that looks for it.
-      assert.equal(query.kind, undefined)
-      assert.ok(query.limit <= 500)
-      if (turns > turnsSeen) turnsSeen = turns
+      // The store looks for it, but never through more than a bounded number of jobs at once.
+      assert.equal(query.kind, 'sms')
+      floors.push(query.downTo)
       return backend.jobs.list(query)
     },
   }
@@ -155,35 +161,44 @@ test('a store in the same thread is asked for small pages, with turns for others
     query: {},
     bounds: { maxRows: 5_000, maxMs: 60_000 },
   }
-  const { scanned } = await scanJobs(store, scan, () => true)
+  const found: string[] = []
+  const { cursor } = await scanJobs(store, scan, ({ id }) => found.push(id) > 0)
   clearImmediate(timer)
-  assert.equal(scanned, 2_000)
-  assert.ok(pages >= 4 && turnsSeen >= pages - 1, `${pages} pages, ${turnsSeen} turns`)
+  assert.deepEqual([found, cursor], [[oldest], null])
+  // Each begins where the one before ended, and only the last goes to the end.
+  assert.ok(floors.length >= 2 && floors.slice(0, -1).every((floor) => floor !== undefined), `${floors}`)
+  assert.deepEqual(
+    floors,
+    floors.toSorted((a = '', b = '') => (a < b ? 1 : -1)),
+  )
+  assert.equal(floors.at(-1), undefined)
+  assert.ok(turns >= floors.length - 1, `${turns} turns`)
 })
 
-test('a store elsewhere is asked for the names themselves', async () => {
+test('a list that looks for what is rare stops in time, says so, and goes on from there', async () => {
   await using ground = await openGround('memory')
   const { jobs, backend } = ground.box
-  await jobs.addMany(Array.from({ length: 300 }, (_, n) => ({ kind: n === 0 ? 'sms' : 'mail' })))
-  const asked: unknown[] = []
-  const store: Pick<JobStore, 'find' | 'list'> = {
-    find: (id) => backend.jobs.find(id),
+  const { id: oldest } = await jobs.add('mail', null, { queue: 'rare' })
+  for (let times = 0; times < 6; times++)
+    await jobs.addMany(Array.from({ length: 1_000 }, () => ({ kind: 'mail' })))
+  let slowMs = 100
+  const store: Pick<JobStore, 'list' | 'reach'> = {
+    reach: (query) => backend.jobs.reach(query),
     async list(query) {
-      asked.push(query.kind)
-      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+      await new Promise((resolve) => setTimeout(resolve, slowMs))
       return backend.jobs.list(query)
     },
   }
-  const scan = {
-    terms: parseSearch('kind:sms'),
-    now: 0,
-    query: {},
-    bounds: { maxRows: 5_000, maxMs: 60_000 },
-  }
-  let found = 0
-  const { scanned } = await scanJobs(store, scan, () => ++found > 0)
-  assert.deepEqual([asked, found], [[undefined, 'sms'], 1])
-  assert.ok(scanned < 300)
+  const first = await listPage(store, { queue: 'rare', limit: 10 }, { minRows: 2_000, maxMs: 80 })
+  assert.deepEqual([first.records, first.stopped], [[], 'time'])
+  assert.ok(first.cursor !== null && first.cursor > oldest)
+  slowMs = 0
+  const rest = await listPage(store, { queue: 'rare', limit: 10, before: first.cursor })
+  assert.deepEqual([rest.records.map(({ id }) => id), rest.cursor], [[oldest], null])
+  // A store of ordinary size is listed whole, however slow it is.
+  slowMs = 50
+  const whole = await listPage(store, { queue: 'rare', limit: 10 })
+  assert.deepEqual([whole.records.map(({ id }) => id), whole.cursor], [[oldest], null])
 })
 
 test('a bound on when jobs were added ends the search there, and begins it there', async () => {
@@ -198,8 +213,9 @@ test('a bound on when jobs were added ends the search there, and begins it there
     now += hour
     return { ...template, id: nextId(), createdAt: now }
   }).toReversed()
-  const store: Pick<JobStore, 'find' | 'list'> = {
+  const store: Pick<JobStore, 'find' | 'list' | 'reach'> = {
     find: async () => undefined,
+    reach: async () => null,
     list: async ({ before = '~', limit }) => records.filter(({ id }) => id < before).slice(0, limit),
   }
   const bounds = { maxRows: 50_000, maxMs: 60_000 }

@@ -120,6 +120,35 @@ test('a stream whose reader hangs up is forgotten', async () => {
   await within(10_000, 'the stream to be forgotten', open(0))
 })
 
+test('what the app put around the response may throw: the app is told, and no stream is left behind', async () => {
+  const told: unknown[] = []
+  await using stage = await listening({ trust: true }, (request, response, { listener }) => {
+    if (request.url === '/metrics') return listener(request, response)
+    // As a hook before the head is written may do.
+    response.writeHead = () => {
+      throw new Error('No session.')
+    }
+    if (request.method === 'HEAD') return listener(request, response)
+    listener(request, response, (error) => {
+      told.push(error)
+      response.destroy()
+    })
+  })
+  for (const path of ['/v1/events', '/v1/jobs']) await assert.rejects(fetch(stage.url + path))
+  assert.deepEqual(told.map(String), ['Error: No session.', 'Error: No session.'])
+  assert.match(await metrics(stage), /^signalbox_streams_open 0$/m)
+  await assert.rejects(fetch(`${stage.url}/livez`, { method: 'HEAD' }), 'without a next it is cut')
+})
+
+test('a stream whose answer was given by somebody else is dropped, and what they said is left alone', async () => {
+  await using stage = await listening({ trust: true }, (request, response, { listener }) => {
+    listener(request, response)
+    if (request.url !== '/metrics') response.end('too slow')
+  })
+  assert.equal(await (await fetch(`${stage.url}/v1/events`)).text(), 'too slow')
+  assert.match(await metrics(stage), /^signalbox_streams_open 0$/m)
+})
+
 test('nodes come in through an app’s upgrades, below its base path', async () => {
   await using stage = await listening({ basePath: '/box', bootstrap: [secret] })
   await using node = await connectNode(`${stage.url.replace('http', 'ws')}/box`, {

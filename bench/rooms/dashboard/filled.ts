@@ -1,12 +1,15 @@
 /**
  * A database with a million jobs in ten queues and a million more in the history, filled once a trial and used by every
- * round. One job of each kind is made by Signalbox itself; all others are copies, written by the database.
+ * round. What is rare (a queue and a kind with a few jobs, every state, tasks, bulk operations) is made by Signalbox itself;
+ * all others are copies, written by the database. Ten thousand of each table, the oldest, have a queue and a kind to
+ * themselves: whoever looks for them from the newest on passes all others.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { open } from 'signalbox'
+import type { AddOptions } from 'signalbox/jobs'
 import type { Conditions } from '../../case.ts'
 import { groundUrl } from '../jobs/ground.ts'
 
@@ -22,10 +25,18 @@ export async function openFilled(conditions: Conditions, engine: FilledEngine): 
   return engine === 'sqlite' ? await filledSqlite(conditions, count) : await filledPostgres(conditions, count)
 }
 
+/** Names that few jobs have, and names that none but the oldest have. */
+export const filledNames = {
+  rareQueue: 'rare-queue',
+  rareKind: 'rare-kind',
+  oldQueue: 'old-queue',
+  oldKind: 'old-kind',
+} as const
+
 /** An id of each table: sorted before those of jobs that are added later. */
 export const filledIds: { readonly live: string; readonly ended: string } = {
-  live: idOf('00r', 77),
-  ended: idOf('00h', 77),
+  live: idOf('00r', 77_777),
+  ended: idOf('00h', 77_777),
 }
 
 function idOf(prefix: string, number: number): string {
@@ -39,7 +50,7 @@ async function filledSqlite(conditions: Conditions, count: number): Promise<stri
   const filling = join(folder, 'filling.db')
   for (const end of ['', '-wal', '-shm']) rmSync(filling + end, { force: true })
   await addTwo(`sqlite:${filling}`)
-  const db = new DatabaseSync(filling)
+  let db = new DatabaseSync(filling)
   const columnsOf = (table: string) =>
     db
       .prepare(`SELECT name FROM pragma_table_info('${table}')`)
@@ -50,6 +61,9 @@ async function filledSqlite(conditions: Conditions, count: number): Promise<stri
   const id = (prefix: string) => `printf('${prefix}%023d', n)`
   db.exec(copies('job_queue', columnsOf('job_queue'), liveCopies(id('00r')), series))
   db.exec(copies('job_history', columnsOf('job_history'), endedCopies(id('00h')), series))
+  db.close()
+  await addRare(`sqlite:${filling}`)
+  db = new DatabaseSync(filling)
   db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   // Only a file whose log is folded in may be moved by itself.
   db.exec('PRAGMA journal_mode = DELETE')
@@ -80,6 +94,7 @@ async function filledPostgres(conditions: Conditions, count: number): Promise<st
   const id = (prefix: string) => `'${prefix}' || lpad(n::text, 23, '0')`
   await ask(filling, copies('job_pending', await columnsOf('job_pending'), liveCopies(id('00r')), series))
   await ask(filling, copies('job_history', await columnsOf('job_history'), endedCopies(id('00h')), series))
+  await addRare(filling)
   await ask(filling, 'VACUUM ANALYZE')
   await ask(filling, 'CHECKPOINT')
   await ask(server, `ALTER DATABASE dashboard_filling RENAME TO ${name}`)
@@ -94,6 +109,33 @@ async function addTwo(url: string): Promise<void> {
   const [job] = await box.jobs.claim()
   await box.jobs.ack(job!)
   await box.jobs.add('mail', payload)
+}
+
+/** Some of everything that there is little of. */
+async function addRare(url: string): Promise<void> {
+  await using box = await open(url)
+  const { jobs, dispatch } = box
+  const { rareQueue: queue, rareKind } = filledNames
+  const many = (kind: string, count: number, options: AddOptions = {}) =>
+    jobs.addMany(Array.from({ length: count }, (_, n) => ({ kind, payload: { n }, ...options })))
+  await many('mail', 30, { queue })
+  for (const job of await jobs.claim({ queues: [queue], limit: 10 })) await jobs.ack(job)
+  // An hour is longer than anybody measures.
+  await jobs.claim({ queues: [queue], limit: 10, leaseMs: 3_600_000 })
+  await many('mail', 5, { queue, delayMs: 86_400_000 })
+  const given = await many(rareKind, 20, { queue: 'queue-1' })
+  for (const { id } of given.slice(0, 5)) await jobs.cancel(id)
+  const [first] = await many('mail', 1, { queue, delayMs: 86_400_000 })
+  await many('mail', 20, { queue: 'queue-2', after: [first!.id] })
+  for (let n = 0; n < 20; n++) {
+    const { taskId } = await dispatch.submit({ service: 'asr', payload: { n } })
+    if (n % 2 === 0) await dispatch.cancel(taskId)
+  }
+  for (let n = 0; n < 3; n++) {
+    const { id } = await jobs.bulk({ action: 'retry', search: `kind:nothing-${n}` })
+    // Or the server would set to work on it.
+    await jobs.cancelBulk(id)
+  }
 }
 
 type Copies = Readonly<Record<string, string>>
@@ -119,8 +161,9 @@ function endedCopies(id: string): Copies {
   }
 }
 
-const queueOfCopy = `'queue-' || (n % 10)`
-const kindOfCopy = `'kind-' || (n % 20)`
+const oldCount = 10_000
+const queueOfCopy = `CASE WHEN n <= ${oldCount} THEN '${filledNames.oldQueue}' ELSE 'queue-' || (n % 10) END`
+const kindOfCopy = `CASE WHEN n <= ${oldCount} THEN '${filledNames.oldKind}' ELSE 'kind-' || (n % 20) END`
 
 function copies(table: string, columns: readonly string[], given: Copies, series: string): string {
   const chosen = columns.map((name) => given[name] ?? `one.${name}`)

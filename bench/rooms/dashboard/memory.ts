@@ -1,6 +1,6 @@
 /**
  * What a page holds that is left open on the overview of the demo, where something changes all the time: its heap after a
- * collection, when it has come to rest and an hour later (quick: a minute). The hour of samples that the charts show is
+ * collection, when it has come to rest and a minute later (--full: an hour). The hour of samples that the charts show is
  * kept by design and comes in on top: about a hundred kilobytes.
  */
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { printed } from '../jobs/printed.ts'
 import { figures, openTabs } from './browser.ts'
 
 const signalbox: Contestant = async (conditions) => {
-  const { quick } = conditions
+  const { full = false } = conditions
   const path = join(groundUrl(conditions, 'sqlite'), 'demo.db')
   await using box = await open(`sqlite:${path}`, {
     migrate: true,
@@ -35,12 +35,12 @@ const signalbox: Contestant = async (conditions) => {
   await page.goto(url)
   await page.locator(figures).first().waitFor()
   const session = await page.context().newCDPSession(page)
-  await sleep(quick ? 20_000 : 120_000)
+  await sleep(full ? 120_000 : 20_000)
   const before = await heapBytes(session)
   const answersBefore = answers.count
-  await sleep(quick ? 60_000 : 3_600_000)
+  await sleep(full ? 3_600_000 : 60_000)
   const after = await heapBytes(session)
-  if (answers.count - answersBefore < (quick ? 10 : 600)) throw new Error('the page did not follow')
+  if (answers.count - answersBefore < (full ? 600 : 10)) throw new Error('the page did not follow')
   if (demo.faultCount > 0) throw new Error(`the demo had ${demo.faultCount} faults`)
   return {
     growth: (after / before - 1) * 100,
@@ -69,7 +69,7 @@ export const memoryTrial: Trial = {
     {
       ...shown,
       name: 'memory-growth',
-      unit: '% more heap after an hour of live updates (quick: a minute)',
+      unit: '% more heap after a minute of live updates (--full: an hour)',
       figure: 'growth',
       goal: atMost(10),
     },

@@ -27,6 +27,7 @@ export const questions: readonly string[] = [
   'GET /v1/nodes',
   'GET /v1/pools',
   'GET /v1/tasks',
+  ...['waiting', 'completed', 'failed'].map((status) => `GET /v1/tasks?status=${status}`),
   'GET /v1/contention',
   'GET /v1/audit',
   'GET /v1/tokens',

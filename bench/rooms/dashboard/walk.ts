@@ -1,7 +1,7 @@
 /** A walk through all views: what each address asks of the server, and how long every answer took. */
 import type { Page, Request } from 'playwright-core'
 import { within } from '../../../test/support/deadline.ts'
-import { filledIds } from './filled.ts'
+import { filledIds, filledNames } from './filled.ts'
 
 /** Far more than any view takes on a slow machine. */
 const restMs = 60_000
@@ -17,6 +17,9 @@ const addresses: readonly (readonly [address: string, asks: string])[] = [
       (s) => `?state=${s}`,
     ),
     ...['?queue=queue-3', '?kind=kind-3', '?state=completed&queue=queue-3', '?state=dead&kind=kind-0'],
+    // Few have these, and none but the oldest have those.
+    ...[filledNames.rareQueue, filledNames.oldQueue].map((name) => `?queue=${name}`),
+    ...[filledNames.rareKind, filledNames.oldKind].map((name) => `?kind=${name}`),
     ...[`?search=${filledIds.ended}`, '?search=payload.to:nobody@example.com'],
   ].map((query) => [`/jobs${query}`, '/v1/jobs'] as const),
   ...Object.values(filledIds).map((id) => [`/job?id=${id}`, `/v1/jobs/${id}`] as const),
@@ -28,7 +31,9 @@ const addresses: readonly (readonly [address: string, asks: string])[] = [
     (part) => [`/monitor?part=${part}`, `/v1/monitor/${part}`] as const,
   ),
   ['/nodes', '/v1/nodes'],
-  ['/tasks', '/v1/tasks'],
+  ...['', '?status=waiting', '?status=completed', '?status=failed'].map(
+    (query) => [`/tasks${query}`, '/v1/tasks'] as const,
+  ),
   ['/contention', '/v1/contention'],
   ['/audit', '/v1/audit'],
   ['/settings', '/v1/tokens'],
@@ -77,8 +82,8 @@ async function untilRest(page: Page, underWay: ReadonlySet<Request>): Promise<vo
 function questionOf(url: string): string {
   const { pathname, searchParams } = new URL(url)
   const path = Object.values(filledIds).reduce((text, id) => text.replace(id, '{id}'), pathname)
-  const named = ['state', 'queue', 'kind', 'search'].filter((name) => searchParams.has(name))
-  const asked = named.map((name) => (name === 'state' ? `state=${searchParams.get(name)}` : name))
+  const named = ['state', 'status', 'queue', 'kind', 'search'].filter((name) => searchParams.has(name))
+  const asked = named.map((name) => (name.startsWith('stat') ? `${name}=${searchParams.get(name)}` : name))
   return (
     decodeURIComponent(path).replace('queue-3', '{name}') + (asked.length > 0 ? `?${asked.join('&')}` : '')
   )

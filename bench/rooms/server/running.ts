@@ -12,6 +12,7 @@ const endMs = 10_000
 
 export interface Running extends AsyncDisposable {
   readonly port: number
+  readonly pid: number
   /** Its resident set in bytes, after a collection. */
   memory(): Promise<number>
 }
@@ -33,6 +34,7 @@ export async function startServer(order: ServerOrder): Promise<Running> {
   })
   return {
     port,
+    pid: child.pid!,
     async memory() {
       const answer = answerOf<{ rss: number }>(child)
       child.send('memory')

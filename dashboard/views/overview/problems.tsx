@@ -14,7 +14,14 @@ import { overviewWords } from '../../words/overview.ts'
 type Problem = WireOverview['problems'][number]
 
 interface Kind {
-  readonly says: 'checkFailed' | 'deadJobs' | 'queuePaused' | 'queueBehind' | 'noNodes' | 'channelFailing'
+  readonly says:
+    | 'checkFailed'
+    | 'deadJobs'
+    | 'queuePaused'
+    | 'queueBehind'
+    | 'noNodes'
+    | 'channelFailing'
+    | 'clockJump'
   readonly tone: Tone
   readonly icon: IconName
   readonly to: ViewName
@@ -36,6 +43,7 @@ const kinds: Readonly<Record<Problem['kind'], Kind>> = {
     ...{ says: 'queuePaused', tone: 'warn', icon: 'paused', to: 'queue' },
     query: (name) => ({ name }),
   },
+  clock_jump: { says: 'clockJump', tone: 'warn', icon: 'warning', to: 'settings' },
   channel_failing: { says: 'channelFailing', tone: 'warn', icon: 'monitor', to: 'monitor' },
 }
 

@@ -157,7 +157,7 @@ function Newest({ queue }: { readonly queue: string }): ReactNode {
       }
     >
       <Loaded query={jobs}>
-        {({ items }) => (
+        {({ items, cursor }) => (
           <Table
             label={say('newest')}
             rows={items}
@@ -165,8 +165,8 @@ function Newest({ queue }: { readonly queue: string }): ReactNode {
             rowKey={({ id }) => id}
             onOpen={({ id }) => go('job', { id })}
             empty={
-              <Empty icon="jobs" title={say('noJobs')}>
-                <p>{say('noJobsNext')}</p>
+              <Empty icon="jobs" title={say(cursor === null ? 'noJobs' : 'noneAmongNewest')}>
+                <p>{say(cursor === null ? 'noJobsNext' : 'noneAmongNewestNext')}</p>
               </Empty>
             }
           />

@@ -1,16 +1,16 @@
 import type { ReactNode } from 'react'
+import type { WireFoundTask } from '../../../src/client/index.ts'
 import { Facts, Section } from '../../kit/page.tsx'
 import { Text } from '../../kit/text.tsx'
 import { useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 import { tasksWords } from '../../words/tasks.ts'
 import { describeTerm, type Term } from '../nodes/rule.ts'
-import type { TaskDocument } from './document.ts'
 
 /** What a task asks of its node. */
-export function Asks({ document }: { readonly document: TaskDocument }): ReactNode {
+export function Asks({ task }: { readonly task: WireFoundTask }): ReactNode {
   const say = useWords(tasksWords)
-  const { uses, requires, prefers } = document
+  const { uses, requires, prefers } = task
   const slots = Object.entries(uses).map(([name, count]) => say('usesOne', { name, count }))
   return (
     <Section title={say('asks')}>

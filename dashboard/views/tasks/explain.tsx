@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import type { WireFoundTask } from '../../../src/client/index.ts'
 import { Icon } from '../../kit/icon.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Section } from '../../kit/page.tsx'
@@ -9,16 +10,11 @@ import { useClient } from '../../shell/session.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 import { tasksWords } from '../../words/tasks.ts'
-import type { TaskDocument } from './document.ts'
 import { type Explanation, requirementNames, wakesOf } from './requirements.ts'
 
-export interface ExplainProps {
-  readonly taskId: string
-  readonly document: TaskDocument | undefined
-}
-
 /** Why a task waits: from all nodes, requirement by requirement, to those that would do; and what would wake it. */
-export function Explain({ taskId, document }: ExplainProps): ReactNode {
+export function Explain({ task }: { readonly task: WireFoundTask }): ReactNode {
+  const { taskId } = task
   const say = useWords(tasksWords)
   const client = useClient()
   const explanation = useLive(['tasks', 'explain', taskId], () => client.dispatch.explain(taskId), {
@@ -29,8 +25,8 @@ export function Explain({ taskId, document }: ExplainProps): ReactNode {
       <Loaded query={explanation}>
         {(found) => (
           <div className="card tasks-explain">
-            <Wakes explanation={found} document={document} />
-            <Funnel explanation={found} document={document} />
+            <Wakes explanation={found} task={task} />
+            <Funnel explanation={found} task={task} />
           </div>
         )}
       </Loaded>
@@ -40,14 +36,14 @@ export function Explain({ taskId, document }: ExplainProps): ReactNode {
 
 interface PartProps {
   readonly explanation: Explanation
-  readonly document: TaskDocument | undefined
+  readonly task: WireFoundTask
 }
 
-function Funnel({ explanation, document }: PartProps): ReactNode {
+function Funnel({ explanation, task }: PartProps): ReactNode {
   const say = useWords(tasksWords)
   const sayNodes = useWords(nodesWords)
   const { nodeCount, suitableCount, readyCount, requirements } = explanation
-  const nameOf = requirementNames(explanation, document, say, sayNodes)
+  const nameOf = requirementNames(explanation, task, say, sayNodes)
   const share = (count: number) => (nodeCount === 0 ? 0 : count / nodeCount)
   return (
     <div>
@@ -109,16 +105,16 @@ function Step({ look, name, share, figure, label }: StepProps): ReactNode {
   )
 }
 
-function Wakes({ explanation, document }: PartProps): ReactNode {
+function Wakes({ explanation, task }: PartProps): ReactNode {
   const say = useWords(tasksWords)
   const sayNodes = useWords(nodesWords)
-  const nameOf = requirementNames(explanation, document, say, sayNodes)
+  const nameOf = requirementNames(explanation, task, say, sayNodes)
   return (
     <div className="tasks-wakes">
       <div>
         <h3>{say('wakes')}</h3>
         <ul>
-          {wakesOf(explanation, document, nameOf, say).map((wake) => (
+          {wakesOf(explanation, task, nameOf, say).map((wake) => (
             <li key={wake}>
               <Icon name="next" />
               <Text value={wake} />

@@ -1,9 +1,8 @@
-import type { DispatchClient } from '../../../src/client/index.ts'
+import type { DispatchClient, WireFoundTask } from '../../../src/client/index.ts'
 import type { Say } from '../../words/catalogue.ts'
 import type { nodesWords } from '../../words/nodes.ts'
 import type { tasksWords } from '../../words/tasks.ts'
 import { describeTerm } from '../nodes/rule.ts'
-import type { TaskDocument } from './document.ts'
 
 export type Explanation = Awaited<ReturnType<DispatchClient['explain']>>
 
@@ -13,12 +12,12 @@ export type Explanation = Awaited<ReturnType<DispatchClient['explain']>>
  */
 export function requirementNames(
   { requirements }: Explanation,
-  document: TaskDocument | undefined,
+  task: WireFoundTask,
   say: Say<typeof tasksWords>,
   sayNodes: Say<typeof nodesWords>,
 ): (text: string) => string {
   const names = new Map<string, string>()
-  const own = document === undefined ? [] : namesOf(document, say, sayNodes)
+  const own = namesOf(task, say, sayNodes)
   if (own.length === requirements.length) {
     for (const [nth, { requirement }] of requirements.entries()) names.set(requirement, own[nth]!)
   }
@@ -26,7 +25,7 @@ export function requirementNames(
 }
 
 function namesOf(
-  { uses, requires }: TaskDocument,
+  { uses, requires }: WireFoundTask,
   say: Say<typeof tasksWords>,
   sayNodes: Say<typeof nodesWords>,
 ): readonly string[] {
@@ -48,13 +47,12 @@ function namesOf(
 
 /** What would let it run, by the same reckoning as the server's own words. */
 export function wakesOf(
-  { nodeCount, suitableCount, readyCount, nearest, wakes }: Explanation,
-  document: TaskDocument | undefined,
+  { nodeCount, suitableCount, readyCount, nearest }: Explanation,
+  { uses }: WireFoundTask,
   nameOf: (text: string) => string,
   say: Say<typeof tasksWords>,
 ): readonly string[] {
-  if (document === undefined) return wakes
-  const services = Object.keys(document.uses).join(say('comma'))
+  const services = Object.keys(uses).join(say('comma'))
   if (readyCount > 0) return [say('wakeTurn')]
   if (suitableCount > 0) {
     return nearest

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import { isSignalboxError, type WireTask } from '../../../src/client/index.ts'
+import { isSignalboxError, type WireFoundTask } from '../../../src/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Copy } from '../../kit/copy.tsx'
@@ -20,7 +20,6 @@ import { useFormat, useWords } from '../../words/language.tsx'
 import { shellWords } from '../../words/shell.ts'
 import { tasksWords } from '../../words/tasks.ts'
 import { Asks } from './asks.tsx'
-import { documentOf, type TaskDocument } from './document.ts'
 import { Events } from './events.tsx'
 import { Explain } from './explain.tsx'
 import { Life } from './life.tsx'
@@ -65,24 +64,18 @@ function Missing(): ReactNode {
   )
 }
 
-function Whole({ task }: { readonly task: WireTask }): ReactNode {
+function Whole({ task }: { readonly task: WireFoundTask }): ReactNode {
   const say = useWords(tasksWords)
-  const client = useClient()
-  const { taskId, status, output, error } = task
-  // What it was submitted with never changes.
-  const job = useLive(['tasks', 'job', taskId], async () => (await client.jobs.find(taskId)) ?? null, {
-    everyMs: 60_000,
-  })
-  const document = documentOf(job.data)
+  const { taskId, status, output, error, payload } = task
   const isOver = task.finishedAt !== null
   const events = useTaskEvents(taskId, isOver)
   return (
     <>
       <div className="card">
-        <About task={task} document={document} />
+        <About task={task} />
       </div>
       <Life task={task} events={events} />
-      {status === 'waiting' && <Explain taskId={taskId} document={document} />}
+      {status === 'waiting' && <Explain task={task} />}
       {error !== null && (
         <Section title={say('error')}>
           <p className="card">
@@ -101,26 +94,19 @@ function Whole({ task }: { readonly task: WireTask }): ReactNode {
           <Json value={output} label={say('output')} />
         </Section>
       )}
-      {document && <Asks document={document} />}
-      {document && (
-        <Section title={say('payload')}>
-          <Json value={document.payload ?? null} label={say('payload')} />
-        </Section>
-      )}
+      <Asks task={task} />
+      <Section title={say('payload')}>
+        <Json value={payload} label={say('payload')} />
+      </Section>
       {(!isOver || events.length > 0) && <Events events={events} />}
     </>
   )
 }
 
-interface AboutProps {
-  readonly task: WireTask
-  readonly document: TaskDocument | undefined
-}
-
-function About({ task, document }: AboutProps): ReactNode {
+function About({ task }: { readonly task: WireFoundTask }): ReactNode {
   const say = useWords(tasksWords)
   const format = useFormat()
-  const { taskId, status, nodeId, attempt } = task
+  const { taskId, status, nodeId, attempt, priority, tenant, session, deadlineMs, idleMs, retryable } = task
   return (
     <Facts
       items={[
@@ -144,20 +130,20 @@ function About({ task, document }: AboutProps): ReactNode {
           ),
         ],
         [say('attempt'), format.number(attempt)],
-        document && [say('priority'), say('priorityOf', { priority: document.priority })],
-        document && [say('tenant'), <Text key="tenant" value={document.tenant} />],
-        document?.session ? [say('session'), <Text key="session" value={document.session} />] : undefined,
-        document?.deadlineMs
-          ? [say('deadline'), say('deadlineOf', { span: format.span(document.deadlineMs) })]
-          : undefined,
-        document?.idleMs ? [say('idle'), <Span key="idle" ms={document.idleMs} />] : undefined,
-        document && [say('retryable'), say(document.retryable ? 'retries' : 'fails')],
+        [say('priority'), say('priorityOf', { priority })],
+        [say('tenant'), <Text key="tenant" value={tenant} />],
+        session === null ? undefined : [say('session'), <Text key="session" value={session} />],
+        deadlineMs === null
+          ? undefined
+          : [say('deadline'), say('deadlineOf', { span: format.span(deadlineMs) })],
+        idleMs === null ? undefined : [say('idle'), <Span key="idle" ms={idleMs} />],
+        [say('retryable'), say(retryable ? 'retries' : 'fails')],
       ]}
     />
   )
 }
 
-function Cancel({ task }: { readonly task: WireTask }): ReactNode {
+function Cancel({ task }: { readonly task: WireFoundTask }): ReactNode {
   const say = useWords(tasksWords)
   const client = useClient()
   const [isAsked, ask] = useState(false)

@@ -17,12 +17,13 @@ import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { shellWords } from '../../words/shell.ts'
 import { tasksWords } from '../../words/tasks.ts'
-import { listTasks, type TaskFilter, taskFilters } from './listing.ts'
 import { shortId, TaskStatus } from './status.tsx'
 import { OneTask } from './task.tsx'
 import './tasks.css'
 
 const pageSize = 50
+type Status = WireTask['status']
+const statuses: readonly Status[] = ['waiting', 'assigned', 'running', 'completed', 'failed', 'cancelled']
 
 /** Tasks, newest first; `?id=` opens one. */
 export default function TasksView(): ReactNode {
@@ -35,17 +36,14 @@ function AllTasks(): ReactNode {
   const sayShell = useWords(shellWords)
   const client = useClient()
   const { cursor } = usePlace().query
-  const [status] = useFilter('status')
-  const filter = taskFilters.find((one) => one === status)
-  const tasks = useLive(
-    ['tasks', { filter, cursor }],
-    () => listTasks(client, filter, { limit: pageSize, cursor }),
-    { everyMs: filter === 'open' ? 5_000 : 3_000 },
-  )
+  const [given] = useFilter('status')
+  const status = statuses.find((one) => one === given)
+  const asked = { limit: pageSize, ...(status ? { status } : {}), ...(cursor ? { cursor } : {}) }
+  const tasks = useLive(['tasks', asked], () => client.dispatch.tasks(asked), { everyMs: 3_000 })
   const columns = useColumns()
   return (
     <Page title={sayShell('tasks')} lead={say('lead')}>
-      <Toolbar filter={filter} />
+      <Toolbar status={status} />
       <Loaded query={tasks}>
         {({ items, cursor: next }) => (
           <>
@@ -56,7 +54,7 @@ function AllTasks(): ReactNode {
               rowKey={({ taskId }) => taskId}
               onOpen={({ taskId }) => go('tasks', { id: taskId })}
               stale={tasks.isPlaceholderData}
-              empty={<NoTasks isFiltered={filter !== undefined} />}
+              empty={<NoTasks isFiltered={status !== undefined} />}
             />
             {(items.length > 0 || cursor !== undefined) && (
               <Pager next={next}>{say('shown', { count: items.length })}</Pager>
@@ -68,18 +66,18 @@ function AllTasks(): ReactNode {
   )
 }
 
-function Toolbar({ filter }: { readonly filter: TaskFilter | undefined }): ReactNode {
+function Toolbar({ status }: { readonly status: Status | undefined }): ReactNode {
   const say = useWords(tasksWords)
   const sayKit = useWords(kitWords)
   const [, setStatus] = useFilter('status')
-  const nameOf = (one: TaskFilter) => (one === 'open' ? say('open') : sayKit(one))
+  const nameOf = (one: Status) => (one === 'assigned' ? say(one) : sayKit(one))
   return (
     <div className="toolbar">
       <Select
         bare
         label={say('status')}
-        value={filter ?? ''}
-        options={[['', say('anyStatus')], ...taskFilters.map((one) => [one, nameOf(one)] as const)]}
+        value={status ?? ''}
+        options={[['', say('anyStatus')], ...statuses.map((one) => [one, nameOf(one)] as const)]}
         onChange={setStatus}
       />
       <Input

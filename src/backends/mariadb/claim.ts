@@ -58,6 +58,7 @@ export function createClaim(store: Store): (request: ClaimRequest) => Promise<re
   }
 
   return async function claim(request) {
+    store.schema.refuse()
     const { queues, kinds, limit } = request
     if (limit < 1 || queues.length === 0 || kinds?.length === 0) return []
     const distinct = [...new Set(queues)]

@@ -4,10 +4,12 @@ import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { PoolMeter } from '../poolmeter.ts'
 import { createRingingFleet } from '../ringingfleet.ts'
+import { SchemaWatch } from '../schemawatch.ts'
 import { Views } from '../views.ts'
 import { createMariadbAudit } from './audit.ts'
 import { MariadbBells } from './bell.ts'
 import { PooledCalls } from './calls.ts'
+import { nowMs } from './clock.ts'
 import { callMs, lineSession, ownSession, type Place, parsePlace, userSession } from './connection.ts'
 import { createMariadbFleet, listDispatched } from './fleet.ts'
 import { createMariadbGates, listGated } from './gates.ts'
@@ -38,7 +40,7 @@ const guardPoolSize = 6
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
 export async function openMariadb(
   url: string,
-  { namespace, migrate, meter }: BackendOptions,
+  { namespace, migrate, meter, schemaLookMs }: BackendOptions,
 ): Promise<Backend> {
   const place = parsePlace(url)
   const facts = await inspect(place)
@@ -78,6 +80,7 @@ export async function openMariadb(
         return row.value
       }),
       packetBytes: facts.packetBytes,
+      schema: new SchemaWatch(() => migrator.status(), schemaLookMs),
     }
     const bells = new MariadbBells()
     const createStores = (name: string): Stores => {
@@ -140,6 +143,11 @@ export async function openMariadb(
       migrator,
       warnings: facts.warnings,
       ping: () => calls.run('answer', async (call) => void (await call.rows('SELECT 1', []))),
+      time: () =>
+        calls.run('tell the time', async (call) => {
+          const [row] = await call.rows<{ now: number }>(`SELECT ${nowMs} AS now`, [])
+          return Number(row!.now)
+        }),
       close,
       [Symbol.asyncDispose]: close,
     }

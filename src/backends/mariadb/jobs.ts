@@ -4,7 +4,7 @@ import { createClaim } from './claim.ts'
 import { limit, pause, resume } from './control.ts'
 import { cancelRequests, outcomes, renew } from './leases.ts'
 import { cancel, prune, retry, retryDead } from './operate.ts'
-import { find, list, stats } from './reads.ts'
+import { find, list, reach, stats } from './reads.ts'
 import { reclaim } from './reclaim.ts'
 import { remove } from './remove.ts'
 import { settle, settleIn } from './settle.ts'
@@ -52,6 +52,7 @@ export function createMariadbJobs(store: Store): JobStore {
     },
     find: (id) => find(store, id),
     list: (query) => list(store, query),
+    reach: (query) => reach(store, query),
     cancel: (id) => cancel(store, id),
     retry: (id) => thenForget(retry(store, id)),
     retryDead: (query) => thenForget(retryDead(store, query)),

@@ -1,4 +1,4 @@
-import type { JobRecord, JobState, ListQuery, QueueStats } from '../../jobs/index.ts'
+import type { JobRecord, JobState, ListQuery, QueueStats, ReachQuery } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { decodeJobRow, type JobRow } from '../jobrow.ts'
 import { decodeLimits } from '../limitplan.ts'
@@ -117,18 +117,37 @@ export async function list(store: Store, query: ListQuery): Promise<readonly Job
   return rows.map(decodeJobRow)
 }
 
+export async function reach(store: Store, { before, rows, among }: ReachQuery): Promise<string | null> {
+  const [where, values] = wanted([
+    ['namespace = ?', store.namespace],
+    ['id < ?', before],
+  ])
+  const placeIn = (table: string) =>
+    `(SELECT id FROM ${table} WHERE ${where} ORDER BY id DESC LIMIT 1 OFFSET ?)`
+  const { queue, history } = store.tables
+  const tables = [...(among === 'ended' ? [] : [queue]), ...(among === 'live' ? [] : [history])]
+  const [row] = await store.calls.run('look how far a list reaches', (call) =>
+    call.rows<{ id: string | null }>(
+      `SELECT MAX(id) AS id FROM (${tables.map(placeIn).join(' UNION ALL ')}) places`,
+      tables.flatMap(() => [...values, rows - 1]),
+    ),
+  )
+  return row!.id
+}
+
 /** Conditions whose value is given, and their values. */
 function wanted(conditions: readonly (readonly [sql: string, value: unknown])[]): Statement {
   const given = conditions.filter(([, value]) => value !== undefined)
   return [given.map(([sql]) => sql).join(' AND '), given.map(([, value]) => value)]
 }
 
-function livePart(store: Store, { queue, kind, state, limit, before }: ListQuery): Statement {
+function livePart(store: Store, { queue, kind, state, limit, before, downTo }: ListQuery): Statement {
   // What can only be an expired lease, or a live one, need not be looked for among all that wait.
   const stored = state === 'dead' || state === 'cancelled' || state === 'running' ? 'running' : undefined
   const [where, values] = wanted([
     ['q.namespace = ?', store.namespace],
     ['q.id < ?', before],
+    ['q.id >= ?', downTo],
     ['q.queue = ?', queue],
     ['q.kind = ?', kind],
     ['q.state = ?', stored],
@@ -137,10 +156,11 @@ function livePart(store: Store, { queue, kind, state, limit, before }: ListQuery
   return [`${fromQueue(store)} WHERE ${where} ORDER BY q.id DESC LIMIT ?`, [expiredError, ...values, limit]]
 }
 
-function historyPart(store: Store, { queue, kind, state, limit, before }: ListQuery): Statement {
+function historyPart(store: Store, { queue, kind, state, limit, before, downTo }: ListQuery): Statement {
   const [where, values] = wanted([
     ['h.namespace = ?', store.namespace],
     ['h.id < ?', before],
+    ['h.id >= ?', downTo],
     ['h.queue = ?', queue],
     ['h.kind = ?', kind],
     ['h.state = ?', state],
@@ -149,11 +169,12 @@ function historyPart(store: Store, { queue, kind, state, limit, before }: ListQu
 }
 
 /** The dead have a table of their own to find them by. */
-function deadPart(store: Store, { queue, kind, limit, before }: ListQuery): Statement {
+function deadPart(store: Store, { queue, kind, limit, before, downTo }: ListQuery): Statement {
   const [where, values] = wanted([
     ['d.namespace = ?', store.namespace],
     ['d.queue = ?', queue],
     ['d.id < ?', before],
+    ['d.id >= ?', downTo],
     ['d.kind = ?', kind],
   ])
   return [

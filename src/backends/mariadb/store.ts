@@ -1,3 +1,4 @@
+import type { SchemaWatch } from '../schemawatch.ts'
 import type { Calls } from './calls.ts'
 import type { LimitedQueues } from './limited.ts'
 import type { Pool } from './pool.ts'
@@ -17,6 +18,8 @@ export interface Store {
   readonly storeId: string
   /** The largest packet to send; the server takes a little more. */
   readonly packetBytes: number
+  /** Whether this program may still begin anything on it. */
+  readonly schema: Pick<SchemaWatch, 'refuse'>
 }
 
 /** What this process remembers of a namespace. It only saves time: losing it is harmless. */

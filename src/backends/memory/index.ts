@@ -126,7 +126,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     migrator: {
       async status() {
         check()
-        return { current: 1, latest: 1, pending: [] }
+        return { current: 1, latest: 1, pending: [], isRunnable: true }
       },
       async up() {
         check()
@@ -137,6 +137,10 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     warnings: [],
     async ping() {
       check()
+    },
+    async time() {
+      check()
+      return clock()
     },
     close,
     [Symbol.asyncDispose]: close,

@@ -15,6 +15,7 @@ import type {
   NewJob,
   QueueLimits,
   QueueStats,
+  ReachQuery,
   Renewal,
   RetryAnswer,
   StoreTransaction,
@@ -180,7 +181,14 @@ export class MemoryJobs implements JobStore, GatedJobs {
     return row && toRecord(row, this.#now())
   }
 
-  async list({ queue, kind, state, limit, before }: ListQuery): Promise<readonly JobRecord[]> {
+  async reach({ before, rows }: ReachQuery): Promise<string | null> {
+    this.#ids ??= [...this.#rows.keys()].sort().reverse()
+    const from = before === undefined ? 0 : this.#ids.findIndex((id) => id < before)
+    // As if all were of one kind: the answer may be nearer than it need be.
+    return from < 0 || this.#ids.length - from <= rows ? null : this.#ids[from + rows - 1]!
+  }
+
+  async list({ queue, kind, state, limit, before, downTo }: ListQuery): Promise<readonly JobRecord[]> {
     const now = this.#now()
     const page: JobRecord[] = []
     this.#ids ??= [...this.#rows.keys()].sort().reverse()
@@ -188,6 +196,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
       if (page.length >= limit) break
       const row = this.#rows.get(id)!
       if (before !== undefined && id >= before) continue
+      if (downTo !== undefined && id < downTo) break
       if (queue !== undefined && row.queue !== queue) continue
       if (kind !== undefined && row.kind !== kind) continue
       if (state !== undefined && judge(row, now) !== state) continue

@@ -3,9 +3,11 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { createRingingFleet } from '../ringingfleet.ts'
+import { SchemaWatch } from '../schemawatch.ts'
 import { Views } from '../views.ts'
 import { PostgresAudit } from './audit.ts'
 import { PostgresBells } from './bell.ts'
+import { nowMs } from './columns.ts'
 import { Connections, parseTarget, type Target, takesOptions } from './connection.ts'
 import { fleetStatements, PostgresFleet } from './fleet.ts'
 import { gateStatements, PostgresGates } from './gates.ts'
@@ -31,14 +33,14 @@ import { createTokens } from './tokens.ts'
  */
 export async function openPostgres(
   url: string,
-  { namespace, migrate, meter }: BackendOptions,
+  { namespace, migrate, meter, schemaLookMs }: BackendOptions,
 ): Promise<Backend> {
   const target = parseTarget(url)
   const optionsTaken = await takesOptions(target)
   const { schema, warnings } = await withClient(target, (client) => look(client, target))
   if (!optionsTaken) {
     warnings.push(
-      'This seems to be a connection pooler: time limits of statements are kept by the client alone.',
+      'This seems to be a connection pooler: time limits of statements are kept by the client alone, and LISTEN may be lost on it, so that jobs are found by polling.',
     )
   }
   const quoted = escapeIdentifier(schema)
@@ -51,7 +53,8 @@ export async function openPostgres(
   const keys = new Keys(connections, quoted)
   let closing: Promise<void> | undefined
   try {
-    const ground = await readGround(connections, quoted)
+    const watch = new SchemaWatch(() => migrator.statusBy(connections), schemaLookMs)
+    const ground = await readGround(connections, quoted, watch)
     const lines = lineStatements(quoted)
     const guards = guardStatements(quoted)
     const reports = reportStatements(quoted)
@@ -131,6 +134,11 @@ export async function openPostgres(
       async ping() {
         await connections.run({ name: 'sb_ping', text: 'SELECT 1' }, [])
       },
+      async time() {
+        const text = `SELECT ${nowMs} AS now`
+        const { rows } = await connections.run<{ now: string }>({ name: 'sb_now', text }, [])
+        return Number(rows[0]!.now)
+      },
       close,
       [Symbol.asyncDispose]: close,
     }
@@ -140,7 +148,7 @@ export async function openPostgres(
   }
 }
 
-async function readGround(connections: Connections, quoted: string): Promise<Ground> {
+async function readGround(connections: Connections, quoted: string, schema: SchemaWatch): Promise<Ground> {
   const { rows } = await connections.run<{ value: string }>(
     { name: 'sb_store_id', text: `SELECT value FROM ${quoted}.signalbox_meta WHERE key = 'store_id'` },
     [],
@@ -150,6 +158,7 @@ async function readGround(connections: Connections, quoted: string): Promise<Gro
     statements: jobStatements(quoted),
     storeId: rows[0]!.value,
     sweepers: new Set(),
+    schema,
   }
 }
 

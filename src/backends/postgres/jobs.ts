@@ -11,6 +11,7 @@ import type {
   NewJob,
   QueueLimits,
   QueueStats,
+  ReachQuery,
   Renewal,
   RetryAnswer,
   StoreTransaction,
@@ -92,10 +93,12 @@ export class PostgresJobs implements JobStore {
   }
 
   async addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {
+    this.#space.schema.refuse()
     return this.#claimedAdder.add(job, request)
   }
 
   async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    this.#space.schema.refuse()
     return this.#claimer.claim(request)
   }
 
@@ -145,6 +148,10 @@ export class PostgresJobs implements JobStore {
 
   async find(id: string): Promise<JobRecord | undefined> {
     return this.#reads.find(id)
+  }
+
+  async reach(query: ReachQuery): Promise<string | null> {
+    return this.#reads.reach(query)
   }
 
   async list(query: ListQuery): Promise<readonly JobRecord[]> {

@@ -1,9 +1,10 @@
-import type { JobRecord, ListQuery, QueueStats } from '../../jobs/index.ts'
+import type { JobRecord, ListQuery, QueueStats, ReachQuery } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { decodeJobRow, type JobRow } from '../jobrow.ts'
 import { decodeLimits } from '../limitplan.ts'
 import { nowMs } from './columns.ts'
 import type { Statement } from './connection.ts'
+import { aboveAll, type ListStatement, listStatement } from './lists.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
 
@@ -34,17 +35,19 @@ export class Reads {
     return anywhere.rows[0] && decodeJobRow(anywhere.rows[0])
   }
 
-  async list({ queue, kind, state, limit, before }: ListQuery): Promise<readonly JobRecord[]> {
-    const { rows } = await this.#sender.run<JobRow>(this.#statements.list, [
-      this.#namespace,
-      before ?? null,
-      queue ?? null,
-      kind ?? null,
-      state ?? null,
-      limit,
-      expiredError,
-    ])
+  async list(query: ListQuery): Promise<readonly JobRecord[]> {
+    const { statement, values } = this.#statements.list(query)
+    const { rows } = await this.#sender.run<JobRow>(statement, [this.#namespace, expiredError, ...values])
     return rows.map(decodeJobRow)
+  }
+
+  async reach({ before, rows, among }: ReachQuery): Promise<string | null> {
+    const { rows: found } = await this.#sender.run<{ id: string | null }>(this.#statements.reach(among), [
+      this.#namespace,
+      before ?? aboveAll,
+      rows - 1,
+    ])
+    return found[0]!.id
   }
 
   async stats(): Promise<readonly QueueStats[]> {
@@ -71,7 +74,8 @@ type Counted = Omit<QueueStats, 'limits'> & { readonly limits: string | null }
 export interface ReadStatements {
   readonly findResting: Statement
   readonly findAnywhere: Statement
-  readonly list: Statement
+  list(query: ListQuery): ListStatement
+  reach(among: ReachQuery['among']): Statement
   readonly stats: Statement
 }
 
@@ -95,8 +99,8 @@ SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, q.state, q.at
        CASE WHEN q.state = 'running' THEN q.lease_ends_at END, q.backoff, q.timeout_ms, q.meta, q.result,
        CASE WHEN q.state = 'dead' THEN ${expired} ELSE q.error END, q.cancel_requested AND q.state = 'running', false
 FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.lease_no IS NOT NULL`
-  const page = (source: string, id: string) =>
-    `(${source} AND ($2::text IS NULL OR ${id} < $2) %WHERE ORDER BY ${id} DESC LIMIT $6)`
+  // The time is read once, and queues alone are groups: else no planner would share a million rows among its workers.
+  const isDue = `state <> 'waiting' AND run_at <= (SELECT ${nowMs})`
   return {
     findResting: {
       name: 'sb_find_resting',
@@ -106,34 +110,31 @@ FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.lease_no IS NOT NULL`
       name: 'sb_find',
       text: `${pending} AND p.id = $2 UNION ALL ${history} AND h.id = $2 UNION ALL ${leased('$3')} AND q.id = $2 LIMIT 1`,
     },
-    list: {
-      name: 'sb_list',
+    list: (query) => listStatement({ pending, history, leased: leased('$2') }, query),
+    reach: (among) => ({
+      name: `sb_reach_${among ?? 'any'}`,
       text: `
-SELECT * FROM (
-${page(pending, 'p.id').replace(
-  '%WHERE',
-  `AND ($3::text IS NULL OR p.queue = $3) AND ($4::text IS NULL OR p.kind = $4) AND ($5::text IS NULL OR $5 =
-  CASE WHEN p.state = 'waiting' THEN 'waiting' WHEN p.run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END)`,
-)}
-UNION ALL
-${page(history, 'h.id').replace(
-  '%WHERE',
-  `AND ($3::text IS NULL OR h.queue = $3) AND ($4::text IS NULL OR h.kind = $4) AND ($5::text IS NULL OR h.state = $5)`,
-)}
-UNION ALL
-${page(leased('$7'), 'q.id').replace(
-  '%WHERE',
-  `AND ($3::text IS NULL OR q.queue = $3) AND ($4::text IS NULL OR q.kind = $4) AND ($5::text IS NULL OR q.state = $5)`,
-)}
-) jobs ORDER BY id COLLATE "C" DESC LIMIT $6`,
-    },
+SELECT max(id) AS id FROM (
+${[...(among === 'ended' ? [] : ['job_pending']), ...(among === 'live' ? [] : ['job_history'])]
+  .map(
+    (table) =>
+      `(SELECT id FROM ${s}.${table} WHERE namespace = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`,
+  )
+  .join('\nUNION ALL\n')}
+) places`,
+    }),
     stats: {
       name: 'sb_stats',
       text: `
-WITH counted AS (
-  SELECT queue, CASE WHEN state = 'waiting' THEN 'waiting' WHEN run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END AS state,
-         count(*) AS jobs, min(run_at) AS oldest
-  FROM ${s}.job_pending WHERE namespace = $1 GROUP BY 1, 2
+WITH pending AS (
+  SELECT queue, count(*) FILTER (WHERE state = 'waiting') AS waiting, count(*) FILTER (WHERE ${isDue}) AS ready,
+         count(*) FILTER (WHERE state <> 'waiting') AS timed, min(run_at) FILTER (WHERE ${isDue}) AS oldest
+  FROM ${s}.job_pending WHERE namespace = $1 GROUP BY queue
+), counted AS (
+  SELECT queue, each.state, each.jobs, each.oldest
+  FROM pending CROSS JOIN LATERAL (VALUES
+    ('waiting', waiting, NULL::bigint), ('ready', ready, oldest), ('scheduled', timed - ready, NULL)) each (state, jobs, oldest)
+  WHERE each.jobs > 0
   UNION ALL
   SELECT queue, state, count(*), min(run_at) FROM ${s}.job_queue WHERE namespace = $1 AND lease_no IS NOT NULL GROUP BY 1, 2
   UNION ALL

@@ -1,3 +1,4 @@
+import type { SchemaWatch } from '../schemawatch.ts'
 import type { Connections } from './connection.ts'
 import { Cursors } from './cursors.ts'
 import { KeylessPlaces } from './keylessplaces.ts'
@@ -24,6 +25,8 @@ export interface Space {
   readonly turns: QueueTurns
   readonly fronts: LimitFronts
   readonly keyless: KeylessPlaces
+  /** Whether this program may still begin anything on it. */
+  readonly schema: Pick<SchemaWatch, 'refuse'>
 }
 
 /** What all namespaces of a store have in common. */
@@ -33,10 +36,11 @@ export interface Ground {
   readonly storeId: string
   /** Who has something to sweep: what closing must not leave behind. */
   readonly sweepers: Set<Sweeper>
+  readonly schema: Pick<SchemaWatch, 'refuse'>
 }
 
 export function createSpace(
-  { connections, statements, storeId, sweepers }: Ground,
+  { connections, statements, storeId, sweepers, schema }: Ground,
   namespace: string,
 ): Space {
   const [leases, lapses] = [new Leases(), new Lapses()]
@@ -52,5 +56,6 @@ export function createSpace(
     turns: new QueueTurns(),
     fronts: new LimitFronts(),
     keyless: new KeylessPlaces(),
+    schema,
   }
 }

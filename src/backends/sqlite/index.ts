@@ -2,10 +2,11 @@ import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
 import { requireSchema } from '../migrate.ts'
 import { createKeyedJobs } from '../requestkey.ts'
 import { createRingingFleet } from '../ringingfleet.ts'
+import { SchemaWatch } from '../schemawatch.ts'
 import { createSqliteAudit } from './audit.ts'
 import { SqliteBell } from './bell.ts'
 import { readStoreId } from './callertx.ts'
-import { createFile, openReader, parseLocation } from './connection.ts'
+import { createFile, openReader, parseLocation, readNow } from './connection.ts'
 import { closed } from './fault.ts'
 import { createSqliteFleet, listDispatched } from './fleet.ts'
 import { listGatedNamespaces } from './gatereads.ts'
@@ -30,7 +31,7 @@ import { writeHere, writeInThread } from './writing.ts'
  */
 export async function openSqlite(
   url: string,
-  { namespace, thread = false, meter }: BackendOptions,
+  { namespace, thread = false, meter, schemaLookMs }: BackendOptions,
 ): Promise<Backend> {
   const location = parseLocation(url)
   createFile(location)
@@ -44,6 +45,7 @@ export async function openSqlite(
   const { writer } = writing
   const bell = new SqliteBell(writing.watch)
   const migrator = createMigrator(writer, reader)
+  const schema = new SchemaWatch(() => migrator.status(), schemaLookMs)
 
   const close = async () => {
     isClosed = true
@@ -65,6 +67,7 @@ export async function openSqlite(
         reader,
         transactions,
         hasHolds: !thread,
+        schema,
         check,
       })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
@@ -110,6 +113,7 @@ export async function openSqlite(
       async ping() {
         await reader.read((connection) => connection.get('SELECT 1'))
       },
+      time: () => reader.read(readNow),
       close,
       [Symbol.asyncDispose]: close,
     }

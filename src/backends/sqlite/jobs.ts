@@ -11,6 +11,7 @@ import type {
   NewJob,
   QueueLimits,
   QueueStats,
+  ReachQuery,
   Renewal,
   RetryAnswer,
   StoreTransaction,
@@ -18,13 +19,15 @@ import type {
   Verdict,
 } from '../../jobs/index.ts'
 import type { RequestKey } from '../backend.ts'
+import type { SchemaWatch } from '../schemawatch.ts'
 import { addJobs } from './add.ts'
 import { mayClaim } from './claim.ts'
 import { type Connection, readNow } from './connection.ts'
 import { findKept } from './keys.ts'
 import { findHeld } from './lease.ts'
 import type { Reader } from './reader.ts'
-import { countJobs, findJob, findOutcome, listJobs } from './reads.ts'
+import { countJobs, findJob, findOutcome, listJobs, reachJobs } from './reads.ts'
+import { countReady } from './readycounts.ts'
 import { settleOne } from './settle.ts'
 import type { Transactions } from './transact.ts'
 import type { Writer } from './writer.ts'
@@ -38,6 +41,8 @@ export interface SqliteJobsOptions {
   readonly transactions: SqliteTransactions
   /** Whether handlers' transactions may keep the writer for a while. */
   readonly hasHolds: boolean
+  /** Whether this program may still begin anything on it. */
+  readonly schema: Pick<SchemaWatch, 'refuse'>
   /** Throws when the store was closed. */
   check(): void
 }
@@ -115,6 +120,10 @@ export class SqliteJobs implements JobStore {
     return this.#read((connection) => findJob(connection, this.#namespace, id))
   }
 
+  reach(query: ReachQuery): Promise<string | null> {
+    return this.#read((connection) => reachJobs(connection, this.#namespace, query))
+  }
+
   list(query: ListQuery): Promise<readonly JobRecord[]> {
     return this.#read((connection) => listJobs(connection, this.#namespace, query))
   }
@@ -131,8 +140,13 @@ export class SqliteJobs implements JobStore {
     return this.#write('retryDead', [query])
   }
 
-  stats(): Promise<readonly QueueStats[]> {
-    return this.#read((connection) => countJobs(connection, this.#namespace))
+  async stats(): Promise<readonly QueueStats[]> {
+    const counting = countReady(this.#namespace)
+    if (!(await this.#read((connection) => counting.isLarge(connection))))
+      return this.#read((connection) => countJobs(connection, this.#namespace))
+    while (await this.#read((connection) => counting.step(connection)))
+      await new Promise((resolve) => setImmediate(resolve))
+    return this.#read((connection) => countJobs(connection, this.#namespace, counting.counts))
   }
 
   pause(queue: string): Promise<void> {
@@ -168,6 +182,7 @@ export class SqliteJobs implements JobStore {
    * nothing would wait for its end, and a worker that stops with it.
    */
   async #claim(request: ClaimRequest, key?: RequestKey): Promise<readonly ClaimedRecord[]> {
+    this.#options.schema.refuse()
     const isWorthIt =
       this.#wasClaiming ||
       (await this.#read(

@@ -5,9 +5,11 @@ import type {
   LeaseRef,
   ListQuery,
   QueueStats,
+  ReachQuery,
 } from '../../jobs/index.ts'
 import type { JobRow } from '../jobrow.ts'
 import { decodeLimits } from '../limitplan.ts'
+import { isOwn, isOwnQueue } from '../ownqueue.ts'
 import { decodeToken } from '../token.ts'
 import { type Connection, readNow } from './connection.ts'
 import { decodeRow, historyColumns, liveColumns } from './record.ts'
@@ -38,6 +40,8 @@ const history = 'job_history h'
 const running = 'job_queue q INDEXED BY job_queue_running'
 const waiting = 'job_queue q INDEXED BY job_queue_waiting'
 const unfinished = 'job_history h INDEXED BY job_history_unfinished'
+const ownLive = 'job_queue q INDEXED BY job_queue_own'
+const ownEnded = 'job_history h INDEXED BY job_history_own'
 
 /** Where live and ended jobs are found that are in a state at this moment; null: none of them can be. */
 const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Place | null }>> = {
@@ -67,7 +71,7 @@ const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Pla
 
 export function listJobs(connection: Connection, namespace: string, query: ListQuery): readonly JobRecord[] {
   const now = readNow(connection)
-  const { live, ended } = places[query.state ?? 'any']
+  const { live, ended } = placesOf(query)
   const parts: string[] = []
   if (live) parts.push(`SELECT ${liveColumns} FROM ${live.from} WHERE ${matches('q')} AND ${live.where}`)
   if (ended)
@@ -82,12 +86,44 @@ export function listJobs(connection: Connection, namespace: string, query: ListQ
     query.kind ?? null,
     query.limit,
     now,
+    query.downTo ?? '',
   )
   return rows.map((row) => decodeRow(row, now))
 }
 
+/** Our own queues are few among all, and have indexes of nothing else. */
+function placesOf({ state, queue: named }: ListQuery): (typeof places)['any'] {
+  const { live, ended } = places[state ?? 'any']
+  if (named === undefined || !isOwnQueue(named)) return { live, ended }
+  return {
+    live: live && { from: ownLive, where: `${live.where} AND ${isOwn('q.queue')}` },
+    ended:
+      ended?.from === history ? { from: ownEnded, where: `${ended.where} AND ${isOwn('h.queue')}` } : ended,
+  }
+}
+
+export function reachJobs(
+  connection: Connection,
+  namespace: string,
+  { before, rows, among }: ReachQuery,
+): string | null {
+  const placeIn = (table: string) =>
+    `SELECT * FROM (SELECT id FROM ${table} WHERE namespace = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)`
+  const places = [
+    ...(among === 'ended' ? [] : [placeIn('job_queue')]),
+    ...(among === 'live' ? [] : [placeIn('job_history')]),
+  ]
+  const { id } = connection.get<{ id: string | null }>(
+    `SELECT max(id) AS id FROM (${places.join(' UNION ALL ')})`,
+    namespace,
+    before ?? new Uint8Array(0),
+    rows - 1,
+  )!
+  return id
+}
+
 function matches(table: 'q' | 'h'): string {
-  return `${table}.namespace = ?1 AND ${table}.id < ?2 AND (?3 IS NULL OR ${table}.queue = ?3)
+  return `${table}.namespace = ?1 AND ${table}.id < ?2 AND ${table}.id >= ?7 AND (?3 IS NULL OR ${table}.queue = ?3)
       AND (?4 IS NULL OR ${table}.kind = ?4)`
 }
 
@@ -95,8 +131,22 @@ const open: Pick<QueueStats, 'paused' | 'limits'> = { paused: false, limits: nul
 
 type Counts = { -readonly [Key in keyof QueueStats]: QueueStats[Key] }
 
-/** Counted along the indexes; of queues with limits, or paused ones, also when they have no jobs. */
-export function countJobs(connection: Connection, namespace: string): readonly QueueStats[] {
+/** How many ready jobs of one kind a queue has, counted elsewhere: see readycounts.ts. */
+export interface ReadyCount {
+  readonly queue: string
+  readonly count: number
+  readonly oldest: number
+}
+
+/**
+ * Counted along the indexes; of queues with limits, or paused ones, also when they have no jobs. `ready` has those without
+ * a key of the limits where they were counted before.
+ */
+export function countJobs(
+  connection: Connection,
+  namespace: string,
+  ready?: readonly ReadyCount[],
+): readonly QueueStats[] {
   const controls = connection.all<{ queue: string; paused_at: number | null; limits: string | null }>(
     `SELECT queue, paused_at, limits FROM queue_control
      WHERE namespace = ?1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)`,
@@ -105,7 +155,7 @@ export function countJobs(connection: Connection, namespace: string): readonly Q
   const counted = connection.all<{ queue: string; state: JobState; count: number; oldest: number }>(
     `SELECT queue, 'ready' AS state, count(*) AS count, min(run_at) AS oldest
      FROM job_queue INDEXED BY job_queue_ready
-     WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NULL GROUP BY queue
+     WHERE ?3 AND namespace = ?1 AND state = 'ready' AND limit_key IS NULL GROUP BY queue
      UNION ALL
      SELECT queue, 'ready', count(*), min(run_at) FROM job_queue INDEXED BY job_queue_keyed
      WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NOT NULL GROUP BY queue
@@ -124,7 +174,9 @@ export function countJobs(connection: Connection, namespace: string): readonly Q
      WHERE namespace = ?1 AND state = 'dead' AND state <> 'completed' GROUP BY queue`,
     namespace,
     readNow(connection),
+    ready === undefined ? 1 : 0,
   )
+  for (const { queue, count, oldest } of ready ?? []) counted.push({ queue, state: 'ready', count, oldest })
   const queues = new Map<string, Counts>()
   const of = (queue: string, control = open): Counts => {
     const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }

@@ -18,7 +18,7 @@ import type {
 } from '../../jobs/index.ts'
 import type { LineTimes, Ruled } from '../../lines/index.ts'
 import type { LockStore } from '../../locks/index.ts'
-import type { AppliedMigration, RequestKey } from '../backend.ts'
+import type { AppliedMigration, OnMigrationStep, RequestKey } from '../backend.ts'
 import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../requestkey.ts'
 import { addJobs } from './add.ts'
 import { insertAudit, pruneAudit } from './audit.ts'
@@ -80,7 +80,7 @@ export interface Writes {
   createToken(token: NewToken): TokenRecord
   revokeToken(id: string): TokenRecord | undefined
   forgetKeys(limit: number): number
-  migrate(): readonly AppliedMigration[]
+  migrate(onStep?: OnMigrationStep): readonly AppliedMigration[]
 }
 
 export type Operation = keyof Writes
@@ -152,7 +152,7 @@ const performers: Performers = {
   createToken: ({ connection, now }, token) => insertToken(connection, token, now),
   revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),
   forgetKeys: ({ connection, now }, limit) => forgetKeys(connection, limit, now),
-  migrate: ({ connection }) => applyMigrations(connection),
+  migrate: ({ connection }, onStep) => applyMigrations(connection, onStep),
 }
 
 /** Does one write in the transaction that the connection is in; with a key, only if it has not been done before. */

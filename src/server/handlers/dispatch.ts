@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { SignalboxError } from '../../core/errors.ts'
-import type { Dispatch, NodeView } from '../../dispatch/index.ts'
+import type { Dispatch, FoundTask, NodeView } from '../../dispatch/index.ts'
 import type * as wire from '../../wire/index.ts'
 import { nodeProtocol } from '../../wire/index.ts'
 import type { Handler, Space } from '../call.ts'
+import { hidden } from '../redact.ts'
 
 /** The routes of dispatch, by their ids. A body is the arguments and options of the verb itself. */
 export interface DispatchHandlers {
@@ -42,7 +43,7 @@ export const dispatchHandlers: DispatchHandlers = {
   async getTask({ params, space }) {
     const task = await space.dispatch.task(params.id)
     if (task === undefined) throw noTask(params.id)
-    return { body: task }
+    return { body: { ...task, ...shownOf(task, space) } }
   },
   async taskEvents({ params, space }) {
     // Asked first, for a stream that has begun can no longer be answered with a problem.
@@ -89,6 +90,17 @@ export const dispatchHandlers: DispatchHandlers = {
 function working({ dispatch }: Space): Dispatch {
   dispatch.start()
   return dispatch
+}
+
+/**
+ * What may be shown of what a task was submitted with. Paths may be written as for its job, which has the task's payload in
+ * its own, and as for the task.
+ */
+function shownOf({ tenant, session, payload }: FoundTask, { redactor }: Space): Partial<FoundTask> {
+  const shown = redactor.payload({ tenant, session, payload })
+  if (typeof shown !== 'object' || shown === null) return { tenant: hidden, session: hidden, payload: hidden }
+  const asJob = shown as Pick<FoundTask, 'tenant' | 'session' | 'payload'>
+  return { ...asJob, payload: redactor.payload(asJob.payload) }
 }
 
 /** A page by node id. The cursor is the last id of the page before, in base64url. */

@@ -203,11 +203,11 @@ async function listWithin(jobs: Call['jobs'], query: wire.ListJobsQuery): Promis
   let chars = 0
   for (;;) {
     const asked = Math.min(jobsAtOnce, limit - items.length)
-    const page = await jobs.list({ ...query, limit: asked, cursor })
+    const page: wire.JobsPage = await jobs.list({ ...query, limit: asked, cursor })
     items.push(...page.items)
     // Fewer than asked for, and not the end: it looked past as many of our own as one request may cost.
     const isShort = page.items.length < asked
-    if (page.cursor === null || isShort || items.length >= limit) return { items, cursor: page.cursor }
+    if (page.cursor === null || isShort || items.length >= limit) return { ...page, items }
     chars += JSON.stringify(page.items).length
     if (chars >= maxPageChars) return { items, cursor: page.cursor }
     cursor = page.cursor

@@ -73,6 +73,54 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await backend.jobs.list({ limit: 2, before: all[5]! })), [all[4], all[3]])
   })
 
+  test('a list goes no further down than asked, and how far so many jobs reach can be asked', async () => {
+    await using backend = await open()
+    const { jobs } = backend
+    const all: string[] = []
+    for (let nth = 0; nth < 9; nth++) {
+      const id = await addOne(backend, { queue: nth === 1 ? 'rare' : 'default' })
+      if (nth % 3 === 0) await jobs.cancel(id)
+      all.unshift(id)
+    }
+    // Six live and three ended: the window is as long as the shorter of the two stretches.
+    const floor = (await jobs.reach({ rows: 2 }))!
+    const window = ids(await jobs.list({ downTo: floor, limit: 100 }))
+    assert.ok(window.length >= 2 && window.length <= 4, `${window.length}`)
+    assert.deepEqual(window, all.slice(0, window.length))
+    assert.equal(window.at(-1), floor)
+    const rest = ids(await jobs.list({ before: floor, limit: 100 }))
+    assert.deepEqual([...window, ...rest], all)
+    assert.deepEqual(ids(await jobs.list({ queue: 'rare', downTo: floor, limit: 100 })), [])
+    assert.deepEqual(ids(await jobs.list({ queue: 'rare', before: floor, downTo: all.at(-1)!, limit: 9 })), [
+      all[7],
+    ])
+    assert.equal(await jobs.reach({ rows: 20 }), null)
+    assert.equal(await jobs.reach({ before: all.at(-1)!, rows: 1 }), null)
+    const ended = ids(await jobs.list({ state: 'cancelled', limit: 100 }))
+    const second = await jobs.reach({ rows: 2, among: 'ended' })
+    if (second !== null) assert.ok(second >= ended[1]!, 'no more than two ended jobs lie from it on')
+  })
+
+  test('jobs of Signalbox’s own queues are listed by queue and state as all others are', async () => {
+    await using backend = await open()
+    const queue = 'signalbox.dispatch'
+    await addOne(backend)
+    const older = await addOne(backend, { queue: 'signalbox.bulk' })
+    const cancelled = await addOne(backend, { queue })
+    await backend.jobs.cancel(cancelled)
+    const ready = await addOne(backend, { queue })
+    const later = await addOne(backend, { queue, due: { delayMs: longMs } })
+    const listed = async (query: { state?: JobState; queue?: string; before?: string }) =>
+      ids(await backend.jobs.list({ queue, limit: 10, ...query }))
+    assert.deepEqual(await listed({}), [later, ready, cancelled])
+    assert.deepEqual(await listed({ before: ready }), [cancelled])
+    assert.deepEqual(await listed({ state: 'ready' }), [ready])
+    assert.deepEqual(await listed({ state: 'scheduled' }), [later])
+    assert.deepEqual(await listed({ state: 'cancelled' }), [cancelled])
+    assert.deepEqual(await listed({ state: 'completed' }), [])
+    assert.deepEqual(await listed({ queue: 'signalbox.bulk' }), [older])
+  })
+
   test('a list is narrowed by queue, by kind and by state, and by all of them', async () => {
     await using backend = await open()
     const make = (queue: string, kind: string) => addOne(backend, { queue, kind })

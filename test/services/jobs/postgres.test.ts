@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { describe, test } from 'vitest'
 import { openPostgres } from '../../../src/backends/postgres/index.ts'
+import { createBell } from '../../../src/core/bell.ts'
 import { open } from '../../../src/index.ts'
 import type { StoreTransaction, Verdict } from '../../../src/jobs/index.ts'
 import { runningJob, verdictOf } from '../../conformance/jobs/making.ts'
@@ -55,6 +56,41 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
       await client.query('ROLLBACK')
       assert.equal((await box.jobs.find(id))?.state, 'completed')
       assert.deepEqual(await box.jobs.claim(), [])
+    } finally {
+      await client.end()
+    }
+  })
+
+  test('with notify, workers here and elsewhere are told at the commit of the caller, long before their poll', async () => {
+    await using place = await ownPostgres()
+    await using box = await open(place.url, { migrate: true })
+    await using elsewhere = await open(place.url)
+    const seen = { here: createBell(), there: createBell() }
+    const rare = { pollMs: '1h' }
+    await using here = box.jobs.worker({
+      ...rare,
+      queues: ['here'],
+      handlers: { go: () => seen.here.ring() },
+    })
+    await using there = elsewhere.jobs.worker({
+      ...rare,
+      queues: ['there'],
+      handlers: { go: () => seen.there.ring() },
+    })
+    await Promise.all([here.start(), there.start()])
+    // Both have looked, found nothing and listen.
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const client = new Client(place.url)
+    await client.connect()
+    try {
+      await client.query('BEGIN')
+      await box.jobs.add('go', null, { queue: 'here', tx: client, notify: true })
+      await box.jobs.addMany([{ kind: 'go', queue: 'there' }], { tx: client, notify: true })
+      assert.equal(await seen.there.wait({ timeoutMs: 100 }), 'timeout')
+      await client.query('COMMIT')
+      assert.equal(await seen.here.wait({ timeoutMs: 10_000 }), 'rung')
+      assert.equal(await seen.there.wait({ timeoutMs: 10_000 }), 'rung')
+      await assert.rejects(box.jobs.add('go', null, { notify: 'yes' as never }), { code: 'invalid_argument' })
     } finally {
       await client.end()
     }

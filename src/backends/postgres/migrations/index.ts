@@ -9,6 +9,7 @@ import { audit } from './0006-audit.ts'
 import { fleet } from './0007-fleet.ts'
 import { comfort } from './0008-comfort.ts'
 import { gates } from './0009-gates.ts'
+import { lists } from './0010-lists.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
@@ -22,5 +23,6 @@ export function migrationsFor(schema: string): readonly Migration[] {
     fleet(schema),
     comfort(schema),
     gates(schema),
+    lists(schema),
   ]
 }

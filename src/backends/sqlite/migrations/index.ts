@@ -8,6 +8,7 @@ import { audit } from './006-audit.ts'
 import { fleet } from './007-fleet.ts'
 import { comfort } from './008-comfort.ts'
 import { gates } from './009-gates.ts'
+import { lists } from './010-lists.ts'
 
 /** Every step of SQLite's schema, in order. */
 export const migrations: readonly Migration[] = [
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   fleet,
   comfort,
   gates,
+  lists,
 ]
