@@ -39,22 +39,34 @@ async function runMariadb(url: string, sql: string): Promise<void> {
   }
 }
 
-for (const { name, own, runSql } of [
-  { name: 'postgres', own: ownPostgres, runSql: runPostgres },
-  { name: 'mariadb', own: ownMariadb, runSql: runMariadb },
+/** The steps that both have. */
+const shared = [
+  { number: 1, name: 'jobs' },
+  { number: 2, name: 'access' },
+  { number: 3, name: 'locks' },
+  { number: 4, name: 'once' },
+  { number: 5, name: 'monitor' },
+  { number: 6, name: 'audit' },
+  { number: 7, name: 'fleet' },
+  { number: 8, name: 'comfort' },
+  { number: 9, name: 'gates' },
+]
+
+for (const { name, own, runSql, last } of [
+  { name: 'postgres', own: ownPostgres, runSql: runPostgres, last: [{ number: 10, name: 'lists' }] },
+  { name: 'mariadb', own: ownMariadb, runSql: runMariadb, last: [] },
 ] as const) {
   test.runIf(hasService(name))(
     `migrate brings ${name} from nothing to a schema that jobs run on`,
     async () => {
       await using database = await own()
       const { password, host, pathname } = new URL(database.url)
+      const steps = [...shared, ...last]
 
       const before = await migrate('status', '--database', database.url)
       assert.equal(before.code, 1, before.err)
-      assert.match(
-        before.out,
-        / has no schema yet\npending 1 jobs\npending 2 access\npending 3 locks\npending 4 once\npending 5 monitor\npending 6 audit\npending 7 fleet\npending 8 comfort\npending 9 gates\n$/,
-      )
+      const pending = steps.map(({ number, name }) => `pending ${number} ${name}\n`).join('')
+      assert.ok(before.out.endsWith(` has no schema yet\n${pending}`), before.out)
       await assert.rejects(open(database.url), { code: 'schema_missing' })
 
       // Several that start at once, as servers of one deploy do.
@@ -65,22 +77,15 @@ for (const { name, own, runSql } of [
       )
       assert.deepEqual(
         runs.flatMap(({ out }) => JSON.parse(out).applied),
-        [
-          { number: 1, name: 'jobs' },
-          { number: 2, name: 'access' },
-          { number: 3, name: 'locks' },
-          { number: 4, name: 'once' },
-          { number: 5, name: 'monitor' },
-          { number: 6, name: 'audit' },
-          { number: 7, name: 'fleet' },
-          { number: 8, name: 'comfort' },
-          { number: 9, name: 'gates' },
-        ],
+        steps,
       )
 
       const after = await migrate('status', '--database', database.url)
       assert.equal(after.code, 0)
-      assert.ok(after.out.includes(`${host}${pathname} is up to date: schema 9`), after.out)
+      assert.ok(
+        after.out.includes(`${host}${pathname} is up to date: schema ${steps.at(-1)!.number}`),
+        after.out,
+      )
       if (password !== '') assert.ok(!after.out.includes(password))
       await using box = await open(database.url)
       const { id } = await box.jobs.add('mail', { to: 'ada' })

@@ -6,6 +6,7 @@ import { startDemo } from '../../src/demo/index.ts'
 import { open } from '../../src/index.ts'
 import { createServer } from '../../src/server/index.ts'
 import { type Campaign, CampaignFailure } from './campaign.ts'
+import { openOnlooker } from './onlooker.ts'
 
 /** One piece is half a minute; a soak plays as long as it is told, in one go. */
 const pieceMs = 30_000
@@ -13,17 +14,21 @@ const lookMs = 1_000
 /** How much more memory the last quarter may take than the second one: what caches and pools settle at is reached by then. */
 const allowedGrowth = 1.25
 
-/** The demo plays on a file of its own: nothing may go wrong that was not meant to, and memory stays level. */
+/** So often somebody goes on to the next view. */
+const viewMs = 3_000
+
+/** The demo plays on a file of its own, and somebody looks: nothing may go wrong that was not meant to, and memory stays level. */
 export const demoPlaying: Campaign = {
   name: 'demo-playing',
   room: 'demo',
   description:
-    'plays the demo, and asks whether anything failed that was not meant to and whether memory stayed level',
+    'plays the demo while a browser goes through its views, and asks whether anything failed that was not meant to and whether memory stayed level',
   async run({ seed, scale, progress }) {
     const spanMs = scale.kind === 'minutes' ? scale.minutes * 60_000 : scale.runs * pieceMs
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-demo-soak-'))
     const faults: string[] = []
     const sizes: number[] = []
+    let views = 0
     try {
       await using box = await open(`sqlite:${join(folder, 'demo.db')}`, {
         allowPrivate: ['127.0.0.0/8'],
@@ -36,15 +41,23 @@ export const demoPlaying: Campaign = {
         url,
         onFault: (who, error) => faults.push(`${who}: ${String(error)}`),
       })
+      await using onlooker = await openOnlooker(url)
       const endsAt = performance.now() + spanMs
-      while (performance.now() < endsAt && demo.faultCount === 0) {
+      let viewAt = 0
+      while (performance.now() < endsAt && demo.faultCount === 0 && onlooker.complaints.length === 0) {
         await sleep(lookMs)
+        if (performance.now() >= viewAt) {
+          await onlooker.look()
+          viewAt = performance.now() + viewMs
+        }
         sizes.push(process.memoryUsage().rss)
         const leftMs = endsAt - performance.now()
         progress(
           `${Math.max(0, Math.round(leftMs / 1_000))} s left, ${Math.round(sizes.at(-1)! / 1_048_576)} MB`,
         )
       }
+      views = onlooker.lookCount
+      for (const complaint of onlooker.complaints) faults.push(`the page complained: ${complaint}`)
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
@@ -55,7 +68,7 @@ export const demoPlaying: Campaign = {
     if (quarter >= 60 && late > early * allowedGrowth)
       throw new CampaignFailure(seed, `memory grew from ${mb(early)} to ${mb(late)} MB`)
     return {
-      counts: { seconds: sizes.length, faults: 0, megabytesEarly: mb(early), megabytesLate: mb(late) },
+      counts: { seconds: sizes.length, views, faults: 0, megabytesEarly: mb(early), megabytesLate: mb(late) },
     }
   },
 }

@@ -41,7 +41,7 @@ test('a channel is tried from here, and what is wrong with it is said without it
   writeFileSync(file, '{"type":"webhook","secret":"CANARY')
   const broken = await signalbox('monitor', 'test', file)
   assert.equal(broken.code, 2)
-  assert.match(broken.err, /channel\.json" does not hold JSON\.\n$/)
+  assert.match(broken.err, /channel.* does not hold JSON\.\n$/)
   for (const { out, err } of [sent, refused, told, broken])
     assert.doesNotMatch(out + err, /CANARY|receiver-secret/)
 })

@@ -127,7 +127,7 @@ check('Batches', async ({ values: { worker } }) => {
   const failed = worker.events.once('failed')
   await worker.start()
   const { job: bad } = await failed
-  assert.equal(bad.payload, '"bad"')
+  assert.equal(bad.payload, 'bad')
   await until(async () => (await box.jobs.find(good!.id))?.state === 'completed')
 })
 
