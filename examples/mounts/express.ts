@@ -15,7 +15,7 @@ await using box = await open('memory:')
 await using signalbox = createHandler({ box, basePath: '/signalbox', trust: true, bootstrap: [secret] })
 
 const app = express()
-// Before what reads bodies: it reads its own, with limits of its own. (After them it works too, with theirs.)
+// Before what reads bodies: it reads its own, with limits of its own. (After them it works too, with theirs as well.)
 app.use('/signalbox', operatorsOnly, signalbox.listener)
 app.use(express.json())
 app.get('/', (_request, response) => void response.send('the rest of the app'))

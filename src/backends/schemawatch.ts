@@ -20,12 +20,17 @@ export class SchemaWatch {
 
   /** Throws `schema_newer` once that is known. */
   refuse(): void {
+    if (this.isRefusing()) throw this.#refusal
+  }
+
+  /** The same for whoever can do without a claim. */
+  isRefusing(): boolean {
     const now = performance.now()
     if (now - this.#lookedAt >= this.#everyMs) {
       this.#lookedAt = now
       void this.#look()
     }
-    if (this.#refusal !== undefined) throw this.#refusal
+    return this.#refusal !== undefined
   }
 
   async #look(): Promise<void> {

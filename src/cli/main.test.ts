@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
 import { version } from '../core/version.ts'
@@ -88,4 +89,22 @@ test('a reader who has seen enough ends the answer, and is no error', async () =
   child.stdout.destroy()
   const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
   assert.deepEqual([code, err], [0, ''])
+})
+
+test('a server whose log nobody reads any more goes on', async () => {
+  const child = start(['serve', '--port=0', '--database=memory:', '--json'])
+  try {
+    const [line] = await once(child.stdout, 'data')
+    const { url } = JSON.parse(String(line)) as { url: string }
+    child.stderr.destroy()
+    for (let count = 0; count < 3; count++) {
+      assert.equal((await fetch(`${url}/v1/queues`)).status, 200)
+      // Its log is written now and then.
+      await sleep(150)
+    }
+    child.kill('SIGTERM')
+    assert.deepEqual(await once(child, 'close'), [0, null])
+  } finally {
+    child.kill('SIGKILL')
+  }
 })

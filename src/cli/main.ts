@@ -13,12 +13,12 @@ if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   const { enableCompileCache } = await import('node:module')
   enableCompileCache()
   // Whoever read the answer has seen enough of it, as `head` does.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
-      process.exit(0)
-    })
-  }
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit(0)
+  })
+  // That nobody reads what is told beside it is no reason to end a server, or a lock and what is done under it.
+  process.stderr.on('error', () => {})
   const { run } = await import('./run.ts')
   process.exitCode = await run(process.argv.slice(2))
 }

@@ -129,6 +129,26 @@ test('a schema of a newer Signalbox is neither up to date nor touched', async ()
   assert.match(up.err, /^signalbox: This database has schema 99.*Upgrade Signalbox here\.\n$/)
 })
 
+test('a newer schema that this Signalbox may still work on is said to be so, and is good enough', async () => {
+  const file = freshFile()
+  const database = `sqlite:${file}`
+  await migrate('up', '--database', database)
+  const db = new DatabaseSync(file)
+  db.exec(`INSERT INTO signalbox_migration (number, name, applied_at) VALUES (99, 'later', 0);
+           UPDATE signalbox_meta SET value = '${latest} of 99' WHERE key = 'oldest_schema'`)
+  db.close()
+  for (const action of ['status', 'up']) {
+    assert.deepEqual(await migrate(action, '--database', database), {
+      code: 0,
+      out: `${database} has schema 99, newer than this Signalbox (${latest}), which may still work on it\n`,
+      err: '',
+    })
+  }
+  const { out } = await migrate('status', '--json', '--database', database)
+  const { upToDate, isRunnable } = JSON.parse(out)
+  assert.deepEqual([upToDate, isRunnable], [false, true])
+})
+
 test('the steps for a server are printed without one', async () => {
   const postgres = await migrate('sql', '--database', 'postgres://nobody@127.0.0.1:1/nowhere?schema=jobs')
   assert.equal(postgres.code, 0)

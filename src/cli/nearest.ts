@@ -1,5 +1,5 @@
-/** "Did you mean X?", with the candidate that is nearest to a word; undefined when none is near enough to be a slip. */
-export function didYouMean(word: string, candidates: readonly string[]): string | undefined {
+/** The candidate that is nearest to a word; undefined when none is near enough to be a slip. */
+export function nearestTo(word: string, candidates: readonly string[]): string | undefined {
   // A long name may have a longer slip; of a short one, two letters are half of it.
   const most = Math.min(3, Math.floor(word.length / 3))
   let best: string | undefined
@@ -10,7 +10,7 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
     best = candidate
     bestDistance = distance
   }
-  return best && `Did you mean ${best}?`
+  return best
 }
 
 /** How many letters must be added, left out, changed or swapped with their neighbour to get from one to the other. */

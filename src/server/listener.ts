@@ -42,6 +42,7 @@ export function createListener({
   const unsent = new Unsent()
   const leave = () => inFlight.leave()
 
+  /** Rejects only with what was thrown by something that the app put around the response. */
   async function serve(request: IncomingMessage, response: ServerResponse, url: string): Promise<void> {
     inFlight.enter()
     // `close` comes once for every response, also when the client went away.
@@ -57,18 +58,21 @@ export function createListener({
       unsent.watch(response)
       return
     }
-    const transport = httpTransport(response)
-    if (!response.destroyed) {
+    if (isOver(response)) return outgoing.ended('dropped')
+    try {
       setHeaders(response, outgoing.headers, requestId)
       response.writeHead(outgoing.status)
+    } catch (error) {
+      outgoing.ended('dropped')
+      throw error
     }
-    service.streams.serve(outgoing, transport, outgoing.ended)
+    service.streams.serve(outgoing, httpTransport(response), outgoing.ended)
   }
 
   return (request, response, next) => {
     const [asked, query] = splitTarget(targetOf(request))
     const path = withoutBase(asked, basePath)
-    if (path !== undefined) void serve(request, response, path + query)
+    if (path !== undefined) serve(request, response, path + query).catch(next ?? (() => response.destroy()))
     else if (next !== undefined) next()
     else write(request, response, replyProblem(notMounted(asked, basePath)))
   }
@@ -123,6 +127,11 @@ function bodyTaken(): SignalboxError {
   )
 }
 
+/** The client has gone, or somebody else has answered. */
+function isOver(response: ServerResponse): boolean {
+  return response.destroyed || response.headersSent
+}
+
 /** Each by itself: what others wrapped around a response does not always know the other forms that Node takes. */
 function setHeaders(
   response: ServerResponse,
@@ -139,8 +148,7 @@ function write(
   { status, headers, body }: OutgoingText,
   requestId?: string,
 ): void {
-  // The client has gone, or somebody else has answered.
-  if (response.destroyed || response.headersSent) return
+  if (isOver(response)) return
   response.on('error', ignore)
   setHeaders(response, headers, requestId)
   // What has not changed has the length it had, which nobody asked for.

@@ -143,7 +143,9 @@ test('what the app put around the response may throw: the app is told, and no st
 test('a stream whose answer was given by somebody else is dropped, and what they said is left alone', async () => {
   await using stage = await listening({ trust: true }, (request, response, { listener }) => {
     listener(request, response)
-    if (request.url !== '/metrics') response.end('too slow')
+    if (request.url === '/metrics') return
+    response.write('too ')
+    setTimeout(() => response.end('slow'), 20)
   })
   assert.equal(await (await fetch(`${stage.url}/v1/events`)).text(), 'too slow')
   assert.match(await metrics(stage), /^signalbox_streams_open 0$/m)

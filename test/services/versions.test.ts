@@ -7,9 +7,10 @@ import { test } from 'vitest'
 import type { Backend } from '../../src/backends/backend.ts'
 import { oldestKey } from '../../src/backends/migrate.ts'
 import { openBackend } from '../../src/backends/open.ts'
+import type { ClaimRequest } from '../../src/jobs/index.ts'
 import { mariadbCaller, postgresCaller, sqliteCaller } from '../conformance/callers.ts'
 import { ownSqlite } from '../conformance/candidates.ts'
-import { runningJob, until, verdictOf } from '../conformance/jobs/making.ts'
+import { aJob, runningJob, until, verdictOf } from '../conformance/jobs/making.ts'
 import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
 
 for (const { name, own, connect, meta } of [
@@ -57,13 +58,19 @@ for (const { name, own, connect, meta } of [
       await assert.rejects(opened(), { code: 'schema_newer' })
       assert.deepEqual(await before.jobs.settle([verdictOf(held)]), [true])
       assert.equal((await before.migrator.status()).isRunnable, false)
+      // What it may not claim it may still add, for others; beside an idle worker of its own too.
+      const added = await before.jobs.addClaimed?.(aJob({ queue: 'idle' }), { ...nothing, queues: ['idle'] })
+      assert.equal(added, undefined)
+      await before.jobs.add([aJob()])
     },
   )
 }
 
+const nothing: ClaimRequest = { queues: ['nobody'], kinds: null, workerId: 'w', limit: 1, leaseMs: 1_000 }
+
 async function isRefused({ jobs }: Backend): Promise<boolean> {
   try {
-    await jobs.claim({ queues: ['nobody'], kinds: null, workerId: 'w', limit: 1, leaseMs: 1_000 })
+    await jobs.claim(nothing)
     return false
   } catch (error) {
     assert.equal((error as { code?: string }).code, 'schema_newer')

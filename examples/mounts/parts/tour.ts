@@ -42,7 +42,7 @@ export async function tour({ url, headers = {}, refused = 401, nodes = true }: T
 
   // The client has no place for an app's own headers, and needs none where tokens are what counts.
   if (Object.keys(headers).length === 0) await doTheJob(url)
-  if (nodes) await doATask(url)
+  if (nodes) await joinAsNode(url)
   console.log(
     `${url}: ${nodes ? 'page, job, stream and node' : 'page, job and stream'} are as they should be`,
   )
@@ -68,7 +68,7 @@ async function doTheJob(url: string): Promise<void> {
   await box.jobs.ack(job)
 }
 
-async function doATask(url: string): Promise<void> {
+async function joinAsNode(url: string): Promise<void> {
   await using node = await connectNode(url.replace(/^http/, 'ws'), {
     ...{ nodeId: 'node-1', token: secret },
     services: [{ name: 'greet', slots: 1 }],

@@ -150,7 +150,8 @@ const mergeMs = 2
 const lingerMs = 10_000
 
 const nobody = '-'
-const notifyAll = 'SELECT pg_notify($1, topic) FROM unnest($2::text[]) topic'
+// As text, for Prisma reads no answer of the type void.
+const notifyAll = 'SELECT pg_notify($1, topic)::text FROM unnest($2::text[]) topic'
 const notify: Statement = { name: 'sb_notify', text: 'SELECT pg_notify($1, $2)' }
 
 /** A topic of a channel; no channel has a space in it. */

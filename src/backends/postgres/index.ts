@@ -120,13 +120,11 @@ export async function openPostgres(
         return rows.map((row) => row.namespace)
       },
       migrator: {
-        async status() {
+        // Whoever asks whether a server is ready does so every few seconds: not by a connection of its own each time.
+        status: () => migrator.statusBy(connections),
+        async up(onStep) {
           connections.refuseClosed()
-          return migrator.status()
-        },
-        async up() {
-          connections.refuseClosed()
-          return migrator.up()
+          return migrator.up(onStep)
         },
         sql: () => migrator.sql(),
       },

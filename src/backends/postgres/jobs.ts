@@ -93,7 +93,8 @@ export class PostgresJobs implements JobStore {
   }
 
   async addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {
-    this.#space.schema.refuse()
+    // What may not be claimed here may be added, for others.
+    if (this.#space.schema.isRefusing()) return undefined
     return this.#claimedAdder.add(job, request)
   }
 

@@ -26,7 +26,7 @@ export interface Space {
   readonly fronts: LimitFronts
   readonly keyless: KeylessPlaces
   /** Whether this program may still begin anything on it. */
-  readonly schema: Pick<SchemaWatch, 'refuse'>
+  readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
 }
 
 /** What all namespaces of a store have in common. */
@@ -36,7 +36,7 @@ export interface Ground {
   readonly storeId: string
   /** Who has something to sweep: what closing must not leave behind. */
   readonly sweepers: Set<Sweeper>
-  readonly schema: Pick<SchemaWatch, 'refuse'>
+  readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
 }
 
 export function createSpace(

@@ -36,11 +36,13 @@ function connect(database: string): Promise<Connection> {
   return /^(mysql|mariadb):/.test(database) ? connectMariadb(database) : connectPostgres(database)
 }
 
-/** As durable as Signalbox's own connection is by default. */
+/** As durable as Signalbox's own connection. */
 async function connectSqlite(database: string): Promise<Connection> {
   const { DatabaseSync } = await import('node:sqlite')
-  const file = new DatabaseSync(database.replace(/^sqlite:/, '').replace(/\?.*$/, ''), { timeout: 5_000 })
-  file.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  const [path, query = ''] = database.replace(/^sqlite:/, '').split('?', 2)
+  const file = new DatabaseSync(path!, { timeout: 5_000 })
+  const { synchronous = 'full' } = Object.fromEntries(new URLSearchParams(query))
+  file.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous === 'normal' ? 'NORMAL' : 'FULL'}`)
   const prepared = new Map<string, ReturnType<typeof file.prepare>>()
   return {
     insert: '(?, ?)',

@@ -49,9 +49,11 @@ export function benchCommand(printer: Printer, endWith: (exitCode: number) => vo
       })
       if (!measured) return
       const { lines, place, noRaw } = measured
-      if (json) return void printer.json({ room, ...place, cases: lines })
-      printer.line(`${room} on ${place.database}, Node ${place.node}, ${place.cpu}`)
-      printTable(printer, ['CASE', 'PER SECOND', 'P50', 'P99', 'RAW', 'WHAT'], lines.map(rowOf))
+      if (json) printer.json({ room, ...place, cases: lines })
+      else {
+        printer.line(`${room} on ${place.redis ?? place.database}, Node ${place.node}, ${place.cpu}`)
+        printTable(printer, ['CASE', 'PER SECOND', 'P50', 'P99', 'RAW', 'WHAT'], lines.map(rowOf))
+      }
       if (noRaw !== undefined) printer.problem(`the raw figure could not be had: ${noRaw}`)
     })
   addStoreFlags(command)

@@ -49,29 +49,30 @@ function scriptFor(shell: Shell, words: CompletionWords): string {
 
 /** The words before the one that is typed, without flags, are the command; a flag right before it may have words too. */
 const bashTail = `_signalbox() {
-  local path="" word at
+  local place="" word at
   for ((at = 1; at < COMP_CWORD; at++)); do
     word="\${COMP_WORDS[at]}"
     [[ "$word" == -* ]] && continue
-    [[ -n "$(_signalbox_words "\${path:+$path }$word")" ]] && path="\${path:+$path }$word"
+    [[ -n "$(_signalbox_words "\${place:+$place }$word")" ]] && place="\${place:+$place }$word"
   done
   word="\${COMP_WORDS[COMP_CWORD-1]}"
-  [[ "$word" == -* && -n "$(_signalbox_words "$path $word")" ]] && path="$path $word"
-  COMPREPLY=($(compgen -W "$(_signalbox_words "$path")" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  [[ "$word" == -* && -n "$(_signalbox_words "$place $word")" ]] && place="$place $word"
+  COMPREPLY=($(compgen -W "$(_signalbox_words "$place")" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _signalbox signalbox
 `
 
+/** Not `path`, which is PATH to zsh. */
 const zshTail = `_signalbox() {
-  local path="" word at
+  local place="" word at
   for ((at = 2; at < CURRENT; at++)); do
     word="\${words[at]}"
     [[ "$word" == -* ]] && continue
-    [[ -n "$(_signalbox_words "\${path:+$path }$word")" ]] && path="\${path:+$path }$word"
+    [[ -n "$(_signalbox_words "\${place:+$place }$word")" ]] && place="\${place:+$place }$word"
   done
   word="\${words[CURRENT-1]}"
-  [[ "$word" == -* && -n "$(_signalbox_words "$path $word")" ]] && path="$path $word"
-  compadd -- \${=$(_signalbox_words "$path")}
+  [[ "$word" == -* && -n "$(_signalbox_words "$place $word")" ]] && place="$place $word"
+  compadd -- \${=$(_signalbox_words "$place")}
 }
 compdef _signalbox signalbox
 `

@@ -26,7 +26,7 @@ export function migrateCommand(printer: Printer, endWith: (exitCode: number) => 
   return addDatabaseFlags(command)
 }
 
-/** Whether the database is as this version of Signalbox needs it. */
+/** Whether this version of Signalbox may work on the database. */
 async function migrate(action: Action, database: string, json: boolean, printer: Printer): Promise<boolean> {
   // Imported here, so that other commands and the help do not load an engine first.
   const { copyMark, openMigrator } = await import('../../backends/index.ts')
@@ -41,18 +41,18 @@ async function migrate(action: Action, database: string, json: boolean, printer:
     }
     case 'status': {
       const status = await migrator.status()
-      const upToDate = status.isRunnable
-      if (json) printer.json({ database: name, upToDate, ...status })
+      if (json) printer.json({ database: name, upToDate: status.current === status.latest, ...status })
       else for (const line of describe(name, status, status.current === copyMark)) printer.line(line)
-      return upToDate
+      return status.isRunnable
     }
     case 'up': {
       const applied = await upWithProgress(migrator)
-      const { current, latest } = await migrator.status()
+      const status = await migrator.status()
+      const { current, latest } = status
       if (json) printer.json({ database: name, applied, current, latest })
       else {
         for (const step of applied) printer.line(`applied ${step.number} ${step.name}`)
-        printer.line(`${name} is up to date: schema ${current}`)
+        for (const line of describe(name, status, false)) printer.line(line)
       }
       return true
     }

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
 import { resolveSetting } from '../config/config.ts'
-import { addSomeSettingFlags, sourcesOf } from '../config/flags.ts'
+import { addSettingFlags, sourcesOf } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
 
 interface TestFlags {
@@ -48,7 +48,7 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Com
       else printer.problem(`${answer.shown ?? 'the channel'}: ${answer.reason}`)
       if (!answer.ok) endWith(1)
     })
-  return addSomeSettingFlags(command, ['allowPrivate'])
+  return addSettingFlags(command, ['allowPrivate'])
 }
 
 /** Through the server where one is named, by its settings; else from this machine, which needs no store. */

@@ -267,6 +267,20 @@ test('a command that needs the database alone is told of a name that was meant t
   assert.equal(resolveSetting('redis', given), undefined)
 })
 
+test('a name that is like no other is no slip, and stops nobody who needs the database alone', () => {
+  const folder = folderWith({})
+  // As somebody else's variable may be called.
+  const env = { SIGNALBOX_DB: 'x', SIGNALBOX_FOO: 'x', SIGNALBOX_READS: 'x' }
+  assert.throws(() => resolve({ env, folder }), {
+    details: {
+      problems: Object.keys(env).map(
+        (name) => `"${name}" is no variable of Signalbox. Unset it; --help of a command has its variables.`,
+      ),
+    },
+  })
+  assert.equal(resolveSetting('redis', { flags: {}, env, folder }), undefined)
+})
+
 test('settings of a room may stand together in the file, and pairs of operations are read from text', () => {
   const nested = '{"locks":{"multi_node":false,"conflicts":[["pull","delete"]]}}'
   const { values, sources } = resolve({ folder: folderWith({ 'signalbox.config.json': nested }) })

@@ -1,5 +1,5 @@
 import { show } from '../../core/options.ts'
-import { didYouMean } from '../nearest.ts'
+import { nearestTo } from '../nearest.ts'
 import { type ConfigFile, readConfigFile } from './file.ts'
 import type { Kind } from './kinds.ts'
 import { Problems } from './problems.ts'
@@ -45,12 +45,13 @@ const othersVariables = [
   'SIGNALBOX_QUEUE',
   'SIGNALBOX_LOCK_TOKEN',
 ]
+const prefix = 'SIGNALBOX_'
 const usualVariables: readonly string[] = [...settingNames.map(variableOf), ...othersVariables]
 
 /** Those that are neither settings nor known otherwise: misspelt, or the twin of a flag. Those of the tests are not ours. */
 export function unfamiliarVariables(env: ConfigSources['env']): readonly string[] {
   return Object.keys(env)
-    .filter((name) => name.startsWith('SIGNALBOX_') && !name.startsWith('SIGNALBOX_TEST_'))
+    .filter((name) => name.startsWith(prefix) && !name.startsWith(`${prefix}TEST_`))
     .filter((name) => !usualVariables.includes(name))
     .sort()
 }
@@ -66,7 +67,8 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
     sources[name] = found.source
     values[name] = problems.catch(() => checkValue(name, found))
   }
-  addUnknown(given, file, problems)
+  addUnknownVariables(unfamiliarVariables(given.env), given.twins ?? [], problems)
+  addUnknownKeys(file, Object.keys(file?.values ?? {}), problems)
   const config = values as unknown as Config
   addClashes(config, sources, problems)
   const secrets = problems.catch(() => readSecrets(config, sources)) ?? []
@@ -76,7 +78,7 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
 
 /**
  * One setting alone, for commands that need no server's configuration. What else may be wrong is not looked at, but for a
- * name in the file that was meant to be this one.
+ * name that was meant to be this one.
  */
 export function resolveSetting<Name extends SettingName>(name: Name, given: ConfigSources): Config[Name] {
   return checkValue(name, findMeant(name, given)) as Config[Name]
@@ -97,13 +99,12 @@ function findMeant(name: SettingName, given: ConfigSources): Found {
   const found = findValue(name, given, file)
   if (found.source !== 'default') return found
   const problems = new Problems()
-  const isMeant = (word: string, own: string, all: readonly string[]) =>
-    didYouMean(word, all)?.includes(` ${own}?`)
-  const isVariable = (word: string) => isMeant(word, variableOf(name), usualVariables)
-  const variables = unfamiliarVariables(given.env).filter(isVariable)
-  const keys = Object.entries(file?.values ?? {}).filter(([key]) => isMeant(key, name, settingNames))
-  addUnknown({ env: Object.fromEntries(variables.map((word) => [word, ''])) }, undefined, problems)
-  if (file) addUnknownKeys({ ...file, values: Object.fromEntries(keys) }, problems)
+  const variables = unfamiliarVariables(given.env).filter(
+    (word) => meantVariable(word, usualVariables) === variableOf(name),
+  )
+  const keys = Object.keys(file?.values ?? {}).filter((key) => nearestTo(key, settingNames) === name)
+  addUnknownVariables(variables, [], problems)
+  addUnknownKeys(file, keys, problems)
   problems.throwIfAny()
   return found
 }
@@ -142,28 +143,32 @@ function checkValue(name: SettingName, { source, value }: Found): unknown {
 }
 
 /** A misspelt name is an error, not a default. */
-function addUnknown(
-  { env, twins = [] }: Pick<ConfigSources, 'env' | 'twins'>,
-  file: ConfigFile | undefined,
-  problems: Problems,
-): void {
-  for (const name of unfamiliarVariables(env)) {
+function addUnknownVariables(names: readonly string[], twins: readonly string[], problems: Problems): void {
+  for (const name of names) {
     if (twins.includes(name)) continue
-    const advice =
-      didYouMean(name, [...usualVariables, ...twins]) ?? 'Unset it; --help of a command has its variables.'
+    const meant = meantVariable(name, [...usualVariables, ...twins])
+    const advice = meant ? `Did you mean ${meant}?` : 'Unset it; --help of a command has its variables.'
     problems.add(`${show(name)} is no variable of Signalbox. ${advice}`)
   }
-  addUnknownKeys(file, problems)
 }
 
-function addUnknownKeys(file: ConfigFile | undefined, problems: Problems): void {
+/** All of them begin alike, so a slip is looked for behind that. */
+function meantVariable(name: string, all: readonly string[]): string | undefined {
+  const behind = (variable: string) => variable.slice(prefix.length)
+  const meant = nearestTo(behind(name), all.map(behind))
+  return meant && prefix + meant
+}
+
+function addUnknownKeys(file: ConfigFile | undefined, names: readonly string[], problems: Problems): void {
   const keys = settingNames.filter((name) => !settings[name].secret)
-  for (const key of Object.keys(file?.values ?? {})) {
+  for (const key of names) {
     if (keys.includes(key as SettingName)) continue
+    const meant = nearestTo(key, keys)
+    const advice = meant ? `Did you mean ${meant}?` : `Remove it; there are ${keys.join(', ')}.`
     problems.add(
       key === 'token'
         ? `${file!.name}: token is not taken from a file of settings. Set ${variableOf('token')}, or name a token file with tokenFile.`
-        : `${file!.name}: ${show(key)} is no setting. ${didYouMean(key, keys) ?? `Remove it; there are ${keys.join(', ')}.`}`,
+        : `${file!.name}: ${show(key)} is no setting. ${advice}`,
     )
   }
 }

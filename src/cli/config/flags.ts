@@ -4,24 +4,30 @@ import { type ConfigSources, resolveSetting } from './config.ts'
 import type { Kind } from './kinds.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
 
-/** Gives a command the flag of every setting. They are not checked here: that is done for all sources together. */
-export function addSettingFlags(command: Command): Command {
-  return addFlags(command, settingNames)
-}
-
-/** Gives a command the flags of these settings alone, and that of the configuration file. */
-export function addSomeSettingFlags(command: Command, names: readonly SettingName[]): Command {
-  return addFlags(command, names)
+/**
+ * Gives a command the flags of these settings, all of them unless said otherwise, and that of the configuration file. They
+ * are not checked here: that is done for all sources together.
+ */
+export function addSettingFlags(command: Command, names: readonly SettingName[] = settingNames): Command {
+  for (const name of names) {
+    const flag = flagOf(name)
+    const { takes } = settings[name]
+    if (flag === undefined) continue
+    const option = new Option(takes === undefined ? flag : `${flag} <${takes}>`, describe(name))
+    addOption(command, option, variableOf(name), shownDefault(name))
+  }
+  const file = new Option('--config <file>', 'configuration file')
+  return addOption(command, file, 'SIGNALBOX_CONFIG', 'signalbox.config.ts or .json here')
 }
 
 /** Gives a command that works on a database, without a server, the flags to name it by. */
 export function addDatabaseFlags(command: Command): Command {
-  return addFlags(command, ['database'])
+  return addSettingFlags(command, ['database'])
 }
 
 /** The same for one that works on locks, which a Redis may hold. */
 export function addStoreFlags(command: Command): Command {
-  return addFlags(command, ['database', 'redis'])
+  return addSettingFlags(command, ['database', 'redis'])
 }
 
 /** How the locks of a server started here behave. */
@@ -46,18 +52,6 @@ export function resolveDatabase(command: Command): string {
 /** What a command's settings are read from. */
 export function sourcesOf(command: Command): ConfigSources {
   return { flags: givenFlags(command), env: process.env, folder: process.cwd() }
-}
-
-function addFlags(command: Command, names: readonly SettingName[]): Command {
-  for (const name of names) {
-    const flag = flagOf(name)
-    const { takes } = settings[name]
-    if (flag === undefined) continue
-    const option = new Option(takes === undefined ? flag : `${flag} <${takes}>`, describe(name))
-    addOption(command, option, variableOf(name), shownDefault(name))
-  }
-  const file = new Option('--config <file>', 'configuration file')
-  return addOption(command, file, 'SIGNALBOX_CONFIG', 'signalbox.config.ts or .json here')
 }
 
 /** Commander shows its variable and what it is by default; the value is looked up with all its sources. */

@@ -1,7 +1,8 @@
 /**
  * Prisma by its shape. Its client is 72 MB and is made by a generator, so it is not among the packages of this
  * repository: what stands here has the face of its interactive transactions (version 7 with a driver adapter) and
- * answers as they were seen to, with large integers as bigint and errors that carry the database's code inside.
+ * answers as they were seen to, with large integers as bigint, errors that carry the database's code inside, and none for
+ * a column of the type void (prisma/prisma#3530).
  */
 import assert from 'node:assert/strict'
 import { Client, Pool } from 'pg'
@@ -20,6 +21,7 @@ interface PrismaRows {
 }
 
 const bigintType = 20
+const voidType = 2278
 
 function prismaOver(runner: Runner, isOver: () => boolean) {
   return {
@@ -27,6 +29,8 @@ function prismaOver(runner: Runner, isOver: () => boolean) {
       if (isOver()) throw Object.assign(new Error('Transaction already closed'), { code: 'P2028', meta: {} })
       try {
         const { rows, fields } = await runner.query(text, values)
+        if (fields.some(({ dataTypeID }) => dataTypeID === voidType))
+          throw new Error("Failed to deserialize column of type 'void'.")
         const large = fields.filter(({ dataTypeID }) => dataTypeID === bigintType).map(({ name }) => name)
         return rows.map((row) => ({
           ...row,

@@ -80,7 +80,7 @@ export function libraryStories(
     test('a job and a row are both there after its commit, and a unique key is known', async () => {
       const [first, second] = (await library.transaction(async (tx, pay) => {
         await pay('committed')
-        const options = { tx, uniqueKey: 'order "1"', tags: ['a', 'b'] }
+        const options = { tx, uniqueKey: 'order "1"', tags: ['a', 'b'], notify: true }
         return [
           await box.jobs.add('mail', { to: 'ä"\\' }, options),
           await box.jobs.add('mail', 'repeated', options),

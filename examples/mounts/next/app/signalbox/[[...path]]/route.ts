@@ -17,7 +17,11 @@ async function start(): Promise<FetchHandler> {
 }
 
 async function answer(request: Request): Promise<Response> {
-  kept.signalbox ??= start()
+  kept.signalbox ??= start().catch((error: unknown) => {
+    // The next request tries again: a database that was away may be back by then.
+    delete kept.signalbox
+    throw error
+  })
   const handler = await kept.signalbox
   return handler(request)
 }
