@@ -104,6 +104,12 @@ test('any stream gives the same events by the book, however its bytes are cut', 
   )
 })
 
+test('one byte order mark is taken away, and no second one, however they are cut', () => {
+  const bytes = encoder.encode('\uFEFF\uFEFFdata: x\n\ndata: y\n\n')
+  for (let cut = 1; cut < 8; cut++)
+    assert.deepEqual(read([bytes.subarray(0, cut), bytes.subarray(cut)]), readByTheBook(bytes), `${cut}`)
+})
+
 test('what is encoded is read back', () => {
   const line = fc.string({ unit: 'grapheme' }).filter((text) => !/[\r\n\0]/.test(text))
   const event = fc.record({ id: line, type: line, data: fc.string({ unit: 'grapheme' }) })

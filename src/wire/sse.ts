@@ -80,8 +80,9 @@ const maxRetryMs = 2 ** 31 - 1
 
 class Parser implements EventParser {
   readonly #onEvent: (event: ParsedEvent) => void
-  /** Takes away one byte order mark at the start, and keeps characters whole over chunks. */
-  readonly #decoder = new TextDecoder()
+  /** Keeps characters whole over chunks. Byte order marks are left to us: of a mark in two chunks Node's takes away two. */
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  #hasBegun = false
   /** A line that has begun in an earlier chunk. */
   #line = ''
   /** The last character was CR: a LF that follows belongs to it. */
@@ -108,7 +109,7 @@ class Parser implements EventParser {
   }
 
   push(chunk: Uint8Array): void {
-    const text = this.#decoder.decode(chunk, { stream: true })
+    const text = this.#withoutMark(this.#decoder.decode(chunk, { stream: true }))
     let start = 0
     for (let at = 0; at < text.length; at++) {
       const unit = text.charCodeAt(at)
@@ -127,6 +128,13 @@ class Parser implements EventParser {
     }
     this.#line += text.slice(start)
     this.#checkSize(this.#line)
+  }
+
+  /** Of the stream's very beginning one byte order mark is taken away. */
+  #withoutMark(text: string): string {
+    if (this.#hasBegun || text === '') return text
+    this.#hasBegun = true
+    return text.startsWith('\uFEFF') ? text.slice(1) : text
   }
 
   #checkSize(line: string): void {
