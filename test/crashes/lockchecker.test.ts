@@ -326,3 +326,12 @@ describe('the checker of histories refuses what no line does', () => {
     rejects(telling.next('C', acquire(), granted(telling, 2, 2)))
   })
 })
+
+test('a history with too many orders is given up, counted, and no complaint', () => {
+  const telling = new Telling().beside(
+    ...['a', 'b', 'c', 'd', 'e', 'f'].map((who) => [who, acquire(), undefined] as const),
+  )
+  const { complaints, counts } = checkLocks(telling.history, times, 10)
+  assert.deepEqual([complaints, counts.undecided], [[], 1])
+  assert.equal(checkLocks(telling.history, times).counts.undecided, 0)
+})

@@ -68,7 +68,13 @@ export const demoPlaying: Campaign = {
     if (quarter >= 60 && late > early * allowedGrowth)
       throw new CampaignFailure(seed, `memory grew from ${mb(early)} to ${mb(late)} MB`)
     return {
-      counts: { seconds: sizes.length, views, faults: 0, megabytesEarly: mb(early), megabytesLate: mb(late) },
+      counts: {
+        seconds: Math.round(spanMs / 1_000),
+        views,
+        faults: 0,
+        megabytesEarly: mb(early),
+        megabytesLate: mb(late),
+      },
     }
   },
 }
