@@ -124,7 +124,9 @@ async function requireShut(to: string): Promise<void> {
     await using box = await open(to)
     await box.ping()
   } catch (error) {
-    if (isSignalboxError(error, 'copy_unfinished') || isSignalboxError(error, 'schema_missing')) return
+    // Killed while the schema was made: on MariaDB, whose steps are not all or nothing, some of them are there.
+    const refusals = ['copy_unfinished', 'schema_missing', 'schema_outdated'] as const
+    if (refusals.some((code) => isSignalboxError(error, code))) return
     throw error
   }
   throw new Error('a target that is half filled could be opened')
