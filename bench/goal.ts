@@ -41,7 +41,7 @@ export function atLeastTimes(factor: number, rival: Rival, note = ''): Goal {
 /** The figure is at most `factor` times that of a rival: for latencies and memory. */
 export function atMostTimes(factor: number, rival: Rival, note = ''): Goal {
   return {
-    text: `<= ${factor.toFixed(1)} x ${rival}${note && ` (${note})`}`,
+    text: `<= ${factor.toFixed(2).replace(/0$/, '')} x ${rival}${note && ` (${note})`}`,
     holds: (standing) => compare(standing, rival, (own, other) => own <= factor * other),
   }
 }
