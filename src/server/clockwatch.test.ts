@@ -30,3 +30,25 @@ test('a store whose clock is set is told of, with the way it went; one that only
     await loop.stop()
   }
 })
+
+test('a store that does not answer is told of, and looked at again', async () => {
+  const told: string[] = []
+  const again = createBell()
+  let looks = 0
+  const { loop } = createClockWatch({
+    async now() {
+      if (++looks === 1) throw new Error('away')
+      again.ring()
+      return performance.now()
+    },
+    onJump: () => assert.fail('no clock was set'),
+    onTrouble: (name, trouble) => told.push(`${name} ${trouble}`),
+    lookMs: 5,
+  })
+  try {
+    assert.equal(await again.wait({ timeoutMs: 10_000 }), 'rung')
+    assert.equal(told[0], 'server.clock failed')
+  } finally {
+    await loop.stop()
+  }
+})

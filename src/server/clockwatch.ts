@@ -1,4 +1,4 @@
-import { createLoop, type Loop } from '../core/loop.ts'
+import { createLoop, type Loop, type LoopEvents } from '../core/loop.ts'
 
 /**
  * Leases, due times and windows go by the store's clock, so a store whose clock is set while it works ends leases early
@@ -22,6 +22,8 @@ export interface ClockWatchParts {
   /** The store's time. */
   now(): Promise<number>
   readonly onJump: (jump: ClockJump) => void
+  /** Learns of the loop's own trouble. Must not throw. */
+  readonly onTrouble?: ((loop: string, trouble: keyof LoopEvents, event: object) => void) | undefined
   /** @default 10_000 */
   readonly lookMs?: number | undefined
 }
@@ -30,7 +32,7 @@ export interface ClockWatchParts {
 const leastMs = 2_000
 const keepMs = 3_600_000
 
-export function createClockWatch({ now, onJump, lookMs = 10_000 }: ClockWatchParts): ClockWatch {
+export function createClockWatch({ now, onJump, onTrouble, lookMs = 10_000 }: ClockWatchParts): ClockWatch {
   let last: { readonly store: number; readonly own: number; readonly sureToMs: number } | undefined
   let found: { readonly jump: ClockJump; readonly own: number } | undefined
 
@@ -54,6 +56,8 @@ export function createClockWatch({ now, onJump, lookMs = 10_000 }: ClockWatchPar
       return 'idle'
     },
   })
+  for (const trouble of ['failed', 'stalled', 'recovered'] as const)
+    loop.events.on(trouble, (event) => onTrouble?.(loop.name, trouble, event))
   return {
     loop,
     jump: () => (found !== undefined && performance.now() - found.own < keepMs ? found.jump : undefined),

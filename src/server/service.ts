@@ -197,6 +197,7 @@ export function createService(parts: ServiceParts): Service {
   const clockWatch = createClockWatch({
     now: () => served.time(),
     onJump: ({ byMs }) => log?.warn('clock_jump', { byMs }),
+    onTrouble,
   })
   const bulkers = createBulkers({ served, redactor, onTrouble, onAuditFailed })
   const dispatchers = createDispatchers({ served, spaces, onTrouble })

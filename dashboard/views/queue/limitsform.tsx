@@ -2,6 +2,7 @@ import { type ReactNode, useState } from 'react'
 import type { LimitQueueBody, WireQueueStats } from '../../../src/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Input } from '../../kit/field.tsx'
+import { spanOf, writeSpan } from '../../kit/span.ts'
 import { toast } from '../../kit/toast.tsx'
 import { visible } from '../../kit/visible.ts'
 import { changed } from '../../live/queries.ts'
@@ -96,24 +97,6 @@ function parse(
   if (!hasRate && concurrency.trim() === '') return undefined
   return {
     ...(concurrency.trim() === '' ? {} : { concurrency: whole(concurrency) }),
-    ...(hasRate ? { rate: { count: whole(count), perMs: spanOf(per.trim()) } } : {}),
+    ...(hasRate ? { rate: { count: whole(count), perMs: spanOf(per) } } : {}),
   }
-}
-
-const units = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const
-
-/** In the largest unit that it is a whole number of. */
-function writeSpan(ms: number): string {
-  const [unit, size] = units.find(([, one]) => ms % one === 0) ?? ['ms', 1]
-  return `${ms / size}${unit}`
-}
-
-/** A bare number is milliseconds, as everywhere. */
-function spanOf(text: string): number | string {
-  return /^\d+$/.test(text) ? Number(text) : text
 }

@@ -1,4 +1,5 @@
 import type { SchedulesClient, WireSchedule } from '../../../src/client/index.ts'
+import { spanOf, writeSpan } from '../../kit/span.ts'
 
 /** What stands in the fields of the form. */
 export interface Written {
@@ -72,23 +73,4 @@ export function fieldOf(message: string): Field | undefined {
 export function hasHidden(payload: unknown): boolean {
   const text = JSON.stringify(payload) ?? ''
   return text.includes('"[redacted]"') || text.startsWith('{"$sealed":')
-}
-
-const units = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const
-
-/** In the largest unit that it is a whole number of. */
-function writeSpan(ms: number): string {
-  const [unit, size] = units.find(([, one]) => ms % one === 0) ?? ['ms', 1]
-  return `${ms / size}${unit}`
-}
-
-/** A bare number is milliseconds, as everywhere. */
-function spanOf(text: string): number | string {
-  const span = text.trim()
-  return /^\d+$/.test(span) ? Number(span) : span
 }
