@@ -219,7 +219,7 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
   description:
     'With `search`, those that its words and fields mean, found among up to 50,000 jobs in an eighth of a second. `stopped` says ' +
     'which of the two ended it, `scanned` how many were looked at, and `cursor` goes on from there. A list of a queue or kind ' +
-    'that is rare among very many jobs is ended by time in the same way: a short page is the last only if its `cursor` is null.',
+    'that is rare among more than 50,000 jobs is ended by time in the same way: a short page is the last only if its `cursor` is null.',
   query: schemaFor<ListJobsQuery>()(
     Type.Object(
       {
