@@ -142,7 +142,7 @@ test('a client that never finishes its request cannot hold up close beyond the g
   const server = createServer({ port: 0, graceMs: 60_000 })
   const { url } = await server.listen()
   const socket = await beginRequest(url)
-  const cut = once(socket, 'close')
+  const cut = new Promise((resolve) => socket.once('close', resolve))
   await server.close({ graceMs: 50 })
   await cut
 })

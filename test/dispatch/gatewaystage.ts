@@ -211,7 +211,10 @@ function peerOf(ws: WebSocket): Peer {
     heard.push(JSON.parse(String(data)))
     bell.ring()
   })
-  const closed = once(ws, 'close').then(([code, reason]) => ({ code, reason: String(reason) }))
+  // Not `once`, which an error before the close would end.
+  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
+    ws.once('close', (code, reason) => resolve({ code, reason: String(reason) }))
+  })
   return {
     ws,
     heard,
