@@ -59,12 +59,12 @@ test('time for which a command has nothing to do is not counted', async () => {
 
   await contention.during(kind, async () => {
     contention.command.rest()
-    await later(60, undefined)
+    await later(200, undefined)
     contention.command.resume()
   })
 
   const [times] = contention.snapshot().kinds
-  assert.ok(times!.hold.maxMs < 30, `${times!.hold.maxMs}`)
+  assert.ok(times!.hold.maxMs < 150, `${times!.hold.maxMs}`)
 })
 
 test('a command is counted as what it turned out to be, also when it fails', async () => {

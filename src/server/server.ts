@@ -108,9 +108,9 @@ class HttpServer implements Server {
       clientErrorHandler: answerClientError,
       frameworkErrors: (_error, request, reply) => serve(request, reply),
     })
-    // Bodies are read by the API, once it knows who sends them.
-    this.#app.removeAllContentTypeParsers()
-    this.#app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    // At the first of its hooks: bodies are read by the API, once it knows who sends them, and what Fastify would do
+    // with them meanwhile costs as much as the rest of its way.
+    this.#app.addHook('onRequest', (request, reply, _done) => serve(request, reply))
     this.#app.all('/*', serve)
     this.#app.setNotFoundHandler(serve)
     // Whatever Fastify had to say came before anything was done; the API will find the same, in its own words.

@@ -1,5 +1,6 @@
 import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
 import { createNonce, encodeToken } from '../token.ts'
+import type { Ahead } from './ahead.ts'
 import type { Connection } from './connection.ts'
 import { takeBackLapsed } from './lapse.ts'
 import { chooseLimited, keepStarts } from './limitclaim.ts'
@@ -63,10 +64,51 @@ export function claimJobs(
     leaseEndsAt: now + request.leaseMs,
   }
   const limited = limitedAmong(request.queues, controls)
-  if (limited.length > 0) return claimFromAll(connection, namespace, request, { controls, limited, lease })
-  const rows = chooseOpen(connection, namespace, request, controls)
+  if (limited.length > 0) {
+    turn.chosen = undefined
+    return claimFromAll(connection, namespace, request, { controls, limited, lease })
+  }
+  const rows = chooseTogether(connection, namespace, request, controls)
   markClaimed(connection, rows, lease)
   return rows.map((row) => decodeClaimed(row, lease))
+}
+
+/** The first jobs for this claim. Where others behind it ask for the same, theirs are read with them, once. */
+function chooseTogether(
+  connection: Connection,
+  namespace: string,
+  request: ClaimRequest,
+  controls: QueueControls,
+): readonly ReadyRow[] {
+  const { turn } = connection
+  const { limit } = request
+  const shape = shapeOf(namespace, request)
+  if (turn.chosen?.shape !== shape || (turn.chosen.rows.length < limit && !turn.chosen.isAll)) {
+    const wanted = limit + wantedAhead(turn.ahead, namespace, shape)
+    const rows = chooseOpen(connection, namespace, { ...request, limit: wanted }, controls)
+    turn.chosen = { shape, rows, isAll: rows.length < wanted }
+  }
+  const { rows } = turn.chosen
+  turn.chosen.rows = rows.slice(limit)
+  return rows.slice(0, limit)
+}
+
+/** Payloads are read with the rows, so no more of them than this lie about. */
+const mostAhead = 100
+
+/** How many jobs those behind ask for who ask for the same, up to the first who asks for something else. */
+function wantedAhead(ahead: Ahead, namespace: string, shape: string): number {
+  let wanted = 0
+  for (const { args } of ahead.alike('claim', namespace)) {
+    const [request] = args
+    if (wanted + request.limit > mostAhead || shapeOf(namespace, request) !== shape) break
+    wanted += request.limit
+  }
+  return wanted
+}
+
+function shapeOf(namespace: string, { queues, kinds }: ClaimRequest): string {
+  return JSON.stringify([namespace, queues, kinds])
 }
 
 /** Which of the queues with limits, or the others together, a connection's next claim asks first. */
@@ -114,19 +156,24 @@ function claimFromAll(
 }
 
 function markClaimed(connection: Connection, rows: readonly ReadyRow[], lease: Lease): void {
-  if (rows.length === 0) return
+  const [first] = rows
+  if (first === undefined) return
+  const isOne = rows.length === 1
   connection.run(
-    `UPDATE job_queue
-     SET state = 'running', attempt = attempt + 1, lease_no = lease_no + 1, lease_nonce = ?2, lease_ends_at = ?3,
-         worker_id = ?4, started_at = ?5, updated_at = ?5
-     WHERE rowid IN (SELECT value FROM json_each(?1))`,
-    `[${rows.map(([, , , row]) => row).join()}]`,
+    isOne ? markOne : markMany,
+    isOne ? first[3] : `[${rows.map(([, , , row]) => row).join()}]`,
     lease.nonce,
     lease.leaseEndsAt,
     lease.workerId,
     lease.startedAt,
   )
 }
+
+const mark = `UPDATE job_queue
+     SET state = 'running', attempt = attempt + 1, lease_no = lease_no + 1, lease_nonce = ?2, lease_ends_at = ?3,
+         worker_id = ?4, started_at = ?5, updated_at = ?5`
+const markOne = `${mark} WHERE rowid = ?1`
+const markMany = `${mark} WHERE rowid IN (SELECT value FROM json_each(?1))`
 
 interface Lease {
   readonly workerId: string

@@ -2,8 +2,10 @@ import { closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { SignalboxError } from '../../core/errors.ts'
+import { Ahead } from './ahead.ts'
 import { explain, isBusy } from './fault.ts'
 import type { QueueControls } from './queuecontrol.ts'
+import type { ReadyRow } from './readylines.ts'
 
 /**
  * One connection to the file, with the statements it has prepared. Opening it never waits inside SQLite
@@ -174,10 +176,23 @@ export interface Turn {
   readonly swept: Set<string>
   /** What is decided about queues, by namespace, where it has been looked up. */
   readonly controls: Map<string, QueueControls>
+  /** The calls that share it and are still to be done; none where each is to be done by itself. */
+  ahead: Ahead
+  /** The front of the lines, read for several claims at once; good until anything changes them. */
+  chosen: ChosenAhead | undefined
+}
+
+export interface ChosenAhead {
+  /** What was asked for, but for how many. */
+  readonly shape: string
+  /** Those that nobody has taken yet. */
+  rows: readonly ReadyRow[]
+  /** Whether nothing stands behind them. */
+  readonly isAll: boolean
 }
 
 function createTurn(): Turn {
-  return { now: undefined, swept: new Set(), controls: new Map() }
+  return { now: undefined, swept: new Set(), controls: new Map(), ahead: new Ahead(), chosen: undefined }
 }
 
 /** The store's clock, in whole milliseconds; rounded, because 0.891 · 1,000 may fall just short of 891. */

@@ -1,8 +1,10 @@
 import { SignalboxError } from '../../core/errors.ts'
+import { Ahead } from './ahead.ts'
 import type { Connection } from './connection.ts'
 import { busy, closed, explain, isBusy, isInputOutput } from './fault.ts'
 import { commitName, elsewhereName, type GateMeter, transactionName } from './gatemeter.ts'
 import { pauseMs } from './retry.ts'
+import type { WriteCall } from './writes.ts'
 
 /**
  * SQLite has one writer, and this is where a process's writes wait to be it: in JavaScript, never inside SQLite.
@@ -39,6 +41,8 @@ export interface WriteOptions {
   readonly name?: string
   /** Since when it waits, where that was before it came here. @default now */
   readonly begunAt?: number | undefined
+  /** What is asked for, where those in front may do it with theirs. */
+  readonly call?: WriteCall
 }
 
 interface Waiter {
@@ -48,6 +52,7 @@ interface Waiter {
 interface Write extends Waiter {
   readonly name: string
   readonly begunAt: number
+  readonly call: WriteCall | undefined
   readonly work: (connection: Connection) => unknown
   readonly resolve: (value: never) => void
 }
@@ -82,9 +87,9 @@ export class Gate {
       if (this.#closing.signal.aborted) return reject(closed())
       const now = performance.now()
       const deadline = now + (this.#options.deadlineMs ?? 5_000)
-      const { urgent, name = 'write', begunAt = now } = options
+      const { urgent, name = 'write', begunAt = now, call } = options
       const line = urgent ? this.#urgent : this.#line
-      line.push({ work, resolve, reject, deadline, name, begunAt })
+      line.push({ work, resolve, reject, deadline, name, begunAt, call })
       this.#wake()
     })
   }
@@ -230,9 +235,12 @@ export class Gate {
     let taken = 0
     try {
       if (apart) connection.begin()
+      const { turn } = connection
+      if (!apart && group.length > 1) turn.ahead = new Ahead(group.map(({ call }) => call))
       for (const write of group) {
-        if (taken > 0 && now > sliceEnd) break
+        if (taken > 0 && now > sliceEnd && !turn.ahead.owes) break
         taken++
+        turn.ahead.step()
         answers.push(runWrite(connection, write, apart))
         const enteredAt = now
         now = performance.now()

@@ -34,6 +34,27 @@ export function settleAll(
   return took
 }
 
+/** The same for all who share the transaction and settle: a statement is dear, one more row in it is not. */
+export function settleTogether(
+  connection: Connection,
+  namespace: string,
+  verdicts: readonly Verdict[],
+  now: number,
+): readonly boolean[] {
+  const { ahead } = connection.turn
+  const others = ahead.alike('settle', namespace)
+  if (others.length === 0) return settleAll(connection, namespace, verdicts, now)
+  const all = [...verdicts, ...others.flatMap(({ args: [theirs] }) => theirs)]
+  const took = settleAll(connection, namespace, all, now)
+  let end = verdicts.length
+  for (const other of others) {
+    const begin = end
+    end += other.args[0].length
+    ahead.answer(other, took.slice(begin, end))
+  }
+  return took.slice(0, verdicts.length)
+}
+
 /** The same for one verdict, at the moment it is asked. */
 export function settleOne(connection: Connection, namespace: string, verdict: Verdict): boolean {
   return (
@@ -53,6 +74,7 @@ function bringBack(
   now: number,
 ): void {
   const later = state === 'scheduled' && delayMs > 0
+  connection.turn.chosen = undefined
   connection.run(
     `UPDATE job_queue
      SET state = ?2, attempt = ?3, free_count = ?4, run_at = coalesce(?5, run_at),

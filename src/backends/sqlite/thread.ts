@@ -19,7 +19,7 @@ import type { Operation, WriteCall, Writes } from './writes.ts'
 
 /**
  * A writer in a thread of its own, so that no fsync stops this one. What is asked for in one round of the event loop
- * crosses in one message; what is asked for while a commit is being made shares the next.
+ * crosses in few messages; what is asked for while a commit is being made shares the next.
  *
  * A thread that ends by itself takes the calls that it had with it: whether they were done is not known then, and the
  * next call starts another. Nothing keeps the process alive but a call that waits for its answer.
@@ -30,6 +30,9 @@ export interface ThreadOptions {
   /** Learns who waited how long for the writer, and who had which turn. @default nobody does */
   readonly meter?: GateMeter | undefined
 }
+
+/** So many cross before their round is over: else this thread would rest while that one works, and the other way round. */
+const sentAhead = 16
 
 interface Waiting {
   readonly resolve: (value: never) => void
@@ -67,7 +70,9 @@ export class WriterThread implements Writer, Watch {
       const text = encodeCall(id, call as WriteCall, this.#meter && toEpoch(now))
       this.#waiting.set(id, { resolve, reject, deadline: now + this.#answerMs })
       if (this.#waiting.size === 1) this.#thread?.ref()
-      if (this.#unsent.push({ id, text }) === 1) setImmediate(() => this.#send())
+      const unsentCount = this.#unsent.push({ id, text })
+      if (unsentCount === 1) setImmediate(() => this.#send())
+      else if (unsentCount === sentAhead) this.#send()
       if (this.#expiry === undefined) this.#expireLater()
     })
   }

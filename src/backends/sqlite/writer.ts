@@ -16,6 +16,7 @@ export function createGateWriter(gate: Gate): Writer {
         urgent: isUrgent(call),
         name: nameOf(call),
         begunAt,
+        call: call as WriteCall,
       }),
     close: () => gate.close(),
   }

@@ -21,6 +21,7 @@ import type { LockStore } from '../../locks/index.ts'
 import type { AppliedMigration, OnMigrationStep, RequestKey } from '../backend.ts'
 import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../requestkey.ts'
 import { addJobs } from './add.ts'
+import { isQuiet } from './ahead.ts'
 import { insertAudit, pruneAudit } from './audit.ts'
 import { claimJobs } from './claim.ts'
 import { type Connection, readNow } from './connection.ts'
@@ -38,7 +39,7 @@ import { addNotes, pruneNotes } from './notes.ts'
 import { cancelJob, pruneHistory, removeJobs, retryDeadJobs, retryJob } from './operate.ts'
 import { limitQueue, pauseQueue } from './queuecontrol.ts'
 import { fireSchedule, putSchedule, removeSchedule } from './schedules.ts'
-import { settleAll } from './settle.ts'
+import { settleTogether } from './settle.ts'
 import { insertToken, revokeToken } from './tokens.ts'
 
 /**
@@ -117,7 +118,7 @@ const performers: Performers = {
       const leaseEndsAt = extend(connection, held, now + leaseMs, now)
       return [{ jobId, token, leaseEndsAt, cancelRequested: held.cancelRequested }]
     }),
-  settle: ({ connection, namespace, now }, verdicts) => settleAll(connection, namespace, verdicts, now),
+  settle: ({ connection, namespace, now }, verdicts) => settleTogether(connection, namespace, verdicts, now),
   reclaim: ({ connection, namespace, now }, limit) => {
     const counts = { ready: 0, dead: 0, cancelled: 0 }
     for (const state of takeBackLapsed(connection, namespace, limit, now)) counts[state]++
@@ -156,8 +157,12 @@ const performers: Performers = {
 }
 
 /** Does one write in the transaction that the connection is in; with a key, only if it has not been done before. */
-export function perform(connection: Connection, { operation, namespace, args, key }: WriteCall): unknown {
+export function perform(connection: Connection, call: WriteCall): unknown {
+  const { operation, namespace, args, key } = call
   const { turn } = connection
+  const done = turn.ahead.take(call)
+  if (done !== undefined) return done
+  if (!isQuiet(call)) turn.chosen = undefined
   turn.now ??= readNow(connection)
   const { now } = turn
   const write = performers[operation] as (moment: Moment, ...args: readonly unknown[]) => unknown
