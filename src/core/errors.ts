@@ -118,6 +118,7 @@ export const errorCodes = {
   schema_outdated: { status: 503, meaning: 'The database was made by an older version of Signalbox.' },
   store_busy: { status: 503, meaning: 'The store is held by others and did not come free in time.' },
   store_unavailable: { status: 503, meaning: 'The store cannot be reached, or refused the call.' },
+  overloaded: { status: 503, meaning: 'The server has more to do than it can, and takes no new work.' },
   draining: { status: 503, meaning: 'The server is shutting down and takes no new requests.' },
   transaction_timeout: {
     status: 503,

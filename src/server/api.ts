@@ -46,6 +46,8 @@ export interface ApiParts {
   /** The values of Host that are ours; undefined when the app around us looks after that. */
   hosts(): ReadonlySet<string> | undefined
   isDraining(): boolean
+  /** Whether there is more to do than can be done. */
+  isOverloaded(): boolean
   /** These learn of every request, every problem with what was thrown, every answer, every end of a stream. */
   readonly onBegan: () => void
   readonly onProblem: (error: SignalboxError, thrown: unknown, requestId: string) => void
@@ -90,9 +92,11 @@ export function createApi(parts: ApiParts): Api {
     const { route, incoming } = passage
     checkSite(incoming, route, parts.hosts())
     if (parts.isDraining() && !alwaysOpen.has(route.id)) throw draining()
+    if (parts.isOverloaded() && route.relieves !== true) throw overloaded()
     if (route.scope === 'none') return serve(passage)
     const principal = await authenticator.authenticate(incoming)
     passage.principal = principal
+    if (principal.nodes !== undefined && route.forNodes !== true) throw onlyNodes()
     if (!includesScope(principal.scope, route.scope)) throw scopeMissing(route.scope, principal.scope)
     const leave = admission.enterRequest(principal)
     try {
@@ -251,6 +255,13 @@ function scopeMissing(needed: Scope, held: Scope): SignalboxError {
   )
 }
 
+function onlyNodes(): SignalboxError {
+  return new SignalboxError(
+    'forbidden',
+    'This token is bound to nodes: it may connect as one of them, and do nothing else. Use a token that is not bound.',
+  )
+}
+
 /** How long a caller had better wait: by then another server has taken over, or this one is back. */
 const drainRetryMs = 1_000
 
@@ -259,6 +270,14 @@ function draining(): SignalboxError {
     'draining',
     'This server is shutting down; send the request to another, or a little later.',
     { details: { retryAfterMs: drainRetryMs } },
+  )
+}
+
+function overloaded(): SignalboxError {
+  return new SignalboxError(
+    'overloaded',
+    'This server has more to do than it can and takes no new work just now; nothing was done. Ask again in a moment.',
+    { details: { retryAfterMs: 1_000 } },
   )
 }
 

@@ -15,6 +15,7 @@ import { createHandlers } from './handlers/index.ts'
 import type { JobMeterPart } from './handlers/jobs.ts'
 import { createHealth } from './health.ts'
 import { createHistory } from './history.ts'
+import { createLoopLag } from './looplag.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { createNamespaceLoops } from './namespaceloops.ts'
 import type { ResolvedServiceOptions } from './options.ts'
@@ -75,6 +76,9 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set([
   'schema_newer',
   'schema_outdated',
 ])
+
+/** Codes that say that it takes nothing now: told once when that begins, not with every request. */
+const refusals: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
 
 /** What dispatchers tell that somebody should look at. */
 const troubles: ReadonlySet<string> = new Set([
@@ -162,10 +166,11 @@ export function createService(parts: ServiceParts): Service {
     maxBodyBytes: parts.maxBodyBytes,
     hosts: parts.hosts,
     isDraining: () => isDraining,
+    isOverloaded: () => loopLag.isOverloaded,
     onBegan: () => metrics.requestBegan(),
     onProblem: (error, thrown, requestId) => {
       if (storeCodes.has(error.code)) metrics.storeFailed(error.code)
-      if (error.status >= 500 && error.code !== 'draining') report(error, thrown, requestId)
+      if (error.status >= 500 && !refusals.has(error.code)) report(error, thrown, requestId)
     },
     onAnswered,
     onStreamEnded: (route, how, ms) => {
@@ -174,6 +179,9 @@ export function createService(parts: ServiceParts): Service {
     },
   })
   // Last, for it runs from now on: whatever throws above leaves nothing behind.
+  const loopLag = createLoopLag({
+    onChange: (isOverloaded, lateMs) => log?.warn(isOverloaded ? 'overloaded' : 'overload.over', { lateMs }),
+  })
   const upkeep = createServerUpkeep({
     served,
     spaces,
@@ -282,6 +290,7 @@ export function createService(parts: ServiceParts): Service {
     },
     async [Symbol.asyncDispose]() {
       isDraining = true
+      loopLag.stop()
       unwatch()
       await senders[Symbol.asyncDispose]()
       await scheduling.stop()

@@ -28,6 +28,7 @@ export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> 
   method: 'POST',
   path: '/v1/jobs/{id}/ack',
   scope: 'work',
+  relieves: true,
   room: 'jobs',
   summary: 'The job is done.',
   params: idParams,
@@ -55,6 +56,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
   method: 'POST',
   path: '/v1/jobs/{id}/nack',
   scope: 'work',
+  relieves: true,
   room: 'jobs',
   summary: 'The job failed: back in line after its back-off, or dead.',
   description:
@@ -95,6 +97,7 @@ export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed
   method: 'POST',
   path: '/v1/jobs/{id}/renew',
   scope: 'work',
+  relieves: true,
   room: 'jobs',
   summary: 'Keep the job for another `leaseMs`; learn whether somebody wants it cancelled.',
   params: idParams,
@@ -122,6 +125,7 @@ export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
   method: 'POST',
   path: '/v1/jobs/held',
   scope: 'work',
+  relieves: true,
   room: 'jobs',
   summary: 'What has become of these attempts, and which of them somebody wants cancelled. Changes nothing.',
   body: schemaFor<HeldBody>()(

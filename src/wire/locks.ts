@@ -144,6 +144,7 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
   method: 'POST',
   path: '/v1/locks/release',
   scope: 'work',
+  relieves: true,
   room: 'locks',
   summary: 'End a turn with its outcome.',
   description:
@@ -184,6 +185,7 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   method: 'POST',
   path: '/v1/locks/renew',
   scope: 'work',
+  relieves: true,
   room: 'locks',
   summary: 'Keep the lock for another `ttlMs`, and tell those who wait how far the work is.',
   description: `Never shortens a lease. ${noKey}`,
@@ -210,6 +212,7 @@ export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: b
   method: 'POST',
   path: '/v1/locks/leave',
   scope: 'work',
+  relieves: true,
   room: 'locks',
   summary: 'Leave the line, or decline a grant that was not taken up yet.',
   description: `A turn that has begun is ended by release: 409 \`conflict\`. ${noKey}`,

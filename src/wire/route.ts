@@ -15,6 +15,8 @@ export interface Route<S extends Shape = Shape> {
   readonly path: string
   /** What its caller must be allowed; `none` is open to whoever reaches the port. */
   readonly scope: Scope | 'none'
+  /** Also for a token that is bound to nodes, which may do nothing but connect. */
+  readonly forNodes?: true
   readonly summary: string
   readonly description?: string
   readonly room:
@@ -38,6 +40,8 @@ export interface Route<S extends Shape = Shape> {
   readonly replies: Readonly<Record<number, Schema<S['reply']>>>
   /** The reply is a stream of server-sent events, or text. @default 'json' */
   readonly replyType?: 'json' | 'events' | 'text'
+  /** It ends or keeps what somebody holds, or says how the server is: answered also when there is too much to do. */
+  readonly relieves?: true
   /** It changes something: an Idempotency-Key counts, and a foreign page may not ask. */
   readonly mutates: boolean
   /** Problems it may answer with, besides those that every route has. */

@@ -27,6 +27,11 @@ export const commonProblems: readonly CommonProblems[] = [
     concern: ({ id }) => !['livez', 'readyz', 'metrics'].includes(id),
   },
   {
+    whose: 'but those that end, keep or give back what somebody holds, and those above',
+    codes: ['overloaded'],
+    concern: ({ relieves }) => relieves !== true,
+  },
+  {
     whose: 'that needs a token',
     codes: [
       'unauthorized',

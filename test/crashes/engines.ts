@@ -6,6 +6,7 @@ import { test } from 'vitest'
 import { startMariadb, startPostgres } from '../support/services/index.ts'
 import { hasService, serviceFacts } from '../support/services/own.ts'
 import type { Service } from '../support/services/service.ts'
+import { createFaults, type Faults } from './faults.ts'
 import { createGround, type Ground, type SqlEngine } from './ground.ts'
 import type { Counts } from './stage.ts'
 
@@ -47,6 +48,26 @@ export function serverCrashTest(
       await using server = await (engine === 'postgres' ? startPostgres : startMariadb)({ durable: true })
       await using ground = await createGround(engine, server.url)
       tell(engine, name, await run(ground, server.revivable!))
+    })
+  }
+}
+
+/** The same on a server whose machine has faults. */
+export function faultyServerTest(
+  compiler: string,
+  name: string,
+  run: (ground: Ground, faults: Faults) => Promise<Counts>,
+): void {
+  for (const engine of ['postgres', 'mariadb'] as const) {
+    const isOurs = isHere(engine) && serviceFacts(engine).from !== 'environment'
+    test.runIf(isOurs)(`${engine}: ${name}`, { timeout: testMs, concurrent: true }, async () => {
+      await using faults = await createFaults(compiler)
+      const start = engine === 'postgres' ? startPostgres : startMariadb
+      await using server = await start({ durable: true, env: faults.env })
+      await using ground = await createGround(engine, server.url)
+      tell(engine, name, await run(ground, faults))
+      // So that the server ends as quickly as it should.
+      faults.set({})
     })
   }
 }

@@ -29,13 +29,15 @@ export interface Fleet extends AsyncDisposable {
 export interface FleetOptions extends Omit<WorkerProcessOptions, 'name' | 'workerId'> {
   /** Ends that a job may bring upon its process, such as `code 3`; who came to one of them is replaced. */
   readonly expectedEnds?: readonly string[]
+  /** What they find in their environment besides ours. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** A worker gives its handlers two seconds and its last writes five. */
 const retireMs = 15_000
 const script = join(import.meta.dirname, 'workerprocess.ts')
 
-export function createFleet({ expectedEnds = [], ...shared }: FleetOptions): Fleet {
+export function createFleet({ expectedEnds = [], env, ...shared }: FleetOptions): Fleet {
   const members = new Map<Member, WorkerProcessOptions>()
   const accidents: string[] = []
   let startCount = 0
@@ -45,12 +47,8 @@ export function createFleet({ expectedEnds = [], ...shared }: FleetOptions): Fle
     const name = options.name ?? `w${startCount}`
     const whole: WorkerProcessOptions = { ...shared, workerId: name, ...options, name }
     startCount++
-    const program = await startProgram(process.execPath, [
-      '--conditions=source',
-      '--disable-warning=ExperimentalWarning',
-      script,
-      JSON.stringify(whole),
-    ])
+    const flags = ['--conditions=source', '--disable-warning=ExperimentalWarning']
+    const program = await startProgram(process.execPath, [...flags, script, JSON.stringify(whole)], { env })
     const member = { name, program }
     members.set(member, whole)
     void program.end.then(() => fell(member))

@@ -27,7 +27,7 @@ export class Attempts {
     const { rows } = await this.#sender.beat<{ nr: number; ends_at: string; cancel_requested: boolean }>(
       this.#statements.renew,
       [...this.#values(asked), leaseMs],
-      Math.max(500, Math.floor(leaseMs / 4)),
+      leaseMs,
     )
     return rows.map(({ nr, ends_at: endsAt, cancel_requested: cancelRequested }) => {
       const { ref, leaseNo } = asked[nr - 1]!

@@ -147,14 +147,16 @@ export class Connections implements Sender {
   }
 
   /**
-   * The same on connections that nothing but renewals uses, and within that time: one that does not answer is broken
-   * and another tried, while there is still a lease to be kept.
+   * The same on connections that nothing but renewals uses, and within a third of the lease: one that does not answer is
+   * broken and another tried, while there is still a lease to be kept. Renewals begin at a third of it, so two tries fit in
+   * the rest; more would be shorter than a commit takes on a slow disk, and none of them would be seen to its end.
    */
   beat<Row extends QueryResultRow>(
     statement: Statement,
     values: unknown[],
-    timeoutMs: number,
+    leaseMs: number,
   ): Promise<QueryResult<Row>> {
+    const timeoutMs = Math.max(500, Math.floor(leaseMs / 3))
     return this.#within(this.#heartbeat, (client) => this.send<Row>(client, statement, values, timeoutMs))
   }
 

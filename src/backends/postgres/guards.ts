@@ -90,7 +90,7 @@ export class PostgresGuards implements GuardStore {
     const values = [this.#namespace, ref.space, ref.key, token.leaseNo, token.nonce, leaseMs]
     const rows =
       tx === undefined
-        ? (await this.#connections.beat<EndRow>(renew, values, Math.max(500, Math.floor(leaseMs / 4)))).rows
+        ? (await this.#connections.beat<EndRow>(renew, values, leaseMs)).rows
         : await this.#send<EndRow>(renew, [values], tx)
     return rows[0] && Number(rows[0].ends_at)
   }

@@ -2,15 +2,16 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { SQLInputValue } from 'node:sqlite'
 import { test } from 'vitest'
 import type { ClaimedRecord, ClaimRequest, NewJob, Verdict } from '../../jobs/index.ts'
-import { type Connection, openWriter, parseLocation } from './connection.ts'
+import { openWriter, parseLocation } from './connection.ts'
 import { Gate } from './gate.ts'
 import { openSqlite } from './index.ts'
 import { createGateWriter } from './writer.ts'
 import type { Operation, WriteCall, Writes } from './writes.ts'
 
-/** A writer over a store with tables, which tells how many statements were made of each kind. */
+/** A writer over a store with tables, and the statements that it made. */
 async function setUp() {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-ahead-'))
   const url = `sqlite:${join(folder, 'store.db')}?synchronous=normal`
@@ -18,12 +19,15 @@ async function setUp() {
   const statements: string[] = []
   const open = () => {
     const connection = openWriter(parseLocation(url))
-    for (const name of ['run', 'rows', 'all', 'get'] as const) {
-      const own = connection[name].bind(connection) as Connection[typeof name]
-      connection[name] = ((sql: string, ...rest: never[]) => {
-        statements.push(sql)
-        return own(sql, ...rest)
-      }) as never
+    const prepare = connection.prepare.bind(connection)
+    connection.prepare = (sql) => {
+      statements.push(sql)
+      return prepare(sql)
+    }
+    const rows = connection.rows.bind(connection)
+    connection.rows = <Row extends readonly unknown[]>(sql: string, ...params: SQLInputValue[]) => {
+      statements.push(sql)
+      return rows<Row>(sql, ...params)
     }
     return connection
   }
@@ -73,6 +77,7 @@ const lineRead = 'ORDER BY priority DESC'
 test('claims of one round look once, and each gets its own jobs in the order they came', async () => {
   await using set = await setUp()
   await set.add(...['a', 'b', 'c', 'd', 'e'].map((id) => aJob(id)))
+  await set.claim({ kinds: ['none'] })
   set.counted('')
   const claims = [{ workerId: 'one' }, { limit: 2, workerId: 'two' }, { leaseMs: 5_000 }, { limit: 3 }, {}]
   const answers = await Promise.all(claims.map((more) => set.claim(more)))

@@ -40,7 +40,7 @@ const durableSettings = ['--innodb-flush-log-at-trx-commit=1', '--innodb-flush-m
 const quickSettings = ['--innodb-flush-log-at-trx-commit=0', '--innodb-flush-method=nosync']
 
 /** Finds or starts a MariaDB. */
-export async function startMariadb({ durable = false }: ServiceOptions = {}): Promise<Service> {
+export async function startMariadb({ durable = false, env }: ServiceOptions = {}): Promise<Service> {
   const { from, found } = await findSource(places, allowedSources(process.env))
   if ('url' in found) {
     const { version } = await ask(found.url)
@@ -83,7 +83,7 @@ export async function startMariadb({ durable = false }: ServiceOptions = {}): Pr
         '--skip-name-resolve',
         '--max-connections=300',
       ],
-      { account },
+      { account, env },
     )
   const askOurs = (port: number) => ask(urlOf(port), data)
   const { program, port, answer } = await startOnFreePort(start, askOurs)

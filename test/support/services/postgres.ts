@@ -35,7 +35,7 @@ const places: Places<Found> = {
 const quickSettings = ['-c', 'fsync=off', '-c', 'synchronous_commit=off', '-c', 'full_page_writes=off']
 
 /** Finds or starts a Postgres. */
-export async function startPostgres({ durable = false }: ServiceOptions = {}): Promise<Service> {
+export async function startPostgres({ durable = false, env }: ServiceOptions = {}): Promise<Service> {
   const { from, found } = await findSource(places, allowedSources(process.env))
   if ('url' in found) {
     const { version } = await ask(found.url)
@@ -62,7 +62,7 @@ export async function startPostgres({ durable = false }: ServiceOptions = {}): P
       join(bin, 'postgres'),
       ['-D', folder.path, '-p', `${port}`, '-k', folder.path, ...settings, ...(durable ? [] : quickSettings)],
       // The quickest end that still frees its shared memory; SIGKILL would leave that to the next reboot.
-      { account, endSignal: 'SIGQUIT' },
+      { account, env, endSignal: 'SIGQUIT' },
     )
   const askOurs = (port: number) => ask(urlOf(port), folder.path)
   const { program, port, answer } = await startOnFreePort(start, askOurs)

@@ -15,6 +15,8 @@ export interface ProgramOptions {
   readonly account?: Account | undefined
   /** The name it finds in argv[0]. @default its path */
   readonly argv0?: string | undefined
+  /** What it finds in its environment besides ours. */
+  readonly env?: Readonly<Record<string, string>> | undefined
   /** How it is asked to end, before SIGKILL. @default 'SIGKILL' */
   readonly endSignal?: NodeJS.Signals | undefined
 }
@@ -35,13 +37,13 @@ export interface Program {
 export async function startProgram(
   command: string,
   args: readonly string[],
-  { account, argv0, endSignal = 'SIGKILL' }: ProgramOptions = {},
+  { account, argv0, env, endSignal = 'SIGKILL' }: ProgramOptions = {},
 ): Promise<Program> {
   const child = spawn(command, args, {
     ...account,
     ...(argv0 === undefined ? {} : { argv0 }),
     // A server's messages are read by us when it fails; and a lent account may not enter the folder we stand in.
-    env: { ...process.env, LC_ALL: 'C' },
+    env: { ...process.env, LC_ALL: 'C', ...env },
     cwd: '/',
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -12,6 +12,8 @@ export interface ServiceOptions {
    * others only wait for it. A server that was there before us is taken as it is. @default false
    */
   readonly durable?: boolean
+  /** What it finds in its environment besides ours. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** What test files are told about a server. */

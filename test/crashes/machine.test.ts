@@ -1,0 +1,21 @@
+import { crashTest, faultyServerTest } from './engines.ts'
+import { createFaults, findCompiler } from './faults.ts'
+import { clockSteps, slowDisk } from './machine.ts'
+
+const compiler = findCompiler()
+if (compiler === undefined)
+  console.log('[crashes] not run, for there is no C compiler: slow syncs, steps of the clock')
+else {
+  crashTest(['sqlite'], 'where every sync takes half a second, no lease is lost', async (ground) => {
+    await using faults = await createFaults(compiler)
+    return slowDisk(ground, faults, { seed: 1, jobs: 4, syncMs: 500 })
+  })
+  faultyServerTest(compiler, 'where every sync takes half a second, no lease is lost', (ground, faults) =>
+    slowDisk(ground, faults, { seed: 1, jobs: 4, syncMs: 500 }),
+  )
+  faultyServerTest(
+    compiler,
+    'a clock of the store that is set by an hour doubles no effect',
+    (ground, faults) => clockSteps(ground, faults, { seed: 1, jobs: 20 }),
+  )
+}
