@@ -15,7 +15,8 @@ export function jobColumns(say: Say<typeof jobsWords>): readonly Column<WireJob>
       ...{ key: 'id', head: say('id') },
       cell: ({ id }) => (
         <Link to="job" query={{ id }} className="mono" title={id}>
-          <Text value={id.length > 14 ? `${id.slice(0, 5)}…${id.slice(-7)}` : id} />
+          {id.length > 14 && <Text value={id.slice(0, 5)} wideOnly />}
+          <Text value={id.length > 14 ? `…${id.slice(-7)}` : id} />
         </Link>
       ),
     },
@@ -28,26 +29,35 @@ export function jobColumns(say: Say<typeof jobsWords>): readonly Column<WireJob>
         </Link>
       ),
     },
-    { key: 'state', head: say('state'), cell: ({ state }) => <State name={state} /> },
+    {
+      ...{ key: 'state', head: say('state') },
+      cell: (job) => (
+        <>
+          <State name={job.state} />
+          <span className="aside narrow-only">
+            <Time at={momentOf(job)[1]} />
+          </span>
+        </>
+      ),
+    },
     {
       ...{ key: 'attempt', head: say('attempt'), align: 'end', wideOnly: true },
       cell: ({ attempt, maxAttempts }) => say('attemptOf', { attempt, max: maxAttempts }),
     },
-    { key: 'when', head: say('when'), cell: (job) => <When job={job} say={say} /> },
+    { key: 'when', head: say('when'), wideOnly: true, cell: (job) => <When job={job} say={say} /> },
     { key: 'about', head: say('about'), grow: true, wideOnly: true, cell: (job) => <About job={job} /> },
   ]
 }
 
-/** The instant that matters in its state. */
+/** The instant that matters in its state, and what happened then. */
+function momentOf(job: WireJob): readonly [word: 'ended' | 'started' | 'due' | 'added', at: number | null] {
+  if (job.finishedAt !== null) return ['ended', job.finishedAt]
+  if (job.state === 'running') return ['started', job.startedAt]
+  return job.state === 'scheduled' ? ['due', job.runAt] : ['added', job.createdAt]
+}
+
 function When({ job, say }: { readonly job: WireJob; readonly say: Say<typeof jobsWords> }): ReactNode {
-  const [word, at] =
-    job.finishedAt !== null
-      ? (['ended', job.finishedAt] as const)
-      : job.state === 'running'
-        ? (['started', job.startedAt] as const)
-        : job.state === 'scheduled'
-          ? (['due', job.runAt] as const)
-          : (['added', job.createdAt] as const)
+  const [word, at] = momentOf(job)
   return (
     <>
       <span className="aside">{say(word)}</span> <Time at={at} />

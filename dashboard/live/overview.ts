@@ -2,6 +2,7 @@ import type { UseQueryResult } from '@tanstack/react-query'
 import type { WireOverview } from '../../src/client/index.ts'
 import { useClient } from '../shell/session.ts'
 import { queryClient, useLive } from './queries.ts'
+import { soonerWhileCounting, waitMs } from './queues.ts'
 
 const keepMs = 3_600_000
 const key = ['overview'] as const
@@ -9,12 +10,15 @@ const key = ['overview'] as const
 /** How everything stands. Of the history only what is new is asked for, and put behind what is known. */
 export function useOverview(): UseQueryResult<WireOverview> {
   const client = useClient()
-  return useLive(key, async () => {
+  const ask = async () => {
     const known = queryClient.getQueryData<WireOverview>(key)
     // The last step was still under way.
     const since = known?.history.samples.at(-1)?.at
-    const fresh = await client.overview.get(since === undefined ? {} : { since })
+    const fresh = await client.overview.get({ waitMs, ...(since === undefined ? {} : { since }) })
     return known === undefined || since === undefined ? fresh : join(known, fresh, since)
+  }
+  return useLive(key, ask, {
+    everyMs: (data) => soonerWhileCounting(5_000, { ...data, lines: data?.queues ?? [] }),
   })
 }
 

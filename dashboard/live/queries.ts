@@ -7,6 +7,7 @@ import {
 } from '@tanstack/react-query'
 import { isSignalboxError } from '../../src/client/index.ts'
 import { signOut } from '../shell/session.ts'
+import { createStored, type Stored } from '../shell/stored.ts'
 import { connectionBack, connectionLost, useLiveness } from './connection.ts'
 
 /**
@@ -57,9 +58,9 @@ function tellTrouble(error: unknown): void {
   else connectionBack()
 }
 
-export interface LiveOptions {
-  /** How long until it is asked again by itself. @default 5_000 */
-  readonly everyMs?: number
+export interface LiveOptions<Data> {
+  /** How long until it is asked again by itself; it may depend on the last answer. @default 5_000 */
+  readonly everyMs?: number | ((data: Data | undefined) => number)
   /** False: it is not asked at all. @default true */
   readonly enabled?: boolean
 }
@@ -68,7 +69,7 @@ export interface LiveOptions {
 export function useLive<Data>(
   key: LiveKey,
   ask: () => Promise<Data>,
-  { everyMs = 5_000, enabled = true }: LiveOptions = {},
+  { everyMs = 5_000, enabled = true }: LiveOptions<Data> = {},
 ): UseQueryResult<Data> {
   const { paused } = useLiveness()
   return useQuery({
@@ -77,12 +78,19 @@ export function useLive<Data>(
     enabled,
     placeholderData: keepPreviousData,
     // TanStack asks nothing while the tab is hidden, unless told to.
-    refetchInterval: paused ? false : everyMs,
+    refetchInterval: ({ state }) => {
+      if (paused) return false
+      return typeof everyMs === 'number' ? everyMs : everyMs(state.data)
+    },
     refetchOnWindowFocus: !paused,
   })
 }
 
+/** How often somebody here did something to jobs: what is not a query looks again when it changes. */
+export const jobActs: Stored<number> = createStored(0)
+
 /** Something was done that changes this: whoever shows it asks anew. */
 export async function changed(...topics: readonly Topic[]): Promise<void> {
   await Promise.all(topics.map((topic) => queryClient.invalidateQueries({ queryKey: [topic] })))
+  if (topics.includes('jobs')) jobActs.set(jobActs.get() + 1)
 }

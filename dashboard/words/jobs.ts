@@ -29,11 +29,18 @@ export const jobsWords = catalogue({
     zh: '本页 {count} 个任务',
   },
   scanned: {
-    en: '{scanned} jobs were looked at; go on with the next page',
-    zh: '已检查 {scanned} 个任务；可翻到下一页继续',
+    en: '{scanned} jobs were looked at, {found} found',
+    zh: '已检查 {scanned} 个任务，找到 {found} 个',
   },
+  looking: {
+    en: 'Looking further: {scanned} jobs so far, {found} found',
+    zh: '正在继续查找：已检查 {scanned} 个任务，找到 {found} 个',
+  },
+  lookOn: { en: 'Look further', zh: '继续查找' },
+  stopLooking: { en: 'Stop looking', zh: '停止查找' },
 
   none: { en: 'No jobs here', zh: '没有任务' },
+  noneSoFar: { en: 'None so far', zh: '暂未找到' },
   noneAtAll: {
     en: 'Nothing was added in this namespace yet. Add a job, or choose another namespace.',
     zh: '此命名空间还没有任务。请添加任务，或切换命名空间。',
@@ -43,8 +50,8 @@ export const jobsWords = catalogue({
     zh: '没有符合筛选条件的任务。请放宽或清除筛选。',
   },
   noneYet: {
-    en: 'Nothing matches among the {scanned} newest jobs. The next page looks further.',
-    zh: '最新的 {scanned} 个任务中没有匹配项。下一页继续查找。',
+    en: 'Nothing matches among the {scanned} newest jobs.',
+    zh: '最新的 {scanned} 个任务中没有匹配项。',
   },
 
   selected: { en: { one: '{count} selected', other: '{count} selected' }, zh: '已选 {count} 个' },

@@ -24,6 +24,7 @@ export const kitWords = catalogue({
   selectRow: { en: 'Select {name}', zh: '选择 {name}' },
   rows: { en: { one: '{count} row', other: '{count} rows' }, zh: '{count} 行' },
   loading: { en: 'Loading…', zh: '加载中…' },
+  counting: { en: 'Counting jobs…', zh: '正在统计任务…' },
   needsScope: { en: 'This needs a token with the scope "{scope}".', zh: '此操作需要权限为 {scope} 的令牌。' },
   notifications: { en: 'Notices', zh: '提示' },
 

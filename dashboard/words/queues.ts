@@ -47,20 +47,16 @@ export const queuesWords = catalogue({
   },
   selectFirst: { en: 'Select queues first', zh: '请先选择队列' },
 
-  unknown: { en: 'No such queue', zh: '没有这个队列' },
+  unknown: { en: 'Nothing is in this queue', zh: '此队列当前为空' },
   unknownNext: {
-    en: 'It has no jobs, is not paused and has no limits.',
-    zh: '该队列没有任务、未暂停，也没有限制。',
+    en: 'No job waits, runs or is dead in it; it is not paused and has no limits. If the name is wrong, choose one from all queues.',
+    zh: '没有等待、运行或失败的任务，未暂停，也没有限制。若名称有误，请从全部队列中选择。',
   },
   allQueues: { en: 'All queues', zh: '全部队列' },
   newest: { en: 'Newest jobs', zh: '最新任务' },
   allJobs: { en: 'All its jobs', zh: '全部任务' },
   noJobs: { en: 'No jobs', zh: '没有任务' },
   noneAmongNewest: { en: 'None among the newest of all jobs', zh: '最新的任务中没有此队列的任务' },
-  noneAmongNewestNext: {
-    en: 'The list of all jobs of this queue looks further back, page by page.',
-    zh: '打开此队列的全部任务可逐页向前查找。',
-  },
   noJobsNext: {
     en: 'Nothing was added to this queue, or all of it was pruned.',
     zh: '队列中没有任务，或已被清理。',

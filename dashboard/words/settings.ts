@@ -22,6 +22,7 @@ export const settingsWords = catalogue({
   },
   name: { en: 'Name', zh: '名称' },
   scope: { en: 'Scope', zh: '权限' },
+  nodes: { en: 'Only as nodes', zh: '仅限节点' },
   created: { en: 'Made', zh: '创建' },
   expires: { en: 'Expires', zh: '到期' },
   never: { en: 'never', zh: '永不' },

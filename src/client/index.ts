@@ -117,6 +117,7 @@ export type {
   WireHeld,
   WireJob,
   WireQueueStats,
+  WireQueues,
 } from './jobs.ts'
 export type { LocksClient, WatchLockOptions, WireLockEvent } from './locks.ts'
 export type { MonitorClient } from './monitor.ts'

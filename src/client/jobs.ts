@@ -13,6 +13,7 @@ import {
   jobLines,
   type LimitQueueBody,
   type ListJobsQuery,
+  type ListQueuesQuery,
   limitQueue,
   listJobs,
   listQueues,
@@ -46,7 +47,8 @@ import { createSchedulesClient, type SchedulesClient } from './schedules.ts'
 export type WireJob = ShapeOf<typeof listJobs>['reply']['items'][number]
 export type WireFoundJob = ShapeOf<typeof getJob>['reply']
 export type WireClaimedJob = ShapeOf<typeof claimJobs>['reply']['items'][number]
-export type WireQueueStats = ShapeOf<typeof listQueues>['reply']['items'][number]
+export type WireQueues = ShapeOf<typeof listQueues>['reply']
+export type WireQueueStats = WireQueues['items'][number]
 
 /** What adding a job came to. */
 export interface WireAdded {
@@ -91,6 +93,8 @@ export interface JobsClient extends BulkClient {
   retry(id: string): Promise<ShapeOf<typeof retryJob>['reply']>
   retryDead(options?: RetryDeadBody): Promise<{ readonly retried: number }>
   stats(): Promise<readonly WireQueueStats[]>
+  /** The same for who would rather not wait for a count of very many jobs: `counting` says when it is not there yet. */
+  queues(query?: ListQueuesQuery): Promise<WireQueues>
   pause(queue: string): Promise<QueueSwitched>
   resume(queue: string): Promise<QueueSwitched>
   /** Sets the limits of a queue; null lifts them. */
@@ -146,6 +150,7 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     retry: (id) => client.call(retryJob, { params: { id } }),
     retryDead: (body = {}) => client.call(retryDeadJobs, { body }),
     stats: async () => (await client.call(listQueues)).items,
+    queues: (query = {}) => client.call(listQueues, { query }),
     pause: (name) => client.call(pauseQueue, { params: { name } }),
     resume: (name) => client.call(resumeQueue, { params: { name } }),
     limit: (name, body) =>

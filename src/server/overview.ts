@@ -1,6 +1,6 @@
 import { version } from '../core/version.ts'
 import { isReserved, type QueueStats } from '../jobs/index.ts'
-import type { Me, Overview, OverviewProblem, Readiness } from '../wire/index.ts'
+import type { Me, Overview, OverviewProblem, OverviewQuery, Readiness } from '../wire/index.ts'
 import type { Principal, Served, Space } from './call.ts'
 import type { ClockJump } from './clockwatch.ts'
 import type { Health } from './health.ts'
@@ -14,7 +14,7 @@ import { queueCountsOf } from './queuecounts.ts'
  */
 export interface Overviews {
   me(principal: Principal): Me
-  of(space: Space, since: number): Promise<Overview>
+  of(space: Space, query: OverviewQuery): Promise<Overview>
 }
 
 export interface OverviewParts {
@@ -56,15 +56,15 @@ export function createOverviews(parts: OverviewParts): Overviews {
       }
     },
 
-    async of(space, since) {
-      const [readiness, lines] = await Promise.all([
+    async of(space, { since = 0, waitMs }) {
+      const [readiness, { lines, isCounting }] = await Promise.all([
         parts.health.ready(),
-        queueCountsOf(space.stores).recent(),
+        queueCountsOf(space.stores).recent(waitMs),
       ])
       const at = Date.now()
       const queues = lines.filter(({ queue }) => !isReserved(queue)).sort(byQueue)
       const { history } = parts
-      history.looked(space.namespace, sum(queues, 'ready'), sum(queues, 'running'))
+      if (!isCounting) history.looked(space.namespace, sum(queues, 'ready'), sum(queues, 'running'))
       const problems = [
         ...checkProblems(readiness),
         ...clockProblems(parts.clockJump()),
@@ -77,6 +77,7 @@ export function createOverviews(parts: OverviewParts): Overviews {
         readiness,
         problems: problems.slice(0, overviewLimits.problems),
         queues,
+        ...(isCounting ? { counting: true } : {}),
         history: {
           stepMs: historyLimits.stepMs,
           since: Math.max(history.since, at - historyLimits.keepMs),

@@ -4,7 +4,7 @@ import { queueStatsSchema } from './queues.ts'
 import type { Route } from './route.ts'
 import { schemaFor, strict, Type } from './schema.ts'
 import type { Readiness } from './system.ts'
-import { count, instant, name, orNull } from './values.ts'
+import { count, instant, name, orNull, waitMs } from './values.ts'
 
 /** The routes a dashboard begins with: who is asking, and how everything stands. */
 
@@ -106,6 +106,8 @@ export interface Overview {
   readonly readiness: Readiness
   readonly problems: readonly OverviewProblem[]
   readonly queues: readonly QueueStats[]
+  /** Jobs were still being counted when `waitMs` was over: `queues` is of the count before, or empty. Left out otherwise. */
+  readonly counting?: boolean
   /** Up to an hour of it, oldest first; steps in which nothing happened are left out. */
   readonly history: {
     readonly stepMs: number
@@ -117,6 +119,8 @@ export interface Overview {
 export interface OverviewQuery {
   /** Only samples that began then or later. */
   readonly since?: number
+  /** How long to wait for a count of very many jobs. @default until it is there */
+  readonly waitMs?: number
 }
 
 const msOrNull = orNull(Type.Number({ minimum: 0 }))
@@ -139,8 +143,10 @@ export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
   summary: 'How everything stands: problems, health, queues, and the last hour of this server.',
   description:
     '`history` is what passed through the server that answers, in steps of five seconds, kept in its memory for an hour: ' +
-    'workers that use the database by themselves are not in it. The counts of queues are those of `GET /v1/queues`.',
-  query: schemaFor<OverviewQuery>()(Type.Object({ since: Type.Optional(instant) }, strict)),
+    'workers that use the database by themselves are not in it. The counts of queues are those of `GET /v1/queues`, and so is `waitMs`.',
+  query: schemaFor<OverviewQuery>()(
+    Type.Object({ since: Type.Optional(instant), waitMs: Type.Optional(waitMs) }, strict),
+  ),
   replies: {
     200: schemaFor<Overview>()(
       Type.Object({
@@ -162,6 +168,7 @@ export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
           }),
         ),
         queues: Type.Array(Type.Unsafe<QueueStats>(queueStatsSchema)),
+        counting: Type.Optional(Type.Boolean()),
         history: Type.Object({
           stepMs: count,
           since: instant,

@@ -2,7 +2,7 @@ import type { QueueLimits, QueueStats } from '../jobs/index.ts'
 import type { Page } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
-import { name, orNull, span } from './values.ts'
+import { name, orNull, span, waitMs } from './values.ts'
 
 /** The routes of queues: how they stand, pausing and resuming them, and hints for those who wait for their jobs. */
 
@@ -23,16 +23,34 @@ const queueStats = Type.Object({
 })
 export const queueStatsSchema: Schema<QueueStats> = schemaFor<QueueStats>()(queueStats)
 
-export const listQueues: Route<{ reply: Page<QueueStats> }> = {
+export interface ListQueuesQuery {
+  /** How long to wait for a count of very many jobs. @default until it is there */
+  readonly waitMs?: number
+}
+
+/** Every queue; `counting` as in `Overview`. */
+export interface QueuesPage extends Page<QueueStats> {
+  readonly counting?: boolean
+}
+
+export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = {
   id: 'listQueues',
   method: 'GET',
   path: '/v1/queues',
   scope: 'read',
   room: 'jobs',
   summary: 'Every queue with the number of its jobs by state.',
+  description:
+    'Counting a million jobs takes about half a second. Whoever would rather not wait for it says so with `waitMs`: when that is ' +
+    'over and the count is not there, the answer has `counting: true` and the counts from before, which may be none. Ask again soon.',
+  query: schemaFor<ListQueuesQuery>()(Type.Object({ waitMs: Type.Optional(waitMs) }, strict)),
   replies: {
-    200: schemaFor<Page<QueueStats>>()(
-      Type.Object({ items: Type.Array(queueStats), cursor: Type.Union([Type.String(), Type.Null()]) }),
+    200: schemaFor<QueuesPage>()(
+      Type.Object({
+        items: Type.Array(queueStats),
+        cursor: Type.Union([Type.String(), Type.Null()]),
+        counting: Type.Optional(Type.Boolean()),
+      }),
     ),
   },
   mutates: false,

@@ -119,3 +119,42 @@ test('pages are turned by a button, and the browser goes back', async () => {
   await page.goBack()
   await page.getByText('50 jobs on this page').waitFor()
 })
+
+test('a list of what is rare looks further by itself, can be stopped, and goes on when it is asked to', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await client.jobs.add('rare', { to: 'ann' })
+  const { items } = await client.jobs.list()
+  // As a server answers that has millions: it looks for a while, and says how far it came.
+  let isNear = true
+  let held: Promise<void> | undefined
+  await page.route(/\/v1\/jobs\?/, async (route) => {
+    const cursor = Number(new URL(route.request().url()).searchParams.get('cursor'))
+    await held
+    const isFound = isNear && cursor >= 3
+    const further = { items: [], cursor: String(cursor + 1), scanned: 50_000, stopped: 'time' }
+    await route.fulfill({ json: isFound ? { items, cursor: null } : further })
+  })
+  await dashboard.visit('/jobs?kind=rare')
+  await page.getByRole('row', { name: /rare/ }).waitFor()
+  await page.getByText('150,001 jobs were looked at, 1 found').waitFor()
+  const lookOn = page.getByRole('button', { name: 'Look further' })
+  assert.equal(await lookOn.count(), 0)
+
+  isNear = false
+  await page.getByRole('searchbox', { name: 'Search', exact: true }).fill('payload.to:ann')
+  await page.keyboard.press('Enter')
+  await lookOn.waitFor()
+  await page.getByText(/^[\d,]+ jobs were looked at, 0 found/).waitFor()
+  await expectNoViolations(page)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  held = promise
+  await lookOn.click()
+  await page.getByText(/^Looking further: [\d,]+ jobs so far, 0 found/).waitFor()
+  await page.getByRole('button', { name: 'Stop looking' }).click()
+  await lookOn.waitFor()
+  isNear = true
+  resolve()
+  await lookOn.click()
+  await page.getByRole('row', { name: /rare/ }).waitFor()
+})

@@ -99,7 +99,7 @@ export async function seedMarkup(client: Client, url: string, token: string): Pr
     await put('silence', () =>
       client.monitor.silence({ match: { source: name }, forMs: '1h', comment: name }),
     )
-    await put('token', () => client.tokens.create({ name, scope: 'read' }))
+    await put('token', () => client.tokens.create({ name, scope: 'work', nodes: [name] }))
   })
   await each(async (text, name) => {
     const offer = { services: [{ name: 'echo', slots: 1, tags: { word: [name] } }], labels: { word: name } }

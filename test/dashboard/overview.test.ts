@@ -48,6 +48,31 @@ test('problems come first, each with the way to it, then numbers, charts with wo
   await page.getByText('the relay is away').waitFor()
 })
 
+test('while very many jobs are being counted it says so instead of that there are none', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await client.jobs.add('mail', {}, { queue: 'mail' })
+  let isCounted = false
+  await page.route(/\/v1\/(overview|queues)/, async (route) => {
+    const response = await route.fetch()
+    const uncounted = { queues: [], items: [], counting: true }
+    await route.fulfill({ json: { ...(await response.json()), ...(isCounted ? {} : uncounted) } })
+  })
+  await dashboard.visit('/')
+  await page.getByText('Counting jobs…').waitFor()
+  await page.getByRole('heading', { name: 'Health' }).waitFor()
+  assert.equal(await page.getByText(/No jobs yet|Nothing needs attention/).count(), 0)
+  await page.keyboard.press('g')
+  await page.keyboard.press('q')
+  await page.getByText('Counting jobs…').waitFor()
+  assert.equal(await page.getByText('No queues yet').count(), 0)
+  isCounted = true
+  await page.getByRole('row', { name: /mail/ }).waitFor()
+  await page.goBack()
+  await page.getByRole('row', { name: /mail/ }).waitFor()
+  await page.getByText('Nothing needs attention').waitFor()
+})
+
 test('in the dark and in Chinese it holds as well', async () => {
   await using dashboard = await openDashboard({ context: { locale: 'zh-CN', colorScheme: 'dark' } })
   const { page, client } = dashboard

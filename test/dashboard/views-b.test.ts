@@ -284,9 +284,9 @@ test('who waits on whom is a table of numbers, with holders, kinds, lanes, slow 
   await dashboard.visit('/contention')
   const row = page.getByRole('region', { name: 'Who waits on whom' }).getByRole('row', { name: /^place/ })
   await row.getByTitle(/^place waited \d+ ms on rebuild, in 1 wait$/).waitFor()
-  const holders = page.locator('.contention-holders').getByRole('listitem')
+  const holders = page.locator('.contention-holders')
   await holders
-    .filter({ hasText: 'rebuild' })
+    .getByRole('listitem', { name: /^rebuild:/ })
     .getByText(/^\d+ ms$/)
     .waitFor()
   await page.getByRole('row', { name: /place task 7/ }).waitFor()

@@ -71,7 +71,7 @@ test('limits of a queue are set and lifted, and what died in it runs again', asy
   await using dashboard = await openDashboard()
   const { page, client } = dashboard
   await dashboard.visit('/queue?name=nowhere')
-  await page.getByText('No such queue').waitFor()
+  await page.getByText('Nothing is in this queue').waitFor()
   await die(dashboard, 'mail')
   await dashboard.visit('/queue?name=mail')
   await page.getByRole('button', { name: 'Set limits' }).click()
@@ -190,11 +190,13 @@ test('the secret of the first token stays until it is closed, and the page goes 
 
   const client = createClient(dashboard.url, { token: secret })
   assert.equal((await client.overview.me()).name, 'operators')
+  await client.tokens.create({ name: 'seventh', scope: 'work', nodes: ['gpu-7', 'gpu-8'] })
   await shown.getByRole('button', { name: 'Close' }).last().click()
   await shown.waitFor({ state: 'detached' })
   await page.reload()
   await page.getByRole('row', { name: /operators.*in use/ }).waitFor()
   assert.equal(await page.getByText(secret).count(), 0)
+  await page.getByRole('row', { name: /seventh.*gpu-7, gpu-8.*in use/ }).waitFor()
 
   await page.getByRole('button', { name: 'Make a token' }).click()
   await form.getByLabel('Name').fill('ci')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'vitest'
+import { test, vi } from 'vitest'
+import { MemoryJobs } from '../../src/backends/memory/jobs.ts'
 import { createClient } from '../../src/client/index.ts'
 import { serving } from './stage.ts'
 
@@ -79,4 +80,24 @@ test('the history has what passed through this server, in the namespace that ask
   assert.ok(elsewhere.every(({ added, completed }) => added + completed === 0))
   const later = await client.overview.get({ since: Date.now() + 60_000 })
   assert.deepEqual(later.history.samples, [])
+})
+
+test('who would not wait for a count learns that it is under way, and everybody else waits for it', async () => {
+  const { promise: counted, resolve: count } = Promise.withResolvers<void>()
+  const { stats } = MemoryJobs.prototype
+  using slow = vi.spyOn(MemoryJobs.prototype, 'stats').mockImplementation(async function (this: MemoryJobs) {
+    await counted
+    return stats.call(this)
+  })
+  await using stage = await serving()
+  using client = createClient(stage.url)
+  await client.jobs.add('mail', {}, { queue: 'mail' })
+  const early = await client.overview.get({ waitMs: 5 })
+  assert.deepEqual([early.counting, early.queues, early.readiness.status], [true, [], 'ready'])
+  assert.deepEqual(await client.jobs.queues({ waitMs: 5 }), { items: [], cursor: null, counting: true })
+  const patient = Promise.all([client.overview.get(), client.jobs.stats()])
+  count()
+  const [overview, queues] = await patient
+  assert.deepEqual([overview.counting, queues[0]?.ready], [undefined, 1])
+  assert.ok(slow.mock.calls.length > 0)
 })

@@ -3,8 +3,8 @@
  *
  * The overview is measured on a server that has just started, from the start of the navigation until its figures are in the
  * page, in a browser with an empty cache. The server counts its jobs once by itself as it starts, while the browser does,
- * too: whoever comes within that second waits for it. Then the same page walks through every
- * view; each question it asks the server is a case, with the slowest of its answers.
+ * too: a page that comes before it has says so, asks again, and has no figures until the count is there. Then the same
+ * page walks through every view; each question it asks the server is a case, with the slowest of its answers.
  */
 import type { Page } from 'playwright-core'
 import type { Case, Contestant, Trial } from '../../case.ts'
@@ -14,7 +14,7 @@ import { startServer } from '../server/running.ts'
 import { figures, openTabs } from './browser.ts'
 import { type FilledEngine, openFilled } from './filled.ts'
 import { questions } from './questions.ts'
-import { walk } from './walk.ts'
+import { listen, walk } from './walk.ts'
 
 const measured =
   (engine: FilledEngine): Contestant =>
@@ -24,8 +24,11 @@ const measured =
     const url = `http://127.0.0.1:${server.port}`
     await using tabs = await openTabs()
     const page = await tabs.open()
+    // From the first question on, which comes while the server counts.
+    const asked = listen(page)
+    const { slowest } = asked
     const firstMs = await usableMs(page, url)
-    const slowest = await walk(page, url)
+    await walk(page, url, asked)
     return {
       firstMs,
       againMs: await usableMs(page, url),

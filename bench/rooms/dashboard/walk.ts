@@ -39,8 +39,14 @@ const addresses: readonly (readonly [address: string, asks: string])[] = [
   ['/settings', '/v1/tokens'],
 ]
 
-/** The slowest answer to each question, in milliseconds, by the question. */
-export async function walk(page: Page, url: string): Promise<ReadonlyMap<string, number>> {
+/** What a page asks from now on. */
+export interface Asked {
+  /** The slowest answer to each question, in milliseconds, by the question. */
+  readonly slowest: ReadonlyMap<string, number>
+  readonly underWay: ReadonlySet<Request>
+}
+
+export function listen(page: Page): Asked {
   const slowest = new Map<string, number>()
   const underWay = new Set<Request>()
   page.on('request', (request) => {
@@ -57,12 +63,16 @@ export async function walk(page: Page, url: string): Promise<ReadonlyMap<string,
   page.on('requestfinished', ended)
   // An answer that was read to its end and then let go counts as failed, too; what the server took for it is known.
   page.on('requestfailed', ended)
+  return { slowest, underWay }
+}
+
+/** Looks at every view, each until it has come to rest. */
+export async function walk(page: Page, url: string, { underWay }: Asked): Promise<void> {
   for (const [address, asks] of addresses) {
     const answered = page.waitForResponse((response) => new URL(response.url()).pathname === asks)
     await Promise.all([answered, page.goto(url + address)])
     await within(restMs, `the answers to ${address}`, untilRest(page, underWay))
   }
-  return slowest
 }
 
 /** The stream of events never ends, and is no question. */

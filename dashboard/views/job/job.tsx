@@ -105,7 +105,7 @@ function About({ job }: { readonly job: WireFoundJob }): ReactNode {
         [say('state'), <State key="state" name={job.state} />],
         [
           say('id'),
-          <span key="id" className="mono job-id">
+          <span key="id" className="mono">
             <Text value={job.id} /> <Copy text={job.id} />
           </span>,
         ],

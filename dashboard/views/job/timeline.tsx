@@ -10,7 +10,7 @@ import { useFormat, useWords } from '../../words/language.tsx'
 interface Step {
   readonly word: 'added' | 'due' | 'started' | 'ended'
   readonly at: number
-  readonly about: string | null
+  readonly about: readonly string[]
 }
 
 /** When things happened to a job, how long each took, and how far it says it is. */
@@ -21,16 +21,19 @@ export function Timeline({ job }: { readonly job: WireFoundJob }): ReactNode {
   const { createdAt, runAt, startedAt, finishedAt, progress, state } = job
   const ranMs = startedAt === null ? null : (finishedAt ?? (state === 'running' ? now : null))
   const steps: readonly (Step | undefined)[] = [
-    { word: 'added', at: createdAt, about: null },
-    runAt > createdAt ? { word: 'due', at: runAt, about: null } : undefined,
+    { word: 'added', at: createdAt, about: [] },
+    runAt > createdAt ? { word: 'due', at: runAt, about: [] } : undefined,
     startedAt === null
       ? undefined
       : {
           word: 'started',
           at: startedAt,
-          about: startedAt >= runAt ? say('waitedFor', { span: format.span(startedAt - runAt) }) : null,
+          about: [
+            ...(startedAt >= runAt ? [say('waitedFor', { span: format.span(startedAt - runAt) })] : []),
+            ...(ranMs === null ? [] : [say('ranFor', { span: format.span(Math.max(0, ranMs - startedAt)) })]),
+          ],
         },
-    finishedAt === null ? undefined : { word: 'ended', at: finishedAt, about: null },
+    finishedAt === null ? undefined : { word: 'ended', at: finishedAt, about: [] },
   ]
   return (
     <Section title={say('timeline')}>
@@ -42,13 +45,7 @@ export function Timeline({ job }: { readonly job: WireFoundJob }): ReactNode {
                 <li key={step.word} className={step.at > now ? 'ahead' : undefined}>
                   <strong>{say(step.word)}</strong>
                   <span>
-                    <Time at={step.at} /> {step.about && <span className="aside">{step.about}</span>}
-                    {step.word === 'started' && ranMs !== null && (
-                      <span className="aside">
-                        {' '}
-                        {say('ranFor', { span: format.span(Math.max(0, ranMs - step.at)) })}
-                      </span>
-                    )}
+                    <Time at={step.at} /> <span className="aside">{step.about.join(' · ')}</span>
                   </span>
                 </li>
               ),

@@ -1,11 +1,13 @@
 import { type ReactNode, useEffect, useState } from 'react'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
+import { LookingFurther } from '../../kit/further.tsx'
 import { jobColumns } from '../../kit/jobcolumns.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Page } from '../../kit/page.tsx'
 import { Pager } from '../../kit/pager.tsx'
 import { Table } from '../../kit/table.tsx'
+import { useFurther } from '../../live/further.ts'
 import { useLive } from '../../live/queries.ts'
 import { go, usePlace } from '../../shell/router.tsx'
 import { useClient } from '../../shell/session.ts'
@@ -36,6 +38,7 @@ export default function JobsView(): ReactNode {
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever what is listed changes
   useEffect(() => setSelected(nobody), [place])
   const jobs = useLive(['jobs', asked], () => client.jobs.list(asked), { everyMs: 5_000 })
+  const further = useFurther(asked, jobs.isPlaceholderData ? undefined : jobs.data)
   const isFiltered = Object.keys(filters).length > 0
 
   return (
@@ -43,34 +46,37 @@ export default function JobsView(): ReactNode {
       <Toolbar />
       <Acts selected={selected} onDone={() => setSelected(nobody)} search={searchOf(filters)} />
       <Loaded query={jobs}>
-        {({ items, cursor, scanned = 0, stopped = null }) => (
-          <>
-            <Table
-              label={sayShell('jobs')}
-              rows={items}
-              columns={jobColumns(say)}
-              rowKey={({ id }) => id}
-              onOpen={({ id }) => go('job', { id })}
-              selection={{ selected, onChange: setSelected }}
-              stale={jobs.isPlaceholderData}
-              empty={
-                <Empty icon="jobs" title={say('none')}>
-                  <p>
-                    {stopped !== null
-                      ? say('noneYet', { scanned })
-                      : say(isFiltered ? 'noneMatch' : 'noneAtAll')}
-                  </p>
-                  {isFiltered && <Button onPress={() => go('jobs')}>{say('clear')}</Button>}
-                </Empty>
-              }
-            />
-            <Pager next={cursor}>
-              {stopped === null
-                ? say('shown', { count: items.length })
-                : say('scanned', { scanned: format.number(scanned) })}
-            </Pager>
-          </>
-        )}
+        {(answer) => {
+          const { items, cursor } = further.page ?? answer
+          const { walked, canLookOn } = further
+          return (
+            <>
+              <Table
+                label={sayShell('jobs')}
+                rows={items}
+                columns={jobColumns(say)}
+                rowKey={({ id }) => id}
+                onOpen={({ id }) => go('job', { id })}
+                selection={{ selected, onChange: setSelected }}
+                stale={jobs.isPlaceholderData}
+                empty={
+                  <Empty icon="jobs" title={say(walked?.isLooking ? 'noneSoFar' : 'none')}>
+                    <p>
+                      {walked?.isLooking || canLookOn
+                        ? say('noneYet', { scanned: format.number(walked!.scanned) })
+                        : say(isFiltered ? 'noneMatch' : 'noneAtAll')}
+                    </p>
+                    {isFiltered && <Button onPress={() => go('jobs')}>{say('clear')}</Button>}
+                  </Empty>
+                }
+              />
+              <LookingFurther further={further} found={items.length} />
+              <Pager next={walked?.isLooking || canLookOn ? null : cursor}>
+                {walked === undefined && items.length > 0 ? say('shown', { count: items.length }) : undefined}
+              </Pager>
+            </>
+          )
+        }}
       </Loaded>
       <Operations />
     </Page>

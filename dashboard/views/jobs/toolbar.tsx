@@ -4,9 +4,8 @@ import { Dialog } from '../../kit/dialog.tsx'
 import { Input, Select } from '../../kit/field.tsx'
 import { useKeys } from '../../kit/keys.ts'
 import { visible } from '../../kit/visible.ts'
-import { useLive } from '../../live/queries.ts'
+import { useQueues } from '../../live/queues.ts'
 import { go, useFilter, usePlace } from '../../shell/router.tsx'
-import { useClient } from '../../shell/session.ts'
 import { jobsWords } from '../../words/jobs.ts'
 import { kitWords } from '../../words/kit.ts'
 import { useWords } from '../../words/language.tsx'
@@ -16,7 +15,6 @@ import { filtersOf, jobStates } from './filters.ts'
 export function Toolbar(): ReactNode {
   const say = useWords(jobsWords)
   const sayKit = useWords(kitWords)
-  const client = useClient()
   const { query } = usePlace()
   const filters = filtersOf(query)
   const [, setState] = useFilter('state')
@@ -27,8 +25,8 @@ export function Toolbar(): ReactNode {
   const field = useRef<HTMLInputElement>(null)
   // Here the search is nearer than the one above.
   useKeys({ '/': () => field.current?.select() })
-  const { data: queues = [] } = useLive(['queues'], () => client.jobs.stats(), { everyMs: 15_000 })
-  const names = new Set([...queues.map((one) => one.queue), ...(queue ? [queue] : [])])
+  const { data: queues } = useQueues(15_000)
+  const names = new Set([...(queues?.items ?? []).map((one) => one.queue), ...(queue ? [queue] : [])])
   return (
     <div className="toolbar">
       <Select

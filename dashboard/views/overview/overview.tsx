@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import type { WireOverview, WireQueueStats } from '../../../src/client/index.ts'
+import { Counting } from '../../kit/counting.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Code } from '../../kit/json.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
@@ -30,8 +31,12 @@ export default function OverviewView(): ReactNode {
       <Loaded query={useOverview()}>
         {(overview) => (
           <>
-            <Problems problems={overview.problems} />
-            {overview.queues.length === 0 ? <FirstJob /> : <Standing overview={overview} />}
+            <Problems problems={overview.problems} isCounting={overview.counting === true} />
+            {overview.queues.length === 0 && !overview.counting ? (
+              <FirstJob />
+            ) : (
+              <Standing overview={overview} />
+            )}
             <Health readiness={overview.readiness} />
           </>
         )}
@@ -42,15 +47,17 @@ export default function OverviewView(): ReactNode {
 
 function Standing({ overview }: { readonly overview: WireOverview }): ReactNode {
   const say = useWords(overviewWords)
+  const { queues, counting = false } = overview
+  const isKnown = queues.length > 0
   return (
     <>
-      <Section title={say('jobsNow')}>
-        <Figures overview={overview} />
+      <Section title={say('jobsNow')} actions={counting && isKnown && <Counting />}>
+        {isKnown ? <Figures overview={overview} /> : <Counting />}
       </Section>
       <Section title={say('overTime')}>
         <Charts overview={overview} />
       </Section>
-      <Queues queues={overview.queues} />
+      {isKnown && <Queues queues={queues} />}
     </>
   )
 }

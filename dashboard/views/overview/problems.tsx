@@ -47,9 +47,16 @@ const kinds: Readonly<Record<Problem['kind'], Kind>> = {
   channel_failing: { says: 'channelFailing', tone: 'warn', icon: 'monitor', to: 'monitor' },
 }
 
+export interface ProblemsProps {
+  readonly problems: readonly Problem[]
+  /** Then that there are none is not known yet. */
+  readonly isCounting: boolean
+}
+
 /** What somebody should look at, worst first, each with the way there. */
-export function Problems({ problems }: { readonly problems: readonly Problem[] }): ReactNode {
+export function Problems({ problems, isCounting }: ProblemsProps): ReactNode {
   const say = useWords(overviewWords)
+  if (problems.length === 0 && isCounting) return null
   if (problems.length === 0) {
     return (
       <p className="all-well good">

@@ -2,7 +2,9 @@ import { type ReactNode, useState } from 'react'
 import type { WireQueueStats } from '../../../src/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
+import { Counting } from '../../kit/counting.tsx'
 import { Empty } from '../../kit/empty.tsx'
+import { LookingFurther } from '../../kit/further.tsx'
 import { jobColumns } from '../../kit/jobcolumns.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Facts, Page, Section } from '../../kit/page.tsx'
@@ -13,7 +15,9 @@ import { Table } from '../../kit/table.tsx'
 import { Time } from '../../kit/time.tsx'
 import { toast } from '../../kit/toast.tsx'
 import { visible } from '../../kit/visible.ts'
+import { useFurther } from '../../live/further.ts'
 import { changed, useLive } from '../../live/queries.ts'
+import { useQueues } from '../../live/queues.ts'
 import { go, Link, usePlace } from '../../shell/router.tsx'
 import { useClient } from '../../shell/session.ts'
 import { jobsWords } from '../../words/jobs.ts'
@@ -28,10 +32,9 @@ const states = ['ready', 'running', 'scheduled', 'waiting', 'dead'] as const
 /** One queue: how it stands, its limits, its newest jobs, and what can be done with it. */
 export default function QueueView(): ReactNode {
   const say = useWords(queuesWords)
-  const client = useClient()
   const name = usePlace().query.name ?? ''
-  const queues = useLive(['queues'], () => client.jobs.stats(), { everyMs: 2_000 })
-  const queue = queues.data?.find((one) => one.queue === name)
+  const queues = useQueues()
+  const queue = queues.data?.items.find((one) => one.queue === name)
   return (
     <Page
       title={visible(name)}
@@ -39,15 +42,15 @@ export default function QueueView(): ReactNode {
       actions={queue && <Acts queue={queue} />}
     >
       <Loaded query={queues}>
-        {() =>
-          queue === undefined ? (
+        {({ counting }) => {
+          if (queue !== undefined) return <Standing queue={queue} />
+          if (counting) return <Counting />
+          return (
             <Empty icon="queues" title={say('unknown')}>
               <p>{say('unknownNext')}</p>
             </Empty>
-          ) : (
-            <Standing queue={queue} />
           )
-        }
+        }}
       </Loaded>
       <Newest queue={name} />
     </Page>
@@ -144,9 +147,9 @@ function Newest({ queue }: { readonly queue: string }): ReactNode {
   const say = useWords(queuesWords)
   const sayJobs = useWords(jobsWords)
   const client = useClient()
-  const jobs = useLive(['jobs', 'newest', queue], () => client.jobs.list({ queue, limit: newestCount }), {
-    enabled: queue !== '',
-  })
+  const asked = { queue, limit: newestCount }
+  const jobs = useLive(['jobs', 'newest', queue], () => client.jobs.list(asked), { enabled: queue !== '' })
+  const further = useFurther(asked, jobs.isPlaceholderData ? undefined : jobs.data)
   return (
     <Section
       title={say('newest')}
@@ -157,20 +160,27 @@ function Newest({ queue }: { readonly queue: string }): ReactNode {
       }
     >
       <Loaded query={jobs}>
-        {({ items, cursor }) => (
-          <Table
-            label={say('newest')}
-            rows={items}
-            columns={jobColumns(sayJobs).filter(({ key }) => key !== 'queue')}
-            rowKey={({ id }) => id}
-            onOpen={({ id }) => go('job', { id })}
-            empty={
-              <Empty icon="jobs" title={say(cursor === null ? 'noJobs' : 'noneAmongNewest')}>
-                <p>{say(cursor === null ? 'noJobsNext' : 'noneAmongNewestNext')}</p>
-              </Empty>
-            }
-          />
-        )}
+        {(answer) => {
+          const { items } = further.page ?? answer
+          const isSure = further.walked === undefined
+          return (
+            <>
+              <Table
+                label={say('newest')}
+                rows={items}
+                columns={jobColumns(sayJobs).filter(({ key }) => key !== 'queue')}
+                rowKey={({ id }) => id}
+                onOpen={({ id }) => go('job', { id })}
+                empty={
+                  <Empty icon="jobs" title={say(isSure ? 'noJobs' : 'noneAmongNewest')}>
+                    {isSure && <p>{say('noJobsNext')}</p>}
+                  </Empty>
+                }
+              />
+              <LookingFurther further={further} found={items.length} />
+            </>
+          )
+        }}
       </Loaded>
     </Section>
   )

@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from 'react'
 import type { WireQueueStats } from '../../../src/client/index.ts'
 import { Action } from '../../kit/action.tsx'
+import { Counting } from '../../kit/counting.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Input } from '../../kit/field.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
@@ -11,9 +12,8 @@ import { State } from '../../kit/state.tsx'
 import { type Column, Table } from '../../kit/table.tsx'
 import { Text } from '../../kit/text.tsx'
 import { Time } from '../../kit/time.tsx'
-import { useLive } from '../../live/queries.ts'
+import { useQueues } from '../../live/queues.ts'
 import { go, Link, useFilter } from '../../shell/router.tsx'
-import { useClient } from '../../shell/session.ts'
 import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { queuesWords } from '../../words/queues.ts'
@@ -23,11 +23,10 @@ import { shellWords } from '../../words/shell.ts'
 export default function QueuesView(): ReactNode {
   const say = useWords(queuesWords)
   const sayShell = useWords(shellWords)
-  const client = useClient()
   const [filter, setFilter] = useFilter('filter')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [act, setAct] = useState<'pause' | 'resume'>()
-  const queues = useLive(['queues'], () => client.jobs.stats(), { everyMs: 2_000 })
+  const queues = useQueues()
   const columns = useColumns()
   const words = filter.toLowerCase()
   return (
@@ -55,18 +54,23 @@ export default function QueuesView(): ReactNode {
         ))}
       </div>
       <Loaded query={queues}>
-        {(all) => (
+        {({ items: all, counting = false }) => (
           <Table
             label={sayShell('queues')}
+            stale={counting}
             rows={all.filter(({ queue }) => queue.toLowerCase().includes(words))}
             columns={columns}
             rowKey={({ queue }) => queue}
             selection={{ selected, onChange: setSelected }}
             onOpen={({ queue }) => go('queue', { name: queue })}
             empty={
-              <Empty icon="queues" title={say(all.length === 0 ? 'none' : 'noMatch')}>
-                <p>{say(all.length === 0 ? 'noneNext' : 'noMatchNext')}</p>
-              </Empty>
+              counting ? (
+                <Counting />
+              ) : (
+                <Empty icon="queues" title={say(all.length === 0 ? 'none' : 'noMatch')}>
+                  <p>{say(all.length === 0 ? 'noneNext' : 'noMatchNext')}</p>
+                </Empty>
+              )
             }
           />
         )}

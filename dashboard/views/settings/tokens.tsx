@@ -75,6 +75,11 @@ function useColumns(revoke: (token: Token) => void): readonly Column<Token>[] {
       cell: ({ namespace }) => <Text value={namespace} />,
     },
     {
+      ...{ key: 'nodes', head: say('nodes'), wideOnly: true },
+      cell: ({ nodes }) =>
+        nodes === null ? <span className="aside">–</span> : <Text value={nodes.join(', ')} cut />,
+    },
+    {
       ...{ key: 'created', head: say('created'), wideOnly: true },
       cell: ({ createdAt }) => <Time at={createdAt} />,
     },

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireTask } from '../../../src/client/index.ts'
+import type { WireFoundTask, WireTask } from '../../../src/client/index.ts'
 import { Bar } from '../../kit/bar.tsx'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Section } from '../../kit/page.tsx'
@@ -28,7 +28,7 @@ const marks = {
 } as const satisfies Record<string, IconName>
 
 export interface LifeProps {
-  readonly task: WireTask
+  readonly task: WireFoundTask
   readonly events: readonly SeenEvent[]
 }
 
@@ -36,7 +36,7 @@ export interface LifeProps {
 export function Life({ task, events }: LifeProps): ReactNode {
   const say = useWords(tasksWords)
   const format = useFormat()
-  const progress = events.find((event) => event.type === 'progress')
+  const progress = progressOf(task, events)
   const isRunning = task.status === 'running'
   return (
     <Section title={say('life')}>
@@ -46,7 +46,7 @@ export function Life({ task, events }: LifeProps): ReactNode {
             <Step key={stage} stage={stage} task={task} at={instantOf(stage, task, events)} />
           ))}
         </ol>
-        {isRunning && progress?.type === 'progress' && (
+        {isRunning && progress !== null && (
           <div className="tasks-progress">
             {progress.percent !== null && (
               <Bar
@@ -65,6 +65,15 @@ export function Life({ task, events }: LifeProps): ReactNode {
     </Section>
   )
 }
+
+/** The last word: of the stream, or of the task itself where the stream has told none yet. */
+function progressOf({ attempt, progress }: WireFoundTask, events: readonly SeenEvent[]): Progress | null {
+  const told = events.find((event) => event.type === 'progress' && event.attempt === attempt)
+  if (told?.type !== 'progress') return progress
+  return progress !== null && progress.at > told.at ? progress : told
+}
+
+type Progress = Pick<NonNullable<WireFoundTask['progress']>, 'percent' | 'note'>
 
 interface StepProps {
   readonly stage: Stage

@@ -1,8 +1,8 @@
-import type { JobRecord, JobState, ListQuery, QueueStats, ReachQuery } from '../../jobs/index.ts'
+import type { JobRecord, JobState, QueueStats } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { decodeJobRow, type JobRow } from '../jobrow.ts'
 import { decodeLimits } from '../limitplan.ts'
-import type { Call, Statement } from './calls.ts'
+import type { Call } from './calls.ts'
 import { nowMs } from './clock.ts'
 import type { Store } from './store.ts'
 
@@ -11,7 +11,7 @@ import type { Store } from './store.ts'
  * the other is seen once. A job is shown as what it is at this moment, whether or not anybody has acted on it: a due
  * one is ready, one whose lease ran out is ready, dead or cancelled.
  */
-const shown = [
+export const shown: string = [
   ...[
     'id',
     'queue',
@@ -39,7 +39,7 @@ const shown = [
 ].join(', ')
 
 const lapsed = `(q.state = 'running' AND q.lease_ends_at <= ${nowMs})`
-const judged = `CASE
+export const judged: string = `CASE
     WHEN q.state = 'scheduled' AND q.run_at <= ${nowMs} THEN 'ready'
     WHEN ${lapsed} AND c.job_id IS NOT NULL THEN 'cancelled'
     WHEN ${lapsed} AND q.attempt >= q.max_attempts THEN 'dead'
@@ -48,21 +48,22 @@ const judged = `CASE
 const isLapsedEnd = `${lapsed} AND (c.job_id IS NOT NULL OR q.attempt >= q.max_attempts)`
 
 /** Live jobs under the names of `shown`; one value: the error of expired leases. */
-function fromQueue({ tables }: Store): string {
+export function fromQueue({ tables }: Pick<Store, 'tables'>, source = `${tables.queue} q`): string {
   return `SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, ${judged} AS state, q.attempt,
       q.max_attempts, q.free_count, q.run_at, q.created_at, q.started_at,
       IF(${isLapsedEnd}, q.lease_ends_at, NULL) AS finished_at, q.worker_id,
       IF(q.state = 'running' AND NOT ${lapsed}, q.lease_ends_at, NULL) AS lease_ends_at, q.backoff, q.timeout_ms, q.meta,
       NULL AS result, IF(${lapsed} AND c.job_id IS NULL AND q.attempt >= q.max_attempts, ?, q.error) AS error,
       q.state = 'running' AND NOT ${lapsed} AND c.job_id IS NOT NULL AS cancel_requested, FALSE AS cancel_ignored
-    FROM ${tables.queue} q LEFT JOIN ${tables.cancel} c ON c.namespace = q.namespace AND c.job_id = q.id`
+    FROM ${source} LEFT JOIN ${tables.cancel} c ON c.namespace = q.namespace AND c.job_id = q.id`
 }
 
-function fromHistory({ tables }: Store, join = ''): string {
+/** Ended jobs under the same names. */
+export function fromHistory({ tables }: Pick<Store, 'tables'>, source = `${tables.history} h`): string {
   return `SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, CAST(h.state AS CHAR) AS state, h.attempt,
       h.max_attempts, h.free_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
       NULL AS lease_ends_at, h.backoff, h.timeout_ms, h.meta, h.result, h.error, FALSE AS cancel_requested, h.cancel_ignored
-    FROM ${join}${tables.history} h`
+    FROM ${source}`
 }
 
 /** What a job is at this moment, and how long until it is due. */
@@ -98,90 +99,6 @@ export async function find(store: Store, id: string): Promise<JobRecord | undefi
     ),
   )
   return row && decodeJobRow(row)
-}
-
-export async function list(store: Store, query: ListQuery): Promise<readonly JobRecord[]> {
-  const { state, limit } = query
-  if (limit < 1) return []
-  const parts: Statement[] = []
-  if (state !== 'completed') parts.push(livePart(store, query))
-  if (state === 'dead') parts.push(deadPart(store, query))
-  else if (state === undefined || state === 'completed' || state === 'cancelled')
-    parts.push(historyPart(store, query))
-  const rows = await store.calls.run('list jobs', (call) =>
-    call.rows<JobRow>(
-      `SELECT ${shown} FROM (${parts.map(([sql]) => `(${sql})`).join(' UNION ALL ')}) jobs ORDER BY id DESC LIMIT ?`,
-      [...parts.flatMap(([, values]) => values), limit],
-    ),
-  )
-  return rows.map(decodeJobRow)
-}
-
-export async function reach(store: Store, { before, rows, among }: ReachQuery): Promise<string | null> {
-  const [where, values] = wanted([
-    ['namespace = ?', store.namespace],
-    ['id < ?', before],
-  ])
-  const placeIn = (table: string) =>
-    `(SELECT id FROM ${table} WHERE ${where} ORDER BY id DESC LIMIT 1 OFFSET ?)`
-  const { queue, history } = store.tables
-  const tables = [...(among === 'ended' ? [] : [queue]), ...(among === 'live' ? [] : [history])]
-  const [row] = await store.calls.run('look how far a list reaches', (call) =>
-    call.rows<{ id: string | null }>(
-      `SELECT MAX(id) AS id FROM (${tables.map(placeIn).join(' UNION ALL ')}) places`,
-      tables.flatMap(() => [...values, rows - 1]),
-    ),
-  )
-  return row!.id
-}
-
-/** Conditions whose value is given, and their values. */
-function wanted(conditions: readonly (readonly [sql: string, value: unknown])[]): Statement {
-  const given = conditions.filter(([, value]) => value !== undefined)
-  return [given.map(([sql]) => sql).join(' AND '), given.map(([, value]) => value)]
-}
-
-function livePart(store: Store, { queue, kind, state, limit, before, downTo }: ListQuery): Statement {
-  // What can only be an expired lease, or a live one, need not be looked for among all that wait.
-  const stored = state === 'dead' || state === 'cancelled' || state === 'running' ? 'running' : undefined
-  const [where, values] = wanted([
-    ['q.namespace = ?', store.namespace],
-    ['q.id < ?', before],
-    ['q.id >= ?', downTo],
-    ['q.queue = ?', queue],
-    ['q.kind = ?', kind],
-    ['q.state = ?', stored],
-    [`${judged} = ?`, state],
-  ])
-  return [`${fromQueue(store)} WHERE ${where} ORDER BY q.id DESC LIMIT ?`, [expiredError, ...values, limit]]
-}
-
-function historyPart(store: Store, { queue, kind, state, limit, before, downTo }: ListQuery): Statement {
-  const [where, values] = wanted([
-    ['h.namespace = ?', store.namespace],
-    ['h.id < ?', before],
-    ['h.id >= ?', downTo],
-    ['h.queue = ?', queue],
-    ['h.kind = ?', kind],
-    ['h.state = ?', state],
-  ])
-  return [`${fromHistory(store)} WHERE ${where} ORDER BY h.id DESC LIMIT ?`, [...values, limit]]
-}
-
-/** The dead have a table of their own to find them by. */
-function deadPart(store: Store, { queue, kind, limit, before, downTo }: ListQuery): Statement {
-  const [where, values] = wanted([
-    ['d.namespace = ?', store.namespace],
-    ['d.queue = ?', queue],
-    ['d.id < ?', before],
-    ['d.id >= ?', downTo],
-    ['d.kind = ?', kind],
-  ])
-  return [
-    `${fromHistory(store, `${store.tables.dead} d STRAIGHT_JOIN `)} ON h.namespace = d.namespace AND h.id = d.id
-      WHERE ${where} ORDER BY d.id DESC LIMIT ?`,
-    [...values, limit],
-  ]
 }
 
 export async function stats({ calls, tables, namespace }: Store): Promise<readonly QueueStats[]> {

@@ -1,6 +1,7 @@
 import { begin, type Call, commit, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import { toCancelled, toDead, toReady } from './history.ts'
+import { queueNames } from './queuenames.ts'
 import type { Store } from './store.ts'
 
 /**
@@ -119,12 +120,8 @@ export async function reclaim(store: Store, limit: number): Promise<Reclaimed> {
   })
 }
 
-/** Every queue with live jobs; the index is hopped over, not read. */
 async function liveQueues({ tables, namespace }: Store, call: Call): Promise<readonly string[]> {
-  const rows = await call.rows<{ queue: string }>(
-    `SELECT DISTINCT queue FROM ${tables.queue} WHERE namespace = ?`,
-    [namespace],
-  )
+  const rows = await call.rows<{ queue: string }>(queueNames(tables), [namespace, namespace])
   return rows.map(({ queue }) => queue)
 }
 

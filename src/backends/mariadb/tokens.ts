@@ -1,5 +1,5 @@
 import type { TokenStore } from '../../access/index.ts'
-import { decodeToken, type TokenRow } from '../tokenrow.ts'
+import { decodeToken, encodeScope, type TokenRow } from '../tokenrow.ts'
 import type { Calls } from './calls.ts'
 import { nowMs } from './clock.ts'
 import type { Tables } from './tables.ts'
@@ -7,16 +7,18 @@ import type { Tables } from './tables.ts'
 /** The tokens of all namespaces, in one table. They are few: nothing here needs an index but the id. */
 export function createTokens(calls: Calls, { token: table }: Tables): TokenStore {
   const live = `(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${nowMs}))`
-  const shown = `namespace, id, name, CAST(scope AS CHAR) AS scope, digest, created_at, expires_at, revoked_at,
-      ${live} AS live`
+  const shown = `namespace, id, name, CAST(scope AS CHAR) AS scope, nodes, digest, created_at, expires_at,
+      revoked_at, ${live} AS live`
   const selectOne = `SELECT ${shown} FROM ${table} WHERE id = ?`
   return {
-    create({ namespace, id, name, scope, digest, expiresInMs }) {
+    create(token) {
+      const { namespace, id, name, digest, expiresInMs } = token
+      const { scope, nodes } = encodeScope(token)
       return calls.run('create a token', async (call) => {
         await call.rows(
-          `INSERT INTO ${table} (namespace, id, name, scope, digest, created_at, expires_at)
-            VALUES (?, ?, ?, ?, ?, ${nowMs}, ${nowMs} + ?)`,
-          [namespace, id, name, scope, digest, expiresInMs],
+          `INSERT INTO ${table} (namespace, id, name, scope, nodes, digest, created_at, expires_at)
+            VALUES (?, ?, ?, ?, ?, ?, ${nowMs}, ${nowMs} + ?)`,
+          [namespace, id, name, scope, nodes, digest, expiresInMs],
         )
         const [row] = await call.rows<TokenRow>(selectOne, [id])
         return decodeToken(row!)

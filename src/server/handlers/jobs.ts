@@ -118,32 +118,33 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
     pruneJobs: async ({ body, jobs }) => ({ body: await jobs.prune(body) }),
     removeJobs: async ({ body, jobs }) => ({ body: await jobs.remove(body.ids) }),
 
-    async listQueues({ space }) {
-      const lines = await queueCountsOf(space.stores).now()
-      return { body: { items: lines.filter(({ queue }) => !isReserved(queue)), cursor: null } }
+    async listQueues({ query, space }) {
+      const { lines, isCounting } = await queueCountsOf(space.stores).now(query.waitMs)
+      const items = lines.filter(({ queue }) => !isReserved(queue))
+      return { body: { items, cursor: null, ...(isCounting ? { counting: true } : {}) } }
     },
 
     async pauseQueue({ params: { name }, jobs, space }) {
       await jobs.pause(name)
-      queueCountsOf(space.stores).forget()
+      queueCountsOf(space.stores).changed({ queue: name, paused: true })
       return { body: { queue: name, paused: true } }
     },
 
     async resumeQueue({ params: { name }, jobs, space }) {
       await jobs.resume(name)
-      queueCountsOf(space.stores).forget()
+      queueCountsOf(space.stores).changed({ queue: name, paused: false })
       return { body: { queue: name, paused: false } }
     },
 
     async limitQueue({ params: { name }, body, jobs, space }) {
       const limits = await jobs.limit(name, body)
-      queueCountsOf(space.stores).forget()
+      queueCountsOf(space.stores).changed({ queue: name, limits })
       return { body: { queue: name, limits } }
     },
 
     async unlimitQueue({ params: { name }, jobs, space }) {
       const limits = await jobs.limit(name, null)
-      queueCountsOf(space.stores).forget()
+      queueCountsOf(space.stores).changed({ queue: name, limits })
       return { body: { queue: name, limits } }
     },
 

@@ -11,6 +11,6 @@ export interface OverviewHandlers {
 export function overviewHandlers(overviews: Overviews): OverviewHandlers {
   return {
     whoAmI: async ({ principal }) => ({ body: overviews.me(principal) }),
-    getOverview: async ({ query, space }) => ({ body: await overviews.of(space, query.since ?? 0) }),
+    getOverview: async ({ query, space }) => ({ body: await overviews.of(space, query) }),
   }
 }

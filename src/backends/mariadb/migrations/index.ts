@@ -9,6 +9,8 @@ import { auditMigration } from './006-audit.ts'
 import { fleetMigration } from './007-fleet.ts'
 import { comfortMigration } from './008-comfort.ts'
 import { gatesMigration } from './009-gates.ts'
+import { listsMigration } from './010-lists.ts'
+import { nodeTokensMigration } from './011-nodetokens.ts'
 
 export const migrations: readonly Migration[] = [
   jobsMigration,
@@ -20,4 +22,6 @@ export const migrations: readonly Migration[] = [
   fleetMigration,
   comfortMigration,
   gatesMigration,
+  listsMigration,
+  nodeTokensMigration,
 ]

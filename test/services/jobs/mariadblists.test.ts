@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { PooledCalls } from '../../../src/backends/mariadb/calls.ts'
+import { ownSession, parsePlace } from '../../../src/backends/mariadb/connection.ts'
+import { list } from '../../../src/backends/mariadb/lists.ts'
+import { Pool } from '../../../src/backends/mariadb/pool.ts'
+import { queueNames } from '../../../src/backends/mariadb/queuenames.ts'
+import { qualifyTables } from '../../../src/backends/mariadb/tables.ts'
+import { open } from '../../../src/index.ts'
+import type { ListQuery } from '../../../src/jobs/index.ts'
+import { hasService, ownMariadb } from '../../support/services/own.ts'
+
+const many = 3_000
+/** Rare ones of each kind; so many rows and entries may be read for them. */
+const few = 3
+const mostReads = 300
+
+const columns = 'namespace, id, queue, kind, payload, priority, state, max_attempts, run_at, created_at'
+const values = (id: string, queue: string, state: string) =>
+  `'default', CONCAT('${id}', LPAD(seq, 9, '0')), '${queue}', 'mail', '{}', 0, '${state}', 3, 1000, 1000`
+/** The older half, the rare ones, the newer half: whoever reads by id meets thousands of others. */
+const live = (id: string, queue: string, state: string, count: number) =>
+  `INSERT INTO job_queue (${columns}, updated_at, lease_ends_at) SELECT ${values(id, queue, state)}, 1000,
+    ${state === 'running' ? '32503680000000' : 'NULL'} FROM seq_1_to_${count}`
+const ended = (id: string, queue: string, state: string, count: number) =>
+  `INSERT INTO job_history (${columns}, attempt, free_count, finished_at, lease_no)
+    SELECT ${values(id, queue, state)}, 1, 0, 1000, 1 FROM seq_1_to_${count}`
+
+test.runIf(hasService('mariadb'))(
+  'MariaDB finds what is rare among very many jobs without reading the others',
+  async () => {
+    await using database = await ownMariadb()
+    await (await open(database.url, { migrate: true })).close()
+    const place = parsePlace(database.url)
+    // One connection, which counts what it reads.
+    const pool = new Pool({ ...place.options, multipleStatements: true }, ownSession, 1)
+    try {
+      const calls = new PooledCalls(pool)
+      const tables = qualifyTables(place.database)
+      const store = { calls, tables, namespace: 'default' }
+      const ask = (sql: string, values: readonly unknown[] = []) =>
+        calls.run('ask', (call) => call.rows<Record<string, string>>(sql, values))
+      const readCount = async () =>
+        (await ask(`SHOW SESSION STATUS LIKE 'Handler_read%'`)).reduce(
+          (sum, row) => sum + Number(row.Value),
+          0,
+        )
+      for (const sql of [
+        live('a', 'eu', 'ready', many),
+        live('b', 'eu', 'waiting', few),
+        live('c', 'us', 'running', few),
+        live('d', 'signalbox.bulk', 'ready', few),
+        live('e', 'us', 'ready', many),
+        ended('f', 'eu', 'completed', many),
+        ended('g', 'eu', 'cancelled', few),
+        ended('h', 'signalbox.bulk', 'completed', few),
+        ended('i', 'us', 'completed', many),
+        'ANALYZE TABLE job_queue, job_history',
+      ])
+        await ask(sql)
+
+      const look = async (query: Omit<ListQuery, 'limit'>) => {
+        const before = await readCount()
+        const found = await list(store, { ...query, limit: 50 })
+        return { ids: found.map(({ id }) => id[0]).join(''), reads: (await readCount()) - before }
+      }
+      for (const [query, ids] of [
+        [{ state: 'waiting' }, 'bbb'],
+        [{ state: 'waiting', queue: 'eu', kind: 'mail' }, 'bbb'],
+        [{ state: 'running' }, 'ccc'],
+        [{ state: 'dead' }, ''],
+        [{ state: 'cancelled' }, 'ggg'],
+        [{ state: 'cancelled', queue: 'us' }, ''],
+        [{ queue: 'signalbox.bulk' }, 'hhhddd'],
+        [{ queue: 'signalbox.bulk', state: 'completed' }, 'hhh'],
+      ] as const) {
+        const seen = await look(query)
+        assert.equal(seen.ids, ids, JSON.stringify(query))
+        assert.ok(seen.reads < mostReads, `${JSON.stringify(query)} made ${seen.reads} reads`)
+      }
+      const before = await readCount()
+      const names = await ask(queueNames(tables), ['default', 'default'])
+      assert.deepEqual(names.map(({ queue }) => queue).sort(), ['eu', 'signalbox.bulk', 'us'])
+      assert.ok((await readCount()) - before < mostReads)
+    } finally {
+      await pool.close()
+    }
+  },
+)
