@@ -227,7 +227,10 @@ function createBox(
     settings.monitor,
   )
   const dispatch = createDispatch(
-    { jobs: backend.jobs, fleet: backend.fleet, guards, bell, remoteBell: traits.remoteBell },
+    {
+      ...{ jobs: backend.jobs, notes: backend.notes, fleet: backend.fleet, guards, bell },
+      remoteBell: traits.remoteBell,
+    },
     settings.dispatch,
   )
   const upkeep = retentionMs === undefined ? undefined : createUpkeep(backend, retentionMs)

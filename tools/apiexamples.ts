@@ -23,6 +23,7 @@ const request = { ...key, node: 'ci-1' }
 export const apiExamples: Readonly<Record<string, ApiExample>> = {
   addJobs: { body: { kind: 'mail', payload: { to: 'ada@example.com' }, uniqueKey: 'welcome-ada' } },
   getOverview: { query: { since: 1_763_190_000_000 } },
+  listQueues: { query: { waitMs: 200 } },
   listJobs: { query: { queue: 'default', search: 'state:dead payload.order.id:42', limit: 20 } },
   claimJobs: { body: { queues: ['default'], workerId: 'shell', limit: 1, leaseMs: '30s', waitMs: '20s' } },
   checkHeld: { body: { items: [{ id, token }] } },
@@ -126,7 +127,7 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
   definePool: { body: { name: 'large', requires: [{ label: 'memoryGb', gte: 40 }] } },
   removePool: { params: { name: 'large' } },
   listTokens: { query: { limit: 20 } },
-  createToken: { body: { name: 'the mail workers', scope: 'work', expiresInMs: '90d' } },
+  createToken: { body: { name: 'gpu-7', scope: 'work', nodes: ['gpu-7'], expiresInMs: '90d' } },
   revokeToken: { params: { id } },
   listAudit: { query: { action: 'lock.evict', limit: 20 } },
 }

@@ -25,6 +25,7 @@ export interface NewToken {
   readonly id: string
   readonly name: string
   readonly scope: Scope
+  readonly nodes: readonly string[] | null
   readonly namespace: string
   /** SHA-256 of the secret, in hexadecimal. */
   readonly digest: string

@@ -7,6 +7,8 @@ export interface Token {
   /** For people: whose it is. */
   readonly name: string
   readonly scope: Scope
+  /** The nodes it may connect as, and it may do nothing else then; null: it is bound to none. */
+  readonly nodes: readonly string[] | null
   /** The namespace it speaks for; `*` may name any, request by request. */
   readonly namespace: string
   readonly createdAt: number

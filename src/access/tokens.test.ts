@@ -22,12 +22,28 @@ async function stage(): Promise<Stage> {
 
 const asked = { name: 'ci', scope: 'work', namespace: 'shop' } as const
 
+test('a token may be bound to nodes: each named once, and nothing but the scope work', async () => {
+  const { tokens } = await stage()
+  const { id, secret, nodes } = await tokens.create({ ...asked, nodes: ['b', 'a', 'b'] })
+  assert.deepEqual(nodes, ['a', 'b'])
+  assert.deepEqual((await tokens.verify(secret))?.nodes, ['a', 'b'])
+  assert.deepEqual((await tokens.find(id))?.nodes, ['a', 'b'])
+  for (const none of [undefined, null])
+    assert.equal((await tokens.create({ ...asked, nodes: none })).nodes, null)
+  const many = Array.from({ length: 101 }, (_, i) => `n${i}`)
+  for (const wrong of [[], 'n1', [''], ['a\nb'], [7], many, {}] as unknown[] as string[][])
+    await assert.rejects(tokens.create({ ...asked, nodes: wrong }), { code: 'invalid_argument' })
+  for (const scope of ['read', 'admin'] as const)
+    await assert.rejects(tokens.create({ ...asked, scope, nodes: ['a'] }), /scope "work"/)
+})
+
 test('a token is made with a secret that the store never sees', async () => {
   const { tokens, store } = await stage()
   const { secret, ...token } = await tokens.create({ ...asked, expiresInMs: '1h' })
   assert.deepEqual(token, {
     id: token.id,
     ...asked,
+    nodes: null,
     createdAt: 1_000_000,
     expiresAt: 1_000_000 + 3_600_000,
     revokedAt: null,
@@ -76,7 +92,7 @@ test('a token whose row was spoilt lets nobody in', async () => {
   const { tokens, store } = await stage()
   const id = createId()
   const secret = createSecret(id)
-  await store.create({ id, ...asked, digest: '', expiresInMs: null })
+  await store.create({ id, ...asked, nodes: null, digest: '', expiresInMs: null })
   assert.equal(await tokens.verify(secret), undefined)
 })
 

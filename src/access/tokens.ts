@@ -22,6 +22,8 @@ export interface CreateTokenOptions {
   /** For people: whose it is. */
   readonly name: string
   readonly scope: Scope
+  /** Up to 100 ids of nodes: it may connect as these, and do nothing else. Its scope must be `work`. @default not bound */
+  readonly nodes?: readonly string[] | null | undefined
   /** The namespace it speaks for; `*` is every one. */
   readonly namespace: string
   /** How long it counts: milliseconds, or text such as '30d'. @default for ever */
@@ -59,19 +61,22 @@ export interface TokensParts {
 }
 
 const maxSpanMs = 3_155_760_000_000
+const maxNodes = 100
 
 /** Makes the service of tokens over a store. */
 export function createTokens({ store, onChange = () => {} }: TokensParts): Tokens {
   return {
     async create(options) {
-      onlyKeys('token', options, ['name', 'scope', 'namespace', 'expiresInMs'])
+      onlyKeys('token', options, ['name', 'scope', 'nodes', 'namespace', 'expiresInMs'])
       const { expiresInMs } = options
       const id = createId()
       const secret = createSecret(id)
+      const scope = oneOf('token.scope', options.scope, scopes)
       const token = {
         id,
         name: text('token.name', options.name),
-        scope: oneOf('token.scope', options.scope, scopes),
+        scope,
+        nodes: checkNodes(options.nodes ?? null, scope),
         namespace: text('token.namespace', options.namespace),
         digest: presentSecret(secret).digest,
         expiresInMs:
@@ -119,6 +124,27 @@ export function createTokens({ store, onChange = () => {} }: TokensParts): Token
   }
 }
 
+/** Sorted and each once: what was said in another order is the same token. */
+function checkNodes(nodes: readonly string[] | null, scope: Scope): readonly string[] | null {
+  if (nodes === null) return null
+  if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > maxNodes) throw notNodes(nodes)
+  const ids = [...new Set(nodes.map((id, index) => text(`token.nodes[${index}]`, id)))]
+  if (scope === 'work') return ids.sort()
+  throw new SignalboxError(
+    'invalid_argument',
+    `A token for nodes has the scope "work", not "${scope}": it connects as a node and does nothing else.`,
+    { details: { option: 'token.scope' } },
+  )
+}
+
+function notNodes(value: unknown): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `token.nodes must be a list of 1 to ${maxNodes} ids of nodes, not ${show(value)}.`,
+    { details: { option: 'token.nodes' } },
+  )
+}
+
 const noDigest = '0'.repeat(64)
 
 /** The live token of a secret. One whose id is not known costs the same comparison as one that is. */
@@ -143,6 +169,6 @@ function listed(record: TokenRecord): ListedToken {
 
 /** The record without its digest, field by field: what a store adds one day is not shown by accident. */
 export function tokenOf(record: Token): Token {
-  const { id, name, scope, namespace, createdAt, expiresAt, revokedAt } = record
-  return { id, name, scope, namespace, createdAt, expiresAt, revokedAt }
+  const { id, name, scope, nodes, namespace, createdAt, expiresAt, revokedAt } = record
+  return { id, name, scope, nodes, namespace, createdAt, expiresAt, revokedAt }
 }

@@ -122,7 +122,7 @@ export const copyTables: readonly CopyTable[] = [
      max_attempts# status attempt# due_at# created_at# finished_at# error possible_repeat? digest_id`,
   ),
   table('monitor_channel', 'namespace channel', 'namespace channel wanted? state'),
-  table('access_token', 'id', 'namespace id name scope digest created_at# expires_at# revoked_at#'),
+  table('access_token', 'id', 'namespace id name scope nodes digest created_at# expires_at# revoked_at#'),
   table(
     'request_key',
     'namespace caller key',

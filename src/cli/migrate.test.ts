@@ -22,6 +22,7 @@ const steps = [
   { number: 8, name: 'comfort' },
   { number: 9, name: 'gates' },
   { number: 10, name: 'lists' },
+  { number: 11, name: 'node tokens' },
 ]
 const latest = steps.length
 const linesOf = (word: string) => steps.map(({ number, name }) => `${word} ${number} ${name}\n`).join('')

@@ -4,6 +4,7 @@
  */
 import type { ClaimedRecord } from '../jobs/index.ts'
 import type { TaskSpec } from './node.ts'
+import type { SaidProgress } from './progressnotes.ts'
 import { spentBefore, type TaskDocument } from './taskdocument.ts'
 
 /** A task that this process claimed. */
@@ -26,6 +27,8 @@ export interface Claim {
   readonly submittedAt: number
   /** By this process's own clock; the store may know better, never worse. */
   leaseUntil: number
+  /** How far its node says it is. */
+  progress: SaidProgress | null
   /** Its end is being written: nobody else touches it. */
   isEnding: boolean
 }
@@ -67,6 +70,7 @@ export class Claims {
       freeCount: record.freeCount,
       submittedAt: record.createdAt,
       leaseUntil,
+      progress: null,
       isEnding: false,
     }
     this.#claims.set(record.id, claim)

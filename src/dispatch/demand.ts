@@ -46,6 +46,8 @@ export class Demand {
 export class Demands {
   readonly #demands = new Map<string, Demand>()
   readonly #shapes = new Map<string, { readonly shape: Shape; count: number }>()
+  /** The one asked for last. */
+  #latest: Demand | null = null
   readonly #limit: number
   readonly #made: (demand: Demand) => void
   readonly #dropped: (demand: Demand) => void
@@ -72,6 +74,8 @@ export class Demands {
     // Tasks of two kinds are given up apart, so they wait apart, though they may ask for the same.
     const key = `${shapeKey}${plain ? '' : JSON.stringify([requires, prefers])}\n${kind}`
     let demand = this.#demands.get(key)
+    // It stands at the young end already: moving it with every task would leave a hole each time.
+    if (demand !== undefined && demand === this.#latest) return demand
     if (demand === undefined) {
       demand = new Demand(key, this.#shape(shapeKey, uses), spec)
       this.#trim()
@@ -80,6 +84,7 @@ export class Demands {
       this.#demands.delete(key)
     }
     this.#demands.set(key, demand)
+    this.#latest = demand
     return demand
   }
 

@@ -5,7 +5,7 @@ import { cancelTopic, queueTopic } from '../jobs/index.ts'
 import type { GuardStore } from '../once/index.ts'
 import { Adder } from './adder.ts'
 import { Engine, type EngineParts } from './engine.ts'
-import { explainSteps } from './explain.ts'
+import { explainSteps, whyNotWaiting } from './explain.ts'
 import { inTime } from './intime.ts'
 import { type NodeView, taskStatuses } from './node.ts'
 import { type DispatchOptions, resolveDispatchOptions } from './options.ts'
@@ -29,12 +29,12 @@ const lookWithinMs = 8_000
 
 /** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
 export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
-  const { jobs, bell, guards } = parts
+  const { jobs, notes, bell, guards } = parts
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
   const { registry, mailbox, desk, tally, claims, ends, feed, sharing } = engine
   const { board, settings, roster, demands } = sharing
-  const reads = new TaskReads(engine, jobs)
+  const reads = new TaskReads(engine, jobs, notes)
   const adder = new Adder(jobs)
   const { maxWaiting = 10_000 } = options.policy
   let stopping: Promise<void> | null = null
@@ -114,7 +114,10 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const steps = explainSteps({ spec, nodes: sharing.nodes(), rules: settings.rules, now: engine.now() })
       for (;;) {
         const step = steps.next()
-        if (step.done) return step.value
+        if (step.done) {
+          const notWaiting = whyNotWaiting(await reads.standing(record))
+          return notWaiting === null ? step.value : { ...step.value, wakes: [notWaiting] }
+        }
         await new Promise((resolve) => setImmediate(resolve))
       }
     },

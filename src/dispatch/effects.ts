@@ -7,6 +7,7 @@ import type { Assign, Effect, RegistryEvent, Settled } from './effect.ts'
 import type { Ending, Ends } from './ends.ts'
 import type { Lookups } from './lookups.ts'
 import type { TaskSpec } from './node.ts'
+import type { ProgressNotes } from './progressnotes.ts'
 import type { Registry } from './registry.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Tally } from './tally.ts'
@@ -34,6 +35,7 @@ export interface EffectParts {
   readonly feed: TaskFeed
   readonly snapshot: Snapshot
   readonly lookups: Lookups
+  readonly progress: ProgressNotes
   readonly tally: Tally
   readonly post: (command: Command) => boolean
   readonly now: () => number
@@ -85,8 +87,10 @@ export class EffectRunner {
         this.#requeue(effect)
         return
       case 'taskChanged':
+        this.#changed(effect)
+        return
       case 'progress':
-        this.#tell(effect)
+        this.#progress(effect)
         return
       case 'unknownTask':
         this.#unknownTask(effect)
@@ -134,7 +138,7 @@ export class EffectRunner {
   }
 
   #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
-    const { claims, desk, feed, tally, post, now, monotonicMs } = this.#parts
+    const { claims, desk, feed, progress, tally, post, now, monotonicMs } = this.#parts
     const claim = claims.get(taskId)
     const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
     if (!isOurs) {
@@ -146,6 +150,7 @@ export class EffectRunner {
       ...{ taskId, attempt, service, payload: claim.payload, deadlineAt },
     })
     tally.assigned += 1
+    progress.say(claim, null)
     if (feed.isWatched(taskId)) feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
   }
 
@@ -223,18 +228,23 @@ export class EffectRunner {
     this.#parts.log({ name: 'task.lost', taskId, attempt })
   }
 
-  #tell(effect: Of<'taskChanged' | 'progress'>): void {
-    const { feed, registry, now } = this.#parts
-    const { taskId, attempt } = effect
+  #changed({ taskId, attempt, status, nodeId }: Of<'taskChanged'>): void {
+    const { claims, feed, progress, now } = this.#parts
+    const claim = claims.get(taskId)
+    if (status === 'waiting' && claim?.attempt === attempt) progress.say(claim, null)
     if (!feed.isWatched(taskId)) return
     const same = { taskId, attempt, at: now() }
-    if (effect.kind === 'taskChanged') {
-      const { status, nodeId } = effect
-      feed.publish(status === 'waiting' ? { ...same, status } : { ...same, status, nodeId })
-    } else {
-      const { percent, note } = effect
-      const nodeId = registry.task(taskId)?.nodeId ?? null
-      feed.publish({ ...same, status: 'progress', nodeId, percent, note })
+    feed.publish(status === 'waiting' ? { ...same, status } : { ...same, status, nodeId })
+  }
+
+  #progress({ taskId, attempt, percent, note }: Of<'progress'>): void {
+    const { claims, feed, registry, progress, now } = this.#parts
+    const claim = claims.get(taskId)
+    const nodeId = registry.task(taskId)?.nodeId ?? null
+    const at = now()
+    if (claim?.attempt === attempt && nodeId !== null) progress.say(claim, { nodeId, percent, note, at })
+    if (feed.isWatched(taskId)) {
+      feed.publish({ taskId, attempt, at, status: 'progress', nodeId, percent, note })
     }
   }
 

@@ -5,7 +5,7 @@
  *   store ─claims─▶ intake ─▶ mailbox ─▶ registry ─▶ effects ─▶ ends ─▶ store
  *   nodes ─frames─▶ desk ───────▲                       └──────▶ desk ─▶ nodes
  */
-import { type JobRecord, type JobStore, type JobsBell, queueTopic } from '../jobs/index.ts'
+import { type JobRecord, type JobStore, type JobsBell, type NoteStore, queueTopic } from '../jobs/index.ts'
 import { type Claim, Claims } from './claims.ts'
 import type { Command, CommandKind } from './command.ts'
 import { anyKind } from './demandkind.ts'
@@ -19,6 +19,7 @@ import { Keeper } from './keeper.ts'
 import { Lookups } from './lookups.ts'
 import { Mailbox } from './mailbox.ts'
 import type { ResolvedDispatchOptions } from './options.ts'
+import { ProgressNotes } from './progressnotes.ts'
 import { Registry } from './registry.ts'
 import { Sharing } from './sharing.ts'
 import { Snapshot } from './snapshot.ts'
@@ -29,6 +30,8 @@ import { TaskFeed } from './tasksfeed.ts'
 /** What an engine is made of. */
 export interface EngineParts {
   readonly jobs: JobStore
+  /** Where other servers read how far tasks are. */
+  readonly notes: Pick<NoteStore, 'add' | 'progress'>
   readonly bell: JobsBell
   /** Where servers that share the nodes tell each other of them. */
   readonly fleet: FleetStore
@@ -71,6 +74,7 @@ export class Engine {
   readonly #bell: JobsBell
   readonly #options: ResolvedDispatchOptions
   readonly #lookups: Lookups
+  readonly #progress: ProgressNotes
   /** Submits of this process that are not in its hands yet: they wait, though the registry does not know. */
   readonly #submitted = new Map<string, number>()
   #tick: NodeJS.Timeout | undefined
@@ -82,7 +86,7 @@ export class Engine {
   #isStarted = false
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
-    const { jobs, bell, now = forwardClock(), observe, fleet, remoteBell = false } = parts
+    const { jobs, notes, bell, now = forwardClock(), observe, fleet, remoteBell = false } = parts
     const log = quiet(parts.log)
     const monotonicMs = () => performance.now()
     const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
@@ -95,6 +99,7 @@ export class Engine {
     this.registry = new Registry(options.policy)
     this.ends = new Ends({ store: jobs, monotonicMs, onTrouble })
     this.#lookups = new Lookups(jobs, onTrouble)
+    this.#progress = new ProgressNotes({ notes, claims: this.claims, monotonicMs, onTrouble })
     const { heartbeatMs, leaseMs } = options
     const isFull = () =>
       this.ends.size > maxUnwritten ||
@@ -128,7 +133,7 @@ export class Engine {
     const { desk } = this
     const effects = new EffectRunner({
       ...{ registry, claims, ends, desk, feed, snapshot, tally, post, now, monotonicMs, log },
-      lookups: this.#lookups,
+      ...{ lookups: this.#lookups, progress: this.#progress },
       armTimer: (at) => this.#armTimer(at),
       handedBack: (taskId, afterMs) => {
         // It may be in our hands again before we hear that it was handed back.
@@ -227,6 +232,7 @@ export class Engine {
     for (const interval of this.#intervals) clearInterval(interval)
     clearTimeout(this.#tick)
     this.#lookups.stop()
+    this.#progress.stop()
     this.desk.shut()
     this.mailbox.close()
     await Promise.all([this.keeper.stop(withinMs), this.sharing.stop(withinMs)])

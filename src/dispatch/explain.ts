@@ -2,7 +2,7 @@
  * Why a task waits. A pure read of the snapshot pages: it does not enter the registry, and it stops every few hundred
  * nodes so that its caller can let others run.
  */
-import type { NodeView, TaskSpec, Term } from './node.ts'
+import type { NodeView, TaskSpec, TaskStatus, Term } from './node.ts'
 import { type PoolRules, termHolds } from './requirement.ts'
 
 /** Why a task is not placed. */
@@ -83,6 +83,29 @@ export function* explainSteps({ spec, nodes, rules, now }: ExplainSource): Gener
     requirements: requirements.map(({ text, failing }) => ({ requirement: text, failingCount: failing })),
     nearest: nearest.map(({ node, missing }) => ({ nodeId: node.nodeId, missing })),
     wakes: wakesOf(spec, { nodeCount, suitableCount, readyCount }, nearest),
+  }
+}
+
+/** What is said instead of what would wake it, of a task that does not wait. */
+export function whyNotWaiting({
+  status,
+  nodeId,
+  progress,
+}: {
+  readonly status: TaskStatus
+  readonly nodeId: string | null
+  readonly progress: { readonly percent: number | null } | null
+}): string | null {
+  switch (status) {
+    case 'waiting':
+      return null
+    case 'assigned':
+    case 'running': {
+      const isAt = typeof progress?.percent === 'number' ? `, and is at ${progress.percent} %` : ''
+      return `Nothing: it does not wait. Node "${nodeId}" has it${isAt}.`
+    }
+    default:
+      return `Nothing: it does not wait. It is ${status}.`
   }
 }
 

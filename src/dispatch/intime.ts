@@ -1,10 +1,14 @@
 import { SignalboxError } from '../core/errors.ts'
 
 /** What the call answers, unless it takes longer: then `store_unavailable`, and its late answer counts for nobody. */
-export async function inTime<Answer>(withinMs: number, call: () => Promise<Answer>): Promise<Answer> {
+export async function inTime<Answer>(
+  withinMs: number,
+  call: () => Promise<Answer>,
+  who = 'The board of the fleet',
+): Promise<Answer> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
-    const message = `The board of the fleet did not answer within ${withinMs} ms.`
+    const message = `${who} did not answer within ${withinMs} ms.`
     reject(new SignalboxError('store_unavailable', message))
   }, withinMs)
   try {

@@ -17,7 +17,7 @@ export class Strangers {
   /** Looked up for so long that the node was opened all the same; an answer is still welcome. */
   readonly unanswered: Set<string> = new Set()
   /** They take nothing of the node: they ended at its word, or were given all the time to stop that there is. */
-  readonly over: Set<string> = new Set()
+  readonly over: LatestIds = new LatestIds()
 
   /** A task is listed that nobody knows. */
   add(taskId: string): void {
@@ -36,21 +36,16 @@ export class Strangers {
   /** It takes nothing of the node, whether listed or not; only the latest of them are remembered. */
   end(taskId: string, totalSlots: number): void {
     this.resolve(taskId)
-    this.over.delete(taskId)
-    this.over.add(taskId)
     // As many as it may have said just now and not been told about yet.
-    if (this.over.size <= Math.min(maxOver, 16 + totalSlots)) return
-    for (const eldest of this.over) {
-      this.over.delete(eldest)
-      return
-    }
+    this.over.add(taskId, Math.min(maxOver, 16 + totalSlots))
   }
 
   /** The node lists these and no others. */
   keep(listed: ReadonlySet<string>): void {
-    for (const set of [this.unsure, this.unasked, this.unanswered, this.over]) {
+    for (const set of [this.unsure, this.unasked, this.unanswered]) {
       for (const taskId of set) if (!listed.has(taskId)) set.delete(taskId)
     }
+    this.over.keep(listed)
   }
 
   /** No answer came in time: nothing is held against the node any more. */
@@ -62,5 +57,36 @@ export class Strangers {
 
   clear(): void {
     for (const set of [this.unsure, this.unasked, this.unanswered, this.over]) set.clear()
+  }
+}
+
+/**
+ * The latest of many ids. One is added with every task that ends, so it is a list that is cut now and then: a set from
+ * which the eldest is deleted each time walks past the remains of those before it.
+ */
+class LatestIds {
+  #ids: string[] = []
+  #most = 0
+
+  /** Remembers it, and at most so many. */
+  add(id: string, most: number): void {
+    if (this.#ids.at(-1) === id) return
+    this.#most = most
+    this.#ids.push(id)
+    if (this.#ids.length >= 2 * most) this.#ids.splice(0, this.#ids.length - most)
+  }
+
+  has(id: string): boolean {
+    const place = this.#ids.lastIndexOf(id)
+    return place >= 0 && place >= this.#ids.length - this.#most
+  }
+
+  /** Forgets all but these. */
+  keep(ids: ReadonlySet<string>): void {
+    if (this.#ids.length > 0) this.#ids = this.#ids.slice(-this.#most).filter((id) => ids.has(id))
+  }
+
+  clear(): void {
+    if (this.#ids.length > 0) this.#ids = []
   }
 }

@@ -43,7 +43,10 @@ export interface Submitted {
 /** A task. Instants are epoch milliseconds of the store's clock. */
 export interface Task {
   readonly taskId: string
-  /** As far as this process knows: `assigned` and `running` are told apart where its node is connected. */
+  /**
+   * As far as this process knows: `assigned` and `running` are told apart where its node is connected. One in another's
+   * hands is `waiting`; asked for by its id, it is `running` once its node has told progress.
+   */
   readonly status: TaskStatus
   /** 0 before the first one; rises with each, and never falls. */
   readonly attempt: number
@@ -56,8 +59,18 @@ export interface Task {
   readonly finishedAt: number | null
 }
 
-/** A task, and what it was submitted with. */
+/** How far a task is, as its node last said. */
+export interface TaskProgress {
+  /** 0 to 100. */
+  readonly percent: number | null
+  readonly note: string | null
+  readonly at: number
+}
+
+/** A task, how far it is, and what it was submitted with. */
 export interface FoundTask extends Task {
+  /** Null unless it runs and its node has said so in this attempt. Of another server's node up to about a second old. */
+  readonly progress: TaskProgress | null
   readonly uses: Readonly<Record<string, number>>
   readonly requires: readonly Term[]
   readonly prefers: readonly Term[]

@@ -97,11 +97,19 @@ export function specOf(
 ): TaskSpec {
   const claimedAt = record.leaseEndsAt - leaseMs
   const submittedAt = now - Math.max(0, claimedAt - record.createdAt)
-  const { payload: _, deadlineMs, ...terms } = document
+  const { deadlineMs } = document
   const { spent, moveCount } = spentBefore(record)
   return {
-    ...terms,
-    kind: record.kind === anyKind ? demandKind(terms) : record.kind,
+    service: document.service,
+    uses: document.uses,
+    requires: document.requires,
+    prefers: document.prefers,
+    priority: document.priority,
+    tenant: document.tenant,
+    session: document.session,
+    idleMs: document.idleMs,
+    retryable: document.retryable,
+    kind: record.kind === anyKind ? demandKind(document) : record.kind,
     taskId: record.id,
     attempt: record.attempt,
     maxAttempts: record.attempt + Math.max(0, maxAttempts - 1 - spent),
@@ -146,7 +154,7 @@ export function decodeFoundTask(record: JobRecord): FoundTask {
   const { service: _, ...said } = (parse(record.payload) ?? {}) as Partial<TaskDocument>
   const unsaid = {
     ...{ uses: {}, requires: [], prefers: [], payload: null, priority: record.priority, tenant: 'default' },
-    ...{ session: null, deadlineMs: null, idleMs: null, retryable: true },
+    ...{ session: null, deadlineMs: null, idleMs: null, retryable: true, progress: null },
   }
   return { ...unsaid, ...said, ...decodeTask(record) }
 }

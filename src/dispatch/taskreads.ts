@@ -1,10 +1,12 @@
 /** Tasks as they are read: from the registry where this process has them, else from the store. */
 import { SignalboxError } from '../core/errors.ts'
-import type { JobRecord, JobStore } from '../jobs/index.ts'
+import type { JobRecord, JobStore, NoteStore } from '../jobs/index.ts'
 import type { Claim } from './claims.ts'
 import type { Engine } from './engine.ts'
 import type { TaskStatus, TaskView } from './node.ts'
-import type { FoundTask, Task, TaskEvent, TaskPage } from './task.ts'
+import { NotedProgress } from './notedprogress.ts'
+import type { SaidProgress } from './progressnotes.ts'
+import type { FoundTask, Task, TaskEvent, TaskPage, TaskProgress } from './task.ts'
 import { decodeFoundTask, decodeTask, dispatchQueue, eventOf } from './taskdocument.ts'
 import { isEnd } from './tasksfeed.ts'
 
@@ -29,16 +31,21 @@ export interface TaskQuery {
   readonly before: string | undefined
 }
 
+/** A task as it stands, and how far it is. */
+type StandingTask = Task & Pick<FoundTask, 'progress'>
+
 type ListedQuery = Omit<TaskQuery, 'status'> & { readonly state?: JobRecord['state'] }
 
 /** Reads of tasks. */
 export class TaskReads {
   readonly #engine: Engine
   readonly #jobs: JobStore
+  readonly #noted: NotedProgress
 
-  constructor(engine: Engine, jobs: JobStore) {
+  constructor(engine: Engine, jobs: JobStore, notes: Pick<NoteStore, 'progress'>) {
     this.#engine = engine
     this.#jobs = jobs
+    this.#noted = new NotedProgress(notes)
   }
 
   /** The job of a task; undefined for jobs of other queues too. */
@@ -57,10 +64,20 @@ export class TaskReads {
   /** With what it was submitted with. */
   async found(taskId: string): Promise<FoundTask | undefined> {
     const claim = this.#engine.claims.get(taskId)
-    const here = this.#here(taskId)
+    const here = this.#standing(taskId)
     if (claim !== undefined && here !== undefined) return { ...saidOf(claim), ...here }
     const record = await this.record(taskId)
-    return record && { ...decodeFoundTask(record), ...this.#seen(record) }
+    return record && { ...decodeFoundTask(record), ...(await this.standing(record)) }
+  }
+
+  /** How it stands wherever it is: of what other servers have in hand, as far as they wrote it down. */
+  async standing(record: JobRecord): Promise<StandingTask> {
+    const here = record.finishedAt === null ? this.#standing(record.id) : undefined
+    if (here !== undefined) return here
+    const task = decodeTask(record)
+    const said = await this.#noted.of(record)
+    if (said === null) return { ...task, progress: null }
+    return { ...task, status: 'running', nodeId: said.nodeId, progress: progressOf(said) }
   }
 
   async mustFind(taskId: string): Promise<Task> {
@@ -86,10 +103,14 @@ export class TaskReads {
   async *watch(taskId: string, signal?: AbortSignal): AsyncGenerator<TaskEvent> {
     using watcher = this.#engine.feed.open(taskId)
     let told: TaskEvent | undefined
+    let progress: TaskProgress | null = null
     while (!signal?.aborted) {
-      const news = watcher.take() ?? (await this.#look(taskId, told, watcher))
+      const news: TaskEvent | undefined =
+        watcher.take() ?? (await this.#look(taskId, told, progress, watcher))
       if (news !== undefined) {
         told = news
+        // What was said before the state changed is never told as if it were said after it.
+        progress = news.status === 'progress' ? news : null
         yield news
         if (isEnd(news)) return
         continue
@@ -110,16 +131,24 @@ export class TaskReads {
   async #look(
     taskId: string,
     told: TaskEvent | undefined,
+    progress: TaskProgress | null,
     watcher: { clear(): void },
   ): Promise<TaskEvent | undefined> {
     const { now } = this.#engine
-    const task = this.#here(taskId) ?? (await this.mustFind(taskId))
+    const task = this.#standing(taskId) ?? (await this.#mustStand(taskId))
     // From here to the answer nothing can come between.
     if (task.finishedAt !== null || this.#engine.claims.get(taskId) !== undefined) watcher.clear()
     const event = eventOf(task, now())
     const status = told?.status === 'progress' ? 'running' : told?.status
-    if (status === event.status && told?.attempt === event.attempt) return undefined
-    return event
+    if (status !== event.status || told?.attempt !== event.attempt) return event
+    if (task.progress === null || isSame(task.progress, progress)) return undefined
+    return { taskId, attempt: task.attempt, status: 'progress', nodeId: task.nodeId, ...task.progress }
+  }
+
+  async #mustStand(taskId: string): Promise<StandingTask> {
+    const record = await this.record(taskId)
+    if (record === undefined) throw this.notFound(taskId)
+    return this.standing(record)
   }
 
   async #listed({ limit, before, state }: ListedQuery): Promise<TaskPage> {
@@ -171,6 +200,12 @@ export class TaskReads {
     return here ?? decodeTask(record)
   }
 
+  #standing(taskId: string): StandingTask | undefined {
+    const task = this.#here(taskId)
+    const said = this.#engine.claims.get(taskId)?.progress ?? null
+    return task && { ...task, progress: task.status === 'running' && said !== null ? progressOf(said) : null }
+  }
+
   #here(taskId: string): Task | undefined {
     const { registry, claims } = this.#engine
     const claim = claims.get(taskId)
@@ -207,7 +242,15 @@ export function mergePages(pages: readonly TaskPage[]): {
   return { tasks, cursor }
 }
 
-function saidOf({ spec, payload }: Claim): Omit<FoundTask, keyof Task> {
+function progressOf({ percent, note, at }: SaidProgress): TaskProgress {
+  return { percent, note, at }
+}
+
+function isSame(a: TaskProgress, b: TaskProgress | null): boolean {
+  return a.at === b?.at && a.percent === b.percent && a.note === b.note
+}
+
+function saidOf({ spec, payload }: Claim): Omit<FoundTask, keyof StandingTask> {
   const { uses, requires, prefers, priority, tenant, session, idleMs, retryable } = spec
   const { deadlineAt, submittedAt } = spec
   const deadlineMs = deadlineAt === null ? null : deadlineAt - submittedAt

@@ -58,7 +58,7 @@ export function createAuthenticator(store: TokenStore, options: AuthenticatorOpt
 }
 
 /** As whom a request counts, before its namespace is known. */
-type Identity = Pick<Token, 'id' | 'scope' | 'namespace'> & Partial<Pick<Token, 'name'>>
+type Identity = Pick<Token, 'id' | 'scope' | 'namespace'> & Partial<Pick<Token, 'name' | 'nodes'>>
 
 const local: Identity = { id: 'local', scope: 'admin', namespace: everyNamespace }
 const bootstrap: Identity = { id: 'bootstrap', scope: 'admin', namespace: everyNamespace }
@@ -169,8 +169,8 @@ function readBearer(authorization: string): string | undefined {
 }
 
 function asPrincipal(identity: Identity, header: string | undefined): Principal {
-  const { id, name, scope, namespace } = identity
-  const who = { id, ...(name !== undefined && { name }), scope }
+  const { id, name, scope, nodes = null, namespace } = identity
+  const who = { id, ...(name !== undefined && { name }), scope, ...(nodes !== null && { nodes }) }
   const asked = header === undefined ? undefined : readNamespace(header)
   if (namespace === everyNamespace) return { ...who, namespace: asked ?? 'default', everyNamespace: true }
   if (asked === undefined || asked === namespace) return { ...who, namespace, everyNamespace: false }

@@ -68,6 +68,8 @@ export interface Principal {
   /** The token's name, for people; nobody else has one. */
   readonly name?: string
   readonly scope: Scope
+  /** Its token may connect as one of these nodes and do nothing else; undefined: it is not bound. */
+  readonly nodes?: readonly string[]
   /** The namespace this request acts in. */
   readonly namespace: string
   /** Whether it may act in any: a token of `*`, or local. */

@@ -42,7 +42,7 @@ const refusals = { perSecond: 2, burst: 64 }
 export function createNodeGateway(options: NodeGatewayOptions): Gateway {
   return {
     scope: 'work',
-    accept: (socket, principal) => void new NodeDoor(socket, options.enter(principal), options),
+    accept: (socket, principal) => void new NodeDoor(socket, principal, options),
   }
 }
 
@@ -50,6 +50,8 @@ export function createNodeGateway(options: NodeGatewayOptions): Gateway {
 class NodeDoor {
   readonly #socket: GuardedSocket
   readonly #desk: NodeDesk
+  /** As which nodes it may come in; undefined: as any. */
+  readonly #nodes: readonly string[] | undefined
   readonly #link: NodeLink
   readonly #clock: Clock
   readonly #frames: Pace
@@ -61,10 +63,12 @@ class NodeDoor {
   #holds = 0
   #isOver = false
 
-  constructor(socket: GuardedSocket, { desk, leave }: EnteredDesk, options: NodeGatewayOptions) {
+  constructor(socket: GuardedSocket, principal: Principal, options: NodeGatewayOptions) {
     const { clock = systemClock, helloMs = 10_000, framesPerSecond = 10_000, frameBurst = 20_000 } = options
+    const { desk, leave } = options.enter(principal)
     this.#socket = socket
     this.#desk = desk
+    this.#nodes = principal.nodes
     this.#clock = clock
     this.#frames = new Pace({ perSecond: framesPerSecond, burst: frameBurst, clock })
     this.#link = {
@@ -109,7 +113,8 @@ class NodeDoor {
 
   #hello(hello: Extract<NodeFrame, { readonly type: 'hello' }>): void {
     this.#clock.clearTimeout(this.#helloTimer)
-    this.#session = this.#desk.connect(hello, this.#link)
+    if (this.#nodes?.includes(hello.nodeId) === false) this.#end('forbidden', notThatNode(hello.nodeId))
+    else this.#session = this.#desk.connect(hello, this.#link)
   }
 
   /** Nothing of a refused frame is kept. It shows that the node lives. */
@@ -165,6 +170,10 @@ const helloTwice: FrameRefusal = {
   code: 'hello_twice',
   message: 'This socket has said hello already; what changed is said by update.',
   isFatal: false,
+}
+
+function notThatNode(nodeId: string): string {
+  return `This token may not connect as the node ${JSON.stringify(nodeId)}: it is bound to others.`
 }
 
 function noHello(ms: number): string {

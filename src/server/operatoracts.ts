@@ -113,6 +113,7 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
     tokenId: reply?.id,
     name: body.name,
     scope: body.scope,
+    nodes: body.nodes && shortly(body.nodes.join(', ')),
     namespace: reply?.namespace ?? body.namespace,
     expiresInMs: body.expiresInMs,
   })),
@@ -167,4 +168,9 @@ function act<S extends Shape>(
 ): [string, OperatorAct] {
   // The table holds routes of all shapes; each is only ever given what was read for it.
   return [id, { action, target: target as OperatorAct['target'] }]
+}
+
+/** An entry has room for a line, not for all that a hundred names may take. */
+function shortly(line: string): string {
+  return line.length > 1_000 ? `${line.slice(0, 999).toWellFormed()}…` : line
 }

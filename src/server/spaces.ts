@@ -217,11 +217,11 @@ class Room implements Space {
 
   /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
-    const { jobs, bell, guards, ownGuards, fleet } = this.stores
+    const { jobs, notes, bell, guards, ownGuards, fleet } = this.stores
     const { meter, onDispatch } = this.#spaces
     this.#dispatch ??= createDispatch(
       {
-        ...{ jobs, bell, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
+        ...{ jobs, notes, bell, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
         remoteBell: this.#remoteBell,
         log: (event) => onDispatch(this.namespace, event),
       },
@@ -249,8 +249,10 @@ class Room implements Space {
 
   /** Made when somebody first watches. */
   get queues(): Feed {
-    const stats = async () =>
-      (await queueCountsOf(this.stores).now()).filter(({ queue }) => !isReserved(queue))
+    const stats = async () => {
+      const { lines } = await queueCountsOf(this.stores).now()
+      return lines.filter(({ queue }) => !isReserved(queue))
+    }
     this.#queues ??= createQueuesFeed({ stats }, this.stores.bell)
     return this.#queues
   }

@@ -30,7 +30,7 @@ export const nodeSubprotocols = {
 
 /** Why a server closes a node's socket, besides the codes of RFC 6455. After all but `unknown` it is of no use to come again. */
 export const nodeCloseCodes = {
-  /** The first frame was not a hello that it takes. */
+  /** The first frame was not a hello that it takes; `forbidden`: its token is bound to other nodes. */
   badHello: 4400,
   /** The token counts no more. */
   unauthorized: 4401,
@@ -48,6 +48,7 @@ export const frameProblems = [
   'hello_twice',
   'unsupported_protocol',
   'superseded',
+  'forbidden',
   'too_many',
 ] as const
 

@@ -54,6 +54,7 @@ export const nodeInfo: Route<{ reply: NodeInfo }> = {
   method: 'GET',
   path: nodesPath,
   scope: 'work',
+  forNodes: true,
   room: 'dispatch',
   summary: 'Where nodes connect by WebSocket; a request that is none is told what is spoken there.',
   description:

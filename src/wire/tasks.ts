@@ -51,6 +51,10 @@ export const taskSchema: Schema<Task> = schemaFor<Task>()(Type.Object(taskFields
 export const foundTaskSchema: Schema<FoundTask> = schemaFor<FoundTask>()(
   Type.Object({
     ...taskFields,
+    progress: Type.Union([
+      Type.Object({ percent: numberOrNull, note: textOrNull, at: instant }),
+      Type.Null(),
+    ]),
     uses,
     requires: terms,
     prefers: terms,
@@ -122,7 +126,7 @@ export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
   summary: 'List tasks, the newest first, of one status or of all.',
   description:
     '`assigned` and `running` are the tasks that this server has given to its nodes; those in the hands of another count as ' +
-    '`waiting` here. A page that is short is the last only if its `cursor` is null.',
+    '`waiting` in lists. A page that is short is the last only if its `cursor` is null.',
   query: schemaFor<ListTasksQuery>()(
     Type.Object({ status: Type.Optional(status), ...pageQuery(191) }, strict),
   ),
@@ -137,6 +141,8 @@ export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
   scope: 'read',
   room: 'dispatch',
   summary: 'One task: how it stands, where it is, what it was submitted with, and what came of it.',
+  description:
+    '`progress` is what its node last said in this attempt, on whichever server the node is; of another server up to about a second old.',
   params: idParams,
   replies: { 200: foundTaskSchema },
   mutates: false,

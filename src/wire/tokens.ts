@@ -11,6 +11,9 @@ const fields = {
   id: Type.String(),
   name: Type.String(),
   scope,
+  nodes: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'The nodes it may connect as, and it may do nothing else; null: not bound.',
+  }),
   namespace: Type.String(),
   createdAt: Type.Integer(instantOptions),
   expiresAt: instantOrNull,
@@ -50,6 +53,8 @@ export const listTokens: Route<{ query: ListTokensQuery; reply: Page<Token> }> =
 export interface CreateTokenBody {
   readonly name: string
   readonly scope: Scope
+  /** The nodes it may connect as, and it may do nothing else; with the scope `work`. @default not bound */
+  readonly nodes?: readonly string[] | null
   /** @default the caller's */
   readonly namespace?: string
   readonly expiresInMs?: number | string | null
@@ -68,12 +73,16 @@ export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> 
   summary: 'Make a token. Its `secret` is in this answer and never shown again.',
   description:
     'An Idempotency-Key is refused here: to repeat the answer the secret would have to be kept. ' +
-    'Only a token of every namespace (`*`) may make tokens for another one.',
+    'Only a token of every namespace (`*`) may make tokens for another one. One with `nodes` may connect as these nodes, and ' +
+    'is refused everything else; its scope is `work`.',
   body: schemaFor<CreateTokenBody>()(
     Type.Object(
       {
         name: Type.String(nameOptions),
         scope,
+        nodes: Type.Optional(
+          Type.Union([Type.Array(Type.String(nameOptions), { minItems: 1, maxItems: 100 }), Type.Null()]),
+        ),
         namespace: Type.Optional(Type.String(nameOptions)),
         expiresInMs: Type.Optional(
           Type.Union([Type.Integer({ minimum: 1 }), Type.String({ pattern: spanPattern }), Type.Null()]),

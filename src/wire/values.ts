@@ -11,6 +11,9 @@ export const span: Type.TUnion<[Type.TInteger, Type.TString]> = Type.Union([
   Type.String({ pattern: spanPattern }),
 ])
 
+/** How long somebody waits for an answer. */
+export const waitMs: Type.TInteger = Type.Integer({ minimum: 0, maximum: 60_000 })
+
 /** Epoch milliseconds. */
 export const instant: Type.TInteger = Type.Integer(instantOptions)
 export const instantOrNull: Type.TUnion<[Type.TInteger, Type.TNull]> = orNull(instant)

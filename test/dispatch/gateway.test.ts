@@ -285,6 +285,29 @@ test('namespaces are apart: a node is of the namespace of its token', async () =
   assert.equal(stage.desk.nodes.length, 0)
 })
 
+test('a token that is bound to nodes connects as these, and is told why when it says another name', async () => {
+  await using stage = await gatewayStage()
+  for (const nodeId of ['gpu-7', 'gpu-8']) {
+    const peer = await stage.open({ token: 'default-1@gpu-7+gpu-8' })
+    peer.hello(nodeId)
+    assert.equal((await peer.next()).type, 'welcome')
+  }
+  for (const nodeId of ['gpu-9', 'GPU-7', 'gpu-7 ', 'gpu-7+gpu-8']) {
+    const peer = await stage.open({ token: 'default-1@gpu-7+gpu-8' })
+    peer.hello(nodeId)
+    // The second try comes too late: the socket is closed already.
+    peer.hello('gpu-7')
+    const refusal = await peer.next()
+    assert.equal(codeOf(refusal), 'forbidden', nodeId)
+    assert.match('message' in refusal ? refusal.message : '', /may not connect as the node/)
+    assert.equal((await peer.closed).code, 4400)
+  }
+  assert.deepEqual(
+    stage.desk.nodes.map(({ hello }) => hello.nodeId),
+    ['gpu-7', 'gpu-8'],
+  )
+})
+
 test('what a node says goes to the session of its own hello, whatever ids it names', async () => {
   await using stage = await gatewayStage()
   const [one, two] = [await stage.open(), await stage.open()] as [Peer, Peer]

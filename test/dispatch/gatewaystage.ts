@@ -81,10 +81,12 @@ export class FakeDesk implements NodeDesk {
   }
 }
 
-/** Who comes, by secret; the namespace is the part before the dash. */
+/** Who comes, by secret: the namespace before the dash, and after an @ the nodes that it is bound to. */
 function principalOf(secret: string): Principal {
   const [namespace = 'default'] = secret.split('-')
-  return { id: secret, scope: 'work', namespace, everyNamespace: false }
+  const [, nodes] = secret.split('@')
+  const bound = nodes === undefined ? {} : { nodes: nodes.split('+') }
+  return { id: secret, scope: 'work', ...bound, namespace, everyNamespace: false }
 }
 
 export interface GatewayStage extends AsyncDisposable {

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { tellProgress } from './serversprogress.ts'
 import { connect, ended, startServers } from './serversstage.ts'
 import { tellStories } from './serversstories.ts'
 import { engines, obliging, openStore, until } from './servicestage.ts'
 
-for (const engine of engines) tellStories(engine, () => openStore(engine))
+for (const engine of engines) {
+  tellStories(engine, () => openStore(engine))
+  tellProgress(engine, () => openStore(engine))
+}
 
 test('a long line at one server is shared with the nodes of another', async () => {
   await using store = await openStore('memory')

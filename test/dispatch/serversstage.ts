@@ -80,11 +80,16 @@ export async function startServer(
         }
       },
     })
-  const stores = { ...backend, jobs: cut(parts.jobs ?? backend.jobs), fleet: cut(backend.fleet) }
+  const stores = {
+    ...backend,
+    jobs: cut(parts.jobs ?? backend.jobs),
+    notes: cut(parts.notes ?? backend.notes),
+    fleet: cut(backend.fleet),
+  }
   const stage = startDispatch(
     stores,
     { ...quick, workerId: name, ...options },
-    { ...parts, jobs: stores.jobs },
+    { ...parts, jobs: stores.jobs, notes: stores.notes },
   )
   await until('it works', () => stage.dispatch.ready)
   return {

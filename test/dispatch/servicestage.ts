@@ -59,7 +59,14 @@ export interface Stage extends AsyncDisposable {
 }
 
 export function startDispatch(
-  { jobs, guards, bell, fleet, traits }: Pick<Backend, 'jobs' | 'guards' | 'bell' | 'fleet' | 'traits'>,
+  {
+    jobs,
+    notes,
+    guards,
+    bell,
+    fleet,
+    traits,
+  }: Pick<DispatchParts, 'jobs' | 'notes' | 'guards' | 'bell' | 'fleet'> & Pick<Backend, 'traits'>,
   options: DispatchOptions = {},
   parts: Partial<DispatchParts> = {},
 ): Stage {
@@ -67,7 +74,7 @@ export function startDispatch(
   const log = (event: DispatchEvent) => void events.push(event)
   const { remoteBell } = traits
   const dispatch = createDispatch(
-    { jobs, guards, bell, fleet, remoteBell, log, ...parts },
+    { jobs, notes, guards, bell, fleet, remoteBell, log, ...parts },
     { pollMs: 50, ...options },
   )
   dispatch.start()

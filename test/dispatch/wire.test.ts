@@ -309,6 +309,16 @@ test('who may do what: work connects and submits, read looks, admin drains', asy
   const node = await connect(stage, { token: work })
   const { taskId } = await worker.dispatch.submit({ service: 'nmt' })
   assert.equal((await watch(reader, taskId)).at(-1)!.type, 'completed')
+  // One that is bound to a node is that node and nothing else: it cannot take another's place.
+  const { secret: bound } = await admin.tokens.create({ name: 'n7', scope: 'work', nodes: ['n7'] })
+  await using seventh = await connect(stage, { nodeId: 'n7', token: bound })
+  assert.equal(seventh.nodeId, 'n7')
+  await assert.rejects(connect(stage, { nodeId: 'n1', token: bound }), (error) => {
+    assert.match((error as Error).message, /may not connect as the node "n1"/)
+    return isSignalboxError(error, 'forbidden')
+  })
+  using n7 = createClient(stage.url, { token: bound })
+  await assert.rejects(n7.dispatch.submit({ service: 'nmt' }), refused('forbidden'))
   // A token that is revoked ends its node, for good.
   const { items } = await admin.tokens.list()
   await admin.tokens.revoke(items.find(({ name }) => name === 'work')!.id)

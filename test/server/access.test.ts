@@ -36,10 +36,11 @@ function assertUnauthorized({ status, headers, body }: Reply, what: string): voi
 function makeToken(
   { box }: Stage,
   scope: Scope,
-  options: { namespace?: string; expiresInMs?: number } = {},
+  options: { namespace?: string; expiresInMs?: number; nodes?: readonly string[] } = {},
 ): Promise<TokenWithSecret> {
-  const { namespace = 'default', expiresInMs } = options
-  return createTokens({ store: box.backend.tokens }).create({ name: 'test', scope, namespace, expiresInMs })
+  const { namespace = 'default', expiresInMs, nodes } = options
+  const tokens = createTokens({ store: box.backend.tokens })
+  return tokens.create({ name: 'test', scope, nodes, namespace, expiresInMs })
 }
 
 /** Asks a route of the table for nothing in particular; of a stream, the head is enough. */
@@ -68,7 +69,7 @@ for (const [name, url] of Object.entries(stores)) {
     const listed = await stage.ask('GET', '/v1/tokens', as(secret))
     assert.deepEqual(
       listed.body.items.map((token: object) => Object.keys(token).sort()),
-      [['createdAt', 'expiresAt', 'id', 'name', 'namespace', 'revokedAt', 'scope']],
+      [['createdAt', 'expiresAt', 'id', 'name', 'namespace', 'nodes', 'revokedAt', 'scope']],
     )
     assert.equal((await stage.ask('DELETE', `/v1/tokens/${id}`, as(secret))).status, 200)
     assertUnauthorized(await stage.ask('GET', '/v1/queues', as(secret)), 'revoked')
@@ -83,6 +84,7 @@ for (const [name, url] of Object.entries(stores)) {
     await stage.box.backend.tokens.revoke(revoked.id)
     const expired = await makeToken(stage, 'admin', { expiresInMs: 1 })
     const wrong = `${revoked.secret.slice(0, -4)}AAAA`
+    const bound = await makeToken(stage, 'work', { nodes: ['gpu-7'] })
     for (const route of routes) {
       const what = `${route.method} ${route.path}`
       const nobody = await tryRoute(stage, route, {})
@@ -99,6 +101,10 @@ for (const [name, url] of Object.entries(stores)) {
           assert.ok(![401, 403, 500].includes(status), `${what}: ${status}`)
         else assert.deepEqual([status, body.code], [403, 'forbidden'], `${what} with ${scope}`)
       }
+      const { status, body } = await tryRoute(stage, route, as(bound.secret))
+      if (route.id === 'nodeInfo') assert.equal(status, 200, 'a node may ask why it is not let in')
+      else assert.deepEqual([status, body.code], [403, 'forbidden'], `${what} with a token for nodes`)
+      if (status === 403) assert.match(body.detail, /bound to nodes/)
     }
   })
 

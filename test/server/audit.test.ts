@@ -91,13 +91,18 @@ test('each act of an operator is recorded with its actor, target and outcome', a
     ],
     [
       async () => {
-        const reply = await ask('POST', '/v1/tokens', { name: 'ci', scope: 'work', expiresInMs: '1h' })
+        const reply = await ask('POST', '/v1/tokens', {
+          ...{ name: 'ci', scope: 'work', nodes: ['gpu-7', 'gpu-8'], expiresInMs: '1h' },
+        })
         tokenId = reply.body.id
         return reply
       },
       () => ({
         action: 'token.create',
-        target: { tokenId, name: 'ci', scope: 'work', namespace: 'default', expiresInMs: '1h' },
+        target: {
+          ...{ tokenId, name: 'ci', scope: 'work', nodes: 'gpu-7, gpu-8' },
+          ...{ namespace: 'default', expiresInMs: '1h' },
+        },
       }),
     ],
     [

@@ -102,6 +102,7 @@ const rulesBeyondSchema = [
   /either key, or keys|fingerprint is of one key/,
   /in the space "processing"/,
   /needs `from`/,
+  /^A token for nodes has the scope "work"/,
   /source, timeSlot and venueId together/,
   /^channel[ .]/,
   /search does not parse: at column|search has no terms|search names the queue/,

@@ -51,7 +51,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
   readonly #lines = new Map<string, Map<string, Line>>()
   readonly #running = new Set<Row>()
   /** The live job of each (queue, unique key). */
-  readonly #keys = new Map<string, Row>()
+  readonly #keys = new Map<string, Map<string, Row>>()
   readonly #paused = new Set<string>()
   readonly #limits = new MemoryLimits()
   /** Newest first; undefined when a row came or went since it was made. */
@@ -159,7 +159,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
   async outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
     const now = this.#now()
     return leases.map((lease) => {
-      if (this.#rows.get(lease.jobId)?.settled.has(lease.token)) return 'settled'
+      if (this.#rows.get(lease.jobId)?.settled.includes(lease.token)) return 'settled'
       return this.#held(lease, now) ? 'held' : 'lost'
     })
   }
@@ -333,7 +333,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
   #settle(verdict: Verdict, now: number): boolean {
     const row = this.#held(verdict, now)
     if (!row) return false
-    row.settled.add(verdict.token)
+    row.settled.push(verdict.token)
     row.attempt = verdict.attempt
     row.freeCount = verdict.freeCount
     row.result = verdict.result
@@ -367,14 +367,13 @@ export class MemoryJobs implements JobStore, GatedJobs {
 
   /** Whether a live job of that queue has a unique key. */
   hasKeyIn(queue: string): boolean {
-    for (const key of this.#keys.keys()) if (key.startsWith(keyOf(queue, ''))) return true
-    return false
+    return this.#keys.has(queue)
   }
 
   /** The live job that has the unique key of this one. */
   #holderOf({ queue, uniqueKey }: { queue: string; uniqueKey: string | null }, now: number): Row | undefined {
     if (uniqueKey === null) return undefined
-    const holder = this.#keys.get(keyOf(queue, uniqueKey))
+    const holder = this.#keys.get(queue)?.get(uniqueKey)
     return holder && this.#judged(holder.id, now)?.finishedAt === null ? holder : undefined
   }
 
@@ -402,7 +401,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
   #enqueue(row: Row): void {
     this.#letGo(row)
     row.stored = 'queued'
-    if (row.uniqueKey !== null) this.#keys.set(keyOf(row.queue, row.uniqueKey), row)
+    this.#keepKey(row)
     this.#lineOf(row).add(row)
   }
 
@@ -410,7 +409,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
   #hold(row: Row): void {
     this.#letGo(row)
     row.stored = 'waiting'
-    if (row.uniqueKey !== null) this.#keys.set(keyOf(row.queue, row.uniqueKey), row)
+    this.#keepKey(row)
   }
 
   #claim(row: Row, workerId: string, now: number, leaseMs: number): ClaimedRecord {
@@ -431,7 +430,19 @@ export class MemoryJobs implements JobStore, GatedJobs {
     this.#letGo(row)
     row.stored = state
     row.finishedAt = now
-    if (row.uniqueKey !== null) this.#keys.delete(keyOf(row.queue, row.uniqueKey))
+    this.#dropKey(row)
+  }
+
+  #keepKey(row: Row): void {
+    if (row.uniqueKey === null) return
+    const keys = this.#keys.get(row.queue) ?? new Map<string, Row>()
+    this.#keys.set(row.queue, keys.set(row.uniqueKey, row))
+  }
+
+  /** A queue whose last key went is forgotten, for names come and go. */
+  #dropKey({ queue, uniqueKey }: Row): void {
+    const keys = uniqueKey === null ? undefined : this.#keys.get(queue)
+    if (keys?.delete(uniqueKey!) && keys.size === 0) this.#keys.delete(queue)
   }
 
   #letGo(row: Row): void {
@@ -461,11 +472,6 @@ export class MemoryJobs implements JobStore, GatedJobs {
 /** It lives and does not run. */
 function isWaiting({ stored }: Row): boolean {
   return stored === 'queued' || stored === 'waiting'
-}
-
-/** Names have no control characters, so no two pairs give the same text. */
-function keyOf(queue: string, uniqueKey: string): string {
-  return `${queue}\n${uniqueKey}`
 }
 
 function leaseLost({ jobId }: Verdict): SignalboxError {

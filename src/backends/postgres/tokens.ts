@@ -1,5 +1,5 @@
 import type { NewToken, TokenRecord, TokenStore } from '../../access/index.ts'
-import { decodeToken, type TokenRow } from '../tokenrow.ts'
+import { decodeToken, encodeScope, type TokenRow } from '../tokenrow.ts'
 import { nowMs } from './columns.ts'
 import type { Connections, Statement } from './connection.ts'
 
@@ -9,9 +9,11 @@ export function createTokens(connections: Connections, schema: string): TokenSto
   const ask = async (statement: Statement, values: unknown[]): Promise<readonly TokenRecord[]> =>
     (await connections.run<TokenRow>(statement, values)).rows.map(decodeToken)
   return {
-    async create({ namespace, id, name, scope, digest, expiresInMs }: NewToken) {
-      const [token] = await ask(statements.create, [namespace, id, name, scope, digest, expiresInMs])
-      return token!
+    async create(token: NewToken) {
+      const { namespace, id, name, digest, expiresInMs } = token
+      const { scope, nodes } = encodeScope(token)
+      const [made] = await ask(statements.create, [namespace, id, name, scope, nodes, digest, expiresInMs])
+      return made!
     },
     find: async (id) => (await ask(statements.find, [id]))[0],
     list: ({ namespace = null, limit, after = null }) => ask(statements.list, [namespace, after, limit]),
@@ -25,13 +27,13 @@ export function createTokens(connections: Connections, schema: string): TokenSto
 
 function tokenStatements(s: string): Record<'create' | 'find' | 'list' | 'revoke' | 'hasLive', Statement> {
   const live = `(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${nowMs}))`
-  const shown = `namespace, id, name, scope, digest, created_at, expires_at, revoked_at, ${live} AS live`
+  const shown = `namespace, id, name, scope, nodes, digest, created_at, expires_at, revoked_at, ${live} AS live`
   return {
     create: {
       name: 'sb_token_create',
       text: `
-INSERT INTO ${s}.access_token (namespace, id, name, scope, digest, created_at, expires_at)
-SELECT $1, $2, $3, $4, $5, clock.now, clock.now + $6::bigint FROM (SELECT ${nowMs} AS now) clock
+INSERT INTO ${s}.access_token (namespace, id, name, scope, nodes, digest, created_at, expires_at)
+SELECT $1, $2, $3, $4, $5, $6, clock.now, clock.now + $7::bigint FROM (SELECT ${nowMs} AS now) clock
 RETURNING ${shown}`,
     },
     find: { name: 'sb_token_find', text: `SELECT ${shown} FROM ${s}.access_token WHERE id = $1` },

@@ -1,5 +1,5 @@
 import type { NewToken, TokenRecord, TokenStore } from '../../access/index.ts'
-import { decodeToken, type TokenRow } from '../tokenrow.ts'
+import { decodeToken, encodeScope, type TokenRow } from '../tokenrow.ts'
 import { type Connection, readNow } from './connection.ts'
 import type { Reader } from './reader.ts'
 import type { Writer } from './writer.ts'
@@ -17,15 +17,17 @@ export function createTokens(reader: Reader, writer: Writer): TokenStore {
 }
 
 export function insertToken(connection: Connection, token: NewToken, now: number): TokenRecord {
-  const { namespace, id, name, scope, digest, expiresInMs } = token
+  const { namespace, id, name, digest, expiresInMs } = token
+  const { scope, nodes } = encodeScope(token)
   const expiresAt = expiresInMs === null ? null : now + expiresInMs
   connection.run(
-    `INSERT INTO access_token (namespace, id, name, scope, digest, created_at, expires_at)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`,
+    `INSERT INTO access_token (namespace, id, name, scope, nodes, digest, created_at, expires_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
     namespace,
     id,
     name,
     scope,
+    nodes,
     digest,
     now,
     expiresAt,
@@ -39,7 +41,7 @@ export function revokeToken(connection: Connection, id: string, now: number): To
 }
 
 const live = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1)'
-const columns = `namespace, id, name, scope, digest, created_at, expires_at, revoked_at, ${live} AS live`
+const columns = `namespace, id, name, scope, nodes, digest, created_at, expires_at, revoked_at, ${live} AS live`
 
 function findToken(connection: Connection, id: string, now: number): TokenRecord | undefined {
   const row = connection.get<TokenRow>(`SELECT ${columns} FROM access_token WHERE id = ?2`, now, id)

@@ -83,6 +83,37 @@ test('list shows every token and what became of it', async () => {
   )
 })
 
+test('a token for nodes needs no scope, and list shows which they are', async () => {
+  const file = freshFile()
+  const { code, out } = await token(
+    file,
+    'create',
+    '--name',
+    'a',
+    '--node',
+    'gpu-7',
+    '--node',
+    'gpu-8',
+    '--json',
+  )
+  assert.equal(code, 0)
+  const { scope, nodes } = JSON.parse(out)
+  assert.deepEqual([scope, nodes], ['work', ['gpu-7', 'gpu-8']])
+  await token(file, ...create)
+  const rows = (await token(file, 'list')).out
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/))
+  assert.deepEqual(
+    rows.map(([, scope, , , , nodes]) => [scope, nodes]),
+    [
+      ['SCOPE', 'NODES'],
+      ['work', 'gpu-7,gpu-8'],
+      ['work', '-'],
+    ],
+  )
+})
+
 test('revoke ends a token, and again changes nothing', async () => {
   const file = freshFile()
   const { id } = JSON.parse((await token(file, ...create, '--json')).out)
@@ -127,6 +158,7 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
       /'root' is invalid\. Allowed choices are read, work, admin/,
     ],
     [['create', '--name', '', '--scope', 'read'], /token\.name must be text/],
+    [['create', '--name', 'x', '--scope', 'admin', '--node', 'a'], /has the scope "work", not "admin"/],
     [[...create, '--expires', 'soon'], /token\.expiresInMs must be milliseconds/],
     [[...create, '--namespace', ''], /token\.namespace must be text/],
     [['revoke'], /missing required argument 'id'/],

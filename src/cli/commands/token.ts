@@ -28,7 +28,8 @@ const scopes: readonly Scope[] = ['read', 'work', 'admin']
 
 interface CreateFlags {
   readonly name: string
-  readonly scope: Scope
+  readonly scope?: Scope
+  readonly node?: readonly string[]
   readonly namespace: string
   readonly expires?: string
   readonly json?: boolean
@@ -38,20 +39,19 @@ function createCommand(printer: Printer): Command {
   const command = new Command('create')
     .description('make a token; its secret is printed once, and kept nowhere')
     .requiredOption('--name <text>', 'whose it is, for people')
-    .addOption(
-      new Option('--scope <scope>', 'what it may do; each includes those before it')
-        .choices(scopes)
-        .makeOptionMandatory(),
-    )
+    .addOption(new Option('--scope <scope>', 'what it may do; each includes those before it').choices(scopes))
+    .option('--node <id...>', 'a node it may connect as, and it may do nothing else; its scope is work')
     .option('--namespace <name>', 'the namespace it speaks for, or * for every one', 'default')
     .option('--expires <span>', 'how long it counts, such as 12h or 90d (default: until it is revoked)')
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token create --name grafana --scope read --expires 90d --json\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox token create --name ops --scope admin --namespace "*"\n  umask 077; signalbox token create --name worker --scope work > worker.token',
+      '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token create --name grafana --scope read --expires 90d --json\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox token create --name ops --scope admin --namespace "*"\n  signalbox token create --name gpu-7 --node gpu-7\n  umask 077; signalbox token create --name worker --scope work > worker.token',
     )
-    .action(async ({ json, name, scope, namespace, expires }: CreateFlags) => {
+    .action(async ({ json, name, node, namespace, expires, ...flags }: CreateFlags) => {
+      const scope = flags.scope ?? (node === undefined ? undefined : 'work')
+      if (scope === undefined) return command.error("error: required option '--scope <scope>' not specified")
       await withTokens(resolveDatabase(command), 'make', async (tokens) => {
-        const token = await tokens.create({ name, scope, namespace, expiresInMs: expires })
+        const token = await tokens.create({ name, scope, nodes: node, namespace, expiresInMs: expires })
         // The secret alone, so that it can be sent to a file or a variable; `list` shows the rest.
         if (json) printer.json(token)
         else printer.line(token.secret)
@@ -145,13 +145,14 @@ async function listAll(tokens: Tokens, namespace: string | undefined): Promise<r
 }
 
 function asTable(tokens: readonly ListedToken[]): readonly string[] {
-  const heads = ['ID', 'SCOPE', 'NAMESPACE', 'STATE', 'EXPIRES', 'NAME']
+  const heads = ['ID', 'SCOPE', 'NAMESPACE', 'STATE', 'EXPIRES', 'NODES', 'NAME']
   const rows = tokens.map((token) => [
     token.id,
     token.scope,
     token.namespace,
     stateOf(token),
     token.expiresAt === null ? 'never' : new Date(token.expiresAt).toISOString(),
+    token.nodes === null ? '-' : token.nodes.join(','),
     token.name,
   ])
   const widths = heads.map((_, column) => Math.max(...[heads, ...rows].map((row) => row[column]!.length)))

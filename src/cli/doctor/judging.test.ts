@@ -42,7 +42,7 @@ test('memory, private addresses and a Redis that is not encrypted are named, wit
 })
 
 test('a token that may do everything for ever, and one that ends soon, are warned of', () => {
-  const base = { namespace: 'default', createdAt: 0, revokedAt: null, live: true }
+  const base = { namespace: 'default', nodes: null, createdAt: 0, revokedAt: null, live: true }
   const day = 86_400_000
   const found = judgeTokens(
     [

@@ -26,9 +26,9 @@ export function tokenHandlers(tokens: Tokens): TokenHandlers {
     },
 
     async createToken({ body, principal }) {
-      const { name, scope, namespace = principal.namespace, expiresInMs } = body
+      const { name, scope, nodes, namespace = principal.namespace, expiresInMs } = body
       if (!reaches(principal, namespace)) throw notYours(namespace)
-      return { body: await tokens.create({ name, scope, namespace, expiresInMs }) }
+      return { body: await tokens.create({ name, scope, nodes, namespace, expiresInMs }) }
     },
 
     async revokeToken({ params, principal }) {

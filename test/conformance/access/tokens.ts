@@ -35,6 +35,19 @@ export function tokensContract({ open, isShared }: Candidate): void {
     assert.deepEqual([found?.expiresAt, found?.revokedAt, found?.live], [null, null, true])
   })
 
+  test('a token that is bound to nodes is kept with them, and none is bound by itself', async () => {
+    await using backend = await open()
+    const nodes = ['gpu-7', `Ada's "node" \\ 火车 🚂, [1]`, '🚂'.repeat(191)]
+    const bound = await backend.tokens.create(aToken({ scope: 'work', nodes }))
+    const free = await backend.tokens.create(aToken({ scope: 'work' }))
+    assert.deepEqual([bound.scope, bound.nodes, free.nodes], ['work', nodes, null])
+    assert.deepEqual(await backend.tokens.find(bound.id), bound)
+    const listed = await backend.tokens.list({ limit: 10 })
+    assert.deepEqual(listed.find(({ id }) => id === bound.id)?.nodes, nodes)
+    const revoked = await backend.tokens.revoke(bound.id)
+    assert.deepEqual([revoked?.nodes, revoked?.live], [nodes, false])
+  })
+
   test('an id that nobody has is not found, nor one that is only nearly the same', async () => {
     await using backend = await open()
     const { id } = await backend.tokens.create(aToken())
@@ -195,6 +208,7 @@ function aToken(token: Partial<NewToken> = {}): NewToken {
     id,
     name: 'ci',
     scope: 'admin',
+    nodes: null,
     namespace: 'default',
     digest: createHash('sha256').update(id).digest('hex'),
     expiresInMs: null,

@@ -136,7 +136,7 @@ async function fillLocks({ backend: { locks } }: Box): Promise<void> {
 async function fillServers({ backend }: Box, namespace: string): Promise<void> {
   await backend.tokens.create({
     ...{ id: `token${namespaces.indexOf(namespace)}`, name: oneLine, scope: 'work', namespace },
-    ...{ digest: 'd'.repeat(64), expiresInMs: 3_600_000 },
+    ...{ nodes: [oneLine, 'gpu-7'], digest: 'd'.repeat(64), expiresInMs: 3_600_000 },
   })
   await backend.audit.write([
     {

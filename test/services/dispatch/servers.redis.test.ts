@@ -1,5 +1,6 @@
 import { afterAll, describe } from 'vitest'
 import { ownSqlite } from '../../conformance/candidates.ts'
+import { tellProgress } from '../../dispatch/serversprogress.ts'
 import { tellSettings } from '../../dispatch/serverssettings.ts'
 import { tellStories } from '../../dispatch/serversstories.ts'
 import { hasService, ownPostgres, ownRedis } from '../../support/services/own.ts'
@@ -28,4 +29,5 @@ describe.runIf(hasService('redis') && hasService('postgres'))('servers that shar
   const postgres = storesAt(() => withRedis(ownPostgres))
   afterAll(() => postgres.close())
   tellStories('postgres and redis', postgres.open)
+  tellProgress('postgres and redis', postgres.open)
 })

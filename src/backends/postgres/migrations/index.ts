@@ -10,6 +10,7 @@ import { fleet } from './0007-fleet.ts'
 import { comfort } from './0008-comfort.ts'
 import { gates } from './0009-gates.ts'
 import { lists } from './0010-lists.ts'
+import { nodeTokens } from './0011-nodetokens.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
@@ -24,5 +25,6 @@ export function migrationsFor(schema: string): readonly Migration[] {
     comfort(schema),
     gates(schema),
     lists(schema),
+    nodeTokens(schema),
   ]
 }

@@ -9,6 +9,7 @@ import { fleet } from './007-fleet.ts'
 import { comfort } from './008-comfort.ts'
 import { gates } from './009-gates.ts'
 import { lists } from './010-lists.ts'
+import { nodeTokens } from './011-nodetokens.ts'
 
 /** Every step of SQLite's schema, in order. */
 export const migrations: readonly Migration[] = [
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   comfort,
   gates,
   lists,
+  nodeTokens,
 ]
