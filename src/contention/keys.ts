@@ -34,8 +34,9 @@ export class KeyWaits {
 
   /** Somebody has it now, whether or not it had to wait. */
   granted(key: WaitKey, node: string, requestId: string): void {
-    this.#remember(keyName(key), node)
-    if (!this.#keys.has(keyName(key))) return
+    const name = keyName(key)
+    this.#remember(name, node)
+    if (!this.#keys.has(name)) return
     const now = this.#now()
     const entry = this.#touch(key, now)
     this.#end(entry, waiterName(node, requestId), now)
@@ -53,8 +54,9 @@ export class KeyWaits {
 
   /** Its holder let go; `next` has it now. */
   released(key: WaitKey, next: { readonly node: string; readonly requestId: string } | null): void {
-    this.#holders.delete(keyName(key))
-    const entry = this.#keys.get(keyName(key))
+    const name = keyName(key)
+    this.#holders.delete(name)
+    const entry = this.#keys.get(name)
     if (entry === undefined) return
     charge(entry, this.#now())
     entry.holder = null

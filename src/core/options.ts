@@ -74,12 +74,15 @@ export function flag(name: string, value: unknown): boolean {
 
 /** A name: 1 to `max` code points (191 unless told), no control characters, no lone surrogates: sound in every store. */
 export function text(name: string, value: unknown, { max = 191 }: { readonly max?: number } = {}): string {
-  const allowed = `text of 1 to ${max} characters without control characters or broken surrogates`
-  if (typeof value !== 'string' || value === '') return refuse(name, allowed, value)
+  if (typeof value !== 'string' || value === '') return refuse(name, textUpTo(max), value)
   // A code point is at most two units, so text of over twice the length need not be counted.
   const tooLong = value.length > max * 2 || (value.length > max && [...value].length > max)
-  if (tooLong || /\p{Cc}/u.test(value) || !value.isWellFormed()) return refuse(name, allowed, value)
+  if (tooLong || /\p{Cc}/u.test(value) || !value.isWellFormed()) return refuse(name, textUpTo(max), value)
   return value
+}
+
+function textUpTo(max: number): string {
+  return `text of 1 to ${max} characters without control characters or broken surrogates`
 }
 
 /** A function. */

@@ -22,9 +22,9 @@ export function endTopic(key: LockKey): string {
   return topic('e', key.operation, key.resource)
 }
 
-/** Something changed in the line. */
-export function lineTopic(key: LockKey): string {
-  return topic('l', key.operation, key.resource)
+/** Something changed in the line. Written out, for it is made at every step. */
+export function lineTopic({ operation, resource }: LockKey): string {
+  return `locks.l:${operation.length}:${operation}:${resource.length}:${resource}`
 }
 
 /** Whether a topic is that of a line. */

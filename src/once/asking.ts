@@ -6,29 +6,32 @@ import { isSignalboxError, SignalboxError } from '../core/errors.ts'
  * Asking a store that may be gone. Every call has a deadline; what a store says after it is nobody's answer any more and
  * goes to `late`, which may have to undo it.
  */
-export async function askWithin<Answer>(
+export function askWithin<Answer>(
   { clock, timeoutMs }: { readonly clock: Clock; readonly timeoutMs: number },
   call: string,
   ask: () => Promise<Answer>,
   late?: (answer: Answer) => unknown,
 ): Promise<Answer> {
-  const { promise: over, reject } = Promise.withResolvers<never>()
-  let isOver = false
-  const timer = clock.setTimeout(() => {
-    isOver = true
-    reject(tookTooLong(call, timeoutMs))
-  }, timeoutMs)
-  const asked = ask()
-  asked.then(
-    (answer) => (isOver ? late?.(answer) : undefined),
-    // Whoever still waits is told below; who does not, has been answered.
-    () => undefined,
-  )
-  try {
-    return await Promise.race([asked, over])
-  } finally {
-    clock.clearTimeout(timer)
-  }
+  // One promise and no race: there is a claim for every event.
+  return new Promise((resolve, reject) => {
+    let isOver = false
+    const timer = clock.setTimeout(() => {
+      isOver = true
+      reject(tookTooLong(call, timeoutMs))
+    }, timeoutMs)
+    ask().then(
+      (answer) => {
+        clock.clearTimeout(timer)
+        if (isOver) late?.(answer)
+        else resolve(answer)
+      },
+      (error) => {
+        clock.clearTimeout(timer)
+        // Nobody hears it who has been told that it took too long.
+        reject(error)
+      },
+    )
+  })
 }
 
 function tookTooLong(call: string, timeoutMs: number): SignalboxError {

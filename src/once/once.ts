@@ -9,6 +9,7 @@ import type { ClaimAnswer, Guard, RunAnswer, SeenAnswer } from './guard.ts'
 import {
   type ClaimManyOptions,
   type ClaimOptions,
+  claimKeys,
   type ListGuardsOptions,
   leaseSpan,
   type OnceOptions,
@@ -114,7 +115,7 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
 
   const once: Once = {
     async claim(key, options = {}) {
-      const terms = resolveClaim('claim', options, ['fingerprint'])
+      const terms = resolveClaim('claim', options, claimKeys)
       upkeep.wake()
       const [answer] = await claims('claim', [text('claim.key', key)], terms, options.tx)
       return answer!

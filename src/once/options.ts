@@ -63,13 +63,19 @@ export interface ClaimOptions extends ClaimManyOptions {
   readonly fingerprint?: string | undefined
 }
 
-const claimManyKeys = ['leaseMs', 'keepMs', 'mode', 'space', 'tx']
+const claimManyKeys: readonly string[] = ['leaseMs', 'keepMs', 'mode', 'space', 'tx']
+/** The same for one key. */
+export const claimKeys: readonly string[] = [...claimManyKeys, 'fingerprint']
 
 /** What a claim asks of the store, but for its key. */
 export type ClaimTerms = Omit<GuardAsk, 'key'>
 
-export function resolveClaim(name: string, options: ClaimOptions, more: readonly string[] = []): ClaimTerms {
-  onlyKeys(name, options, [...claimManyKeys, ...more])
+export function resolveClaim(
+  name: string,
+  options: ClaimOptions,
+  keys: readonly string[] = claimManyKeys,
+): ClaimTerms {
+  onlyKeys(name, options, keys)
   const { leaseMs = 30_000, fingerprint, keepMs = day, mode = 'at-least-once' } = options
   const space = resolveSpace(name, options)
   if (space === 'processing') {

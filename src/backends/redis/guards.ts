@@ -2,7 +2,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { GuardRecord, GuardStanding, GuardStore } from '../../once/store.ts'
 import { createNonce, decodeToken } from '../token.ts'
 import type { Connection } from './connection.ts'
-import type { GuardCalls, GuardReply } from './guardcalls.ts'
+import { GuardCall, type GuardCalls, type GuardReply, type GuardStep } from './guardcalls.ts'
 import { GuardKeys } from './guardkeys.ts'
 
 /** What guards in Redis are made of; one set for all namespaces. */
@@ -15,50 +15,55 @@ export interface GuardsParts {
 export function createRedisGuards({ connection, calls }: GuardsParts, namespace: string): GuardStore {
   const names = new GuardKeys(namespace)
 
+  function step(key: string, name: GuardStep, args: readonly string[]): Promise<number> {
+    const call = new GuardCall(([reply]) => (reply as readonly number[])[0]!)
+    calls.step(call, key, name, args)
+    return call.answer
+  }
+
   return {
-    async claim(asks, tx) {
-      refuseTransaction(tx)
+    // Not an async function: there is a claim for every event, and each promise on its way costs as much as the rest.
+    claim(asks, tx) {
+      if (tx !== undefined) return Promise.reject(refusedTransaction())
+      if (asks.length === 0) return Promise.resolve([])
       const nonces = asks.map(createNonce)
-      const replies = asks.map(({ space, key, leaseMs, keepMs, mode, fingerprint }, index) => {
-        const how = mode === 'at-most-once' ? 'm' : 'l'
-        const print = fingerprint === null ? '-' : `+${fingerprint}`
-        const args = [nonces[index]!, `${leaseMs}`, `${keepMs}`, how, print]
-        return calls.step(names.guard(space, key), 'claim', args)
-      })
-      return (await all(replies)).map((reply, index) => decodeStanding(reply, nonces[index]!))
+      const call = new GuardCall((replies) =>
+        replies.map((reply, index) => decodeStanding(reply, nonces[index]!)),
+      )
+      for (const [index, ask] of asks.entries())
+        calls.claim(call, names.guard(ask.space, ask.key), nonces[index]!, ask)
+      return call.answer
     },
 
     async settle(ends, tx) {
-      refuseTransaction(tx)
-      const replies = ends.map(({ space, key, token, end, result }) => {
+      if (tx !== undefined) throw refusedTransaction()
+      const answers = ends.map(({ space, key, token, end, result }) => {
         const parts = decodeToken(token)
-        if (!parts) return Promise.resolve<GuardReply>([0])
+        if (!parts) return Promise.resolve(0)
         const text = end === 'done' ? (result ?? '') : ''
-        return calls.step(names.guard(space, key), 'settle', [parts.leaseNo, parts.nonce, endings[end], text])
+        return step(names.guard(space, key), 'settle', [parts.leaseNo, parts.nonce, endings[end], text])
       })
-      return (await all(replies)).map(([took]) => took === 1)
+      return (await all(answers)).map((took) => took === 1)
     },
 
     async renew({ space, key, token }, leaseMs, tx) {
-      refuseTransaction(tx)
+      if (tx !== undefined) throw refusedTransaction()
       const parts = decodeToken(token)
       if (!parts) return undefined
-      const args = [parts.leaseNo, parts.nonce, `${leaseMs}`]
-      const [endsAt] = await calls.step(names.guard(space, key), 'renew', args)
-      return endsAt === 0 ? undefined : Number(endsAt)
+      const endsAt = await step(names.guard(space, key), 'renew', [parts.leaseNo, parts.nonce, `${leaseMs}`])
+      return endsAt === 0 ? undefined : endsAt
     },
 
     async forget(space, key) {
-      const [wasThere] = await calls.step(names.guard(space, key), 'forget', [])
-      return wasThere === 1
+      return (await step(names.guard(space, key), 'forget', [])) === 1
     },
 
     async seen(asks, tx) {
-      refuseTransaction(tx)
-      const replies = asks.map(({ window, value, windowMs }) =>
-        calls.step(names.window(window), 'seen', [value, createNonce(), `${windowMs}`]),
+      if (tx !== undefined) throw refusedTransaction()
+      const answers = asks.map(({ window, value, windowMs }) =>
+        step(names.window(window), 'seen', [value, createNonce(), `${windowMs}`]),
       )
-      return (await all(replies)).map(([seen]) => seen === 1)
+      return (await all(answers)).map((seen) => seen === 1)
     },
 
     async list({ space, search = '', limit, cursor }) {
@@ -105,8 +110,8 @@ async function all<Value>(promises: readonly Promise<Value>[]): Promise<readonly
 }
 
 function decodeStanding(reply: GuardReply, nonce: string): GuardStanding {
-  // The number alone: it was free, and is ours.
-  if (typeof reply === 'string') return { status: 'run', token: `${reply}.${nonce}`, attempt: 1 }
+  // It was free, and is ours.
+  if (typeof reply === 'number') return { status: 'run', token: `${reply}.${nonce}`, attempt: 1 }
   const [status, first, second] = reply
   switch (status) {
     case 'run':
@@ -149,9 +154,8 @@ function decodeCursor(cursor: string): { readonly scan: string; readonly skip: n
   throw new SignalboxError('invalid_argument', 'The cursor is not one that a list of guards gave.')
 }
 
-function refuseTransaction(tx: unknown): void {
-  if (tx === undefined) return
-  throw new SignalboxError(
+function refusedTransaction(): SignalboxError {
+  return new SignalboxError(
     'transaction_unsupported',
     "These guards are in Redis, which cannot commit with your data. Open the box with guards: 'sql', or leave tx out.",
   )

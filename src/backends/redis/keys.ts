@@ -12,6 +12,9 @@ import type { LockKey } from '../../locks/index.ts'
  */
 export const shardCount = 64
 
+/** How many are remembered of a namespace. */
+const mostPlaces = 1_000
+
 /** Lower than any character of an encoded name: what is shorter sorts first. */
 export const separator = '\x1f'
 
@@ -40,6 +43,9 @@ export class Keyring {
   readonly #prefix: string
   /** Made when they are first needed. */
   readonly #shards: (SpaceKeys | undefined)[] = []
+  /** Of lines that were asked for lately, by operation and resource: to find one anew costs as much as to send a step. */
+  readonly #places = new Map<string, Map<string, LinePlace>>()
+  #placeCount = 0
 
   constructor(namespace: string) {
     this.#namespace = encodeName(namespace)
@@ -47,10 +53,21 @@ export class Keyring {
   }
 
   place({ operation, resource }: LockKey): LinePlace {
+    return this.#places.get(operation)?.get(resource) ?? this.#findPlace(operation, resource)
+  }
+
+  #findPlace(operation: string, resource: string): LinePlace {
     const encoded = encodeName(resource)
     // Never to be changed: a line would be looked for where it is not.
     const shard = crc32(this.#prefix + encoded) % shardCount
-    return { key: this.#in(shard).row + encodeName(operation) + separator + encoded, shard }
+    const place = { key: this.#in(shard).row + encodeName(operation) + separator + encoded, shard }
+    if (this.#placeCount++ === mostPlaces) {
+      this.#places.clear()
+      this.#placeCount = 1
+    }
+    const places = this.#places.get(operation) ?? new Map<string, LinePlace>()
+    this.#places.set(operation, places.set(resource, place))
+    return place
   }
 
   due(shard: number): string {

@@ -1,4 +1,4 @@
-import { groupOf, type LineTimes, type Told } from '../../lines/index.ts'
+import { groupOf, type LineTimes, type Requester, type Ruled, type Told } from '../../lines/index.ts'
 import type { LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
 import { tellings } from '../linesweep.ts'
 import { createBusyLines } from './busy.ts'
@@ -7,7 +7,15 @@ import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from
 import type { Recovery } from './recovery.ts'
 import { decodeLine, decodeRuled, decodeStanding, isBusy } from './replies.ts'
 import { lookForDueScript } from './scripts/looks.ts'
-import { anyTimes, type StepGroup, type StepName, type Stepper, type StepReply } from './stepper.ts'
+import {
+  anyTimes,
+  asItIs,
+  type Reading,
+  type StepGroup,
+  type StepName,
+  type Stepper,
+  type StepReply,
+} from './stepper.ts'
 import { findTangles } from './tangles.ts'
 
 /** What lines in Redis are made of; one set for all namespaces. */
@@ -25,8 +33,14 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
   /** Another shard first each time, so that a full one does not hide those behind it. */
   let firstShard = 0
 
-  function step(key: LockKey, name: StepName, args: readonly string[], times: LineTimes): Promise<StepReply> {
-    return stepper.step(keyring.place(key), name, args, times, groupFor(key, times))
+  function step<Answer = StepReply>(
+    key: LockKey,
+    name: StepName,
+    args: readonly string[],
+    times: LineTimes,
+    reading: Reading<Answer> = asItIs as Reading<Answer>,
+  ): Promise<Answer> {
+    return stepper.step(keyring.place(key), name, args, times, groupFor(key, times), reading)
   }
 
   /** The lines that a step has to see besides its own; nearly always none. */
@@ -60,34 +74,23 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
   }
 
   return {
-    async acquire(key, ask, times) {
-      recovery.noteTtl(ask.ttlMs)
-      const args = [
-        encodeRequester(ask),
-        bit(ask.wait),
-        bit(ask.want === 'turn'),
-        `${ask.ttlMs}`,
-        ask.deadlineMs === null ? '' : `${ask.deadlineMs}`,
-        bit(ask.isStreamed),
-      ]
-      const reply = await step(key, 'acquire', args, times)
-      return decodeRuled(reply, { standing: decodeStanding(reply[4])! })
+    acquire(key, ask, times) {
+      const { node, requestId, wait, want, ttlMs, deadlineMs, isStreamed } = ask
+      recovery.noteTtl(ttlMs)
+      const terms = bit(wait) + bit(want === 'turn') + bit(isStreamed) + (deadlineMs ?? '')
+      return step(key, 'acquire', [encodeRequester(ask), `${ttlMs}`, terms], times, {
+        whole: (reply) => decodeRuled(reply, { standing: decodeStanding(reply[4])! }),
+        quick: (revision, token, expiresAt) => ({
+          standing: { status: 'granted', token, expiresAt, attempt: 1 },
+          told: { requesters: [{ node, requestId }], everyone: false, changed: true },
+          revision,
+        }),
+      })
     },
 
-    async release(key, who, { outcome, value, terminal }, times) {
-      const args = [
-        encodeRequester(who),
-        `${who.token}`,
-        outcome,
-        bit(terminal),
-        value ?? '',
-        bit(value !== null),
-      ]
-      const reply = await step(key, 'release', args, times)
-      const [status, next] = reply[4] as readonly [string, string | null]
-      const released =
-        status === 'released' ? { next: next === null ? null : decodeRequester(next) } : undefined
-      return decodeRuled(reply, { released })
+    release(key, who, { outcome, value, terminal }, times) {
+      const ending = (outcome === 'success' ? 's' : 'f') + bit(terminal) + bit(value !== null) + (value ?? '')
+      return step(key, 'release', [encodeRequester(who), `${who.token}`, ending], times, releaseReading)
     },
 
     async renew(key, who, { ttlMs, progress }, times) {
@@ -166,6 +169,21 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
 
 /** Lines that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
 const sweepRounds = 20
+
+const releaseReading: Reading<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>> =
+  {
+    whole(reply) {
+      const [status, next] = reply[4] as readonly [string, string | null]
+      const released =
+        status === 'released' ? { next: next === null ? null : decodeRequester(next) } : undefined
+      return decodeRuled(reply, { released })
+    },
+    quick: (revision) => ({
+      released: { next: null },
+      told: { requesters: [], everyone: false, changed: true },
+      revision,
+    }),
+  }
 
 function bit(value: boolean): '0' | '1' {
   return value ? '1' : '0'

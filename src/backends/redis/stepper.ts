@@ -33,6 +33,16 @@ export type StepReply = readonly [
   elsewhere?: readonly (readonly [name: string, isEveryone: number, told: readonly string[]])[],
 ]
 
+/** How a step's answer is read. */
+export interface Reading<Answer> {
+  whole(reply: StepReply): Answer
+  /** Of a step that was taken the short way (scripts/quick.ts); of a release there is the revision alone. */
+  quick?(revision: number, token: number, endsAt: number): Answer
+}
+
+/** For whoever reads the reply by itself. */
+export const asItIs: Reading<StepReply> = { whole: (reply) => reply }
+
 /** The lines whose operations exclude that of a step, or are excluded by such; its own is not among them. */
 export interface StepGroup {
   readonly others: readonly LinePlace[]
@@ -57,6 +67,8 @@ export class Stepper {
   readonly #unsent: Batch[] = []
   #isScheduled = false
   #calls = 0
+  /** The words of settings, which are the same for nearly all calls. */
+  readonly #settings = new WeakMap<LineTimes, readonly string[]>()
 
   /** `now` is for tests that move the clock by hand; without it the server's own counts. */
   constructor(connection: ScriptRunner, isClustered: () => boolean, now?: () => number) {
@@ -65,24 +77,25 @@ export class Stepper {
     this.#now = now
   }
 
-  step(
+  step<Answer>(
     { key, shard }: LinePlace,
     step: StepName,
     args: readonly string[],
     times: LineTimes,
-    group?: StepGroup,
-  ): Promise<StepReply> {
+    group: StepGroup | undefined,
+    reading: Reading<Answer>,
+  ): Promise<Answer> {
     const batch = this.#batchFor(times, this.#isClustered() ? shard : 0, group !== undefined)
     batch.keys.push(key)
-    batch.args.push(step, self + (this.#calls++).toString(36), ...args)
+    batch.args.push(step, ...args)
     if (group) {
       for (const other of group.others) batch.keys.push(other.key)
       batch.args.push(`${group.others.length + 1}`, group.pairs)
     }
-    const answer = Promise.withResolvers<StepReply>()
-    batch.answers.push(answer)
     this.#schedule()
-    return answer.promise
+    return new Promise((resolve, reject) => {
+      batch.pending.push({ reading, resolve, reject } as Pending)
+    })
   }
 
   /** The time in microseconds, or nothing for the server's. */
@@ -90,16 +103,15 @@ export class Stepper {
     return this.#now ? `${this.#now() * 1_000}` : ''
   }
 
-  #settings({
-    waiterLeaseMs,
-    streamedTakeUpMs,
-    takeUpMs,
-    keepMs,
-    lockDelayMs,
-    maxWaiters,
-  }: LineTimes): string[] {
-    const settings = [waiterLeaseMs, streamedTakeUpMs, takeUpMs, keepMs, lockDelayMs, maxWaiters]
-    return [this.clock, '0', ...settings.map(String)]
+  /** What stands before the steps of a call. */
+  #head(times: LineTimes): string[] {
+    let settings = this.#settings.get(times)
+    if (settings === undefined) {
+      const { waiterLeaseMs, streamedTakeUpMs, takeUpMs, keepMs, lockDelayMs, maxWaiters } = times
+      settings = [waiterLeaseMs, streamedTakeUpMs, takeUpMs, keepMs, lockDelayMs, maxWaiters].map(String)
+      this.#settings.set(times, settings)
+    }
+    return [this.clock, '0', self + (this.#calls++).toString(36), ...settings]
   }
 
   #batchFor(times: LineTimes, shard: number, isGrouped: boolean): Batch {
@@ -107,9 +119,9 @@ export class Stepper {
     this.#open.set(times, batches)
     const place = isGrouped ? -1 - shard : shard
     const open = batches.get(place)
-    if (open && !open.isSent && open.answers.length < stepsAtOnce) return open
+    if (open && !open.isSent && open.pending.length < stepsAtOnce) return open
     const script = isGrouped ? groupStepsScript : stepsScript
-    const batch: Batch = { script, keys: [], args: this.#settings(times), answers: [], isSent: false }
+    const batch: Batch = { script, keys: [], args: this.#head(times), pending: [], isSent: false }
     batches.set(place, batch)
     this.#unsent.push(batch)
     return batch
@@ -130,33 +142,42 @@ export class Stepper {
           return
         }
         batch.isSent = true
-        sent += batch.answers.length
+        sent += batch.pending.length
         this.#send(batch)
       }
       this.#schedule()
     })
   }
 
-  #send({ script, keys, args, answers }: Batch): void {
+  #send({ script, keys, args, pending }: Batch): void {
     const again = args.with(sentAgainAt, '1')
     this.#connection.run<readonly unknown[]>(script, keys, args, again).then(
       (replies) => {
         let at = 0
-        for (const { resolve, reject } of answers) {
-          const end = at + 1 + (replies[at] as number)
-          if (end - at === 2) reject(toStoreError(new ErrorReply(replies[at + 1] as string)))
-          else resolve(readReply(replies, at + 1, end))
-          at = end
-        }
+        for (const step of pending) at = answer(step, replies, at)
       },
       (error) => {
-        for (const { reject } of answers) reject(error)
+        for (const { reject } of pending) reject(error)
       },
     )
   }
 }
 
-/** One reply out of the list of all; scripts/steps.ts says how it is written. */
+/** Gives a step its answer, which begins here in the list of all; scripts/steps.ts says how. Answers where the next begins. */
+function answer({ reading, resolve, reject }: Pending, replies: readonly unknown[], at: number): number {
+  const count = replies[at] as number
+  if (count <= 0) {
+    const [revision, token, endsAt] = [replies[at + 1], replies[at + 2], replies[at + 3]] as number[]
+    resolve(reading.quick!(revision!, token!, endsAt!))
+    return at + (count === 0 ? 4 : 2)
+  }
+  const end = at + 1 + count
+  if (count === 1) reject(toStoreError(new ErrorReply(replies[at + 1] as string)))
+  else resolve(reading.whole(readReply(replies, at + 1, end)))
+  return end
+}
+
+/** One reply out of the list of all; in the long form. */
 function readReply(replies: readonly unknown[], at: number, end: number): StepReply {
   const flags = replies[at] as number
   const answerAt = at + 3 + (replies[at + 2] as number)
@@ -175,8 +196,15 @@ interface Batch {
   readonly script: Script
   readonly keys: string[]
   readonly args: string[]
-  readonly answers: PromiseWithResolvers<StepReply>[]
+  readonly pending: Pending[]
   isSent: boolean
+}
+
+/** A step that waits for its answer. */
+interface Pending {
+  readonly reading: Reading<unknown>
+  resolve(answer: unknown): void
+  reject(error: unknown): void
 }
 
 /** More, and others would wait for them: Redis does one script at a time. */

@@ -3,7 +3,7 @@ import { mostTangles } from '../linekey.ts'
 import { decodeRequester, decodeWait, type Keyring, shardCount } from './keys.ts'
 import type { LinesParts } from './locks.ts'
 import { lookForWaitsScript } from './scripts/looks.ts'
-import { anyTimes } from './stepper.ts'
+import { anyTimes, asItIs } from './stepper.ts'
 
 /** How many are looked up by one script: each is searched for in all shards, and others wait meanwhile. */
 const lookedUpTogether = 16
@@ -16,7 +16,7 @@ export async function findTangles(
 ): Promise<readonly Tangle[]> {
   const { stepper } = parts
   const replies = await Promise.all(
-    keys.map((key) => stepper.step(keyring.place(key), 'holding', [], anyTimes)),
+    keys.map((key) => stepper.step(keyring.place(key), 'holding', [], anyTimes, undefined, asItIs)),
   )
   const held = replies.flatMap(([, , , , [status, holder, token]], index) => {
     if (status !== 'held') return []

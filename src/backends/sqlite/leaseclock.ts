@@ -7,7 +7,8 @@ import type { Connection } from './connection.ts'
  * no change of the time moves. It begins anew when the host boots, so the store keeps which boot its instants are of.
  */
 export function readLeaseClock(): number {
-  return Math.floor(Number(process.hrtime.bigint() / 1_000n) / 1_000)
+  const [seconds, nanos] = process.hrtime()
+  return seconds * 1_000 + Math.floor(nanos / 1_000_000)
 }
 
 /** Tells this boot of the host from others. */

@@ -1,4 +1,4 @@
-import type { Holder, LineRow, LineRows, Outcome, Requester, Waiter } from '../../lines/index.ts'
+import type { Holder, LastOutcome, LineRow, LineRows, Outcome, Requester, Waiter } from '../../lines/index.ts'
 import type { LockKey } from '../../locks/index.ts'
 import { decodeOutcome, decodeWaiter, type StoredOutcome, type StoredWaiter } from '../linerecord.ts'
 import type { Connection } from './connection.ts'
@@ -62,54 +62,97 @@ export class SqliteLine implements LineRows {
   }
 
   saveLine(row: LineRow, dueAt: number | null): void {
-    const { holder, lastOutcome } = row
-    if (holder) this.#token = holder.token
-    const values = [
-      this.#ownLine(),
-      row.attempt,
-      row.grantFrom,
-      row.revision,
-      dueAt,
-      this.#waiterCount,
-      this.#outcomeCount,
-      this.#token,
-      holder?.node ?? null,
-      holder?.requestId ?? null,
-      holder?.attempt ?? null,
-      holder?.since ?? null,
-      holder?.ttlMs ?? null,
-      holder?.leaseEndsAt ?? null,
-      holder?.takeUpBy ?? null,
-      holder?.seq ?? null,
-      holder?.progress ?? null,
-    ]
-    this.#writtenWaiters = this.#waiterCount
-    this.#writtenOutcomes = this.#outcomeCount
-    // How it last ended is not read with the line, for no rule looks at it: without another it stays as it is.
-    if (lastOutcome === null) {
-      this.#connection.run(
-        `UPDATE lock_line
-         SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
-             token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
-             holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
-         WHERE line = ?1`,
-        ...values,
+    // How it last ended is not read with the line, for no rule looks at it: without another it stays as it is. So does
+    // the token of the last grant when nobody holds the line.
+    const { attempt, grantFrom, revision, holder, lastOutcome } = row
+    const line = this.#ownLine()
+    const waiters = this.#waiterCount
+    const outcomes = this.#outcomeCount
+    this.#writtenWaiters = waiters
+    this.#writtenOutcomes = outcomes
+    // For a line that nobody holds only what it has: to hand a value over costs as much as to write it.
+    if (holder) {
+      const { node, requestId, token, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress } = holder
+      this.#token = token
+      this.#connection
+        .prepare(
+          `UPDATE lock_line
+           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+               token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
+               holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
+           WHERE line = ?1`,
+        )
+        // biome-ignore format: a column of seventeen says less.
+        .run(
+        line,
+        attempt,
+        grantFrom,
+        revision,
+        dueAt,
+        waiters,
+        outcomes,
+        token,
+        node,
+        requestId,
+        holder.attempt,
+        since,
+        ttlMs,
+        leaseEndsAt,
+        takeUpBy,
+        seq,
+        progress,
       )
-      return
+      if (lastOutcome) this.#saveLast(line, lastOutcome)
+    } else if (lastOutcome) {
+      const { outcome, node, attempt: lastAttempt, at, value } = lastOutcome
+      this.#connection
+        .prepare(
+          `UPDATE lock_line
+           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+               holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
+               holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL,
+               last_outcome = ?8, last_node = ?9, last_attempt = ?10, last_at = ?11, last_value = ?12
+           WHERE line = ?1`,
+        )
+        // biome-ignore format: as above.
+        .run(
+        line,
+        attempt,
+        grantFrom,
+        revision,
+        dueAt,
+        waiters,
+        outcomes,
+        outcome,
+        node,
+        lastAttempt,
+        at,
+        value,
+      )
+    } else {
+      this.#connection
+        .prepare(
+          `UPDATE lock_line
+           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+               holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
+               holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL
+           WHERE line = ?1`,
+        )
+        .run(line, attempt, grantFrom, revision, dueAt, waiters, outcomes)
     }
+  }
+
+  /** Beside a holder; how it ended before is seldom new then. */
+  #saveLast(line: number, { outcome, node, attempt, at, value }: LastOutcome): void {
     this.#connection.run(
-      `UPDATE lock_line
-       SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
-           token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
-           holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17,
-           last_outcome = ?18, last_node = ?19, last_attempt = ?20, last_at = ?21, last_value = ?22
+      `UPDATE lock_line SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
        WHERE line = ?1`,
-      ...values,
-      lastOutcome.outcome,
-      lastOutcome.node,
-      lastOutcome.attempt,
-      lastOutcome.at,
-      lastOutcome.value,
+      line,
+      outcome,
+      node,
+      attempt,
+      at,
+      value,
     )
   }
 

@@ -22,6 +22,7 @@ import { type Connection, readNow } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
 import { SqliteLine } from './linerows.ts'
 import { forgetTaken } from './locktokens.ts'
+import { acquireFree, releaseAlone } from './quicklines.ts'
 
 /** The steps on a line, as they are asked for. */
 export type LockSteps = RuledLocks
@@ -39,11 +40,12 @@ export function takeStep(
   wall: number,
 ): Ruled<object> {
   const on = <Answer>(key: LockKey, rule: Rule<Answer>) => runRule(connection, namespace, key, rule, wall)
+  const place = { connection, namespace, key: args[0], wall }
   switch (name) {
     case 'acquire':
-      return on(args[0], acquire(args[1], args[2]))
+      return acquireFree(place, args[1], args[2]) ?? on(args[0], acquire(args[1], args[2]))
     case 'release':
-      return on(args[0], release(args[1], args[2], args[3]))
+      return releaseAlone(place, args[1], args[2], args[3]) ?? on(args[0], release(args[1], args[2], args[3]))
     case 'renew':
       return on(args[0], renew(args[1], args[2], args[3]))
     case 'shorten':

@@ -5,9 +5,11 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { describe, test } from 'vitest'
+import { GuardKeys } from '../../../src/backends/redis/guardkeys.ts'
 import { openRedis, type RedisBackend } from '../../../src/backends/redis/index.ts'
 import type { AcquireAsk, LineTimes, Standing } from '../../../src/lines/index.ts'
 import { createLocks, type LockKey, type LockStore } from '../../../src/locks/index.ts'
+import type { GuardAsk } from '../../../src/once/store.ts'
 import { within } from '../../support/deadline.ts'
 import { startRedis } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
@@ -69,6 +71,39 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     await redis.locks.release(key, { ...named('A'), token: first }, success, short)
     await until('it is forgotten', async () => (await redis.locks.inspect(key, 1)) === undefined)
     assert.ok((await granted(redis.locks, 'B')) > first)
+  })
+
+  test('claims of one turn share a call, each on its own terms, and one that fails is no other’s trouble', async () => {
+    const namespace = `guards-${randomBytes(6).toString('hex')}`
+    await using redis = await openRedis(serviceFacts('redis').url, { namespace })
+    await command(['LPUSH', new GuardKeys(namespace).guard('once', 'broken'), 'not ours'])
+    const terms = { space: 'once', keepMs: 1_000, mode: 'at-least-once', fingerprint: null } as const
+    const claim = async (key: string, leaseMs: number, more: Partial<GuardAsk> = {}) => {
+      const [standing] = await redis.guards.claim([{ ...terms, key, leaseMs, ...more }])
+      return standing!
+    }
+    const failed = assert.rejects(() => claim('broken', 60_000), { code: 'store_unavailable' })
+    const [a, b, c, d, forgotten, ...again] = await Promise.all([
+      claim('a', 5_000),
+      claim('b', 5_000),
+      claim('c', 60_000, { fingerprint: 'of c' }),
+      claim('d', 60_000, { mode: 'at-most-once' }),
+      redis.guards.forget('once', 'b'),
+      claim('a', 60_000),
+      claim('b', 60_000),
+      claim('c', 60_000),
+      claim('d', 60_000),
+    ])
+    await failed
+    assert.equal(forgotten, true)
+    assert.deepEqual(
+      again.map(({ status }) => status),
+      ['running', 'run', 'mismatch', 'running'],
+    )
+    const tokens = [a, b, c, d, again[1]!].map((standing) => 'token' in standing && standing.token)
+    assert.equal(new Set(tokens.map((token) => String(token).split('.')[0])).size, 5)
+    const [first] = again
+    assert.ok(first?.status === 'running' && first.leaseEndsInMs > 4_000 && first.leaseEndsInMs <= 5_000)
   })
 
   test('two backends on one Redis hand over to each other by the bell, long before anybody polls', async () => {

@@ -20,8 +20,13 @@ import { hasService, serviceFacts } from '../../support/services/own.ts'
 const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
 const steps = Number(WALK_STEPS ?? 1_500)
 const budgetMs = Number(WALK_MS ?? 3_000)
-const sights = ['granted', 'queued', 'ended', 'refused', 'full', 'released', 'swept']
+const busySights = ['granted', 'queued', 'ended', 'refused', 'full', 'released', 'swept']
+const calmSights = ['granted', 'refused', 'released', 'taken the short way']
 
+const longSteps = [1, 1, 1, 2, 10, 100, 1_000, 1_999, 2_000, 5_000, 10_000, 30_000, 61_000]
+const shortSteps = [0, 0, 1, 1, 1, 1, 2, 10, 100]
+
+const outcomes = ['success', 'failure'] as const
 const operations = ['pull', 'push']
 const resources = ['app:1.2', '{x}%']
 const whos: readonly Requester[] = ['a', 'b', 'c', 'd'].flatMap((node) =>
@@ -29,20 +34,28 @@ const whos: readonly Requester[] = ['a', 'b', 'c', 'd'].flatMap((node) =>
 )
 
 describe.runIf(hasService('redis'))('on Redis', () => {
-  for (const isLossy of [false, true]) {
-    const how = isLossy ? ', and answers that were lost are given again' : ''
+  for (const [isLossy, isCalm] of [
+    [false, false],
+    [true, false],
+    [true, true],
+  ] as const) {
+    const how = `${isCalm ? ', through lines in which hardly anybody waits' : ''}${isLossy ? ', and answers that were lost are given again' : ''}`
     test(`Redis does what the memory model does, wherever a random walk goes${how}`, async () => {
       const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
       const began = Date.now()
       let walks = 0
       const counts = new Map<string, number>()
+      const sights = isCalm ? calmSights : busySights
       // Rare sights may need a walk more.
       const isShort = () => {
         const ms = Date.now() - began
-        return ms < budgetMs || (ms < 10 * budgetMs && sights.some((name) => !counts.has(name)))
+        return (
+          ms < (isCalm ? budgetMs / 3 : budgetMs) ||
+          (ms < 10 * budgetMs && sights.some((name) => !counts.has(name)))
+        )
       }
       do {
-        await using walk = await openWalk(first + walks, isLossy)
+        await using walk = await openWalk(first + walks, isLossy, isCalm)
         for (let step = 0; step < steps; step++) {
           const name = await walk.step().catch((error) => {
             error.message = `walk ${first + walks}, step ${step}: ${error.message}`
@@ -51,9 +64,11 @@ describe.runIf(hasService('redis'))('on Redis', () => {
           counts.set(name, (counts.get(name) ?? 0) + 1)
         }
         await walk.settle()
+        if (walk.shortWays > 0) counts.set('taken the short way', walk.shortWays)
         walks++
       } while (WALK_SEED === undefined && isShort())
       for (const name of sights) assert.ok(counts.has(name), `the walk came by "${name}"`)
+      if (isCalm) console.log(`[walk] ${counts.get('taken the short way')} steps of the last were short`)
       console.log(`[walk] redis${how}: ${walks} walks of ${steps} steps from seed ${first}`)
     }, 60_000)
   }
@@ -110,11 +125,26 @@ interface Pair {
   readonly redis: LockStore
 }
 
-async function openWalk(seed: number, isLossy: boolean): Promise<Walk> {
+async function openWalk(seed: number, isLossy: boolean, isCalm: boolean): Promise<Walk> {
   const recovery = new Recovery()
-  const connection = new Connection(serviceFacts('redis').url, recovery)
+  const connection = new Connection(await placeFor(isCalm), recovery)
   await connection.open()
-  return new Walk(seed, isLossy, connection, recovery)
+  return new Walk(seed, isLossy, isCalm, connection, recovery)
+}
+
+/**
+ * Walks leave tokens that are hours ahead of the time, above which none is given the short way. So calm ones have a
+ * database to themselves, without anything that an earlier one left.
+ */
+async function placeFor(isCalm: boolean): Promise<string> {
+  const url = new URL(serviceFacts('redis').url)
+  if (!isCalm) return url.href
+  url.pathname = '/9'
+  const connection = new Connection(url.href, new Recovery())
+  await connection.open()
+  await connection.send(['FLUSHDB'])
+  await connection.close()
+  return url.href
 }
 
 class Walk implements AsyncDisposable {
@@ -132,13 +162,20 @@ class Walk implements AsyncDisposable {
   readonly #highest = new Map<string, number>()
   /** Whether the answer of the step in hand was lost once: what was told then is not told again. */
   #isLost = false
+  /** Hardly anybody waits, and lines are used again soon: what scripts/quick.ts is for. */
+  readonly #isCalm: boolean
+  #stepCount = 0
+  /** Steps that were taken so. */
+  shortWays = 0
 
-  constructor(seed: number, isLossy: boolean, connection: Connection, recovery: Recovery) {
+  constructor(seed: number, isLossy: boolean, isCalm: boolean, connection: Connection, recovery: Recovery) {
     this.#random = new Random(seed)
+    this.#isCalm = isCalm
     this.#connection = connection
     const lossy: ScriptRunner = {
       run: async (script, keys, args, again) => {
-        const reply = await connection.run(script, keys, args, again)
+        const reply = await connection.run<readonly unknown[]>(script, keys, args, again)
+        if (typeof reply[0] === 'number' && reply[0] <= 0) this.shortWays++
         if (!isLossy || again === undefined || !this.#random.chance(0.3)) return reply as never
         this.#isLost = true
         return connection.run(script, keys, again, again)
@@ -155,21 +192,25 @@ class Walk implements AsyncDisposable {
       waiterLeaseMs: 30_000,
       streamedTakeUpMs: 2_000,
       takeUpMs: 10_000,
-      keepMs: this.#random.pick([20_000, 60_000]),
+      keepMs: isCalm ? 60_000 : this.#random.pick([20_000, 60_000]),
       lockDelayMs: this.#random.pick([0, 5_000]),
       maxWaiters: 3,
       // In every other walk the two operations exclude each other.
-      ...(seed % 2 === 1 && { conflicts: [['pull', 'push']] as const }),
+      ...(seed % 2 === 1 && !isCalm && { conflicts: [['pull', 'push']] as const }),
     }
   }
 
   /** One step on both; answers what kind it was. */
   async step(): Promise<string> {
-    this.#now += this.#random.pick([1, 1, 1, 2, 10, 100, 1_000, 1_999, 2_000, 5_000, 10_000, 30_000, 61_000])
+    // A renewal that is sent again counts once more, which shows in the same millisecond only.
+    if (this.#isLost) this.#now += 1
+    this.#now += this.#random.pick(this.#isCalm && this.#random.chance(0.97) ? shortSteps : longSteps)
     this.#isLost = false
-    const key = { operation: this.#random.pick(operations), resource: this.#random.pick(resources) }
-    const who = this.#random.pick(whos)
-    const dice = this.#random.below(100)
+    // What was ever waited for, or ran out, is never taken the short way again; so calm walks go on to other lines.
+    const resource = this.#isCalm ? `app:${this.#stepCount++ >> 6}` : this.#random.pick(resources)
+    const key = { operation: this.#random.pick(operations), resource }
+    const who = this.#random.pick(this.#isCalm ? whos.slice(0, 2) : whos)
+    const dice = this.#isCalm && this.#random.chance(0.9) ? this.#random.below(60) : this.#random.below(100)
     if (dice < 38) return this.#acquire(key, who)
     if (dice < 58) return this.#release(key, this.#holder(key, who))
     if (dice < 66) return this.#renew(key, this.#holder(key, who))
@@ -207,9 +248,9 @@ class Walk implements AsyncDisposable {
   async #acquire(key: LockKey, who: Requester): Promise<string> {
     const ask = {
       ...who,
-      wait: this.#random.chance(0.85),
+      wait: this.#random.chance(this.#isCalm ? 0.01 : 0.85),
       want: this.#random.pick(['result', 'turn'] as const),
-      ttlMs: this.#random.pick([1_000, 30_000]),
+      ttlMs: this.#random.pick(this.#isCalm ? [1_000, 30_000, 30_000, 30_000] : [1_000, 30_000]),
       deadlineMs: this.#random.chance(0.2) ? this.#random.pick([1, 3_000, 20_000]) : null,
       isStreamed: this.#random.chance(0.4),
     }
@@ -222,9 +263,14 @@ class Walk implements AsyncDisposable {
   }
 
   async #release(key: LockKey, who: Requester & { token: number }): Promise<string> {
-    const outcome = this.#random.pick(['success', 'failure'] as const)
+    const outcome = this.#isCalm && this.#random.chance(0.9) ? 'success' : this.#random.pick(outcomes)
     const terminal = outcome === 'failure' && this.#random.chance(0.3)
-    const end = { outcome, terminal, value: this.#random.pick([null, '"1"', '{"image":"ä"}']) }
+    const isPlain = this.#isCalm && this.#random.chance(0.97)
+    const end = {
+      outcome,
+      terminal,
+      value: isPlain ? null : this.#random.pick([null, '"1"', '{"image":"ä"}']),
+    }
     const { model, redis } = this.#stores
     const expected = await model.release(key, who, end, this.#times)
     const actual = await redis.release(key, this.#onRedis(who), end, this.#times)

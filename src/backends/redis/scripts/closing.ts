@@ -49,7 +49,7 @@ local function saveDue()
     return
   end
   if not wasBusy and dueAt > now and due > dueAt then return end
-  redis.call('ZADD', common('due'), textOf(due), lineName())
+  redis.call('ZADD', common('due'), whole(due), lineName())
   if dueAt == 0 then redis.call('ZADD', common('busy'), '0', lineName()) end
   dueAt = due
 end
@@ -101,10 +101,10 @@ local function writeRow()
   end
   local removeAt = now + ${leastKeptMs}
   if forgetAt > removeAt then removeAt = forgetAt end
-  redis.call('SET', rowKey, packRow(), 'PXAT', textOf(removeAt))
+  redis.call('SET', rowKey, packRow(), 'PXAT', whole(removeAt))
   if hasDetails == 1 then
-    redis.call('PEXPIREAT', own('details'), textOf(removeAt))
-    redis.call('PEXPIREAT', own('kept'), textOf(removeAt))
+    redis.call('PEXPIREAT', own('details'), whole(removeAt))
+    redis.call('PEXPIREAT', own('kept'), whole(removeAt))
   end
 end
 

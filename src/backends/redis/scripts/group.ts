@@ -1,3 +1,5 @@
+import { firstStepAt } from './settings.ts'
+
 /**
  * Lines of one resource whose operations exclude each other: src/lines/linegroup.ts, in Lua. One of them is in hand, as
  * ever; the others are put aside, each with all of its variables, and taken up when they are needed.
@@ -41,7 +43,7 @@ end
 local function openGroup(keysAt, count, pairsText)
   group, groupRevision = {}, 0
   for no = 1, count do
-    openLine(keysAt + no - 1)
+    openLine(keysAt + no - 1, redis.call('GET', KEYS[keysAt + no - 1]))
     group[no] = { excluded = {}, aside = putAside() }
     if revision > groupRevision then groupRevision = revision end
   end
@@ -186,13 +188,13 @@ end
 
 /** Steps on the first line of a group each, and what they changed in the others. */
 export const groupTakingText: string = `
-local function takeStep(keysAt, at)
-  callId = ARGV[at + 1]
-  local groupAt = at + 2 + counts[ARGV[at]]
+local function takeStep(no, keysAt, at)
+  callId = callIdOf(no)
+  local groupAt = at + 1 + counts[ARGV[at]]
   local count = tonumber(ARGV[groupAt])
   openGroup(keysAt, count, ARGV[groupAt + 1])
   if isSentAgain and call == callId then return answerBefore() end
-  local answer, isToBeRemembered = steps[ARGV[at]](at + 2)
+  local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
   -- A place that was left may have kept others waiting.
   if isChanged then settle() end
   if isToBeRemembered then rememberAnswer(answer) end
@@ -211,11 +213,12 @@ return takeStep
 end
 
 local takeStep = define()
-local at, keysAt = 9, 1
+local no, keysAt, at = 1, 1, ${firstStepAt}
 while ARGV[at] do
-  local isDone, problem = pcall(takeStep, keysAt, at)
+  local isDone, problem = pcall(takeStep, no, keysAt, at)
   if not isDone then replyProblem(problem) end
-  local groupAt = at + 2 + counts[ARGV[at]]
+  local groupAt = at + 1 + counts[ARGV[at]]
+  no = no + 1
   keysAt = keysAt + tonumber(ARGV[groupAt])
   at = groupAt + 2
 end

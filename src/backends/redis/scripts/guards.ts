@@ -1,9 +1,14 @@
+import type { GuardStep } from '../guardcalls.ts'
 import { clockText } from './clock.ts'
-import { createScript, type Script } from './script.ts'
+import { createScript, type Script, wholeText } from './script.ts'
+
+/** How many arguments each step takes. */
+const counts: Readonly<Record<GuardStep, number>> = { settle: 4, renew: 3, forget: 0, seen: 3 }
 
 /**
  * Steps on guards and windows, several in one call: each is atomic, and one that fails is no other's trouble. For every
- * step there is one of KEYS and, in ARGV, its name, how many arguments there are, and those.
+ * step there is one of KEYS and, in ARGV, its name and its arguments. Claims that follow each other on the same terms are
+ * one group: its name, the terms, and the nonces of all of them in one text.
  *
  * A guard is one text: its status (r unning, d one, f ailed) and mode (at l east, at m ost once), attempt, the token's number
  * and nonce, when it was claimed, for how long its end is kept, when it ends, its fingerprint and its result, joined by a
@@ -14,14 +19,22 @@ import { createScript, type Script } from './script.ts'
 const stepsText = `
 local isSentAgain = ARGV[2] == '1'
 local steps = {}
+local counts = { ${Object.entries(counts)
+  .map(([name, count]) => `${name} = ${count}`)
+  .join(', ')} }
+local replies = {}
+
+local function answer(no, isDone, reply)
+  replies[no] = isDone and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+end
 
 local function parse(row)
   return string.match(row, '^(.)(.)\\31(%d+)\\31(%d+)\\31(%x+)\\31(%d+)\\31(%d+)\\31(%d+)\\31([^\\31]*)\\31(.*)$')
 end
 
 local function pack(status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
-  return table.concat({ status .. mode, attempt, number, nonce, claimedAt, keepMs,
-    string.format('%.0f', endsAt), fingerprint, result }, '\\31')
+  return status .. mode .. '\\31' .. attempt .. '\\31' .. number .. '\\31' .. nonce .. '\\31' .. claimedAt .. '\\31' ..
+    keepMs .. '\\31' .. whole(endsAt) .. '\\31' .. fingerprint .. '\\31' .. result
 end
 
 -- What runs at most once is kept until somebody forgets it; all else for as long as it says anything.
@@ -31,23 +44,10 @@ local function write(key, status, mode, attempt, number, nonce, claimedAt, keepM
   local restMs = endsAt - now
   if status == 'r' then restMs = restMs + keepMs end
   if restMs < 1 then return redis.call('DEL', key) end
-  return redis.call('SET', key, row, 'PX', string.format('%.0f', restMs))
+  return redis.call('SET', key, row, 'PX', whole(restMs))
 end
 
-function steps.claim(key, at)
-  local nonce, leaseMs, keepMs, mode, fingerprint =
-    ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local claimedAt = string.format('%.0f', now)
-  -- Most keys are new: then this is all there is to do.
-  if mode == 'l' then
-    local first = string.format('%.0f', micros)
-    local row = pack('r', mode, 1, first, nonce, claimedAt, keepMs, now + leaseMs, fingerprint, '')
-    local restMs = string.format('%.0f', leaseMs + tonumber(keepMs))
-    if redis.call('SET', key, row, 'NX', 'PX', restMs) then
-      micros = micros + 1
-      return first
-    end
-  end
+local function claim(key, nonce, leaseMs, keepMs, mode, fingerprint)
   local attempt, number = 1, micros
   local row = redis.call('GET', key)
   if row then
@@ -69,9 +69,36 @@ function steps.claim(key, at)
   end
   -- The time stands still within a script, and numbers do not.
   micros = number + 1
-  number = string.format('%.0f', number)
-  write(key, 'r', mode, attempt, number, nonce, claimedAt, keepMs, now + leaseMs, fingerprint, '')
+  number = whole(number)
+  write(key, 'r', mode, attempt, number, nonce, whole(now), keepMs, now + leaseMs, fingerprint, '')
   return { 'run', number .. '.' .. nonce, attempt }
+end
+
+-- A group of claims, from this key on.
+local function claimAll(from, at)
+  local leaseMs, keepMs, mode, fingerprint, nonces =
+    tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  local keys, answers, count = KEYS, replies, #nonces / 16
+  local restMs = whole(leaseMs + tonumber(keepMs))
+  local rest = '\\31' .. whole(now) .. '\\31' .. keepMs .. '\\31' .. whole(now + leaseMs) .. '\\31' .. fingerprint .. '\\31'
+  for i = 0, count - 1 do
+    local key, nonce = keys[from + i], string.sub(nonces, i * 16 + 1, i * 16 + 16)
+    local taken = false
+    -- Most keys are new: then this is all there is to do.
+    if mode == 'l' then
+      local row = 'rl\\0311\\31' .. whole(micros) .. '\\31' .. nonce .. rest
+      taken = redis.pcall('SET', key, row, 'NX', 'PX', restMs)
+    end
+    if not taken then
+      answer(from + i, pcall(claim, key, nonce, leaseMs, keepMs, mode, fingerprint))
+    elseif taken.err then
+      answer(from + i, false, taken)
+    else
+      answers[from + i] = micros
+      micros = micros + 1
+    end
+  end
+  return count
 end
 
 function steps.settle(key, at)
@@ -121,19 +148,24 @@ function steps.seen(key, at)
       return { isSentAgain and itsNonce == nonce and 0 or 1 }
     end
   end
-  local endsAt = string.format('%.0f', now + tonumber(windowMs))
+  local endsAt = whole(now + tonumber(windowMs))
   redis.call('SET', key, endsAt .. '\\31' .. value .. '\\31' .. nonce, 'PX', windowMs)
   return { 0 }
 end
 
-local replies = {}
-local at = 3
-for i = 1, #KEYS do
-  local isDone, reply = pcall(steps[ARGV[at]], KEYS[i], at + 2)
-  replies[i] = isDone and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
-  at = at + 2 + tonumber(ARGV[at + 1])
+local at, no = 3, 1
+while ARGV[at] do
+  local name = ARGV[at]
+  if name == 'claim' then
+    no = no + claimAll(no, at + 1)
+    at = at + 6
+  else
+    answer(no, pcall(steps[name], KEYS[no], at + 1))
+    no = no + 1
+    at = at + 1 + counts[name]
+  end
 end
 return replies
 `
 
-export const guardsScript: Script = createScript(clockText, stepsText)
+export const guardsScript: Script = createScript(clockText, wholeText, stepsText)

@@ -1,3 +1,5 @@
+import { plainFormat, plainTag, wholeRowFormat, wholeTag } from './row.ts'
+
 /**
  * A line in the hands of a script: its row, its waiters, its outcomes, and what its shard knows.
  *
@@ -39,9 +41,6 @@ local wasBusy, wasUsed, isChanged, isSaved, isEveryone, told
 local fields, touched
 `
 
-// How the row is packed: d is a number, s is text.
-const rowFormat = `<${'d'.repeat(26)}ssss`
-
 /** Reading a line, and its details. */
 export const lineText: string = `
 local none = {}
@@ -62,18 +61,6 @@ local function lineName()
   return name
 end
 
--- Numbers as text, which takes as long as a command: in one call the same ones come again and again.
-local texts = {}
-
-local function textOf(number)
-  local text = texts[number]
-  if not text then
-    text = string.format('%.0f', number)
-    texts[number] = text
-  end
-  return text
-end
-
 local function get(field)
   local value = fields and fields[field]
   if value == nil then
@@ -92,13 +79,12 @@ local function put(field, value)
   touched[#touched + 1] = field
 end
 
-local function openLine(at)
+local function openLine(at, raw)
   rowKey = KEYS[at]
   kindAt = find(rowKey, ':line:', 1, true)
   shardKey = sub(rowKey, 1, kindAt) .. 'shard'
   name, fields, touched, told = nil, nil, nil, none
   isChanged, isSaved, isEveryone = false, false, false
-  local raw = redis.call('GET', rowKey)
   if not raw then
     revision, attempt, grantFrom, results, turns, hasProgress, hasDetails = 0, 0, 0, 0, 0, 0, 0
     lastToken, dueAt, forgetAt, keptUntil, pruneAt, lastKind, lastAttempt, lastAt = 0, 0, 0, 0, 0, 0, 0, 0
@@ -107,9 +93,18 @@ local function openLine(at)
     lastWho, holder, call, callTold, wasBusy, wasUsed = '', '', '', '', false, false
     return
   end
-  revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil,
-    pruneAt, lastKind, lastAttempt, lastAt, hasLastValue, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq,
-    callKind, callEveryone, callRevision, lastWho, holder, call, callTold = struct.unpack('${rowFormat}', raw)
+  local _
+  if string.byte(raw) == ${plainTag} then
+    grantFrom, results, turns, hasProgress, hasDetails, keptUntil, pruneAt = 0, 0, 0, 0, 0, 0, 0
+    hasLastValue, takeUpBy, callEveryone, callTold = 0, 0, 0, ''
+    _, revision, lastToken, dueAt, forgetAt, lastKind, lastAttempt, lastAt, callKind, callRevision, attempt, since,
+      ttlMs, ends, seq, lastWho, call, holder = struct.unpack('${plainFormat}', raw)
+    token, heldAttempt = lastToken, attempt
+  else
+    _, revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil,
+      pruneAt, lastKind, lastAttempt, lastAt, hasLastValue, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq,
+    callKind, callEveryone, callRevision, lastWho, holder, call, callTold = struct.unpack('${wholeRowFormat}', raw)
+  end
   wasBusy = holder ~= '' or results + turns > 0
   -- Its time is over, and Redis will have removed it in a moment.
   if not wasBusy and forgetAt <= now then lastKind = 0 end
@@ -117,8 +112,13 @@ local function openLine(at)
   wasUsed = lastKind > 0
 end
 
+-- Whoever waits, or is told how it ended, leaves details. The token of one who holds is the last.
 local function packRow()
-  return struct.pack('${rowFormat}', revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken,
+  if hasDetails == 0 and takeUpBy == 0 and grantFrom == 0 and callTold == '' then
+    return struct.pack('${plainFormat}', ${plainTag}, revision, lastToken, dueAt, forgetAt, lastKind, lastAttempt, lastAt,
+      callKind, callRevision, attempt, since, ttlMs, ends, seq, lastWho, call, holder)
+  end
+  return struct.pack('${wholeRowFormat}', ${wholeTag}, revision, attempt, grantFrom, results, turns, hasProgress, hasDetails, lastToken,
     dueAt, forgetAt, keptUntil, pruneAt, lastKind, lastAttempt, lastAt, hasLastValue, token, heldAttempt, since,
     ttlMs, ends, takeUpBy, seq, callKind, callEveryone, callRevision, lastWho, holder, call, callTold)
 end

@@ -164,15 +164,20 @@ local function stillWaiting(who, isStreamed)
   return queued(waiter)
 end
 
--- What somebody asks is in ARGV, after its name: whether it waits, whether for a turn, for how long it would hold, until
--- when it waits ('': no end), whether it has a stream. Most of it is needed by few.
+-- What somebody asks is in ARGV, after its name: for how long it would hold, and in one text whether it waits, whether for
+-- a turn, whether it has a stream, and until when it waits (nothing: no end). Most of it is needed by few.
+local function streamedOf(ask)
+  return tonumber(sub(ARGV[ask + 2], 3, 3))
+end
+
 local function join(who, place, hasOutcome, ask)
   if results + turns >= maxWaiters then return { 'full', results + turns } end
   if hasOutcome then removeOutcome(who) end
-  local deadlineMs = tonumber(ARGV[ask + 4])
+  local terms = ARGV[ask + 2]
+  local deadlineMs = tonumber(sub(terms, 4))
   local waiter = {
-    who = who, seq = place, wantsTurn = tonumber(ARGV[ask + 2]), ttlMs = tonumber(ARGV[ask + 3]), since = now,
-    ends = now + waiterLeaseMs, deadline = deadlineMs and now + deadlineMs or 0, isStreamed = tonumber(ARGV[ask + 5]),
+    who = who, seq = place, wantsTurn = tonumber(sub(terms, 2, 2)), ttlMs = tonumber(ARGV[ask + 1]), since = now,
+    ends = now + waiterLeaseMs, deadline = deadlineMs and now + deadlineMs or 0, isStreamed = streamedOf(ask),
   }
   addWaiter(waiter)
   change()
@@ -182,7 +187,7 @@ end
 local function stand(who, ask)
   if holder == who then return takeUp() end
 
-  local kept = stillWaiting(who, tonumber(ARGV[ask + 5]))
+  local kept = stillWaiting(who, streamedOf(ask))
   if kept then return kept end
 
   local outcome = readOutcome(who)
@@ -194,10 +199,10 @@ local function stand(who, ask)
 
   local place = outcome and outcome.seq or nextRevision()
   local isFree = isFreeFor(place)
-  if not isFree and ARGV[ask + 1] == '0' then return { 'refused', holderView() or otherHolderView() } end
+  if not isFree and sub(ARGV[ask + 2], 1, 1) == '0' then return { 'refused', holderView() or otherHolderView() } end
   if isFree then
     if outcome then removeOutcome(who) end
-    grant(who, tonumber(ARGV[ask + 3]), place, 0)
+    grant(who, tonumber(ARGV[ask + 1]), place, 0)
     return granted()
   end
   return join(who, place, outcome ~= nil, ask)

@@ -11,3 +11,15 @@ export function createScript(...parts: readonly string[]): Script {
   const text = parts.join('\n')
   return { text, hash: createHash('sha1').update(text).digest('hex') }
 }
+
+/**
+ * Whole numbers as text, and none of them as 1.7e+15. Where %d takes numbers of this size, as in any Redis of 64 bits,
+ * it is several times as fast as %.0f.
+ */
+export const wholeText: string = `
+local wholeFormat = string.format('%d', 1099511627776) == '1099511627776' and '%d' or '%.0f'
+
+local function whole(number)
+  return string.format(wholeFormat, number)
+end
+`

@@ -6,8 +6,11 @@
 export const shardFormat = '<ddddddds'
 
 /** How far ahead of the time the highest token is noted, so that not every grant has to write it: 5 s. */
-const tokenBlock = 5_000_000
-const dayMs = 86_400_000
+export const tokenBlock = 5_000_000
+export const dayMs = 86_400_000
+
+/** How many tokens were given in this call. */
+export const mintedText = 'local mintCount = 0'
 
 /** The shard of the line in hand, and its tokens. */
 export const shardText: string = `
@@ -52,21 +55,21 @@ end
 local function mintToken(ms)
   local shard = shardInHand()
   local isNoted = noteTtl(shard, ms)
-  local minted = micros
+  -- Steps of one call have the same time.
+  local time = micros + mintCount
+  mintCount = mintCount + 1
+  local minted = time
   if minted < shard.high - ${tokenBlock} then minted = shard.high + 1 end
   if minted <= shard.token then minted = shard.token + 1 end
   if minted <= lastToken then minted = lastToken + 1 end
-  -- Steps of one call have the same time.
-  if minted == shard.minted then minted = minted + 1 end
-  if minted > micros then
+  if minted > time then
     shard.token = minted
     isNoted = true
   end
   if minted > shard.high then
-    shard.high = minted == micros and minted + ${tokenBlock} or minted
+    shard.high = minted == time and minted + ${tokenBlock} or minted
     isNoted = true
   end
-  shard.minted = minted
   if isNoted then saveShard(shard) end
   return minted
 end

@@ -1,52 +1,20 @@
-import type { StepName } from '../stepper.ts'
 import { clockText } from './clock.ts'
 import { aloneText, closingText } from './closing.ts'
 import { groupDueText, groupTakingText, groupText, settleText } from './group.ts'
 import { lineText, revisionText, stateText } from './line.ts'
+import { quickText } from './quick.ts'
 import { nextText, rulesText, standingText } from './rules.ts'
-import { createScript, type Script } from './script.ts'
-import { shardText } from './shard.ts'
+import { createScript, type Script, wholeText } from './script.ts'
+import { firstStepAt, settingsText } from './settings.ts'
+import { mintedText, shardText } from './shard.ts'
 import { waitersText } from './waiters.ts'
-
-/** How many arguments each step takes. */
-const counts: Readonly<Record<StepName, number>> = {
-  acquire: 6,
-  release: 6,
-  renew: 5,
-  shorten: 3,
-  leave: 1,
-  evict: 1,
-  keep: 2,
-  fail: 3,
-  expire: 1,
-  sweep: 0,
-  inspect: 1,
-  holding: 0,
-}
-
-/**
- * Steps on lines, several in one call: each is atomic, and one that fails is no other's trouble. For every step there is
- * the key of the line's row in KEYS and, in ARGV, its name, an id of the call, and as many arguments as it takes.
- *
- * What a step did is told to whoever sends it a second time because the first answer was lost: asking for a place or
- * keeping it finds itself done already, and what cannot (a turn that was ended, a place that was left, an end that was
- * told) finds the answer that was given, by the id of the call. Somebody else's second try has another id and is judged
- * as it comes. A line remembers the last such answer; after another, a second try is one of its own.
- */
-const settingsText = `
-local counts = { ${Object.entries(counts)
-  .map(([name, count]) => `${name} = ${count}`)
-  .join(', ')} }
-local isSentAgain = ARGV[2] == '1'
-local waiterLeaseMs, streamedTakeUpMs, takeUpMs = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local keepMs, lockDelayMs, maxWaiters = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-`
 
 /**
  * The replies to all steps, one after the other in one list: Redis takes longer to look whether a table is a list than
  * to send what is in it. For each there is how many items follow, then what changed (1: the line, 2: all were told the
  * end, 4: the last item is what changed elsewhere), the revision, how many were told, those, and the answer. One that
- * failed has one item, the reason.
+ * failed has one item, the reason. What was taken the short way (quick.ts) has its own form: 0, the revision, the token and
+ * the end of a grant; or -1 and the revision of a release.
  */
 const repliesText = `
 local replies, size = {}, 0
@@ -85,8 +53,10 @@ end
 function steps.release(at)
   advance()
   if not isHeldBy(ARGV[at], tonumber(ARGV[at + 1])) then return { 'lost' } end
-  local value = ARGV[at + 5] == '1' and ARGV[at + 4]
-  endTurn(ARGV[at + 2] == 'success' and succeeded or failed, value, ARGV[at + 3] == '1')
+  -- s or f, whether it is for all, whether there is a value, and the value.
+  local ending = ARGV[at + 2]
+  local value = sub(ending, 3, 3) == '1' and sub(ending, 4)
+  endTurn(sub(ending, 1, 1) == 's' and succeeded or failed, value, sub(ending, 2, 2) == '1')
   return { 'released', holder ~= '' and holder }, true
 end
 
@@ -192,11 +162,11 @@ end
 `
 
 const takingText = `
-local function takeStep(no, at)
-  callId = ARGV[at + 1]
-  openLine(no)
+local function takeStep(no, at, raw)
+  callId = callIdOf(no)
+  openLine(no, raw)
   if isSentAgain and call == callId then return answerBefore() end
-  local answer, isToBeRemembered = steps[ARGV[at]](at + 2)
+  local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
   if isToBeRemembered then rememberAnswer(answer) end
   closeLine()
   reply(isChanged and 1 or 0, isEveryone and 1 or 0, revision, told, answer)
@@ -205,12 +175,20 @@ end
 return takeStep
 end
 
-local takeStep = define()
-local no, at = 1, 9
+local takeByRules
+
+local function takeStep(no, at)
+  local raw = redis.call('GET', KEYS[no])
+  if takeQuickly(no, at, raw) then return end
+  takeByRules = takeByRules or define()
+  takeByRules(no, at, raw)
+end
+
+local no, at = 1, ${firstStepAt}
 while ARGV[at] do
   local isDone, problem = pcall(takeStep, no, at)
   if not isDone then replyProblem(problem) end
-  at = at + 2 + counts[ARGV[at]]
+  at = at + 1 + counts[ARGV[at]]
   no = no + 1
 end
 return replies
@@ -224,9 +202,12 @@ const defineText = 'local function define()'
 
 export const stepsScript: Script = createScript(
   clockText,
+  wholeText,
   settingsText,
   stateText,
   repliesText,
+  mintedText,
+  quickText,
   defineText,
   lineText,
   revisionText,
@@ -247,9 +228,11 @@ export const stepsScript: Script = createScript(
  */
 export const groupStepsScript: Script = createScript(
   clockText,
+  wholeText,
   settingsText,
   stateText,
   repliesText,
+  mintedText,
   defineText,
   lineText,
   groupText,

@@ -19,7 +19,7 @@ local function dueName(who)
 end
 
 local function waitName(who, place)
-  return who .. '\\30' .. lineName() .. '\\30' .. textOf(place)
+  return who .. '\\30' .. lineName() .. '\\30' .. whole(place)
 end
 
 local function saveWaiter(waiter)
@@ -27,7 +27,7 @@ local function saveWaiter(waiter)
     waiter.ends, waiter.deadline, waiter.isStreamed))
   local due = waiter.ends
   if waiter.deadline > 0 and waiter.deadline < due then due = waiter.deadline end
-  redis.call('ZADD', common('due'), textOf(due), dueName(waiter.who))
+  redis.call('ZADD', common('due'), whole(due), dueName(waiter.who))
 end
 
 local function addWaiter(waiter)
@@ -77,7 +77,7 @@ local function positionOf(waiter)
 end
 
 local function keepField(field, keptTo)
-  redis.call('ZADD', own('kept'), textOf(keptTo), field)
+  redis.call('ZADD', own('kept'), whole(keptTo), field)
   keptUntil = math.max(keptUntil, keptTo)
   if pruneAt == 0 or keptTo < pruneAt then pruneAt = keptTo end
 end
@@ -104,7 +104,7 @@ local function removeOutcome(who)
 end
 
 local function valueField(no)
-  return 'r' .. textOf(no)
+  return 'r' .. whole(no)
 end
 
 local function valueOf(outcome)
@@ -116,7 +116,7 @@ end
 -- are told is kept once for all. Nobody reads their fields in the same step, so these are written at once.
 local function dissolveSet(setKey, kind, keptTo, valueNo)
   local members = redis.call('ZRANGE', setKey, 0, -1, 'WITHSCORES')
-  local score = textOf(keptTo)
+  local score = whole(keptTo)
   for from = 1, #members, 1000 do
     local outcomes, waits, kept, dues, places = {}, {}, {}, {}, {}
     for i = from, math.min(from + 998, #members - 1), 2 do
