@@ -33,7 +33,8 @@ export class KeyMap<V> {
 
   /** Enters a key that is not there. */
   enter(key: unknown, value: V): void {
-    if (this.#deletedCount > 0 && ++this.#refilledCount > few + (this.#map.size >> 3)) this.#rebuild()
+    if (this.#deletedCount > 0 && ++this.#refilledCount > few + (this.#map.size >> 3))
+      this.#replace(new Map(this.#map))
     this.#map.set(key, value)
   }
 
@@ -49,9 +50,13 @@ export class KeyMap<V> {
     else this.delete(value)
   }
 
-  /** Deletes a key that will hardly come back, and so leaves nothing in its own way. */
-  deleteForGood(key: unknown): void {
-    this.#map.delete(key)
+  /** Drops every key that does not pass, in one walk: deleting each would look each up. */
+  keep(passes: (key: unknown, value: V) => boolean): void {
+    const kept = new Map<unknown, V>()
+    this.#map.forEach((value, key) => {
+      if (passes(key, value)) kept.set(key, value)
+    })
+    this.#replace(kept)
   }
 
   clear(): void {
@@ -61,13 +66,13 @@ export class KeyMap<V> {
     this.#refilledCount = 0
   }
 
-  /** From the one that was entered first. Good until the next `enter`. */
-  entries(): MapIterator<[unknown, V]> {
-    return this.#map.entries()
+  /** From the one that was entered first. The visitor may set values, and nothing else. */
+  visitAll(visit: (key: unknown, value: V) => void): void {
+    for (const [key, value] of this.#map) visit(key, value)
   }
 
-  #rebuild(): void {
-    this.#map = new Map(this.#map)
+  #replace(map: Map<unknown, V>): void {
+    this.#map = map
     this.#first = undefined
     this.#deletedCount = 0
     this.#refilledCount = 0

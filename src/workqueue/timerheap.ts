@@ -9,12 +9,12 @@ const none = 0xffff_ffff
 export class TimerHeap {
   #size = 0
   #lastOrder = 0
-  /** By place in the heap: when, set by which call, and whose. */
+  /** By place in the heap: when, and whose. */
   #dueAt = new Float64Array(smallest)
-  #order = new Float64Array(smallest)
   #seatAt = new Uint32Array(smallest)
-  /** By seat: its place in the heap. */
+  /** By seat: its place in the heap, and by which call it was set, which is asked among equals only and so not moved. */
   #placeOf = new Uint32Array(smallest).fill(none)
+  #orderOf = new Float64Array(smallest)
 
   get size(): number {
     return this.#size
@@ -45,65 +45,65 @@ export class TimerHeap {
 
   /** Sets a seat's due time, anew or for the first time; among equals it is now the last. */
   set(seat: number, dueAt: number): void {
-    const order = ++this.#lastOrder
+    if (seat >= this.#placeOf.length) this.#growSeats(seat)
+    this.#orderOf[seat] = ++this.#lastOrder
     if (this.has(seat)) {
-      this.#sift(this.#placeOf[seat] as number, dueAt, order, seat)
+      this.#sift(this.#placeOf[seat] as number, dueAt, seat)
       return
     }
     if (this.#size === this.#dueAt.length) this.#resize(this.#size * 2)
-    if (seat >= this.#placeOf.length) this.#growSeats(seat)
-    this.#siftUp(this.#size++, dueAt, order, seat)
+    this.#siftUp(this.#size++, dueAt, seat)
   }
 
   remove(seat: number): void {
     const place = this.#placeOf[seat] as number
     const last = --this.#size
     this.#placeOf[seat] = none
-    if (place < last) {
-      const [dueAt, order] = [this.#dueAt[last] as number, this.#order[last] as number]
-      this.#sift(place, dueAt, order, this.#seatAt[last] as number)
-    }
+    if (place < last) this.#sift(place, this.#dueAt[last] as number, this.#seatAt[last] as number)
     // Memory follows a burst down again.
-    if (last === 0) this.#placeOf = new Uint32Array(smallest).fill(none)
+    if (last === 0) this.#forgetSeats()
     if (this.#dueAt.length > smallest && last * 8 <= this.#dueAt.length) this.#resize(this.#dueAt.length / 4)
   }
 
   /** The seats were numbered anew. */
   renumber(newSeats: Uint32Array): void {
-    this.#placeOf = new Uint32Array(smallest).fill(none)
+    const orderOf = this.#orderOf
+    this.#forgetSeats()
     for (let place = 0; place < this.#size; place++) {
-      const seat = newSeats[this.#seatAt[place] as number] as number
+      const oldSeat = this.#seatAt[place] as number
+      const seat = newSeats[oldSeat] as number
       if (seat >= this.#placeOf.length) this.#growSeats(seat)
       this.#seatAt[place] = seat
       this.#placeOf[seat] = place
+      this.#orderOf[seat] = orderOf[oldSeat] as number
     }
   }
 
-  #sift(place: number, dueAt: number, order: number, seat: number): void {
-    if (place > 0 && this.#isBefore(dueAt, order, (place - 1) >> 2)) this.#siftUp(place, dueAt, order, seat)
-    else this.#siftDown(place, dueAt, order, seat)
+  #sift(place: number, dueAt: number, seat: number): void {
+    if (place > 0 && this.#isBefore(dueAt, seat, (place - 1) >> 2)) this.#siftUp(place, dueAt, seat)
+    else this.#siftDown(place, dueAt, seat)
   }
 
-  #siftUp(from: number, dueAt: number, order: number, seat: number): void {
+  #siftUp(from: number, dueAt: number, seat: number): void {
     let place = from
     while (place > 0) {
       const parent = (place - 1) >> 2
-      if (!this.#isBefore(dueAt, order, parent)) break
+      if (!this.#isBefore(dueAt, seat, parent)) break
       this.#move(parent, place)
       place = parent
     }
-    this.#put(place, dueAt, order, seat)
+    this.#put(place, dueAt, seat)
   }
 
-  #siftDown(from: number, dueAt: number, order: number, seat: number): void {
+  #siftDown(from: number, dueAt: number, seat: number): void {
     let place = from
     for (let child = place * 4 + 1; child < this.#size; child = place * 4 + 1) {
       const first = this.#firstOfFour(child)
-      if (this.#isBefore(dueAt, order, first)) break
+      if (this.#isBefore(dueAt, seat, first)) break
       this.#move(first, place)
       place = first
     }
-    this.#put(place, dueAt, order, seat)
+    this.#put(place, dueAt, seat)
   }
 
   #firstOfFour(child: number): number {
@@ -114,39 +114,48 @@ export class TimerHeap {
     for (let other = child + 1; other < end; other++) {
       const dueAt = dues[other] as number
       if (dueAt > firstDueAt) continue
-      if (dueAt === firstDueAt && (this.#order[other] as number) > (this.#order[first] as number)) continue
+      if (dueAt === firstDueAt && this.#order(other) > this.#order(first)) continue
       first = other
       firstDueAt = dueAt
     }
     return first
   }
 
-  #isBefore(dueAt: number, order: number, place: number): boolean {
+  /** Whether a seat with this due time comes before the one at a place. */
+  #isBefore(dueAt: number, seat: number, place: number): boolean {
     const other = this.#dueAt[place] as number
-    return dueAt < other || (dueAt === other && order < (this.#order[place] as number))
+    return dueAt < other || (dueAt === other && (this.#orderOf[seat] as number) < this.#order(place))
+  }
+
+  #order(place: number): number {
+    return this.#orderOf[this.#seatAt[place] as number] as number
   }
 
   #move(from: number, to: number): void {
-    this.#put(to, this.#dueAt[from] as number, this.#order[from] as number, this.#seatAt[from] as number)
+    this.#put(to, this.#dueAt[from] as number, this.#seatAt[from] as number)
   }
 
-  #put(place: number, dueAt: number, order: number, seat: number): void {
+  #put(place: number, dueAt: number, seat: number): void {
     this.#dueAt[place] = dueAt
-    this.#order[place] = order
     this.#seatAt[place] = seat
     this.#placeOf[seat] = place
   }
 
   #resize(capacity: number): void {
     this.#dueAt = resized(this.#dueAt, new Float64Array(capacity))
-    this.#order = resized(this.#order, new Float64Array(capacity))
     this.#seatAt = resized(this.#seatAt, new Uint32Array(capacity))
+  }
+
+  #forgetSeats(): void {
+    this.#placeOf = new Uint32Array(smallest).fill(none)
+    this.#orderOf = new Float64Array(smallest)
   }
 
   #growSeats(seat: number): void {
     let capacity = this.#placeOf.length
     while (capacity <= seat) capacity *= 2
     this.#placeOf = resized(this.#placeOf, new Uint32Array(capacity).fill(none))
+    this.#orderOf = resized(this.#orderOf, new Float64Array(capacity))
   }
 }
 

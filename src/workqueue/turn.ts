@@ -54,10 +54,6 @@ export class Turn<T> implements Work<T>, Entry<T> {
     return false
   }
 
-  get inHand(): boolean {
-    return this.#owner !== undefined
-  }
-
   // Static, so that a caller who holds the work cannot call them on it.
   static begin<T>(turn: Turn<T>, owner: TurnOwner<T>): void {
     turn.#owner = owner

@@ -70,7 +70,7 @@ class Seated {
       priority: this.waiting.priority(seat),
     }
     this.waiting.remove(seat)
-    this.seats.leave(seat, held, () => true)
+    this.seats.leave(seat, held)
     if (this.seats.sparse) {
       this.waiting.renumber(this.seats.renumber())
       this.renumberCount++

@@ -2,7 +2,7 @@
  * The delayed adds of a queue, one per seat at most. Each costs its place in the heap and its payload; a priority is
  * kept only where there is one.
  */
-import { extend, renumber } from './seats.ts'
+import { extend, renumber } from './byseat.ts'
 import { TimerHeap } from './timerheap.ts'
 
 export class Waiting<T> {

@@ -7,12 +7,13 @@
  *                     |                   v                   | if added again
  *                     +------------- added again <------------+
  *
- * A key that is queued or in hand has its turn at its seat; one added again while in hand has a second turn in
- * `#again`, which takes the first one's place when `done` is called. Everything a caller can do runs to its end, or
+ * A key that is queued stands in `#pending`; one in hand has its turn at its seat, and if it was added again since, a
+ * second turn in `#again`, which becomes pending when `done` is called. Everything a caller can do runs to its end, or
  * at least to where all is in its place again, before anybody else is heard, so there is nothing to lock.
  */
 import type { Clock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
+import { InHand } from './inhand.ts'
 import { Meter, type QueueStats } from './meter.ts'
 import {
   type AddOptions,
@@ -23,8 +24,10 @@ import {
   resolveRunOptions,
   type SignalOptions,
 } from './options.ts'
-import { extend, renumber, Seats } from './seats.ts'
-import type { Queue } from './stores.ts'
+import { type Pending, StoredTurns } from './pending.ts'
+import { SeatLine } from './seatline.ts'
+import { Seats } from './seats.ts'
+import { FifoQueue } from './stores.ts'
 import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
 import { Crowd, Line } from './waits.ts'
 
@@ -33,16 +36,14 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   protected readonly clock: Clock
   readonly #name: string
   readonly #key: ((item: T) => unknown) | undefined
-  readonly #store: Queue<T>
   readonly #meter: Meter | undefined
   readonly #owner: TurnOwner<T> = { end: (turn) => this.#end(turn) }
 
   protected readonly seats: Seats
-  /** By seat: the turn that is queued or in hand. */
-  #turns: (Turn<T> | undefined)[] = []
+  #pending: Pending<T>
+  readonly #inHand = new InHand<T>()
   /** By seat: the turn that was added while one is in hand. */
   #again = new Map<number, Turn<T>>()
-  #processing = 0
   #shuttingDown = false
   #addCount = 0
   #retryCount = 0
@@ -60,18 +61,20 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#name = name
     this.#key = key
     this.seats = new Seats(key !== undefined)
-    this.#store = queue
     this.#meter = metrics && new Meter(metrics, clock)
+    // A meter keeps times by turn, so there must be turns.
+    const isPlain = queue === undefined && metrics === undefined
+    this.#pending = isPlain ? new SeatLine() : new StoredTurns(queue ?? new FifoQueue())
   }
 
   /** Ready to be taken. Items added again while in hand are left out; `stats().depth` counts them. */
   get size(): number {
-    return this.#store.size
+    return this.#pending.size
   }
 
   /** Taken and not yet done. */
   get processing(): number {
-    return this.#processing
+    return this.#inHand.size
   }
 
   /** Delayed; always 0 on a plain queue. */
@@ -103,7 +106,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Takes the next item if there is one now. */
   tryGet(): Work<T> | NoWork | undefined {
-    if (this.#store.size === 0) return this.#shuttingDown ? noWork : undefined
+    if (this.#pending.size === 0) return this.#shuttingDown ? noWork : undefined
     const turn = this.#pop()
     this.#taken(turn)
     return turn
@@ -111,9 +114,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Ends the turn of an item in hand. False, and no effect: it is not in hand. */
   done(item: T): boolean {
-    const seat = this.seats.find(this.keyOf(item))
-    const turn = seat === undefined ? undefined : this.#turns[seat]
-    if (turn === undefined || !turn.inHand) return false
+    const turn = this.#findInHand(item)
+    if (turn === undefined) return false
     this.#end(turn)
     return true
   }
@@ -183,8 +185,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Whether a seat is queued or added again; in hand alone is not pending. */
   protected isPending(seat: number): boolean {
-    const turn = this.#turns[seat]
-    return turn !== undefined && (!turn.inHand || this.#again.has(seat))
+    return this.#pending.has(seat) || this.#again.has(seat)
   }
 
   /** Whether a delayed add of a seat is waiting; never on a plain queue. */
@@ -205,14 +206,14 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** The one way in. A store that throws leaves everything as it was. */
   protected enter(seat: number, item: T, priority: number): boolean {
-    const turn = this.#turns[seat]
-    if (turn === undefined) {
+    if (priority !== 0) this.#pending = this.#pending.ranked()
+    if (this.#pending.has(seat)) {
+      this.#pending.touch(seat, item, priority)
+      return false
+    }
+    if (this.#inHand.find(seat) === undefined) {
       this.#queue(new Turn(seat, item, priority))
       return true
-    }
-    if (!turn.inHand) {
-      this.#touch(turn, item, priority)
-      return false
     }
     const again = this.#again.get(seat)
     if (again !== undefined) {
@@ -229,30 +230,31 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Gives up a seat, if nobody sits on it. */
   protected leave(seat: number, item: T): void {
     if (!this.#tidying) this.#tidySoon()
-    // It rested before and was taken again: its turn to give way comes by itself.
-    if (this.seats.isListed(seat) || !this.#isFree(seat)) return
-    this.seats.leave(seat, this.keyAt(seat, item), this.#isFree)
+    if (this.#inHand.find(seat) !== undefined || this.#pending.has(seat) || this.isWaiting(seat)) return
+    this.seats.leave(seat, this.keyAt(seat, item))
     if (this.seats.sparse) this.renumber(this.seats.renumber())
   }
 
   /** The seats were numbered anew. */
   protected renumber(newSeats: Uint32Array): void {
-    const turns = [...this.#turns, ...this.#again.values()]
-    for (const turn of turns) if (turn !== undefined) turn.seat = newSeats[turn.seat] as number
-    this.#turns = renumber(this.#turns, newSeats)
+    this.#pending.renumber(newSeats)
+    this.#inHand.renumber(newSeats)
+    for (const turn of this.#again.values()) turn.seat = newSeats[turn.seat] as number
     this.#again = new Map([...this.#again.values()].map((turn) => [turn.seat, turn]))
   }
 
-  readonly #isFree = (seat: number): boolean => this.#turns[seat] === undefined && !this.isWaiting(seat)
+  #findInHand(item: T): Turn<T> | undefined {
+    const { latest } = this.#inHand
+    // Where an item is its own key, the same item has the same seat.
+    if (latest !== undefined && latest.item === item && this.#key === undefined) return latest
+    const seat = this.seats.find(this.keyOf(item))
+    return seat === undefined ? undefined : this.#inHand.find(seat)
+  }
 
   #queue(turn: Turn<T>): void {
-    // Seated first, so that a store which calls the queue finds it there.
-    extend(this.#turns, turn.seat)
-    this.#turns[turn.seat] = turn
     try {
-      this.#store.push(turn)
+      this.#pending.push(turn)
     } catch (error) {
-      this.#turns[turn.seat] = undefined
       this.leave(turn.seat, turn.item)
       throw error
     }
@@ -265,34 +267,21 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#meter?.added(turn)
   }
 
-  #touch(turn: Turn<T>, item: T, priority: number): void {
-    const { item: previousItem, priority: previousPriority } = turn
-    turn.item = item
-    if (priority > previousPriority) turn.priority = priority
-    try {
-      this.#store.touch(turn, previousPriority)
-    } catch (error) {
-      turn.item = previousItem
-      turn.priority = previousPriority
-      throw error
-    }
-  }
-
   #pop(): Turn<T> {
-    const turn = this.#store.pop() as Turn<T>
+    const turn = this.#pending.pop()
+    this.#inHand.put(turn)
     Turn.begin(turn, this.#owner)
-    this.#processing++
     return turn
   }
 
   /** Tells of a turn that is in its holder's hands: hooks are foreign code and may call the queue. */
   #taken(turn: Turn<T>): void {
     this.#meter?.taken(turn)
-    this.#shorter.tell(this.#store.size)
+    this.#shorter.tell(this.#pending.size)
   }
 
   #serveGetters(): void {
-    while (!this.#getters.empty && this.#store.size > 0) {
+    while (!this.#getters.empty && this.#pending.size > 0) {
       const turn = this.#pop()
       this.#getters.serve(turn)
       this.#taken(turn)
@@ -303,13 +292,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   #end(turn: Turn<T>): void {
     const { seat } = turn
     const again = this.#again.size === 0 ? undefined : this.#again.get(seat)
+    this.#inHand.remove(turn)
     if (again !== undefined) this.#queueAgain(again, turn)
     Turn.end(turn)
-    this.#processing--
-    if (again === undefined) {
-      this.#turns[seat] = undefined
-      this.leave(seat, turn.item)
-    }
+    if (again === undefined) this.leave(seat, turn.item)
     // From here on everything is in its place: hooks are foreign code and may call the queue.
     this.#meter?.done(turn)
     if (!this.#getters.empty) this.#serveGetters()
@@ -322,19 +308,18 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Puts the turn that was added again in the place of the one that ends. A store that throws changes nothing. */
   #queueAgain(again: Turn<T>, ending: Turn<T>): void {
     this.#again.delete(again.seat)
-    this.#turns[again.seat] = again
     try {
-      this.#store.push(again)
+      this.#pending.push(again)
     } catch (error) {
       this.#again.set(again.seat, again)
-      this.#turns[again.seat] = ending
+      this.#inHand.put(ending)
       throw error
     }
   }
 
   /** Whether nothing is queued or in hand; an item added again is in hand too. */
   #isIdle(): boolean {
-    return this.#processing === 0 && this.#store.size === 0
+    return this.#inHand.size === 0 && this.#pending.size === 0
   }
 
   #tidySoon(): void {
@@ -347,6 +332,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#tidying = false
     if (!this.#isIdle() || this.waiting > 0) return
     this.seats.clear()
-    this.#turns = []
+    this.#pending.clear()
+    this.#inHand.clear()
   }
 }

@@ -54,6 +54,26 @@ test('D1: done goes by the key, so any payload of the item will do', () => {
   assert.equal(queue.done({ id: 1, text: 'other' }), true)
 })
 
+test('D1: done goes by the key an item has now, also for the item that was taken last', () => {
+  const queue = new WorkQueue<{ id: number }>({ key: ({ id }) => id })
+  const item = { id: 1 }
+  queue.add(item)
+  take(queue)
+  item.id = 2
+  assert.equal(queue.done(item), false)
+  assert.equal(queue.processing, 1)
+  assert.equal(queue.done({ id: 1 }), true)
+})
+
+test('D1: undefined is an item like any other, in hand until it is done', () => {
+  const queue = new WorkQueue<string | undefined>()
+  queue.add(undefined)
+  queue.add('a')
+  assert.equal(queue.done(undefined), false)
+  for (let left = 2; left > 0; left--) queue.tryGet()
+  assert.deepEqual([queue.done('a'), queue.done(undefined), queue.done(undefined)], [true, true, false])
+})
+
 test('D3: disposing of a Work is done: a re-added item enters the queue', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')

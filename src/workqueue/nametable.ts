@@ -1,0 +1,107 @@
+/**
+ * The seats of many short strings, by a hash of our own.
+ *
+ * Among a million strings a look-up in a Map waits for memory several times: for the bucket, for each entry on its
+ * chain, and for the string of each entry, where V8 keeps the hash that it compares. Here hash and seat lie side by
+ * side in one flat block, and the only string that is touched is the one that is meant. The price is that the hash is
+ * computed at every look-up; see SeatMap for when that pays. There is no deletion, only `keep`.
+ */
+import { extend, renumber } from './byseat.ts'
+
+const smallest = 1_024
+
+// Odd, and another one in every process: names come from outside, and nobody shall aim many of them at one place.
+const multiplier = (Math.random() * 2 ** 32) | 1
+
+export class NameTable {
+  /** Two numbers a slot: the hash, and the seat plus one, which is 0 where the slot is empty. */
+  #slots = new Uint32Array(2 * smallest)
+  /** The number of slots, a power of two, less one. */
+  #mask = smallest - 1
+  /** By seat. */
+  #names: (string | undefined)[] = []
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  get(name: string): number | undefined {
+    const hash = hashOf(name)
+    const slots = this.#slots
+    const mask = this.#mask
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const place = slots[2 * slot + 1] as number
+      if (place === 0) return undefined
+      if (slots[2 * slot] === hash && this.#names[place - 1] === name) return place - 1
+    }
+  }
+
+  /** Enters a name that is not there. */
+  enter(name: string, seat: number): void {
+    // Beyond two thirds the rows of full slots that a look-up walks along grow long.
+    if (++this.#size * 3 > (this.#mask + 1) * 2) this.#resize((this.#mask + 1) * 2)
+    extend(this.#names, seat)
+    this.#names[seat] = name
+    this.#put(hashOf(name), seat + 1)
+  }
+
+  /** Drops every name whose seat does not pass. */
+  keep(passes: (seat: number) => boolean): void {
+    const slots = this.#slots
+    for (let at = 1; at < slots.length; at += 2) {
+      const place = slots[at] as number
+      if (place === 0 || passes(place - 1)) continue
+      slots[at] = 0
+      this.#names[place - 1] = undefined
+      this.#size--
+    }
+    // Always, because a name is not found behind a slot that was emptied.
+    let capacity = smallest
+    while (this.#size * 3 > capacity * 2) capacity *= 2
+    this.#resize(capacity)
+  }
+
+  visitAll(visit: (name: string, seat: number) => void): void {
+    this.#names.forEach((name, seat) => {
+      if (name !== undefined) visit(name, seat)
+    })
+  }
+
+  /** The seats were numbered anew. */
+  renumber(newSeats: Uint32Array): void {
+    const slots = this.#slots
+    for (let at = 1; at < slots.length; at += 2) {
+      const place = slots[at] as number
+      if (place !== 0) slots[at] = (newSeats[place - 1] as number) + 1
+    }
+    this.#names = renumber(this.#names, newSeats)
+  }
+
+  #put(hash: number, place: number): void {
+    const slots = this.#slots
+    const mask = this.#mask
+    let slot = hash & mask
+    while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & mask
+    slots[2 * slot] = hash
+    slots[2 * slot + 1] = place
+  }
+
+  #resize(capacity: number): void {
+    const previous = this.#slots
+    this.#slots = new Uint32Array(2 * capacity)
+    this.#mask = capacity - 1
+    for (let at = 0; at < previous.length; at += 2) {
+      const place = previous[at + 1] as number
+      if (place !== 0) this.#put(previous[at] as number, place)
+    }
+  }
+}
+
+function hashOf(name: string): number {
+  let hash = name.length
+  for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), multiplier)
+  // The slot is chosen by the lowest bits, which only the lowest of each character have reached so far.
+  hash = Math.imul(hash ^ (hash >>> 15), multiplier)
+  return (hash ^ (hash >>> 13)) >>> 0
+}
