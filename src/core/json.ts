@@ -12,10 +12,19 @@ export const maxJsonDepth = 32
 /** The value as JSON text. A property that is undefined counts as absent; undefined by itself as null. */
 export function encodeJson(name: string, value: unknown): string {
   if (value === undefined || value === null) return 'null'
+  checkJson(name, value)
+  return checkJsonSize(name, JSON.stringify(value))
+}
+
+/** The same judgement for who writes the text itself, which is then held against the size. Undefined is none. */
+export function checkJson(name: string, value: unknown): void {
   // The walk that can say where it stands costs several times as much, so it is made only when something is wrong.
   nodesLeft = maxNodes
   if (!isSound(value, 0)) measure(name, value, 0)
-  const text = JSON.stringify(value)
+}
+
+/** The text, if it is not too large. */
+export function checkJsonSize(name: string, text: string): string {
   // A UTF-16 unit takes at most three bytes, so most text need not be counted.
   if (text.length * 3 > maxJsonBytes && byteLength(text) > maxJsonBytes) throw tooLarge(name)
   return text

@@ -45,8 +45,10 @@ export function createGating({ store: inner, gates, bell, keepsGates = true }: J
   return {
     store,
     async checkNeeds(records) {
+      const gated = records.filter(({ gate }) => gate)
+      if (gated.length === 0) return
       const own = new Set(records.map(({ id }) => id))
-      const wanted = new Set(records.flatMap(({ gate }) => gate?.needs ?? []).filter((id) => !own.has(id)))
+      const wanted = new Set(gated.flatMap(({ gate }) => gate!.needs).filter((id) => !own.has(id)))
       if (wanted.size === 0) return
       const ids = [...wanted]
       const states = await gates.store.states(ids)

@@ -80,6 +80,8 @@ export const addKeys: readonly string[] = [
   'lock',
   'trace',
 ]
+/** The same for one of a list. */
+const listedKeys: readonly string[] = ['kind', 'payload', 'ref', ...addKeys]
 const maxInstant = 8_640_000_000_000_000
 const maxSpanMs = 3_155_760_000_000
 const maxIds = 1_000
@@ -139,7 +141,7 @@ export function resolveNotify(name: string, { notify }: { readonly notify?: unkn
 }
 
 export function checkJobToAdd(name: string, job: object): void {
-  onlyKeys(name, withoutMark(job), ['kind', 'payload', 'ref', ...addKeys])
+  onlyKeys(name, withoutMark(job), listedKeys)
 }
 
 function withoutMark(job: Partial<JobToAdd>): object {

@@ -3,7 +3,7 @@ import { digestParts, eventId } from '../once/index.ts'
 import { type Decision, decide, type Verdict } from './decide.ts'
 import { notifyJob } from './notifyqueue.ts'
 import type { PlanAsk, Planned } from './plan.ts'
-import { decodeRecall, encodeRecall } from './recall.ts'
+import { decodeRecall, encodeRecall, isSameRecall, type Recall } from './recall.ts'
 import type { Seen } from './report.ts'
 import type { RuleBook, Subscriber } from './rules.ts'
 import type { KnownSubject, NewDecision, NewNotification, SubjectName, SubjectWrite } from './store.ts'
@@ -28,12 +28,13 @@ export function draft(
   const event = before?.stateHash === seen.stateHash ? null : nameEvent(seen, before)
   const isDuplicate = event !== null && ask.taken.has(event)
   const listeners = ask.near.filter(({ matcher }) => matcher.isVenue(seen.venueId))
+  const recall = before && decodeRecall(before.memory)
   const decision = decide({
     now: ask.known.now,
     observedAt: ask.observedAt,
     stateHash: seen.stateHash,
     known: before,
-    recall: before && decodeRecall(before.memory),
+    recall,
     listeners,
     silencedUntil: silencedUntil(ask.book, seen, ask.known.now),
     isDuplicate,
@@ -63,7 +64,7 @@ export function draft(
   })
   return {
     planned: { seen, known: before, decision, eventId: claimed },
-    subject: writeSubject(ask, seen, before, decision, lastId),
+    subject: writeSubject(ask, seen, before, recall, { ...decision, recall: { ...decision.recall, lastId } }),
     decision: record(ask, seen, before, decision, marks, notices),
     notices,
     look: lookAgainAt === null ? null : lookJob(seen, lookAgainAt),
@@ -81,13 +82,14 @@ function writeSubject(
   { observedAt, isReconcile }: PlanAsk,
   seen: Seen,
   before: KnownSubject | undefined,
+  recalled: Recall | undefined,
   { reason, isChange, verdicts, recall, lookAgainAt }: Decision,
-  lastId: string,
 ): SubjectWrite | null {
-  const memory = encodeRecall({ ...recall, lastId })
+  // Of most subjects nothing else is remembered than before.
+  const sameMemory = recalled !== undefined && isSameRecall(recalled, recall)
   const isNewer = !isReconcile && reason !== 'stale' && observedAt > (before?.observedAt ?? 0)
   const isTold = verdicts.some(({ told }) => told)
-  const isForgotten = isReconcile && memory !== before?.memory
+  const isForgotten = isReconcile && !sameMemory
   if (!isChange && !isTold && !isNewer && !isForgotten && lookAgainAt === null) return null
   return {
     ...nameOf(seen),
@@ -96,7 +98,8 @@ function writeSubject(
     stateHash: seen.stateHash,
     observedAt: isNewer || !before ? observedAt : before.observedAt,
     changed: isChange,
-    memory,
+    memory: sameMemory ? before!.memory : encodeRecall(recall),
+    sameMemory,
   }
 }
 

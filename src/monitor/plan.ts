@@ -48,9 +48,8 @@ export function plan(ask: PlanAsk): Plan {
     throttled(ask.near).map(({ subscriptionId }, index) => [subscriptionId, known.counts[index] ?? 0]),
   )
   const observedAt = ask.observedAt > known.now + aheadMs ? known.now : ask.observedAt
-  const drafts = ask.seen.map((seen, index) =>
-    draft({ ...ask, observedAt }, seen, known.subjects[index], counts),
-  )
+  const timely = { ...ask, observedAt }
+  const drafts = ask.seen.map((seen, index) => draft(timely, seen, known.subjects[index], counts))
   const notices = drafts.flatMap(({ notices }) => notices)
   const channels = new Set(notices.map(({ notice }) => notice.channel))
   const batch: ReportBatch = {

@@ -34,3 +34,18 @@ export function encodeRecall({ baseline, changes, flapping, lookAgainAt, lastId 
 export function decodeRecall(text: string): Recall {
   return { changes: [], flapping: [], lookAgainAt: null, lastId: '', ...JSON.parse(text) }
 }
+
+/** Whether both say the same, and would be the same text. */
+export function isSameRecall(one: Recall, other: Recall): boolean {
+  return (
+    one.baseline === other.baseline &&
+    one.lastId === other.lastId &&
+    one.lookAgainAt === other.lookAgainAt &&
+    isSameList(one.changes, other.changes) &&
+    isSameList(one.flapping, other.flapping)
+  )
+}
+
+function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one === other || (one.length === other.length && one.every((item, index) => item === other[index]))
+}

@@ -150,11 +150,14 @@ export interface SubjectWrite extends SubjectName {
   readonly version: number
   /** JSON text; null: as it was (never with version 0). */
   readonly state: string | null
+  /** Of a state that is as it was, the hash is, too. */
   readonly stateHash: string
   readonly observedAt: number
   /** True: `changedAt` becomes the store's now. */
   readonly changed: boolean
   readonly memory: string
+  /** The subject has this memory: a store may leave it as it is. @default false */
+  readonly sameMemory?: boolean
 }
 
 export interface NewDecision extends SubjectName {

@@ -13,7 +13,8 @@ const added =
     await using place = await createPlace(conditions, engine)
     await using lane = await (await load())(place.url)
     const count = conditions.quick ? 20_000 : 50_000
-    await fill(lane, 5_000)
+    // As many again, so that everybody's code is compiled by then.
+    await fill(lane, count)
     await place.settleDown()
     const startedAt = performance.now()
     await fill(lane, count)

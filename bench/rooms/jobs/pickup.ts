@@ -16,7 +16,8 @@ import { type LaneName, lanes } from './lanes.ts'
 import type { PickedUp } from './pickupworker.ts'
 import { createPlace } from './place.ts'
 
-const warmUps = 20
+/** So many that everybody's code on both sides is compiled: with 20 the slowest of a hundred is a compiler's pause. */
+const warmUps = 100
 
 /** The worker in another process, as in production. */
 const remote =

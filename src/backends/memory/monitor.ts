@@ -317,7 +317,7 @@ export class MemoryMonitor implements MonitorStore {
     return events.filter((_, index) => standings[index]!.status !== 'run').map(({ key }) => key)
   }
 
-  #writeSubject({ changed, version, state, ...write }: SubjectWrite, now: number): void {
+  #writeSubject({ changed, version, state, sameMemory: _, ...write }: SubjectWrite, now: number): void {
     const before = this.#subjects.get(write.subject)
     this.#subjects.set(write.subject, {
       ...write,

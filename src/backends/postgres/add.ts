@@ -1,5 +1,5 @@
 import type { Added, NewJob } from '../../jobs/index.ts'
-import { nowMs, repeated, sparse } from './columns.ts'
+import { between, nowMs, repeated, sparse } from './columns.ts'
 import type { Statement } from './connection.ts'
 
 /**
@@ -11,6 +11,8 @@ import type { Statement } from './connection.ts'
  */
 export interface AddStatements {
   readonly plain: Statement
+  /** As `plain`, for jobs that differ in id and payload alone. */
+  readonly alike: Statement
   readonly unique: Statement
   /** As `unique`, for jobs of which some have a gate. */
   readonly gated: Statement
@@ -68,6 +70,16 @@ LEFT JOIN ${s}.job_unique u ON u.namespace = $1 AND u.queue = g.queue AND u.uniq
 ORDER BY g.nr`
   return {
     plain: { name: 'sb_add', text: `WITH ${given}${insert(byTime)}` },
+    alike: {
+      name: 'sb_add_alike',
+      text: `
+INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
+  run_at, created_at, updated_at)
+SELECT $1, g.id, $3, $4, g.payload, $6::int, CASE WHEN $7::bigint <= 0 THEN 'ready' ELSE 'scheduled' END, 0, $8::int, 0,
+       clock.now + $7::bigint, clock.now, clock.now
+FROM (SELECT ${nowMs} AS now) clock,
+  unnest(string_to_array($2, E'\\x1f'), string_to_array($5, E'\\x1f')) g (id, payload)`,
+    },
     unique: { name: 'sb_add_unique', text: unique(byTime) },
     gated: {
       name: 'sb_add_gated',
@@ -107,6 +119,61 @@ export function addValues(namespace: string, jobs: readonly NewJob[], storeId: s
     storeId,
     sparse(jobs.map(({ meta }) => meta)),
   ]
+}
+
+/**
+ * The values of `alike`, or undefined when the jobs are not. Most lists are of one kind and say nothing else: what they
+ * have in common is sent once and not computed for each row, which makes an insert a third cheaper; and texts that are
+ * merely put between others need no quotes.
+ */
+export function alikeValues(namespace: string, jobs: readonly NewJob[]): unknown[] | undefined {
+  const { queue, kind, priority, maxAttempts, due } = jobs[0]!
+  if (!('delayMs' in due)) return undefined
+  const ids: string[] = []
+  const payloads: string[] = []
+  for (const job of jobs) {
+    const isAlike =
+      job.queue === queue &&
+      job.kind === kind &&
+      job.priority === priority &&
+      job.maxAttempts === maxAttempts &&
+      'delayMs' in job.due &&
+      job.due.delayMs === due.delayMs &&
+      job.uniqueKey === null &&
+      job.backoff === null &&
+      job.timeoutMs === null &&
+      job.meta === null
+    if (!isAlike || !isSingle(job.id) || !isSingle(job.payload)) return undefined
+    ids.push(job.id)
+    payloads.push(job.payload)
+  }
+  return [
+    namespace,
+    ids.join(between),
+    queue,
+    kind,
+    payloads.join(between),
+    priority,
+    due.delayMs,
+    maxAttempts,
+  ]
+}
+
+/** Whether it comes out again as one text. What is not even text is left to the database to refuse. */
+function isSingle(text: string): boolean {
+  return typeof text === 'string' && text !== '' && !text.includes(between)
+}
+
+/** How jobs without unique keys and gates are added. */
+export function plainAdd(
+  { alike, plain }: AddStatements,
+  namespace: string,
+  jobs: readonly NewJob[],
+): { readonly statement: Statement; readonly values: unknown[] } {
+  const values = alikeValues(namespace, jobs)
+  return values
+    ? { statement: alike, values }
+    : { statement: plain, values: addValues(namespace, jobs, null) }
 }
 
 /** For each job whether it waits: what `gated` wants besides. */

@@ -152,16 +152,18 @@ lease AS (
   WHERE j.job_count > 0
   RETURNING lease_no, claimed_at, ends_at
 )${besides}
-SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts, t.free_count,
-       t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta,
-       CASE WHEN t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true END,
-       NULL::bigint, NULL::bigint, NULL::bigint, NULL::float8
+SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.attempt + 1, t.max_attempts, t.free_count, t.run_at, t.created_at,
+       -- What most jobs have nothing of is one column: each of its own would cost every row a little.
+       CASE WHEN num_nonnulls(t.unique_key, t.backoff, t.timeout_ms, t.result, t.error, t.meta) > 0
+              OR t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1)
+            THEN json_build_array(t.unique_key, t.backoff, t.timeout_ms, t.result, t.error, t.meta,
+              t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1))::text END
 FROM taken t, lease l
 UNION ALL
 -- What all of them share is told once, in a row of its own.
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       l.lease_no, l.claimed_at, l.ends_at,
-       extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       json_build_array(l.lease_no::text, l.claimed_at, l.ends_at,
+         extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000)::text
 FROM lease l`
 }
 
@@ -206,10 +208,10 @@ export function decodeClaimed(
 ): Claimed | undefined {
   const shared = rows.findLast((row) => row[0] === null)
   if (shared === undefined) return undefined
-  const [leaseNo, claimedAt, endsAt, tookMs] = shared.slice(17) as [string, string, string, number]
+  const [leaseNo, startedAt, leaseEndsAt, tookMs] = JSON.parse(shared[10] as string) as SharedColumns
   const lease = {
-    startedAt: Number(claimedAt),
-    leaseEndsAt: Number(endsAt),
+    startedAt,
+    leaseEndsAt,
     token: encodeToken({ leaseNo, nonce }),
     workerId,
   }
@@ -224,30 +226,46 @@ interface Shared {
   readonly workerId: string
 }
 
+/** The lease's number, when it was claimed and when it ends, and how long the claim took. */
+type SharedColumns = readonly [string, number, number, number]
+
+/** A unique key, backoff, time-out, result, error and meta, and whether it is to be cancelled. */
+type RareColumns = readonly [
+  string | null,
+  string | null,
+  number | null,
+  string | null,
+  string | null,
+  string | null,
+  boolean,
+]
+const noneRare: RareColumns = [null, null, null, null, null, null, false]
+
 function decodeClaimedRow(row: ClaimRow, { startedAt, leaseEndsAt, token, workerId }: Shared): ClaimedRecord {
+  const rare = row[10] === null ? noneRare : (JSON.parse(row[10] as string) as RareColumns)
   return {
     id: row[0] as string,
     queue: row[1] as string,
     kind: row[2] as string,
     payload: row[3] as string,
     priority: row[4] as number,
-    uniqueKey: row[5] as string | null,
+    uniqueKey: rare[0],
     state: 'running',
-    attempt: row[6] as number,
-    maxAttempts: row[7] as number,
-    freeCount: row[8] as number,
-    runAt: Number(row[9]),
-    createdAt: Number(row[10]),
+    attempt: row[5] as number,
+    maxAttempts: row[6] as number,
+    freeCount: row[7] as number,
+    runAt: Number(row[8]),
+    createdAt: Number(row[9]),
     startedAt,
     finishedAt: null,
     workerId,
     leaseEndsAt,
-    backoff: row[11] as string | null,
-    timeoutMs: row[12] === null ? null : Number(row[12]),
-    meta: row[15] as string | null,
-    result: row[13] as string | null,
-    error: row[14] as string | null,
-    cancelRequested: row[16] === true,
+    backoff: rare[1],
+    timeoutMs: rare[2],
+    meta: rare[5],
+    result: rare[3],
+    error: rare[4],
+    cancelRequested: rare[6],
     cancelIgnored: false,
     token,
   }

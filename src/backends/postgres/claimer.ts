@@ -1,6 +1,7 @@
 import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
 import { createNonce } from '../token.ts'
 import { byOrder, type ClaimRow, claimValues, decodeClaimed, type PromoteRow } from './claim.ts'
+import { inOnePacket } from './connection.ts'
 import { type Position, start } from './cursor.ts'
 import { sqlState } from './failures.ts'
 import { LimitClaimer } from './limitclaimer.ts'
@@ -105,16 +106,17 @@ export class Claimer {
     const valuesFrom = (positions: readonly Position[]) =>
       claimValues(namespace, request, queues, limit, nonce, ignored, positions)
     const [promoted, claimed] = await this.#sender.use(async (client) => {
-      const promoting = this.#sender.send<PromoteRow & Record<string, unknown>>(
-        client,
-        statements.claim.promote,
-        [namespace, queues],
-      )
+      const promote = () =>
+        this.#sender.send<PromoteRow & Record<string, unknown>>(client, statements.claim.promote, [
+          namespace,
+          queues,
+        ])
       const claimFrom = (positions: readonly Position[]) =>
         this.#sender.sendForArrays<ClaimRow>(client, statement, valuesFrom(positions))
-      if (from.every((position) => position === start)) return bothOf(promoting, claimFrom(from))
+      if (from.every((position) => position === start))
+        return inOnePacket(client, () => bothOf(promote(), claimFrom(from)))
       // What fell due may belong before the remembered places, so they are used only if nothing did.
-      const { rows } = await promoting
+      const { rows } = await promote()
       const positions = rows[0]?.moved === true ? from.map(() => start) : from
       return [{ rows }, await claimFrom(positions)] as const
     })

@@ -16,5 +16,11 @@ export function sparse<Value extends string | number>(
   return values.every((value) => value === null) ? [] : values
 }
 
+/**
+ * Stands between texts that go as one, which `string_to_array` takes apart: neither side has to quote anything. No id has
+ * it, and no JSON text, where control characters are escaped.
+ */
+export const between = '\x1f'
+
 /** The database's clock, in epoch milliseconds: rounded down, so that nothing is due before its time. */
 export const nowMs = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'

@@ -1,6 +1,6 @@
 import type { Verdict } from '../../jobs/index.ts'
 import type { Token } from '../token.ts'
-import { nowMs, sparse } from './columns.ts'
+import { between, nowMs, sparse } from './columns.ts'
 import type { Statement } from './connection.ts'
 import type { Leases } from './leases.ts'
 import { notWholeState } from './settle.ts'
@@ -17,7 +17,7 @@ export function finishStatement(s: string): Statement {
     text: `
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 gone AS MATERIALIZED (
-  SELECT c.* FROM ${s}.signalbox_close($1, ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[cardinality($4::text[])], '{}') c
+  SELECT c.* FROM ${s}.signalbox_close($1, ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[$7::int], '{}') c
 ),
 over AS (
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
@@ -26,11 +26,11 @@ over AS (
   SELECT $1, CASE WHEN j.id = j.given_id THEN j.id
                   ELSE ${s}.signalbox_refuse('${notWholeState}', 'another order')::text END,
     j.queue, j.kind, j.payload, j.priority, NULL, 'completed', j.attempt, j.max_attempts, j.free_count, j.run_at,
-    j.created_at, coalesce(clock.now - j.ran_ms, g.claimed_at), clock.now, g.worker_id, g.lease_no, j.backoff,
+    j.created_at, coalesce(clock.now - coalesce(j.ran_ms, $8::bigint), g.claimed_at), clock.now, g.worker_id, g.lease_no, j.backoff,
     j.timeout_ms, j.given_result, NULL,
     CASE WHEN j.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true ELSE false END, j.meta
   FROM clock, gone g, ROWS FROM (
-    unnest(g.jobs), unnest($4::text[]), unnest($5::bigint[]), unnest($6::text[])
+    unnest(g.jobs), unnest(string_to_array($4, E'\\x1f')), unnest($5::bigint[]), unnest($6::text[])
   ) AS j (id, queue, kind, payload, priority, unique_key, attempt, max_attempts, free_count, run_at, created_at, backoff,
     timeout_ms, result, error, meta, given_id, ran_ms, given_result)
 )
@@ -57,6 +57,18 @@ export function finishValues(
     ran.push(verdict.ranMs)
     results.push(verdict.result)
   }
-  const ids = order.map(({ id }) => id)
-  return [namespace, token.leaseNo, token.nonce, ids, sparse(ran), sparse(results)]
+  // Texts that are merely put between others need no quotes; and jobs that are over at once all took the same time.
+  const ids = order.map(({ id }) => id).join(between)
+  const [first = null] = ran
+  const isSame = ran.every((ranMs) => ranMs === first)
+  return [
+    namespace,
+    token.leaseNo,
+    token.nonce,
+    ids,
+    isSame ? [] : ran,
+    sparse(results),
+    order.length,
+    isSame ? first : null,
+  ]
 }

@@ -4,7 +4,7 @@ import type { Statement } from './connection.ts'
 
 /** The statements on reports, and the values that go with them. */
 export type ReportStatements = Record<
-  'known' | 'queue' | 'throttles' | 'subjects' | 'reserve' | 'decide' | 'notify',
+  'known' | 'queue' | 'throttles' | 'newSubjects' | 'subjects' | 'reserve' | 'decide' | 'notify',
   Statement
 >
 
@@ -12,30 +12,31 @@ export type ReportStatements = Record<
 export function reportStatements(s: string): ReportStatements {
   const named = (name: string, text: string): Statement => ({ name: `sb_monitor_${name}`, text })
   return {
-    // The first row has what is known of all. The limit keeps each a look-up, whatever the planner knows of the table.
+    // The first row has what is known of all; each other one a subject, or a window of one. The limit and the offset keep
+    // each subject a look-up, whatever the planner knows of the tables: with a list of subjects it would read all windows.
     known: named(
       'known',
       `
-SELECT NULL AS subject, json_build_object(
-         'now', clock.now,
-         'revision', coalesce((SELECT revision FROM ${s}.monitor_rules WHERE namespace = $1), 0),
-         'counts', coalesce((
-           SELECT json_agg((
-             SELECT count(*) FROM ${s}.monitor_notification n
-             WHERE n.namespace = $1 AND n.subscription_id = t.id AND n.created_at > 0
-               AND n.created_at > clock.now - t.per_ms
-           ) ORDER BY t.nr)
-           FROM unnest($3::text[], $4::bigint[]) WITH ORDINALITY t (id, per_ms, nr)), '[]')) AS meta,
-       NULL AS version, NULL AS state, NULL AS state_hash, NULL AS observed_at, NULL AS changed_at, NULL AS memory,
-       NULL AS windows
+SELECT NULL AS subject, coalesce((SELECT revision FROM ${s}.monitor_rules WHERE namespace = $1), 0) AS version,
+       coalesce((
+         SELECT json_agg((
+           SELECT count(*) FROM ${s}.monitor_notification n
+           WHERE n.namespace = $1 AND n.subscription_id = t.id AND n.created_at > 0
+             AND n.created_at > clock.now - t.per_ms
+         ) ORDER BY t.nr)
+         FROM unnest($3::text[], $4::bigint[]) WITH ORDINALITY t (id, per_ms, nr)), '[]')::text AS state,
+       NULL AS state_hash, clock.now AS observed_at, NULL AS changed_at, NULL AS memory, NULL::json AS told
 FROM (SELECT ${nowMs} AS now) clock
 UNION ALL
-SELECT k.subject, NULL, k.version, k.state, k.state_hash, k.observed_at, k.changed_at, k.memory, (
-         SELECT json_agg(row_to_json(t)) FROM ${s}.monitor_told t WHERE t.namespace = $1 AND t.subject = k.subject)
+SELECT k.subject, k.version, k.state, k.state_hash, k.observed_at, k.changed_at, k.memory, NULL
 FROM unnest($2::text[]) g (subject)
 CROSS JOIN LATERAL (
   SELECT * FROM ${s}.monitor_subject WHERE namespace = $1 AND subject = g.subject LIMIT 1
-) k`,
+) k
+UNION ALL
+SELECT t.subject, NULL, NULL, NULL, NULL, NULL, NULL, row_to_json(t)
+FROM unnest($2::text[]) g (subject)
+CROSS JOIN LATERAL (SELECT * FROM ${s}.monitor_told WHERE namespace = $1 AND subject = g.subject OFFSET 0) t`,
     ),
     // Those who tell the same throttled subscriptions write one after the other, and the next statement sees it.
     queue: named(
@@ -52,31 +53,40 @@ WHERE (
   WHERE n.namespace = $1 AND n.subscription_id = t.id AND n.created_at > 0 AND n.created_at > ${nowMs} - t.per_ms
 ) > t.most`,
     ),
-    // A new subject is inserted with version 1 and has no xmax; one that is known has been locked, which its xmax shows,
-    // and gets a version above that. An empty state stands for the one it has, an instant of 0 likewise.
+    // Each in one order, so that two who write the same subjects wait for each other and never in a ring.
+    newSubjects: named(
+      'new_subjects',
+      `
+INSERT INTO ${s}.monitor_subject (namespace, subject, source, time_slot, venue_id, version, state, state_hash,
+  observed_at, changed_at, memory)
+SELECT $1, g.subject COLLATE "C" AS in_subject, coalesce(g.source, ($3::text[])[1]),
+       coalesce(g.time_slot, ($4::text[])[1]), g.venue_id, 1, g.state, g.state_hash,
+       coalesce(g.observed_at, ($8::bigint[])[1]), ${nowMs}, g.memory
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[])
+  g (subject, source, time_slot, venue_id, state, state_hash, observed_at, memory)
+ORDER BY in_subject
+ON CONFLICT (namespace, subject) DO NOTHING`,
+    ),
+    // What is null of a subject is as it was: of most, all but when it was seen. Each is looked up by itself, as above.
     subjects: named(
       'subjects',
       `
-WITH written AS (
-  INSERT INTO ${s}.monitor_subject AS k (namespace, subject, source, time_slot, venue_id, version, state, state_hash,
-    observed_at, changed_at, memory)
-  SELECT $1, g.subject COLLATE "C" AS in_subject, coalesce(g.source, ($3::text[])[1]),
-         coalesce(g.time_slot, ($4::text[])[1]), g.venue_id, g.version + 1, coalesce(g.state, ''), g.state_hash,
-         coalesce(g.observed_at, ($9::bigint[])[1]),
-         CASE WHEN g.changed OR g.version = 0 THEN ${nowMs} ELSE 0 END, g.memory
-  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::bigint[],
-    $10::boolean[], $11::text[])
-    g (subject, source, time_slot, venue_id, version, state, state_hash, observed_at, changed, memory)
-  ORDER BY in_subject
-  ON CONFLICT (namespace, subject) DO UPDATE SET version = excluded.version,
-    state = CASE WHEN excluded.state = '' THEN k.state ELSE excluded.state END, state_hash = excluded.state_hash,
-    observed_at = excluded.observed_at,
-    changed_at = CASE WHEN excluded.changed_at = 0 THEN k.changed_at ELSE excluded.changed_at END,
-    memory = excluded.memory
-  WHERE k.version = excluded.version - 1
-  RETURNING k.version, k.xmax = 0 AS is_new
-)
-SELECT count(*)::int AS count FROM written WHERE is_new = (version = 1)`,
+UPDATE ${s}.monitor_subject k SET version = g.version + 1, state = coalesce(g.state, k.state),
+  state_hash = coalesce(g.state_hash, k.state_hash), observed_at = coalesce(g.observed_at, ($6::bigint[])[1]),
+  changed_at = CASE WHEN g.changed THEN ${nowMs} ELSE k.changed_at END, memory = coalesce(g.memory, k.memory)
+FROM (
+  SELECT g.*, found.place
+  FROM (
+    SELECT g.subject COLLATE "C" AS in_subject, g.* FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[],
+      $6::bigint[], $7::boolean[], $8::text[])
+      g (subject, version, state, state_hash, observed_at, changed, memory)
+    ORDER BY in_subject
+  ) g
+  CROSS JOIN LATERAL (
+    SELECT ctid AS place FROM ${s}.monitor_subject WHERE namespace = $1 AND subject = g.in_subject LIMIT 1
+  ) found
+) g
+WHERE k.ctid = g.place AND k.version = g.version`,
     ),
     reserve: named(
       'reserve',
@@ -117,19 +127,30 @@ FROM (SELECT ${nowMs} AS now) clock,
   }
 }
 
-export function subjectValues(namespace: string, subjects: readonly SubjectWrite[]): unknown[] {
+export function newSubjectValues(namespace: string, subjects: readonly SubjectWrite[]): unknown[] {
   return [
     namespace,
     subjects.map(({ subject }) => subject),
     repeated(subjects.map(({ source }) => source)),
     repeated(subjects.map(({ timeSlot }) => timeSlot)),
     subjects.map(({ venueId }) => venueId),
-    subjects.map(({ version }) => version),
-    sparse(subjects.map(({ state }) => state)),
+    subjects.map(({ state }) => state),
     subjects.map(({ stateHash }) => stateHash),
     repeated(subjects.map(({ observedAt }) => observedAt)),
-    subjects.map(({ changed }) => changed),
     subjects.map(({ memory }) => memory),
+  ]
+}
+
+export function subjectValues(namespace: string, subjects: readonly SubjectWrite[]): unknown[] {
+  return [
+    namespace,
+    subjects.map(({ subject }) => subject),
+    subjects.map(({ version }) => version),
+    sparse(subjects.map(({ state }) => state)),
+    sparse(subjects.map(({ state, stateHash }) => (state === null ? null : stateHash))),
+    repeated(subjects.map(({ observedAt }) => observedAt)),
+    subjects.some(({ changed }) => changed) ? subjects.map(({ changed }) => changed) : [],
+    sparse(subjects.map(({ memory, sameMemory }) => (sameMemory ? null : memory))),
   ]
 }
 

@@ -9,23 +9,36 @@ import { Pinned } from './pinned.ts'
  * keep no job waiting. One that the database gave up for another's sake is done over as a whole.
  */
 
-/** Runs `work` between BEGIN and COMMIT; what it did is taken back unless `isKept` says yes to its answer. */
+/**
+ * Runs `work` between BEGIN and COMMIT; what it did is taken back unless `isKept` says yes to its answer. Work that has
+ * sent all it will, and is sure that it is kept if it works, may `keep` it before the answers have come. What it sends
+ * before it first waits goes out with the BEGIN.
+ */
 export function transact<Answer>(
   connections: Connections,
-  work: (tx: Pinned) => Promise<Answer>,
+  work: (tx: Pinned, keep: () => void) => Promise<Answer>,
   isKept: (answer: Answer) => boolean,
 ): Promise<Answer> {
   return tellingLoss((progress) =>
     connections.useLine(async (client) => {
       progress.isCommitting = false
-      // Its failure shows in the statement after it.
-      client.query(begin).catch(() => undefined)
+      const tx = new Pinned(connections, client)
+      let ending: Promise<QueryResult> | undefined
+      // Behind a statement that failed, which is what the work tells of, a COMMIT is a ROLLBACK.
+      const keep = () => {
+        progress.isCommitting = true
+        ending ??= client.query('COMMIT')
+        ending.catch(() => undefined)
+      }
       try {
-        const tx = new Pinned(connections, client)
-        const answer = await work(tx)
-        progress.isCommitting = isKept(answer)
-        if (progress.isCommitting) {
-          requireCommit(await client.query('COMMIT'))
+        const answer = await inOnePacket(client, () => {
+          // Its failure shows in the statement after it.
+          client.query(begin).catch(() => undefined)
+          return work(tx, keep)
+        })
+        if (isKept(answer)) {
+          keep()
+          requireCommit(await ending!)
           tx.committed()
         } else await client.query('ROLLBACK')
         return answer

@@ -1,20 +1,29 @@
-import type { BatchAnswer, Known, KnownAsk, MonitorStore, ReportBatch } from '../../monitor/store.ts'
+import type {
+  BatchAnswer,
+  Known,
+  KnownAsk,
+  MonitorStore,
+  ReportBatch,
+  ToldRecord,
+} from '../../monitor/store.ts'
 import type { GuardAsk } from '../../once/store.ts'
 import { decodeKnownSubject, decodeTold, type KnownSubjectRow, type ToldRow } from '../monitorrow.ts'
 import { createNonce } from '../token.ts'
-import type { Connections } from './connection.ts'
+import { plainAdd } from './add.ts'
+import { type Connections, inOnePacket } from './connection.ts'
 import { type ClaimRow, claimValues } from './guards.ts'
 import type { GuardStatements } from './guardsql.ts'
-import { PostgresJobs } from './jobs.ts'
 import type { MonitorRules } from './monitorrules.ts'
 import {
   decisionValues,
+  newSubjectValues,
   notificationValues,
   type ReportStatements,
   reservationValues,
   subjectValues,
 } from './monitorsql.ts'
 import { transact } from './monitortx.ts'
+import type { Pinned } from './pinned.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
 
@@ -24,7 +33,7 @@ import type { Space } from './space.ts'
  *     BEGIN, share the rules, read their revision, write subjects, claim events ──▶ the rest, COMMIT
  *
  * Subjects are written where they have the version that was decided on; if not all of them do, all is taken back. Rows
- * are written in the same order by everybody: subjects, events, windows, each sorted.
+ * are written in the same order by everybody: subjects that are known, new ones, events, windows, each sorted.
  */
 export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
   readonly #connections: Connections
@@ -54,15 +63,22 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
       throttles.map(({ subscriptionId }) => subscriptionId),
       throttles.map(({ perMs }) => perMs),
     ])
-    const found = new Map(rows.map((row) => [row.subject, row]))
-    const { now, revision, counts } = found.get(null)!.meta!
+    const found = new Map<string | null, KnownRow>()
+    const windows = new Map<string, ToldRecord[]>()
+    for (const row of rows) {
+      const { subject, told } = row
+      if (told === null) found.set(subject, row)
+      else if (windows.has(subject!)) windows.get(subject!)!.push(decodeTold(told))
+      else windows.set(subject!, [decodeTold(told)])
+    }
+    const all = found.get(null)!
     return {
-      now,
-      revision,
-      counts,
+      now: Number(all.observed_at),
+      revision: Number(all.version),
+      counts: JSON.parse(all.state),
       subjects: subjects.map((subject) => {
         const row = found.get(subject)
-        return row && decodeKnownSubject(row as KnownSubjectRow, (row.windows ?? []).map(decodeTold))
+        return row && decodeKnownSubject(row as KnownSubjectRow, windows.get(subject) ?? [])
       }),
     }
   }
@@ -70,12 +86,12 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
   write(batch: ReportBatch): Promise<BatchAnswer> {
     return transact(
       this.#connections,
-      (tx) => this.#write(tx, batch),
+      (tx, keep) => this.#write(tx, batch, keep),
       ({ status }) => status === 'written',
     )
   }
 
-  async #write(tx: Sender, batch: ReportBatch): Promise<BatchAnswer> {
+  async #write(tx: Pinned, batch: ReportBatch, keep: () => void): Promise<BatchAnswer> {
     const [revision, isUsedUp, written, taken] = await Promise.all([
       this.#rules.share(tx),
       this.#isUsedUp(tx, batch.throttles),
@@ -84,16 +100,34 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
     ])
     if (revision !== batch.revision || isUsedUp || !written) return { status: 'overtaken' }
     if (taken.length > 0) return { status: 'duplicate', events: taken }
-    const { namespace } = this.#space
-    const { reserve, decide, notify } = this.#statements
-    const { reservations, decisions, notifications, jobs } = batch
-    await Promise.all([
-      reservations.length > 0 && tx.run(reserve, reservationValues(namespace, reservations)),
-      decisions.length > 0 && tx.run(decide, decisionValues(namespace, decisions)),
-      notifications.length > 0 && tx.run(notify, notificationValues(namespace, notifications)),
-      jobs.length > 0 && new PostgresJobs(this.#connections, this.#space, tx).add(jobs),
-    ])
+    // Nothing of this depends on an answer, so the commit goes out with it.
+    await tx.use((client) =>
+      inOnePacket(client, () => {
+        const sent = this.#writeRest(tx, batch)
+        keep()
+        return Promise.all(sent)
+      }),
+    )
     return { status: 'written' }
+  }
+
+  #writeRest(
+    tx: Sender,
+    { reservations, decisions, notifications, jobs }: ReportBatch,
+  ): readonly Promise<unknown>[] {
+    const { namespace, cursors } = this.#space
+    const { reserve, decide, notify } = this.#statements
+    const sent: Promise<unknown>[] = []
+    if (reservations.length > 0) sent.push(tx.run(reserve, reservationValues(namespace, reservations)))
+    if (decisions.length > 0) sent.push(tx.run(decide, decisionValues(namespace, decisions)))
+    if (notifications.length > 0) sent.push(tx.run(notify, notificationValues(namespace, notifications)))
+    if (jobs.length > 0) {
+      // The monitor's own jobs have no unique keys.
+      const { statement, values } = plainAdd(this.#space.statements.add, namespace, jobs)
+      sent.push(tx.run(statement, values))
+      tx.onCommit(() => cursors.added(jobs))
+    }
+    return sent
   }
 
   /** Whether others have used up a throttle; until the commit no others can. */
@@ -112,10 +146,16 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
 
   /** Whether all of them had the version decided on. */
   async #writeSubjects(tx: Sender, subjects: ReportBatch['subjects']): Promise<boolean> {
-    if (subjects.length === 0) return true
-    const values = subjectValues(this.#space.namespace, subjects)
-    const { rows } = await tx.run<{ count: number }>(this.#statements.subjects, values)
-    return rows[0]!.count === subjects.length
+    const { namespace } = this.#space
+    const { newSubjects, subjects: knownSubjects } = this.#statements
+    const known = subjects.filter(({ version }) => version > 0)
+    const fresh = known.length === subjects.length ? [] : subjects.filter(({ version }) => version === 0)
+    const results = await Promise.all([
+      known.length > 0 && tx.run(knownSubjects, subjectValues(namespace, known)),
+      fresh.length > 0 && tx.run(newSubjects, newSubjectValues(namespace, fresh)),
+    ])
+    const written = results.reduce((sum, result) => sum + (result ? (result.rowCount ?? 0) : 0), 0)
+    return written === subjects.length
   }
 
   /** Claims event ids as done; answers those that are taken. */
@@ -134,15 +174,10 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
   }
 }
 
-interface KnownRow extends Partial<Omit<KnownSubjectRow, 'subject'>> {
-  /** Null: the row that has what is known of all. */
+/** A subject; or a window of one, if it was `told`; or, of no subject, what is known of all. */
+interface KnownRow extends Omit<KnownSubjectRow, 'subject'> {
   readonly subject: string | null
-  readonly meta: {
-    readonly now: number
-    readonly revision: number
-    readonly counts: readonly number[]
-  } | null
-  readonly windows: readonly ToldRow[] | null
+  readonly told: ToldRow | null
 }
 
 function eventAsk({ key, keepMs }: ReportBatch['events'][number]): GuardAsk {

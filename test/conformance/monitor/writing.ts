@@ -68,10 +68,14 @@ export function writingContract({ open }: Candidate): void {
     const same = (await known(backend, first))!
     assert.deepEqual(same, { ...before, version: 2, observedAt: 2_000, memory: '{"seen":2}' })
 
-    const next = aWrite({ version: 2, state: '"other"', observedAt: 3_000 })
+    const again = { ...seen, version: 2, observedAt: 2_500, sameMemory: true }
+    assert.equal((await monitor.write(aBatch({ subjects: [again] }))).status, 'written')
+    assert.deepEqual(await known(backend, first), { ...same, version: 3, observedAt: 2_500 })
+
+    const next = aWrite({ version: 3, state: '"other"', observedAt: 3_000 })
     assert.equal((await monitor.write(aBatch({ subjects: [next] }))).status, 'written')
     const changed = (await known(backend, first))!
-    assert.equal(changed.version, 3)
+    assert.equal(changed.version, 4)
     assert.equal(changed.state, '"other"')
     assert.ok(changed.changedAt > before.changedAt)
   })
