@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, test, vi } from 'vitest'
-import { type AcquireAsk, acquire, type LineTimes, type Rule, release, runNow } from '../../lines/index.ts'
+import {
+  type AcquireAsk,
+  acquire,
+  type LineTimes,
+  type Rule,
+  release,
+  runNow,
+  type Standing,
+} from '../../lines/index.ts'
 import { Connection } from './connection.ts'
 import * as leaseClock from './leaseclock.ts'
 import { SqliteLine } from './linerows.ts'
@@ -121,12 +129,40 @@ test('whatever the rules have to decide is left to them, with nothing changed', 
   before(wall + 7, askOf('c'))
 })
 
+test('who is refused writes nothing, neither a line nor a token', () => {
+  const clock = vi.spyOn(leaseClock, 'readLeaseClock').mockReturnValue(5_000)
+  const connection = openUsed()
+  const delayed = { ...times, lockDelayMs: 500 }
+  const tryAt = (at: number, node: string) => {
+    // A transaction of its own, in which nobody has taken tokens before.
+    connection.commit()
+    connection.begin()
+    const before = connection.get<{ many: number }>('SELECT total_changes() AS many')!.many
+    const ask = askOf(node, { wait: false })
+    const { standing } = takeStep(connection, 'default', ['acquire', [key, ask, delayed]], at) as unknown as {
+      standing: Standing
+    }
+    return {
+      status: standing.status,
+      writes: connection.get<{ many: number }>('SELECT total_changes() AS many')!.many - before,
+    }
+  }
+  assert.equal(tryAt(wall + 2, 'a').status, 'granted')
+  assert.deepEqual(tryAt(wall + 3, 'b'), { status: 'refused', writes: 0 })
+  assert.deepEqual(tryAt(wall + 3, 'a'), { status: 'granted', writes: 0 })
+  // The lease ran out, and until the delay is over nobody has it.
+  clock.mockReturnValue(6_100)
+  assert.equal(tryAt(wall + 1_100, 'b').status, 'refused')
+  assert.deepEqual(tryAt(wall + 1_101, 'c'), { status: 'refused', writes: 0 })
+})
+
 test('a step takes the short way by itself, and the long one for a key that was never used', () => {
   const connection = openLines()
   const run = vi.spyOn(connection, 'rows')
   const step = (at: number) => takeStep(connection, 'default', ['acquire', [key, askOf('a'), times]], at)
   const first = step(wall) as unknown as { standing: { token: number } }
-  const reads = () => run.mock.calls.filter(([sql]) => sql.includes('FROM lock_line')).length
+  // The whole row, which only the rules read.
+  const reads = () => run.mock.calls.filter(([sql]) => sql.includes('SELECT line, attempt')).length
   assert.equal(reads(), 1)
   const end = { node: 'a', requestId: 'r', token: first.standing.token }
   takeStep(connection, 'default', ['release', [key, end, success, times]], wall + 1)

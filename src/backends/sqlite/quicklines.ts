@@ -9,7 +9,7 @@ import {
 import type { LockKey } from '../../locks/index.ts'
 import type { Connection } from './connection.ts'
 import { readLeaseClock } from './leaseclock.ts'
-import { forgetTaken, giveBack, mintToken } from './locktokens.ts'
+import { forgetTaken, giveBack, hasTaken, mintToken } from './locktokens.ts'
 
 /**
  * The short way for what is asked for most: a line that nobody holds or waits for is taken, and given back with a success.
@@ -26,13 +26,16 @@ export interface QuickPlace {
 
 /** Undefined: it is for the rules. */
 export function acquireFree(
-  { connection, namespace, key, wall }: QuickPlace,
+  place: QuickPlace,
   { node, requestId, ttlMs }: AcquireAsk,
   { conflicts }: LineTimes,
 ): Ruled<{ readonly standing: Standing }> | undefined {
+  const { connection, namespace, key, wall } = place
   const { operation, resource } = key
   if (groupOf(conflicts, operation)) return undefined
   const now = readLeaseClock()
+  // To take tokens is a write. Who is refused must not cost one, nor the commit that would have to reach the disk then.
+  if (!hasTaken(connection) && !looksFree(place, now)) return undefined
   const revision = wall * 1_000
   try {
     const token = mintToken(connection, 0, wall)
@@ -60,6 +63,22 @@ export function acquireFree(
     forgetTaken(connection)
     throw error
   }
+}
+
+function looksFree(
+  { connection, namespace, key: { operation, resource } }: QuickPlace,
+  now: number,
+): boolean {
+  const found = connection.rows(
+    `SELECT 1 FROM lock_line
+     WHERE namespace = ?1 AND operation = ?2 AND resource = ?3 AND holder_node IS NULL AND waiter_count = 0
+       AND grant_from <= ?4`,
+    namespace,
+    operation,
+    resource,
+    now,
+  )
+  return found.length > 0
 }
 
 /** Undefined: it is for the rules. */

@@ -1,0 +1,176 @@
+/**
+ * The short way of scripts/quick.ts where a random walk does not come by: several steps in one call, clocks that go back,
+ * and the recovery grace.
+ */
+import assert from 'node:assert/strict'
+import { describe, test } from 'vitest'
+import { Connection, type ScriptRunner } from '../../../src/backends/redis/connection.ts'
+import { Keyring, shardCount, shardKey } from '../../../src/backends/redis/keys.ts'
+import { createRedisLocks } from '../../../src/backends/redis/locks.ts'
+import { Recovery } from '../../../src/backends/redis/recovery.ts'
+import { greetShardsScript } from '../../../src/backends/redis/scripts/greeting.ts'
+import { Stepper } from '../../../src/backends/redis/stepper.ts'
+import type { LineTimes, Standing } from '../../../src/lines/index.ts'
+import type { LockStore } from '../../../src/locks/index.ts'
+import { hasService, serviceFacts } from '../../support/services/own.ts'
+
+const times: LineTimes = {
+  waiterLeaseMs: 30_000,
+  streamedTakeUpMs: 2_000,
+  takeUpMs: 10_000,
+  keepMs: 60_000,
+  lockDelayMs: 0,
+  maxWaiters: 3,
+}
+const success = { outcome: 'success', value: null, terminal: false } as const
+const resources = ['a', 'b', '{c}%', ':line:']
+
+describe.runIf(hasService('redis'))('on Redis, the short way', () => {
+  test('gives tokens and revisions that rise, also when the clock goes back, a little or a lot', async () => {
+    await using stage = await openStage()
+    const last = new Map<string, { token: number; revision: number }>()
+    const steps = [
+      1, 1, 0, 1, -1, -4_000, 10, 3_000, 2_000, 1, -6_000, 1, -3_600_000, 1, 0, 3_600_000, 10_000, 1, 1,
+    ]
+    for (const ms of steps) {
+      stage.now += ms
+      await Promise.all(
+        resources.map(async (resource) => {
+          const { token, revision } = await stage.take(resource)
+          const before = last.get(resource) ?? { token: 0, revision: 0 }
+          const where = `${resource}, the clock having gone by ${ms} ms`
+          assert.ok(
+            token > before.token && Number.isSafeInteger(token),
+            `${token} after ${before.token}: ${where}`,
+          )
+          assert.ok(revision > before.revision, where)
+          const given = await stage.giveBack(resource, token)
+          assert.ok(given.released && given.revision > revision, where)
+          last.set(resource, { token, revision: given.revision })
+        }),
+      )
+    }
+    assert.ok(stage.shortWays > 4, `${stage.shortWays} calls began with a step that was short`)
+  })
+
+  test('notes how high tokens are, so that they rise also when the line was cleared away and the clock goes back', async () => {
+    await using stage = await openStage()
+    await stage.use(['a'])
+    let last = 0
+    for (let second = 0; second < 10; second++) {
+      stage.now += 1_000
+      const { token } = await stage.take('a')
+      await stage.giveBack('a', token)
+      last = token
+    }
+    assert.ok(stage.shortWays > 4)
+    await stage.connection.send(['DEL', new Keyring('quick').place({ operation: 'pull', resource: 'a' }).key])
+    stage.now -= 8_000
+    const { token } = await stage.take('a')
+    assert.ok(token > last, `${token} after ${last}`)
+  })
+
+  test('tells each step of a call whose answer was lost what it was told the first time', async () => {
+    await using stage = await openStage()
+    await stage.use(resources)
+    stage.isLossy = true
+    const before = stage.shortWays
+    const grants = await Promise.all(resources.map((resource) => stage.take(resource)))
+    const first = stage.lostReplies.at(-1)!
+    assert.deepEqual(
+      grants.map(({ token }) => token),
+      resources.map((_, index) => first[index * 4 + 2]),
+    )
+    stage.now += 1
+    const ends = await Promise.all(
+      resources.map((resource, index) => stage.giveBack(resource, grants[index]!.token)),
+    )
+    const second = stage.lostReplies.at(-1)!
+    assert.deepEqual(
+      ends.map(({ released, revision }) => [released, revision]),
+      resources.map((_, index) => [{ next: null }, second[index * 2 + 1]]),
+    )
+    assert.equal(stage.shortWays, before + 2)
+  })
+
+  test('is closed while the recovery grace lasts', async () => {
+    await using stage = await openStage()
+    await stage.use(resources)
+    const shards = Array.from({ length: shardCount }, (_, shard) => shardKey(shard))
+    await stage.connection.run(greetShardsScript, shards, [`${stage.now * 1_000}`, 'another run', '30000'])
+    const before = stage.shortWays
+    for (const resource of resources) {
+      const { standing } = await stage.ask(resource)
+      assert.deepEqual(standing, { status: 'refused', holder: null })
+    }
+    assert.equal(stage.shortWays, before)
+    stage.now += 30_000
+    await stage.take(resources[0]!)
+  })
+})
+
+/** Lines in a database of their own, with a clock that is moved by hand: tokens far ahead of the time would be in its way. */
+async function openStage() {
+  const url = new URL(serviceFacts('redis').url)
+  url.pathname = '/8'
+  const recovery = new Recovery()
+  const connection = new Connection(url.href, recovery)
+  await connection.open()
+  await connection.send(['FLUSHDB'])
+  const runner: ScriptRunner = {
+    async run(script, keys, args, again) {
+      const reply = await connection.run<readonly unknown[]>(script, keys, args, again)
+      if (typeof reply[0] === 'number' && reply[0] <= 0) stage.shortWays++
+      if (!stage.isLossy) return reply as never
+      stage.lostReplies.push(reply)
+      return connection.run(script, keys, again!, again)
+    },
+  }
+  const stepper = new Stepper(
+    runner,
+    () => false,
+    () => stage.now,
+  )
+  const locks: LockStore = createRedisLocks({ connection: runner, stepper, recovery }, 'quick')
+  const who = { node: 'a', requestId: '1' }
+  const keyOf = (resource: string) => ({ operation: 'pull', resource })
+  const stage = {
+    connection,
+    // Ahead of Redis's own time, by which it removes keys, however far the clock goes back.
+    now: Date.now() + 86_400_000,
+    isLossy: false,
+    shortWays: 0,
+    lostReplies: [] as (readonly unknown[])[],
+
+    ask: (resource: string) =>
+      locks.acquire(
+        keyOf(resource),
+        { ...who, wait: false, want: 'turn', ttlMs: 30_000, deadlineMs: null, isStreamed: false },
+        times,
+      ),
+
+    async take(resource: string): Promise<{ readonly token: number; readonly revision: number }> {
+      const { standing, revision } = await stage.ask(resource)
+      assert.equal(standing.status, 'granted')
+      return { token: (standing as Standing & { readonly token: number }).token, revision }
+    },
+
+    giveBack: (resource: string, token: number) =>
+      locks.release(keyOf(resource), { ...who, token }, success, times),
+
+    /** Twice: from then on they are taken the short way. */
+    async use(resources: readonly string[]): Promise<void> {
+      for (let round = 0; round < 2; round++) {
+        for (const resource of resources) {
+          const { token } = await stage.take(resource)
+          stage.now += 1
+          await stage.giveBack(resource, token)
+        }
+      }
+      stage.now += 1
+    },
+
+    [Symbol.asyncDispose]: () => connection.close(),
+  }
+  return stage
+}
