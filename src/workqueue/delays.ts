@@ -76,6 +76,11 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     this.#waiting.renumber(newSeats)
   }
 
+  protected override clear(): void {
+    super.clear()
+    this.#waiting.clear()
+  }
+
   protected override close(): void {
     super.close()
     while (this.#waiting.size > 0) {

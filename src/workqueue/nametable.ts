@@ -10,8 +10,8 @@ import { extend, renumber } from './byseat.ts'
 
 const smallest = 1_024
 
-// Odd, and another one in every process: names come from outside, and nobody shall aim many of them at one place.
-const multiplier = (Math.random() * 2 ** 32) | 1
+// Another one in every process: names come from outside, and nobody shall aim many of them at one place.
+const multiplier = drawMultiplier()
 
 export class NameTable {
   /** Two numbers a slot: the hash, and the seat plus one, which is 0 where the slot is empty. */
@@ -27,7 +27,7 @@ export class NameTable {
   }
 
   get(name: string): number | undefined {
-    const hash = hashOf(name)
+    const hash = hashOf(name, multiplier)
     const slots = this.#slots
     const mask = this.#mask
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
@@ -43,7 +43,7 @@ export class NameTable {
     if (++this.#size * 3 > (this.#mask + 1) * 2) this.#resize((this.#mask + 1) * 2)
     extend(this.#names, seat)
     this.#names[seat] = name
-    this.#put(hashOf(name), seat + 1)
+    this.#put(hashOf(name, multiplier), seat + 1)
   }
 
   /** Drops every name whose seat does not pass. */
@@ -98,10 +98,19 @@ export class NameTable {
   }
 }
 
-function hashOf(name: string): number {
+/**
+ * A multiplier for `hashOf`. Its last three bits are 101, so that its powers take every value they can: those of a
+ * number whose low bits are all 0 but the last, or all 1, leave low bits alone, and then even plain names crowd together.
+ */
+export function drawMultiplier(random: () => number = Math.random): number {
+  return ((random() * 2 ** 32) & ~7) | 5
+}
+
+export function hashOf(name: string, by: number): number {
   let hash = name.length
-  for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), multiplier)
-  // The slot is chosen by the lowest bits, which only the lowest of each character have reached so far.
-  hash = Math.imul(hash ^ (hash >>> 15), multiplier)
+  for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), by)
+  // The slot is chosen by the lowest bits, which only the lowest of each character have reached so far. The number is
+  // MurmurHash3's, chosen to mix well whatever the multiplier is.
+  hash = Math.imul(hash ^ (hash >>> 15), 0x85eb_ca6b)
   return (hash ^ (hash >>> 13)) >>> 0
 }

@@ -35,7 +35,11 @@ test('seats come first in, first out, each with its newest item, also after they
           assert.equal(line.has(seat), false)
         }
       } else {
-        const newSeats = Uint32Array.from({ length: 100 }, (_, seat) => 99 - seat)
+        // Only those that are queued have a new seat; the others' number says nothing.
+        const newSeats = new Uint32Array(100)
+        naive.forEach(([seat], at) => {
+          newSeats[seat] = naive.length - 1 - at
+        })
         line.renumber(newSeats)
         naive = naive.map(([seat, item]) => [newSeats[seat]!, item])
       }

@@ -6,7 +6,7 @@
  * It knows no priorities. Most queues never hear of one; one that does moves to a store of turns, once, and stays there.
  */
 
-import { extend, renumber } from './byseat.ts'
+import { extend } from './byseat.ts'
 import { type Pending, StoredTurns } from './pending.ts'
 import { Ring } from './ring.ts'
 import { SeatFlags } from './seatflags.ts'
@@ -57,9 +57,15 @@ export class SeatLine<T> implements Pending<T> {
   }
 
   renumber(newSeats: Uint32Array): void {
-    for (let left = this.size; left > 0; left--) this.#line.push(newSeats[this.#line.shift()] as number)
     this.#isQueued.renumber(newSeats)
-    this.#places = renumber(this.#places, newSeats)
+    // Made anew from the line: a seat that was given up still has the place it had last.
+    this.#places = []
+    for (let before = 0; before < this.size; before++) {
+      const seat = newSeats[this.#line.shift()] as number
+      this.#line.push(seat)
+      extend(this.#places, seat)
+      this.#places[seat] = this.#takenCount + before
+    }
   }
 
   clear(): void {

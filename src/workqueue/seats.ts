@@ -19,18 +19,22 @@ import { SeatMap } from './seatmap.ts'
 const fewKeys = 1_024
 
 export class Seats {
-  readonly #seatOf = new SeatMap()
+  readonly #seatOf: SeatMap
   /** By seat; kept only where a key cannot be had from the item. */
   #keys: unknown[] = []
   readonly #keepsKeys: boolean
+  readonly #few: number
   #freeSeats: number[] = []
   /** How many seats there are, taken, resting or free: the length of what stands by seat. */
   #length = 0
   readonly #rests = new SeatFlags()
   #restingCount = 0
 
-  constructor(keepsKeys: boolean) {
+  /** The sizes at which it works differently are given by tests alone. */
+  constructor(keepsKeys: boolean, few: number = fewKeys, seatOf: SeatMap = new SeatMap()) {
     this.#keepsKeys = keepsKeys
+    this.#few = few
+    this.#seatOf = seatOf
   }
 
   /** How many keys have a seat, those that rest included. */
@@ -69,7 +73,7 @@ export class Seats {
     this.#rests.raise(seat)
     this.#restingCount++
     const takenCount = this.#seatOf.size - this.#restingCount
-    if (this.#restingCount > fewKeys + 2 * takenCount) this.#sweep()
+    if (this.#restingCount > this.#few + 2 * takenCount) this.#sweep()
   }
 
   #seat(key: unknown): number {

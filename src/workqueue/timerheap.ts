@@ -60,15 +60,14 @@ export class TimerHeap {
     const last = --this.#size
     this.#placeOf[seat] = none
     if (place < last) this.#sift(place, this.#dueAt[last] as number, this.#seatAt[last] as number)
-    // Memory follows a burst down again.
-    if (last === 0) this.#forgetSeats()
+    // Memory follows a burst down again; what stands by seat does so when seats are numbered anew, or none is left.
     if (this.#dueAt.length > smallest && last * 8 <= this.#dueAt.length) this.#resize(this.#dueAt.length / 4)
   }
 
   /** The seats were numbered anew. */
   renumber(newSeats: Uint32Array): void {
     const orderOf = this.#orderOf
-    this.#forgetSeats()
+    this.clear()
     for (let place = 0; place < this.#size; place++) {
       const oldSeat = this.#seatAt[place] as number
       const seat = newSeats[oldSeat] as number
@@ -77,6 +76,12 @@ export class TimerHeap {
       this.#placeOf[seat] = place
       this.#orderOf[seat] = orderOf[oldSeat] as number
     }
+  }
+
+  /** Forgets what stands by seat; only while nothing waits. */
+  clear(): void {
+    this.#placeOf = new Uint32Array(smallest).fill(none)
+    this.#orderOf = new Float64Array(smallest)
   }
 
   #sift(place: number, dueAt: number, seat: number): void {
@@ -144,11 +149,6 @@ export class TimerHeap {
   #resize(capacity: number): void {
     this.#dueAt = resized(this.#dueAt, new Float64Array(capacity))
     this.#seatAt = resized(this.#seatAt, new Uint32Array(capacity))
-  }
-
-  #forgetSeats(): void {
-    this.#placeOf = new Uint32Array(smallest).fill(none)
-    this.#orderOf = new Float64Array(smallest)
   }
 
   #growSeats(seat: number): void {

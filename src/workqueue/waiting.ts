@@ -68,7 +68,6 @@ export class Waiting<T> {
     this.#heap.remove(seat)
     if (this.#priorities.size > 0) this.#priorities.delete(seat)
     this.#items[seat] = undefined
-    if (this.#heap.size === 0) this.#items = []
   }
 
   /** The seats were numbered anew. */
@@ -77,5 +76,15 @@ export class Waiting<T> {
     this.#items = renumber(this.#items, newSeats)
     const priorities = [...this.#priorities]
     this.#priorities = new Map(priorities.map(([seat, priority]) => [newSeats[seat] as number, priority]))
+  }
+
+  /**
+   * Gives memory back; only while nothing waits. Not done whenever that is so: one that waits now and then among a
+   * million that are queued would have all that stands by seat made anew each time.
+   */
+  clear(): void {
+    if (this.#items.length === 0) return
+    this.#items = []
+    this.#heap.clear()
   }
 }

@@ -243,6 +243,13 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#again = new Map([...this.#again.values()].map((turn) => [turn.seat, turn]))
   }
 
+  /** Gives memory back; only while nothing is queued, in hand or waiting. */
+  protected clear(): void {
+    this.seats.clear()
+    this.#pending.clear()
+    this.#inHand.clear()
+  }
+
   #findInHand(item: T): Turn<T> | undefined {
     const { latest } = this.#inHand
     // Where an item is its own key, the same item has the same seat.
@@ -312,6 +319,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
       this.#pending.push(again)
     } catch (error) {
       this.#again.set(again.seat, again)
+      // A store may call the queue before it throws, and the seats may have moved.
+      ending.seat = again.seat
       this.#inHand.put(ending)
       throw error
     }
@@ -331,8 +340,6 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   #tidy(): void {
     this.#tidying = false
     if (!this.#isIdle() || this.waiting > 0) return
-    this.seats.clear()
-    this.#pending.clear()
-    this.#inHand.clear()
+    this.clear()
   }
 }

@@ -115,7 +115,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/workqueue/seatline.ts',
-    find: 'this.#places = renumber(this.#places, newSeats)',
+    find: 'this.#places[seat] = this.#takenCount + before',
     replace: '',
     breaks: 'a queued item is renewed in its own place after seats were numbered anew',
   },
@@ -211,9 +211,15 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/workqueue/seats.ts',
-    find: 'if (this.#restingCount > fewKeys + 2 * takenCount) this.#sweep()',
+    find: 'if (this.#restingCount > this.#few + 2 * takenCount) this.#sweep()',
     replace: '',
     breaks: 'names that came once are forgotten while another is in hand',
+  },
+  {
+    file: 'src/workqueue/nametable.ts',
+    find: '((random() * 2 ** 32) & ~7) | 5',
+    replace: '(random() * 2 ** 32) | 1',
+    breaks: 'names find their places quickly, whatever multiplier a process has drawn',
   },
   {
     file: 'src/workqueue/nametable.ts',
@@ -232,6 +238,24 @@ export const workqueueMutations: readonly Mutation[] = [
     find: 'if (replace || dueAt < this.#heap.dueAt(seat)) this.#heap.set(seat, dueAt)',
     replace: 'this.#heap.set(seat, dueAt)',
     breaks: 'the earliest due time stands',
+  },
+  {
+    file: 'src/workqueue/waiting.ts',
+    find: 'this.#items[seat] = undefined',
+    replace: 'this.#items[seat] = undefined\n    if (this.#heap.size === 0) this.clear()',
+    breaks: 'what it costs to wait does not grow with what is queued',
+  },
+  {
+    file: 'src/workqueue/delays.ts',
+    find: 'this.#waiting.clear()',
+    replace: '',
+    breaks: 'what many that waited needed is given back',
+  },
+  {
+    file: 'src/workqueue/workqueue.ts',
+    find: 'ending.seat = again.seat',
+    replace: '',
+    breaks: 'an item whose store refused it is still in hand after seats were numbered anew',
   },
   {
     file: 'src/workqueue/waiting.ts',

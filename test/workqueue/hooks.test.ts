@@ -1,6 +1,9 @@
 /** Foreign code in the middle of a step: metrics hooks, stores and key functions that call the queue, or throw. */
 import assert from 'node:assert/strict'
+import { createFakeClock } from 'signalbox/testing'
 import {
+  DelayingQueue,
+  type Entry,
   FairQueue,
   FifoQueue,
   ItemExponentialFailureRateLimiter,
@@ -8,6 +11,7 @@ import {
   WorkQueue,
 } from 'signalbox/workqueue'
 import { test } from 'vitest'
+import { takeAll } from './probes.ts'
 
 test('a hook that shuts the queue down while a getter is served does not take the item from it', async () => {
   const queue = new WorkQueue<string>({ metrics: { latency: { observe: () => queue.shutDown() } } })
@@ -137,6 +141,32 @@ test('a store that refuses an item added again leaves it in hand, and done may b
   assert.equal((queue.tryGet() as { priority: number }).priority, 2)
 })
 
+test('a store that ends other turns before it refuses an item leaves it in hand all the same', () => {
+  let refuse = (): void => {}
+  class Refusing extends FifoQueue<object> {
+    override push(entry: Entry<object>): void {
+      refuse()
+      super.push(entry)
+    }
+  }
+  const queue = new WorkQueue<object>({ queue: new Refusing() })
+  const others = Array.from({ length: 200 }, (_, at) => ({ at }))
+  const item = { at: 'the end' }
+  for (const each of [...others, item]) queue.add(each)
+  while (queue.size > 0) queue.tryGet()
+  queue.add(item)
+  // So many leave that the seats of those who stay are numbered anew.
+  refuse = () => {
+    for (const other of others) queue.done(other)
+    throw new Error('the store is full')
+  }
+  assert.throws(() => queue.done(item), /full/)
+  refuse = () => {}
+  assert.deepEqual([queue.size, queue.processing, queue.stats().depth], [0, 1, 1])
+  assert.equal(queue.done(item), true)
+  assert.deepEqual(takeAll(queue), [item])
+})
+
 /** Ten times what an operation is to cost, and a small part of what it costs without the rebuilding. */
 const mostNsAnOperation = 30_000
 
@@ -147,6 +177,19 @@ test('busy objects among a million others are not slowed down by their own remai
   for (let count = 0; count < 1_000_000; count++) queue.add({})
   const busy = Array.from({ length: 100 }, () => ({}))
   assert.ok(nsPerOperation(busy, (item) => cycle(queue, item)) < mostNsAnOperation)
+})
+
+test('an item that waits now and then is not slowed down by those that are queued', () => {
+  const queue = new DelayingQueue<number>({ clock: createFakeClock() })
+  for (let id = 0; id < 200_000; id++) queue.add(id)
+  const rounds = 200
+  const startedAt = performance.now()
+  for (let round = 0; round < rounds; round++) {
+    assert.equal(queue.addAfter(-1, 5), true)
+    assert.equal(queue.cancelAfter(-1), true)
+  }
+  // The first makes room for every seat; if each did, it would be ten times as much.
+  assert.ok((performance.now() - startedAt) / rounds < 1)
 })
 
 function cycle(queue: WorkQueue<object>, item: object): void {

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { drawMultiplier, hashOf } from './nametable.ts'
+
+const count = 8_192
+const slotCount = 2 * count
+
+const families: Record<string, (id: number) => string> = {
+  'names that end in a number': (id) => `default/pod-${String(id).padStart(8, '0')}`,
+  'names that begin with a number': (id) => `${id}/pods`,
+  'names beyond Latin': (id) => `ключ ${id}`,
+  'characters that differ in their highest bit': (id) => highBits(id, 1),
+  'pairs of such characters': (id) => highBits(id, 2),
+}
+
+/** One character, or several, for each bit of an id, which becomes its highest. */
+function highBits(id: number, repeat: number): string {
+  let name = ''
+  for (let bit = 0; bit < 13; bit++)
+    name += String.fromCharCode(0x41 | (((id >> bit) & 1) << 15)).repeat(repeat)
+  return name
+}
+
+test('names find places of their own, also those that were made to meet, whatever the multiplier is', () => {
+  for (const [family, nameOf] of Object.entries(families)) {
+    const names = Array.from({ length: count }, (_, id) => nameOf(id))
+    for (let draw = 1; draw <= 8; draw++) {
+      // The last sixteen bits of such a draw are all 0, which is the hardest.
+      const multiplier = drawMultiplier(() => (draw * 8_171) / 2 ** 16)
+      const slots = new Set(names.map((name) => hashOf(name, multiplier) & (slotCount - 1)))
+      // Thrown at random, they would fill 6,447.
+      assert.ok(slots.size > 4_500, `${family}: ${slots.size} places, multiplier ${multiplier}`)
+    }
+  }
+})
