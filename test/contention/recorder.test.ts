@@ -131,7 +131,7 @@ test('a turn that keeps the thread is named by its own name, not as the event lo
   }
 })
 
-test('a million records take no memory that was not there before', () => {
+test('hundreds of thousands of records take no memory that was not there before', () => {
   const contention = createContention()
   const kinds = Array.from({ length: 40 }, (_, number) =>
     contention.kind(`kind ${number}`, { lane: `lane ${number % 4}` }),
@@ -156,12 +156,12 @@ test('a million records take no memory that was not there before', () => {
   record(100_000, 1_000)
   contention.snapshot()
   const before = used()
-  record(1_000_000, 10_000)
+  record(300_000, 10_000)
   const grown = used() - before
 
-  assert.ok(grown < 1_000_000, `${grown} bytes`)
+  assert.ok(grown < 600_000, `${grown} bytes`)
   const counted = contention.snapshot().kinds.reduce((sum, { wait }) => sum + wait.count, 0)
-  assert.equal(counted, 2_200_000)
+  assert.equal(counted, 800_000)
 })
 
 test('a warning names who waited, how long and on whom, and the next of its kind only after a while', async () => {
