@@ -1,5 +1,4 @@
 import { isSignalboxError } from '../core/errors.ts'
-import { topicsOf } from './announce.ts'
 import type { Added, JobStore, NewJob } from './store.ts'
 
 /**
@@ -50,8 +49,7 @@ export function createAddBatcher(store: Pick<JobStore, 'add'>): AddBatcher {
 
   async function writeBatch(batch: readonly Waiting[]): Promise<void> {
     try {
-      const jobs = batch.map(({ job }) => job)
-      const added = await store.add(jobs, undefined, topicsOf(jobs))
+      const added = await store.add(batch.map(({ job }) => job))
       for (const [index, { resolve }] of batch.entries()) resolve(added[index]!)
     } catch (error) {
       const [only] = batch

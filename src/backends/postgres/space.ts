@@ -1,5 +1,4 @@
 import type { SchemaWatch } from '../schemawatch.ts'
-import type { PostgresBell } from './bell.ts'
 import type { Connections } from './connection.ts'
 import { Cursors } from './cursors.ts'
 import { KeylessPlaces } from './keylessplaces.ts'
@@ -28,7 +27,6 @@ export interface Space {
   readonly keyless: KeylessPlaces
   /** Whether this program may still begin anything on it. */
   readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
-  readonly bell: Pick<PostgresBell, 'ride'>
 }
 
 /** What all namespaces of a store have in common. */
@@ -44,7 +42,6 @@ export interface Ground {
 export function createSpace(
   { connections, statements, storeId, sweepers, schema }: Ground,
   namespace: string,
-  bell: Pick<PostgresBell, 'ride'>,
 ): Space {
   const [leases, lapses] = [new Leases(), new Lapses()]
   const sweeper = new Sweeper(connections, { namespace, statements, leases, lapses }, sweepers)
@@ -60,6 +57,5 @@ export function createSpace(
     fronts: new LimitFronts(),
     keyless: new KeylessPlaces(),
     schema,
-    bell,
   }
 }
