@@ -8,10 +8,10 @@ import { runGuardsWalk } from './guardswalk.ts'
  * on each engine.
  */
 const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
-const steps = Number(WALK_STEPS ?? 60)
+const steps = Number(WALK_STEPS ?? 40)
 /** What memory and the thread do is done by code that the model and the other engines walk through as well. */
 const fewSteps = Number(WALK_STEPS ?? 30)
-const budgetMs = Number(WALK_MS ?? 1_000)
+const budgetMs = Number(WALK_MS ?? 500)
 
 for (const { title, open } of [...candidates(), ...threadedCandidates(), ...redisGuards()]) {
   const length = title === 'memory' || title === 'sqlite in a thread' ? fewSteps : steps

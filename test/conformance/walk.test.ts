@@ -8,7 +8,7 @@ import { runWalk, type WalkCounts } from './walk.ts'
  */
 const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
 const steps = Number(WALK_STEPS ?? 150)
-const budgetMs = Number(WALK_MS ?? 1_000)
+const budgetMs = Number(WALK_MS ?? 500)
 
 for (const { name, open } of candidates()) {
   test(`${name} does what the memory model does, wherever a random walk goes`, async () => {
