@@ -7,7 +7,7 @@ const units = [
 
 /** A span as one writes it, in the largest unit that it is a whole number of. */
 export function writeSpan(ms: number): string {
-  const [unit, size] = units.find(([, one]) => ms % one === 0) ?? ['ms', 1]
+  const [unit, size] = units.find(([, one]) => ms >= one && ms % one === 0) ?? ['ms', 1]
   return `${ms / size}${unit}`
 }
 

@@ -82,26 +82,25 @@ export class SqliteLine implements LineRows {
                holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
            WHERE line = ?1`,
         )
-        // biome-ignore format: a column of seventeen says less.
         .run(
-        line,
-        attempt,
-        grantFrom,
-        revision,
-        dueAt,
-        waiters,
-        outcomes,
-        token,
-        node,
-        requestId,
-        holder.attempt,
-        since,
-        ttlMs,
-        leaseEndsAt,
-        takeUpBy,
-        seq,
-        progress,
-      )
+          line,
+          attempt,
+          grantFrom,
+          revision,
+          dueAt,
+          waiters,
+          outcomes,
+          token,
+          node,
+          requestId,
+          holder.attempt,
+          since,
+          ttlMs,
+          leaseEndsAt,
+          takeUpBy,
+          seq,
+          progress,
+        )
       if (lastOutcome) this.#saveLast(line, lastOutcome)
     } else if (lastOutcome) {
       const { outcome, node, attempt: lastAttempt, at, value } = lastOutcome
@@ -114,21 +113,20 @@ export class SqliteLine implements LineRows {
                last_outcome = ?8, last_node = ?9, last_attempt = ?10, last_at = ?11, last_value = ?12
            WHERE line = ?1`,
         )
-        // biome-ignore format: as above.
         .run(
-        line,
-        attempt,
-        grantFrom,
-        revision,
-        dueAt,
-        waiters,
-        outcomes,
-        outcome,
-        node,
-        lastAttempt,
-        at,
-        value,
-      )
+          line,
+          attempt,
+          grantFrom,
+          revision,
+          dueAt,
+          waiters,
+          outcomes,
+          outcome,
+          node,
+          lastAttempt,
+          at,
+          value,
+        )
     } else {
       this.#connection
         .prepare(
