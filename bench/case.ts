@@ -61,4 +61,6 @@ export interface Trial {
 export interface Room {
   readonly name: string
   readonly trials: readonly Trial[]
+  /** Makes what all of its trials need; told how to say what it is at. */
+  readonly prepare?: (say: (line: string) => void) => Promise<void>
 }

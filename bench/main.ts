@@ -1,7 +1,7 @@
 /**
- * npm run bench -- ROOM [--json] [--quick | --full]
+ * npm run bench -- ROOM [TRIAL…] [--json] [--quick | --full]
  *
- * Measures a room against its peers and its limit and prints how it stands to its goals. It is a
+ * Measures a room, or some of its trials, against its peers and its limit and prints how it stands to its goals. It is a
  * report: an unmet goal is no failure of the run, so the exit code is 0 whenever the report could be made.
  */
 import { parseArgs } from 'node:util'
@@ -16,8 +16,8 @@ const rounds = { full: 7, quick: 5 } as const
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(argv: string[]): Promise<number> {
-  const usage = `Usage: npm run bench -- ROOM [--json] [--quick | --full]\nRooms: ${roomNames.join(', ')}`
-  let request: { json: boolean; quick: boolean; full: boolean; room: string | undefined }
+  const usage = `Usage: npm run bench -- ROOM [TRIAL…] [--json] [--quick | --full]\nRooms: ${roomNames.join(', ')}`
+  let request: { json: boolean; quick: boolean; full: boolean; room: string | undefined; trials: string[] }
   try {
     const { values, positionals } = parseArgs({
       args: argv,
@@ -28,8 +28,8 @@ async function main(argv: string[]): Promise<number> {
         full: { type: 'boolean', default: false },
       },
     })
-    if (positionals.length > 1) throw new Error(`One room at a time, not ${positionals.join(' and ')}.`)
-    request = { ...values, room: positionals[0] }
+    const [room, ...trials] = positionals
+    request = { ...values, room, trials }
   } catch (error) {
     console.error(`${(error as Error).message}\n${usage}`)
     return 2
@@ -41,11 +41,22 @@ async function main(argv: string[]): Promise<number> {
     return 2
   }
 
+  const named = room.trials.map(({ name }) => name)
+  const unknown = request.trials.filter((name) => !named.includes(name))
+  if (unknown.length > 0) {
+    console.error(`${room.name} has no trial "${unknown.join('", "')}".\nIts trials: ${named.join(', ')}`)
+    return 2
+  }
+  const trials = room.trials.filter(
+    ({ name }) => request.trials.length === 0 || request.trials.includes(name),
+  )
+  await room.prepare?.(console.error)
+
   const cases: CaseReport[] = []
   const count = request.quick ? rounds.quick : rounds.full
   {
     using progress = createProgress()
-    for (const [at, trial] of room.trials.entries()) {
+    for (const [at, trial] of trials.entries()) {
       const outcomes = await measureTrial(room.name, trial, {
         rounds: count,
         quick: request.quick,
@@ -53,7 +64,7 @@ async function main(argv: string[]): Promise<number> {
         measure: measureInChild,
         progress: (round, contestant) =>
           progress.show(
-            `${room.name}: ${trial.name} (${at + 1} of ${room.trials.length}), round ${round} of ${trial.rounds ?? count}`,
+            `${room.name}: ${trial.name} (${at + 1} of ${trials.length}), round ${round} of ${trial.rounds ?? count}`,
             contestant,
           ),
       })
