@@ -44,7 +44,9 @@ async function main(argv: string[]): Promise<number> {
   const named = room.trials.map(({ name }) => name)
   const unknown = request.trials.filter((name) => !named.includes(name))
   if (unknown.length > 0) {
-    console.error(`${room.name} has no trial "${unknown.join('", "')}".\nIts trials: ${named.join(', ')}`)
+    console.error(
+      `${room.name} has no trial "${unknown.join('", "')}".\nIts trials: ${named.join(', ')}\n${usage}`,
+    )
     return 2
   }
   const trials = room.trials.filter(

@@ -128,7 +128,8 @@ test('progress is one line rewritten on a terminal, and a line a step in a log',
   assert.deepEqual(written, ['\r\x1b[Ka step with a long ', '\r\x1b[K'])
 })
 
-test('every room loads under its name, and no two of its cases share one', async () => {
+// They bring every peer with them, which takes its time on a busy machine.
+test('every room loads under its name, and no two of its cases share one', { timeout: 60_000 }, async () => {
   for (const name of roomNames) {
     const room = await findRoom(name)
     assert.equal(room!.name, name)
@@ -142,10 +143,11 @@ test('every room loads under its name, and no two of its cases share one', async
   assert.equal(await findRoom('toString'), undefined)
 })
 
-test('an unknown room or option ends with 2 and the list of rooms', () => {
+test('an unknown room, trial or option ends with 2 and the list of rooms', () => {
   const main = fileURLToPath(new URL('../../bench/main.ts', import.meta.url))
   for (const [argv, said] of [
     [['nowhere'], /There is no room "nowhere"/],
+    [['once', 'nothing'], /once has no trial "nothing"\.\nIts trials: /],
     [['--slow'], /Unknown option '--slow'/],
     [[], /^Usage/],
   ] as const) {

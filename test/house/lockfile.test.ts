@@ -17,6 +17,7 @@ test('every dependency is pinned to one version', async () => {
 // Which files are ours is known from git; a copy without it has nothing to publish.
 test.skipIf(!existsSync(`${root}.git`))(
   'no file of the repository shows the machine it was made on',
+  { timeout: 60_000 },
   async () => {
     const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
     const { stdout } = await promisify(execFile)('git', list, { cwd: root, maxBuffer: 2 ** 26 })
