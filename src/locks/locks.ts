@@ -1,7 +1,7 @@
 import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys } from '../core/options.ts'
-import type { Requester, Ruled, Standing } from '../lines/index.ts'
+import type { Requester, Ruled } from '../lines/index.ts'
 import { decodeHolder, decodeLine, decodeStanding, describe } from './decode.ts'
 import { createFlight, type FlightOptions } from './flight.ts'
 import { type Held, type HoldOptions, holdLock } from './held.ts'
@@ -103,9 +103,9 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
   const sweeper = createSweeper(parts, times)
   const watcher = createWatcher(parts, times, sweeper)
 
-  /** Rings for whoever a step concerns, and gives the step's answer on. */
-  function told<Answer extends Ruled<object>>(key: LockKey, answer: Answer): Answer {
-    ringForStep(bell, key, answer)
+  /** Rings for whoever a step concerns but the one who knows by its answer, and gives that on. */
+  function told<Answer extends Ruled<object>>(key: LockKey, answer: Answer, except?: Requester): Answer {
+    ringForStep(bell, key, answer, except)
     if (answer.elsewhere) {
       for (const { operation } of answer.elsewhere) sweeper.suspect({ ...key, operation })
     }
@@ -117,7 +117,8 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       const key = resolveKey('acquire', options)
       const ask = resolveAcquire(options, times.multiNode, false)
       sweeper.wake()
-      const { standing } = told(key, exceptSelf(await store.acquire(key, ask, times), ask))
+      const answer = await store.acquire(key, ask, times)
+      const { standing } = told(key, answer, answer.standing.status === 'granted' ? ask : undefined)
       if (standing.status === 'queued') sweeper.suspect(key)
       return decodeStanding(key, standing)
     },
@@ -198,18 +199,6 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
 }
 
 const untouched = { revision: 0, holder: null, waiters: [], waiterCount: 0, lastOutcome: null } as const
-
-/** Whoever was granted by its own call has its answer, and is not rung as well. */
-function exceptSelf<Answer extends Ruled<{ readonly standing: Standing }>>(
-  answer: Answer,
-  { node, requestId }: Requester,
-): Answer {
-  const { standing, told } = answer
-  if (standing.status !== 'granted' || told.requesters.length !== 1) return answer
-  const [only] = told.requesters
-  if (only!.node !== node || only!.requestId !== requestId) return answer
-  return { ...answer, told: { ...told, requesters: [] } }
-}
 
 function lockLost(key: LockKey, node: string): SignalboxError {
   return new SignalboxError(

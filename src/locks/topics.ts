@@ -32,15 +32,27 @@ export function isLineTopic(name: string): boolean {
   return name.startsWith('locks.l:')
 }
 
-export function ringFor(bell: LocksBell, key: LockKey, { requesters, everyone, changed }: Told): void {
-  for (const who of requesters) bell.ring(requesterTopic(key, who))
+export function ringFor(
+  bell: LocksBell,
+  key: LockKey,
+  { requesters, everyone, changed }: Told,
+  except?: Requester,
+): void {
+  for (const who of requesters) {
+    if (who.node !== except?.node || who.requestId !== except.requestId) bell.ring(requesterTopic(key, who))
+  }
   if (everyone) bell.ring(endTopic(key))
   if (changed) bell.ring(lineTopic(key))
 }
 
 /** Rings for whoever a step concerns, also in the lines that its operation excludes. */
-export function ringForStep(bell: LocksBell, key: LockKey, { told, elsewhere }: Ruled<object>): void {
-  ringFor(bell, key, told)
+export function ringForStep(
+  bell: LocksBell,
+  key: LockKey,
+  { told, elsewhere }: Ruled<object>,
+  except?: Requester,
+): void {
+  ringFor(bell, key, told, except)
   for (const other of elsewhere ?? []) ringFor(bell, { ...key, operation: other.operation }, other.told)
 }
 

@@ -53,6 +53,10 @@ export interface StepGroup {
 /**
  * Sends steps to Redis. Those of one turn of the event loop go together, up to so many in one script: most of what a
  * small script costs, on either side, is to be called at all. Each step is judged by itself and answered by itself.
+ *
+ * Redis answers when it has done all that it found to be read, and who is answered asks again: sent in one piece and
+ * answered in one, the two would work in turn and each would rest while the other does. So steps go in parts, and of
+ * several answers that came together the second is given when what the first one led to has been sent.
  */
 export class Stepper {
   readonly #connection: ScriptRunner
@@ -66,6 +70,10 @@ export class Stepper {
   /** All that have not been sent yet, the oldest first. */
   readonly #unsent: Batch[] = []
   #isScheduled = false
+  /** Somebody was answered, and what that leads to has not been sent yet. */
+  #isAnswering = false
+  /** Came meanwhile, the oldest first. */
+  readonly #unanswered: { readonly pending: readonly Pending[]; readonly replies: readonly unknown[] }[] = []
   #calls = 0
   /** The words of settings, which are the same for nearly all calls. */
   readonly #settings = new WeakMap<LineTimes, readonly string[]>()
@@ -87,11 +95,11 @@ export class Stepper {
   ): Promise<Answer> {
     const batch = this.#batchFor(times, this.#isClustered() ? shard : 0, group !== undefined)
     batch.keys.push(key)
-    batch.args.push(step, ...args)
     if (group) {
+      batch.args.push(step, ...args)
       for (const other of group.others) batch.keys.push(other.key)
       batch.args.push(`${group.others.length + 1}`, group.pairs)
-    }
+    } else addWords(batch, step, args)
     this.#schedule()
     return new Promise((resolve, reject) => {
       batch.pending.push({ reading, resolve, reject } as Pending)
@@ -121,7 +129,14 @@ export class Stepper {
     const open = batches.get(place)
     if (open && !open.isSent && open.pending.length < stepsAtOnce) return open
     const script = isGrouped ? groupStepsScript : stepsScript
-    const batch: Batch = { script, keys: [], args: this.#head(times), pending: [], isSent: false }
+    const batch: Batch = {
+      script,
+      keys: [],
+      args: this.#head(times),
+      pending: [],
+      run: undefined,
+      isSent: false,
+    }
     batches.set(place, batch)
     this.#unsent.push(batch)
     return batch
@@ -132,36 +147,82 @@ export class Stepper {
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      // Redis answers when it has done all that it found to be read. What is sent in one piece is so answered in one,
-      // and whoever waits for it and Redis would rest in turn; in parts, one works while the other does.
-      let sent = 0
-      while (sent < stepsAtOnce) {
-        const batch = this.#unsent.shift()
-        if (batch === undefined) {
-          this.#open.clear()
-          return
-        }
-        batch.isSent = true
-        sent += batch.pending.length
-        this.#send(batch)
+      this.#flush()
+    })
+  }
+
+  /** Sends a part of what there is, and the next in another turn. */
+  #flush(): void {
+    let sent = 0
+    while (sent < stepsAtOnce) {
+      const batch = this.#unsent.shift()
+      if (batch === undefined) {
+        this.#open.clear()
+        return
       }
-      this.#schedule()
+      batch.isSent = true
+      sent += batch.pending.length
+      this.#send(batch)
+    }
+    this.#schedule()
+  }
+
+  #answer(pending: readonly Pending[], replies: readonly unknown[]): void {
+    if (this.#isAnswering) {
+      this.#unanswered.push({ pending, replies })
+      return
+    }
+    this.#isAnswering = true
+    let at = 0
+    for (const step of pending) at = answer(step, replies, at)
+    // After all that those who were answered do at once. The driver writes at the end of the turn; what is set off here
+    // comes behind that.
+    process.nextTick(() => {
+      this.#flush()
+      setImmediate(() => {
+        this.#isAnswering = false
+        const next = this.#unanswered.shift()
+        if (next) this.#answer(next.pending, next.replies)
+      })
     })
   }
 
   #send({ script, keys, args, pending }: Batch): void {
     const again = args.with(sentAgainAt, '1')
     this.#connection.run<readonly unknown[]>(script, keys, args, again).then(
-      (replies) => {
-        let at = 0
-        for (const step of pending) at = answer(step, replies, at)
-      },
+      (replies) => this.#answer(pending, replies),
       (error) => {
         for (const { reject } of pending) reject(error)
       },
     )
   }
 }
+
+function addWords(batch: Batch, step: StepName, words: readonly string[]): void {
+  const { args, run } = batch
+  const ownCount = ownWords[step]
+  if (ownCount === undefined) {
+    args.push(step, ...words)
+    batch.run = undefined
+    return
+  }
+  if (run !== undefined && run.step === step && isOnTerms(run.words, words, ownCount)) {
+    args[run.countAt] = `${++run.count}`
+  } else {
+    args.push(`${step}s`, '1')
+    batch.run = { step, words, countAt: args.length - 1, count: 1 }
+    for (let at = ownCount; at < words.length; at++) args.push(words[at]!)
+  }
+  for (let at = 0; at < ownCount; at++) args.push(words[at]!)
+}
+
+function isOnTerms(one: readonly string[], other: readonly string[], ownCount: number): boolean {
+  for (let at = ownCount; at < one.length; at++) if (one[at] !== other[at]) return false
+  return true
+}
+
+/** How many words of a step are its own; those behind them are its terms. Of other steps every word is said. */
+const ownWords: Partial<Record<StepName, number>> = { acquire: 1, release: 2 }
 
 /** Gives a step its answer, which begins here in the list of all; scripts/steps.ts says how. Answers where the next begins. */
 function answer({ reading, resolve, reject }: Pending, replies: readonly unknown[], at: number): number {
@@ -197,7 +258,17 @@ interface Batch {
   readonly keys: string[]
   readonly args: string[]
   readonly pending: Pending[]
+  /** The last steps, when they are of a kind whose terms are said once (scripts/settings.ts). */
+  run: Run | undefined
   isSent: boolean
+}
+
+/** Steps that follow each other on the same terms. */
+interface Run {
+  readonly step: StepName
+  readonly words: readonly string[]
+  readonly countAt: number
+  count: number
 }
 
 /** A step that waits for its answer. */
@@ -208,7 +279,7 @@ interface Pending {
 }
 
 /** More, and others would wait for them: Redis does one script at a time. */
-const stepsAtOnce = 32
+const stepsAtOnce = 24
 
 /** Where in the arguments it says that they were sent before. */
 const sentAgainAt = 1

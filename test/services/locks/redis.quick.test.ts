@@ -12,6 +12,7 @@ import { greetShardsScript } from '../../../src/backends/redis/scripts/greeting.
 import { Stepper } from '../../../src/backends/redis/stepper.ts'
 import type { LineTimes, Standing } from '../../../src/lines/index.ts'
 import type { LockStore } from '../../../src/locks/index.ts'
+import { startRedis } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
 const times: LineTimes = {
@@ -93,6 +94,61 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
     assert.equal(stage.shortWays, before + 2)
   })
 
+  test('and the long one see what the steps before them in the same call did', async () => {
+    await using stage = await openStage()
+    await stage.use(resources)
+    const { token } = await stage.take('a')
+    stage.now += 1
+    const before = stage.calls
+    const [given, second, refused, other, ended] = await Promise.all([
+      stage.giveBack('a', token),
+      stage.ask('a', 'second'),
+      stage.ask('a', 'third'),
+      stage.ask('b', 'second'),
+      stage.giveBack('a', token),
+    ])
+    assert.equal(stage.calls, before + 1)
+    assert.deepEqual(given.released, { next: null })
+    assert.ok(second.standing.status === 'granted' && second.standing.token > token)
+    assert.ok(second.revision > given.revision)
+    assert.ok(refused.standing.status === 'refused' && refused.standing.holder?.node === 'second')
+    assert.equal(other.standing.status, 'granted')
+    assert.equal(ended.released, undefined)
+    // And it was written as it was told.
+    for (const [resource, { revision }] of [['a', second] as const, ['b', other] as const]) {
+      const line = await stage.inspect(resource)
+      assert.deepEqual([line?.holder?.node, line?.revision], ['second', revision])
+    }
+  })
+
+  test('was not gone where nothing can be written, and each step says so by itself', async () => {
+    await using server = await startRedis()
+    await using stage = await openStage(server.url)
+    await stage.use(resources)
+    const { token } = await stage.take('{c}%')
+    const before = await Promise.all(resources.map(stage.inspect))
+    await stage.connection.send(['CONFIG', 'SET', 'maxmemory', '1'])
+    const calls = stage.calls
+    const [first, second, refused, third, ended] = await Promise.allSettled([
+      stage.take('a'),
+      stage.take('b'),
+      stage.ask('{c}%', 'another'),
+      stage.take(':line:'),
+      stage.giveBack('{c}%', token + 1),
+    ])
+    assert.equal(stage.calls, calls + 1)
+    for (const taken of [first, second, third]) {
+      assert.ok(taken.status === 'rejected' && taken.reason.code === 'store_unavailable')
+      assert.match(taken.reason.message, /memory/)
+    }
+    assert.ok(refused.status === 'fulfilled' && refused.value.standing.status === 'refused')
+    assert.ok(ended.status === 'fulfilled' && ended.value.released === undefined)
+    await stage.connection.send(['CONFIG', 'SET', 'maxmemory', '0'])
+    assert.deepEqual(await Promise.all(resources.map(stage.inspect)), before)
+    await stage.giveBack('{c}%', token)
+    await Promise.all(resources.map((resource) => stage.take(resource)))
+  })
+
   test('is closed while the recovery grace lasts', async () => {
     await using stage = await openStage()
     await stage.use(resources)
@@ -110,8 +166,8 @@ describe.runIf(hasService('redis'))('on Redis, the short way', () => {
 })
 
 /** Lines in a database of their own, with a clock that is moved by hand: tokens far ahead of the time would be in its way. */
-async function openStage() {
-  const url = new URL(serviceFacts('redis').url)
+async function openStage(server: string = serviceFacts('redis').url) {
+  const url = new URL(server)
   url.pathname = '/8'
   const recovery = new Recovery()
   const connection = new Connection(url.href, recovery)
@@ -120,6 +176,7 @@ async function openStage() {
   const runner: ScriptRunner = {
     async run(script, keys, args, again) {
       const reply = await connection.run<readonly unknown[]>(script, keys, args, again)
+      stage.calls++
       if (typeof reply[0] === 'number' && reply[0] <= 0) stage.shortWays++
       if (!stage.isLossy) return reply as never
       stage.lostReplies.push(reply)
@@ -139,13 +196,14 @@ async function openStage() {
     // Ahead of Redis's own time, by which it removes keys, however far the clock goes back.
     now: Date.now() + 86_400_000,
     isLossy: false,
+    calls: 0,
     shortWays: 0,
     lostReplies: [] as (readonly unknown[])[],
 
-    ask: (resource: string) =>
+    ask: (resource: string, node: string = who.node) =>
       locks.acquire(
         keyOf(resource),
-        { ...who, wait: false, want: 'turn', ttlMs: 30_000, deadlineMs: null, isStreamed: false },
+        { ...who, node, wait: false, want: 'turn', ttlMs: 30_000, deadlineMs: null, isStreamed: false },
         times,
       ),
 
@@ -157,6 +215,8 @@ async function openStage() {
 
     giveBack: (resource: string, token: number) =>
       locks.release(keyOf(resource), { ...who, token }, success, times),
+
+    inspect: (resource: string) => locks.inspect(keyOf(resource), 10),
 
     /** Twice: from then on they are taken the short way. */
     async use(resources: readonly string[]): Promise<void> {

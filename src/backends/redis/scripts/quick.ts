@@ -6,25 +6,74 @@ import { dayMs, shardFormat, tokenBlock } from './shard.ts'
  * nothing is kept beside its row, is taken, and given back with a success and no result. It does what the rules would do
  * (rules.ts and closing.ts) where each of them has nothing to decide; wherever one has, the step is left to them. The
  * rules are defined only when a call needs them, which takes as long as several of these steps.
+ *
+ * A command costs a script more than what it does. So the rows of all steps are read by one command, the shards of steps
+ * that follow each other by another, and rows that were changed the short way are written by one, before the rules are
+ * asked and at the end.
  */
 export const quickText: string = `
 local unpackRow, packRow, byte = struct.unpack, struct.pack, string.byte
+
+local rows = redis.call('MGET', unpack(KEYS))
+-- Of keys that a step of this call has touched: the row as it is to be written, or false where it is to be read again.
+local touchedRows = {}
+-- Keys and rows by turns; how many steps had their answers since rows were written, and where those begin.
+local unwritten, unwrittenCount, unsureSteps, sureSize = {}, 0, 0, 0
+-- Of the shards of steps from one on.
+local shardRows, shardsFrom
+
+local function rowOf(no)
+  local row = touchedRows[KEYS[no]]
+  if row == nil then return rows[no] end
+  return row or redis.call('GET', KEYS[no])
+end
+
+local function writeLater(key, row)
+  touchedRows[key] = row
+  unwritten[unwrittenCount + 1], unwritten[unwrittenCount + 2] = key, row
+  unwrittenCount = unwrittenCount + 2
+end
+
+-- What was not written was not done: those steps are told so, and no others.
+local function writeRows()
+  if unwrittenCount > 0 then
+    local written = redis.pcall('MSET', unpack(unwritten, 1, unwrittenCount))
+    if written.err then
+      size = sureSize
+      for _ = 1, unsureSteps do replyProblem(written) end
+      for i = 1, unwrittenCount, 2 do touchedRows[unwritten[i]] = false end
+    end
+  end
+  unwrittenCount, unsureSteps, sureSize = 0, 0, size
+end
+
+local function shardKeyOf(key)
+  return string.sub(key, 1, string.find(key, ':line:', 1, true)) .. 'shard'
+end
+
+local function shardOf(no, last)
+  if not shardRows then
+    local keys = {}
+    for i = no, last do keys[i - no + 1] = shardKeyOf(KEYS[i]) end
+    shardRows, shardsFrom = redis.call('MGET', unpack(keys)), no
+  end
+  return shardRows[no - shardsFrom + 1]
+end
 
 local function later(revision)
   local least = now * 1000
   return revision < least and least or revision + 1
 end
 
-local function acquireQuickly(no, at, raw)
+-- Of several that follow each other, until the last.
+local function acquireQuickly(no, last, raw, who, ms)
   local _, revision, lastToken, dueAt, forgetAt, lastKind, lastAttempt, lastAt, callKind, callRevision, attempt,
     _, _, _, _, lastWho, call, holder = unpackRow('${plainFormat}', raw)
   if holder ~= '' or attempt > 0 or forgetAt <= now then return false end
-  local who, ms = ARGV[at + 1], tonumber(ARGV[at + 2])
   local ends = now + ms
   -- It would have to be listed anew.
   if dueAt <= now or ends < dueAt then return false end
-  local key = KEYS[no]
-  local shard = redis.call('GET', string.sub(key, 1, string.find(key, ':line:', 1, true)) .. 'shard')
+  local shard = shardOf(no, last)
   if not shard then return false end
   local shardToken, high, graceUntil, _, ttl, _, ttlFrom = unpackRow('${shardFormat}', shard)
   local token = micros + mintCount
@@ -33,34 +82,37 @@ local function acquireQuickly(no, at, raw)
   if token <= lastToken or token <= shardToken or token > high or token < high - ${tokenBlock} then return false end
   mintCount = mintCount + 1
   revision = later(revision)
-  redis.call('SET', key, packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, forgetAt, lastKind, lastAttempt,
+  writeLater(KEYS[no], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, forgetAt, lastKind, lastAttempt,
     lastAt, callKind, callRevision, 1, now, ms, ends, revision, lastWho, call, who))
   replies[size + 1], replies[size + 2], replies[size + 3], replies[size + 4] = 0, revision, token, ends
   size = size + 4
   return true
 end
 
-local function releaseQuickly(no, at, raw)
-  if ARGV[at + 3] ~= 's00' then return false end
+local function releaseQuickly(no, raw, who, number)
   local _, revision, token, dueAt, _, lastKind, _, _, _, _, attempt, _, _, ends, _, _, _, holder =
     unpackRow('${plainFormat}', raw)
-  local who = ARGV[at + 1]
-  if holder ~= who or token ~= tonumber(ARGV[at + 2]) or ends <= now then return false end
+  if holder ~= who or token ~= number or ends <= now then return false end
   -- It would have to be taken off the lists.
   if lastKind == 0 or dueAt <= now or dueAt > now + keepMs then return false end
   revision = later(revision)
-  redis.call('SET', KEYS[no], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, now + keepMs, 1, attempt,
+  writeLater(KEYS[no], packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, now + keepMs, 1, attempt,
     now, 1, revision, 0, 0, 0, 0, 0, who, callIdOf(no), ''))
   replies[size + 1], replies[size + 2] = -1, revision
   size = size + 2
   return true
 end
 
-local quickSteps = { acquire = acquireQuickly, release = releaseQuickly }
+-- Whether it was taken this way, be it in vain.
+local function takeQuickly(step, no, ...)
+  local isDone, isTaken = pcall(step, no, ...)
+  if not isDone then replyProblem(isTaken) end
+  if isDone and not isTaken then return false end
+  unsureSteps = unsureSteps + 1
+  return true
+end
 
-local function takeQuickly(no, at, raw)
-  if isSentAgain or not raw or byte(raw) ~= ${plainTag} then return false end
-  local step = quickSteps[ARGV[at]]
-  return step and step(no, at, raw)
+local function isPlain(raw)
+  return raw and byte(raw) == ${plainTag} and not isSentAgain
 end
 `

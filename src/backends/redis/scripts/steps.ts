@@ -5,7 +5,7 @@ import { lineText, revisionText, stateText } from './line.ts'
 import { quickText } from './quick.ts'
 import { nextText, rulesText, standingText } from './rules.ts'
 import { createScript, type Script, wholeText } from './script.ts'
-import { firstStepAt, settingsText } from './settings.ts'
+import { callText, countsText, firstStepAt, settingsText } from './settings.ts'
 import { mintedText, shardText } from './shard.ts'
 import { waitersText } from './waiters.ts'
 
@@ -178,19 +178,58 @@ end
 local takeByRules
 
 local function takeStep(no, at)
-  local raw = redis.call('GET', KEYS[no])
-  if takeQuickly(no, at, raw) then return end
+  writeRows()
+  local raw = rowOf(no)
+  -- What the rules note is not known here.
+  shardRows, touchedRows[KEYS[no]] = nil, false
   takeByRules = takeByRules or define()
-  takeByRules(no, at, raw)
+  local isDone, problem = pcall(takeByRules, no, at, raw)
+  if not isDone then replyProblem(problem) end
+  sureSize = size
 end
 
-local no, at = 1, ${firstStepAt}
-while ARGV[at] do
-  local isDone, problem = pcall(takeStep, no, at)
-  if not isDone then replyProblem(problem) end
-  at = at + 1 + counts[ARGV[at]]
-  no = no + 1
+-- One of several steps is written out for the rules behind all others.
+local wordCount = #ARGV
+local spareAt = wordCount + 2
+
+local function takeOneOf(no, step, second, third, fourth)
+  ARGV[spareAt], ARGV[spareAt + 1], ARGV[spareAt + 2], ARGV[spareAt + 3] = step, second, third, fourth
+  takeStep(no, spareAt)
 end
+
+local no, at, counts = 1, ${firstStepAt}, nil
+while at <= wordCount do
+  local step = ARGV[at]
+  if step == 'acquires' then
+    local last, ms, terms = no + tonumber(ARGV[at + 1]) - 1, ARGV[at + 2], ARGV[at + 3]
+    local leaseMs = tonumber(ms)
+    at = at + 4
+    for no = no, last do
+      local who, raw = ARGV[at], rowOf(no)
+      if not isPlain(raw) or not takeQuickly(acquireQuickly, no, last, raw, who, leaseMs) then
+        takeOneOf(no, 'acquire', who, ms, terms)
+      end
+      at = at + 1
+    end
+    no, shardRows = last + 1, nil
+  elseif step == 'releases' then
+    local last, ending = no + tonumber(ARGV[at + 1]) - 1, ARGV[at + 2]
+    at = at + 3
+    for no = no, last do
+      local who, token, raw = ARGV[at], ARGV[at + 1], ending == 's00' and rowOf(no)
+      if not isPlain(raw) or not takeQuickly(releaseQuickly, no, raw, who, tonumber(token)) then
+        takeOneOf(no, 'release', who, token, ending)
+      end
+      at = at + 2
+    end
+    no = last + 1
+  else
+    takeStep(no, at)
+    counts = counts or ${countsText}
+    no, at = no + 1, at + 1 + counts[step]
+  end
+end
+writeRows()
 return replies
 `
 
@@ -202,13 +241,14 @@ const defineText = 'local function define()'
 
 export const stepsScript: Script = createScript(
   clockText,
-  wholeText,
-  settingsText,
-  stateText,
+  callText,
   repliesText,
   mintedText,
   quickText,
   defineText,
+  wholeText,
+  settingsText,
+  stateText,
   lineText,
   revisionText,
   shardText,
@@ -228,12 +268,14 @@ export const stepsScript: Script = createScript(
  */
 export const groupStepsScript: Script = createScript(
   clockText,
+  callText,
+  repliesText,
+  mintedText,
+  `local counts = ${countsText}`,
+  defineText,
   wholeText,
   settingsText,
   stateText,
-  repliesText,
-  mintedText,
-  defineText,
   lineText,
   groupText,
   shardText,
