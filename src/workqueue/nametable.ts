@@ -4,9 +4,10 @@
  * Among a million strings a look-up in a Map waits for memory several times: for the bucket, for each entry on its
  * chain, and for the string of each entry, where V8 keeps the hash that it compares. Here hash and seat lie side by
  * side in one flat block, and the only string that is touched is the one that is meant. The price is that the hash is
- * computed at every look-up; see SeatMap for when that pays. There is no deletion, only `keep`.
+ * computed at every look-up; see SeatMap for when that pays. There is no deletion, only `drop`.
  */
 import { extend, renumber } from './byseat.ts'
+import type { SeatFlags } from './seatflags.ts'
 
 const smallest = 1_024
 
@@ -37,29 +38,38 @@ export class NameTable {
     }
   }
 
-  /** Enters a name that is not there. */
-  enter(name: string, seat: number): void {
+  /** The seat of a name; one that is not there is entered at the seat on offer. */
+  take(name: string, offeredSeat: number): number {
     // Beyond two thirds the rows of full slots that a look-up walks along grow long.
-    if (++this.#size * 3 > (this.#mask + 1) * 2) this.#resize((this.#mask + 1) * 2)
-    extend(this.#names, seat)
-    this.#names[seat] = name
-    this.#put(hashOf(name, multiplier), seat + 1)
+    if (this.#size * 3 > this.#mask * 2) this.#resize((this.#mask + 1) * 2)
+    const hash = hashOf(name, multiplier)
+    const slots = this.#slots
+    const mask = this.#mask
+    let slot = hash & mask
+    for (let place = slots[2 * slot + 1] as number; place !== 0; place = slots[2 * slot + 1] as number) {
+      if (slots[2 * slot] === hash && this.#names[place - 1] === name) return place - 1
+      slot = (slot + 1) & mask
+    }
+    slots[2 * slot] = hash
+    slots[2 * slot + 1] = offeredSeat + 1
+    extend(this.#names, offeredSeat)
+    this.#names[offeredSeat] = name
+    this.#size++
+    return offeredSeat
   }
 
-  /** Drops every name whose seat does not pass. */
-  keep(passes: (seat: number) => boolean): void {
-    const slots = this.#slots
-    for (let at = 1; at < slots.length; at += 2) {
-      const place = slots[at] as number
-      if (place === 0 || passes(place - 1)) continue
-      slots[at] = 0
-      this.#names[place - 1] = undefined
+  /** Drops the names of some seats. */
+  drop(seats: SeatFlags): void {
+    const names = this.#names
+    // By seat and not by slot, which would go to and fro in memory.
+    for (let seat = 0; seat < names.length; seat++) {
+      if (names[seat] === undefined || !seats.has(seat)) continue
+      names[seat] = undefined
       this.#size--
     }
-    // Always, because a name is not found behind a slot that was emptied.
     let capacity = smallest
     while (this.#size * 3 > capacity * 2) capacity *= 2
-    this.#resize(capacity)
+    this.#resize(capacity, seats)
   }
 
   visitAll(visit: (name: string, seat: number) => void): void {
@@ -78,23 +88,22 @@ export class NameTable {
     this.#names = renumber(this.#names, newSeats)
   }
 
-  #put(hash: number, place: number): void {
-    const slots = this.#slots
-    const mask = this.#mask
-    let slot = hash & mask
-    while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & mask
-    slots[2 * slot] = hash
-    slots[2 * slot + 1] = place
-  }
-
-  #resize(capacity: number): void {
+  /** Moves to a table of another size, without the names of some seats. */
+  #resize(capacity: number, dropped?: SeatFlags): void {
     const previous = this.#slots
-    this.#slots = new Uint32Array(2 * capacity)
-    this.#mask = capacity - 1
+    const slots = new Uint32Array(2 * capacity)
+    const mask = capacity - 1
     for (let at = 0; at < previous.length; at += 2) {
       const place = previous[at + 1] as number
-      if (place !== 0) this.#put(previous[at] as number, place)
+      if (place === 0 || dropped?.has(place - 1)) continue
+      const hash = previous[at] as number
+      let slot = hash & mask
+      while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & mask
+      slots[2 * slot] = hash
+      slots[2 * slot + 1] = place
     }
+    this.#slots = slots
+    this.#mask = mask
   }
 }
 

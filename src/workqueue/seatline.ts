@@ -1,53 +1,51 @@
 /**
- * First in, first out, without an object for what is queued: the line is one of seats, and the items stand by seat. A
- * million queued items are then three flat arrays, where a million turns would be copied about by the collector; the
- * turn is made when its item is taken, and dies young.
+ * First in, first out, without an object for what is queued: by seat stand its item and who comes behind it. A million
+ * queued items are then two flat arrays, where a million turns would be copied about by the collector; the turn is made
+ * when its item is taken, and dies young.
  *
  * It knows no priorities. Most queues never hear of one; one that does moves to a store of turns, once, and stays there.
  */
-
 import { extend } from './byseat.ts'
 import { type Pending, StoredTurns } from './pending.ts'
-import { Ring } from './ring.ts'
-import { SeatFlags } from './seatflags.ts'
 import { FifoQueue } from './stores.ts'
 import { Turn } from './turn.ts'
 
+const smallest = 16
+
 export class SeatLine<T> implements Pending<T> {
-  /** The seats that are queued, and their items, which are taken in the same order. */
-  readonly #line = new Ring<number>()
-  readonly #items = new Ring<T>()
-  /** How many were taken since the line was last empty. */
-  #takenCount = 0
-  readonly #isQueued = new SeatFlags()
-  /** By seat: how many were before it when the line was last empty, which stays true however many are taken. */
-  #places: (number | undefined)[] = []
+  #size = 0
+  /** Both ends of the line; they say nothing while it is empty. */
+  #firstSeat = 0
+  #lastSeat = 0
+  /** By seat: the item that is queued there. */
+  #items: (T | undefined)[] = []
+  /** By seat: the seat behind it plus one, for the last its own plus one, and 0 where nothing is queued. */
+  #behind = new Uint32Array(smallest)
 
   get size(): number {
-    return this.#line.size
+    return this.#size
   }
 
   has(seat: number): boolean {
-    return this.#isQueued.has(seat)
+    return seat < this.#behind.length && this.#behind[seat] !== 0
   }
 
   push({ seat, item }: Turn<T>): void {
-    extend(this.#places, seat)
-    this.#places[seat] = this.#takenCount + this.size
-    this.#isQueued.raise(seat)
-    this.#line.push(seat)
-    this.#items.push(item)
+    this.#enter(seat, item)
   }
 
   touch(seat: number, item: T): void {
-    this.#items.replace((this.#places[seat] as number) - this.#takenCount, item)
+    this.#items[seat] = item
   }
 
   pop(): Turn<T> {
-    const seat = this.#line.shift()
-    this.#isQueued.lower(seat)
-    this.#takenCount = this.size === 0 ? 0 : this.#takenCount + 1
-    return new Turn(seat, this.#items.shift(), 0)
+    const seat = this.#firstSeat
+    const item = this.#items[seat] as T
+    this.#items[seat] = undefined
+    this.#firstSeat = (this.#behind[seat] as number) - 1
+    this.#behind[seat] = 0
+    this.#size--
+    return new Turn(seat, item, 0)
   }
 
   ranked(): Pending<T> {
@@ -57,19 +55,36 @@ export class SeatLine<T> implements Pending<T> {
   }
 
   renumber(newSeats: Uint32Array): void {
-    this.#isQueued.renumber(newSeats)
-    // Made anew from the line: a seat that was given up still has the place it had last.
-    this.#places = []
-    for (let before = 0; before < this.size; before++) {
-      const seat = newSeats[this.#line.shift()] as number
-      this.#line.push(seat)
-      extend(this.#places, seat)
-      this.#places[seat] = this.#takenCount + before
+    const items = this.#items
+    const behind = this.#behind
+    let seat = this.#firstSeat
+    let left = this.#size
+    this.clear()
+    for (; left > 0; left--) {
+      this.#enter(newSeats[seat] as number, items[seat] as T)
+      seat = (behind[seat] as number) - 1
     }
   }
 
   clear(): void {
-    this.#isQueued.clear()
-    this.#places = []
+    this.#size = 0
+    this.#items = []
+    this.#behind = new Uint32Array(smallest)
+  }
+
+  #enter(seat: number, item: T): void {
+    if (seat >= this.#behind.length) this.#grow(seat * 2)
+    extend(this.#items, seat)
+    this.#items[seat] = item
+    if (this.#size++ === 0) this.#firstSeat = seat
+    else this.#behind[this.#lastSeat] = seat + 1
+    this.#behind[seat] = seat + 1
+    this.#lastSeat = seat
+  }
+
+  #grow(length: number): void {
+    const grown = new Uint32Array(length)
+    grown.set(this.#behind)
+    this.#behind = grown
   }
 }

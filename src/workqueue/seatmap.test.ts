@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
 import { NameTable } from './nametable.ts'
+import { SeatFlags } from './seatflags.ts'
 import { SeatMap } from './seatmap.ts'
 
 /** Keys of every kind: most are short strings, equal ones made anew each time. */
@@ -11,6 +12,13 @@ function keyOf(id: number): unknown {
   if (id % 10 === 8) return id
   if (id % 10 === 9) return `a name too long for a table of short ones ${id}`
   return id === 0 ? '' : `名 ${id}`
+}
+
+/** Flags of those seats below `length` that are meant. */
+function flagsOf(length: number, isMeant: (seat: number) => boolean): SeatFlags {
+  const flags = new SeatFlags()
+  for (let seat = 0; seat < length; seat++) if (isMeant(seat)) flags.raise(seat)
+  return flags
 }
 
 const manyInTest = 40
@@ -30,12 +38,12 @@ test('whatever holds the keys, and however often they move, each is found at its
     for (const step of steps) {
       if ('enter' in step) {
         for (const id of step.enter) {
-          if (naive.has(keyOf(id))) continue
-          seatOf.enter(keyOf(id), length)
-          naive.set(keyOf(id), length++)
+          const known = naive.get(keyOf(id))
+          assert.equal(seatOf.take(keyOf(id), length), known ?? length)
+          if (known === undefined) naive.set(keyOf(id), length++)
         }
       } else if ('keepOneIn' in step) {
-        seatOf.keep((seat) => seat % step.keepOneIn === 0)
+        seatOf.drop(flagsOf(length, (seat) => seat % step.keepOneIn !== 0))
         for (const [key, seat] of naive) if (seat % step.keepOneIn !== 0) naive.delete(key)
       } else if ('renumber' in step) {
         const newSeats = seatOf.renumber(length)
@@ -59,8 +67,8 @@ test('whatever holds the keys, and however often they move, each is found at its
 
 test('a table gives back what many names needed', () => {
   const table = new NameTable()
-  for (let seat = 0; seat < 20_000; seat++) table.enter(`name ${seat}`, seat)
-  table.keep((seat) => seat >= 19_990)
+  for (let seat = 0; seat < 20_000; seat++) table.take(`name ${seat}`, seat)
+  table.drop(flagsOf(20_000, (seat) => seat < 19_990))
   assert.deepEqual([table.size, table.get('name 19995'), table.get('name 5')], [10, 19_995, undefined])
   table.renumber(Uint32Array.from({ length: 20_000 }, (_, seat) => Math.max(0, seat - 19_990)))
   assert.equal(table.get('name 19995'), 5)

@@ -9,6 +9,7 @@
  */
 import { KeyMap } from './keymap.ts'
 import { NameTable } from './nametable.ts'
+import type { SeatFlags } from './seatflags.ts'
 
 /** From so many keys on, names are kept in a table; below a quarter of it no longer. */
 const manyKeys = 65_536
@@ -33,14 +34,14 @@ export class SeatMap {
     return this.#names !== undefined && isShort(key) ? this.#names.get(key) : this.#map.get(key)
   }
 
-  /** Enters a key that is not there. */
-  enter(key: unknown, seat: number): void {
-    if (this.#names !== undefined && isShort(key)) {
-      this.#names.enter(key, seat)
-      return
-    }
-    this.#map.enter(key, seat)
+  /** The seat of a key; one that is not there is entered at the seat on offer, which is nobody's. */
+  take(key: unknown, offeredSeat: number): number {
+    if (this.#names !== undefined && isShort(key)) return this.#names.take(key, offeredSeat)
+    const known = this.#map.get(key)
+    if (known !== undefined) return known
+    this.#map.enter(key, offeredSeat)
     if (this.#names === undefined && this.#map.size > this.#many) this.#openTable()
+    return offeredSeat
   }
 
   /** Deletes a key that is no string. */
@@ -48,11 +49,11 @@ export class SeatMap {
     this.#map.delete(key)
   }
 
-  /** Drops every key whose seat does not pass, in one walk: deleting each would look each up. */
-  keep(passes: (seat: number) => boolean): void {
-    this.#map.keep((_key, seat) => passes(seat))
+  /** Drops the keys of some seats, in one walk: deleting each would look each up. */
+  drop(seats: SeatFlags): void {
+    this.#map.keep((_key, seat) => !seats.has(seat))
     if (this.#names === undefined) return
-    this.#names.keep(passes)
+    this.#names.drop(seats)
     if (this.#names.size * 4 < this.#many) this.#closeTable(this.#names)
   }
 
@@ -80,7 +81,7 @@ export class SeatMap {
     const names = new NameTable()
     this.#map.keep((key, seat) => {
       if (!isShort(key)) return true
-      names.enter(key, seat)
+      names.take(key, seat)
       return false
     })
     this.#names = names

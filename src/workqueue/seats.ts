@@ -15,7 +15,7 @@ import { renumber } from './byseat.ts'
 import { SeatFlags } from './seatflags.ts'
 import { SeatMap } from './seatmap.ts'
 
-/** So many may rest, and two more for every seat that is taken. */
+/** So many may rest, and four more for every seat that is taken. */
 const fewKeys = 1_024
 
 export class Seats {
@@ -54,13 +54,15 @@ export class Seats {
 
   /** The seat of a key, a new one if it has none. */
   take(key: unknown): number {
-    const known = this.#seatOf.get(key)
-    if (known === undefined) return this.#seat(key)
-    if (this.#rests.has(known)) {
-      this.#rests.lower(known)
+    const freeSeats = this.#freeSeats
+    const freeSeat = freeSeats.length > 0 ? (freeSeats[freeSeats.length - 1] as number) : this.#length
+    const seat = this.#seatOf.take(key, freeSeat)
+    if (seat === freeSeat) this.#seated(seat, key)
+    else if (this.#rests.has(seat)) {
+      this.#rests.lower(seat)
       this.#restingCount--
     }
-    return known
+    return seat
   }
 
   /** Gives up a taken seat whose key is idle, or lets the key rest there. */
@@ -73,14 +75,14 @@ export class Seats {
     this.#rests.raise(seat)
     this.#restingCount++
     const takenCount = this.#seatOf.size - this.#restingCount
-    if (this.#restingCount > this.#few + 2 * takenCount) this.#sweep()
+    if (this.#restingCount > this.#few + 4 * takenCount) this.#sweep()
   }
 
-  #seat(key: unknown): number {
-    const seat = this.#freeSeats.length > 0 ? (this.#freeSeats.pop() as number) : this.#length++
-    this.#seatOf.enter(key, seat)
+  /** A seat that was free is a new key's. */
+  #seated(seat: number, key: unknown): void {
+    if (seat === this.#length) this.#length++
+    else this.#freeSeats.pop()
     if (this.#keepsKeys) this.#keys[seat] = key
-    return seat
   }
 
   #free(seat: number): void {
@@ -90,7 +92,7 @@ export class Seats {
 
   /** Forgets all keys that rest. */
   #sweep(): void {
-    this.#seatOf.keep((seat) => !this.#rests.has(seat))
+    this.#seatOf.drop(this.#rests)
     for (let seat = 0; seat < this.#length; seat++) {
       if (!this.#rests.has(seat)) continue
       this.#rests.lower(seat)
