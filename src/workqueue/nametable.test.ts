@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { drawMultiplier, hashOf } from './nametable.ts'
+import { twins } from '../../test/workqueue/twins.ts'
+import { drawMultiplier, hashOf, multiplier, NameTable } from './nametable.ts'
+import { SeatFlags } from './seatflags.ts'
 
 const count = 8_192
 const slotCount = 2 * count
@@ -20,6 +22,26 @@ function highBits(id: number, repeat: number): string {
     name += String.fromCharCode(0x41 | (((id >> bit) & 1) << 15)).repeat(repeat)
   return name
 }
+
+test('names with one hash have seats of their own, also when the other one is dropped', () => {
+  const names = twins()
+  assert.ok(names.length >= 4, `${names.length} names share a hash with another`)
+  assert.equal(new Set(names.map((name) => hashOf(name, multiplier))).size, names.length / 2)
+  const table = new NameTable()
+  names.forEach((name, seat) => {
+    assert.equal(table.get(name), undefined)
+    assert.equal(table.take(name, seat), seat)
+  })
+  names.forEach((name, seat) => {
+    assert.deepEqual([table.get(name), table.take(name, 1_000)], [seat, seat])
+  })
+  const dropped = new SeatFlags()
+  for (let seat = 0; seat < names.length; seat += 2) dropped.raise(seat)
+  table.drop(dropped)
+  names.forEach((name, seat) => {
+    assert.equal(table.get(name), seat % 2 === 0 ? undefined : seat)
+  })
+})
 
 test('names find places of their own, also those that were made to meet, whatever the multiplier is', () => {
   for (const [family, nameOf] of Object.entries(families)) {

@@ -12,7 +12,7 @@ import type { SeatFlags } from './seatflags.ts'
 const smallest = 1_024
 
 // Another one in every process: names come from outside, and nobody shall aim many of them at one place.
-const multiplier = drawMultiplier()
+export const multiplier: number = drawMultiplier()
 
 export class NameTable {
   /** Two numbers a slot: the hash, and the seat plus one, which is 0 where the slot is empty. */

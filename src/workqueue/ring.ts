@@ -24,11 +24,6 @@ export class Ring<T> {
     return this.#slots[this.#head] as T
   }
 
-  /** Puts a value in the place of the one that has `before` older ones. */
-  replace(before: number, value: T): void {
-    this.#slots[(this.#head + before) & (this.#slots.length - 1)] = value
-  }
-
   /** Takes the oldest value; only while `size > 0`. */
   shift(): T {
     const slots = this.#slots

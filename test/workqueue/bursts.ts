@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { createFakeClock } from 'signalbox/testing'
 import { DelayingQueue, type DelayingQueueOptions, type Work } from 'signalbox/workqueue'
 import { quiet } from './probes.ts'
+import { twins } from './twins.ts'
 
 interface Pending {
   item: unknown
@@ -110,8 +111,11 @@ class Naive {
   }
 }
 
-/** What the items are; names and numbers may rest, objects may not. Mixed items have keys of every kind. */
-export type Kind = 'names' | 'keyed' | 'objects' | 'mixed'
+/**
+ * What the items are; names and numbers may rest, objects may not. Mixed items have keys of every kind, odd ones are
+ * their own keys, each easily taken for another; twins are names that share a hash with another one.
+ */
+export type Kind = 'names' | 'keyed' | 'objects' | 'mixed' | 'odd' | 'twins'
 
 /** Which bursts. */
 export interface Bursts {
@@ -135,6 +139,8 @@ class Beside {
   readonly #clock = createFakeClock()
   readonly #queue: DelayingQueue<unknown>
   readonly #objects = new Map<number, object>()
+  /** By key: the first id that had it, where several may. */
+  readonly #firstIds = new Map<unknown, number>()
   /** By id: the last work there was. */
   readonly #works = new Map<number, Work<unknown>>()
   #version = 0
@@ -147,6 +153,8 @@ class Beside {
       names: undefined,
       keyed: (id: number) => id,
       objects: undefined,
+      odd: undefined,
+      twins: undefined,
       mixed: (id: number) => this.#mixedKey(id),
     }
     const key = keys[kind]
@@ -157,22 +165,26 @@ class Beside {
     })
   }
 
-  add(id: number, priority: number): void {
+  add(anId: number, priority: number): void {
+    const id = this.#same(anId)
     const item = this.#item(id)
     assert.equal(this.#queue.add(item, { priority }), this.naive.add(id, item, priority), 'add')
   }
 
-  addAfter(id: number, ms: number, priority: number, replace: boolean): void {
+  addAfter(anId: number, ms: number, priority: number, replace: boolean): void {
+    const id = this.#same(anId)
     const item = this.#item(id)
     const fresh = this.#queue.addAfter(item, ms, { priority, replace })
     assert.equal(fresh, this.naive.addAfter(id, item, ms, priority, replace), 'addAfter')
   }
 
-  cancelAfter(id: number): void {
+  cancelAfter(anId: number): void {
+    const id = this.#same(anId)
     assert.equal(this.#queue.cancelAfter(this.#item(id)), this.naive.waiting.delete(id), 'cancelAfter')
   }
 
-  readyAt(id: number): void {
+  readyAt(anId: number): void {
+    const id = this.#same(anId)
     assert.equal(this.#queue.readyAt(this.#item(id)), this.naive.waiting.get(id)?.dueAt, 'readyAt')
   }
 
@@ -187,12 +199,14 @@ class Beside {
     return expected.id
   }
 
-  done(id: number): void {
+  done(anId: number): void {
+    const id = this.#same(anId)
     assert.equal(this.#queue.done(this.#item(id)), this.naive.done(id), 'done')
   }
 
   /** Disposes of an id's last work, whose turn may be over. */
-  dispose(id: number): void {
+  dispose(anId: number): void {
+    const id = this.#same(anId)
     this.#works.get(id)?.[Symbol.dispose]()
     this.naive.done(id)
   }
@@ -212,10 +226,42 @@ class Beside {
     for (const id of naive.hand) this.readyAt(id)
   }
 
+  /** The id that stands for all ids with the same key. */
+  #same(id: number): number {
+    if (this.#kind !== 'odd' && this.#kind !== 'twins') return id
+    const key = this.#item(id)
+    const first = this.#firstIds.get(key) ?? id
+    this.#firstIds.set(key, first)
+    return first
+  }
+
   #item(id: number): unknown {
     if (this.#kind === 'names') return `name ${id}`
+    if (this.#kind === 'odd') return this.#odd(id)
+    if (this.#kind === 'twins') return id % 3 === 0 ? `name ${id}` : twins()[id % twins().length]
     if (this.#kind !== 'objects') return { id, version: ++this.#version }
     return this.#object(id)
+  }
+
+  /** Equal ones are made anew each time, where they can be. */
+  #odd(id: number): unknown {
+    const ways = [
+      () => (id % 2 ? -id : id),
+      () => String(id - 1),
+      () => BigInt(id - 2),
+      () => `${id - 3}n`,
+      () => Symbol.for(`${id - 4}`),
+      // The longest short name, and the shortest long one.
+      () => String(id - 5).padStart(32, '0'),
+      () => String(id - 6).padStart(33, '0'),
+      () => this.#object(id),
+      () => '\0'.repeat(id % 64),
+      () =>
+        [Number.NaN, this.#version++ % 2 ? 0 : -0, undefined, null, true, '', 'undefined', 'null'][
+          (id >> 4) % 8
+        ],
+    ]
+    return ways[id % ways.length]!()
   }
 
   /** Most are short strings, equal ones made anew each time. */

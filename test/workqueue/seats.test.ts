@@ -30,7 +30,7 @@ class SoonManyQueue extends DelayingQueue<unknown> {
   }
 }
 
-for (const kind of ['names', 'objects', 'mixed'] as const) {
+for (const kind of ['names', 'objects', 'mixed', 'odd', 'twins'] as const) {
   test(`tables that open and close and seats that rest and move show nowhere: ${kind}`, async () => {
     for (let seed = 1; seed <= 12; seed++) {
       const sizes = [5, 30, 70, 150, 300]
