@@ -68,8 +68,8 @@ async function failingTests(folder: string, paths: readonly string[]): Promise<s
   const ended = await run(folder, [
     join('node_modules', 'vitest', 'vitest.mjs'),
     ...['run', ...paths, '--reporter=json', `--outputFile=${report}`],
-    // A few names are enough to know that it was noticed, and a promise nobody settles need not take long.
-    ...['--bail=5', '--testTimeout=10000'],
+    // One name is enough to know that it was noticed, and a promise nobody settles need not take long.
+    ...['--bail=1', '--testTimeout=10000'],
   ])
   if (!ended) return [hung]
   return decodeReport(readFileSync(report, 'utf8'))

@@ -14,7 +14,7 @@ import {
   WorkQueue,
 } from 'signalbox/workqueue'
 import { test } from 'vitest'
-import { quiet, take, takeAll } from './probes.ts'
+import { heldBytes, quiet, take, takeAll } from './probes.ts'
 
 interface Item {
   readonly id: number
@@ -41,17 +41,11 @@ async function heldOf(refs: readonly WeakRef<object>[]): Promise<number> {
 
 /** Bytes that are still in use after `work`, next to before it. */
 async function growthOf(work: () => unknown): Promise<number> {
-  const used = (): number => {
-    collect()
-    collect()
-    const { heapUsed, external } = process.memoryUsage()
-    return heapUsed + external
-  }
   await work()
-  const before = used()
+  const before = await heldBytes()
   await work()
   await quiet()
-  return used() - before
+  return (await heldBytes()) - before
 }
 
 /** Makes items, lets `use` work with them, and gives weak references to them back. */

@@ -9,7 +9,7 @@ import { test } from 'vitest'
 import { SeatMap } from '../../src/workqueue/seatmap.ts'
 import { Seats } from '../../src/workqueue/seats.ts'
 import { walkBursts } from './bursts.ts'
-import { quiet, take, takeAll } from './probes.ts'
+import { heldBytes, take, takeAll } from './probes.ts'
 
 for (const kind of ['names', 'keyed', 'objects'] as const) {
   for (const coalesce of [false, true]) {
@@ -94,34 +94,19 @@ test('W1: a name in hand keeps its seat when those that rested since before a re
   assert.deepEqual(takeAll(queue), busy)
 })
 
-function collect(): void {
-  assert.ok(globalThis.gc, 'run with --expose-gc')
-  globalThis.gc()
-}
-
-/** Once it falls no further: the memory of typed arrays is given back in the background. */
-async function heldBytes(): Promise<number> {
-  let held = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 10; round++) {
-    await quiet()
-    collect()
-    const { heapUsed, external } = process.memoryUsage()
-    if (round > 1 && heapUsed + external >= held) break
-    held = heapUsed + external
-  }
-  return held
-}
-
 test('W7: what a burst needed is given back also while a handful is still in hand', async () => {
+  const number = (id: number): unknown => id
   // Names are kept in a table once there are many.
-  for (const itemOf of [(id: number) => id, (id: number) => `name ${id}`]) {
+  const name = (id: number): unknown => `name ${id}`
+  // The first round of each is for the compiler, whose code would be weighed too.
+  for (const [round, itemOf] of [number, name, number, name].entries()) {
     const queue = new WorkQueue<unknown>()
     const before = await heldBytes()
     for (let id = 0; id < 150_000; id++) queue.add(itemOf(id))
     const held = Array.from({ length: 5 }, () => take(queue).item)
     takeAll(queue)
     const kept = (await heldBytes()) - before
-    assert.ok(kept < 500_000, `${kept} bytes kept`)
+    assert.ok(round < 2 || kept < 500_000, `${kept} bytes kept`)
     for (const each of held) assert.equal(queue.done(each), true)
   }
 })
