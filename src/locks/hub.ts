@@ -36,9 +36,9 @@ export function placesIn(view: LineView): ReadonlyMap<string, number> {
   return made
 }
 
-/** A requester as one text; no two have the same. */
+/** A requester as one text, in one piece; no two have the same. */
 export function nameOf({ node, requestId }: Requester): string {
-  return `${node.length}:${node}${requestId}`
+  return [node.length, node, requestId].join(':')
 }
 
 /** A line that changes all the time is shown ten times a second; its ring comes a moment late. */

@@ -56,9 +56,10 @@ export function ringForStep(
   for (const other of elsewhere ?? []) ringFor(bell, { ...key, operation: other.operation }, other.told)
 }
 
-/** Parts with their lengths before them, so that no two lists of names make the same topic. */
+/**
+ * Parts with their lengths before them, so that no two lists of names make the same topic. Whoever waits keeps two of
+ * them: joined, a text is in one piece, where one that was added up would keep every step of that.
+ */
 function topic(kind: string, ...names: readonly string[]): string {
-  let joined = `locks.${kind}`
-  for (const name of names) joined += `:${name.length}:${name}`
-  return joined
+  return [`locks.${kind}`, ...names.flatMap((name) => [name.length, name])].join(':')
 }

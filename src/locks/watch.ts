@@ -1,4 +1,4 @@
-import { createBell } from '../core/bell.ts'
+import { type Bell, createBell } from '../core/bell.ts'
 import { isSignalboxError } from '../core/errors.ts'
 import { flag, whole } from '../core/options.ts'
 import type { LineTimes, Requester, Standing } from '../lines/index.ts'
@@ -42,7 +42,7 @@ type Happening = LockEvent extends infer Event ? (Event extends LockEvent ? Omit
 
 export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Sweeper): Watcher {
   const hub = createLineHub(parts)
-  const closing = new AbortController()
+  const doors: Doors = { areClosed: false, bells: new Set() }
 
   return {
     watch(options) {
@@ -51,29 +51,39 @@ export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Swee
       const { signal, lastEventId = 0, bind = false } = options
       const since = whole('watch.lastEventId', lastEventId)
       const isBound = flag('watch.bind', bind)
-      const over = signal ? AbortSignal.any([signal, closing.signal]) : closing.signal
       sweeper.wake()
-      if (options.node === undefined) return watchLine(hub, key, since, over)
+      if (options.node === undefined) return watchLine(hub, doors, key, since, signal)
       const who = resolveRequester('watch', options)
-      return new WaiterWatch({ parts, times, hub, sweeper, key, who, since, isBound, signal: over }).events()
+      return new WaiterWatch({ parts, times, hub, doors, sweeper, key, who, since, isBound, signal }).events()
     },
     close() {
-      closing.abort()
+      doors.areClosed = true
+      for (const bell of doors.bells) bell.ring()
       hub.close()
     },
   }
+}
+
+/**
+ * Whether it goes on at all, and whom to wake when it does not. A signal made of two for each who watches would be a
+ * good part of all that one takes.
+ */
+interface Doors {
+  areClosed: boolean
+  readonly bells: Set<Bell>
 }
 
 interface WaiterParts {
   readonly parts: LocksParts
   readonly times: LineTimes
   readonly hub: LineHub
+  readonly doors: Doors
   readonly sweeper: Sweeper
   readonly key: LockKey
   readonly who: Requester
   readonly since: number
   readonly isBound: boolean
-  readonly signal: AbortSignal
+  readonly signal: AbortSignal | undefined
 }
 
 /** One who waits, or holds. */
@@ -97,7 +107,8 @@ class WaiterWatch {
   }
 
   async *events(): AsyncGenerator<LockEvent> {
-    const { parts, hub, key, who, signal } = this.#own
+    const { parts, hub, doors, key, who, signal } = this.#own
+    doors.bells.add(this.#bell)
     const ring = () => {
       this.#isRung = true
       this.#bell.ring()
@@ -111,7 +122,7 @@ class WaiterWatch {
     })
     let lookAt = 0
     try {
-      while (!signal.aborted) {
+      while (!isOver(doors, signal)) {
         if (this.#isRung || performance.now() >= lookAt) {
           this.#isRung = false
           yield* await this.#look()
@@ -124,10 +135,11 @@ class WaiterWatch {
         if (progress) yield progress
         if (this.#isRung) continue
         await this.#bell
-          .wait({ timeoutMs: Math.max(1, lookAt - performance.now()), signal })
+          .wait({ timeoutMs: Math.max(1, lookAt - performance.now()), ...(signal && { signal }) })
           .catch(() => undefined)
       }
     } finally {
+      doors.bells.delete(this.#bell)
       unlisten()
       unsubscribe()
       this.#leaveStream()
@@ -164,10 +176,14 @@ class WaiterWatch {
    */
   #isConcernedBy(before: LineView | undefined, now: LineView | undefined): boolean {
     if (this.#standing?.status !== 'queued' || now === undefined) return false
-    if (now.holder && nameOf(now.holder) === this.#name) return true
+    if (now.holder && this.#isSelf(now.holder)) return true
     if (before === undefined) return false
     if (now.lastOutcome?.at !== before.lastOutcome?.at && now.waiterCount < before.waiterCount) return true
     return placesIn(before).has(this.#name) && !placesIn(now).has(this.#name)
+  }
+
+  #isSelf({ node, requestId }: Requester): boolean {
+    return node === this.#own.who.node && requestId === this.#own.who.requestId
   }
 
   #hasMoved(): boolean {
@@ -195,7 +211,7 @@ class WaiterWatch {
     const { holder, revision } = this.#view!
     this.#lastProgress = holder!.progress
     // The holder knows what it said.
-    if (holder!.node === this.#own.who.node && holder!.requestId === this.#own.who.requestId) return undefined
+    if (this.#isSelf(holder!)) return undefined
     return this.#number({ type: 'progress', node: holder!.node, progress: parse(holder!.progress) }, revision)
   }
 
@@ -220,7 +236,7 @@ class WaiterWatch {
     const standing = this.#standing
     if (standing === undefined || standing.status === 'ended') return
     const isHolder = standing.status === 'granted'
-    const isServersEnd = isSignalboxError(signal.reason, 'draining')
+    const isServersEnd = isSignalboxError(signal?.reason, 'draining')
     if (isHolder && (!isBound || isServersEnd)) return
     const step = isHolder
       ? parts.store.shorten(key, { ...who, token: standing.token }, boundMs, times)
@@ -251,11 +267,13 @@ function eventOf(standing: Standing, { node }: Requester): Happening {
 /** One who looks on. */
 async function* watchLine(
   hub: LineHub,
+  doors: Doors,
   key: LockKey,
   since: number,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<LockEvent> {
   const bell = createBell()
+  doors.bells.add(bell)
   let latest: LineView | undefined
   let isSeen = false
   const unsubscribe = hub.subscribe(key, (view) => {
@@ -267,7 +285,7 @@ async function* watchLine(
   let shown: LineView | undefined
   let isFirst = true
   try {
-    while (!signal.aborted) {
+    while (!isOver(doors, signal)) {
       if (isSeen) {
         isSeen = false
         const view = latest ?? { ...key, ...untouched }
@@ -280,11 +298,16 @@ async function* watchLine(
         shown = view
         continue
       }
-      await bell.wait({ signal }).catch(() => undefined)
+      await bell.wait(signal ? { signal } : {}).catch(() => undefined)
     }
   } finally {
+    doors.bells.delete(bell)
     unsubscribe()
   }
+}
+
+function isOver({ areClosed }: Doors, signal: AbortSignal | undefined): boolean {
+  return areClosed || signal?.aborted === true
 }
 
 function beginning(view: LineView, since: number): readonly Happening[] {

@@ -20,11 +20,14 @@ export function createLocksFeed(
       void tell(locks.watch({ ...options, lastEventId: readEventId(lastEventId), signal }), reader, signal)
       return () => {
         if (isDraining()) controller.abort(new SignalboxError('draining', 'This server is shutting down.'))
-        else controller.abort()
+        else controller.abort(gone)
       }
     },
   }
 }
+
+/** Made once: a reason of its own for each of a thousand readers who are told the end would cost as much as to tell them. */
+const gone = new SignalboxError('closed', 'Nobody reads this stream any more.')
 
 /** Never rejects. */
 async function tell(
