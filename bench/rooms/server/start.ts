@@ -1,4 +1,7 @@
-/** From the start of `signalbox serve` on an empty folder until `/readyz` says yes, as `npm start` runs it. */
+/**
+ * From the start of `signalbox serve` on an empty folder until `/readyz` says yes, as `npm start` runs it. Each is stopped
+ * as operators stop servers, so all but the first start where one has run before, with what Node then keeps of it.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,7 +30,7 @@ const signalbox: Contestant = async (conditions) => {
     while ((await fetch(`${url}/readyz`, { signal })).status !== 200) await sleep(5, undefined, { signal })
     return { ms: performance.now() - startedAt }
   } finally {
-    child.kill('SIGKILL')
+    child.kill('SIGTERM')
     if (child.exitCode === null && child.signalCode === null)
       await within(10_000, 'the end of the server', once(child, 'exit'))
   }

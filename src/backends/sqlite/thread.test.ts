@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -302,4 +302,25 @@ test('a store with a thread that nobody uses lets the process end', async () => 
   }
   const [code] = await once(node, 'close')
   assert.deepEqual([code, output], [0, 'resumed\n'])
+})
+
+test('what the thread compiled is kept where its process keeps what it compiled', async () => {
+  using set = setUp()
+  const cache = join(set.path, '..', 'compiled')
+  const program = `
+    import { enableCompileCache } from 'node:module'
+    enableCompileCache(${JSON.stringify(cache)})
+    const { openSqlite } = await import(${JSON.stringify(new URL('./index.ts', import.meta.url).href)})
+    const store = await openSqlite(${JSON.stringify(set.url)}, { namespace: 'default', migrate: true, thread: true })
+    await store.close()`
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env
+  const node = spawn(process.execPath, ['--input-type=module', '--eval', program], { env, stdio: 'inherit' })
+  const [code] = await once(node, 'close')
+  assert.equal(code, 0)
+  const files = readdirSync(cache, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  // A word that stands in the thread's own file and nowhere else.
+  const isKept = files.some(({ parentPath, name }) =>
+    readFileSync(join(parentPath, name)).includes('sendAnswers'),
+  )
+  assert.ok(isKept)
 })

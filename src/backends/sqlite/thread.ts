@@ -1,3 +1,5 @@
+import { getCompileCacheDir } from 'node:module'
+import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Location } from './connection.ts'
@@ -136,6 +138,7 @@ export class WriterThread implements Writer, Watch {
       // What a call leaves behind is gone with it. By default there is room for 100 MB of that before it is collected,
       // and much of it is moved to where it stays for long; it takes no more time in a quarter of that.
       resourceLimits: { maxYoungGenerationSizeMb: 24 },
+      env: ownEnvironment(),
     })
     let cause: unknown
     thread.on('message', (message: FromThread) => this.#receive(message))
@@ -225,6 +228,13 @@ export class WriterThread implements Writer, Watch {
     }
     this.#rest()
   }
+}
+
+/** A thread keeps what it compiled where its process does, for the next start; but it has to be told. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  // In that folder each version of Node has one of its own, which is what is answered.
+  const folder = getCompileCacheDir()
+  return folder === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: dirname(folder) }
 }
 
 function lost(cause: unknown): SignalboxError {
