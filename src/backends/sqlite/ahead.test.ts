@@ -40,6 +40,9 @@ async function setUp() {
       ask('claim', { queues: ['mail'], kinds: null, workerId: 'w', limit: 1, leaseMs: 30_000, ...more }),
     settle: (...verdicts: Verdict[]) => ask('settle', verdicts),
     pause: () => ask('pause', 'mail'),
+    limit: () => ask('limit', 'mail', { concurrency: 5, rate: null, perKey: null }),
+    /** The statements since the last time. */
+    made: () => statements.splice(0),
     /** How many statements since the last time have this in them. */
     counted(part: string) {
       const count = statements.filter((sql) => sql.includes(part)).length
@@ -148,4 +151,16 @@ test('verdicts of one round are written together; each caller learns of its own'
   assert.deepEqual(answers.slice(0, 2), [[true], [false, true]])
   assert.deepEqual(idsOf([answers[2] as ClaimedRecord[]]), [['d']])
   assert.deepEqual(answers.slice(3), [[false], [true]], 'a wrong token spoils nobody else’s right one')
+})
+
+test('nothing that a claim or a verdict asks is prepared anew by SQLite each time, as a bare LIMIT would be', async () => {
+  await using set = await setUp()
+  await set.add(aJob('1'), aJob('2'))
+  const [open] = (await set.claim())!
+  await set.settle(verdict(open!))
+  await set.limit()
+  const [limited] = (await set.claim())!
+  await set.settle(verdict(limited!))
+  const bare = set.made().filter((sql) => /LIMIT \?\d+(?! \+ 0)/.test(sql))
+  assert.deepEqual(bare, [])
 })

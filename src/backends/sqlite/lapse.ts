@@ -36,7 +36,7 @@ export function takeBackLapsed(
   const rows = connection.all<LapsedRow>(
     `SELECT ${columns} FROM job_queue q
      WHERE namespace = ?1 AND state = 'running' AND lease_ends_at <= ?2
-     ORDER BY lease_ends_at LIMIT ?3`,
+     ORDER BY lease_ends_at LIMIT ?3 + 0`,
     namespace,
     now,
     limit,

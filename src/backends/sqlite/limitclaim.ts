@@ -235,7 +235,7 @@ function findFirst(
     `SELECT ${readyColumns} FROM job_queue INDEXED BY job_queue_limited
      WHERE namespace = ?1 AND queue = ?2 AND limit_key = ?3 AND kind = ?4 AND state = 'ready'
        AND limit_key IS NOT NULL
-     ORDER BY priority DESC, run_at, id LIMIT ?5`,
+     ORDER BY priority DESC, run_at, id LIMIT ?5 + 0`,
     namespace,
     queue,
     limitKey,

@@ -116,7 +116,7 @@ function mergeStatement(lineCount: number, keyedCount: number): string {
       FROM job_queue INDEXED BY ${index}
       WHERE namespace = ?1 AND queue = ?${2 * i + 3} AND kind = ?${2 * i + 4} AND ${where}`
   })
-  const sql = `${lines.join('\n UNION ALL')}\n ORDER BY priority DESC, run_at, id LIMIT ?2`
+  const sql = `${lines.join('\n UNION ALL')}\n ORDER BY priority DESC, run_at, id LIMIT ?2 + 0`
   statements[number] = sql
   return sql
 }
