@@ -61,9 +61,11 @@ export class NodeIncoming implements Incoming {
 
   readBody({ maxBytes }: BodyLimits): Promise<Uint8Array> {
     const request = this.#request
-    const length = request.headers['content-length']
-    if (length === undefined && request.headers['transfer-encoding'] === undefined) return noBody
-    if (length !== undefined && Number(length) > maxBytes) return Promise.reject(bodyTooLarge(maxBytes))
+    const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
+    if (length === undefined) return encoding === undefined ? noBody : read(request, maxBytes)
+    if (Number(length) > maxBytes) return Promise.reject(bodyTooLarge(maxBytes))
+    // What came with its head, as most bodies do, lies there whole by now: nobody has to listen for its parts and its end.
+    if (request.readableLength === Number(length)) return Promise.resolve(request.read() ?? nothing)
     return read(request, maxBytes)
   }
 }

@@ -1,11 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type Server as HttpServerOfNode,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
-import fastify, {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerOptions,
-} from 'fastify'
+import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { SignalboxError } from '../core/errors.ts'
 import { whole } from '../core/options.ts'
 import { nodesPath } from '../wire/index.ts'
@@ -83,38 +83,15 @@ class HttpServer implements Server {
       gateways: new Map([[nodesPath, this.#service.nodeGateway]]),
       ...(service.onError === undefined ? {} : { onError: service.onError }),
     })
-    const serve = (request: FastifyRequest, reply: FastifyReply) => {
-      reply.hijack()
-      void this.#serve(request.raw, reply.raw)
-    }
     this.#app = fastify({
-      requestTimeout: options.requestTimeoutMs,
-      keepAliveTimeout: options.keepAliveMs,
       // Idle keep-alive connections and, after the grace, hung ones must not hold up `close`.
       forceCloseConnections: true,
-      // Draining is answered like everything else, as a problem document.
-      return503OnClosing: false,
-      exposeHeadRoutes: false,
       schemaController: { compilersFactory: noCompilers },
-      http: {
-        headersTimeout: options.headersTimeoutMs,
-        connectionsCheckingInterval: options.timeoutCheckMs,
-        maxHeaderSize: options.maxHeaderBytes,
-        // A missing Host is answered by the guard; Node's own answer is no problem document.
-        requireHostHeader: false,
-        // Others that name an upgrade, as clients that hope for HTTP/2 do, are ordinary requests.
-        shouldUpgradeCallback: isWebSocketUpgrade,
-      },
       clientErrorHandler: answerClientError,
-      frameworkErrors: (_error, request, reply) => serve(request, reply),
+      // Which route a request has is decided in api.ts, for every adapter; what Fastify would find out before costs as
+      // much as that, and nobody would ask for it.
+      serverFactory: () => this.#createHttpServer(),
     })
-    // At the first of its hooks: bodies are read by the API, once it knows who sends them, and what Fastify would do
-    // with them meanwhile costs as much as the rest of its way.
-    this.#app.addHook('onRequest', (request, reply, _done) => serve(request, reply))
-    this.#app.all('/*', serve)
-    this.#app.setNotFoundHandler(serve)
-    // Whatever Fastify had to say came before anything was done; the API will find the same, in its own words.
-    this.#app.setErrorHandler((_error, request, reply) => serve(request, reply))
     this.#answerWhatNodeWould()
   }
 
@@ -137,7 +114,23 @@ class HttpServer implements Server {
     await this.close()
   }
 
-  /** Some requests never reach Fastify: Node answers them without a document, or drops them. */
+  #createHttpServer(): HttpServerOfNode {
+    const { requestTimeoutMs, keepAliveMs, headersTimeoutMs, timeoutCheckMs, maxHeaderBytes } = this.#options
+    const options = {
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveMs,
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: timeoutCheckMs,
+      maxHeaderSize: maxHeaderBytes,
+      // A missing Host is answered by the guard; Node's own answer is no problem document.
+      requireHostHeader: false,
+      // Others that name an upgrade, as clients that hope for HTTP/2 do, are ordinary requests.
+      shouldUpgradeCallback: isWebSocketUpgrade,
+    }
+    return createHttpServer(options, (request, response) => void this.#serve(request, response))
+  }
+
+  /** Some requests never become any: Node answers them without a document, or drops them. */
   #answerWhatNodeWould(): void {
     const { server } = this.#app
     this.#service.admission.attach(server)
