@@ -40,8 +40,8 @@ export interface Claimed {
 export const order = '(-p.priority::bigint), p.run_at, p.id'
 
 export function claimStatements(s: string): ClaimStatements {
-  // The queues stand in a SELECT so that a planner cannot count them: else it hopes for a better plan with each claim, and
-  // planning costs more than all the rest.
+  // The queues here, and how many jobs below, stand in a SELECT so that a planner cannot count them: else it hopes for a
+  // better plan with each claim, and planning costs more than all the rest.
   const promote = `
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 due AS MATERIALIZED (
@@ -76,10 +76,11 @@ SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
   const head = `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now, clock_timestamp() AS began)`
   const tail = handOut(s, { nonce: '$5', workerId: '$6', endsAt: 'c.now + $7::bigint' })
 
-  // By place, not by key: the rows are locked, so they cannot have moved; and only what was deleted is handed out.
+  // By place, not by key: the rows are locked, so they cannot have moved; and only what was deleted is handed out. All
+  // places in one scan: joined to the list of them, a scan is begun anew for each row, and a claim costs a quarter more.
   const taken = `,
 taken AS (
-  DELETE FROM ${s}.job_pending p USING picked WHERE p.ctid = picked.place RETURNING p.*
+  DELETE FROM ${s}.job_pending p WHERE p.ctid = ANY (ARRAY (SELECT picked.place FROM picked)) RETURNING p.*
 )`
   return {
     promote: { name: 'sb_promote', text: promote },
@@ -93,7 +94,7 @@ picked AS MATERIALIZED (
     AND NOT EXISTS (
       SELECT FROM ${s}.queue_control c
       WHERE c.namespace = $1 AND c.queue = ($2::text[])[1] AND (c.paused_at IS NOT NULL OR c.limits IS NOT NULL))
-  ORDER BY ${order} LIMIT $4 FOR UPDATE SKIP LOCKED
+  ORDER BY ${order} LIMIT (SELECT $4::bigint) FOR UPDATE SKIP LOCKED
 )${taken}${tail}`,
     },
     many: {
