@@ -1,4 +1,5 @@
 import { isSignalboxError } from '../core/errors.ts'
+import { topicsOf } from './announce.ts'
 import type { Added, JobStore, NewJob } from './store.ts'
 
 /**
@@ -49,7 +50,8 @@ export function createAddBatcher(store: Pick<JobStore, 'add'>): AddBatcher {
 
   async function writeBatch(batch: readonly Waiting[]): Promise<void> {
     try {
-      const added = await store.add(batch.map(({ job }) => job))
+      const jobs = batch.map(({ job }) => job)
+      const added = await store.add(jobs, undefined, topicsOf(jobs))
       for (const [index, { resolve }] of batch.entries()) resolve(added[index]!)
     } catch (error) {
       const [only] = batch

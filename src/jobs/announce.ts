@@ -12,6 +12,17 @@ export interface Announcer {
 /** What falls due later than this is left to polling. */
 const maxAlarmMs = 60_000
 
+/** What is rung at once when these are added. */
+export function topicsOf(jobs: readonly NewJob[]): readonly string[] {
+  const queues = new Set<string>()
+  for (const job of jobs) if (isDue(job)) queues.add(job.queue)
+  return Array.from(queues, queueTopic)
+}
+
+function isDue({ due }: Pick<NewJob, 'due'>): boolean {
+  return !('delayMs' in due) || due.delayMs === 0
+}
+
 export function createAnnouncer(bell: JobsBell): Announcer {
   const alarms = new Map<string, Alarm>()
   let isClosed = false
@@ -31,12 +42,9 @@ export function createAnnouncer(bell: JobsBell): Announcer {
   return {
     announce(jobs) {
       if (isClosed) return
-      const dueNow = new Set<string>()
-      for (const { queue, due } of jobs) {
-        if (!('delayMs' in due) || due.delayMs === 0) dueNow.add(queue)
-        else if (due.delayMs <= maxAlarmMs) alarmFor(queue).set(due.delayMs)
-      }
-      for (const queue of dueNow) bell.ring(queueTopic(queue))
+      for (const { queue, due } of jobs)
+        if ('delayMs' in due && due.delayMs > 0 && due.delayMs <= maxAlarmMs) alarmFor(queue).set(due.delayMs)
+      for (const topic of topicsOf(jobs)) bell.ring(topic)
     },
     close() {
       isClosed = true

@@ -138,8 +138,8 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     claim,
     renew,
 
-    async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
-      const added = await store.add(jobs, tx)
+    async add(jobs: readonly NewJob[], tx?: unknown, rings?: readonly string[]): Promise<readonly Added[]> {
+      const added = await store.add(jobs, tx, rings)
       if (jobs.some(({ gate }) => gate)) parts.onGated()
       return added
     },

@@ -48,16 +48,18 @@ export class SealedJobStore implements JobStore {
   /** A verdict that is written again is the same one: stores know it by that. */
   readonly #sealed = new WeakMap<Verdict, Verdict>()
   readonly addClaimed?: NonNullable<JobStore['addClaimed']>
+  readonly claimsInOrder: boolean
 
   constructor(store: JobStore, sealer: Sealer) {
     this.#store = store
     this.#sealer = sealer
+    this.claimsInOrder = store.claimsInOrder === true
     if (store.addClaimed !== undefined) this.addClaimed = (job, request) => this.#addClaimed(job, request)
   }
 
-  async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
+  async add(jobs: readonly NewJob[], tx?: unknown, rings?: readonly string[]): Promise<readonly Added[]> {
     const sealed = await inTurns(jobs, (job) => this.#sealJob(job))
-    return this.#store.add(sealed, tx)
+    return this.#store.add(sealed, tx, rings)
   }
 
   async #addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {

@@ -22,8 +22,11 @@ export interface JobStore {
    *
    * A job with a gate is written `waiting`, with what it waits for in the same transaction. A need for a job of the same
    * call that came to a duplicate is a need for the job that was there.
+   *
+   * `rings` are the topics that the caller will ring when it is done: a store whose bell is the database itself may send
+   * the ring along, behind the write. It may as well not.
    */
-  add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]>
+  add(jobs: readonly NewJob[], tx?: unknown, rings?: readonly string[]): Promise<readonly Added[]>
 
   /**
    * Adds a job that is due and has no unique key, and hands it to the claimer in the same step: one commit instead of
@@ -43,6 +46,12 @@ export interface JobStore {
    * order of claims over all of them together, and where there are more goes on behind them the next time.
    */
   claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]>
+
+  /**
+   * Claims that a worker sends without waiting for the answer to the one before are carried out in the order in which
+   * they were sent. Engines on which they are not, or which gain nothing by it, leave it out and are asked one by one.
+   */
+  readonly claimsInOrder?: boolean
 
   /**
    * Keeps the leases that are still live: never shortens one. Answers for those that took, in any order. An engine may

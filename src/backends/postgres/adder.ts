@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Added, NewJob } from '../../jobs/index.ts'
 import { type AddRow, addValues, gateValues, hasGate, plainAdd, readAdded, waitingValues } from './add.ts'
+import type { Ride } from './bell.ts'
 import { inCallers, wrongDatabase } from './callertx.ts'
-import type { Runner, Statement } from './connection.ts'
+import { inOnePacket, type Runner, type Statement } from './connection.ts'
 import type { Reclaimer } from './reclaim.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
@@ -23,16 +24,40 @@ export class Adder {
     this.#reclaimer = reclaimer
   }
 
-  async add(jobs: readonly NewJob[]): Promise<readonly Added[]> {
+  async add(jobs: readonly NewJob[], rings: readonly string[]): Promise<readonly Added[]> {
     const isUnique = jobs.some((job) => job.uniqueKey !== null || hasGate(job))
-    return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs)
+    return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs, rings)
   }
 
-  async #addPlain(jobs: readonly NewJob[]): Promise<readonly Added[]> {
-    const { namespace, statements } = this.#space
+  async #addPlain(jobs: readonly NewJob[], rings: readonly string[]): Promise<readonly Added[]> {
+    const { namespace, statements, bell } = this.#space
     const { statement, values } = plainAdd(statements.add, namespace, jobs)
-    await this.#sender.run(statement, values)
+    // In a transaction it would be rung before there is anything to find.
+    const ride = rings.length === 1 && !this.#sender.isOneTransaction ? bell.ride(rings[0]!) : undefined
+    await (ride ? this.#runAndRing(statement, values, ride) : this.#sender.run(statement, values))
     return jobs.map(({ id }) => ({ id, duplicate: false }))
+  }
+
+  /** Both go out in one packet, as two transactions; whoever adds does not wait for the ring. */
+  #runAndRing(statement: Statement, values: unknown[], ride: Ride): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const both = this.#sender.use(async (client) => {
+      const [written, rung] = inOnePacket(client, () => [
+        this.#sender.send(client, statement, values),
+        this.#sender.send(client, ride.statement, ride.values),
+      ])
+      // A ring may be lost: whoever depends on it polls.
+      rung!.catch(() => undefined)
+      await written
+      ride.over(true)
+      resolve()
+      await rung!.catch(() => undefined)
+    })
+    both.catch((error) => {
+      ride.over(false)
+      reject(error)
+    })
+    return promise
   }
 
   async #addUnique(jobs: readonly NewJob[]): Promise<readonly Added[]> {

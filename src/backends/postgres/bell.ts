@@ -7,7 +7,8 @@ import { Line } from './line.ts'
 /**
  * Bells over LISTEN and NOTIFY, one for each namespace, whose rings no other namespace hears. A ring is told in this
  * process at once, and to others by a statement of its own, never inside a transaction that writes: NOTIFY there would
- * make all commits of the database queue up. Rings of a topic within 2 ms become one.
+ * make all commits of the database queue up. It may go out right behind what it is about. Rings of a topic within 2 ms
+ * become one.
  *
  * Each namespace has a channel. The connection that listens is one for all of them, and listens to a channel while
  * somebody here does, and a little longer: who listens anew for each of many waits should not miss what is between.
@@ -19,8 +20,8 @@ export class PostgresBells {
   /** By channel and topic. */
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #channels = new Map<string, Channel>()
-  /** Topics told within the last moments: whether they were rung again since. */
-  readonly #recent = new Map<string, { again: boolean; timer: NodeJS.Timeout }>()
+  /** Topics told within the last moments, or about to be by whoever rides. */
+  readonly #recent = new Map<string, Recent>()
   #closed = false
   /** Its own rings come back by LISTEN; they were told already. */
   readonly #self = randomBytes(6).toString('hex')
@@ -33,8 +34,9 @@ export class PostgresBells {
         const space = payload.indexOf(' ')
         if (payload.slice(0, space) !== this.#self) this.#tell(placeOf(channel, payload.slice(space + 1)))
       },
-      reconnected: () => {
-        for (const place of [...this.#listeners.keys()]) this.#tell(place)
+      // Whoever began to listen has most likely looked before; what was rung between the two, nobody heard.
+      listens: (channels) => {
+        for (const channel of channels) this.#tellAll(channel)
       },
       failed: (times) => {
         if (times !== 3) return
@@ -46,9 +48,10 @@ export class PostgresBells {
   }
 
   /** The bell of a namespace; all that are asked for are the same one. */
-  within(namespace: string): BackendBell {
+  within(namespace: string): PostgresBell {
     const channel = channelOf(this.#schema, namespace)
     return {
+      ride: (topic) => this.#ride(channel, topic),
       ring: (topic) => this.#ring(channel, topic),
       ringAtCommit: (tx, topics) => this.#ringAtCommit(channel, tx, topics),
       listen: (topics, heard) => this.#listen(channel, topics, heard),
@@ -70,8 +73,30 @@ export class PostgresBells {
     const place = placeOf(channel, topic)
     this.#tell(place)
     const recent = this.#recent.get(place)
-    if (recent) recent.again = true
+    if (recent?.isOwed) recent.isOwed = false
+    else if (recent) recent.again = true
     else this.#notify(channel, topic, place)
+  }
+
+  /**
+   * A ring that is sent by whoever writes what it is about, right behind it and not a trip later; the writer rings as
+   * ever when it is done, and that is then told to this process alone. Undefined: it was rung a moment ago, so its turn
+   * comes when that is over.
+   */
+  #ride(channel: string, topic: string): Ride | undefined {
+    const place = placeOf(channel, topic)
+    if (this.#closed || this.#recent.has(place)) return undefined
+    const recent: Recent = { again: false, isOwed: true, timer: undefined }
+    this.#recent.set(place, recent)
+    const over = (isSent: boolean) => {
+      // Also when it was over before.
+      if (this.#closed || this.#recent.get(place) !== recent || recent.timer !== undefined) return
+      this.#recent.delete(place)
+      // Somebody else's ring came for which this one may have been too early; or was taken for this one, which is none.
+      if (recent.again || (!isSent && !recent.isOwed)) this.#notify(channel, topic, place)
+      else if (isSent) this.#merge(channel, topic, place, recent)
+    }
+    return { statement: notify, values: [channel, `${this.#self} ${topic}`], over }
   }
 
   /** In no process's name: whoever listens here has not been told yet, and may only be once it is committed. */
@@ -121,21 +146,52 @@ export class PostgresBells {
     open.timer.unref()
   }
 
+  #tellAll(channel: string): void {
+    for (const place of [...this.#listeners.keys()])
+      if (place.startsWith(placeOf(channel, ''))) this.#tell(place)
+  }
+
   #tell(place: string): void {
     for (const heard of [...(this.#listeners.get(place) ?? [])]) heard()
   }
 
   #notify(channel: string, topic: string, place: string): void {
-    const timer = setTimeout(() => {
-      const again = this.#recent.get(place)?.again
-      this.#recent.delete(place)
-      if (again && !this.#closed) this.#notify(channel, topic, place)
-    }, mergeMs)
-    timer.unref()
-    this.#recent.set(place, { again: false, timer })
+    this.#merge(channel, topic, place, { again: false, isOwed: false, timer: undefined })
     // A ring may be lost: whoever depends on it polls.
     this.#connections.run(notify, [channel, `${this.#self} ${topic}`]).catch(() => undefined)
   }
+
+  /** What is rung within the next moments is told when they are over. */
+  #merge(channel: string, topic: string, place: string, recent: Recent): void {
+    recent.timer = setTimeout(() => {
+      this.#recent.delete(place)
+      if (recent.again && !this.#closed) this.#notify(channel, topic, place)
+    }, mergeMs)
+    recent.timer.unref()
+    this.#recent.set(place, recent)
+  }
+}
+
+/** The bell of a namespace, which may also be rung behind a write. */
+export interface PostgresBell extends BackendBell {
+  ride(topic: string): Ride | undefined
+}
+
+/** A ring to be sent behind a write. */
+export interface Ride {
+  readonly statement: Statement
+  readonly values: unknown[]
+  /** The write has ended: with the ring behind it, or not at all. */
+  over(isSent: boolean): void
+}
+
+interface Recent {
+  /** It was rung since. */
+  again: boolean
+  /** The next ring is the one that rode. */
+  isOwed: boolean
+  /** None while it rides. */
+  timer: NodeJS.Timeout | undefined
 }
 
 interface Channel {

@@ -63,9 +63,9 @@ export async function openPostgres(
     const schedules = scheduleStatements(quoted)
     const gates = gateStatements(quoted)
     const createStores = (name: string): Stores => {
-      const space = createSpace(ground, name)
-      const jobs = new PostgresJobs(connections, space)
       const bell = bells.within(name)
+      const space = createSpace(ground, name, bell)
+      const jobs = new PostgresJobs(connections, space)
       return {
         jobs,
         notes: new PostgresNotes(connections, name, notes),

@@ -37,6 +37,8 @@ import { Transactor } from './transact.ts'
 
 /** Jobs on Postgres: the parts put together. migrations/0001-jobs.ts says how the tables work. */
 export class PostgresJobs implements JobStore {
+  /** One worker's go behind each other on one connection. */
+  readonly claimsInOrder = true
   readonly #sender: Sender
   readonly #space: Space
   readonly #adder: Adder
@@ -66,10 +68,10 @@ export class PostgresJobs implements JobStore {
     this.#remover = new Remover(sender, space, this.#reclaimer)
   }
 
-  async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
+  async add(jobs: readonly NewJob[], tx?: unknown, rings: readonly string[] = []): Promise<readonly Added[]> {
     if (jobs.length === 0) return []
     if (tx !== undefined) return this.#adder.addIn(await requireTransaction(tx), jobs)
-    const answers = await this.#adder.add(jobs)
+    const answers = await this.#adder.add(jobs, rings)
     this.#sender.onCommit(() => this.#space.cursors.added(jobs))
     return answers
   }

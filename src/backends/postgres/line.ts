@@ -3,8 +3,8 @@ import { Client, type ClientConfig } from 'pg'
 /** What a line tells. */
 export interface LineEvents {
   heard(channel: string, payload: string): void
-  /** It listens again after it was lost: what was rung in between was not heard. */
-  reconnected(): void
+  /** From now on it hears these; what was rung before, since they were wanted or since it was lost, it did not hear. */
+  listens(channels: Iterable<string>): void
   /** It could not be opened, that many times in a row. */
   failed(times: number): void
 }
@@ -33,7 +33,7 @@ export class Line {
   want(channel: string): void {
     if (this.#closed || this.#wanted.has(channel)) return
     this.#wanted.add(channel)
-    if (this.#client) this.#say(this.#client, `LISTEN ${channel}`)
+    if (this.#client) this.#listen(this.#client, channel)
     else this.#open()
   }
 
@@ -85,16 +85,19 @@ export class Line {
     this.#ping = setInterval(() => this.#say(client, 'SELECT 1'), 15_000)
     this.#ping.unref()
     // What was wanted, or not any more, while it was being opened.
-    for (const channel of this.#wanted) if (!asked.has(channel)) this.#say(client, `LISTEN ${channel}`)
+    for (const channel of this.#wanted) if (!asked.has(channel)) this.#listen(client, channel)
     for (const channel of asked) if (!this.#wanted.has(channel)) this.#say(client, `UNLISTEN ${channel}`)
-    const isAgain = this.#failures > 0
     this.#failures = 0
-    if (isAgain) this.#events.reconnected()
+    this.#events.listens(asked)
+  }
+
+  #listen(client: Client, channel: string): void {
+    this.#say(client, `LISTEN ${channel}`, () => this.#events.listens([channel]))
   }
 
   /** Statements are answered in order, so the last one said of a channel is the one that counts. */
-  #say(client: Client, text: string): void {
-    client.query(text).catch(() => this.#lost(client))
+  #say(client: Client, text: string, done: () => void = () => undefined): void {
+    client.query(text).then(done, () => this.#lost(client))
   }
 
   #lost(client: Client): void {

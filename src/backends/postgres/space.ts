@@ -1,4 +1,5 @@
 import type { SchemaWatch } from '../schemawatch.ts'
+import type { PostgresBell } from './bell.ts'
 import type { Connections } from './connection.ts'
 import { Cursors } from './cursors.ts'
 import { KeylessPlaces } from './keylessplaces.ts'
@@ -27,6 +28,7 @@ export interface Space {
   readonly keyless: KeylessPlaces
   /** Whether this program may still begin anything on it. */
   readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
+  readonly bell: Pick<PostgresBell, 'ride'>
 }
 
 /** What all namespaces of a store have in common. */
@@ -42,6 +44,7 @@ export interface Ground {
 export function createSpace(
   { connections, statements, storeId, sweepers, schema }: Ground,
   namespace: string,
+  bell: Pick<PostgresBell, 'ride'>,
 ): Space {
   const [leases, lapses] = [new Leases(), new Lapses()]
   const sweeper = new Sweeper(connections, { namespace, statements, leases, lapses }, sweepers)
@@ -57,5 +60,6 @@ export function createSpace(
     fronts: new LimitFronts(),
     keyless: new KeylessPlaces(),
     schema,
+    bell,
   }
 }
