@@ -94,7 +94,7 @@ class JobWorker implements Worker, Taker {
     const claimKind = contention.kind('worker.claim', { warnMs: 1_000 })
     const claim = (request: ClaimRequest) => contention.during(claimKind, () => store.claim(request))
     this.#intake = new Intake({
-      store: { claim },
+      store: { claim, claimsInOrder: store.claimsInOrder === true },
       options,
       bell: this.#bell,
       load: () => ({ isOpen: this.#state === 'running', ...this.#runner.load }),
@@ -235,12 +235,13 @@ class JobWorker implements Worker, Taker {
       const deadline = performance.now() + graceMs
       for (const unlisten of this.#unlisten) unlisten()
       this.#alarm.clear()
-      this.#intake.close()
+      const claimedAhead = this.#intake.close()
       this.#runner.handBackBuffer()
       for (const end of [...this.#resting]) end()
       const [intake, ...others] = this.#loops
       // Not cut short: what a claim under way brings must be handed back, or it lies until its lease ends.
-      await intake!.stop({ graceMs: 5_000 })
+      const isLate = new Promise((resolve) => setTimeout(resolve, 5_000).unref())
+      await Promise.all([intake!.stop({ graceMs: 5_000 }), Promise.race([claimedAhead, isLate])])
       await this.#runner.finish(deadline - performance.now())
       await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
     }

@@ -105,7 +105,7 @@ export class Claimer {
     const statement = queues.length === 1 ? statements.claim.one : statements.claim.many
     const valuesFrom = (positions: readonly Position[]) =>
       claimValues(namespace, request, queues, limit, nonce, ignored, positions)
-    const [promoted, claimed] = await this.#sender.use(async (client) => {
+    const [promoted, claimed] = await this.#sender.useBehind(request.workerId, async (client) => {
       const promote = () =>
         this.#sender.send<PromoteRow & Record<string, unknown>>(client, statements.claim.promote, [
           namespace,

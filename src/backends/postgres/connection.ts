@@ -101,6 +101,8 @@ export class Connections implements Sender {
   readonly #lines: MeteredPool
   readonly #handlers: MeteredPool
   readonly #lent = new WeakMap<PoolClient, Ticket>()
+  /** Connections on which another of the same may send something behind what is under way. */
+  readonly #shared = new Map<string, Borrowed>()
   readonly #lender: Lender
   readonly target: Target
   /** Off once a pooler was found that does not keep prepared statements. */
@@ -163,6 +165,10 @@ export class Connections implements Sender {
   /** Lends a connection for several statements; `work` is done over when the database gave it up. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     return this.#within(this.#core, work)
+  }
+
+  useBehind<Result>(who: string, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    return this.#within(this.#core, work, 'use', who)
   }
 
   /** The same on the connections of renewals. */
@@ -247,13 +253,14 @@ export class Connections implements Sender {
     pool: MeteredPool,
     work: (client: PoolClient) => Promise<Result>,
     doing = 'use',
+    who?: string,
   ): Promise<Result> {
     this.refuseClosed()
     this.#active++
     try {
       for (let tries = 1; ; tries++) {
         try {
-          return await borrow(pool, work, doing)
+          return await this.#borrow(pool, work, doing, who)
         } catch (error) {
           const state = sqlState(error)
           if (state === '26000' || state === '42P05') this.#prepared = false
@@ -264,6 +271,23 @@ export class Connections implements Sender {
       this.#active--
       if (this.#active === 0) this.#onIdle?.()
     }
+  }
+
+  async #borrow<Result>(
+    pool: MeteredPool,
+    work: (client: PoolClient) => Promise<Result>,
+    doing: string,
+    who: string | undefined,
+  ): Promise<Result> {
+    if (who === undefined) return new Borrowed(pool, doing).use(work)
+    const before = this.#shared.get(who)
+    if (before?.users === 1) return before.use(work)
+    const borrowed = new Borrowed(pool, doing)
+    this.#shared.set(who, borrowed)
+    void borrowed.over.then(() => {
+      if (this.#shared.get(who) === borrowed) this.#shared.delete(who)
+    })
+    return borrowed.use(work)
   }
 
   refuseClosed(): void {
@@ -328,30 +352,46 @@ async function inTransaction<Result>(
 /** Deadlock, serialisation failure, and prepared statements that a pooler forgot: nothing was written. */
 const retried = new Set(['40001', '40P01', '26000', '42P05'])
 
-async function borrow<Result>(
-  { pool, meter }: MeteredPool,
-  work: (client: PoolClient) => Promise<Result>,
-  doing: string,
-): Promise<Result> {
-  const ticket = meter.begin(doing)
-  let client: PoolClient
-  try {
-    client = await pool.connect()
-  } catch (error) {
-    meter.leave(ticket)
-    throw error
+/** A connection out of a pool; the last of those who use it gives it back. */
+class Borrowed {
+  readonly over: Promise<void>
+  readonly #client: Promise<PoolClient>
+  readonly #giveBack: (isBroken: boolean) => void
+  #users = 0
+  #isBroken = false
+
+  constructor({ pool, meter }: MeteredPool, doing: string) {
+    const ticket = meter.begin(doing)
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    this.over = over
+    let client: PoolClient | undefined
+    this.#client = pool.connect().then((lent) => {
+      meter.enter(ticket)
+      client = lent
+      return lent
+    })
+    this.#giveBack = (isBroken) => {
+      // A connection with an open transaction, or with answers still to come, must not be lent to the next.
+      client?.release(isBroken || statusOf(client) !== 'I')
+      meter.leave(ticket)
+      resolve()
+    }
   }
-  let broken = false
-  meter.enter(ticket)
-  try {
-    return await work(client)
-  } catch (error) {
-    broken = isConnectionLoss(error)
-    throw error
-  } finally {
-    // A connection with an open transaction, or with answers still to come, must not be lent to the next.
-    client.release(broken || statusOf(client) !== 'I')
-    meter.leave(ticket)
+
+  get users(): number {
+    return this.#users
+  }
+
+  async use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    this.#users++
+    try {
+      return await work(await this.#client)
+    } catch (error) {
+      if (isConnectionLoss(error)) this.#isBroken = true
+      throw error
+    } finally {
+      if (--this.#users === 0) this.#giveBack(this.#isBroken)
+    }
   }
 }
 

@@ -50,6 +50,10 @@ export class Pinned implements Sender {
     return work(this.#client)
   }
 
+  useBehind<Result>(_who: string, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    return work(this.#client)
+  }
+
   allOrNothing<Result>(
     work: (client: PoolClient) => Promise<Result>,
     isKept: (result: Result) => boolean,

@@ -19,6 +19,11 @@ export interface Sender {
   ): Promise<QueryResult<Row>>
   /** One connection for several statements that follow each other. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  /**
+   * The same, for one who may come again before the first is answered: what is sent then goes behind the first on its
+   * connection. The database begins with it as soon as it has done the first, and not a trip later.
+   */
+  useBehind<Result>(who: string, work: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** The same, all or nothing: what `work` did is taken back unless `isKept` says yes to its answer. */
   allOrNothing<Result>(
     work: (client: PoolClient) => Promise<Result>,

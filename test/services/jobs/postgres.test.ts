@@ -6,7 +6,7 @@ import { openPostgres } from '../../../src/backends/postgres/index.ts'
 import { createBell } from '../../../src/core/bell.ts'
 import { open } from '../../../src/index.ts'
 import type { StoreTransaction, Verdict } from '../../../src/jobs/index.ts'
-import { runningJob, verdictOf } from '../../conformance/jobs/making.ts'
+import { aJob, runningJob, until, verdictOf } from '../../conformance/jobs/making.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 
 describe.skipIf(!hasService('postgres'))('on Postgres', () => {
@@ -91,6 +91,48 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
       assert.equal(await seen.here.wait({ timeoutMs: 10_000 }), 'rung')
       assert.equal(await seen.there.wait({ timeoutMs: 10_000 }), 'rung')
       await assert.rejects(box.jobs.add('go', null, { notify: 'yes' as never }), { code: 'invalid_argument' })
+    } finally {
+      await client.end()
+    }
+  })
+
+  test('whoever begins to listen is told when the database listens: what was rung until then was not heard', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    // The first opens the line; the other's channel is added to one that is open.
+    for (const { bell } of [backend, backend.within('other')]) {
+      const told = createBell()
+      bell.listen(['jobs:mail'], () => told.ring())
+      assert.equal(await told.wait({ timeoutMs: 10_000 }), 'rung')
+    }
+  })
+
+  test('claims that one worker sends at once go behind each other on one connection, and so in order', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    const client = new Client(place.url)
+    await client.connect()
+    try {
+      const jobs = Array.from({ length: 30 }, () => aJob())
+      await backend.jobs.add(jobs)
+      const waiting = async () => {
+        const { rows } = await client.query(`
+          SELECT count(*) FROM pg_locks
+          WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+        return Number(rows[0].count)
+      }
+      await client.query('BEGIN; LOCK TABLE job_pending IN ACCESS EXCLUSIVE MODE')
+      const request = { queues: [jobs[0]!.queue], kinds: null, limit: 10, leaseMs: 30_000 }
+      const mine = ['a', 'b'].map(() => backend.jobs.claim({ ...request, workerId: 'mine' }))
+      await until('the first waits', async () => (await waiting()) === 1)
+      const others = backend.jobs.claim({ ...request, workerId: 'another' })
+      await until('another worker waits beside them', async () => (await waiting()) > 1)
+      assert.equal(await waiting(), 2)
+      await client.query('COMMIT')
+      const [first, second] = await Promise.all(mine)
+      const idsOf = (records: readonly { id: string }[]) => records.map(({ id }) => id)
+      assert.equal(first!.length + second!.length + (await others).length, 30)
+      assert.ok(idsOf(first!).at(-1)! < idsOf(second!)[0]!)
     } finally {
       await client.end()
     }
