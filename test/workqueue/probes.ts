@@ -157,18 +157,18 @@ export class HandClock implements Clock {
 }
 
 /**
- * What is held once it falls no further. The memory of typed arrays is given back by another thread, for which a busy
- * machine may have no time just now.
+ * The least that is held over a few collections, and over more until it is little enough. The memory of typed arrays is given back by another
+ * thread, for which a busy machine may have no time just now; what is really kept is kept after seconds too.
  */
-export async function heldBytes(): Promise<number> {
+export async function heldBytes(enough: number = Number.POSITIVE_INFINITY): Promise<number> {
   assert.ok(globalThis.gc, 'run with --expose-gc')
+  const fewRounds = 4
+  const mostRounds = 100
   let least = Number.POSITIVE_INFINITY
-  for (let calmRounds = 0; calmRounds < 4; calmRounds++) {
+  for (let round = 0; round < mostRounds && (round < fewRounds || least > enough); round++) {
     globalThis.gc()
     await new Promise((resolve) => setTimeout(resolve, 10))
     const { heapUsed, external } = process.memoryUsage()
-    // A little less each time is the test's own doing.
-    if (heapUsed + external < least - 50_000) calmRounds = 0
     least = Math.min(least, heapUsed + external)
   }
   return least
