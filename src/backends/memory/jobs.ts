@@ -26,8 +26,9 @@ import { expiredError } from '../expired.ts'
 import { createNonce, encodeToken } from '../token.ts'
 import type { GatedJobs } from './gates.ts'
 import { MemoryLimits } from './limits.ts'
-import { type Entry, goesBefore, Line } from './line.ts'
+import { type Entry, goesBefore } from './line.ts'
 import { createRow, judge, lapsesTo, type Row, toRecord } from './row.ts'
+import { Standing } from './standing.ts'
 import { runWorks, unsupported } from './transaction.ts'
 
 /** What is kept beside the jobs and goes with them. */
@@ -38,20 +39,12 @@ export interface JobSurroundings {
   forget(ids: readonly string[]): void
 }
 
-/**
- * Jobs in memory. All rows are in one map; beside it stand the lines of those that can be claimed some day, the set of
- * those that run and the unique keys of all that live, and only `#enqueue`, `#hold`, `#claim` and `#end` move a row from
- * one to the other.
- */
+/** Jobs in memory. All rows are in one map, and those that live in their `Standing`, too. */
 export class MemoryJobs implements JobStore, GatedJobs {
   readonly #now: () => number
   readonly #surroundings: JobSurroundings
   readonly #rows = new Map<string, Row>()
-  /** By queue and kind, so that neither a paused queue nor an unknown kind is ever walked through. */
-  readonly #lines = new Map<string, Map<string, Line>>()
-  readonly #running = new Set<Row>()
-  /** The live job of each (queue, unique key). */
-  readonly #keys = new Map<string, Map<string, Row>>()
+  readonly #standing = new Standing()
   readonly #paused = new Set<string>()
   readonly #limits = new MemoryLimits()
   /** Newest first; undefined when a row came or went since it was made. */
@@ -76,45 +69,52 @@ export class MemoryJobs implements JobStore, GatedJobs {
       const row = createRow(job, now)
       this.#rows.set(row.id, row)
       this.#ids = undefined
-      if (job.gate) this.#hold(row)
-      else this.#enqueue(row)
+      if (job.gate) this.#standing.hold(row)
+      else this.#standing.enqueue(row, now)
       return { id: row.id, duplicate: false }
     })
+    if (jobs.some(({ gate }) => gate)) this.#keepGates(jobs, added)
+    return added
+  }
+
+  #keepGates(jobs: readonly NewJob[], added: readonly Added[]): void {
     const became = new Map(jobs.map((job, at) => [job.id, added[at]!.id]))
     for (const [at, { id, gate }] of jobs.entries()) {
       if (!gate || added[at]!.duplicate) continue
       const needs = gate.needs.map((needsId) => became.get(needsId) ?? needsId)
       this.#surroundings.keepGate(id, { ...gate, needs })
     }
-    return added
   }
 
   async claim({ queues, kinds, workerId, limit, leaseMs }: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const now = this.#now()
-    for (const row of this.#lapsed(now)) this.#takeBack(row, now)
+    for (const row of this.#standing.lapsed(now)) this.#takeBack(row, now)
     const open = [...new Set(queues)].filter((queue) => !this.#paused.has(queue))
-    const plans = new Map(open.map((queue) => [queue, this.#limits.plan(queue, this.#running, now)]))
-    const lines = open.flatMap((queue) => this.#linesOf(queue, kinds).map((line) => ({ line, queue })))
+    const { running } = this.#standing
+    const plans = new Map(open.map((queue) => [queue, this.#limits.plan(queue, running, now)]))
+    const lines = open.flatMap((queue) =>
+      this.#standing.linesOf(queue, kinds).map((line) => ({ line, plan: plans.get(queue) })),
+    )
     const claimed: ClaimedRecord[] = []
-    const passedOver: Row[] = []
+    const passedOver: Entry[] = []
     while (claimed.length < limit) {
       let next: Entry | undefined
-      for (const { line, queue } of lines) {
-        const first = plans.get(queue)?.room === 0 ? undefined : line.first(now)
+      for (const { line, plan } of lines) {
+        const first = plan?.room === 0 ? undefined : line.first(now)
         if (first && (!next || goesBefore(first, next))) next = first
       }
       if (!next) break
       const { row } = next
       const plan = plans.get(row.queue)
       if (plan && plan.take([row], 1).length === 0) {
-        this.#lineOf(row).remove(row)
-        passedOver.push(row)
+        next.line.remove(row)
+        passedOver.push(next)
         continue
       }
       const record = this.#claim(row, workerId, now, leaseMs)
       claimed.push(plan ? { ...record, limited: true } : record)
     }
-    for (const row of passedOver) this.#lineOf(row).add(row)
+    for (const { line, row } of passedOver) line.add(row, now)
     for (const [queue, plan] of plans) if (plan) this.#limits.keep(queue, plan)
     return claimed
   }
@@ -172,7 +172,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
   async reclaim(limit: number): Promise<{ ready: number; dead: number; cancelled: number }> {
     const now = this.#now()
     const counts = { ready: 0, dead: 0, cancelled: 0 }
-    for (const row of this.#lapsed(now).slice(0, limit)) counts[this.#takeBack(row, now)]++
+    for (const row of this.#standing.lapsed(now).slice(0, limit)) counts[this.#takeBack(row, now)]++
     return counts
   }
 
@@ -305,15 +305,14 @@ export class MemoryJobs implements JobStore, GatedJobs {
   letOn(id: string): 'ready' | 'scheduled' | undefined {
     const row = this.#rows.get(id)
     if (row?.stored !== 'waiting') return undefined
-    this.#enqueue(row)
-    return row.runAt <= this.#now() ? 'ready' : 'scheduled'
+    const now = this.#now()
+    this.#standing.enqueue(row, now)
+    return row.runAt <= now ? 'ready' : 'scheduled'
   }
 
   holdBack(id: string): void {
     const row = this.#judged(id, this.#now())
-    if (row?.stored !== 'queued') return
-    this.#lineOf(row).remove(row)
-    this.#hold(row)
+    if (row?.stored === 'queued') this.#standing.hold(row)
   }
 
   giveUp(id: string, error: string): boolean {
@@ -333,7 +332,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
   #settle(verdict: Verdict, now: number): boolean {
     const row = this.#held(verdict, now)
     if (!row) return false
-    row.settled.push(verdict.token)
+    row.settled = [...row.settled, verdict.token]
     row.attempt = verdict.attempt
     row.freeCount = verdict.freeCount
     row.result = verdict.result
@@ -344,7 +343,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
     else if (row.cancelRequested) this.#end(row, 'cancelled', now)
     else {
       if (verdict.state === 'scheduled') row.runAt = now + verdict.delayMs
-      this.#enqueue(row)
+      this.#standing.enqueue(row, now)
     }
     return true
   }
@@ -361,19 +360,19 @@ export class MemoryJobs implements JobStore, GatedJobs {
     row.workerId = null
     row.result = null
     row.cancelIgnored = false
-    this.#enqueue(row)
+    this.#standing.enqueue(row, now)
     return 'ready'
   }
 
   /** Whether a live job of that queue has a unique key. */
   hasKeyIn(queue: string): boolean {
-    return this.#keys.has(queue)
+    return this.#standing.hasKeyIn(queue)
   }
 
   /** The live job that has the unique key of this one. */
   #holderOf({ queue, uniqueKey }: { queue: string; uniqueKey: string | null }, now: number): Row | undefined {
     if (uniqueKey === null) return undefined
-    const holder = this.#keys.get(queue)?.get(uniqueKey)
+    const holder = this.#standing.withKey(queue, uniqueKey)
     return holder && this.#judged(holder.id, now)?.finishedAt === null ? holder : undefined
   }
 
@@ -384,88 +383,28 @@ export class MemoryJobs implements JobStore, GatedJobs {
     return row
   }
 
-  #lapsed(now: number): Row[] {
-    const lapsed: Row[] = []
-    for (const row of this.#running) if (row.leaseEndsAt <= now) lapsed.push(row)
-    return lapsed.sort((a, b) => a.leaseEndsAt - b.leaseEndsAt)
-  }
-
   #takeBack(row: Row, now: number): 'ready' | 'dead' | 'cancelled' {
     const state = lapsesTo(row)
     if (state === 'dead') row.error = expiredError
-    if (state === 'ready') this.#enqueue(row)
+    if (state === 'ready') this.#standing.enqueue(row, now)
     else this.#end(row, state, now)
     return state
   }
 
-  #enqueue(row: Row): void {
-    this.#letGo(row)
-    row.stored = 'queued'
-    this.#keepKey(row)
-    this.#lineOf(row).add(row)
-  }
-
-  /** Keeps a job that stands in no line until something lets it on. */
-  #hold(row: Row): void {
-    this.#letGo(row)
-    row.stored = 'waiting'
-    this.#keepKey(row)
-  }
-
   #claim(row: Row, workerId: string, now: number, leaseMs: number): ClaimedRecord {
-    this.#lineOf(row).remove(row)
-    this.#running.add(row)
-    row.stored = 'running'
     row.attempt++
     row.leaseNo++
-    row.token = encodeToken({ leaseNo: String(row.leaseNo), nonce: createNonce() })
-    row.leaseEndsAt = now + leaseMs
+    const token = encodeToken({ leaseNo: String(row.leaseNo), nonce: createNonce() })
+    const leaseEndsAt = now + leaseMs
+    this.#standing.start(row, token, leaseEndsAt)
     row.startedAt = now
     row.workerId = workerId
-    return { ...toRecord(row, now), token: row.token, leaseEndsAt: row.leaseEndsAt }
+    return { ...toRecord(row, now), token, leaseEndsAt }
   }
 
   #end(row: Row, state: FinalState, now: number): void {
-    if (row.stored === 'queued') this.#lineOf(row).remove(row)
-    this.#letGo(row)
-    row.stored = state
+    this.#standing.end(row, state)
     row.finishedAt = now
-    this.#dropKey(row)
-  }
-
-  #keepKey(row: Row): void {
-    if (row.uniqueKey === null) return
-    const keys = this.#keys.get(row.queue) ?? new Map<string, Row>()
-    this.#keys.set(row.queue, keys.set(row.uniqueKey, row))
-  }
-
-  /** A queue whose last key went is forgotten, for names come and go. */
-  #dropKey({ queue, uniqueKey }: Row): void {
-    const keys = uniqueKey === null ? undefined : this.#keys.get(queue)
-    if (keys?.delete(uniqueKey!) && keys.size === 0) this.#keys.delete(queue)
-  }
-
-  #letGo(row: Row): void {
-    this.#running.delete(row)
-    row.token = null
-    row.cancelRequested = false
-  }
-
-  #lineOf({ queue, kind }: Row): Line {
-    const kinds = this.#lines.get(queue) ?? new Map<string, Line>()
-    this.#lines.set(queue, kinds)
-    const line = kinds.get(kind) ?? new Line()
-    kinds.set(kind, line)
-    return line
-  }
-
-  /** The lines of these kinds, or of all; those nobody stands in are forgotten, for names come and go. */
-  #linesOf(queue: string, kinds: readonly string[] | null): Line[] {
-    const known = this.#lines.get(queue)
-    if (!known) return []
-    for (const [kind, line] of known) if (line.isEmpty) known.delete(kind)
-    if (kinds === null) return [...known.values()]
-    return [...new Set(kinds)].flatMap((kind) => known.get(kind) ?? [])
   }
 }
 

@@ -2,55 +2,60 @@ import type { Row } from './row.ts'
 
 /**
  * The jobs of one queue and kind that wait to be claimed: those due in the order of claiming, the others in the order
- * in which they fall due. A job leaves by its entry being forgotten; the heaps drop such entries as they meet them.
+ * in which they fall due. A job leaves by its row forgetting its entry; the heaps drop such entries as they meet them.
  */
 export class Line {
   readonly #due = new Heap<Entry>(goesBefore)
   readonly #later = new Heap<Entry>((a, b) => a.runAt < b.runAt)
-  readonly #entries = new Map<Row, Entry>()
+  #size = 0
 
   get isEmpty(): boolean {
-    return this.#entries.size === 0
+    return this.#size === 0
   }
 
   /** Puts it in line, by its due time of now; a place that it had before is forgotten. */
-  add(row: Row): void {
-    const entry = { row, priority: row.priority, runAt: row.runAt, id: row.id }
-    this.#entries.set(row, entry)
-    this.#later.push(entry)
+  add(row: Row, now: number): void {
+    const entry: Entry = { line: this, row, priority: row.priority, runAt: row.runAt, id: row.id }
+    if (row.place === null) this.#size += 1
+    row.place = entry
+    if (entry.runAt <= now) this.#due.push(entry)
+    else this.#later.push(entry)
   }
 
+  /** Takes it out; it stands in this line. */
   remove(row: Row): void {
-    this.#entries.delete(row)
+    row.place = null
+    this.#size -= 1
   }
 
   /** Who would be claimed first at this moment. */
   first(now: number): Entry | undefined {
     for (let entry = this.#later.first; entry; entry = this.#later.first) {
-      if (this.#waits(entry) && entry.runAt > now) break
+      if (waits(entry) && entry.runAt > now) break
       this.#later.pop()
-      if (this.#waits(entry)) this.#due.push(entry)
+      if (waits(entry)) this.#due.push(entry)
     }
     for (let entry = this.#due.first; entry; entry = this.#due.first) {
-      if (this.#waits(entry) && entry.runAt <= now) return entry
+      if (waits(entry) && entry.runAt <= now) return entry
       this.#due.pop()
       // The clock was set back: it is not due any more.
-      if (this.#waits(entry)) this.#later.push(entry)
+      if (waits(entry)) this.#later.push(entry)
     }
     return undefined
-  }
-
-  #waits(entry: Entry): boolean {
-    return this.#entries.get(entry.row) === entry
   }
 }
 
 /** A place in line. It keeps the order's fields as they were, so that a heap never changes under its own feet. */
 export interface Entry {
+  readonly line: Line
   readonly row: Row
   readonly priority: number
   readonly runAt: number
   readonly id: string
+}
+
+function waits(entry: Entry): boolean {
+  return entry.row.place === entry
 }
 
 /** The order of claiming: priority, higher first; then due time; then id. */

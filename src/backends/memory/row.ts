@@ -1,10 +1,13 @@
 import type { FinalState, JobRecord, JobState, NewJob } from '../../jobs/index.ts'
 import { expiredError } from '../expired.ts'
 import { limitKeyOf } from '../limitkey.ts'
+import type { Entry } from './line.ts'
 
 /** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
 export interface Row extends Omit<NewJob, 'due' | 'gate'> {
   stored: 'queued' | 'waiting' | 'running' | FinalState
+  /** Where it stands in line; null: in none. */
+  place: Entry | null
   /** What the limits of its queue count it by; null: nothing. */
   readonly limitKey: string | null
   attempt: number
@@ -20,12 +23,15 @@ export interface Row extends Omit<NewJob, 'due' | 'gate'> {
   token: string | null
   leaseEndsAt: number
   /** The tokens of the attempts whose verdict was written. */
-  readonly settled: string[]
+  settled: readonly string[]
   result: string | null
   error: string | null
   cancelRequested: boolean
   cancelIgnored: boolean
 }
+
+/** Of all who have none: there are far more rows that are kept than verdicts that are asked for. */
+const none: readonly string[] = []
 
 export function createRow(job: NewJob, now: number): Row {
   const { due } = job
@@ -42,6 +48,7 @@ export function createRow(job: NewJob, now: number): Row {
     meta: job.meta,
     limitKey: limitKeyOf(job.meta),
     stored: 'queued',
+    place: null,
     attempt: 0,
     freeCount: 0,
     runAt: 'runAt' in due ? due.runAt : now + due.delayMs,
@@ -52,7 +59,7 @@ export function createRow(job: NewJob, now: number): Row {
     leaseNo: 0,
     token: null,
     leaseEndsAt: 0,
-    settled: [],
+    settled: none,
     result: null,
     error: null,
     cancelRequested: false,
