@@ -12,8 +12,9 @@ export function addJobs(
   now: number,
 ): readonly Added[] {
   const added = jobs.map((job) => {
-    const holder =
-      job.uniqueKey === null ? undefined : findHolder(connection, namespace, job.queue, job.uniqueKey, now)
+    // Most keys are free: who holds one is looked for when the index says that somebody does.
+    if (insertJob(connection, namespace, job, now)) return { id: job.id, duplicate: false }
+    const holder = findHolder(connection, namespace, job.queue, job.uniqueKey!, now)
     if (holder !== undefined) return { id: holder, duplicate: true }
     insertJob(connection, namespace, job, now)
     return { id: job.id, duplicate: false }
@@ -37,13 +38,15 @@ export function findHolder(
   return connection.get<{ id: string }>(sql, namespace, queue, uniqueKey)?.id
 }
 
-function insertJob(connection: Connection, namespace: string, job: NewJob, now: number): void {
+/** False: another job has its unique key. */
+function insertJob(connection: Connection, namespace: string, job: NewJob, now: number): boolean {
   const runAt = 'runAt' in job.due ? job.due.runAt : now + job.due.delayMs
-  connection.run(
+  const inserted = connection.run(
     `INSERT INTO job_queue (
        namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
        updated_at, backoff, timeout_ms, meta, limit_key)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, ?13, ?14, ?15)`,
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, ?13, ?14, ?15)
+     ON CONFLICT (namespace, queue, unique_key) WHERE unique_key IS NOT NULL DO NOTHING`,
     namespace,
     job.id,
     job.queue,
@@ -60,4 +63,5 @@ function insertJob(connection: Connection, namespace: string, job: NewJob, now: 
     job.meta,
     limitKeyOf(job.meta),
   )
+  return inserted > 0
 }
