@@ -1,43 +1,59 @@
 /** Writes new tasks, many at a time: those of one turn, and those that came while a write was under way. */
 import type { JobStore, NewJob } from '../jobs/index.ts'
 
-const maxBatch = 500
-
-interface Entry {
-  readonly job: NewJob
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
+/** What the adder needs. */
+export interface AdderParts {
+  readonly store: Pick<JobStore, 'add'>
+  /** They are durable. */
+  readonly added: (jobs: readonly NewJob[]) => void
+  /** Nobody knows whether they are. */
+  readonly failed: (jobs: readonly NewJob[]) => void
 }
+
+/** Jobs that are written together: they become durable, or fail, as one. */
+interface Batch extends PromiseWithResolvers<void> {
+  readonly jobs: NewJob[]
+}
+
+const maxBatch = 500
 
 /** Adds jobs in group commits. */
 export class Adder {
-  readonly #store: Pick<JobStore, 'add'>
-  #waiting: Entry[] = []
+  readonly #parts: AdderParts
+  readonly #waiting: Batch[] = []
   #isWriting = false
 
-  constructor(store: Pick<JobStore, 'add'>) {
-    this.#store = store
+  constructor(parts: AdderParts) {
+    this.#parts = parts
   }
 
   /** Resolves when it is durable. */
   add(job: NewJob): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ job, resolve, reject })
-      if (this.#isWriting) return
+    let batch = this.#waiting.at(-1)
+    if (batch === undefined || batch.jobs.length >= maxBatch) {
+      batch = { jobs: [], ...Promise.withResolvers<void>() }
+      this.#waiting.push(batch)
+    }
+    batch.jobs.push(job)
+    if (!this.#isWriting) {
       this.#isWriting = true
       setImmediate(() => void this.#write())
-    })
+    }
+    return batch.promise
   }
 
   async #write(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, maxBatch)
+    const { store, added, failed } = this.#parts
+    for (let batch = this.#waiting.shift(); batch !== undefined; batch = this.#waiting.shift()) {
       try {
-        await this.#store.add(batch.map(({ job }) => job))
-        for (const { resolve } of batch) resolve()
+        await store.add(batch.jobs)
       } catch (error) {
-        for (const { reject } of batch) reject(error)
+        failed(batch.jobs)
+        batch.reject(error)
+        continue
       }
+      added(batch.jobs)
+      batch.resolve()
     }
     this.#isWriting = false
   }

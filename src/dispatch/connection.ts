@@ -142,39 +142,35 @@ export class Connection implements NodeSession {
   }
 }
 
+/** Field by field: there are two of these for every task, and copies of parts would be most of what they cost. */
 function commandOf(frame: Word, nodeId: string, epoch: number): Command {
-  const from = { nodeId, epoch }
   switch (frame.type) {
     case 'heartbeat': {
       const { load, running, countedSeq } = frame
-      return { kind: 'heartbeat', ...from, load, running, countedSeq }
+      return { kind: 'heartbeat', nodeId, epoch, load, running, countedSeq }
     }
     case 'update':
-      return { kind: 'nodeUpdate', ...from, services: frame.services, labels: frame.labels }
+      return { kind: 'nodeUpdate', nodeId, epoch, services: frame.services, labels: frame.labels }
     case 'bye':
-      return { kind: 'nodeBye', ...from }
-    default:
-      return wordOf(frame, from)
-  }
-}
-
-function wordOf(
-  frame: Extract<Word, { readonly taskId: string }>,
-  { nodeId, epoch }: { readonly nodeId: string; readonly epoch: number },
-): Command {
-  const about = { nodeId, epoch, taskId: frame.taskId, attempt: frame.attempt }
-  switch (frame.type) {
+      return { kind: 'nodeBye', nodeId, epoch }
     case 'task.accept':
-      return { kind: 'accept', ...about }
-    case 'task.reject':
-      return { kind: 'reject', ...about, reason: frame.reason, retryAfterMs: frame.retryAfterMs }
-    case 'task.progress':
-      return { kind: 'progress', ...about, percent: frame.percent, note: frame.note }
-    case 'task.result':
-      return { kind: 'result', ...about, output: frame.output }
+      return { kind: 'accept', nodeId, epoch, taskId: frame.taskId, attempt: frame.attempt }
+    case 'task.reject': {
+      const { taskId, attempt, reason, retryAfterMs } = frame
+      return { kind: 'reject', nodeId, epoch, taskId, attempt, reason, retryAfterMs }
+    }
+    case 'task.progress': {
+      const { taskId, attempt, percent, note } = frame
+      return { kind: 'progress', nodeId, epoch, taskId, attempt, percent, note }
+    }
+    case 'task.result': {
+      const { taskId, attempt, output } = frame
+      return { kind: 'result', nodeId, epoch, taskId, attempt, output }
+    }
     case 'task.fail': {
+      const { taskId, attempt, retryable } = frame
       const { code = 'failed', message } = frame.error
-      return { kind: 'fail', ...about, error: { code, message }, retryable: frame.retryable }
+      return { kind: 'fail', nodeId, epoch, taskId, attempt, error: { code, message }, retryable }
     }
   }
 }

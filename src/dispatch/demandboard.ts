@@ -54,11 +54,18 @@ export class DemandBoard {
     })
   }
 
-  /** The kind to give to the job of a task that asks for this. */
-  async kindFor(asked: Asked): Promise<string> {
+  /** The kind to give to the job of a task that asks for this; null: it takes a look at the board. */
+  knownKind(asked: Asked): string | null {
     const kind = demandKind(asked)
     const known = this.#known.get(kind)
-    if (known !== undefined && this.#counts(kind, known)) return known.kind
+    return known !== undefined && this.#counts(kind, known) ? known.kind : null
+  }
+
+  /** The same, once the board has been looked at. */
+  async kindFor(asked: Asked): Promise<string> {
+    const known = this.knownKind(asked)
+    if (known !== null) return known
+    const kind = demandKind(asked)
     let registering = this.#registering.get(kind)
     if (registering === undefined) {
       registering = this.#register(kind, asked).finally(() => this.#registering.delete(kind))

@@ -12,7 +12,7 @@ import { type DispatchOptions, resolveDispatchOptions } from './options.ts'
 import { stopEngine } from './stopping.ts'
 import { resolveSubmit } from './submitoptions.ts'
 import type { Dispatch, Submitted, Task } from './task.ts'
-import { decodeDocument, dispatchQueue, encodeTaskJob } from './taskdocument.ts'
+import { decodeDocument, dispatchQueue, encodeTaskJob, type TaskTerms } from './taskdocument.ts'
 import { taskOfKey } from './taskkeys.ts'
 import { TaskReads } from './taskreads.ts'
 import { checkTerms } from './terms.ts'
@@ -35,7 +35,17 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   const { registry, mailbox, desk, tally, claims, ends, feed, sharing } = engine
   const { board, settings, roster, demands } = sharing
   const reads = new TaskReads(engine, jobs, notes)
-  const adder = new Adder(jobs)
+  const adder = new Adder({
+    store: jobs,
+    added({ length }) {
+      tally.submitted += length
+      if (engine.isStarted && roster.others.length === 0) engine.intake.ring()
+      else bell.ring(queueTopic(dispatchQueue))
+    },
+    failed(batch) {
+      for (const { id } of batch) engine.unexpect(id)
+    },
+  })
   const { maxWaiting = 10_000 } = options.policy
   let stopping: Promise<void> | null = null
   let looked = { at: Number.NEGATIVE_INFINITY, done: Promise.resolve() }
@@ -46,28 +56,15 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       if (stopping !== null) throw draining()
       // At once where there is room: what comes in the same turn counts it.
       if (tooMany(terms.tenant) !== null) await admit(terms.tenant)
-      const write = async (taskId: string) => {
-        engine.expect(taskId)
-        try {
-          // Known to the servers before the task is, so that one of them claims it.
-          const kind = await demands.kindFor(terms)
-          await adder.add(encodeTaskJob(taskId, terms, payload, kind))
-        } catch (error) {
-          engine.unexpect(taskId)
-          throw error
-        }
-        tally.submitted += 1
-        if (engine.isStarted && roster.others.length === 0) engine.intake.ring()
-        else bell.ring(queueTopic(dispatchQueue))
-      }
       if (idempotencyKey === null) {
         const taskId = createId()
-        await write(taskId)
+        await write(taskId, terms, payload)
         return { taskId, status: 'waiting', duplicate: false }
       }
       const isThere = async (taskId: string) => (await reads.record(taskId)) !== undefined
       const monotonicMs = () => performance.now()
-      const keyed = await taskOfKey({ guards, isThere, write, monotonicMs }, idempotencyKey, fingerprint)
+      const parts = { guards, isThere, write: (id: string) => write(id, terms, payload), monotonicMs }
+      const keyed = await taskOfKey(parts, idempotencyKey, fingerprint)
       return statusOf(keyed)
     },
 
@@ -193,6 +190,14 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   }
   return dispatch
 
+  /** Makes a task durable, under a kind that is known to the servers before the task is: so one of them claims it. */
+  function write(taskId: string, terms: TaskTerms, payload: string): Promise<void> {
+    engine.expect(taskId)
+    const add = (kind: string) => adder.add(encodeTaskJob(taskId, terms, payload, kind))
+    const kind = demands.knownKind(terms)
+    return kind === null ? demands.kindFor(terms).then(add) : add(kind)
+  }
+
   /** Before anything is written: what waits already is too much, as far as is known here. */
   async function admit(tenant: string): Promise<void> {
     if (!engine.isStarted) {
@@ -211,7 +216,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   /** When to come again; null: there is room. */
   function tooMany(tenant: string): number | null {
     const { serverCount, waiting } = roster.elsewhere
-    const isFull = registry.counts().waiting + engine.expected + waiting >= maxWaiting * (1 + serverCount)
+    const isFull = registry.waitingCount + engine.expected + waiting >= maxWaiting * (1 + serverCount)
     return registry.admission(tenant) ?? (isFull ? 1_000 : null)
   }
 

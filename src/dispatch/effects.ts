@@ -53,6 +53,8 @@ export interface EffectParts {
 type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
 type Asker = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
 
+const nobody: readonly Asker[] = []
+
 /** Runs effects, in their order. */
 export class EffectRunner {
   readonly #parts: EffectParts
@@ -145,10 +147,8 @@ export class EffectRunner {
       post({ kind: 'forget', taskId, attempt })
       return
     }
-    desk.send(nodeId, epoch, {
-      type: 'task.assign',
-      ...{ taskId, attempt, service, payload: claim.payload, deadlineAt },
-    })
+    const { payload } = claim
+    desk.send(nodeId, epoch, { type: 'task.assign', taskId, attempt, service, payload, deadlineAt })
     tally.assigned += 1
     progress.say(claim, null)
     if (feed.isWatched(taskId)) feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
@@ -164,9 +164,10 @@ export class EffectRunner {
     }
     const { end, output, error, ending } = endingOf(effect)
     this.#write(claim, ending, (took) => {
-      const by = nodeId === null ? [] : [{ nodeId, epoch, attempt }]
-      for (const asker of [...by, ...this.#takeAskers(taskId)]) {
-        const type = took && asker.attempt === attempt ? 'task.settled' : 'task.stale'
+      const said = took ? 'task.settled' : 'task.stale'
+      if (nodeId !== null) desk.send(nodeId, epoch, { type: said, taskId, attempt })
+      for (const asker of this.#takeAskers(taskId)) {
+        const type = asker.attempt === attempt ? said : 'task.stale'
         desk.send(asker.nodeId, asker.epoch, { type, taskId, attempt: asker.attempt })
       }
       if (took) this.#ended({ taskId, attempt, nodeId, end, output, error })
@@ -292,7 +293,8 @@ export class EffectRunner {
   }
 
   #takeAskers(taskId: string): readonly Asker[] {
-    const askers = this.#askers.get(taskId) ?? []
+    if (this.#askers.size === 0) return nobody
+    const askers = this.#askers.get(taskId) ?? nobody
     this.#askers.delete(taskId)
     return askers
   }

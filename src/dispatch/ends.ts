@@ -98,7 +98,8 @@ export class Ends {
     const took = await this.#persist(batch)
     this.#writes -= 1
     this.#unwritten -= batch.length
-    for (const [index, { told, verdict }] of batch.entries()) {
+    for (let index = 0; index < batch.length; index += 1) {
+      const { told, verdict } = batch[index]!
       this.#bytes -= verdict.result?.length ?? 0
       try {
         told(took[index] === true)

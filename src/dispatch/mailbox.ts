@@ -204,7 +204,7 @@ export class Mailbox {
     if (command.kind === 'rebuildSlice') this.#lastSliceAt = at
     try {
       const effects = apply(command, now())
-      if (effects.some(({ kind }) => kind === 'moreWork')) this.post({ kind: 'rebuildSlice' })
+      if (effects.some(wantsMore)) this.post({ kind: 'rebuildSlice' })
       if (effects.length > 0) run(effects, command)
     } catch (error) {
       onError(error, command)
@@ -219,6 +219,10 @@ export class Mailbox {
     const { results, dispatches, heartbeats, admin, slices } = this.depth()
     return results + dispatches + heartbeats + admin + slices > 0
   }
+}
+
+function wantsMore({ kind }: Effect): boolean {
+  return kind === 'moreWork'
 }
 
 function addTo(lane: Lane, letter: Letter, limit: number): boolean {

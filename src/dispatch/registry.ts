@@ -81,6 +81,11 @@ export class Registry {
     return admission(this.#books, tenant)
   }
 
+  /** How many tasks wait. */
+  get waitingCount(): number {
+    return this.#books.waitingCount
+  }
+
   /** What waits, by `TaskSpec.kind`: a look at each kind, not at each task. */
   waitingKinds(): Generator<WaitingKind> {
     return waitingByKind(this.#books)

@@ -44,13 +44,13 @@ export function resolveSubmit(options: SubmitOptions): ResolvedSubmit {
     prefers: checkTerms('submit.prefers', options.prefers ?? []),
     priority: whole('submit.priority', priority, { max: 9 }),
     tenant: text('submit.tenant', tenant),
-    session: optional(options.session, (session) => text('submit.session', session)),
+    session: optionalText('submit.session', options.session),
     deadlineMs: span('submit.deadlineMs', options.deadlineMs),
     idleMs: span('submit.idleMs', options.idleMs),
     retryable: flag('submit.retryable', retryable),
   }
   const payload = encodeJson('submit.payload', options.payload)
-  const idempotencyKey = optional(options.idempotencyKey, (key) => text('submit.idempotencyKey', key))
+  const idempotencyKey = optionalText('submit.idempotencyKey', options.idempotencyKey)
   const fingerprint =
     idempotencyKey === null
       ? ''
@@ -59,12 +59,9 @@ export function resolveSubmit(options: SubmitOptions): ResolvedSubmit {
 }
 
 function span(name: string, value: number | string | null | undefined): number | null {
-  return optional(value, (ms) => duration(name, ms, { min: 1, max: maxSpanMs }))
+  return value === undefined || value === null ? null : duration(name, value, { min: 1, max: maxSpanMs })
 }
 
-function optional<Given, Value>(
-  given: Given | null | undefined,
-  check: (value: Given) => Value,
-): Value | null {
-  return given === undefined || given === null ? null : check(given)
+function optionalText(name: string, value: string | null | undefined): string | null {
+  return value === undefined || value === null ? null : text(name, value)
 }

@@ -12,9 +12,13 @@ export function checkTerms(name: string, value: unknown): readonly Term[] {
   return checkList(name, value, budget, 1)
 }
 
+/** Most ask for nothing more than a service. */
+const noTerms: readonly Term[] = []
+
 function checkList(name: string, value: unknown, budget: { left: number }, depth: number): readonly Term[] {
   if (!Array.isArray(value)) throw refused(name, 'a list of terms', value)
   if (depth > termLimits.depth) throw tooMuch(name, `nested more than ${termLimits.depth} levels deep`)
+  if (value.length === 0) return noTerms
   // Not `map`, which leaves holes as they are.
   return Array.from(value, (term, index) => checkTerm(`${name}[${index}]`, term, budget, depth))
 }
