@@ -1,4 +1,4 @@
-import { encodeJson } from '../core/json.ts'
+import { checkJson, encodeJson, maxJsonBytes } from '../core/json.ts'
 import type { NodeFrame, NodeLoad, ServiceOffer } from '../dispatch/index.ts'
 import { type FrameProblem, nodeFrameSchemas, nodeProtocol, type PingFrame } from '../wire/index.ts'
 import { complain } from './complaint.ts'
@@ -44,7 +44,7 @@ export function readNodeFrame(text: string): ReadFrame {
       `This server speaks protocol ${nodeProtocol}, not ${shaped.protocol}.`,
       true,
     )
-  return { frame: decode(shaped) }
+  return { frame: decode(shaped, text.length) }
 }
 
 function parse(text: string): unknown {
@@ -61,8 +61,8 @@ function refuse(code: FrameProblem, message: string, isFatal = false): ReadFrame
 
 /** What no schema can say. */
 function unsoundness({ type, taskId, nodeId, instanceId, services, labels }: Shaped): string | undefined {
-  for (const id of [taskId, nodeId, instanceId])
-    if (typeof id === 'string' && !id.isWellFormed()) return `${type}: an id has half of a surrogate pair.`
+  if (isBroken(taskId) || isBroken(nodeId) || isBroken(instanceId))
+    return `${type}: an id has half of a surrogate pair.`
   if (type !== 'hello' && type !== 'update') return undefined
   const offers = (services ?? []) as readonly ServiceOffer[]
   if (new Set(offers.map(({ name }) => name)).size < offers.length)
@@ -76,9 +76,14 @@ function unsoundness({ type, taskId, nodeId, instanceId, services, labels }: Sha
   return undefined
 }
 
+function isBroken(id: unknown): boolean {
+  return typeof id === 'string' && !id.isWellFormed()
+}
+
 /** The frame with what it left out, and without what nobody knows. The schema has said that the types are right. */
-function decode(said: Shaped): NodeFrame | PingFrame {
-  const ofAttempt = { taskId: said.taskId as string, attempt: said.attempt as number }
+function decode(said: Shaped, length: number): NodeFrame | PingFrame {
+  const taskId = said.taskId as string
+  const attempt = said.attempt as number
   switch (said.type) {
     case 'hello':
       return {
@@ -98,24 +103,25 @@ function decode(said: Shaped): NodeFrame | PingFrame {
         countedSeq: numberOf(said.countedSeq),
       }
     case 'task.accept':
-      return { type: 'task.accept', ...ofAttempt }
+      return { type: 'task.accept', taskId, attempt }
     case 'task.reject':
       return {
         type: 'task.reject',
-        ...ofAttempt,
+        taskId,
+        attempt,
         reason: sound(said.reason as string),
         retryAfterMs: numberOf(said.retryAfterMs),
       }
     case 'task.progress': {
       const note = typeof said.note === 'string' ? sound(said.note) : null
-      return { type: 'task.progress', ...ofAttempt, percent: numberOf(said.percent), note }
+      return { type: 'task.progress', taskId, attempt, percent: numberOf(said.percent), note }
     }
     case 'task.result':
-      return resultOf(ofAttempt, said.output)
+      return resultOf(taskId, attempt, said.output, length)
     case 'task.fail': {
       const { code, message } = said.error as { readonly code?: string; readonly message: string }
       const error = { ...(code === undefined ? {} : { code: sound(code) }), message: sound(message) }
-      return { type: 'task.fail', ...ofAttempt, error, retryable: (said.retryable as boolean) ?? true }
+      return { type: 'task.fail', taskId, attempt, error, retryable: (said.retryable as boolean) ?? true }
     }
     case 'update':
       return {
@@ -129,23 +135,26 @@ function decode(said: Shaped): NodeFrame | PingFrame {
 }
 
 /** A result that no store could keep would come again for ever, so it counts as the failure that it is. */
-function resultOf(
-  ofAttempt: { readonly taskId: string; readonly attempt: number },
-  output: unknown,
-): NodeFrame {
+function resultOf(taskId: string, attempt: number, output: unknown, length: number): NodeFrame {
   try {
-    encodeJson('output', output)
-    return { type: 'task.result', ...ofAttempt, output: output ?? null }
+    // Written out it may be longer than it came, for numbers lose their exponents; a short one stays within bounds.
+    if (length * maxGrowth <= maxJsonBytes) checkJson('output', output ?? null)
+    else encodeJson('output', output)
+    return { type: 'task.result', taskId, attempt, output: output ?? null }
   } catch (error) {
     const { message } = error as Error
     return {
       type: 'task.fail',
-      ...ofAttempt,
+      taskId,
+      attempt,
       error: { code: 'invalid_output', message },
       retryable: false,
     }
   }
 }
+
+/** How many bytes a character of a frame becomes at most: `1e20` is 21 digits, and other characters are up to three. */
+const maxGrowth = 6
 
 function offersOf(services: unknown): readonly ServiceOffer[] | null {
   if (!Array.isArray(services)) return null
