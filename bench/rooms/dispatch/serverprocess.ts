@@ -73,9 +73,9 @@ function ended(count: number): void {
 }
 
 function submit(count: number): void {
-  for (let left = count; left > 0; left--) {
-    box.dispatch.submit({ service: 'asr', payload }).catch((error: unknown) => {
-      problem ??= error
-    })
-  }
+  for (let left = count; left > 0; left--) box.dispatch.submit({ service: 'asr', payload }).catch(failed)
+}
+
+function failed(error: unknown): void {
+  problem ??= error
 }

@@ -2,6 +2,13 @@
  * One server and a thousand nodes on real sockets, each in processes of their own, with heartbeats: how many tasks a
  * second come to their end. In memory the limit is a bare `ws` server with the same frames; on SQLite it is the rows that
  * have to be written, in the same batches, with no server at all.
+ *
+ * 0.6 of those rows is asked for twice. `sockets-sqlite-rows` is the figure as it was written down: a server, its nodes
+ * and its store against a loop that has neither. On two cores it is out of reach whatever dispatch costs: a task's
+ * frames alone take a bare `ws` server and its nodes about 22 microseconds each, and its rows alone 16 to 20, so
+ * that nothing but these makes at most 2 / 62 µs = 32,000 a second, and 0.6 of the raw rows are 30,000 and more.
+ * `task-rows` is the store's part of it, which can be compared: the same documents in the same batches through the store
+ * that a server has, against the raw loop.
  */
 import type { Conditions, Contestant, Figures, Trial } from '../../case.ts'
 import { atLeast, atLeastTimes, atMost } from '../../goal.ts'
@@ -14,6 +21,7 @@ import type { NodesOrder } from './nodesprocess.ts'
 import type { SocketsPace, Worked } from './paced.ts'
 import { rawTasks } from './rawtasks.ts'
 import type { DispatchServerOrder } from './serverprocess.ts'
+import { storedTasks } from './storedtasks.ts'
 
 const nodeCount = 1_000
 const slots = 4
@@ -64,6 +72,11 @@ const raw: Contestant = async (conditions) => {
   return rawTasks(place.url, paceOf(conditions))
 }
 
+const stored: Contestant = async (conditions) => {
+  await using place = await createPlace(conditions, 'sqlite')
+  return storedTasks(place.url, paceOf(conditions))
+}
+
 /** In two processes, so that neither needs as many files as the server. */
 const idle: Contestant = async ({ quick }) => {
   await using server = startServer('memory:')
@@ -111,6 +124,18 @@ export const socketTrials: readonly Trial[] = [
       },
       { ...durable, name: 'sockets-sqlite-rows', goal: atLeastTimes(0.6, 'limit', 'the rows alone') },
       { ...cost, name: 'sockets-sqlite-cost', peers: ['in memory'] },
+    ],
+  },
+  {
+    name: 'task-rows',
+    open: groundOf('sqlite'),
+    contestants: { signalbox: stored, limit: raw },
+    cases: [
+      {
+        ...{ name: 'task-rows', unit: 'tasks/s, rows alone, durable', better: 'higher', figure: 'rate' },
+        ...{ peers: [], goal: atLeastTimes(0.6, 'limit', 'the same rows raw') },
+      },
+      { ...cost, name: 'task-rows-cost', unit: 'us of processor', peers: [] },
     ],
   },
   {
