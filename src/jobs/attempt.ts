@@ -12,6 +12,7 @@ import { type Judged, judge, type Outcome } from './lifecycle.ts'
 import type { Notebook, Page } from './notebook.ts'
 import { type Ending, resolveAck, resolveNack } from './options.ts'
 import { leaseLost } from './refusals.ts'
+import { Stop } from './stopsignal.ts'
 import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from './store.ts'
 import type { RunSpan } from './telemetry.ts'
 import type { AckOptions, Ended, NackOptions } from './verbs.ts'
@@ -55,6 +56,8 @@ export class Attempt implements LeaseRef, Judged {
   #begunAt = 0
   #controller: AbortController | undefined
   #abortReason: unknown
+  /** Stops the transaction that is under way. */
+  #stop: Stop | undefined
   #isEnded = false
   #pledged: Verdict | undefined
   #transaction: Promise<unknown> | undefined
@@ -141,6 +144,7 @@ export class Attempt implements LeaseRef, Judged {
     if (this.#abortReason !== undefined) return
     this.#abortReason = reason
     this.#controller?.abort(reason)
+    this.#stop?.stop(reason)
     this.batch?.aborted(reason)
   }
 
@@ -233,7 +237,7 @@ export class Attempt implements LeaseRef, Judged {
     }
     try {
       const { group } = this.handler
-      const limits = { timeoutMs, leaseMs: this.#host.leaseMs, signal: this.signal }
+      const limits = { timeoutMs, leaseMs: this.#host.leaseMs, signal: this.#stopping() }
       if (group > 1) await this.#host.groups.run(group, step, limits)
       else await this.#host.store.transact(step, limits)
     } catch (error) {
@@ -292,6 +296,12 @@ export class Attempt implements LeaseRef, Judged {
     }
     if (this.end()) this.#host.noted(this, handBack, took === true)
     return false
+  }
+
+  #stopping(): Stop {
+    this.#stop ??= new Stop()
+    if (this.#abortReason !== undefined) this.#stop.stop(this.#abortReason)
+    return this.#stop
   }
 
   /** Where it writes about itself; undefined when it has ended. */

@@ -67,7 +67,7 @@ export function createTransactionGroups(store: Pick<JobStore, 'transactAll'>): T
 /** One member's work, over when its signal aborts, so that a handler that hangs holds up nobody else of its group. */
 function alone(
   work: (tx: StoreTransaction) => Promise<Verdict>,
-  signal: AbortSignal | undefined,
+  signal: TransactOptions['signal'],
 ): (tx: StoreTransaction) => Promise<Verdict> {
   if (signal === undefined) return work
   return async (tx) => {

@@ -1,6 +1,7 @@
 import type { NewGate } from './gatestore.ts'
 import type { FinalState, JobState, LiveState } from './job.ts'
 import type { QueueLimits } from './limits.ts'
+import type { StopSignal } from './stopsignal.ts'
 
 /**
  * What jobs ask of a backend. A store keeps rows, order and leases; why a job fails, waits or dies is decided in
@@ -268,7 +269,7 @@ export interface TransactOptions {
   /** The lease of the jobs it ends, where it is known: an engine with one writer must let renewals through in time. */
   readonly leaseMs?: number
   /** When it aborts, the transaction is rolled back and its reason thrown. */
-  readonly signal?: AbortSignal
+  readonly signal?: StopSignal
 }
 
 export interface ListQuery {

@@ -13,6 +13,7 @@ import { whole } from '../../core/options.ts'
 import { PoolMeter } from '../poolmeter.ts'
 import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
 import { Lender } from './lender.ts'
+import { PreparedStatements, StatementNames } from './prepared.ts'
 import type { Sender } from './sender.ts'
 
 /**
@@ -107,6 +108,9 @@ export class Connections implements Sender {
   readonly target: Target
   /** Off once a pooler was found that does not keep prepared statements. */
   #prepared = true
+  readonly #preparedOn = new WeakMap<PoolClient, PreparedStatements>()
+  /** Of the statements in handlers' transactions. */
+  readonly statementNames: StatementNames = new StatementNames()
   #closed: Promise<void> | undefined
   /** Calls under way, and who waits for the last of them. */
   #active = 0
@@ -249,6 +253,24 @@ export class Connections implements Sender {
     this.#lender.giveBack(client, isClean)
   }
 
+  /** What is prepared on a lent connection; undefined when nothing may be. */
+  preparedOn(client: PoolClient): PreparedStatements | undefined {
+    if (!this.#prepared) return undefined
+    let prepared = this.#preparedOn.get(client)
+    if (prepared === undefined) {
+      prepared = new PreparedStatements()
+      this.#preparedOn.set(client, prepared)
+    }
+    return prepared
+  }
+
+  /** Prepares nothing any more if the error says that somebody between us and the server mixes up what is prepared. */
+  noteUnprepared(error: unknown): boolean {
+    const isUnprepared = unpreparedStates.has(sqlState(error) ?? '')
+    if (isUnprepared) this.#prepared = false
+    return isUnprepared
+  }
+
   async #within<Result>(
     pool: MeteredPool,
     work: (client: PoolClient) => Promise<Result>,
@@ -262,9 +284,8 @@ export class Connections implements Sender {
         try {
           return await this.#borrow(pool, work, doing, who)
         } catch (error) {
-          const state = sqlState(error)
-          if (state === '26000' || state === '42P05') this.#prepared = false
-          if (!retried.has(state ?? '') || tries === 5) throw toStoreError(error)
+          const isRetried = this.noteUnprepared(error) || retried.has(sqlState(error) ?? '')
+          if (!isRetried || tries === 5) throw toStoreError(error)
         }
       }
     } finally {
@@ -349,8 +370,10 @@ async function inTransaction<Result>(
   }
 }
 
-/** Deadlock, serialisation failure, and prepared statements that a pooler forgot: nothing was written. */
-const retried = new Set(['40001', '40P01', '26000', '42P05'])
+/** Deadlock and serialisation failure: nothing was written. */
+const retried = new Set(['40001', '40P01'])
+/** Prepared statements that a pooler forgot, or gave to another; nothing was written either. */
+const unpreparedStates = new Set(['26000', '42P05'])
 
 /** A connection out of a pool; the last of those who use it gives it back. */
 class Borrowed {

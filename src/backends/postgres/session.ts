@@ -1,8 +1,9 @@
 import { Connection, type PoolClient } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { QueryResult, StoreTransaction, Verdict } from '../../jobs/index.ts'
-import { inOnePacket, statusOf } from './connection.ts'
-import { isConflict, isConnectionLoss, toStoreError } from './failures.ts'
+import { type Connections, inOnePacket, statusOf } from './connection.ts'
+import { isConflict, isConnectionLoss, sqlState, toStoreError } from './failures.ts'
+import { type EncodedStep, encodeStep, PacketFailure, type Step, sendPacket } from './packet.ts'
 
 /**
  * One transaction on one connection: what was sent, whether it still can be committed, and what is known when it
@@ -11,6 +12,7 @@ import { isConflict, isConnectionLoss, toStoreError } from './failures.ts'
  */
 export class Session {
   readonly #client: PoolClient
+  readonly #connections: Connections
   #begun = false
   /** What goes out with the next statement. */
   #riding: string[] = []
@@ -22,12 +24,15 @@ export class Session {
   #lost = false
   /** The first error of the work's own statements. */
   failure: unknown
+  /** The error of a statement that may only have failed because it had been prepared. */
+  #outdated: unknown
   readonly #noticeLoss = () => {
     this.#lost = true
   }
 
-  constructor(client: PoolClient) {
+  constructor(client: PoolClient, connections: Connections) {
     this.#client = client
+    this.#connections = connections
     client.on('error', this.#noticeLoss)
     client.on('end', this.#noticeLoss)
   }
@@ -41,24 +46,64 @@ export class Session {
   }
 
   /** The connection, with BEGIN sent, and all else that rides with the next statement. */
-  begun(): PoolClient {
-    this.throwIfOver()
-    if (!this.#begun) {
-      this.#begun = true
-      // Said outright: the fence needs statements that see what was committed before them, whatever the default is.
-      this.#riding.unshift('BEGIN ISOLATION LEVEL READ COMMITTED')
-    }
-    if (this.#riding.length > 0) {
-      // Its failure shows in the statement after it.
-      this.#client.query(this.#riding.join('; ')).catch(() => undefined)
-      this.#riding = []
+  #begunClient(): PoolClient {
+    const riding = this.#takeRiding()
+    // Its failure shows in the statement after it.
+    if (riding.length > 0) {
+      this.#client.query(riding.map(({ text }) => text).join('; ')).catch(() => undefined)
     }
     return this.#client
   }
 
-  /** What `send` sends goes out in one packet. */
-  together<Answer>(send: () => Answer): Answer {
-    return inOnePacket(this.#client, send)
+  /** What has to be sent before the next statement. */
+  #takeRiding(): readonly EncodedStep[] {
+    this.throwIfOver()
+    const riding = this.#riding.map((text): EncodedStep => ({ text }))
+    this.#riding = []
+    if (!this.#begun) {
+      this.#begun = true
+      riding.unshift(begin)
+    }
+    return riding
+  }
+
+  /** Sends steps in one packet, behind what rides with them; answers what the one at `main` said. */
+  async #send(steps: readonly Step[], main: number): Promise<PgResult> {
+    const encoded = steps.map(encodeStep)
+    const riding = this.#takeRiding()
+    const all = [...riding, ...encoded]
+    try {
+      return await sendPacket(
+        this.#client,
+        this.#connections.preparedOn(this.#client),
+        all,
+        riding.length + main,
+      )
+    } catch (error) {
+      if (!(error instanceof PacketFailure)) throw error
+      if (this.#connections.noteUnprepared(error.cause)) this.#outdated = error.cause
+      throw new PacketFailure(error.cause, error.at - riding.length, error.wasPrepared)
+    }
+  }
+
+  /** The work's own statement, which is prepared if it comes often. */
+  async #ask(text: string, params: readonly unknown[]): Promise<PgResult> {
+    const names = this.#connections.statementNames
+    try {
+      return await this.#send([{ text, values: params, name: names.of(text) }], 0)
+    } catch (error) {
+      if (!(error instanceof PacketFailure)) throw error
+      if (error.wasPrepared && isOfItsForm(error.cause)) {
+        names.forget(text)
+        this.#outdated = error.cause
+      }
+      throw error.cause
+    }
+  }
+
+  /** Whether trying the transaction again is all that is wanted. */
+  canBeTriedAgain(error: unknown): boolean {
+    return isConflict(error) || (error !== undefined && error === this.#outdated)
   }
 
   async run(work: (tx: StoreTransaction) => Promise<Verdict>): Promise<Verdict> {
@@ -90,10 +135,10 @@ export class Session {
     const query = async (sql: string, params: readonly unknown[] = []): Promise<QueryResult> => {
       this.#mustBeOpen(hand)
       try {
-        const answer = await this.together(() => {
-          const client = this.begun()
-          return params.length > 0 ? client.query(sql, [...params]) : client.query(sql)
-        })
+        // Without parameters it may be several statements, which only the driver's simple way takes.
+        const answer = await (params.length > 0
+          ? this.#ask(sql, params)
+          : inOnePacket(this.#client, () => this.#begunClient().query(sql)))
         this.#answered = true
         const last = Array.isArray(answer) ? answer.at(-1) : answer
         return { rows: last?.rows ?? [], rowCount: last?.rowCount ?? 0 }
@@ -114,7 +159,7 @@ export class Session {
       get raw() {
         // Afterwards the connection is somebody else's.
         session.#mustBeOpen(hand)
-        return session.begun()
+        return session.#begunClient()
       },
     }
   }
@@ -154,43 +199,27 @@ export class Session {
     return `signalbox_${this.#part}`
   }
 
-  /** Commits; `acked` is the statement sent just before, which comes first in saying what went wrong. */
-  async commit(acked: Promise<void> = Promise.resolve()): Promise<void> {
+  /** Sends the steps of the ack and COMMIT behind them; `refused` says what an error of the ack means. */
+  async commit(ack: readonly Step[], refused: (error: unknown) => unknown): Promise<void> {
     this.throwIfOver()
     if (this.#lost) throw new Error('Connection terminated before the commit was sent')
     this.#committing = true
-    const committed = this.begun().query('COMMIT')
+    const committed = this.#send([...ack, commit], ack.length)
     committed.catch(() => undefined)
     const late = createDeadline()
     try {
-      const command = await this.#answers(acked, committed, late.promise)
+      const { command } = await Promise.race([committed, late.promise])
       if (command !== 'COMMIT')
         throw this.failure ?? conflict(new Error(`COMMIT was answered with ${command}`))
       this.#begun = false
+    } catch (error) {
+      const cause = error instanceof PacketFailure ? error.cause : error
+      if (isLoss(cause)) throw this.#unknown(cause)
+      // Behind an ack that failed COMMIT was not looked at: the transaction is still to be rolled back.
+      if (error instanceof PacketFailure && error.at < ack.length) throw refused(cause)
+      throw this.canBeTriedAgain(cause) ? conflict(cause) : cause
     } finally {
       late.clear()
-    }
-  }
-
-  /** The command tag of the commit; throws what went wrong, the ack's trouble first. */
-  async #answers(
-    acked: Promise<void>,
-    committed: Promise<{ readonly command: string }>,
-    late: Promise<never>,
-  ): Promise<string> {
-    try {
-      await Promise.race([acked, late])
-    } catch (error) {
-      if (isLoss(error)) throw this.#unknown(error)
-      // An ack that failed makes COMMIT a rollback; its answer is awaited so that the connection is clean.
-      await Promise.race([committed, late]).catch(() => this.#noticeLoss())
-      throw error
-    }
-    try {
-      return (await Promise.race([committed, late])).command
-    } catch (error) {
-      if (isLoss(error)) throw this.#unknown(error)
-      throw isConflict(error) ? conflict(error) : error
     }
   }
 
@@ -223,7 +252,7 @@ export class Session {
         this.#lost = true
       }
     }
-    return isConflict(error) && error === this.failure ? conflict(error) : error
+    return error === this.failure && this.canBeTriedAgain(error) ? conflict(error) : error
   }
 
   /** Ends it; answers whether the connection may be used again. */
@@ -235,6 +264,21 @@ export class Session {
     if (!isClean) (this.#client as unknown as { connection: Connection }).connection.stream.destroy()
     return isClean
   }
+}
+
+type PgResult = Awaited<ReturnType<typeof sendPacket>>
+
+// Said outright: the fence needs statements that see what was committed before them, whatever the default is.
+const begin: EncodedStep = { name: 'signalbox begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' }
+const commit: Step = { name: 'signalbox commit', text: 'COMMIT' }
+
+/**
+ * Whether the server found fault with the statement itself, not with what it did. One that was prepared keeps the types
+ * that it was parsed with; since then its tables may have changed.
+ */
+function isOfItsForm(error: unknown): boolean {
+  const state = sqlState(error) ?? ''
+  return state === '0A000' || state.startsWith('42')
 }
 
 /** The server did not answer a commit or rollback. */
@@ -289,7 +333,7 @@ function cancelStatement(client: PoolClient): void {
 export function conflict(cause: unknown): SignalboxError {
   return new SignalboxError(
     'transaction_conflict',
-    'Postgres gave the transaction up (deadlock, serialisation or lock wait) and nothing of it was kept. It can be tried again.',
+    'Postgres gave the transaction up (deadlock, serialisation, lock wait, or a table that was altered) and nothing of it was kept. It can be tried again.',
     { cause },
   )
 }

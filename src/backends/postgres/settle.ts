@@ -11,7 +11,8 @@ import type { Statement } from './connection.ts'
  *     whole   every open job of its lease: the lease's row is deleted, and that is the fence
  *     some    one key in job_end each; the jobs are read from the lease's row
  *     given   as `some`, for one job whose fields the caller still has from its claim: nothing big is read
- *     final   as `given`, for a job without a unique key that is over: the least there is to do
+ *     final   as `given`, for a job without a unique key that is over: the least there is to do, in two statements of
+ *             one packet, so that the second sees what was committed while the first waited for the lease's lock
  *
  * `…OrFail` raises an error instead of answering no, so that a COMMIT sent behind it cannot take effect.
  */
@@ -22,6 +23,7 @@ export interface SettleStatements {
   readonly givenIn: Statement
   readonly someOrFail: Statement
   readonly givenOrFail: Statement
+  readonly leaseLock: Statement
   readonly finalOrFail: Statement
 }
 
@@ -38,6 +40,8 @@ export interface SettledInRow {
 }
 
 export const leaseLostState = 'SBX01'
+/** What `final` raises: the lease that it looks for is none, and the key of job_end may not be. */
+export const noLeaseState = '23502'
 export const notWholeState = 'SBX02'
 
 /** How long a verdict waits for another transaction that is ending the same attempt. */
@@ -177,12 +181,38 @@ ${answerWhole}`,
     givenIn: { name: 'sb_settle_given_in', text: one(true, fromGiven, answerIn) },
     someOrFail: { name: 'sb_settle_or_fail', text: one(true, fromLease, answerOrFail) },
     givenOrFail: { name: 'sb_settle_given_or_fail', text: one(true, fromGiven, answerOrFail) },
-    finalOrFail: {
-      name: 'sb_end',
-      text: `SELECT ${s}.signalbox_end($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-  $19, $20, $21, $22)`,
+    leaseLock: {
+      name: 'sb_lease_lock',
+      text: `SELECT ${leaseLock(s, 'pg_advisory_xact_lock_shared', '$1::bigint')}`,
     },
+    finalOrFail: { name: 'sb_end', text: finalOrFail(s) },
   }
+}
+
+/**
+ * The fence comes first: what stands in WITH and is not asked for is done after the statement itself. A lease that is
+ * not live makes its number NULL, and the insert an error. A request to cancel stays for upkeep to clear away.
+ */
+function finalOrFail(s: string): string {
+  return `WITH over AS (
+  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
+    run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
+    cancel_ignored, meta)
+  SELECT $1::text, $4::text, $10::text, $11::text, $12::text, $13::int, $5::text, $6::int, $14::int, $7::int,
+    $15::bigint, $16::bigint, coalesce(clock.now - $8::bigint, $17::bigint), clock.now, $18::text, $2::bigint,
+    $19::text, $20::bigint, $9::text, $21::text,
+    $5::text = 'completed' AND EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = $1 AND c.job_id = $4), $22::text
+  FROM (SELECT ${nowMs} AS now) clock
+)
+INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how)
+VALUES ((SELECT l.lease_no FROM ${s}.job_lease l
+         WHERE l.lease_no = $2 AND l.namespace = $1 AND l.nonce = $3 AND l.ends_at > ${nowMs}),
+  $4, ${nowMs}, 'final')`
+}
+
+/** The advisory lock of a lease, as the functions of the schema take it. */
+function leaseLock(s: string, take: string, leaseNo: string): string {
+  return `${take}(hashtext('signalbox ' || '${s.replaceAll("'", "''")}'), (${leaseNo} % 2147483647)::int)`
 }
 
 /** A verdict whose token can be one. */

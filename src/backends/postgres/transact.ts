@@ -1,14 +1,15 @@
-import type { PoolClient } from 'pg'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../jobs/index.ts'
 import { decodeToken } from '../token.ts'
 import type { Connections } from './connection.ts'
-import { isConflict, isConnectionLoss, leaseLost, sqlState, toStoreError } from './failures.ts'
+import { isConnectionLoss, leaseLost, sqlState, toStoreError } from './failures.ts'
+import type { Step } from './packet.ts'
 import { conflict, Session } from './session.ts'
 import {
   finalValues,
   givenValues,
   leaseLostState,
+  noLeaseState,
   type Sealed,
   type SettleStatements,
   verdictValues,
@@ -21,8 +22,8 @@ type Outcome = undefined | { readonly error: unknown }
 /**
  * Transactions of the store's own, in which a handler's work and its job's end commit together. The connection is
  * pipelined: BEGIN rides with the first statement of the work, the ack with COMMIT, so a transaction with one statement
- * costs two round trips. That is safe because an ack that does not take is an error, and behind an error COMMIT rolls
- * back; its command tag is looked at all the same.
+ * costs two round trips, and two answers. That is safe because an ack that does not take is an error, and behind an
+ * error the server does not look at the COMMIT; its command tag is looked at all the same.
  *
  * A connection goes back to the pool only when it is idle and outside a transaction; else it is broken, and the
  * server rolls back what was open on it.
@@ -43,12 +44,7 @@ export class Transactor {
       const answer = await session.run(work)
       // Told before anything is sent: behind an ack that was never sent, COMMIT would take effect.
       if (decodeToken(answer.token) === undefined) throw leaseLost(answer.jobId)
-      await session.together(() => {
-        const acked = this.#ack(session, [answer])
-        // Not waited for: COMMIT follows at once, and tells first if the connection is gone.
-        acked.catch(() => undefined)
-        return session.commit(acked)
-      })
+      await this.#commit(session, [answer])
       return answer
     })
     this.#noteEnd(verdict)
@@ -104,15 +100,11 @@ export class Transactor {
           if (isOurs && ['40001', '40P01'].includes(sqlState(error) ?? '')) throw conflict(error)
           // The transaction had failed before this one's statement: a statement that somebody did not wait for.
           if (isOurs && sqlState(error) === '25P02') throw new Broken('', { cause: error })
-          outcomes.push({ error: error instanceof NotHeld ? leaseLost(error.message) : error })
+          outcomes.push({ error: told(session, error) })
           await undo(session)
         }
       }
-      await session.together(() => {
-        const acked = verdicts.length === 0 ? Promise.resolve() : this.#ack(session, verdicts)
-        acked.catch(() => undefined)
-        return session.commit(acked)
-      })
+      await this.#commit(session, verdicts)
     }).catch((error: unknown) => {
       throw sqlState(error) === '25P02' ? new Broken('', { cause: error }) : error
     })
@@ -124,34 +116,35 @@ export class Transactor {
     this.#space.leases.ended(decodeToken(token)!.leaseNo, jobId)
   }
 
-  /** Ends them all, or raises an error. */
-  async #ack(session: Session, verdicts: readonly Verdict[]): Promise<void> {
+  /** Ends them all and commits, or throws and neither has happened. */
+  async #commit(session: Session, verdicts: readonly Verdict[]): Promise<void> {
     const sealed = verdicts.map((verdict) => ({ verdict, token: decodeToken(verdict.token)! }))
-    const [{ jobId }] = verdicts as [Verdict]
-    const sent = this.#sendAck(session.begun(), sealed)
-    try {
-      await sent
-    } catch (error) {
-      if (sqlState(error) === leaseLostState || sqlState(error) === '23505') throw leaseLost(jobId, error)
+    await session.commit(sealed.length === 0 ? [] : this.#ack(sealed), (error) => {
+      const state = sqlState(error)
+      if (state === leaseLostState || state === noLeaseState || state === '23505') {
+        return leaseLost(sealed[0]!.verdict.jobId, error)
+      }
       // Behind a failed statement of the work every other fails too; the first is the reason.
-      if (sqlState(error) === '25P02') throw session.failure ?? error
-      if (isConflict(error)) throw conflict(error)
-      throw error
-    }
+      if (state === '25P02') return session.failure ?? error
+      return session.canBeTriedAgain(error) ? conflict(error) : error
+    })
   }
 
-  #sendAck(client: PoolClient, sealed: readonly Sealed[]): Promise<unknown> {
+  #ack(sealed: readonly Sealed[]): readonly Step[] {
     const [first] = sealed as [Sealed]
-    const { verdict } = first
-    const values = () => [...verdictValues(this.#space.namespace, sealed), this.#space.storeId]
-    const job = sealed.length === 1 ? this.#space.leases.find(verdict) : undefined
-    if (job === undefined) return this.#connections.send(client, this.#statements.someOrFail, values())
+    const { verdict, token } = first
+    const { namespace, storeId, leases } = this.#space
+    const job = sealed.length === 1 ? leases.find(verdict) : undefined
     const isOver = verdict.state !== 'ready' && verdict.state !== 'scheduled'
-    if (job.uniqueKey !== null || !isOver) {
-      return this.#connections.send(client, this.#statements.givenOrFail, [...values(), ...givenValues(job)])
+    if (job !== undefined && job.uniqueKey === null && isOver) {
+      return [
+        { ...this.#statements.leaseLock, values: [token.leaseNo] },
+        { ...this.#statements.finalOrFail, values: finalValues(namespace, first, job) },
+      ]
     }
-    const final = finalValues(this.#space.namespace, first, job)
-    return this.#connections.send(client, this.#statements.finalOrFail, final)
+    const values = [...verdictValues(namespace, sealed), storeId]
+    if (job === undefined) return [{ ...this.#statements.someOrFail, values }]
+    return [{ ...this.#statements.givenOrFail, values: [...values, ...givenValues(job)] }]
   }
 
   async #inTransaction<Result>(
@@ -160,7 +153,7 @@ export class Transactor {
   ): Promise<Result> {
     signal?.throwIfAborted()
     const client = await this.#connections.lend()
-    const session = new Session(client)
+    const session = new Session(client, this.#connections)
     const { promise: over, reject } = Promise.withResolvers<never>()
     const stop = (reason: unknown) => {
       if (session.stop(reason)) reject(reason)
@@ -194,6 +187,12 @@ async function undo(session: Session): Promise<void> {
     if (sqlState(error) === undefined) throw error
     throw new Broken('', { cause: error })
   }
+}
+
+/** What one of a group is told that failed by itself. */
+function told(session: Session, error: unknown): unknown {
+  if (error instanceof NotHeld) return leaseLost(error.message)
+  return error === session.failure && session.canBeTriedAgain(error) ? conflict(error) : error
 }
 
 /** A verdict on an attempt that another of the group has ended, or whose token cannot be one. */

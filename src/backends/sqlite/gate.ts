@@ -1,4 +1,5 @@
 import { SignalboxError } from '../../core/errors.ts'
+import type { TransactOptions } from '../../jobs/index.ts'
 import { Ahead } from './ahead.ts'
 import type { Connection } from './connection.ts'
 import { busy, closed, explain, isBusy, isInputOutput } from './fault.ts'
@@ -97,11 +98,11 @@ export class Gate {
   /**
    * Keeps everybody else out from the moment `work` is called until it settles; `closing` says when it should hurry.
    * Taking the file's lock is its own affair. When `signal` aborts, it leaves the line; once inside, `interrupt` is
-   * called instead, so that whoever holds need not listen to the signal too, which is dear.
+   * called instead, so that whoever holds need not listen to the signal too.
    */
   hold<Value>(
     work: () => Promise<Value>,
-    signal?: AbortSignal,
+    signal?: TransactOptions['signal'],
     interrupt?: (reason: unknown) => void,
   ): Promise<Value> {
     return new Promise((resolve, reject) => {
