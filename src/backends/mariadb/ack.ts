@@ -9,7 +9,9 @@ import type { Store } from './store.ts'
  * statements on: one round trip, nothing to half-send. The first statement in it is the fence: it takes the row only
  * if id, token and a live lease match, locking it, and reads the row as it is now whatever snapshot the transaction
  * has. No row: nothing is written and the answer is `lost`. MariaDB does not undo a transaction when a statement in it
- * fails, so a savepoint makes the verdict all or nothing even for a caller who commits after an error.
+ * fails, so a savepoint makes the verdict all or nothing even for a caller who commits after an error. In transactions
+ * of the store's own there is none: they are rolled back after any error, and MariaDB compiles every line of this anew
+ * for every job.
  *
  * Everything that is text is bound as bytes, which the driver writes as a hexadecimal literal: right in any character
  * set and sql_mode the caller's session may have, NO_BACKSLASH_ESCAPES included.
@@ -27,10 +29,11 @@ export interface AckOptions {
   readonly cancelRequested: boolean | 'look'
   /** Check first that the session is in a transaction, and on our database. */
   readonly foreign: boolean
-  /** A savepoint that must still be there: without it the transaction was ended by somebody else. */
-  readonly guard?: string
-  /** Commit when the verdict took. */
-  readonly commit: boolean
+  /**
+   * Commit when the verdict took. This savepoint must still be there, without it the transaction was ended by somebody
+   * else; and it is set anew, for the next.
+   */
+  readonly commit?: string
 }
 
 export type AckAnswer = 'took' | 'lost' | 'no_transaction' | 'wrong_database'
@@ -100,7 +103,8 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
     ${bringBack()}
     END IF;`
   }
-  const whole = () => `BEGIN
+  const answer = "SELECT IF(signalbox_took > 0, 'took', 'lost') AS answer;"
+  const allOrNothing = () => `BEGIN
     DECLARE signalbox_took INT DEFAULT 0;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
       GET DIAGNOSTICS CONDITION 1 @signalbox_errno = MYSQL_ERRNO;
@@ -109,9 +113,9 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
     END;
     SAVEPOINT signalbox_ack;
     ${write()}
-    ${options.commit ? 'IF signalbox_took > 0 THEN COMMIT; END IF;' : ''}
-    SELECT IF(signalbox_took > 0, 'took', 'lost') AS answer;
+    ${answer}
   END;`
+  const guard = options.commit
 
   const sql = options.foreign
     ? `BEGIN NOT ATOMIC
@@ -119,12 +123,15 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
   ELSEIF NOT EXISTS (SELECT 1 FROM ${tables.meta} WHERE name = 'store_id' AND value = ${text(store.storeId)}) THEN
     SELECT 'wrong_database' AS answer;
   ELSE
-  ${whole()}
+  ${allOrNothing()}
   END IF;
 END`
     : `BEGIN NOT ATOMIC
-  ${options.guard === undefined ? '' : `RELEASE SAVEPOINT ${options.guard};`}
-  ${whole()}
+  DECLARE signalbox_took INT DEFAULT 0;
+  ${guard === undefined ? '' : `RELEASE SAVEPOINT ${guard};`}
+  ${write()}
+  ${guard === undefined ? '' : `IF signalbox_took > 0 THEN COMMIT; SAVEPOINT ${guard}; END IF;`}
+  ${answer}
 END`
   return { sql, values }
 }

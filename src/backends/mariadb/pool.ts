@@ -152,6 +152,8 @@ interface Waiter {
 export class Link {
   readonly raw: Connection
   lost = false
+  /** Whether the packet that ended its last transaction has set the savepoint that begins its next. */
+  begun = false
   /** Of whoever has it. */
   ticket = 0
 

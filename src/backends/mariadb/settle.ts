@@ -236,7 +236,7 @@ export function chunkBySize<Item>(
 export async function settleIn(store: Store, tx: unknown, verdict: Verdict): Promise<boolean> {
   const caller = await toCallerTx(tx)
   const cancelRequested = await wantsCancel(store, verdict.jobId)
-  const ack = encodeAck(store, verdict, { cancelRequested, foreign: true, commit: false })
+  const ack = encodeAck(store, verdict, { cancelRequested, foreign: true })
   if (ack === undefined) return false
   let answer: AckAnswer | undefined
   try {
