@@ -50,7 +50,7 @@ function assertAtRest(walk: Walk): void {
   assert.ok(timers <= registry.counts().nodes * 3 + 2, 'no timer is left behind')
 }
 
-for (const seed of [1, 2, 3, 4, 5, 6, 7]) {
+for (const seed of [1, 2, 3, 4, 5, 6, 101]) {
   test(`a fleet in turmoil is kept right in every step, and at rest nothing is left (seed ${seed})`, () => {
     const walk = new Walk(seed, policy)
     walkOn(walk, 5_000)

@@ -188,6 +188,8 @@ export class Model {
       for (const lease of node.leases.values()) lease.seq = 0
       this.offer(node, services, labels)
       if (running === null) return
+      // It may have been given elsewhere what it had ended here.
+      node.over = []
       this.forget(node, running, 0)
       this.list(node, running)
       return
