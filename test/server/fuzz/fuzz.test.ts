@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { serving } from '../stage.ts'
 import { fuzzServer } from './campaign.ts'
 
-test('twenty thousand requests that nobody would send on purpose are each answered, and the server is unharmed', {
+test('fifty thousand requests that nobody would send on purpose are each answered, and the server is unharmed', {
   timeout: 240_000,
 }, async () => {
   // Every connection comes from one address, and wrong tokens among the requests are no attack here.
@@ -13,10 +13,10 @@ test('twenty thousand requests that nobody would send on purpose are each answer
   )
   const port = Number(new URL(stage.url).port)
   const seed = Number(process.env.FUZZ_SEED ?? 1)
-  const counts = await fuzzServer(port, { seed, requests: 20_000 })
+  const counts = await fuzzServer(port, { seed, requests: 50_000 })
   console.log(`fuzz: seed ${seed}, ${JSON.stringify(counts)}`)
-  assert.equal(counts.requests, 20_000)
-  assert.ok(counts.refused > 10_000 && counts.taken > 400, 'both kinds were among them')
+  assert.equal(counts.requests, 50_000)
+  assert.ok(counts.refused > 25_000 && counts.taken > 1_000, 'both kinds were among them')
   // Ten times what is promised to a neighbour.
   assert.ok(counts.neighbourP99Ms < 500, `the neighbour waited ${counts.neighbourP99Ms} ms`)
   assert.equal((await stage.ask('GET', '/readyz')).status, 200)
