@@ -29,6 +29,8 @@ export class Seats {
   #length = 0
   readonly #rests = new SeatFlags()
   #restingCount = 0
+  /** How many keys are objects. While there are none, a key that becomes idle need not be looked at. */
+  #objectCount = 0
 
   /** The sizes at which it works differently are given by tests alone. */
   constructor(keepsKeys: boolean, few: number = fewKeys, seatOf: SeatMap = new SeatMap()) {
@@ -67,7 +69,8 @@ export class Seats {
 
   /** Gives up a taken seat whose key is idle, or lets the key rest there. */
   leave(seat: number, key: unknown): void {
-    if (typeof key === 'object' || typeof key === 'function') {
+    if (this.#objectCount > 0 && isObject(key)) {
+      this.#objectCount--
       this.#seatOf.delete(key)
       this.#free(seat)
       return
@@ -82,6 +85,7 @@ export class Seats {
   #seated(seat: number, key: unknown): void {
     if (seat === this.#length) this.#length++
     else this.#freeSeats.pop()
+    if (isObject(key)) this.#objectCount++
     if (this.#keepsKeys) this.#keys[seat] = key
   }
 
@@ -106,6 +110,7 @@ export class Seats {
     this.#keys = []
     this.#freeSeats = []
     this.#length = 0
+    this.#objectCount = 0
     this.#rests.clear()
     this.#restingCount = 0
   }
@@ -124,4 +129,8 @@ export class Seats {
     this.#rests.renumber(newSeats)
     return newSeats
   }
+}
+
+function isObject(key: unknown): boolean {
+  return typeof key === 'object' || typeof key === 'function'
 }

@@ -229,8 +229,13 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Gives up a seat, if nobody sits on it. */
   protected leave(seat: number, item: T): void {
+    if (this.#inHand.find(seat) === undefined && !this.#pending.has(seat)) this.#vacate(seat, item)
+  }
+
+  /** Gives up a seat that is neither queued nor in hand, unless it waits. */
+  #vacate(seat: number, item: T): void {
     if (!this.#tidying) this.#tidySoon()
-    if (this.#inHand.find(seat) !== undefined || this.#pending.has(seat) || this.isWaiting(seat)) return
+    if (this.isWaiting(seat)) return
     this.seats.leave(seat, this.keyAt(seat, item))
     if (this.seats.sparse) this.renumber(this.seats.renumber())
   }
@@ -252,8 +257,9 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   #findInHand(item: T): Turn<T> | undefined {
     const { latest } = this.#inHand
-    // Where an item is its own key, the same item has the same seat.
-    if (latest !== undefined && latest.item === item && this.#key === undefined) return latest
+    // Where an item is its own key, the same item has the same seat. Not by ===, which would fetch a string from memory
+    // to see that it is one; whoever is equal and not the same is looked up.
+    if (latest !== undefined && Object.is(latest.item, item) && this.#key === undefined) return latest
     const seat = this.seats.find(this.keyOf(item))
     return seat === undefined ? undefined : this.#inHand.find(seat)
   }
@@ -302,7 +308,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#inHand.remove(turn)
     if (again !== undefined) this.#queueAgain(again, turn)
     Turn.end(turn)
-    if (again === undefined) this.leave(seat, turn.item)
+    // In hand it was not queued besides; see `enter`.
+    if (again === undefined) this.#vacate(seat, turn.item)
     // From here on everything is in its place: hooks are foreign code and may call the queue.
     this.#meter?.done(turn)
     if (!this.#getters.empty) this.#serveGetters()
