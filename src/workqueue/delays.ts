@@ -8,6 +8,8 @@ import { WorkQueue } from './workqueue.ts'
 
 /** The longest a timer is set for: a stepped clock is noticed within it, and no delay is too long for a timer. */
 const longestTimerMs = 10_000
+/** Once so many fell due at a time, it is looked whether many more are. */
+const manyDue = 64
 
 /** client-go's delaying queue: of several delayed adds of one item the earliest stands. */
 export class DelayingQueue<T> extends WorkQueue<T> {
@@ -42,13 +44,13 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   }
 
   /** Makes an item pending `ms` from now. True: newly so; an earlier add of it may already be waiting. */
-  addAfter(item: T, ms: number, options: AddAfterOptions = {}): boolean {
+  addAfter(item: T, ms: number, options?: AddAfterOptions): boolean {
     if (typeof ms !== 'number' || Number.isNaN(ms)) {
       throw new RangeError(`addAfter: the delay is ${String(ms)}; give milliseconds, Infinity for never.`)
     }
-    const priority = priorityOf(options)
+    const priority = options === undefined ? 0 : priorityOf(options)
     if (this.shuttingDown) return false
-    const fresh = this.#addLater(item, ms, priority, options.replace ?? false)
+    const fresh = this.#addLater(item, ms, priority, options?.replace ?? false)
     this.countRetry()
     return fresh
   }
@@ -122,11 +124,10 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   /** Sets the timer if it would fire too late, or not at all. */
   #arm(): void {
     const dueAt = this.#waiting.nextDueAt
-    // What never falls due needs no timer, and must not keep the process alive.
-    if (dueAt === Number.POSITIVE_INFINITY) return
+    // What never falls due needs no timer either, and must not keep the process alive.
+    if (dueAt >= this.#timerAt) return
     const now = this.clock.now()
     const timerAt = Math.min(dueAt, now + longestTimerMs)
-    if (timerAt >= this.#timerAt) return
     this.#disarm()
     this.#timerAt = timerAt
     this.#timer = this.clock.setTimeout(() => this.#fire(), Math.max(0, timerAt - now))
@@ -143,7 +144,10 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     this.#timer = undefined
     this.#timerAt = Number.POSITIVE_INFINITY
     const now = this.clock.now()
-    while (this.#waiting.nextDueAt <= now) this.#enterNext(now)
+    for (let count = 1; this.#waiting.nextDueAt <= now; count++) {
+      if (count === manyDue) this.#waiting.gather(now)
+      this.#enterNext(now)
+    }
     this.#arm()
   }
 

@@ -3,8 +3,13 @@
  *
  * A 4-ary heap over typed arrays: sifting touches no object, and a million timers are four flat blocks.
  */
+import { sortByTime, type Timers, timersFor } from './timesort.ts'
+
 const smallest = 16
 const none = 0xffff_ffff
+/** At so many places it is looked how many are due; from one in sixteen on, it pays to take them all at once. */
+const sampleSize = 64
+const enoughDue = 4
 
 export class TimerHeap {
   #size = 0
@@ -35,6 +40,11 @@ export class TimerHeap {
     return this.#seatAt[this.#size - 1] as number
   }
 
+  /** All seats that wait are below this number. */
+  get seatCount(): number {
+    return this.#placeOf.length
+  }
+
   has(seat: number): boolean {
     return seat < this.#placeOf.length && this.#placeOf[seat] !== none
   }
@@ -47,8 +57,9 @@ export class TimerHeap {
   set(seat: number, dueAt: number): void {
     if (seat >= this.#placeOf.length) this.#growSeats(seat)
     this.#orderOf[seat] = ++this.#lastOrder
-    if (this.has(seat)) {
-      this.#sift(this.#placeOf[seat] as number, dueAt, seat)
+    const place = this.#placeOf[seat] as number
+    if (place !== none) {
+      this.#sift(place, dueAt, seat)
       return
     }
     if (this.#size === this.#dueAt.length) this.#resize(this.#size * 2)
@@ -62,6 +73,38 @@ export class TimerHeap {
     if (place < last) this.#sift(place, this.#dueAt[last] as number, this.#seatAt[last] as number)
     // Memory follows a burst down again; what stands by seat does so when seats are numbered anew, or none is left.
     if (this.#dueAt.length > smallest && last * 8 <= this.#dueAt.length) this.#resize(this.#dueAt.length / 4)
+  }
+
+  /** Whether so many seem to be due by a time that it is quicker to take them all than one after the other. */
+  areManyDue(by: number): boolean {
+    const step = Math.floor(this.#size / sampleSize)
+    if (step === 0) return false
+    let dueCount = 0
+    for (let place = 0; place < this.#size; place += step)
+      if ((this.#dueAt[place] as number) <= by) dueCount++
+    return dueCount >= enoughDue
+  }
+
+  /** Takes out all that are due by a time, in order. */
+  takeDue(by: number): Timers {
+    let dueCount = 0
+    for (let place = 0; place < this.#size; place++) if ((this.#dueAt[place] as number) <= by) dueCount++
+    const due = timersFor(dueCount)
+    let taken = 0
+    let kept = 0
+    for (let place = 0; place < this.#size; place++) {
+      const dueAt = this.#dueAt[place] as number
+      const seat = this.#seatAt[place] as number
+      if (dueAt > by) this.#put(kept++, dueAt, seat)
+      else {
+        this.#placeOf[seat] = none
+        due.dueAt[taken] = dueAt
+        due.seats[taken++] = seat
+      }
+    }
+    this.#size = kept
+    this.#restore()
+    return sortByTime(due, this.#orderOf)
   }
 
   /** The seats were numbered anew. */
@@ -82,6 +125,16 @@ export class TimerHeap {
   clear(): void {
     this.#placeOf = new Uint32Array(smallest).fill(none)
     this.#orderOf = new Float64Array(smallest)
+  }
+
+  /** Makes a heap of what lies in any order. */
+  #restore(): void {
+    let capacity = smallest
+    while (capacity < this.#size) capacity *= 2
+    if (capacity < this.#dueAt.length) this.#resize(capacity)
+    for (let place = (this.#size - 2) >> 2; place >= 0; place--) {
+      this.#siftDown(place, this.#dueAt[place] as number, this.#seatAt[place] as number)
+    }
   }
 
   #sift(place: number, dueAt: number, seat: number): void {

@@ -100,10 +100,12 @@ const aStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ sets: fc.array(aSet, { maxLength: 120, size: 'max' }) }) },
   { weight: 2, arbitrary: fc.record({ take: fc.array(fc.nat(300), { maxLength: 40 }) }) },
   { weight: 3, arbitrary: fc.record({ takeNext: fc.nat(200) }) },
+  { weight: 2, arbitrary: fc.record({ gather: fc.integer({ min: 10, max: 40 }) }) },
 )
 
 test('delayed adds come out by due time and then by the call that set it, however many come and go', () => {
   let mostWaiting = 0
+  let gatherCount = 0
   let renumberCount = 0
   const property = fc.property(fc.array(aStep, { maxLength: 30 }), (steps) => {
     const naive = new NaiveWaiting()
@@ -121,6 +123,10 @@ test('delayed adds come out by due time and then by the call that set it, howeve
         }
       } else if ('take' in step) {
         for (const key of step.take) same(seated.take(key), naive.take(key))
+      } else if ('gather' in step) {
+        const dueCount = naive.adds.filter(({ dueAt }) => dueAt <= step.gather).length
+        if (naive.adds.length >= 64 && dueCount * 4 >= naive.adds.length) gatherCount++
+        waiting.gather(step.gather)
       } else {
         for (let left = Math.min(step.takeNext, naive.adds.length); left > 0; left--) {
           same(seated.takeNext(), naive.takeNext())
@@ -135,9 +141,13 @@ test('delayed adds come out by due time and then by the call that set it, howeve
       assert.equal(waiting.nextDueAt, Math.min(...naive.adds.map(({ dueAt }) => dueAt)))
     }
     renumberCount += seated.renumberCount
+    // As when a queue is shut down: in any order, but each once.
+    for (; waiting.size > 0; waiting.remove(waiting.lastSeat)) assert.ok(waiting.has(waiting.lastSeat))
+    for (const { key } of naive.adds) assert.equal(waiting.has(seated.seatOf(key) as number), false)
   })
   fc.assert(property, { numRuns: 150 })
   assert.ok(mostWaiting > 128, `many were to wait at a time, and at most ${mostWaiting} did`)
+  assert.ok(gatherCount > 20, `many were to be gathered often, and were ${gatherCount} times`)
   assert.ok(renumberCount > 4, `seats were to be renumbered often, and were ${renumberCount} times`)
 })
 

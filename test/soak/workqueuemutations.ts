@@ -151,14 +151,14 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/workqueue/seats.ts',
-    find: "if (typeof key === 'object' || typeof key === 'function') {",
-    replace: "if (typeof key === 'function') {",
+    find: "return typeof key === 'object' || typeof key === 'function'",
+    replace: "return typeof key === 'function'",
     breaks: 'objects are let go of at done, while others are in hand',
   },
   {
     file: 'src/workqueue/workqueue.ts',
-    find: 'this.#pending.has(seat) || this.isWaiting(seat)) return',
-    replace: 'this.#pending.has(seat)) return',
+    find: 'if (this.isWaiting(seat)) return',
+    replace: '',
     breaks: 'a waiting item keeps its seat when it is done',
   },
   {
@@ -235,8 +235,8 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/workqueue/waiting.ts',
-    find: 'if (replace || dueAt < this.#heap.dueAt(seat)) this.#heap.set(seat, dueAt)',
-    replace: 'this.#heap.set(seat, dueAt)',
+    find: 'if (replace || dueAt < this.dueAt(seat)) this.#set(seat, dueAt)',
+    replace: 'this.#set(seat, dueAt)',
     breaks: 'the earliest due time stands',
   },
   {
@@ -286,6 +286,96 @@ export const workqueueMutations: readonly Mutation[] = [
     find: '      this.#seatAt[place] = seat',
     replace: '',
     breaks: 'who falls due is known by the new seat after seats were numbered anew',
+  },
+  {
+    file: 'src/workqueue/timesort.ts',
+    find: 'if (other === time && (orderOf[otherSeat] as number) < (orderOf[seat] as number)) break',
+    replace: 'if (other === time) break',
+    breaks: 'of many that fall due, those at one time enter in the order of the calls',
+  },
+  {
+    file: 'src/workqueue/timesort.ts',
+    find: 'return (orderOf[a.seats[atA] as number] as number) < (orderOf[b.seats[atB] as number] as number)',
+    replace: 'return false',
+    breaks: 'of thousands at one time each enters in the order of the calls',
+  },
+  {
+    file: 'src/workqueue/timesort.ts',
+    find: 'if (end - from <= few) {',
+    replace: 'if (end - from <= 1e9) {',
+    breaks: 'times that crowd together are sorted as quickly as others',
+  },
+  {
+    file: 'src/workqueue/timesort.ts',
+    find: 'right < end && comesBefore',
+    replace: 'comesBefore',
+    breaks: 'times that crowd together are sorted apart from those behind them',
+  },
+  {
+    file: 'src/workqueue/duerun.ts',
+    find: 'return place >= this.#first && this.#seats[place] === seat',
+    replace: 'return this.#seats[place] === seat',
+    breaks: 'what has entered in the midst of a firing no longer waits',
+  },
+  {
+    file: 'src/workqueue/duerun.ts',
+    find: 'else if (this.has(seat)) this.#seats[this.#placeOf[seat] as number] = gap',
+    replace: 'else if (this.has(seat)) {}',
+    breaks: 'what is taken back in the midst of a firing does not enter',
+  },
+  {
+    file: 'src/workqueue/duerun.ts',
+    find: 'else while (this.#seats[this.#first] === gap) this.#first++',
+    replace: '',
+    breaks: 'what is next in the midst of a firing is next also behind one that was taken back',
+  },
+  {
+    file: 'src/workqueue/duerun.ts',
+    find: 'left.seats[count++] = seat',
+    replace: 'left.seats[count++] = oldSeat',
+    breaks: 'what is due enters although seats are numbered anew in the midst of a firing',
+  },
+  {
+    file: 'src/workqueue/duerun.ts',
+    find: 'if (oldSeat === gap) continue',
+    replace: '',
+    breaks: 'what was taken back stays so when seats are numbered anew in the midst of a firing',
+  },
+  {
+    file: 'src/workqueue/timerheap.ts',
+    find: 'this.#placeOf[seat] = none\n        due.dueAt[taken] = dueAt',
+    replace: 'due.dueAt[taken] = dueAt',
+    breaks: 'what fell due among many waits no longer once it has entered',
+  },
+  {
+    file: 'src/workqueue/timerheap.ts',
+    find: 'this.#size = kept\n    this.#restore()',
+    replace: 'this.#size = kept',
+    breaks: 'what is left when many fell due falls due in order',
+  },
+  {
+    file: 'src/workqueue/waiting.ts',
+    find: 'this.#due.remove(seat)\n    this.#heap.set(seat, dueAt)',
+    replace: 'this.#heap.set(seat, dueAt)',
+    breaks: 'what is moved in the midst of a firing enters once, at its new time',
+  },
+  {
+    file: 'src/workqueue/waiting.ts',
+    find: 'this.#due.nextDueAt <= this.#heap.nextDueAt',
+    replace: 'this.#due.nextDueAt < this.#heap.nextDueAt',
+    breaks: 'what is set in the midst of a firing comes behind what was due at the same time',
+  },
+  {
+    file: 'src/workqueue/waiting.ts',
+    find: 'this.#due.renumber(newSeats)',
+    replace: '',
+    breaks: 'what is due is known by its new seat when seats are numbered anew in the midst of a firing',
+  },
+  {
+    file: 'src/workqueue/seats.ts',
+    find: 'if (isObject(key)) this.#objectCount++',
+    replace: '',
+    breaks: 'an object that is done is let go of at once',
   },
   {
     file: 'src/workqueue/delays.ts',
@@ -482,8 +572,8 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/workqueue/delays.ts',
-    find: 'if (timerAt >= this.#timerAt) return',
-    replace: '',
+    find: 'if (dueAt >= this.#timerAt) return',
+    replace: 'if (dueAt === Number.POSITIVE_INFINITY) return',
     breaks: 'a later due time does not arm the timer anew',
   },
   {

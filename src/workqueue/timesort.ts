@@ -1,0 +1,131 @@
+/**
+ * Sorts many timers by due time, equal ones by the order in which they were set.
+ *
+ * They are spread over buckets by their share of the span between the first and the last, so that a bucket of times that
+ * lie evenly holds a handful, and a million cost two walks and not twenty. Times that crowd together fill one bucket,
+ * which is sorted by merging: whatever the times are, it never takes longer than n log n.
+ */
+
+/** Timers side by side: when, and whose. */
+export interface Timers {
+  readonly dueAt: Float64Array
+  readonly seats: Uint32Array
+}
+
+/** So many fall into a bucket if times lie evenly. */
+const perBucket = 4
+/** Up to here inserting is quicker than merging. */
+const few = 24
+
+/** The same timers in order; those that are given are overwritten. `orderOf` says by seat when each was set. */
+export function sortByTime(timers: Timers, orderOf: Float64Array): Timers {
+  const sorted = timersFor(timers.dueAt.length)
+  const ends = spread(timers, sorted)
+  let from = 0
+  for (let bucket = 0; bucket < ends.length; bucket++) {
+    const end = ends[bucket] as number
+    sortPart(sorted, timers, orderOf, from, end)
+    from = end
+  }
+  return sorted
+}
+
+export function timersFor(length: number): Timers {
+  return { dueAt: new Float64Array(length), seats: new Uint32Array(length) }
+}
+
+/** Copies timers bucket by bucket; answers where each bucket ends. */
+function spread(from: Timers, to: Timers): Uint32Array {
+  const { dueAt, seats } = from
+  const lastBucket = Math.ceil(dueAt.length / perBucket)
+  let earliest = Number.POSITIVE_INFINITY
+  let latest = Number.NEGATIVE_INFINITY
+  for (let at = 0; at < dueAt.length; at++) {
+    const time = dueAt[at] as number
+    if (time < earliest) earliest = time
+    if (time > latest) latest = time
+  }
+  // Where there is no span, or none that can be computed with, this is no finite number or 0, and all go to bucket 0.
+  const scale = lastBucket / (latest - earliest)
+  const places = new Uint32Array(lastBucket + 2)
+  for (let at = 0; at < dueAt.length; at++) {
+    const bucket = (((dueAt[at] as number) - earliest) * scale) | 0
+    places[bucket + 1] = (places[bucket + 1] as number) + 1
+  }
+  for (let bucket = 1; bucket < places.length; bucket++) {
+    places[bucket] = (places[bucket] as number) + (places[bucket - 1] as number)
+  }
+  for (let at = 0; at < dueAt.length; at++) {
+    const time = dueAt[at] as number
+    const bucket = ((time - earliest) * scale) | 0
+    const place = places[bucket] as number
+    places[bucket] = place + 1
+    to.dueAt[place] = time
+    to.seats[place] = seats[at] as number
+  }
+  // Each bucket's place has moved on from where it begins to where it ends.
+  return places
+}
+
+/** Sorts a part by merging its halves; what is in order already is left alone. */
+function sortPart(timers: Timers, spare: Timers, orderOf: Float64Array, from: number, end: number): void {
+  if (end - from <= few) {
+    insertAll(timers, orderOf, from, end)
+    return
+  }
+  const middle = (from + end) >>> 1
+  sortPart(timers, spare, orderOf, from, middle)
+  sortPart(timers, spare, orderOf, middle, end)
+  if (comesBefore(timers, middle, timers, middle - 1, orderOf))
+    merge(timers, spare, orderOf, from, middle, end)
+}
+
+function insertAll(timers: Timers, orderOf: Float64Array, from: number, end: number): void {
+  const { dueAt, seats } = timers
+  for (let next = from + 1; next < end; next++) {
+    const time = dueAt[next] as number
+    const seat = seats[next] as number
+    let place = next
+    for (; place > from; place--) {
+      const other = dueAt[place - 1] as number
+      if (other < time) break
+      const otherSeat = seats[place - 1] as number
+      if (other === time && (orderOf[otherSeat] as number) < (orderOf[seat] as number)) break
+      dueAt[place] = other
+      seats[place] = otherSeat
+    }
+    dueAt[place] = time
+    seats[place] = seat
+  }
+}
+
+function merge(
+  timers: Timers,
+  spare: Timers,
+  orderOf: Float64Array,
+  from: number,
+  middle: number,
+  end: number,
+): void {
+  // The left half steps aside, and what is written never overtakes what is still to be read on the right.
+  for (let at = from; at < middle; at++) copyTimer(timers, at, spare, at)
+  let left = from
+  let right = middle
+  for (let place = from; left < middle; place++) {
+    if (right < end && comesBefore(timers, right, spare, left, orderOf))
+      copyTimer(timers, right++, timers, place)
+    else copyTimer(spare, left++, timers, place)
+  }
+}
+
+function comesBefore(a: Timers, atA: number, b: Timers, atB: number, orderOf: Float64Array): boolean {
+  const timeA = a.dueAt[atA] as number
+  const timeB = b.dueAt[atB] as number
+  if (timeA !== timeB) return timeA < timeB
+  return (orderOf[a.seats[atA] as number] as number) < (orderOf[b.seats[atB] as number] as number)
+}
+
+function copyTimer(from: Timers, at: number, to: Timers, place: number): void {
+  to.dueAt[place] = from.dueAt[at] as number
+  to.seats[place] = from.seats[at] as number
+}
