@@ -10,7 +10,8 @@ if (compiler === undefined)
 else {
   crashTest(['sqlite'], 'where every sync takes half a second, no lease is lost', async (ground) => {
     await using faults = await createFaults(compiler)
-    return slowDisk(ground, faults, { seed: 1, jobs: 4, syncMs: 500 })
+    // Awaited here: else the faults would be gone before it begins.
+    return await slowDisk(ground, faults, { seed: 1, jobs: 4, syncMs: 500 })
   })
   faultyServerTest(compiler, 'where every sync takes half a second, no lease is lost', (ground, faults) =>
     slowDisk(ground, faults, { seed: 1, jobs: 4, syncMs: 500 }),
