@@ -74,7 +74,7 @@ const raw: Contestant = async (conditions) => {
 
 const stored: Contestant = async (conditions) => {
   await using place = await createPlace(conditions, 'sqlite')
-  return storedTasks(place.url, paceOf(conditions))
+  return await storedTasks(place.url, paceOf(conditions))
 }
 
 /** In two processes, so that neither needs as many files as the server. */

@@ -62,7 +62,9 @@ async function migrate(action: Action, database: string, json: boolean, printer:
 /** Steps that touch every row of a large table take their time. */
 async function upWithProgress(migrator: Migrator): Promise<readonly AppliedMigration[]> {
   using progress = createProgress()
-  return migrator.up(({ name, number }, at, count) => progress.show(`step ${number} ${name}`, at, count))
+  return await migrator.up(({ name, number }, at, count) =>
+    progress.show(`step ${number} ${name}`, at, count),
+  )
 }
 
 function describe(
