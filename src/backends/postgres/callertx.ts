@@ -1,7 +1,8 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { findInnerTx, isKysely, isPostgresJs, isPrisma } from '../librarytx.ts'
 import { isStoreTransaction } from '../storetx.ts'
-import { type Runner, statusOf } from './connection.ts'
+import type { Runner } from './connection.ts'
+import { statusOf } from './driver.ts'
 import { sqlState } from './failures.ts'
 import { throughKysely, throughPg, throughPostgresJs, throughPrisma } from './spoken.ts'
 

@@ -1,17 +1,10 @@
-import {
-  Client,
-  type ClientConfig,
-  type Connection,
-  Pool,
-  type PoolClient,
-  type QueryResult,
-  type QueryResultRow,
-} from 'pg'
+import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Meter, Ticket } from '../../core/meter.ts'
 import { whole } from '../../core/options.ts'
 import { PoolMeter } from '../poolmeter.ts'
-import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
+import { Borrowed, type MeteredPool } from './borrowed.ts'
+import { sqlState, toStoreError } from './failures.ts'
 import { Lender } from './lender.ts'
 import { PreparedStatements, StatementNames } from './prepared.ts'
 import type { Sender } from './sender.ts'
@@ -88,12 +81,6 @@ export interface Statement {
 
 /** Anything that runs statements in order and, being pipelined, takes the next before the last has answered. */
 export type Runner = Pick<Client, 'query'>
-
-/** A pool, and who is told how long one waits for its connections. */
-interface MeteredPool {
-  readonly pool: Pool
-  readonly meter: PoolMeter
-}
 
 export class Connections implements Sender {
   readonly isOneTransaction = false
@@ -375,49 +362,6 @@ const retried = new Set(['40001', '40P01'])
 /** Prepared statements that a pooler forgot, or gave to another; nothing was written either. */
 const unpreparedStates = new Set(['26000', '42P05'])
 
-/** A connection out of a pool; the last of those who use it gives it back. */
-class Borrowed {
-  readonly over: Promise<void>
-  readonly #client: Promise<PoolClient>
-  readonly #giveBack: (isBroken: boolean) => void
-  #users = 0
-  #isBroken = false
-
-  constructor({ pool, meter }: MeteredPool, doing: string) {
-    const ticket = meter.begin(doing)
-    const { promise: over, resolve } = Promise.withResolvers<void>()
-    this.over = over
-    let client: PoolClient | undefined
-    this.#client = pool.connect().then((lent) => {
-      meter.enter(ticket)
-      client = lent
-      return lent
-    })
-    this.#giveBack = (isBroken) => {
-      // A connection with an open transaction, or with answers still to come, must not be lent to the next.
-      client?.release(isBroken || statusOf(client) !== 'I')
-      meter.leave(ticket)
-      resolve()
-    }
-  }
-
-  get users(): number {
-    return this.#users
-  }
-
-  async use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    this.#users++
-    try {
-      return await work(await this.#client)
-    } catch (error) {
-      if (isConnectionLoss(error)) this.#isBroken = true
-      throw error
-    } finally {
-      if (--this.#users === 0) this.#giveBack(this.#isBroken)
-    }
-  }
-}
-
 function createPool(config: ClientConfig, max: number): Pool {
   const pool = new Pool({ ...config, pipeline: true, max, idleTimeoutMillis: 30_000, allowExitOnIdle: true })
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
@@ -425,22 +369,6 @@ function createPool(config: ClientConfig, max: number): Pool {
   // The same for one that is lent: whoever has it learns of it from the statement that fails.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
-}
-
-/** What `send` sends goes out in one packet: writing to the socket was half of this process's time in a profile. */
-export function inOnePacket<Answer>(client: PoolClient, send: () => Answer): Answer {
-  const { stream } = (client as unknown as { connection: Connection }).connection
-  stream.cork()
-  try {
-    return send()
-  } finally {
-    stream.uncork()
-  }
-}
-
-/** 'I' idle, 'T' in a transaction, 'E' in one that failed. */
-export function statusOf(client: unknown): string | null {
-  return (client as { getTransactionStatus?(): string | null }).getTransactionStatus?.() ?? null
 }
 
 /**

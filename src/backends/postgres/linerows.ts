@@ -20,7 +20,8 @@ import {
   type StoredWaiter,
   waiterDueAt,
 } from '../linerecord.ts'
-import { type Connections, inOnePacket, type Statement } from './connection.ts'
+import type { Connections, Statement } from './connection.ts'
+import { inOnePacket } from './driver.ts'
 import type { LineStatements } from './linestatements.ts'
 
 /** The rows of one line in one transaction on one connection; all that is sent together goes out in one packet. */

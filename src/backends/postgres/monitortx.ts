@@ -1,6 +1,7 @@
 import type { PoolClient, QueryResult } from 'pg'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { type Connections, inOnePacket } from './connection.ts'
+import type { Connections } from './connection.ts'
+import { inOnePacket } from './driver.ts'
 import { isConnectionLoss } from './failures.ts'
 import { Pinned } from './pinned.ts'
 

@@ -1,7 +1,8 @@
 import { Connection, type PoolClient } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { QueryResult, StoreTransaction, Verdict } from '../../jobs/index.ts'
-import { type Connections, inOnePacket, statusOf } from './connection.ts'
+import type { Connections } from './connection.ts'
+import { inOnePacket, statusOf } from './driver.ts'
 import { isConflict, isConnectionLoss, sqlState, toStoreError } from './failures.ts'
 import { type EncodedStep, encodeStep, PacketFailure, type Step, sendPacket } from './packet.ts'
 
