@@ -115,9 +115,12 @@ export class Seats {
     this.#restingCount = 0
   }
 
-  /** Whether so few seats are in use that it is worth while to close the gaps. */
+  /**
+   * Whether so few seats are in use that it is worth while to close the gaps. Not while all of them are hardly more than
+   * may rest anyhow: a stream of new names would do it after every sweep.
+   */
   get sparse(): boolean {
-    return this.#length >= 64 && this.#seatOf.size * 8 <= this.#length
+    return this.#length >= Math.max(64, 4 * this.#few) && this.#seatOf.size * 8 <= this.#length
   }
 
   /** Closes the gaps, so that memory follows a burst down again. Answers the new seat by old seat. */

@@ -42,7 +42,7 @@ class NaiveWaiting {
 
 /** Waiting adds by key, over seats that are numbered anew whenever there are few left. */
 class Seated {
-  readonly seats: Seats = new Seats(true)
+  readonly seats: Seats = new Seats(true, 16)
   readonly waiting: Waiting<string> = new Waiting()
   renumberCount = 0
   /** Objects, because the seat of an object is given up at once. */

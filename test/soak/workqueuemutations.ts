@@ -169,7 +169,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/workqueue/seats.ts',
-    find: 'return this.#length >= 64 && this.#seatOf.size * 8 <= this.#length',
+    find: 'return this.#length >= Math.max(64, 4 * this.#few) && this.#seatOf.size * 8 <= this.#length',
     replace: 'return this.#length < 0',
     breaks: 'what a burst needed is given back while a handful is in hand',
   },
