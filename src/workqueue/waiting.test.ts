@@ -147,7 +147,10 @@ test('delayed adds come out by due time and then by the call that set it, howeve
   })
   fc.assert(property, { numRuns: 150 })
   assert.ok(mostWaiting > 96, `many were to wait at a time, and at most ${mostWaiting} did`)
-  assert.ok(gatherCount > 4, `many were to be gathered more than once or twice, and were ${gatherCount} times`)
+  assert.ok(
+    gatherCount > 4,
+    `many were to be gathered more than once or twice, and were ${gatherCount} times`,
+  )
   assert.ok(renumberCount > 0, `seats were to be renumbered, and were ${renumberCount} times`)
 })
 
