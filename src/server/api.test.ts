@@ -35,6 +35,7 @@ function incomingOf({ method, path }: Route): Incoming {
     address: '',
     signal: new AbortController().signal,
     header: (name) => headers[name],
+    isGone: false,
     readBody: async () => new Uint8Array(0),
   }
 }

@@ -37,8 +37,10 @@ export interface Incoming {
   readonly address: string
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
+  /** Whether it has; costs less than the signal. */
+  readonly isGone: boolean
   /** Reads the body to its end; throws `too_large` as soon as it is above the limit. Empty when there is none. */
-  readBody(limits: BodyLimits): Promise<Uint8Array>
+  readBody(limits: BodyLimits): Uint8Array | Promise<Uint8Array>
 }
 
 /** What goes back. */
@@ -98,6 +100,8 @@ export interface Call<S extends Shape = Shape> {
   /** The Idempotency-Key, and what it is bound to. */
   readonly key: { readonly key: string; readonly fingerprint: string } | undefined
   readonly signal: AbortSignal
+  /** Whether the client has gone. */
+  readonly isGone: boolean
   /** What a stream was read up to, as its reader says. */
   readonly lastEventId: string | undefined
 }

@@ -140,6 +140,10 @@ class FetchIncoming implements Incoming {
     return this.#request.signal
   }
 
+  get isGone(): boolean {
+    return this.signal.aborted
+  }
+
   header(name: string): string | undefined {
     const value = this.#request.headers.get(name)
     if (value !== null) return value

@@ -59,18 +59,21 @@ export class NodeIncoming implements Incoming {
     return this.#gone.signal
   }
 
-  readBody({ maxBytes }: BodyLimits): Promise<Uint8Array> {
+  get isGone(): boolean {
+    const response = this.#response
+    return (response.destroyed || response.closed) && !response.writableFinished
+  }
+
+  readBody({ maxBytes }: BodyLimits): Uint8Array | Promise<Uint8Array> {
     const request = this.#request
     const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
-    if (length === undefined) return encoding === undefined ? noBody : read(request, maxBytes)
-    if (Number(length) > maxBytes) return Promise.reject(bodyTooLarge(maxBytes))
-    // What came with its head, as most bodies do, lies there whole by now: nobody has to listen for its parts and its end.
-    if (request.readableLength === Number(length)) return Promise.resolve(request.read() ?? nothing)
+    if (length === undefined) return encoding === undefined ? nothing : read(request, maxBytes)
+    if (Number(length) > maxBytes) throw bodyTooLarge(maxBytes)
+    // What lies there whole needs nobody who listens for its parts and its end.
+    if (request.readableLength === Number(length)) return request.read() ?? nothing
     return read(request, maxBytes)
   }
 }
-
-const noBody = Promise.resolve(nothing)
 
 function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
@@ -104,7 +107,7 @@ function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
 /** For errors that `close` tells of as well. */
 export function ignore(): void {}
 
-function clientGone(): SignalboxError {
+export function clientGone(): SignalboxError {
   return new SignalboxError('request_timeout', 'The client went away before its request was done.')
 }
 

@@ -42,6 +42,10 @@ export class Passage implements Call {
     return this.incoming.signal
   }
 
+  get isGone(): boolean {
+    return this.incoming.isGone
+  }
+
   get lastEventId(): string | undefined {
     return this.incoming.header('last-event-id')
   }

@@ -16,6 +16,8 @@ import { linesOf, NodeIncoming, writeText } from './nodehttp.ts'
 import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './options.ts'
 import { answerClientError, answerOnSocket } from './problem.ts'
 import { createService, type Service } from './service.ts'
+import { createShortcut, type Shortcut } from './shortcut.ts'
+import type { ShortcutRequest } from './shortcutrequest.ts'
 import { httpTransport } from './transport.ts'
 import { Unsent } from './unsent.ts'
 import { createUpgrades, isWebSocketUpgrade, type Upgrades } from './upgrade.ts'
@@ -60,6 +62,7 @@ class HttpServer implements Server {
   readonly #upgrades: Upgrades
   readonly #inFlight = new InFlight()
   readonly #unsent = new Unsent()
+  readonly #shortcut: Shortcut
   readonly #leave = () => this.#inFlight.leave()
   /** The values of the Host header that are ours; known once the port is. */
   #ownHosts: ReadonlySet<string> = new Set()
@@ -74,6 +77,12 @@ class HttpServer implements Server {
       loopback: isLoopback,
       trust: false,
       hosts: () => this.#ownHosts,
+    })
+    this.#shortcut = createShortcut({
+      ...options,
+      serve: (request) => void this.#serveWhole(request),
+      over: this.#leave,
+      unsent: (socket) => this.#unsent.keep(socket),
     })
     const { authenticator } = this.#service
     this.#upgrades = createUpgrades({
@@ -133,6 +142,7 @@ class HttpServer implements Server {
   /** Some requests never become any: Node answers them without a document, or drops them. */
   #answerWhatNodeWould(): void {
     const { server } = this.#app
+    this.#shortcut.attach(server)
     this.#service.admission.attach(server)
     this.#upgrades.attach(server)
     // Node would leave out what stands behind the first 2,000, in silence; their bytes bound them already.
@@ -190,6 +200,7 @@ class HttpServer implements Server {
     const nodesGone = this.#service.stopDispatch(graceMs).finally(() => this.#upgrades.close())
     const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
     await this.#inFlight.drained(graceMs)
+    this.#shortcut.close()
     await this.#app.close()
     await ended
     await this.#service[Symbol.asyncDispose]()
@@ -200,6 +211,8 @@ class HttpServer implements Server {
     this.#inFlight.enter()
     // `close` comes once for every response, also when the client went away.
     response.once('close', this.#leave)
+    // Node tells of a request when its head has been read. What came with that, as most bodies do, is there a moment later.
+    await null
     const requestId = requestIdOf(request.headers['x-request-id'] as string | undefined)
     const { api, streams } = this.#service
     const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
@@ -214,6 +227,17 @@ class HttpServer implements Server {
     const transport = httpTransport(response)
     if (!response.destroyed) response.writeHead(200, [...linesOf(outgoing.headers), ...more])
     streams.serve(outgoing, transport, outgoing.ended)
+  }
+
+  /** Never rejects. */
+  async #serveWhole(request: ShortcutRequest): Promise<void> {
+    this.#inFlight.enter()
+    const requestId = requestIdOf(request.header('x-request-id'))
+    const outgoing = await this.#service.api.answer(request, requestId)
+    // Streams are read, not sent: none of them is a POST.
+    if ('feed' in outgoing) throw new Error('A request that came whole cannot become a stream.')
+    // Keep-alive would bring the next request to a server that is going away.
+    request.reply(outgoing, requestId, this.#service.isDraining)
   }
 }
 

@@ -13,6 +13,7 @@ function get(path: string): Incoming {
     address: '',
     header: () => undefined,
     signal: new AbortController().signal,
+    isGone: false,
     readBody: async () => new Uint8Array(0),
   }
 }

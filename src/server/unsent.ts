@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { type Clock, systemClock } from '../core/clock.ts'
 
 /** How much memory may be taken by answers that their clients have not read yet. */
@@ -28,7 +29,7 @@ export const unsentDefaults: Required<UnsentOptions> = {
 export class Unsent {
   readonly #options: Required<UnsentOptions>
   /** In the order they were written. */
-  readonly #answers = new Map<ServerResponse, number>()
+  readonly #answers = new Map<ServerResponse | Socket, number>()
   #bytes = 0
 
   constructor(options?: UnsentOptions) {
@@ -42,28 +43,33 @@ export class Unsent {
 
   /** To be told of every answer, once all of it was written. */
   watch(response: ServerResponse): void {
-    const bytes = response.writableLength
-    if (bytes === 0 || response.destroyed) return
-    const { maxBytes, graceMs, bytesPerSecond, clock } = this.#options
-    const timer = clock.setTimeout(() => response.destroy(), graceMs + (bytes / bytesPerSecond) * 1_000)
-    ;(timer as { unref?(): void }).unref?.()
-    this.#answers.set(response, bytes)
-    this.#bytes += bytes
-    const done = () => {
-      clock.clearTimeout(timer)
-      if (this.#answers.delete(response)) this.#bytes -= bytes
-    }
+    if (response.writableLength === 0 || response.destroyed) return
+    const done = this.keep(response)
     response.once('finish', done).once('close', done)
+  }
+
+  /** The same of one whose end the caller knows; the returned function says that it has come. */
+  keep(answer: ServerResponse | Socket): () => void {
+    const { maxBytes, graceMs, bytesPerSecond, clock } = this.#options
+    const bytes = answer.writableLength
+    const timer = clock.setTimeout(() => answer.destroy(), graceMs + (bytes / bytesPerSecond) * 1_000)
+    ;(timer as { unref?(): void }).unref?.()
+    this.#answers.set(answer, bytes)
+    this.#bytes += bytes
     if (this.#bytes > maxBytes) this.#cutOldest(maxBytes)
+    return () => {
+      clock.clearTimeout(timer)
+      if (this.#answers.delete(answer)) this.#bytes -= bytes
+    }
   }
 
   #cutOldest(maxBytes: number): void {
-    for (const [response, bytes] of this.#answers) {
+    for (const [answer, bytes] of this.#answers) {
       // Whoever asked last has had no time to read yet.
       if (this.#bytes <= maxBytes || this.#answers.size === 1) return
-      this.#answers.delete(response)
+      this.#answers.delete(answer)
       this.#bytes -= bytes
-      response.destroy()
+      answer.destroy()
     }
   }
 }

@@ -160,7 +160,7 @@ async function claimAtOnce(call: Call, options: ClaimOptions): Promise<readonly 
   const items = await call.jobs.claim(options)
   const giveBack = giverBack(call)
   // Whether it has gone is looked up only now: most claims are answered before anybody could go.
-  if (items.length === 0 || giveBack === undefined || !call.signal.aborted) return items
+  if (items.length === 0 || giveBack === undefined || !call.isGone) return items
   await giveBack(items)
   return []
 }

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test } from 'vitest'
+import { createShortcut } from './shortcut.ts'
+import type { ShortcutRequest } from './shortcutrequest.ts'
+
+interface Settings {
+  readonly headersTimeoutMs?: number
+  readonly keepAliveMs?: number
+  /** What is answered. @default what was asked */
+  readonly body?: string
+}
+
+/** A server that answers with what it was asked, and says by which way that came. */
+async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: Settings = {}) {
+  const seen = { overs: 0, unsent: 0, taken: 0 }
+  const underWay: ShortcutRequest[] = []
+  const served: ((request: ShortcutRequest) => void)[] = []
+  /** The next requests wait until they are released. */
+  let isHolding = false
+  const release = (request: ShortcutRequest, closes = false) => {
+    const asked = Buffer.from(request.readBody({ maxBytes: 1e9, maxKeys: 1 })).toString()
+    const headers = { 'x-way': 'short' }
+    request.reply({ status: 200, headers, body: body ?? asked }, 'id', closes)
+  }
+  const server = createServer((request, response) => {
+    void text(request).then((asked) => response.writeHead(200, { 'x-way': 'node' }).end(asked))
+  })
+  const shortcut = createShortcut({
+    ...{ maxHeaderBytes: 16_384, headersTimeoutMs, keepAliveMs, timeoutCheckMs: 20 },
+    serve(request) {
+      underWay.push(request)
+      served.shift()?.(request)
+      if (!isHolding) release(request)
+    },
+    over: () => void seen.overs++,
+    unsent() {
+      seen.unsent++
+      return () => void seen.taken++
+    },
+  })
+  shortcut.attach(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    shortcut,
+    seen,
+    release,
+    hold: (holds = true) => {
+      isHolding = holds
+    },
+    next: () => new Promise<ShortcutRequest>((resolve) => served.push(resolve)),
+    async connect() {
+      const socket = connect({ port, host: '127.0.0.1', noDelay: true }).on('error', () => {})
+      await once(socket, 'connect')
+      return socket
+    },
+    async [Symbol.asyncDispose]() {
+      shortcut.close()
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+const post = (body: string, ...headers: string[]) =>
+  [
+    'POST /v1/jobs HTTP/1.1',
+    'Host: here',
+    ...headers,
+    `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  ].join('\r\n')
+
+/** Reads until this has come. */
+async function until(socket: Socket, wanted: string): Promise<string> {
+  let text = ''
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    text += chunk
+    if (text.includes(wanted)) return text
+  }
+  throw new Error(`It ended before "${wanted}" came: ${text}`)
+}
+
+const waysOf = (answers: string) => [...answers.matchAll(/x-way: (\w+)/g)].map(([, way]) => way)
+
+test('a request that comes whole is answered the short way, as often as it comes', async () => {
+  await using server = await setUp()
+  const socket = await server.connect()
+  socket.write(post('one'))
+  const first = await until(socket, 'one')
+  assert.match(first, /^HTTP\/1\.1 200 OK\r\nx-way: short\r\nx-request-id: id\r\ncontent-length: 3\r\nDate: /)
+  assert.match(first, /\r\nConnection: keep-alive\r\nKeep-Alive: timeout=60\r\n\r\none$/)
+  socket.write(post('zwölf'))
+  assert.match(await until(socket, 'zwölf'), /content-length: 6\r\n/)
+  await sleep(20)
+  assert.equal(server.seen.overs, 2)
+})
+
+test('whatever else comes is Node’s, from then on', async () => {
+  await using server = await setUp()
+  const socket = await server.connect()
+  socket.write(post('one'))
+  assert.deepEqual(waysOf(await until(socket, 'one')), ['short'])
+  const [begin, end] = [post('two').slice(0, 30), post('two').slice(30)]
+  socket.write(begin)
+  await sleep(30)
+  socket.write(end)
+  assert.deepEqual(waysOf(await until(socket, 'two')), ['node'])
+  socket.write(post('three'))
+  assert.deepEqual(waysOf(await until(socket, 'three')), ['node'])
+})
+
+test('several requests at once are answered in order, each once', async () => {
+  await using server = await setUp()
+  server.hold()
+  const socket = await server.connect()
+  const first = server.next()
+  socket.write(post('one'))
+  const request = await first
+  socket.write(post('two'))
+  await sleep(30)
+  socket.write(post('three') + post('four'))
+  await sleep(30)
+  server.hold(false)
+  server.release(request)
+  const answers = await until(socket, 'four')
+  assert.deepEqual(answers.match(/one|two|three|four/g), ['one', 'two', 'three', 'four'])
+  assert.deepEqual(waysOf(answers), ['short', 'short', 'node', 'node'])
+})
+
+test('one that comes while another is under way is taken when that is answered', async () => {
+  await using server = await setUp()
+  server.hold()
+  const socket = await server.connect()
+  const first = server.next()
+  socket.write(post('one'))
+  const one = await first
+  const second = server.next()
+  socket.write(post('two'))
+  await sleep(30)
+  server.release(one)
+  server.release(await second)
+  assert.deepEqual(waysOf(await until(socket, 'two')), ['short', 'short'])
+})
+
+test('a client that goes is known to have gone, and its request is over once', async () => {
+  await using server = await setUp()
+  server.hold()
+  for (const leave of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
+    const socket = await server.connect()
+    const next = server.next()
+    socket.write(post('one'))
+    const request = await next
+    const { signal } = request
+    assert.equal(request.isGone, false)
+    leave(socket)
+    if (!signal.aborted) await once(signal, 'abort')
+    assert.equal(request.isGone, true)
+    assert.equal((signal.reason as { code: string }).code, 'request_timeout')
+    server.release(request)
+  }
+  await sleep(30)
+  assert.equal(server.seen.overs, 2)
+})
+
+test('a client that asks for nothing is told that it is late; one that asks for no more is cut', async () => {
+  await using server = await setUp({ headersTimeoutMs: 60, keepAliveMs: 60 })
+  assert.match(await text(await server.connect()), /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/)
+  const socket = await server.connect()
+  socket.write(post('one'))
+  assert.match(await text(socket), /^HTTP\/1\.1 200 [\s\S]*\r\n\r\none$/)
+})
+
+test('while one is under way nobody is cut for saying nothing', async () => {
+  await using server = await setUp({ headersTimeoutMs: 40, keepAliveMs: 40 })
+  server.hold()
+  const socket = await server.connect()
+  const next = server.next()
+  socket.write(post('one'))
+  const request = await next
+  await sleep(150)
+  server.release(request)
+  assert.match(await until(socket, 'one'), /^HTTP\/1\.1 200 /)
+})
+
+test('a client that does not read is not read from, and what waits for it is known', async () => {
+  await using server = await setUp({ body: 'x'.repeat(16 * 1_048_576) })
+  const socket = await server.connect()
+  socket.pause()
+  socket.write(post('one'))
+  await sleep(50)
+  socket.write(post('two'))
+  await sleep(50)
+  assert.deepEqual(server.seen, { overs: 0, unsent: 1, taken: 0 })
+  socket.destroy()
+  await sleep(50)
+  assert.deepEqual(server.seen, { overs: 1, unsent: 1, taken: 1 })
+})
+
+test('the last answer says so, and closes', async () => {
+  await using server = await setUp()
+  server.hold()
+  const socket = await server.connect()
+  const next = server.next()
+  socket.write(post('one'))
+  server.release(await next, true)
+  assert.match(await text(socket), /\r\nConnection: close\r\n\r\none$/)
+})
+
+test('closing cuts those who wait for their next request', async () => {
+  await using server = await setUp()
+  const socket = await server.connect()
+  socket.write(post('one'))
+  await until(socket, 'one')
+  server.shortcut.close()
+  await once(socket.resume(), 'close')
+})

@@ -1,0 +1,110 @@
+import type { Socket } from 'node:net'
+import { ignore } from './nodehttp.ts'
+import type { ShortcutOptions } from './shortcut.ts'
+import { HeadReader } from './shortcuthead.ts'
+import { ShortcutRequest } from './shortcutrequest.ts'
+
+/** What connections share. */
+export interface ShortcutKeeper {
+  readonly options: Pick<ShortcutOptions, 'maxHeaderBytes' | 'keepAliveMs' | 'serve' | 'over' | 'unsent'>
+  /** Node goes on with this connection, which begins with that. */
+  handOver(connection: ShortcutConnection, chunk: Buffer): void
+  /** It is closed. */
+  forget(connection: ShortcutConnection): void
+}
+
+/** One connection, for as long as its requests are of the plainest kind. */
+export class ShortcutConnection {
+  readonly socket: Socket
+  readonly #keeper: ShortcutKeeper
+  readonly #reader: HeadReader
+  /** The one that is under way. */
+  #request: ShortcutRequest | undefined
+  /** What came before it was answered. */
+  #ahead: Buffer | undefined
+  #taken: (() => void) | undefined
+  /** Nothing was asked here yet. */
+  isFresh = true
+  /** Since when nothing is under way; undefined while something is. */
+  restsSince: number | undefined = performance.now()
+
+  constructor(keeper: ShortcutKeeper, socket: Socket) {
+    this.#keeper = keeper
+    this.socket = socket
+    this.#reader = new HeadReader(keeper.options.maxHeaderBytes)
+    socket.on('data', this.#take).on('end', this.#end).on('close', this.#close)
+    // `close` follows; unheard, it would end the process.
+    socket.on('error', ignore)
+  }
+
+  get keepAliveMs(): number {
+    return this.#keeper.options.keepAliveMs
+  }
+
+  /** Writes the answer to what is under way. `closes`: there is to be no other. */
+  write(text: string, encoding: 'latin1' | 'utf8', closes: boolean): void {
+    const { socket } = this
+    // The client has gone.
+    if (!socket.writable) return
+    socket.write(text, encoding, this.#written)
+    if (closes) socket.destroySoon()
+    if (socket.writableLength > 0) this.#taken = this.#keeper.options.unsent(socket)
+  }
+
+  readonly #take = (chunk: Buffer): void => {
+    if (this.#request !== undefined) {
+      this.#ahead = this.#ahead === undefined ? chunk : Buffer.concat([this.#ahead, chunk])
+      this.socket.pause()
+      return
+    }
+    // Whoever could not be answered any more is not served either.
+    if (!this.socket.writable) return
+    const whole = this.#reader.read(chunk)
+    if (whole === undefined) {
+      this.#handOver(chunk)
+      return
+    }
+    this.isFresh = false
+    this.restsSince = undefined
+    this.#request = new ShortcutRequest(whole, this)
+    this.#keeper.options.serve(this.#request)
+  }
+
+  /** All of the answer has been taken, or nobody is left who would. */
+  readonly #written = (): void => {
+    this.#finish()
+    const { socket } = this
+    if (socket.destroyed) return
+    this.restsSince = performance.now()
+    const ahead = this.#ahead
+    if (ahead === undefined) return
+    this.#ahead = undefined
+    this.#take(ahead)
+    socket.resume()
+  }
+
+  /** Who ends a connection while we work for it has gone, as far as anybody can tell. */
+  readonly #end = (): void => {
+    this.socket.destroySoon()
+  }
+
+  readonly #close = (): void => {
+    this.#keeper.forget(this)
+    this.#request?.leave()
+    this.#finish()
+  }
+
+  #finish(): void {
+    this.#taken?.()
+    this.#taken = undefined
+    if (this.#request === undefined) return
+    this.#request = undefined
+    this.#keeper.options.over()
+  }
+
+  #handOver(chunk: Buffer): void {
+    const { socket } = this
+    socket.off('data', this.#take).off('end', this.#end).off('close', this.#close).off('error', ignore)
+    this.#keeper.handOver(this, chunk)
+  }
+}
