@@ -95,32 +95,36 @@ const after = Type.Union([
     strict,
   ),
 ])
+/** What may be said of a job whoever adds it: a caller or a schedule. */
+const jobTerms = {
+  kind: name,
+  payload: Type.Optional(Type.Unknown()),
+  queue: Type.Optional(name),
+  priority: Type.Optional(Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 })),
+  uniqueKey: Type.Optional(orNull(name)),
+  maxAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+  backoff: Type.Optional(
+    Type.Object(
+      {
+        baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+        factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
+        jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+        maxMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+      },
+      strict,
+    ),
+  ),
+  timeoutMs: Type.Optional(orNull(span)),
+  tags: Type.Optional(Type.Array(tag, { maxItems: 20 })),
+  limitKey: Type.Optional(orNull(name)),
+  lock: Type.Optional(orNull(Type.Object({ operation: name, resource: name }, strict))),
+}
 const jobToAdd = Type.Object(
   {
-    kind: name,
-    payload: Type.Optional(Type.Unknown()),
-    queue: Type.Optional(name),
-    priority: Type.Optional(Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 })),
-    uniqueKey: Type.Optional(orNull(name)),
+    ...jobTerms,
     runAt: Type.Optional(instant),
     delayMs: Type.Optional(span),
-    maxAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
-    backoff: Type.Optional(
-      Type.Object(
-        {
-          baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-          factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
-          jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-          maxMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-        },
-        strict,
-      ),
-    ),
-    timeoutMs: Type.Optional(orNull(span)),
-    tags: Type.Optional(Type.Array(tag, { maxItems: 20 })),
-    limitKey: Type.Optional(orNull(name)),
     after: Type.Optional(orNull(after)),
-    lock: Type.Optional(orNull(Type.Object({ operation: name, resource: name }, strict))),
     ref: Type.Optional(name),
     trace: Type.Optional(traceparent),
   },
@@ -163,6 +167,12 @@ export interface JobToAddBody {
   /** Whose doing it is, as a W3C traceparent. */
   readonly trace?: string
 }
+
+/** The job that each run of a schedule adds. */
+export type ScheduledJobBody = Omit<JobToAddBody, 'runAt' | 'delayMs' | 'after' | 'ref' | 'trace'>
+export const scheduledJob: Type.TUnsafe<ScheduledJobBody> = Type.Unsafe<ScheduledJobBody>(
+  schemaFor<ScheduledJobBody>()(Type.Object(jobTerms, strict)),
+)
 
 export const addJobs: Route<{
   body: JobToAddBody | readonly JobToAddBody[]

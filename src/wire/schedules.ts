@@ -1,8 +1,8 @@
 import type { Added, CatchUp, Schedule } from '../jobs/index.ts'
-import type { JobToAddBody } from './jobs.ts'
+import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 import { type Page, pageOf, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
-import { nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
+import { type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
 import { instant, name, orNull } from './values.ts'
 
 /** The routes of schedules: jobs that are added by the clock. */
@@ -44,9 +44,6 @@ interface ScheduleParams {
 }
 const scheduleParams: Schema<ScheduleParams> = schemaFor<ScheduleParams>()(Type.Object({ name }, strict))
 
-/** The job that each run adds. */
-export type ScheduledJobBody = Omit<JobToAddBody, 'runAt' | 'delayMs'>
-
 export interface SetScheduleBody {
   readonly name: string
   readonly cron?: string
@@ -58,31 +55,6 @@ export interface SetScheduleBody {
   readonly paused?: boolean
   readonly job: ScheduledJobBody
 }
-
-const scheduledJob = Type.Object(
-  {
-    kind: name,
-    payload: Type.Optional(Type.Unknown()),
-    queue: Type.Optional(name),
-    priority: Type.Optional(Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 })),
-    uniqueKey: Type.Optional(orNull(name)),
-    maxAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
-    backoff: Type.Optional(
-      Type.Object(
-        {
-          baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-          factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
-          jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-          maxMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-        },
-        strict,
-      ),
-    ),
-    timeoutMs: Type.Optional(orNull(span)),
-    tags: Type.Optional(Type.Array(Type.String({ ...nameOptions, maxLength: 64 }), { maxItems: 20 })),
-  },
-  strict,
-)
 
 export const setSchedule: Route<{ body: SetScheduleBody; reply: Schedule }> = {
   id: 'setSchedule',

@@ -16,7 +16,14 @@ type Plain<T> = T extends readonly (infer Item)[]
   : T extends object
     ? { -readonly [Key in keyof T]: Plain<T[Key]> }
     : T
-type Same<A, B> = [Plain<A>] extends [Plain<B>] ? ([Plain<B>] extends [Plain<A>] ? true : false) : false
+/** With every field there, so that one which is optional and left out on one side is seen. */
+type Whole<T> = T extends readonly (infer Item)[]
+  ? Whole<Item>[]
+  : T extends object
+    ? { [Key in keyof T]-?: Whole<T[Key]> }
+    : T
+type Both<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
+type Same<A, B> = Both<Plain<A>, Plain<B>> extends true ? Both<Whole<Plain<A>>, Whole<Plain<B>>> : false
 
 /** Takes a schema that describes exactly `Value`. */
 export function schemaFor<Value>(): <S extends TSchema>(

@@ -56,6 +56,21 @@ test('schedules are set, looked at, paused, resumed, run and removed over HTTP',
     assert.ok(acts.includes(`schedule.${act}`), `schedule.${act} is in the audit`)
 })
 
+test('a scheduled job may have all that a job has which is added by hand', async () => {
+  await using box = await open('memory:')
+  const { server, url } = await serve(box)
+  await using _ = server
+  await using remote = await open(url)
+  const lock = { operation: 'pull', resource: 'nginx' }
+  await remote.jobs.schedules.set('pull', {
+    everyMs: '1h',
+    job: { kind: 'pull', limitKey: 'tenant-1', lock, timeoutMs: '5s', backoff: { factor: 3 } },
+  })
+  const { id } = await remote.jobs.schedules.run('pull')
+  const job = (await remote.jobs.find(id))!
+  assert.deepEqual([job.limitKey, job.lock, job.timeoutMs, job.backoff.factor], ['tenant-1', lock, 5_000, 3])
+})
+
 test('what is wrong with a schedule is said at its place, by the server as well', async () => {
   await using box = await open('memory:')
   const { server, url } = await serve(box)
