@@ -2,15 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Backend } from '../../src/backends/backend.ts'
 import type { Candidate } from './candidates.ts'
+import { keepApart } from './jobs/apart.ts'
 import {
   addOne,
   aJob,
   claim,
   endedJob,
   ids,
-  lapsedJob,
   leaseOf,
-  longMs,
   runningJob,
   settleOne,
   verdictOf,
@@ -87,32 +86,7 @@ export function openingContract({ name, open, sql }: Candidate): void {
   test('namespaces do not see each other', async () => {
     await using mine = await open()
     await using yours = await open()
-    const running = await runningJob(mine, { queue: 'a', uniqueKey: 'k' })
-    const lapsed = await lapsedJob(mine, { queue: 'b' })
-    const dead = await endedJob(mine, 'dead', { queue: 'c' })
-    const ready = await addOne(mine, { uniqueKey: 'r' })
-    const before = await mine.jobs.list({ limit: 10 })
-
-    await yours.jobs.pause('mail')
-    assert.deepEqual(await claim(yours, { queues: ['a', 'b', 'c', 'mail'] }), [])
-    assert.deepEqual(await yours.jobs.list({ limit: 10 }), [])
-    for (const id of [running.id, lapsed.id, dead, ready]) {
-      assert.equal(await yours.jobs.find(id), undefined)
-      assert.equal(await yours.jobs.cancel(id), undefined)
-      assert.equal(await yours.jobs.retry(id), undefined)
-    }
-    assert.equal(await yours.jobs.retryDead({ limit: 10 }), 0)
-    assert.equal(await yours.jobs.prune({ olderThanMs: 0, limit: 10 }), 0)
-    assert.deepEqual(await yours.jobs.reclaim(10), { ready: 0, dead: 0, cancelled: 0 })
-    assert.deepEqual(await yours.jobs.renew([leaseOf(running)], longMs), [])
-    assert.equal(await settleOne(yours, running), false)
-    assert.deepEqual(await yours.jobs.outcomes([leaseOf(running)]), ['lost'])
-    await addOne(yours, { uniqueKey: 'r' })
-    assert.equal((await yours.jobs.stats()).length, 1)
-
-    assert.deepEqual(await mine.jobs.list({ limit: 10 }), before)
-    assert.deepEqual(ids(await claim(mine)), [ready])
-    assert.equal(await settleOne(mine, running), true)
+    await keepApart(mine, yours)
   })
 
   test('the store tells its own time, which goes on', async () => {

@@ -4,9 +4,8 @@ import { serverAccount } from './account.ts'
 import { aptInstall } from './apt.ts'
 import { binaryFolders, findBinary } from './binary.ts'
 import { createFolder } from './folder.ts'
+import { launch } from './launch.ts'
 import { runProgram, startProgram } from './program.ts'
-import { startOnFreePort } from './ready.ts'
-import { createRevivable } from './revivable.ts'
 import type { Service, ServiceOptions } from './service.ts'
 import { allowedSources, findSource, type Places } from './source.ts'
 
@@ -85,26 +84,10 @@ export async function startMariadb({ durable = false, env }: ServiceOptions = {}
       ],
       { account, env },
     )
-  const askOurs = (port: number) => ask(urlOf(port), data)
-  const { program, port, answer } = await startOnFreePort(start, askOurs)
-  const revivable = kept.use(
-    createRevivable(
-      program,
-      () => start(port),
-      () => askOurs(port),
-    ),
-  )
-  const owned = kept.move()
-  return {
-    name: 'mariadb',
-    url: urlOf(port),
-    version: answer.version,
-    from,
-    pid: program.pid,
-    folder: folder.path,
-    revivable,
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  }
+  return await launch(kept, {
+    ...{ name: 'mariadb', from, folder: folder.path, start, urlOf },
+    ask: (url) => ask(url, data),
+  })
 }
 
 function urlOf(port: number): string {

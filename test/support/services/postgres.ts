@@ -4,9 +4,8 @@ import { serverAccount } from './account.ts'
 import { binaryFolders, findTogether } from './binary.ts'
 import { copyEmbeddedPostgres, findEmbeddedPostgres, restoreLinks } from './embedded.ts'
 import { createFolder } from './folder.ts'
+import { launch } from './launch.ts'
 import { runProgram, startProgram } from './program.ts'
-import { startOnFreePort } from './ready.ts'
-import { createRevivable } from './revivable.ts'
 import type { Service, ServiceOptions } from './service.ts'
 import { allowedSources, findSource, type Places } from './source.ts'
 
@@ -64,26 +63,10 @@ export async function startPostgres({ durable = false, env }: ServiceOptions = {
       // The quickest end that still frees its shared memory; SIGKILL would leave that to the next reboot.
       { account, env, endSignal: 'SIGQUIT' },
     )
-  const askOurs = (port: number) => ask(urlOf(port), folder.path)
-  const { program, port, answer } = await startOnFreePort(start, askOurs)
-  const revivable = kept.use(
-    createRevivable(
-      program,
-      () => start(port),
-      () => askOurs(port),
-    ),
-  )
-  const owned = kept.move()
-  return {
-    name: 'postgres',
-    url: urlOf(port),
-    version: answer.version,
-    from,
-    pid: program.pid,
-    folder: folder.path,
-    revivable,
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  }
+  return await launch(kept, {
+    ...{ name: 'postgres', from, folder: folder.path, start, urlOf },
+    ask: (url) => ask(url, folder.path),
+  })
 }
 
 function urlOf(port: number): string {

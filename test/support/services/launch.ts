@@ -1,0 +1,37 @@
+import type { Program } from './program.ts'
+import { startOnFreePort } from './ready.ts'
+import { createRevivable } from './revivable.ts'
+import type { Service } from './service.ts'
+
+/** A server of our own, to be started on some port. */
+export interface Launch extends Pick<Service, 'name' | 'from'> {
+  readonly folder: string
+  start(port: number): Promise<Program>
+  urlOf(port: number): string
+  /** Asks whoever answers at the address; throws when that is not ours. */
+  ask(url: string): Promise<{ readonly version: string }>
+}
+
+/** Starts it where nobody listens, able to crash and come back. It takes over what was `kept` for it so far. */
+export async function launch(
+  kept: AsyncDisposableStack,
+  { name, from, folder, start, urlOf, ask }: Launch,
+): Promise<Service> {
+  const askAt = (port: number) => ask(urlOf(port))
+  const { program, port, answer } = await startOnFreePort(start, askAt)
+  const revivable = kept.use(
+    createRevivable(
+      program,
+      () => start(port),
+      () => askAt(port),
+    ),
+  )
+  const owned = kept.move()
+  return {
+    ...{ name, from, folder, revivable },
+    url: urlOf(port),
+    version: answer.version,
+    pid: program.pid,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
