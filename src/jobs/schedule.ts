@@ -1,4 +1,5 @@
-import type { AddOptions, JobToAdd } from './options.ts'
+import type { Backoff } from '../core/backoff.ts'
+import type { JobToAdd } from './options.ts'
 
 /** A schedule as its users see it. Instants are epoch milliseconds of the store's clock. */
 export interface Schedule {
@@ -32,8 +33,11 @@ export interface ScheduledJob {
   readonly priority: number
   readonly uniqueKey: string | null
   readonly maxAttempts: number
+  readonly backoff: Backoff
   readonly timeoutMs: number | null
   readonly tags: readonly string[]
+  readonly limitKey: string | null
+  readonly lock: { readonly operation: string; readonly resource: string } | null
 }
 
 /**
@@ -44,8 +48,8 @@ export type CatchUp = 'none' | 'one' | 'all'
 
 /** When a schedule runs, and what it adds. */
 export type ScheduleOptions = (CronOptions | RateOptions) & {
-  /** The job that each run adds; made by hand, or by a definition's `job`. `runAt` and `delayMs` have no meaning here. */
-  readonly job: Omit<JobToAdd, keyof Pick<AddOptions, 'runAt' | 'delayMs'>>
+  /** The job that each run adds; made by hand, or by a definition's `job`. When it runs is the schedule's to say. */
+  readonly job: Omit<JobToAdd, keyof Pick<JobToAdd, 'runAt' | 'delayMs' | 'after' | 'ref'>>
   /** @default 'one' */
   readonly catchUp?: CatchUp | undefined
   /** No slot after it counts. @default none */

@@ -2,6 +2,7 @@ import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { duration, flag, oneOf, onlyKeys, show, whole } from '../core/options.ts'
 import { createCron } from './cron.ts'
+import { decodeBackoff } from './decode.ts'
 import { encodeMeta, resolveTags } from './meta.ts'
 import { addKeys, checkJobToAdd, definedBy, resolveNewJob } from './options.ts'
 import type { CatchUp, Schedule, ScheduleOptions } from './schedule.ts'
@@ -177,24 +178,22 @@ export function showSchedule(record: ScheduleRecord): Schedule {
     everyMs = null,
     startAt = null,
   } = doc.when as Partial<CronWhen & RateWhen>
-  const { kind, queue, payload, priority, uniqueKey, maxAttempts, timeoutMs, tags } = doc.job
   return {
     ...{ name, cron, timeZone, everyMs, startAt, endAt: doc.endAt, catchUp: doc.catchUp },
-    job: {
-      ...{
-        kind,
-        queue,
-        payload: JSON.parse(payload) as unknown,
-        priority,
-        uniqueKey,
-        maxAttempts,
-        timeoutMs,
-        tags,
-      },
-    },
+    job: showJob(doc.job),
     paused: isPaused,
     nextAt: isPaused ? null : record.nextAt,
     ...{ lastSlotAt, lastFiredAt, createdAt },
+  }
+}
+
+function showJob({ payload, backoff, limitKey, gate, ...job }: ScheduleDoc['job']): Schedule['job'] {
+  const { kind, queue, priority, uniqueKey, maxAttempts, timeoutMs, tags } = job
+  return {
+    ...{ kind, queue, payload: JSON.parse(payload) as unknown, priority, uniqueKey, maxAttempts },
+    ...{ backoff: decodeBackoff(backoff), timeoutMs, tags },
+    limitKey: limitKey ?? null,
+    lock: gate?.lock ?? null,
   }
 }
 

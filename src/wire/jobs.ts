@@ -3,7 +3,7 @@ import { jobState } from './jobstate.ts'
 import { type IdParams, idParams, type Page } from './page.ts'
 import type { Route } from './route.ts'
 import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
-import { instant, instantOrNull, name, orNull, span } from './values.ts'
+import { backoff, instant, instantOrNull, name, orNull, span } from './values.ts'
 
 /** Jobs are put in line, looked at and taken in hand. Bodies are the library's arguments and options, merged into one object. */
 
@@ -13,12 +13,6 @@ const jobError = Type.Object({
   message: Type.String(),
   code: Type.Optional(Type.String()),
   stack: Type.Optional(Type.String()),
-})
-const backoff = Type.Object({
-  baseMs: Type.Number(),
-  factor: Type.Number(),
-  jitter: Type.Number(),
-  maxMs: Type.Number(),
 })
 
 const jobFields = {

@@ -3,7 +3,7 @@ import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 import { type Page, pageOf, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
 import { type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
-import { instant, name, orNull } from './values.ts'
+import { backoff, instant, name, orNull } from './values.ts'
 
 /** The routes of schedules: jobs that are added by the clock. */
 
@@ -28,8 +28,11 @@ const schedule = Type.Object({
     priority: Type.Integer(),
     uniqueKey: orNull(Type.String()),
     maxAttempts: Type.Integer(),
+    backoff,
     timeoutMs: orNull(Type.Integer()),
     tags: Type.Array(Type.String()),
+    limitKey: orNull(Type.String()),
+    lock: orNull(Type.Object({ operation: Type.String(), resource: Type.String() })),
   }),
   paused: Type.Boolean(),
   nextAt: orNull(instant),

@@ -1,4 +1,5 @@
-import { instantOptions, nameOptions, spanPattern, Type } from './schema.ts'
+import type { Backoff } from '../core/backoff.ts'
+import { instantOptions, nameOptions, schemaFor, spanPattern, Type } from './schema.ts'
 
 /** Values that routes of all rooms speak of. */
 
@@ -20,6 +21,18 @@ export const instantOrNull: Type.TUnion<[Type.TInteger, Type.TNull]> = orNull(in
 
 /** How many. */
 export const count: Type.TInteger = Type.Integer({ minimum: 0 })
+
+/** How long a job waits before it is tried again. */
+export const backoff: Type.TUnsafe<Backoff> = Type.Unsafe<Backoff>(
+  schemaFor<Backoff>()(
+    Type.Object({
+      baseMs: Type.Number(),
+      factor: Type.Number(),
+      jitter: Type.Number(),
+      maxMs: Type.Number(),
+    }),
+  ),
+)
 
 export function orNull<S extends Type.TSchema>(schema: S): Type.TUnion<[S, Type.TNull]> {
   return Type.Union([schema, Type.Null()])

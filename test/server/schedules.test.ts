@@ -62,10 +62,12 @@ test('a scheduled job may have all that a job has which is added by hand', async
   await using _ = server
   await using remote = await open(url)
   const lock = { operation: 'pull', resource: 'nginx' }
-  await remote.jobs.schedules.set('pull', {
+  const made = await remote.jobs.schedules.set('pull', {
     everyMs: '1h',
     job: { kind: 'pull', limitKey: 'tenant-1', lock, timeoutMs: '5s', backoff: { factor: 3 } },
   })
+  const { limitKey, backoff } = made.job
+  assert.deepEqual([limitKey, made.job.lock, backoff.factor], ['tenant-1', lock, 3])
   const { id } = await remote.jobs.schedules.run('pull')
   const job = (await remote.jobs.find(id))!
   assert.deepEqual([job.limitKey, job.lock, job.timeoutMs, job.backoff.factor], ['tenant-1', lock, 5_000, 3])
