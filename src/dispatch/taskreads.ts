@@ -135,7 +135,12 @@ export class TaskReads {
     watcher: { clear(): void },
   ): Promise<TaskEvent | undefined> {
     const { now } = this.#engine
-    const task = this.#standing(taskId) ?? (await this.#mustStand(taskId))
+    let task = this.#standing(taskId)
+    if (task === undefined) {
+      const stored = await this.#mustStand(taskId)
+      // It may have come into this process's hands meanwhile, and what is cleared below is news of that.
+      task = (stored.finishedAt === null ? this.#standing(taskId) : undefined) ?? stored
+    }
     // From here to the answer nothing can come between.
     if (task.finishedAt !== null || this.#engine.claims.get(taskId) !== undefined) watcher.clear()
     const event = eventOf(task, now())

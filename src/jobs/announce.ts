@@ -2,18 +2,21 @@ import { type Alarm, createAlarm } from './alarm.ts'
 import { type JobsBell, queueTopic } from './parts.ts'
 import type { NewJob } from './store.ts'
 
-/** Tells workers of jobs that were just added: now when they are due, else when they fall due. */
+/** Tells workers of jobs that were just added, or put back: now when they are due, else when they fall due. */
 export interface Announcer {
-  announce(jobs: readonly NewJob[]): void
+  announce(jobs: readonly Announced[]): void
   /** Tells nobody any more, whatever is still added: the store may be closed by then. */
   close(): void
 }
+
+/** What it has to know of a job. */
+export type Announced = Pick<NewJob, 'queue' | 'due'>
 
 /** What falls due later than this is left to polling. */
 const maxAlarmMs = 60_000
 
 /** What is rung at once when these are added. */
-export function topicsOf(jobs: readonly NewJob[]): readonly string[] {
+export function topicsOf(jobs: readonly Announced[]): readonly string[] {
   const queues = new Set<string>()
   for (const job of jobs) if (isDue(job)) queues.add(job.queue)
   return Array.from(queues, queueTopic)

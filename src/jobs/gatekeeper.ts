@@ -61,6 +61,8 @@ const idleMs = 5_000
 const busyMs = 1_000
 /** What is told faster than it can be followed up is left to the walk over all. */
 const maxTouched = 10_000
+/** Whom nobody tended here for so long, another keeper tends, and listens for. */
+const listenMs = 5 * tendMs
 
 /**
  * Lets jobs on that wait: for others to complete, or for a lock. Any number may do so at once, in any number of
@@ -72,7 +74,7 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
   const own = createBell()
   const alarm = createAlarm(() => own.ring())
   const touched = new Set<string>()
-  const lines = new Map<string, () => void>()
+  const lines = new Map<string, Heard>()
   const later = new Map<string, number>()
   /** Somebody may wait: else it is not worth knowing who ended. */
   let isBusy = true
@@ -108,6 +110,7 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
       for (const [jobId, at] of later) if (at <= now && later.delete(jobId)) touched.add(jobId)
       const told = [...touched]
       touched.clear()
+      for (const [jobId, { since }] of lines) if (now - since > listenMs) listenNoMore(jobId)
       let seen = 0
       for (let at = 0; at < told.length && !signal.aborted; at += tendPage) {
         const of = told.slice(at, at + tendPage)
@@ -125,7 +128,7 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
   loop.events.on('stopped', () => {
     unlisten()
     alarm.clear()
-    for (const forget of lines.values()) forget()
+    for (const { forget } of lines.values()) forget()
     lines.clear()
     known.delete(keeper)
   })
@@ -150,26 +153,52 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
     const page = await gates.tend({ ...(of && { of }), limit: tendPage, tendMs })
     for (const gate of page) {
       if (signal.aborted) break
+      // Before it asks: who is called between the answer and the listening would have to wait for the next look.
+      if (isToAsk(gate)) listenFor(gate)
       try {
-        const left = await tendGate(work, gate)
-        listenFor(gate, left === 'waits' && gate.dueInMs === 0)
+        if ((await tendGate(work, gate)) !== 'waits') listenNoMore(gate.jobId)
       } catch (error) {
         wrong.push(error)
       }
       progress()
+    }
+    // What was called for and is not there was let on by another keeper.
+    if (of !== undefined && !signal.aborted) {
+      const there = new Set(page.map(({ jobId }) => jobId))
+      for (const jobId of of) if (!there.has(jobId)) listenNoMore(jobId)
     }
     if (wrong.length > 0) throw wrong[0]
     return page.length
   }
 
   /** Hears when the line of a job that waits has moved; the polls find out for those beyond what can be listened for. */
-  function listenFor(gate: LockGate, on: boolean): void {
-    lines.get(gate.jobId)?.()
-    lines.delete(gate.jobId)
-    if (on && lines.size < tendPage)
-      lines.set(
-        gate.jobId,
-        locks.listen(gate, () => onNext(gate.jobId)),
-      )
+  function listenFor(gate: LockGate): void {
+    const { jobId, askNo } = gate
+    const known = lines.get(jobId)
+    if (known?.askNo === askNo) {
+      known.since = performance.now()
+      return
+    }
+    listenNoMore(jobId)
+    if (lines.size >= tendPage) return
+    const forget = locks.listen(gate, () => onNext(jobId))
+    lines.set(jobId, { askNo, forget, since: performance.now() })
   }
+
+  function listenNoMore(jobId: string): void {
+    lines.get(jobId)?.forget()
+    lines.delete(jobId)
+  }
+}
+
+/** A place in line that is listened for: another ask is another place. */
+interface Heard {
+  readonly askNo: number
+  readonly forget: () => void
+  /** When it was last tended here. */
+  since: number
+}
+
+function isToAsk({ state, fence, dueInMs }: LockGate): boolean {
+  return state === 'waiting' && fence === null && dueInMs === 0
 }

@@ -8,19 +8,22 @@ import type { Held } from './verbs.ts'
 /** What judging the end of a job in hand needs to know of it. */
 export interface JudgedHeld extends Judged {
   readonly cancelRequested: boolean
+  /** Undefined: it is gone. */
+  readonly queue: string | undefined
 }
 
 /** From the job itself, or from the store when only id and token were kept. Throws `invalid_argument`. */
 export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promise<JudgedHeld> {
   const { id, token } = checkHeld(job)
-  const { attempt, maxAttempts, freeCount, backoff, cancelRequested = false } = job
+  const { attempt, maxAttempts, freeCount, backoff, cancelRequested = false, queue } = job
   if (
     attempt !== undefined &&
     maxAttempts !== undefined &&
     freeCount !== undefined &&
-    backoff !== undefined
+    backoff !== undefined &&
+    queue !== undefined
   ) {
-    return { id, token, attempt, maxAttempts, freeCount, backoff, cancelRequested }
+    return { id, token, attempt, maxAttempts, freeCount, backoff, cancelRequested, queue }
   }
   // But for the wish to cancel, none of these change while the lease lives, and without it nothing is written. So
   // any will do for a job that is gone, and what becomes of the verdict is the store's to say: a request made twice
@@ -34,10 +37,18 @@ export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promis
     freeCount: record.freeCount,
     backoff: decodeBackoff(record.backoff),
     cancelRequested: record.cancelRequested,
+    queue: record.queue,
   }
 }
 
-const gone = { attempt: 1, maxAttempts: 1, freeCount: 0, backoff: null, cancelRequested: false }
+const gone = {
+  attempt: 1,
+  maxAttempts: 1,
+  freeCount: 0,
+  backoff: null,
+  cancelRequested: false,
+  queue: undefined,
+}
 
 /** The job, if it is one that somebody claimed. Throws `invalid_argument`. */
 export function checkHeld(job: Held): Held {

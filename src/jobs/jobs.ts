@@ -11,7 +11,7 @@ import { createFiring } from './firing.ts'
 import { createGating } from './gating.ts'
 import { RunningJob } from './handlerjob.ts'
 import { createHandover, type Taker } from './handover.ts'
-import { checkHeld, judgedOf } from './heldjobs.ts'
+import { checkHeld, type JudgedHeld, judgedOf } from './heldjobs.ts'
 import type { ClaimedJob } from './job.ts'
 import { backoffDefaults, type Judged, judge, snoozesIn } from './lifecycle.ts'
 import { resolveLimits } from './limits.ts'
@@ -178,7 +178,9 @@ export function createJobs(parts: JobsParts): Jobs {
       const verdict = judge(judged, outcome, ranMs)
       // Where it would come back the store ends it itself when that was asked for; death must ask first.
       if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isUnwanted(judged)))) {
-        return write(verdict, options.tx)
+        const ended = await write(verdict, options.tx)
+        if (options.tx === undefined) comesBack(judged, verdict)
+        return ended
       }
       const error = outcome.kind === 'threw' ? outcome.error : null
       return write(judge(judged, { kind: 'cancelled', error }, ranMs), options.tx)
@@ -342,6 +344,11 @@ export function createJobs(parts: JobsParts): Jobs {
     const took = tx === undefined ? (await store.settle([verdict]))[0] : await store.settleIn(tx, verdict)
     if (!took) throw leaseLost(verdict.jobId)
     return { state: verdict.state }
+  }
+
+  /** Workers elsewhere hear of it as of a new job: whoever gave it back may be about to leave. */
+  function comesBack({ queue }: JudgedHeld, { state, delayMs }: Verdict): void {
+    if (queue !== undefined && state !== 'dead') announcer.announce([{ queue, due: { delayMs } }])
   }
 
   /** Whether somebody wants it cancelled, as the store knows it now. */

@@ -83,7 +83,7 @@ class JobWorker implements Worker, Taker {
       watch: {
         left: () => this.#intake.ended(),
         room: () => this.#intake.askForMore(),
-        settled: (_, verdict) => this.#comesBack(verdict),
+        settled: ({ record }, verdict) => this.#comesBack(record, verdict),
       },
       gathering: {
         claim: (kind, limit) => claim({ queues, kinds: [kind], workerId, limit, leaseMs }),
@@ -222,10 +222,23 @@ class JobWorker implements Worker, Taker {
     })
   }
 
-  #comesBack({ state, delayMs }: Verdict): void {
-    if (state === 'ready') this.#bell.ring()
+  #comesBack({ queue }: ClaimedRecord, { state, delayMs }: Verdict): void {
+    if (state === 'ready') this.#ringForReady(queue)
     // A retry may fall due before the next poll.
     if (state === 'scheduled' && delayMs < this.#options.pollMs) this.#alarm.set(delayMs)
+  }
+
+  /** What it gives back when it stops is for others. */
+  #ringForReady(queue: string): void {
+    if (this.#state === 'running') {
+      this.#bell.ring()
+      return
+    }
+    try {
+      this.#parts.bell.ring(queueTopic(queue))
+    } catch {
+      // The store was closed meanwhile; whoever polls finds it.
+    }
   }
 
   async #stop(graceMs: number): Promise<void> {

@@ -76,7 +76,9 @@ export class DataVersion implements Watch {
     try {
       this.#seen = this.#readVersion()
     } catch {
-      // As above; the next look that gets through finds another number, which is a ring too many at worst.
+      // As above. Numbers of two connections may be the same by chance, so no number will do: the next look that gets
+      // through finds news, which is a ring too many at worst.
+      this.#seen = Number.NaN
     }
   }
 

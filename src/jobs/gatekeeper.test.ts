@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { afterEach, test, vi } from 'vitest'
+import { createGatekeeper } from './gatekeeper.ts'
+import type { GateStore, LockGate } from './gatestore.ts'
+import type { JobLocks } from './joblocks.ts'
+import type { JobStore } from './store.ts'
+
+const waiting: LockGate = {
+  ...{ jobId: 'j', operation: 'pull', resource: 'nginx', askNo: 1, fence: null },
+  ...{ state: 'waiting', dueInMs: 0 },
+}
+
+/** A keeper of one job that waits for a lock, as long as `gate` is there. */
+function keepOne(ask: JobLocks['ask']) {
+  const stage = {
+    gate: waiting as LockGate | undefined,
+    ready: [] as string[],
+    listeners: 0,
+    heard: () => {},
+  }
+  const gates = {
+    tend: async () => (stage.gate ? [stage.gate] : []),
+    needs: async () => [],
+    grant: async () => {
+      stage.gate = { ...waiting, state: 'ready', fence: 7 }
+      return 'default'
+    },
+  } as unknown as GateStore
+  const locks = {
+    ask,
+    renew: async () => true,
+    listen(_, heard) {
+      stage.listeners++
+      stage.heard = heard
+      return () => {
+        stage.listeners--
+        stage.heard = () => {}
+      }
+    },
+  } as Partial<JobLocks> as JobLocks
+  const bell = { ring: (topic: string) => void stage.ready.push(topic), listen: () => () => {} }
+  const loop = createGatekeeper({ gates, locks, bell, store: {} as JobStore })
+  return { stage, [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
+}
+
+/** In small steps, with a turn of the event loop after each: a keeper that steps takes several. */
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 100) {
+    await vi.advanceTimersByTimeAsync(100)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+test('a job that is called while its ask is still being answered goes on at once', async () => {
+  let asks = 0
+  await using keeper = keepOne(async () => {
+    if (++asks > 1) return { fence: 7 }
+    // Its place in line is taken; before it learns that, whoever held the lock lets go and rings.
+    keeper.stage.heard()
+    return 'waits'
+  })
+  const { stage } = keeper
+  await vi.waitFor(() => assert.deepEqual(stage.ready, ['jobs:default']), { timeout: 500, interval: 5 })
+  await vi.waitFor(() => assert.equal(stage.listeners, 0, 'it has what it listened for'))
+})
+
+test('a job that another keeper let on is listened for no longer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  await using keeper = keepOne(async () => 'waits')
+  const { stage } = keeper
+  await pass(5_000)
+  assert.equal(stage.listeners, 1)
+  stage.gate = undefined
+  stage.heard()
+  await pass(10)
+  assert.equal(stage.listeners, 0, 'it was called, and there was nothing to tend')
+
+  stage.gate = waiting
+  await pass(6_000)
+  assert.equal(stage.listeners, 1)
+  stage.gate = undefined
+  await pass(20_000)
+  assert.equal(stage.listeners, 0, 'nobody called it any more')
+})

@@ -1,0 +1,86 @@
+/**
+ * Workers hear of what is there for them, and find it by polling only where nobody can tell them. These poll once an
+ * hour: whatever they run they were told of.
+ */
+import type { Box } from 'signalbox'
+import type { NackOptions, Worker } from 'signalbox/jobs'
+import { describe } from 'vitest'
+import { aborted, gate, jobIn, type Scene, stages } from './stage.ts'
+
+const rarely = { pollMs: '1h' }
+
+for (const stage of stages()) {
+  /** Another process, as far as rings reach: MariaDB has none that leave theirs. */
+  const openElsewhere = (scene: Scene, box: Box) =>
+    stage.name === 'mariadb' && !stage.isRemote ? box : scene.openAnother(box)
+
+  describe(stage.title, () => {
+    stage.story(
+      'a worker that has just begun is told of a job that is added right after, time and again',
+      async (scene) => {
+        const box = await scene.open()
+        for (let round = 0; round < 10; round++) {
+          const other = await openElsewhere(scene, box)
+          const worker = await scene.work(other, { ...rarely, handlers: { mail: () => 'sent' } })
+          // Now while it has not looked yet, now while it begins to listen, now when it does.
+          if (round > 0) await new Promise((resolve) => setTimeout(resolve, 2 ** round / 8))
+          const { id } = await box.jobs.add('mail')
+          await jobIn(box, id, 'completed')
+          await worker.stop()
+        }
+      },
+    )
+
+    stage.story('what a worker that stops hands back wakes whoever waits', async (scene) => {
+      const box = await scene.open()
+      const other = await openElsewhere(scene, box)
+      const isHeld = gate()
+      const leaving = await scene.work(other, {
+        ...rarely,
+        handlers: {
+          async mail(_, { signal }) {
+            isHeld.resolve()
+            await aborted(signal)
+          },
+        },
+      })
+      const { id } = await box.jobs.add('mail')
+      await isHeld.promise
+      await workAndWait(scene, box)
+      await leaving.stop({ graceMs: 0 })
+      await jobIn(box, id, 'completed')
+    })
+
+    stage.story('what is given back by hand wakes whoever waits', async (scene) => {
+      const box = await scene.open()
+      const other = await openElsewhere(scene, box)
+      for (const how of [{ handBack: true }, { retryInMs: 0 }]) await giveBack(scene, box, other, how)
+    })
+
+    stage.story('what is given back for a while wakes whoever waits when it is due', async (scene) => {
+      const box = await scene.open()
+      // Nothing is written when a job falls due, so who shares no more than a file is not told of it.
+      const other = stage.name === 'sqlite' && !stage.isRemote ? box : await openElsewhere(scene, box)
+      for (const how of [{ retryInMs: 300 }, { snoozeMs: 100 }]) await giveBack(scene, box, other, how)
+    })
+  })
+}
+
+/** A worker that has looked, found nothing, and hears what is rung. */
+async function workAndWait(scene: Scene, box: Box): Promise<Worker> {
+  const worker = await scene.work(box, { ...rarely, handlers: { mail: () => 'sent' } })
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  return worker
+}
+
+/** One job is claimed by hand there and given back so; somebody waits for it here. */
+async function giveBack(scene: Scene, box: Box, other: Box, how: NackOptions): Promise<void> {
+  const { id } = await box.jobs.add('mail')
+  const [held] = await other.jobs.claim()
+  const worker = await workAndWait(scene, box)
+  const { token } = held!
+  // A script keeps no more than these two; where there is more, nothing has to be looked up.
+  await other.jobs.nack(how.handBack ? { id, token } : held!, how)
+  await jobIn(box, id, 'completed')
+  await worker.stop()
+}
