@@ -1,5 +1,6 @@
 import { nowMs } from './columns.ts'
 import type { Statement } from './connection.ts'
+import { endCancelled } from './endcancelled.ts'
 
 /** Every statement on gates; namespaces share them. The first value is the namespace, but for `gated`. */
 export type GateStatements = Record<
@@ -83,21 +84,7 @@ gone AS (
   DELETE FROM ${s}.job_pending p USING given g WHERE p.namespace = $1 AND p.id = g.id
   RETURNING p.*, g.error AS reason
 ),
-over AS (
-  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta)
-  SELECT namespace, id, queue, kind, payload, priority, unique_key, 'cancelled', attempt, max_attempts, free_count,
-    run_at, created_at, started_at, ${nowMs}, worker_id, NULL, backoff, timeout_ms, result, reason, false, meta
-  FROM gone
-),
-freed AS (
-  DELETE FROM ${s}.job_unique u USING gone
-  WHERE u.namespace = $1 AND u.queue = gone.queue AND u.unique_key = gone.unique_key AND u.job_id = gone.id
-),
-heeded AS (
-  DELETE FROM ${s}.job_cancel c USING gone WHERE c.namespace = $1 AND c.job_id = gone.id
-),
+${endCancelled(s, 'reason')},
 met AS (
   UPDATE ${s}.job_need n SET is_met = true FROM gone WHERE n.namespace = $1 AND n.job_id = gone.id AND NOT n.is_met
 )

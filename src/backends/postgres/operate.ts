@@ -1,6 +1,7 @@
 import type { CancelAnswer, QueueLimits, RetryAnswer } from '../../jobs/index.ts'
 import { nowMs } from './columns.ts'
 import type { Statement } from './connection.ts'
+import { endCancelled } from './endcancelled.ts'
 import { idBound } from './idtime.ts'
 import { countsRunning, countsUntil } from './limitclaimer.ts'
 import type { Reclaimer } from './reclaim.ts'
@@ -187,21 +188,7 @@ SELECT count(*)::int AS took FROM gone`
 WITH gone AS (
   DELETE FROM ${s}.job_pending WHERE namespace = $1 AND id = $2 RETURNING *
 ),
-over AS (
-  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta)
-  SELECT namespace, id, queue, kind, payload, priority, unique_key, 'cancelled', attempt, max_attempts, free_count,
-    run_at, created_at, started_at, ${nowMs}, worker_id, NULL, backoff, timeout_ms, result, error, false, meta
-  FROM gone
-),
-freed AS (
-  DELETE FROM ${s}.job_unique u USING gone
-  WHERE u.namespace = $1 AND u.queue = gone.queue AND u.unique_key = gone.unique_key AND u.job_id = gone.id
-),
-heeded AS (
-  DELETE FROM ${s}.job_cancel c USING gone WHERE c.namespace = $1 AND c.job_id = gone.id
-)
+${endCancelled(s, 'error')}
 SELECT count(*)::int AS took FROM gone`,
     },
     askCancel: {
