@@ -33,3 +33,17 @@ export async function readDashboard(): Promise<Sources> {
     .sort()
   return new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
 }
+
+/** All TypeScript that is written here, tests included. */
+export async function readTypeScript(): Promise<Sources> {
+  const folders = ['src', 'dashboard', 'test', 'bench', 'examples']
+  const names = await Promise.all(
+    folders.map(async (folder) =>
+      (await readdir(root + folder, { recursive: true })).map(
+        (name) => `${folder}/${name.replaceAll('\\', '/')}`,
+      ),
+    ),
+  )
+  const paths = names.flat().filter((path) => /\.tsx?$/.test(path) && !path.includes('/node_modules/'))
+  return new Map(await Promise.all(paths.map(async (path) => [path, await readSource(path)] as const)))
+}

@@ -1,0 +1,179 @@
+/**
+ * Finds a promise that is returned without `await` from where something is put away when the function leaves: a `using`,
+ * or a `finally`. It is put away at once then, and what the promise stands for goes on without it.
+ *
+ *   await using box = await open(url)
+ *   return work(box)                       // the box is closed while work has just begun
+ *
+ * Types are not known here. What is called by its own name is looked up in its file; else it gives a promise when something
+ * of that name does anywhere in the sources: an `async` function, or one that says that it answers a Promise. An `await`
+ * too many costs nothing.
+ */
+import { parseAst } from 'vite'
+import type { Sources } from './sources.ts'
+
+/** A piece of the syntax tree; what it holds beyond its type depends on that. */
+interface Syntax {
+  readonly type: string
+  readonly start: number
+  readonly [part: string]: unknown
+}
+
+/** What is known of names: true where it answers a promise, false where it does not. */
+type Names = ReadonlyMap<string, boolean>
+
+/** Each as `path:line: what`. */
+export function findUnawaited(sources: Sources): readonly string[] {
+  const files = Array.from(sources, ([path, text]) => {
+    const tree = parse(path, text)
+    return { path, text, tree, names: namesIn(tree) }
+  })
+  const anywhere = new Map(files.flatMap(({ names }) => [...names].filter(([, isPromising]) => isPromising)))
+  for (const name of notPromising) anywhere.delete(name)
+  return files.flatMap(({ path, text, tree, names }) => {
+    const returned = returnsIn(tree)
+    const kept = returned.length === 0 ? none : new Set(promisesKeptIn(tree, names, anywhere))
+    return returned
+      .filter((value) => isPromise(value, names, anywhere, kept))
+      .map((value) => `${path}:${lineOf(text, value)}: await ${textOf(text, value)}`)
+  })
+}
+
+const none: ReadonlySet<string> = new Set()
+
+/** Methods that mostly have another meaning: of arrays, of statements of SQLite, of what prints. */
+const notPromising = ['map', 'all', 'json', 'line']
+/** The language's own. */
+const promising: ReadonlySet<string> = new Set(['then', 'catch', 'finally', 'fetch'])
+
+function parse(path: string, text: string): Syntax {
+  return parseAst(text, { lang: path.endsWith('x') ? 'tsx' : 'ts' }, path) as unknown as Syntax
+}
+
+function lineOf(text: string, { start }: Syntax): number {
+  return text.slice(0, start).split('\n').length
+}
+
+function textOf(text: string, { start }: Syntax): string {
+  return text.slice(start, start + 80).split('\n', 1)[0]!
+}
+
+/** The functions, methods and variables of a file. */
+function namesIn(tree: Syntax): Map<string, boolean> {
+  const names = new Map<string, boolean>()
+  const look = (node: Syntax) => {
+    const { key, id, value, init } = node as Readonly<Record<string, Syntax | null | undefined>>
+    const name = nameOf(node.type === 'Identifier' && node.typeAnnotation ? node : (key ?? id))
+    const parts = [node, value, init].filter((part) => part !== null && part !== undefined)
+    // One name may mean several things in a file, of which one is enough.
+    if (name !== undefined) names.set(name, names.get(name) === true || parts.some(answersPromise))
+    for (const child of childrenOf(node)) look(child)
+  }
+  look(tree)
+  return names
+}
+
+/** A function or a method, or the type of one. */
+function answersPromise(node: Syntax): boolean {
+  if (node.async === true && node.generator !== true) return true
+  const { returnType, typeAnnotation } = node as Readonly<Record<string, Syntax | null | undefined>>
+  const said = (returnType ?? typeAnnotation)?.typeAnnotation as Syntax | undefined
+  if (said?.type === 'TSFunctionType') return answersPromise(said)
+  // Of a variable it says what that is, and only of a function what it answers.
+  return isCallable(node) && said?.type === 'TSTypeReference' && nameOf(said.typeName as Syntax) === 'Promise'
+}
+
+function isCallable({ type }: Syntax): boolean {
+  return /Function|Method/.test(type)
+}
+
+/** What is returned where something is put away afterwards. */
+function returnsIn(node: Syntax, isGuarded = false): readonly Syntax[] {
+  if (isFunction(node)) return childrenOf(node).flatMap((child) => returnsIn(child))
+  switch (node.type) {
+    case 'ReturnStatement':
+      return isGuarded && node.argument ? valuesOf(node.argument as Syntax) : []
+    case 'BlockStatement':
+      return returnsInBlock(node.body as readonly Syntax[], isGuarded)
+    case 'TryStatement': {
+      const { block, handler, finalizer } = node as unknown as Record<string, Syntax | null>
+      const isWithin = isGuarded || finalizer !== null
+      return [
+        ...returnsIn(block!, isWithin),
+        ...(handler ? returnsIn(handler, isWithin) : []),
+        ...(finalizer ? returnsIn(finalizer, isGuarded) : []),
+      ]
+    }
+    default:
+      return childrenOf(node).flatMap((child) => returnsIn(child, isGuarded))
+  }
+}
+
+function returnsInBlock(statements: readonly Syntax[], isGuarded: boolean): readonly Syntax[] {
+  let isWithin = isGuarded
+  return statements.flatMap((statement) => {
+    const found = returnsIn(statement, isWithin)
+    if (statement.type === 'VariableDeclaration' && /using$/.test(String(statement.kind))) isWithin = true
+    return found
+  })
+}
+
+function isFunction({ type }: Syntax): boolean {
+  return /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|StaticBlock)$/.test(type)
+}
+
+/** What a value may come to: both sides of a choice. */
+function valuesOf(node: Syntax): readonly Syntax[] {
+  const parts = (...names: readonly string[]) => names.flatMap((name) => valuesOf(node[name] as Syntax))
+  switch (node.type) {
+    case 'ConditionalExpression':
+      return parts('consequent', 'alternate')
+    case 'LogicalExpression':
+      return parts('left', 'right')
+    case 'TSAsExpression':
+    case 'TSNonNullExpression':
+    case 'TSSatisfiesExpression':
+    case 'ParenthesizedExpression':
+    case 'ChainExpression':
+      return parts('expression')
+    default:
+      return [node]
+  }
+}
+
+/** Variables that were given a promise which nobody awaited. */
+function promisesKeptIn(node: Syntax, here: Names, anywhere: Names): readonly string[] {
+  const { id, init } = node as Readonly<Record<string, Syntax | null | undefined>>
+  const isKept = node.type === 'VariableDeclarator' && init && isPromise(init, here, anywhere)
+  const inside = childrenOf(node).flatMap((child) => promisesKeptIn(child, here, anywhere))
+  return isKept && id?.type === 'Identifier' ? [nameOf(id)!, ...inside] : inside
+}
+
+function isPromise(node: Syntax, here: Names, anywhere: Names, kept: ReadonlySet<string> = none): boolean {
+  const callee = node.callee as Syntax | undefined
+  const name = nameOf(callee) ?? ''
+  if (node.type === 'Identifier') return kept.has(node.name as string)
+  if (node.type === 'NewExpression') return name === 'Promise'
+  if (node.type !== 'CallExpression') return false
+  if (callee?.type !== 'MemberExpression') return here.get(name) ?? anywhere.get(name) ?? promising.has(name)
+  return nameOf(callee.object as Syntax) === 'Promise' || anywhere.has(name) || promising.has(name)
+}
+
+/** Of an identifier, or of what is last in `a.b.c`. */
+function nameOf(node: Syntax | null | undefined): string | undefined {
+  if (node?.type === 'MemberExpression') return nameOf(node.property as Syntax)
+  return typeof node?.name === 'string' ? node.name : undefined
+}
+
+function childrenOf(node: Syntax): readonly Syntax[] {
+  const children: Syntax[] = []
+  for (const part of Object.values(node)) {
+    if (isSyntax(part)) children.push(part)
+    else if (Array.isArray(part)) for (const each of part) if (isSyntax(each)) children.push(each)
+  }
+  return children
+}
+
+function isSyntax(value: unknown): value is Syntax {
+  return typeof (value as Syntax | null)?.type === 'string' && typeof (value as Syntax).start === 'number'
+}
