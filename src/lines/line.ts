@@ -88,8 +88,11 @@ export interface LastOutcome {
 export interface LineRows {
   /** Whose line it is; asked where operations exclude each other. */
   operation(): string
-  /** The lease clock, and the wall clock, at the beginning of the transaction. */
-  clock(): { readonly now: number; readonly wall: number }
+  /**
+   * The lease clock, and the wall clock, at the beginning of the transaction. `aheadMs` is by how much the wall clock is
+   * ahead, where the difference of the two readings would not show one lease as the same instant each time.
+   */
+  clock(): { readonly now: number; readonly wall: number; readonly aheadMs?: number }
   line(): LineRow | undefined
   /** Writes the row, and when it next falls due (the lease clock; null: never by itself). */
   saveLine(row: LineRow, dueAt: number | null): void

@@ -17,6 +17,7 @@ export class OpenLine {
   #row: LineRow
   readonly #now: number
   readonly #wall: number
+  readonly #aheadMs: number
   readonly #times: LineTimes
   #changed = false
   #everyone = false
@@ -24,10 +25,12 @@ export class OpenLine {
   #group: LineGroup | undefined
   readonly #requesters: Requester[] = []
 
-  constructor(row: LineRow, now: number, wall: number, times: LineTimes) {
+  constructor(row: LineRow, clock: ReturnType<LineRows['clock']>, times: LineTimes) {
+    const { now, wall, aheadMs = wall - now } = clock
     this.#row = row
     this.#now = now
     this.#wall = wall
+    this.#aheadMs = aheadMs
     this.#times = times
   }
 
@@ -369,7 +372,7 @@ export class OpenLine {
   }
 
   #wallOf(leaseInstant: number): number {
-    return this.#wall + (leaseInstant - this.#now)
+    return leaseInstant + this.#aheadMs
   }
 
   #change(changes: Partial<LineRow>): void {
@@ -400,9 +403,9 @@ const evictedByOperator: string = JSON.stringify({
 
 /** Reads a line for one rule. */
 export function* openLine(times: LineTimes): Generator<Ask, OpenLine, Given> {
-  const { now, wall }: ReturnType<LineRows['clock']> = yield ['clock']
+  const clock: ReturnType<LineRows['clock']> = yield ['clock']
   const row: LineRow | undefined = yield ['line']
-  const line = new OpenLine(row ?? empty, now, wall, times)
+  const line = new OpenLine(row ?? empty, clock, times)
   const { conflicts } = times
   if (conflicts === undefined) return line
   const own: string = yield ['operation']
@@ -412,7 +415,7 @@ export function* openLine(times: LineTimes): Generator<Ask, OpenLine, Given> {
   for (const operation of group) {
     if (operation === own) continue
     const other: LineRow | undefined = yield ['of', operation, ['line']]
-    lines.set(operation, new OpenLine(other ?? empty, now, wall, times))
+    lines.set(operation, new OpenLine(other ?? empty, clock, times))
   }
   const together = new LineGroup(conflicts, own, lines)
   for (const one of lines.values()) one.joinGroup(together)

@@ -11,6 +11,40 @@ export function readLeaseClock(): number {
   return seconds * 1_000 + Math.floor(nanos / 1_000_000)
 }
 
+let known: number | undefined
+
+/**
+ * By how many milliseconds the wall clock is ahead of the lease clock. Two readings of clocks that count in whole
+ * milliseconds differ by one more or less each time, and a lease would seem to end at another instant whenever it is
+ * looked at. So it is measured once, at a tick of the wall clock, where it is exact; and again when the clock was set.
+ */
+export function readWallAhead(): number {
+  const rough = Date.now() - preciseLeaseClock()
+  // The wall clock shows the beginning of its millisecond: it is up to one behind.
+  if (known === undefined || rough < known - setByMs - 1 || rough > known + setByMs) known = measureAhead()
+  return Math.round(known)
+}
+
+/** A clock that is being corrected creeps; beyond this it was set. */
+const setByMs = 2
+/** A tick comes within one; a wall clock that stands still is some test's. */
+const patienceMs = 5
+
+function measureAhead(): number {
+  const before = Date.now()
+  const begun = preciseLeaseClock()
+  for (;;) {
+    const wall = Date.now()
+    const lease = preciseLeaseClock()
+    if (wall !== before || lease - begun > patienceMs) return wall - lease
+  }
+}
+
+function preciseLeaseClock(): number {
+  const [seconds, nanos] = process.hrtime()
+  return seconds * 1_000 + nanos / 1_000_000
+}
+
 /** Tells this boot of the host from others. */
 export function readBootId(): string {
   try {

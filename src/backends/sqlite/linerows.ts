@@ -2,7 +2,7 @@ import type { Holder, LastOutcome, LineRow, LineRows, Outcome, Requester, Waiter
 import type { LockKey } from '../../locks/index.ts'
 import { decodeOutcome, decodeWaiter, type StoredOutcome, type StoredWaiter } from '../linerecord.ts'
 import type { Connection } from './connection.ts'
-import { readLeaseClock } from './leaseclock.ts'
+import { readLeaseClock, readWallAhead } from './leaseclock.ts'
 import { mintToken } from './locktokens.ts'
 
 /**
@@ -36,8 +36,8 @@ export class SqliteLine implements LineRows {
     return this.#key.operation
   }
 
-  clock(): { now: number; wall: number } {
-    return { now: this.#now, wall: this.#wall }
+  clock(): { now: number; wall: number; aheadMs: number } {
+    return { now: this.#now, wall: this.#wall, aheadMs: readWallAhead() }
   }
 
   line(): LineRow | undefined {

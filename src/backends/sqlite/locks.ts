@@ -8,8 +8,8 @@ import {
   type StoredSummary,
   type StoredTangle,
 } from '../linerecord.ts'
-import { type Connection, readNow } from './connection.ts'
-import { readLeaseClock } from './leaseclock.ts'
+import type { Connection } from './connection.ts'
+import { readLeaseClock, readWallAhead } from './leaseclock.ts'
 import { type LockSteps, maySweep } from './locksteps.ts'
 import type { Reader } from './reader.ts'
 import type { Writer } from './writer.ts'
@@ -104,7 +104,7 @@ function inspectLine(
     limit,
   )
   return {
-    ...summaryOf(record, readNow(connection)),
+    ...summaryOf(record),
     revision: record.revision,
     waiters: waiters.map(({ node, request_id: requestId, since, want }, index) => ({
       node,
@@ -122,7 +122,6 @@ function listLines(
   namespace: string,
   { operation, search, limit, after }: LineQuery,
 ): readonly LineSummary[] {
-  const wall = readNow(connection)
   return connection
     .all<LineRecord>(
       `SELECT * FROM lock_line
@@ -137,13 +136,14 @@ function listLines(
       after?.resource ?? null,
       limit,
     )
-    .map((record) => summaryOf(record, wall))
+    .map(summaryOf)
 }
 
 /** Leases are kept in the lease clock's time and shown in the wall clock's. */
-function summaryOf(record: LineRecord, wall: number): LineSummary {
-  const now = readLeaseClock()
-  return decodeSummary({ ...record, lease_ends_at: wall + (record.lease_ends_at - now), now: wall })
+function summaryOf(record: LineRecord): LineSummary {
+  const aheadMs = readWallAhead()
+  const now = readLeaseClock() + aheadMs
+  return decodeSummary({ ...record, lease_ends_at: record.lease_ends_at + aheadMs, now })
 }
 
 interface LineRecord extends Omit<StoredSummary, 'now'>, StoredLast {

@@ -8,7 +8,7 @@ import {
 } from '../../lines/index.ts'
 import type { LockKey } from '../../locks/index.ts'
 import type { Connection } from './connection.ts'
-import { readLeaseClock } from './leaseclock.ts'
+import { readLeaseClock, readWallAhead } from './leaseclock.ts'
 import { forgetTaken, giveBack, hasTaken, mintToken } from './locktokens.ts'
 
 /**
@@ -55,7 +55,7 @@ export function acquireFree(
       return undefined
     }
     return {
-      standing: { status: 'granted', token, expiresAt: wall + ttlMs, attempt: 1 },
+      standing: { status: 'granted', token, expiresAt: now + ttlMs + readWallAhead(), attempt: 1 },
       told: { requesters: [{ node, requestId }], everyone: false, changed: true },
       revision,
     }

@@ -68,10 +68,8 @@ export function linesContract({ open }: LocksCandidate): void {
     const stage = new Stage(backend)
     const first = await stage.granted('pull', 'A')
     await stage.pass(2 * clockMs + shortMs)
-    const again = await stage.granted('pull', 'A')
-    assert.equal(again.token, first.token)
-    assert.equal(again.attempt, first.attempt)
-    assert.ok(Math.abs(again.expiresAt - first.expiresAt) <= clockMs, 'the lease is as it was')
+    // Ten times: an instant that is made of two clocks, read one after the other, is the same only now and then.
+    for (let i = 0; i < 10; i++) assert.deepEqual(await stage.granted('pull', 'A'), first)
     await stage.queued('pull', 'B', 1)
     await stage.queued('pull', 'C', 2)
     await stage.queued('pull', 'B', 1)
