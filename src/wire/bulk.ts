@@ -56,7 +56,7 @@ export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount 
   room: 'jobs',
   summary: 'Retry, cancel or delete every job that a search means.',
   description:
-    'Answers 202 with an operation that goes on by itself, also when the server is restarted; look at it with its id. ' +
+    'Answers 202 with an operation that goes on by itself, also when the server is restarted; look at it at `/v1/operations/{id}`. ' +
     'Only jobs that were there when it began are meant. With `dryRun` nothing is done: 200 with how many are meant, and ' +
     '`stopped` when only `scanned` jobs were looked at.',
   body: schemaFor<BulkBody>()(
@@ -84,7 +84,7 @@ export interface ListBulkQuery {
 export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkOperation> }> = {
   id: 'listBulkOperations',
   method: 'GET',
-  path: '/v1/jobs/bulk',
+  path: '/v1/operations',
   scope: 'read',
   room: 'jobs',
   summary: 'List bulk operations, newest first.',
@@ -102,7 +102,7 @@ export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkO
 export const getBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
   id: 'getBulkOperation',
   method: 'GET',
-  path: '/v1/jobs/bulk/{id}',
+  path: '/v1/operations/{id}',
   scope: 'read',
   room: 'jobs',
   summary: 'How far a bulk operation is.',
@@ -115,7 +115,7 @@ export const getBulkOperation: Route<{ params: IdParams; reply: BulkOperation }>
 export const cancelBulkOperation: Route<{ params: IdParams; reply: BulkOperation }> = {
   id: 'cancelBulkOperation',
   method: 'POST',
-  path: '/v1/jobs/bulk/{id}/cancel',
+  path: '/v1/operations/{id}/cancel',
   scope: 'admin',
   room: 'jobs',
   summary: 'End a bulk operation where it is; what was done stays done.',

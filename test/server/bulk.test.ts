@@ -43,7 +43,7 @@ test('a bulk operation is begun, watched and audited over HTTP', async () => {
   assert.equal(again.body.id, begun.body.id)
   const end = await ended(createClient(stage.url).jobs, begun.body.id)
   assert.deepEqual([end.state, end.matched, end.done, end.skipped], ['completed', 11, 11, 0])
-  const { body: listed } = await stage.ask('GET', '/v1/jobs/bulk')
+  const { body: listed } = await stage.ask('GET', '/v1/operations')
   assert.deepEqual(listed, { items: [end], cursor: null })
 
   const { body: audit } = await stage.ask('GET', '/v1/audit?action=jobs.bulk')
@@ -58,9 +58,9 @@ test('a bulk operation is begun, watched and audited over HTTP', async () => {
   )
   assert.deepEqual(entries.at(-1), ['local', { ...body, dryRun: 'yes', matched: 11 }])
 
-  const cancelled = await stage.ask('POST', `/v1/jobs/bulk/${end.id}/cancel`)
+  const cancelled = await stage.ask('POST', `/v1/operations/${end.id}/cancel`)
   assert.deepEqual([cancelled.status, cancelled.body.state], [200, 'completed'])
-  const absent = await stage.ask('GET', '/v1/jobs/bulk/01k9z3v8qe0m4t9wq3rb5c7xkd')
+  const absent = await stage.ask('GET', '/v1/operations/01k9z3v8qe0m4t9wq3rb5c7xkd')
   assert.deepEqual([absent.status, absent.body.code], [404, 'not_found'])
 })
 

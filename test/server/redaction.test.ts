@@ -96,7 +96,7 @@ test('what is done through a redacting server leaves what is kept as it was', as
   await remote.jobs.cancel(waits)
   for (const id of [done, dead, waits]) assert.deepEqual((await stage.box.jobs.find(id))!.payload, payload)
   const begun = await stage.ask('POST', '/v1/jobs/bulk', { body: { action: 'cancel', search: 'kind:done' } })
-  const { body } = await stage.ask('GET', `/v1/jobs/bulk/${begun.body.id}`)
+  const { body } = await stage.ask('GET', `/v1/operations/${begun.body.id}`)
   assert.equal(body.search, 'kind:done')
 })
 

@@ -12,7 +12,7 @@ export const questions: readonly string[] = [
   'GET /v1/jobs?state=completed&queue',
   'GET /v1/jobs?state=dead&kind',
   'GET /v1/jobs?search',
-  'GET /v1/jobs/bulk',
+  'GET /v1/operations',
   'GET /v1/jobs/{id}',
   'GET /v1/jobs/{id}/lines',
   'GET /v1/schedules',
