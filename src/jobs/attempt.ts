@@ -25,6 +25,8 @@ export interface AttemptHost {
   /** What an attempt's own time is read from. */
   readonly clock: Clock
   readonly leaseMs: number
+  /** Of transactions that say nothing themselves; 0: the store's own. */
+  readonly transactionTimeoutMs: number
   /** What handlers say of their jobs. Undefined: it is not kept. */
   readonly notebook: Notebook | undefined
   /** Writes a verdict with others; answers whether it took. */
@@ -218,7 +220,9 @@ export class Attempt implements LeaseRef, Judged {
   ): Promise<Result> {
     onlyKeys('transaction', options, ['timeoutMs'])
     const timeoutMs =
-      options.timeoutMs === undefined ? 0 : duration('transaction.timeoutMs', options.timeoutMs, { min: 1 })
+      options.timeoutMs === undefined
+        ? this.#host.transactionTimeoutMs
+        : duration('transaction.timeoutMs', options.timeoutMs, { min: 1 })
     this.#mustBeOpen()
     let result!: Result
     let verdict!: Verdict

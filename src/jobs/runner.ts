@@ -31,7 +31,10 @@ export interface RunnerWatch {
 
 export interface RunnerParts {
   readonly parts: Pick<JobsParts, 'store' | 'notes' | 'telemetry' | 'contention' | 'clock'>
-  readonly options: Pick<ResolvedWorkerOptions, 'handlers' | 'concurrency' | 'leaseMs'>
+  readonly options: Pick<
+    ResolvedWorkerOptions,
+    'handlers' | 'concurrency' | 'leaseMs' | 'transactionTimeoutMs'
+  >
   readonly tally: Tally
   readonly watch: RunnerWatch
   /** How batches are filled up. */
@@ -47,6 +50,7 @@ export class Runner implements AttemptHost {
   readonly groups: TransactionGroups
   readonly clock: Clock
   readonly leaseMs: number
+  readonly transactionTimeoutMs: number
   readonly settler: Settler
   readonly notebook: Notebook | undefined
   /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
@@ -70,6 +74,7 @@ export class Runner implements AttemptHost {
     this.store = store
     this.clock = clock
     this.leaseMs = options.leaseMs
+    this.transactionTimeoutMs = options.transactionTimeoutMs
     this.groups = createTransactionGroups(store)
     this.#options = options
     this.#tally = tally

@@ -125,6 +125,28 @@ test('a claim that hangs is replaced by the watchdog, and what it brings in the 
   assert.deepEqual([job.result, job.attempt], ['first', 1])
 })
 
+test('transactions of a worker end by its transactionTimeoutMs, unless one says another time', async () => {
+  await using bench = await aBench()
+  const slow = () => new Promise((resolve) => setTimeout(resolve, 60))
+  await using worker = bench.jobs.worker({
+    transactionTimeoutMs: '20ms',
+    handlers: {
+      brief: (job) => job.transaction(slow),
+      patient: (job) => job.transaction(slow, { timeoutMs: '5s' }),
+    },
+  })
+  const brief = await bench.jobs.add('brief', null, { maxAttempts: 1 })
+  const patient = await bench.jobs.add('patient', null, { maxAttempts: 1 })
+  await worker.start()
+  const { state, error } = await ended(bench.jobs, brief.id)
+  assert.deepEqual([state, error?.code], ['dead', 'transaction_timeout'])
+  assert.match(error!.message, /raise transactionTimeoutMs/)
+  assert.equal((await ended(bench.jobs, patient.id)).state, 'completed')
+  assert.throws(() => bench.jobs.worker({ handlers: { a: () => 1 }, transactionTimeoutMs: 0 }), {
+    code: 'invalid_argument',
+  })
+})
+
 test('a renewal that hangs is made again in time, and no lease is lost', async () => {
   await using bench = await aBench()
   const { jobs } = bench

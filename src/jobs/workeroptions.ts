@@ -95,6 +95,11 @@ export interface WorkerOptions {
   readonly pollMs?: number | string | undefined
   /** Who this is, for people to see; it fences nothing. @default host name, process id and a few random characters */
   readonly workerId?: string | undefined
+  /**
+   * How long a `job.transaction` that says nothing itself may take before it is rolled back with `transaction_timeout`.
+   * @default on SQLite, where everybody else's writes wait for it, 5_000 or a third of the lease; elsewhere none
+   */
+  readonly transactionTimeoutMs?: number | string | undefined
   /** How long a loop may go without progress before it is replaced. @default 30_000 */
   readonly watchdogMs?: number | string | undefined
 }
@@ -107,16 +112,29 @@ export interface ResolvedWorkerOptions {
   readonly leaseMs: number
   readonly pollMs: number
   readonly workerId: string
+  /** 0: the store's own. */
+  readonly transactionTimeoutMs: number
   readonly watchdogMs: number
 }
 
-const keys = ['handlers', 'queues', 'concurrency', 'prefetch', 'leaseMs', 'pollMs', 'workerId', 'watchdogMs']
+const keys = [
+  'handlers',
+  'queues',
+  'concurrency',
+  'prefetch',
+  'leaseMs',
+  'pollMs',
+  'workerId',
+  'transactionTimeoutMs',
+  'watchdogMs',
+]
 
 export function resolveWorkerOptions(options: WorkerOptions, own = false): ResolvedWorkerOptions {
   onlyKeys('worker', options, keys)
   const { queues = ['default'], concurrency = 10, prefetch = 500, leaseMs = 30_000, pollMs = 1_000 } = options
   const {
     workerId = `${hostname().slice(0, 100)}:${process.pid}:${createId().slice(-6)}`,
+    transactionTimeoutMs,
     watchdogMs = 30_000,
   } = options
   return Object.freeze({
@@ -127,6 +145,10 @@ export function resolveWorkerOptions(options: WorkerOptions, own = false): Resol
     leaseMs: leaseSpan('worker.leaseMs', leaseMs),
     pollMs: duration('worker.pollMs', pollMs, { min: 10, max: 3_600_000 }),
     workerId: text('worker.workerId', workerId),
+    transactionTimeoutMs:
+      transactionTimeoutMs === undefined
+        ? 0
+        : duration('worker.transactionTimeoutMs', transactionTimeoutMs, { min: 1 }),
     watchdogMs: duration('worker.watchdogMs', watchdogMs, { min: 100, max: 2 ** 31 - 1 }),
   })
 }

@@ -218,7 +218,7 @@ function ownLimitMs(leaseMs = Number.POSITIVE_INFINITY): number {
 function tookTooLong(timeoutMs: number): SignalboxError {
   return new SignalboxError(
     'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and was rolled back: on SQLite everybody else's writes wait for it. Do slow work before it, or raise its time-out.`,
+    `The transaction took longer than ${timeoutMs} ms and was rolled back: on SQLite everybody else's writes wait for it. Do slow work before it, or raise transactionTimeoutMs.`,
     { details: { timeoutMs } },
   )
 }
