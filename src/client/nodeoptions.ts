@@ -21,7 +21,13 @@ export interface NodeTaskContext {
   /** Aborts when the task was cancelled, given to another, or the node was closed: stop, whatever is returned is dropped. */
   readonly signal: AbortSignal
   /** Tells how far it is, from 0 to 100; more than ten a second are thinned out. */
-  progress(percent: number | null, note?: string): void
+  progress(percent: number | null | TaskProgress, note?: string): void
+}
+
+/** How far a task is, as the message about it says it. */
+export interface TaskProgress {
+  readonly percent?: number | null | undefined
+  readonly note?: string | null | undefined
 }
 
 /**

@@ -1,6 +1,6 @@
 import { encodeJson } from '../core/json.ts'
 import { frameLimits, maxFrameBytes, type NodeFrame, type ServerFrame } from '../wire/index.ts'
-import type { NodeTask, TaskHandler } from './nodeoptions.ts'
+import type { NodeTask, NodeTaskContext, TaskHandler, TaskProgress } from './nodeoptions.ts'
 
 /**
  * The tasks in a node's hands, whatever becomes of its connections:
@@ -166,7 +166,8 @@ export class NodeTasks {
     this.#busy.set(service, (this.#busy.get(service) ?? 0) + 1)
     this.#runningCount++
     const { signal } = inHand.controller
-    const progress = (percent: number | null, note?: string) => this.#progress(inHand, percent, note)
+    const progress: NodeTaskContext['progress'] = (percent, note) =>
+      this.#progress(inHand, typeof percent === 'object' && percent !== null ? percent : { percent, note })
     let frame: NodeFrame
     try {
       frame = resultFrame(inHand, await this.#parts.onTask(task, { signal, progress }))
@@ -202,13 +203,13 @@ export class NodeTasks {
     this.#parts.send(ended)
   }
 
-  #progress(inHand: InHand, percent: number | null, note?: string): void {
+  #progress(inHand: InHand, { percent = null, note = null }: TaskProgress): void {
     if (inHand.ended !== undefined || inHand.controller.signal.aborted) return
     const bounded =
       percent === null || Number.isNaN(percent) ? null : Math.min(100, Math.max(0, Number(percent)))
     inHand.progress = {
       percent: bounded,
-      note: note === undefined ? null : String(note).slice(0, frameLimits.maxNoteChars),
+      note: note === null ? null : String(note).slice(0, frameLimits.maxNoteChars),
     }
     if (inHand.progressTimer === undefined) this.#tellProgress(inHand)
   }

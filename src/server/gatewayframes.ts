@@ -119,7 +119,7 @@ function decode(said: Shaped, length: number): NodeFrame | PingFrame {
     case 'task.result':
       return resultOf(taskId, attempt, said.output, length)
     case 'task.fail': {
-      const { code, message } = said.error as { readonly code?: string; readonly message: string }
+      const { code, message } = failureOf(said.error as string | Failure)
       const error = { ...(code === undefined ? {} : { code: sound(code) }), message: sound(message) }
       return { type: 'task.fail', taskId, attempt, error, retryable: (said.retryable as boolean) ?? true }
     }
@@ -132,6 +132,15 @@ function decode(said: Shaped, length: number): NodeFrame | PingFrame {
     default:
       return { type: said.type }
   }
+}
+
+interface Failure {
+  readonly code?: string
+  readonly message: string
+}
+
+function failureOf(error: string | Failure): Failure {
+  return typeof error === 'string' ? { message: error } : error
 }
 
 /** A result that no store could keep would come again for ever, so it counts as the failure that it is. */

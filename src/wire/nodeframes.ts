@@ -79,6 +79,7 @@ export const frameLimits = {
 const attempt = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const ofAttempt = { taskId: name, attempt }
 const running = Type.Array(name)
+const failureText = Type.String({ maxLength: frameLimits.maxMessageChars })
 const fraction = Type.Number({ minimum: 0, maximum: 1 })
 
 const service = Type.Object({
@@ -129,10 +130,8 @@ export const nodeFrameSchemas: Readonly<Record<NodeFrame['type'] | 'ping', Schem
   'task.result': Type.Object({ ...ofAttempt, output: Type.Optional(Type.Unknown()) }),
   'task.fail': Type.Object({
     ...ofAttempt,
-    error: Type.Object({
-      code: Type.Optional(name),
-      message: Type.String({ maxLength: frameLimits.maxMessageChars }),
-    }),
+    // Text is its message, as everywhere.
+    error: Type.Union([Type.Object({ code: Type.Optional(name), message: failureText }), failureText]),
     retryable: Type.Optional(Type.Boolean()),
   }),
   update: Type.Object({ services: orNull(services), labels: orNull(labels) }),

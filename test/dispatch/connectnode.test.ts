@@ -212,6 +212,19 @@ test('progress is told, thinned out, with the last word kept', async () => {
   ])
 })
 
+test('progress may be said as its message has it', async () => {
+  await using stage = await gatewayStage()
+  await using _node = await connectNode(
+    stage.url,
+    nodeOptions({ onTask: (_task, { progress }) => progress({ percent: 40, note: 'loading' }) }),
+  )
+  const seen = stage.desk.nodes[0]!
+  seen.link.send(assign('t1'))
+  await stage.desk.until('the result', () => framesOf(seen, 'task.result').length === 1)
+  const told = framesOf(seen, 'task.progress').map(({ percent, note }) => [percent, note])
+  assert.deepEqual(told, [[40, 'loading']])
+})
+
 test('after a cut it comes back as the same instance, with its tasks running and its results sent again', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()

@@ -29,12 +29,13 @@ test('a node says hello, is welcomed, and what it leaves out is made whole', asy
     { type: 'task.progress', taskId: 't', attempt: 1, percent: 50, colour: 'red' },
     { type: 'task.result', taskId: 't', attempt: 1 },
     { type: 'task.fail', taskId: 't', attempt: 1, error: { message: 'no' } },
+    { type: 'task.fail', taskId: 't', attempt: 1, error: 'no', retryable: false },
     { type: 'update', services: [] },
     { type: 'bye' },
   ])
     peer.say(said)
   const { frames } = stage.desk.nodes[0]!
-  await stage.desk.until('seven frames', () => frames.length === 7)
+  await stage.desk.until('eight frames', () => frames.length === 8)
   const of = { taskId: 't', attempt: 1 }
   assert.deepEqual(frames, [
     {
@@ -47,6 +48,7 @@ test('a node says hello, is welcomed, and what it leaves out is made whole', asy
     { type: 'task.progress', ...of, percent: 50, note: null },
     { type: 'task.result', ...of, output: null },
     { type: 'task.fail', ...of, error: { message: 'no' }, retryable: true },
+    { type: 'task.fail', ...of, error: { message: 'no' }, retryable: false },
     { type: 'update', services: [], labels: null },
     { type: 'bye' },
   ])
