@@ -9,9 +9,19 @@ import { complain } from './complaint.ts'
  */
 export function validate(subject: Subject, schema: Schema, value: unknown): void {
   if (checkOf(schema)(value)) return
+  if (isTooLong(schema, value)) throw new SignalboxError('too_large', complain(subject, schema, value))
   throw new SignalboxError('invalid_argument', complain(subject, schema, value), {
     details: { in: subject.what },
   })
+}
+
+/** A list that is longer than is taken, where the whole is one: that is a matter of size, as a body's bytes are. */
+function isTooLong(schema: Schema, value: unknown): boolean {
+  if (!Array.isArray(value)) return false
+  const { anyOf = [schema] } = schema as { readonly anyOf?: readonly Schema[] }
+  return anyOf.some(
+    (choice) => value.length > ((choice as { readonly maxItems?: number }).maxItems ?? Infinity),
+  )
 }
 
 /** What is judged, as messages call it. */

@@ -51,10 +51,6 @@ test('a wrong type is refused by the name of its field, with what is allowed and
     [{ kind: 'a', backoff: [] }, /^backoff must be an object, not an array/],
     [{ kind: 'a', payload: { a: '\u0000' } }, /^add\.payload\.a is text with a NUL/],
     [[{ kind: 'a' }, { kind: 'b', queue: 7 }], /^\[1\]\.queue must be text/],
-    [
-      Array.from({ length: 1_001 }, () => ({ kind: 'a' })),
-      /^The body must be a list of at most 1000, not of 1001/,
-    ],
   ]
   for (const [body, detail] of jobs) {
     await refuses(
@@ -80,6 +76,14 @@ test('a wrong type is refused by the name of its field, with what is allowed and
     { body: { token: 'a', dead: 'yes' } },
     bad(/^dead must be true or false, not "yes"/),
   )
+  await isUnharmed(stage)
+})
+
+test('a thousand and one jobs are too large, like a body of too many bytes, and none is added', async () => {
+  await using stage = await serving()
+  const body = Array.from({ length: 1_001 }, () => ({ kind: 'a' }))
+  const expected = [413, 'too_large', /^The body must be a list of at most 1000, not of 1001/] as const
+  await refuses(stage, '/v1/jobs', { body: JSON.stringify(body) }, expected)
   await isUnharmed(stage)
 })
 
