@@ -71,6 +71,16 @@ test('a secret that was never sent is hidden all the same', () => {
   }
 })
 
+test('a secret may be as short as its provider made it, and is hidden all the same', () => {
+  for (const type of ['dingtalk', 'feishu', 'webhook']) {
+    const channel = aChannel({ type, url: 'https://example.org/hook?access_token=x', secret: 'k7!' })
+    assert.doesNotMatch(inspect(channel.judge(aReply(400, 'not signed by k7!, but by another'))), /k7!/)
+    assert.throws(() => aChannel({ type, url: 'https://example.org/hook', secret: '' }), {
+      code: 'invalid_argument',
+    })
+  }
+})
+
 test('no secret is in what went wrong on the way', async () => {
   // Nothing listens on the first; the others are blocked, unresolved and not reached in time.
   const origins = ['http://127.0.0.1:1', 'https://localhost:1', 'https://c4n4ry.invalid']

@@ -107,8 +107,8 @@ function readSecret(name: string, value: unknown, need: RobotRules['secret']): s
     return need === 'required' ? refuse(name, 'given: messages are signed with it') : null
   }
   if (need === 'none') return refuse(name, 'left out: this kind of robot has its key in the url alone')
-  const isSound = typeof value === 'string' && /^[\x21-\x7e]{8,512}$/.test(value)
-  return isSound ? value : refuse(name, 'text of 8 to 512 visible ASCII characters')
+  const isSound = typeof value === 'string' && /^[\x21-\x7e]{1,512}$/.test(value)
+  return isSound ? value : refuse(name, 'text of 1 to 512 visible ASCII characters')
 }
 
 /** One of the texts listed; the first is the default. */
