@@ -47,7 +47,7 @@ test('a secret is in one answer and in no file', async () => {
   const file = freshFile()
   const { secret, id } = JSON.parse((await token(file, ...create, '--json')).out)
   const random = secret.slice(-43)
-  for (const args of [['list'], ['list', '--json'], ['revoke', id], ['revoke', id, '--json']]) {
+  for (const args of [['ls'], ['list'], ['list', '--json'], ['revoke', id], ['revoke', id, '--json']]) {
     const { out, err } = await token(file, ...args)
     assert.equal((out + err).includes(random), false)
     assert.doesNotMatch(out + err, /digest|[0-9a-f]{64}/)

@@ -16,7 +16,7 @@ export function tokenCommand(printer: Printer): Command {
     .helpCommand(false)
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token list\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd',
+      '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token ls\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd',
     )
     .addCommand(createCommand(printer))
     .addCommand(listCommand(printer))
@@ -61,13 +61,11 @@ function createCommand(printer: Printer): Command {
 }
 
 function listCommand(printer: Printer): Command {
-  const command = new Command('list')
+  const command = new Command('ls')
+    .alias('list')
     .description('list the tokens, also those that ended')
     .option('--namespace <name>', 'only those of this namespace')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox token list\n  signalbox token list --namespace shop --json',
-    )
+    .addHelpText('after', '\nExamples:\n  signalbox token ls\n  signalbox token ls --namespace shop --json')
     .action(async ({ json, namespace }: { readonly json?: boolean; readonly namespace?: string }) => {
       await withTokens(resolveDatabase(command), 'look', async (tokens) => {
         const items = await listAll(tokens, namespace)
