@@ -16,13 +16,13 @@ export class Commands {
     this.#parts = parts
   }
 
-  async during<Result>(kind: number, work: () => Promise<Result>, what?: string): Promise<Result> {
+  during<Result>(kind: number, work: () => Promise<Result>, what?: string): Promise<Result> {
     const command = new Command(kind, this.#parts.now(), what)
-    try {
-      return await this.#current.run(command, work)
-    } finally {
-      this.#end(command)
-    }
+    const over = () => this.#end(command)
+    // The promise itself is handed on: one more around it would be a turn more for every request.
+    const result = this.#current.run(command, work)
+    result.then(over, over)
+    return result
   }
 
   /** The command under way in whose context this is asked. */

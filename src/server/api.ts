@@ -5,7 +5,7 @@ import type { Admission } from './admission.ts'
 import type { Assets } from './assets.ts'
 import type { AuditTrail } from './audittrail.ts'
 import { isList, parseBody } from './body.ts'
-import type { Answer, Authenticator, Handler, Incoming, Outgoing } from './call.ts'
+import type { Answer, Authenticator, Handler, Incoming, Outgoing, Principal } from './call.ts'
 import { checkSite } from './guard.ts'
 import { type OperatorAct, operatorActs } from './operatoracts.ts'
 import { Passage } from './passage.ts'
@@ -88,40 +88,49 @@ export function createApi(parts: ApiParts): Api {
   const schemas = table.flatMap(({ params, query, body }) => [params, query, body])
   compileSoon(schemas.filter((schema) => schema !== undefined))
 
-  async function pass(passage: Passage): Promise<Outgoing> {
-    const { route, incoming } = passage
+  /** Whether this may be asked here and now, whoever asks. */
+  function judge({ route, incoming }: Passage): void {
     checkSite(incoming, route, parts.hosts())
     if (parts.isDraining() && !alwaysOpen.has(route.id)) throw draining()
     if (parts.isOverloaded() && route.relieves !== true) throw overloaded()
-    if (route.scope === 'none') return serve(passage)
-    const principal = await authenticator.authenticate(incoming)
+  }
+
+  /** Lets the caller in, if it may ask this; the returned function says that it has its answer. */
+  function enter(passage: Passage, principal: Principal, scope: Scope): () => void {
     passage.principal = principal
-    if (principal.nodes !== undefined && route.forNodes !== true) throw onlyNodes()
-    if (!includesScope(principal.scope, route.scope)) throw scopeMissing(route.scope, principal.scope)
-    const leave = admission.enterRequest(principal)
+    if (principal.nodes !== undefined && passage.route.forNodes !== true) throw onlyNodes()
+    if (!includesScope(principal.scope, scope)) throw scopeMissing(scope, principal.scope)
+    return admission.enterRequest(principal)
+  }
+
+  /** What is awaited without need costs a request a tenth of what it takes, so only what is not there yet is. */
+  async function pass(passage: Passage): Promise<Outgoing> {
+    const { route, incoming } = passage
+    judge(passage)
+    let leave: (() => void) | undefined
+    if (route.scope !== 'none') {
+      const asking = authenticator.authenticate(incoming)
+      leave = enter(passage, asking instanceof Promise ? await asking : asking, route.scope)
+    }
     try {
-      return await serve(passage)
+      const plan = plans.get(route)!
+      const key = readRequestKey(route, incoming)
+      if (route.params !== undefined) validate(pathSubject, route.params, passage.params)
+      passage.query = readQuery(incoming.query, route.query)
+      const reading = readBytes(route, plan, incoming)
+      const bytes = reading instanceof Promise ? await reading : reading
+      passage.body = readBody(route, plan, bytes)
+      if (key !== undefined) passage.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
+      return reply(passage, plan, await handle(passage, plan))
     } finally {
-      leave()
+      passage.leave()
+      leave?.()
     }
   }
 
-  async function serve(passage: Passage): Promise<Outgoing> {
-    const { route, params, incoming } = passage
-    const plan = plans.get(route)!
-    const key = readRequestKey(route, incoming)
-    if (route.params !== undefined) validate(pathSubject, route.params, params)
-    passage.query = readQuery(incoming.query, route.query)
-    const bytes = await readBytes(route, plan, incoming)
-    passage.body = readBody(route, plan, bytes)
-    if (key !== undefined) passage.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
-    try {
-      const handle = () => plan.handler(passage as never)
-      const { act } = plan
-      return reply(passage, plan, await (act ? parts.trail.follow(act, passage, handle) : handle()))
-    } finally {
-      passage.leave()
-    }
+  function handle(passage: Passage, { act, handler }: Plan): Promise<Answer> {
+    const call = passage as never
+    return act === undefined ? handler(call) : parts.trail.follow(act, passage, () => handler(call))
   }
 
   function reply(passage: Passage, plan: Plan, answer: Answer): Outgoing {
@@ -214,10 +223,17 @@ function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
 /** Enough for `{}` with spaces around it. */
 const noBodyLimits: BodyLimits = { maxBytes: 64, maxKeys: 0 }
 
-async function readBytes(route: Route, { listLimits }: Plan, incoming: Incoming): Promise<Uint8Array> {
+function readBytes(
+  route: Route,
+  { listLimits }: Plan,
+  incoming: Incoming,
+): Uint8Array | Promise<Uint8Array> {
   const encoding = incoming.header('content-encoding')
   if (encoding !== undefined && encoding !== 'identity') throw encoded()
-  if (route.body !== undefined) return incoming.readBody(listLimits)
+  return route.body === undefined ? readNothing(incoming) : incoming.readBody(listLimits)
+}
+
+async function readNothing(incoming: Incoming): Promise<Uint8Array> {
   try {
     return await incoming.readBody(noBodyLimits)
   } catch (error) {

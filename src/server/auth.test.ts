@@ -26,7 +26,7 @@ async function stage(options: Partial<AuthenticatorOptions> = {}) {
 
 type Headers = Readonly<Record<string, string>>
 
-function ask(auth: TokenAuthenticator, headers: Headers = {}, address = '10.0.0.1') {
+async function ask(auth: TokenAuthenticator, headers: Headers = {}, address = '10.0.0.1') {
   return auth.authenticate({ header: (name) => headers[name], address })
 }
 const bearer = (secret: string): Headers => ({ authorization: `Bearer ${secret}` })

@@ -92,22 +92,23 @@ class StoreAuthenticator implements TokenAuthenticator {
   }
 
   async isRequired(): Promise<boolean> {
-    const { trust, bootstrap, loopback } = this.#options
-    if (trust) return false
-    return bootstrap.length > 0 || !loopback || (await this.#anyLive.get())
+    return this.#isRequired()
   }
 
-  async authenticate(
+  /** At once where nothing has to be looked up, so that the usual request does not wait a turn. */
+  authenticate(
     incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
-  ): Promise<Principal> {
+  ): Principal | Promise<Principal> {
     const authorization = incoming.header('authorization')
     const namespace = incoming.header('signalbox-namespace')
     if (authorization !== undefined) {
-      return asPrincipal(await this.#identify(authorization, incoming.address ?? ''), namespace)
+      const identifying = this.#identify(authorization, incoming.address ?? '')
+      return identifying.then((identity) => asPrincipal(identity, namespace))
     }
-    if (await this.isRequired())
-      throw unauthorized('This server needs a token: send the header "Authorization: Bearer <token>".')
-    return asPrincipal(local, namespace)
+    const required = this.#isRequired()
+    return required instanceof Promise
+      ? required.then((isRequired) => localPrincipal(isRequired, namespace))
+      : localPrincipal(required, namespace)
   }
 
   watch({ id }: Principal, ended: (reason: SignalboxError) => void): () => void {
@@ -118,6 +119,12 @@ class StoreAuthenticator implements TokenAuthenticator {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch.close()
+  }
+
+  #isRequired(): boolean | Promise<boolean> {
+    const { trust, bootstrap, loopback } = this.#options
+    if (trust) return false
+    return bootstrap.length > 0 || !loopback || this.#anyLive.get()
   }
 
   async #identify(authorization: string, address: string): Promise<Identity> {
@@ -166,6 +173,15 @@ function readBearer(authorization: string): string | undefined {
   if (authorization.slice(0, scheme.length).toLowerCase() !== scheme) return undefined
   const secret = authorization.slice(scheme.length).trim()
   return secret === '' ? undefined : secret
+}
+
+const localByDefault: Principal = Object.freeze(asPrincipal(local, undefined))
+
+/** Whoever comes without a token. */
+function localPrincipal(isRequired: boolean, namespace: string | undefined): Principal {
+  if (isRequired)
+    throw unauthorized('This server needs a token: send the header "Authorization: Bearer <token>".')
+  return namespace === undefined ? localByDefault : asPrincipal(local, namespace)
 }
 
 function asPrincipal(identity: Identity, header: string | undefined): Principal {

@@ -82,7 +82,9 @@ export interface Authenticator extends AsyncDisposable {
   /** Whether requests need a token. Without, whoever reaches the port may do everything. */
   isRequired(): Promise<boolean>
   /** Who asks. Throws `unauthorized`, or `forbidden` for a namespace that is not the token's. */
-  authenticate(incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>): Promise<Principal>
+  authenticate(
+    incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
+  ): Principal | Promise<Principal>
   /** Calls `ended` once when the principal's token no longer counts, within 5 s; until the returned function is called. */
   watch(principal: Principal, ended: (reason: SignalboxError) => void): () => void
 }

@@ -57,14 +57,15 @@ export function createRouter(routes: readonly Route[]): Router {
     const route = plain.get(path)?.get(method)
     if (route !== undefined) return { route, params: noParams }
     const parts = decodeParts(path)
-    const allowed = new Set(plain.get(path)?.keys())
-    for (const place of patterns.get(parts.length) ?? []) {
-      const params = paramsOf(place.segments, parts)
-      if (params === undefined) continue
-      const found = place.routes.get(method)
-      if (found !== undefined) return { route: found, params }
-      for (const other of place.routes.keys()) allowed.add(other)
+    const places = patterns.get(parts.length) ?? []
+    for (const { segments, routes } of places) {
+      const found = routes.get(method)
+      const params = found && paramsOf(segments, parts)
+      if (params !== undefined) return { route: found!, params }
     }
+    const allowed = new Set(plain.get(path)?.keys())
+    for (const { segments, routes } of places)
+      if (paramsOf(segments, parts) !== undefined) for (const other of routes.keys()) allowed.add(other)
     throw allowed.size === 0 ? noRoute(method, path) : notSo(method, path, [...allowed])
   }
 
@@ -98,13 +99,15 @@ function decodeParts(path: string): readonly string[] {
 }
 
 function paramsOf(segments: readonly Segment[], parts: readonly string[]): Params | undefined {
+  // Most paths are none of most patterns, and for those nothing is made.
+  for (let at = 0; at < segments.length; at++) {
+    const segment = segments[at]!
+    if ('param' in segment ? parts[at] === '' : parts[at] !== segment.literal) return undefined
+  }
   const params: Record<string, string> = {}
-  for (const [index, segment] of segments.entries()) {
-    const part = parts[index]!
-    if ('param' in segment) {
-      if (part === '') return undefined
-      params[segment.param] = part
-    } else if (part !== segment.literal) return undefined
+  for (let at = 0; at < segments.length; at++) {
+    const segment = segments[at]!
+    if ('param' in segment) params[segment.param] = parts[at]!
   }
   return params
 }

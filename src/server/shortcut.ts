@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { bodyTooLate } from './body.ts'
 import { answerOnSocket } from './problem.ts'
 import { ShortcutConnection, type ShortcutKeeper } from './shortcutconnection.ts'
+import { HeadReader } from './shortcuthead.ts'
 import type { ShortcutRequest } from './shortcutrequest.ts'
 
 /**
@@ -46,6 +47,7 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
 
   const keeper: ShortcutKeeper = {
     options,
+    reader: new HeadReader(options.maxHeaderBytes),
     handOver(connection, chunk) {
       connections.delete(connection)
       goOn(connection.socket)

@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net'
 import { ignore } from './nodehttp.ts'
 import type { ShortcutOptions } from './shortcut.ts'
-import { HeadReader } from './shortcuthead.ts'
+import type { HeadReader } from './shortcuthead.ts'
 import { ShortcutRequest } from './shortcutrequest.ts'
 
 /** What connections share. */
 export interface ShortcutKeeper {
-  readonly options: Pick<ShortcutOptions, 'maxHeaderBytes' | 'keepAliveMs' | 'serve' | 'over' | 'unsent'>
+  readonly options: Pick<ShortcutOptions, 'keepAliveMs' | 'serve' | 'over' | 'unsent'>
+  readonly reader: HeadReader
   /** Node goes on with this connection, which begins with that. */
   handOver(connection: ShortcutConnection, chunk: Buffer): void
   /** It is closed. */
@@ -17,7 +18,6 @@ export interface ShortcutKeeper {
 export class ShortcutConnection {
   readonly socket: Socket
   readonly #keeper: ShortcutKeeper
-  readonly #reader: HeadReader
   /** The one that is under way. */
   #request: ShortcutRequest | undefined
   /** What came before it was answered. */
@@ -31,7 +31,6 @@ export class ShortcutConnection {
   constructor(keeper: ShortcutKeeper, socket: Socket) {
     this.#keeper = keeper
     this.socket = socket
-    this.#reader = new HeadReader(keeper.options.maxHeaderBytes)
     socket.on('data', this.#take).on('end', this.#end).on('close', this.#close)
     // `close` follows; unheard, it would end the process.
     socket.on('error', ignore)
@@ -59,7 +58,7 @@ export class ShortcutConnection {
     }
     // Whoever could not be answered any more is not served either.
     if (!this.socket.writable) return
-    const whole = this.#reader.read(chunk)
+    const whole = this.#keeper.reader.read(chunk)
     if (whole === undefined) {
       this.#handOver(chunk)
       return

@@ -14,10 +14,10 @@ export interface WholeRequest {
 /** By name in lower case. */
 export type Headers = ReadonlyMap<string, string>
 
-/** Reads one connection's requests. Programs send the same headers again and again, so the last are kept. */
+/** Reads requests. Programs send the same headers again and again, so those that came lately are known. */
 export class HeadReader {
   readonly #maxHeaderBytes: number
-  #last: Fields | undefined
+  readonly #known = new Map<string, Fields>()
 
   constructor(maxHeaderBytes: number) {
     this.#maxHeaderBytes = maxHeaderBytes
@@ -41,22 +41,26 @@ export class HeadReader {
   }
 
   #read(lines: string): Fields | undefined {
-    if (lines === this.#last?.lines) return this.#last
+    const known = this.#known.get(lines)
+    if (known !== undefined) return known
     const fields = readFields(lines)
-    // There may be many thousands of connections.
-    this.#last = lines.length > maxKept ? undefined : fields
+    if (fields === undefined || lines.length > maxKnownChars) return fields
+    // Nobody makes it grow, and all that are used come back at once.
+    if (this.#known.size >= maxKnown) this.#known.clear()
+    this.#known.set(lines, fields)
     return fields
   }
 }
 
 /** The headers of a request, and what they say of its body. */
 interface Fields {
-  readonly lines: string
   readonly headers: Headers
   readonly bodyBytes: number
 }
 
-const maxKept = 2_048
+/** So few that a secret among them is not long in memory, and enough for the lengths of what one program sends. */
+const maxKnown = 256
+const maxKnownChars = 2_048
 const version = ' HTTP/1.1'
 const firstOfPost = 0x50
 const blankLine = Buffer.from('\r\n\r\n')
@@ -94,5 +98,5 @@ function readFields(lines: string): Fields | undefined {
   }
   const length = headers.get('content-length')
   if (length === undefined || !plainLength.test(length)) return undefined
-  return { lines, headers, bodyBytes: Number(length) }
+  return { headers, bodyBytes: Number(length) }
 }

@@ -177,7 +177,8 @@ class SocketUpgrades implements Upgrades {
       () => reject(new SignalboxError('timeout', 'Whose token this is could not be found out in time.')),
       authenticateMs,
     )
-    this.#options.authenticator.authenticate(incoming).then(resolve, reject)
+    const authenticate = async () => this.#options.authenticator.authenticate(incoming)
+    authenticate().then(resolve, reject)
     return promise.finally(() => this.#clock.clearTimeout(timer))
   }
 
