@@ -223,11 +223,7 @@ function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
 /** Enough for `{}` with spaces around it. */
 const noBodyLimits: BodyLimits = { maxBytes: 64, maxKeys: 0 }
 
-function readBytes(
-  route: Route,
-  { listLimits }: Plan,
-  incoming: Incoming,
-): Uint8Array | Promise<Uint8Array> {
+function readBytes(route: Route, { listLimits }: Plan, incoming: Incoming): Uint8Array | Promise<Uint8Array> {
   const encoding = incoming.header('content-encoding')
   if (encoding !== undefined && encoding !== 'identity') throw encoded()
   return route.body === undefined ? readNothing(incoming) : incoming.readBody(listLimits)

@@ -46,18 +46,23 @@ export interface WriteOptions {
   readonly call?: WriteCall
 }
 
-interface Waiter {
-  readonly deadline: number
-  readonly reject: (error: unknown) => void
+/** Who is told how a write ended; neither may throw. */
+export interface Asker {
+  resolve(value: unknown): void
+  reject(error: unknown): void
 }
-interface Write extends Waiter {
+
+interface Write {
+  readonly deadline: number
+  readonly asker: Asker
   readonly name: string
   readonly begunAt: number
   readonly call: WriteCall | undefined
   readonly work: (connection: Connection) => unknown
-  readonly resolve: (value: never) => void
 }
-interface Hold extends Waiter {
+interface Hold {
+  readonly deadline: number
+  readonly asker: Pick<Asker, 'reject'>
   /** Runs it to its end; never rejects. */
   readonly run: () => Promise<void>
 }
@@ -85,14 +90,19 @@ export class Gate {
   /** Does `work` in a transaction of the shared connection, and answers once it is committed. */
   write<Value>(work: (connection: Connection) => Value, options: WriteOptions = {}): Promise<Value> {
     return new Promise((resolve, reject) => {
-      if (this.#closing.signal.aborted) return reject(closed())
-      const now = performance.now()
-      const deadline = now + (this.#options.deadlineMs ?? 5_000)
-      const { urgent, name = 'write', begunAt = now, call } = options
-      const line = urgent ? this.#urgent : this.#line
-      line.push({ work, resolve, reject, deadline, name, begunAt, call })
-      this.#wake()
+      this.submit(work, { resolve, reject } as Asker, options)
     })
+  }
+
+  /** The same for whoever is told by being called. */
+  submit(work: (connection: Connection) => unknown, asker: Asker, options: WriteOptions = {}): void {
+    if (this.#closing.signal.aborted) return asker.reject(closed())
+    const now = performance.now()
+    const deadline = now + (this.#options.deadlineMs ?? 5_000)
+    const { urgent, name = 'write', begunAt = now, call } = options
+    const line = urgent ? this.#urgent : this.#line
+    line.push({ work, asker, deadline, name, begunAt, call })
+    this.#wake()
   }
 
   /**
@@ -122,7 +132,7 @@ export class Gate {
       const begunAt = performance.now()
       const hold: Hold = {
         deadline: begunAt + (this.#options.holdDeadlineMs ?? 30_000),
-        reject: fail,
+        asker: { reject: fail },
         run: () => {
           isInside = true
           const enteredAt = performance.now()
@@ -216,7 +226,7 @@ export class Gate {
       if (isBusy(error)) return false
       // The file cannot be opened or locked at all: those who ask now are told, those who come later try again.
       this.#drop()
-      for (const write of this.#takeGroup()) write.reject(explain(error))
+      for (const write of this.#takeGroup()) write.asker.reject(explain(error))
       return true
     }
     this.#options.began?.(connection)
@@ -259,7 +269,7 @@ export class Gate {
       const isAlone = group.length === 1
       if (!apart && !isAlone && taken > 0 && connection.db.isOpen && !isInputOutput(error)) return undefined
       this.#putBack(group.slice(taken))
-      for (const write of group.slice(0, taken)) write.reject(explain(error))
+      for (const write of group.slice(0, taken)) write.asker.reject(explain(error))
       return true
     }
     this.#putBack(group.slice(taken))
@@ -323,7 +333,7 @@ export class Gate {
       const at = line.indexOf(waiter)
       if (at >= 0) line.splice(at, 1)
     }
-    waiter.reject(error)
+    waiter.asker.reject(error)
   }
 }
 
@@ -332,18 +342,18 @@ function isHold(waiter: Write | Hold | undefined): waiter is Hold {
 }
 
 /** Runs one write, alone or beside others; answers how to tell its caller once the commit is made. */
-function runWrite(connection: Connection, { work, resolve, reject }: Write, beside: boolean): () => void {
+function runWrite(connection: Connection, { work, asker }: Write, beside: boolean): () => void {
   if (beside) connection.run('SAVEPOINT signalbox_write')
   try {
     const value = work(connection)
     if (beside) connection.run('RELEASE signalbox_write')
-    return () => resolve(value as never)
+    return () => asker.resolve(value)
   } catch (error) {
     // Alone, or busy, or rolled back by SQLite itself: then the whole turn is undone.
     if (!beside || isBusy(error) || !connection.db.isTransaction) throw error
     connection.run('ROLLBACK TO signalbox_write')
     connection.run('RELEASE signalbox_write')
-    return () => reject(explain(error))
+    return () => asker.reject(explain(error))
   }
 }
 

@@ -29,19 +29,42 @@ export function createGateMeter(meter: Meter, isHere: boolean): GateMeter {
   }
 }
 
-/** A turn as it crosses between threads; the instants in epoch milliseconds, for each thread counts from its own start. */
-export type ToldTurn = readonly [name: string, begunAt: number, enteredAt: number, leftAt: number]
-
-export function encodeTurn(name: string, begunAt: number, enteredAt: number, leftAt: number): ToldTurn {
-  return [name, toEpoch(begunAt), toEpoch(enteredAt), toEpoch(leftAt)]
+/** Turns as they cross between threads: their names, and three instants of each in epoch milliseconds. */
+export interface ToldTurns {
+  /** Apart by commas, of which no name has any. */
+  readonly names: string
+  /** When it was asked for, when it began, when it ended; each thread counts from its own start, so by the clock of all. */
+  readonly instants: Float64Array
 }
 
-export function tellTurns(meter: GateMeter, turns: readonly ToldTurn[]): void {
+/** Keeps turns until they are told: one text and one row of numbers cross for a fraction of what lists of them would. */
+export class TurnsToTell implements GateMeter {
+  #names: string[] = []
+  #instants: number[] = []
+
+  turn(name: string, begunAt: number, enteredAt: number, leftAt: number): void {
+    this.#names.push(name)
+    this.#instants.push(toEpoch(begunAt), toEpoch(enteredAt), toEpoch(leftAt))
+  }
+
+  /** Those since the last time. */
+  take(): ToldTurns {
+    const turns = { names: this.#names.join(), instants: new Float64Array(this.#instants) }
+    this.#names = []
+    this.#instants = []
+    return turns
+  }
+}
+
+export function tellTurns(meter: GateMeter, { names, instants }: ToldTurns): void {
+  if (names === '') return
   const origin = performance.timeOrigin
-  for (const [name, begunAt, enteredAt, leftAt] of turns) {
+  for (const [index, name] of names.split(',').entries()) {
+    const begunAt = instants[index * 3]!
     // The clocks of two threads agree to some microseconds; nobody has its turn before it came.
-    const entered = Math.max(begunAt, enteredAt)
-    meter.turn(name, begunAt - origin, entered - origin, Math.max(entered, leftAt) - origin)
+    const entered = Math.max(begunAt, instants[index * 3 + 1]!)
+    const left = Math.max(entered, instants[index * 3 + 2]!)
+    meter.turn(name, begunAt - origin, entered - origin, left - origin)
   }
 }
 

@@ -52,7 +52,10 @@ export class WriterThread implements Writer, Watch {
   #nextId = 1
   /** In the order in which they were asked for. */
   readonly #waiting = new Map<number, Waiting>()
-  #unsent: { readonly id: number; readonly text: string }[] = []
+  /** What was asked for and has not crossed: the calls from `#sentUpTo` on, and when the first of them came. */
+  #unsent: string[] = []
+  #unsentSince = 0
+  #sentUpTo = 1
   #heard: (() => void) | undefined
   #expiry: ReturnType<typeof setTimeout> | undefined
   #closed: Promise<void> | undefined
@@ -69,10 +72,12 @@ export class WriterThread implements Writer, Watch {
       const id = this.#nextId++
       const now = performance.now()
       // What throws here, for it cannot be encoded, rejects this call alone.
-      const text = encodeCall(id, call as WriteCall, this.#meter && toEpoch(now))
+      if (this.#unsent.length === 0) this.#unsentSince = now
+      const afterUs = Math.round((now - this.#unsentSince) * 1_000)
+      const text = encodeCall(id, call as WriteCall, afterUs)
       this.#waiting.set(id, { resolve, reject, deadline: now + this.#answerMs })
       if (this.#waiting.size === 1) this.#thread?.ref()
-      const unsentCount = this.#unsent.push({ id, text })
+      const unsentCount = this.#unsent.push(text)
       if (unsentCount === 1) setImmediate(() => this.#send())
       else if (unsentCount === sentAhead) this.#send()
       if (this.#expiry === undefined) this.#expireLater()
@@ -113,15 +118,17 @@ export class WriterThread implements Writer, Watch {
     const unsent = this.#unsent
     if (unsent.length === 0) return
     this.#unsent = []
+    const from = this.#sentUpTo
+    this.#sentUpTo = this.#nextId
     try {
       this.#thread ??= this.#startThread()
     } catch (error) {
       // The system gives no more threads.
-      for (const { id } of unsent) this.#take(id)?.reject(notStarted(error))
+      for (let id = from; id < this.#sentUpTo; id++) this.#take(id)?.reject(notStarted(error))
       this.#rest()
       return
     }
-    this.#post({ calls: encodeAll(unsent.map(({ text }) => text)) })
+    this.#post({ calls: encodeAll(unsent), since: toEpoch(this.#unsentSince) })
   }
 
   #post(message: ToThread): void {
@@ -163,7 +170,7 @@ export class WriterThread implements Writer, Watch {
   }
 
   #tell(answers: readonly Answer[]): void {
-    for (const { id, value, failed } of answers) {
+    for (const [id, value, failed] of answers) {
       const call = this.#take(id)
       if (failed) call?.reject(reviveError(failed))
       else call?.resolve(value as never)
@@ -189,9 +196,8 @@ export class WriterThread implements Writer, Watch {
   #lose(thread: Worker, cause: unknown): void {
     if (this.#thread !== thread) return
     this.#thread = undefined
-    const unsent = new Set(this.#unsent.map(({ id }) => id))
     for (const id of [...this.#waiting.keys()]) {
-      if (!unsent.has(id)) this.#take(id)?.reject(lost(cause))
+      if (id < this.#sentUpTo) this.#take(id)?.reject(lost(cause))
     }
     this.#rest()
     if (this.#heard === undefined) return

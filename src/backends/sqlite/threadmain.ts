@@ -9,7 +9,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openReader, openWriter } from './connection.ts'
 import { DataVersion } from './dataversion.ts'
 import { Gate } from './gate.ts'
-import { encodeTurn, type ToldTurn } from './gatemeter.ts'
+import { TurnsToTell } from './gatemeter.ts'
 import { Reader } from './reader.ts'
 import {
   decodeAll,
@@ -22,46 +22,67 @@ import {
   type ToThread,
 } from './threadmessage.ts'
 import { createGateWriter } from './writer.ts'
+import type { WriteCall } from './writes.ts'
 
 const port = parentPort!
 const { location, isMetered } = workerData as ThreadData
 const reader = new Reader(() => openReader(location))
 const watch = new DataVersion(reader)
+const turns = isMetered ? new TurnsToTell() : undefined
 const writer = createGateWriter(
   new Gate({
     open: () => openWriter(location),
     began: (connection) => watch.began(connection),
-    meter: isMetered ? { turn: (...turn) => void turns.push(encodeTurn(...turn)) } : undefined,
+    meter: turns,
   }),
 )
 let answers: string[] = []
-let turns: ToldTurn[] = []
 
 port.on('message', (message: ToThread) => {
-  if ('calls' in message) for (const call of decodeAll<NumberedCall>(message.calls)) void perform(call)
+  if ('calls' in message) performAll(decodeAll<NumberedCall>(message.calls), message.since)
   else if ('close' in message) void close()
   else if (message.watch) watch.start(() => post({ news: true }))
   else watch.stop()
 })
 
-async function perform({ id, begunAt, ...call }: NumberedCall): Promise<void> {
-  try {
-    const since = begunAt === undefined ? undefined : begunAt - performance.timeOrigin
-    answer(encodeAnswerTo(id, await writer.write(call, since)))
-  } catch (error) {
-    answer(encodeFailure(id, error))
+function performAll(calls: readonly NumberedCall[], since: number): void {
+  const begunAt = since - performance.timeOrigin
+  for (const [id, afterUs, operation, namespace, args, key] of calls) {
+    const call: WriteCall = { operation, namespace, args, key }
+    // Not by promises: there would be two for every call, and nobody waits here.
+    writer.submit(call, new Asker(id), begunAt + afterUs / 1_000)
+  }
+}
+
+/** Who asked, in the other thread. */
+class Asker {
+  readonly #id: number
+
+  constructor(id: number) {
+    this.#id = id
+  }
+
+  resolve(value: unknown): void {
+    try {
+      answer(encodeAnswerTo(this.#id, value))
+    } catch (error) {
+      this.reject(error)
+    }
+  }
+
+  reject(error: unknown): void {
+    answer(encodeFailure(this.#id, error))
   }
 }
 
 function answer(text: string): void {
-  // All who are told of one commit are told in the same round of promises; a tick comes when that is over.
+  // All who are told of one commit are told one after the other; a tick comes when that is over.
   if (answers.push(text) === 1) process.nextTick(sendAnswers)
 }
 
 function sendAnswers(): void {
-  post({ answers: encodeAll(answers), turns })
+  post({ answers: encodeAll(answers), turns: turns?.take() })
   answers = []
-  turns = []
 }
 
 async function close(): Promise<void> {

@@ -18,7 +18,7 @@ function cross(text: string): Answer {
 test('an error of ours crosses with its code, message, details and cause, and is one of ours again', () => {
   const disk = Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: 10 })
   const error = new SignalboxError('store_unavailable', 'No disk.', { cause: disk, details: { path: 'é\n' } })
-  const revived = reviveError(cross(encodeFailure(7, error)).failed!)
+  const revived = reviveError(cross(encodeFailure(7, error))[2]!)
   assert.ok(revived instanceof SignalboxError)
   assert.deepEqual(
     [revived.code, revived.message, revived.details, revived.status],
@@ -29,13 +29,13 @@ test('an error of ours crosses with its code, message, details and cause, and is
 })
 
 test('an error without a cause has none afterwards, and one of SQLite keeps its number', () => {
-  const ours = reviveError(cross(encodeFailure(1, new SignalboxError('closed', 'Closed.'))).failed!)
+  const ours = reviveError(cross(encodeFailure(1, new SignalboxError('closed', 'Closed.')))[2]!)
   assert.equal('cause' in ours, false)
   const constraint = Object.assign(new Error('UNIQUE constraint failed'), {
     code: 'ERR_SQLITE_ERROR',
     errcode: 2067,
   })
-  const theirs = reviveError(cross(encodeFailure(2, constraint)).failed!)
+  const theirs = reviveError(cross(encodeFailure(2, constraint))[2]!)
   assert.equal(theirs instanceof SignalboxError, false)
   assert.deepEqual(
     [theirs.message, (theirs as { code?: unknown }).code, (theirs as { errcode?: unknown }).errcode],
@@ -44,11 +44,11 @@ test('an error without a cause has none afterwards, and one of SQLite keeps its 
 })
 
 test('what was thrown and is no error is told all the same', () => {
-  assert.equal(reviveError(cross(encodeFailure(1, 'plain text')).failed!).message, 'plain text')
+  assert.equal(reviveError(cross(encodeFailure(1, 'plain text'))[2]!).message, 'plain text')
 })
 
 test('an answer of undefined is undefined on the other side, and null is null', () => {
-  assert.equal(cross(encodeAnswerTo(1, undefined)).value, undefined)
-  assert.equal(cross(encodeAnswerTo(2, null)).value, null)
-  assert.deepEqual(cross(encodeAnswerTo(3, [{ a: '\u2028👩‍🚀\u0000' }])).value, [{ a: '\u2028👩‍🚀\u0000' }])
+  assert.equal(cross(encodeAnswerTo(1, undefined))[1], undefined)
+  assert.equal(cross(encodeAnswerTo(2, null))[1], null)
+  assert.deepEqual(cross(encodeAnswerTo(3, [{ a: '\u2028👩‍🚀\u0000' }]))[1], [{ a: '\u2028👩‍🚀\u0000' }])
 })

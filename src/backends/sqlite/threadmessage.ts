@@ -1,6 +1,6 @@
 import { type ErrorCode, isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import type { Location } from './connection.ts'
-import type { ToldTurn } from './gatemeter.ts'
+import type { ToldTurns } from './gatemeter.ts'
 import type { WriteCall } from './writes.ts'
 
 /**
@@ -15,40 +15,46 @@ export interface ThreadData {
 }
 
 export type ToThread =
-  | { readonly calls: string }
+  /** `since`: when the first of them was asked for, in epoch milliseconds. */
+  | { readonly calls: string; readonly since: number }
   | { readonly watch: boolean }
   /** Write what was asked for, then end. */
   | { readonly close: true }
 
 export type FromThread =
   /** `turns`: those of the gate since the last message, where somebody measures. */
-  | { readonly answers: string; readonly turns?: readonly ToldTurn[] }
+  | { readonly answers: string; readonly turns?: ToldTurns | undefined }
   /** Another process committed something. */
   | { readonly news: true }
 
-export interface NumberedCall extends WriteCall {
-  readonly id: number
-  /** Since when it waits, in epoch milliseconds, where somebody measures. */
-  readonly begunAt?: number
+/** A call: its number, how many microseconds after the first of its message it was asked for, and what is asked. */
+export type NumberedCall = readonly [
+  id: number,
+  afterUs: number,
+  operation: WriteCall['operation'],
+  namespace: string,
+  args: WriteCall['args'],
+  key?: WriteCall['key'],
+]
+
+export function encodeCall(
+  id: number,
+  { operation, namespace, args, key }: WriteCall,
+  afterUs: number,
+): string {
+  const call: NumberedCall = [id, afterUs, operation, namespace, args]
+  return JSON.stringify(key === undefined ? call : [...call, key])
 }
 
-export function encodeCall(id: number, call: WriteCall, begunAt?: number): string {
-  return JSON.stringify({ id, begunAt, ...call })
-}
-
-/** An answer: its call's number, and a value or how it failed. No value at all is undefined. */
-export interface Answer {
-  readonly id: number
-  readonly value?: unknown
-  readonly failed?: Failure
-}
+/** An answer: its call's number, and a value, or nothing and how it failed. No value at all is undefined. */
+export type Answer = readonly [id: number, value?: unknown, failed?: Failure]
 
 export function encodeAnswerTo(id: number, value: unknown): string {
-  return JSON.stringify({ id, value })
+  return value === undefined ? `[${id}]` : `[${id},${JSON.stringify(value)}]`
 }
 
 export function encodeFailure(id: number, error: unknown): string {
-  return JSON.stringify({ id, failed: describe(error) })
+  return `[${id},null,${JSON.stringify(describe(error))}]`
 }
 
 export function encodeAll(texts: readonly string[]): string {
@@ -60,7 +66,7 @@ export function decodeAll<Item>(text: string): readonly Item[] {
 }
 
 /** An error in plain data. */
-interface Failure {
+export interface Failure {
   readonly isOurs: boolean
   readonly name: string
   readonly message: string

@@ -1,4 +1,4 @@
-import type { Gate } from './gate.ts'
+import type { Asker, Gate } from './gate.ts'
 import { type Operation, perform, type WriteCall, type Writes } from './writes.ts'
 
 /** Whoever makes this store's writes: the gate in this thread, or one in a thread of its own (thread.ts). */
@@ -9,15 +9,24 @@ export interface Writer {
   close(): Promise<void>
 }
 
-export function createGateWriter(gate: Gate): Writer {
+/** The one whose gate is in this thread. */
+export interface GateWriter extends Writer {
+  /** The same for whoever is told by being called. */
+  submit(call: WriteCall, asker: Asker, begunAt?: number): void
+}
+
+export function createGateWriter(gate: Gate): GateWriter {
+  const submit = (call: WriteCall, asker: Asker, begunAt?: number) =>
+    gate.submit((connection) => perform(connection, call), asker, {
+      urgent: isUrgent(call),
+      name: nameOf(call),
+      begunAt,
+      call,
+    })
   return {
-    write: <Name extends Operation>(call: WriteCall<Name>, begunAt?: number) =>
-      gate.write((connection) => perform(connection, call) as ReturnType<Writes[Name]>, {
-        urgent: isUrgent(call),
-        name: nameOf(call),
-        begunAt,
-        call: call as WriteCall,
-      }),
+    submit,
+    write: (call, begunAt) =>
+      new Promise((resolve, reject) => submit(call as WriteCall, { resolve, reject } as Asker, begunAt)),
     close: () => gate.close(),
   }
 }
