@@ -96,7 +96,10 @@ export class Gate {
 
   /** The same for whoever is told by being called. */
   submit(work: (connection: Connection) => unknown, asker: Asker, options: WriteOptions = {}): void {
-    if (this.#closing.signal.aborted) return asker.reject(closed())
+    if (this.#closing.signal.aborted) {
+      asker.reject(closed())
+      return
+    }
     const now = performance.now()
     const deadline = now + (this.#options.deadlineMs ?? 5_000)
     const { urgent, name = 'write', begunAt = now, call } = options
