@@ -4,6 +4,7 @@ import { onlyKeys } from '../core/options.ts'
 import type { AcquireAnswer, LockEvent, LockHolder } from './lock.ts'
 import type { Locks } from './locks.ts'
 import { lockSpan } from './options.ts'
+import { type Waits, waitClosed } from './waits.ts'
 
 /**
  * A lock in the hand. It renews itself at a third of its time, and counts as lost no later than its time after the last
@@ -56,7 +57,9 @@ export interface HoldOptions {
 export type NestedHoldOptions = Omit<HoldOptions, 'node' | 'requestId'>
 
 /** Where a lock is taken and kept: in this process, or over the wire. */
-export type LocksPlace = Pick<Locks, 'acquire' | 'watch' | 'renew' | 'release' | 'leave'>
+export type LocksPlace = Pick<Locks, 'acquire' | 'watch' | 'renew' | 'release' | 'leave'> & {
+  readonly waits: Waits
+}
 
 const nestedHoldKeys = ['ttlMs', 'deadlineMs', 'wait', 'signal']
 const holdKeys = ['node', 'requestId', 'ttlMs', 'deadlineMs', 'wait', 'signal']
@@ -103,8 +106,26 @@ export type Turn =
   | { readonly status: 'completed'; readonly result: unknown }
   | { readonly status: 'failed'; readonly error: { readonly code?: string; readonly message: string } }
 
-/** Asks, and waits where it must; leaves the line when the signal aborts. */
-export async function awaitTurn(
+interface TurnOptions extends HoldOptions {
+  readonly requestId: string
+  /** Nobody has asked with this requestId before, so a grant at once is as old as the asking. */
+  readonly isNew: boolean
+  /** The lines that this request holds. */
+  readonly inHand?: Set<string>
+}
+
+/** Asks, and waits where it must; leaves the line when the signal aborts, or the room is closed. */
+export function awaitTurn(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  options: TurnOptions,
+  want: 'result' | 'turn',
+): Promise<Turn> {
+  return locks.waits.during(askForTurn(locks, operation, resource, options, want))
+}
+
+async function askForTurn(
   locks: LocksPlace,
   operation: string,
   resource: string,
@@ -117,13 +138,7 @@ export async function awaitTurn(
     signal,
     isNew,
     inHand = new Set(),
-  }: HoldOptions & {
-    readonly requestId: string
-    /** Nobody has asked with this requestId before, so a grant at once is as old as the asking. */
-    readonly isNew: boolean
-    /** The lines that this request holds. */
-    readonly inHand?: Set<string>
-  },
+  }: TurnOptions,
   want: 'result' | 'turn',
 ): Promise<Turn> {
   signal?.throwIfAborted()
@@ -142,6 +157,10 @@ export async function awaitTurn(
       if (signal?.aborted) {
         await locks.leave(who).catch(() => undefined)
         throw signal.reason
+      }
+      if (event === undefined && locks.waits.isOver) {
+        await locks.leave(who).catch(() => undefined)
+        throw waitClosed(who)
       }
       if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
       else if (event) return endOf(event)

@@ -29,3 +29,4 @@ export {
 export * from './store.ts'
 export type { LocksBell } from './topics.ts'
 export type { WatchOptions } from './watch.ts'
+export { Waits } from './waits.ts'

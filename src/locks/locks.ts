@@ -4,7 +4,7 @@ import { onlyKeys } from '../core/options.ts'
 import type { Requester, Ruled } from '../lines/index.ts'
 import { decodeHolder, decodeLine, decodeStanding, describe } from './decode.ts'
 import { createFlight, type FlightOptions } from './flight.ts'
-import { type Held, type HoldOptions, holdLock } from './held.ts'
+import { type Held, type HoldOptions, holdLock, type LocksPlace } from './held.ts'
 import { createLineBell } from './linebell.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockLine, LockRequest } from './lock.ts'
 import {
@@ -26,6 +26,7 @@ import type { LockKey, LockStore } from './store.ts'
 import { type LocksBell, ringForStep } from './topics.ts'
 import { createSweeper } from './upkeep.ts'
 import { createWatcher, type WatchOptions } from './watch.ts'
+import { Waits } from './waits.ts'
 
 /**
  * The verbs of the room: what users, the server and the command line say to locks. Options become plain records here,
@@ -102,6 +103,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
   const times = resolveLocksOptions(options)
   const sweeper = createSweeper(parts, times)
   const watcher = createWatcher(parts, times, sweeper)
+  const waits = new Waits()
 
   /** Rings for whoever a step concerns but the one who knows by its answer, and gives that on. */
   function told<Answer extends Ruled<object>>(key: LockKey, answer: Answer, except?: Requester): Answer {
@@ -186,15 +188,18 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
     },
 
     watch: (options) => watcher.watch(options),
-    singleFlight: (operation, resource, options) => createFlight(locks, operation, resource, options),
-    hold: (operation, resource, options) => holdLock(locks, operation, resource, options),
+    singleFlight: (operation, resource, options) => createFlight(place, operation, resource, options),
+    hold: (operation, resource, options) => holdLock(place, operation, resource, options),
 
     async [Symbol.asyncDispose]() {
+      const left = waits.end()
       watcher.close()
+      await left
       await sweeper[Symbol.asyncDispose]()
       bell.close()
     },
   }
+  const place: LocksPlace = { ...locks, waits }
   return locks
 }
 

@@ -8,6 +8,8 @@ import {
   type ListLocksOptions,
   type LockEvent,
   type Locks,
+  type LocksPlace,
+  Waits,
   type WatchOptions,
 } from '../locks/index.ts'
 import { objectOf, withoutUndefined } from './defined.ts'
@@ -19,6 +21,7 @@ import { objectOf, withoutUndefined } from './defined.ts'
 export function createRemoteLocks(client: Client): Locks {
   const closing = new AbortController()
   const { locks: wire } = client
+  const waits = new Waits()
 
   const locks: Locks = {
     acquire: async (options) => wire.acquire(withoutUndefined(options)),
@@ -29,12 +32,15 @@ export function createRemoteLocks(client: Client): Locks {
     inspect: async (key) => wire.inspect(key),
     list: async (options = {}) => wire.list(queryOf(options)),
     watch: (options) => watch(client, options, closing.signal),
-    singleFlight: (operation, resource, options) => createFlight(locks, operation, resource, options),
-    hold: (operation, resource, options) => holdLock(locks, operation, resource, options),
+    singleFlight: (operation, resource, options) => createFlight(place, operation, resource, options),
+    hold: (operation, resource, options) => holdLock(place, operation, resource, options),
     async [Symbol.asyncDispose]() {
+      const left = waits.end()
       closing.abort()
+      await left
     },
   }
+  const place: LocksPlace = { ...locks, waits }
   return locks
 }
 

@@ -170,6 +170,40 @@ for (const stage of stages()) {
       assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
     })
 
+    stage.story('a waiter that has only just got in line is called no later, time and again', async (pair) => {
+      const { one, other } = pair
+      for (let round = 0; round < 8; round++) {
+        const key = { operation: 'deploy', resource: `eu-${round}` }
+        const first = await one.hold('deploy', key.resource, { node: 'a' })
+        const waits = other.hold('deploy', key.resource, { node: 'b' })
+        await waitFor(one, key, 1)
+        // Now while it does not listen yet, now while it begins to, now when it does.
+        if (round > 0) await new Promise((resolve) => setTimeout(resolve, 2 ** round / 4))
+        const begunAt = performance.now()
+        await first.release({ outcome: 'failure' })
+        await using _second = await waits
+        assert.ok(performance.now() - begunAt < 2_500, `round ${round}: ${performance.now() - begunAt} ms`)
+      }
+    })
+
+    stage.story('a box that is closed leaves the lines it waits in, so nobody waits for it', async (pair) => {
+      const { one, other } = pair
+      const held = await one.hold(pull.operation, pull.resource, { node: 'a' })
+      const left = assert.rejects(other.hold(pull.operation, pull.resource, { node: 'b' }), {
+        code: 'closed',
+      })
+      await waitFor(one, pull, 1)
+      const next = one === other ? undefined : one.hold(pull.operation, pull.resource, { node: 'c' })
+      if (next) await waitFor(one, pull, 2)
+      await other[Symbol.asyncDispose]()
+      await left
+      assert.deepEqual(await waiting(one), next ? ['c'] : [])
+      const begunAt = performance.now()
+      await held.release({ outcome: 'failure' })
+      await using _turn = await next
+      assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
+    })
+
     stage.story(
       'an operator who evicts the holder aborts its work and lets the next one in',
       async ({ one, other }) => {
