@@ -170,21 +170,24 @@ for (const stage of stages()) {
       assert.ok(performance.now() - begunAt < 2_500, `${performance.now() - begunAt} ms`)
     })
 
-    stage.story('a waiter that has only just got in line is called no later, time and again', async (pair) => {
-      const { one, other } = pair
-      for (let round = 0; round < 8; round++) {
-        const key = { operation: 'deploy', resource: `eu-${round}` }
-        const first = await one.hold('deploy', key.resource, { node: 'a' })
-        const waits = other.hold('deploy', key.resource, { node: 'b' })
-        await waitFor(one, key, 1)
-        // Now while it does not listen yet, now while it begins to, now when it does.
-        if (round > 0) await new Promise((resolve) => setTimeout(resolve, 2 ** round / 4))
-        const begunAt = performance.now()
-        await first.release({ outcome: 'failure' })
-        await using _second = await waits
-        assert.ok(performance.now() - begunAt < 2_500, `round ${round}: ${performance.now() - begunAt} ms`)
-      }
-    })
+    stage.story(
+      'a waiter that has only just got in line is called no later, time and again',
+      async (pair) => {
+        const { one, other } = pair
+        for (let round = 0; round < 8; round++) {
+          const key = { operation: 'deploy', resource: `eu-${round}` }
+          const first = await one.hold('deploy', key.resource, { node: 'a' })
+          const waits = other.hold('deploy', key.resource, { node: 'b' })
+          await waitFor(one, key, 1)
+          // Now while it does not listen yet, now while it begins to, now when it does.
+          if (round > 0) await new Promise((resolve) => setTimeout(resolve, 2 ** round / 4))
+          const begunAt = performance.now()
+          await first.release({ outcome: 'failure' })
+          await using _second = await waits
+          assert.ok(performance.now() - begunAt < 2_500, `round ${round}: ${performance.now() - begunAt} ms`)
+        }
+      },
+    )
 
     stage.story('a box that is closed leaves the lines it waits in, so nobody waits for it', async (pair) => {
       const { one, other } = pair
