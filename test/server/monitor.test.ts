@@ -247,7 +247,7 @@ test('what a request must not be is refused, with what is wrong', async () => {
     ['POST', 'subscriptions', { ...sub, maxRetries: 101 }, /maxRetries/],
     ['POST', 'subscriptions', { ...sub, template: '{nobody}' }, /template/],
     ['POST', 'subscriptions', { ...sub, channel: { ...channel, type: 'pigeon' } }, /type/],
-    ['POST', 'subscriptions', { ...sub, channel: { ...channel, secret: 'short' } }, /secret/],
+    ['POST', 'subscriptions', { ...sub, channel: { ...channel, secret: 'two words' } }, /secret/],
     ['POST', 'subscriptions', { ...sub, channel: { ...channel, retries: 1 } }, /retries/],
     ['POST', 'subscriptions', { ...sub, channel: 'https://x.example' }, /channel/],
     ['POST', 'silences', { forMs: 0 }, /forMs/],
@@ -263,25 +263,6 @@ test('what a request must not be is refused, with what is wrong', async () => {
     const reply = await stage.ask(method, `/v1/monitor/${path}`, body === undefined ? {} : { body })
     assertProblem(reply, 400, 'invalid_argument')
     assert.match(reply.body.detail, detail, `${path} ${JSON.stringify(body)}`)
-  }
-})
-
-test('an Idempotency-Key is refused, with the reason', async () => {
-  await using stage = await serving()
-  const headers = { 'idempotency-key': 'k' }
-  const asked: readonly [string, string, unknown?][] = [
-    ['POST', 'report', { taskId: 't', ...slot, observedAt: 1, venues: [] }],
-    ['POST', 'subscriptions', { name: 'n', channel }],
-    ['DELETE', 'subscriptions/x'],
-    ['POST', 'silences', { forMs: '1h' }],
-    ['DELETE', 'silences/x'],
-    ['POST', 'notifications/x/replay'],
-    ['POST', 'test', { channel }],
-  ]
-  for (const [method, path, body] of asked) {
-    const reply = await stage.ask(method, `/v1/monitor/${path}`, { headers, ...(body ? { body } : {}) })
-    assertProblem(reply, 400, 'invalid_argument')
-    assert.match(reply.body.detail, /a report is known by its taskId/, path)
   }
 })
 
