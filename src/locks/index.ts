@@ -28,5 +28,5 @@ export {
 } from './options.ts'
 export * from './store.ts'
 export type { LocksBell } from './topics.ts'
-export type { WatchOptions } from './watch.ts'
 export { Waits } from './waits.ts'
+export type { WatchOptions } from './watch.ts'

@@ -25,8 +25,8 @@ import {
 import type { LockKey, LockStore } from './store.ts'
 import { type LocksBell, ringForStep } from './topics.ts'
 import { createSweeper } from './upkeep.ts'
-import { createWatcher, type WatchOptions } from './watch.ts'
 import { Waits } from './waits.ts'
+import { createWatcher, type WatchOptions } from './watch.ts'
 
 /**
  * The verbs of the room: what users, the server and the command line say to locks. Options become plain records here,
