@@ -1,12 +1,13 @@
 import { includesScope, type Scope } from '../access/index.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
-import { type BodyLimits, bodyLimits, type Route, routes } from '../wire/index.ts'
+import { type BodyLimits, bodyLimits, keepsKeyWithEffect, type Route, routes } from '../wire/index.ts'
 import type { Admission } from './admission.ts'
 import type { Assets } from './assets.ts'
 import type { AuditTrail } from './audittrail.ts'
 import { isList, parseBody } from './body.ts'
 import type { Answer, Authenticator, Handler, Incoming, Outgoing, Principal } from './call.ts'
 import { checkSite } from './guard.ts'
+import { answerOnce } from './keptanswer.ts'
 import { type OperatorAct, operatorActs } from './operatoracts.ts'
 import { Passage } from './passage.ts'
 import { asSignalboxError } from './problem.ts'
@@ -72,6 +73,8 @@ interface Plan {
   readonly handler: Handler
   /** It is an operator's, to be recorded. */
   readonly act: OperatorAct | undefined
+  /** An Idempotency-Key is not kept by the store of the effect. */
+  readonly isKeyBeside: boolean
   readonly status: number
   readonly limits: BodyLimits
   readonly listLimits: BodyLimits
@@ -128,7 +131,14 @@ export function createApi(parts: ApiParts): Api {
     }
   }
 
-  function handle(passage: Passage, { act, handler }: Plan): Promise<Answer> {
+  function handle(passage: Passage, plan: Plan): Promise<Answer> {
+    const { key, principal } = passage
+    if (key === undefined || !plan.isKeyBeside) return act(passage, plan)
+    const { ownGuards, guards } = passage.space.stores
+    return answerOnce(ownGuards ?? guards, { caller: principal.id, ...key }, () => act(passage, plan))
+  }
+
+  function act(passage: Passage, { act, handler }: Plan): Promise<Answer> {
     const call = passage as never
     return act === undefined ? handler(call) : parts.trail.follow(act, passage, () => handler(call))
   }
@@ -214,6 +224,7 @@ function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
   return {
     handler,
     act: operatorActs.get(route.id),
+    isKeyBeside: !keepsKeyWithEffect(route),
     status: Math.min(...Object.keys(route.replies).map(Number)),
     limits: route.limitsForLists ? ordinary : listLimits,
     listLimits,

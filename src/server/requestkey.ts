@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { SignalboxError } from '../core/errors.ts'
-import { createToken, type Route, submitTask } from '../wire/index.ts'
+import { createToken, type Route } from '../wire/index.ts'
 import type { Incoming } from './call.ts'
 
 /**
  * The Idempotency-Key: whoever sends a request again with the same one gets the first outcome, and nothing is done
- * twice. It is bound to the caller, to the route and to the body, and written by the store together with the effect.
+ * twice. It is bound to the caller, to the route and to the body, and written by the store together with the effect, or
+ * where no store can, beside it (keptanswer.ts).
  */
 
 /** How long it is kept. */
@@ -20,10 +21,6 @@ export function readRequestKey(route: Route, incoming: Pick<Incoming, 'header'>)
   const key = incoming.header(header)
   if (key === undefined) return undefined
   if (route.id === createToken.id) throw notKept()
-  if (route.room === 'locks') throw notNeeded()
-  if (route.room === 'once') throw isOneItself()
-  if (route.room === 'monitor') throw ofMonitor()
-  if (route.room === 'dispatch' && route.id !== submitTask.id) throw saidTwice()
   if (visible.test(key)) return key
   throw new SignalboxError(
     'invalid_argument',
@@ -35,34 +32,6 @@ export function readRequestKey(route: Route, incoming: Pick<Incoming, 'header'>)
 export function fingerprintOf(incoming: Pick<Incoming, 'method' | 'path'>, body: Uint8Array): string {
   // Neither a method nor a path holds a newline, so no two requests read the same.
   return createHash('sha256').update(`${incoming.method}\n${incoming.path}\n`).update(body).digest('hex')
-}
-
-function notNeeded(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    'An Idempotency-Key is not taken here: a request for a lock is known by its node and requestId, and a turn by its token. Leave the header out.',
-  )
-}
-
-function isOneItself(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    'An Idempotency-Key is not taken here: a guard is one itself, and a claim whose answer was lost ends with its lease. Leave the header out.',
-  )
-}
-
-function ofMonitor(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    'An Idempotency-Key is not taken here: a report is known by its taskId, and what else is made has an id that lists show. Leave the header out.',
-  )
-}
-
-function saidTwice(): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    'An Idempotency-Key is not taken here: to say this twice is to say it once. Leave the header out.',
-  )
 }
 
 function notKept(): SignalboxError {

@@ -4,10 +4,7 @@ import type { Route } from './route.ts'
 import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
 import { instant, name, span } from './values.ts'
 
-/**
- * The routes of locks. Bodies are the library's options. None takes an Idempotency-Key: who asks twice is known by
- * `node` and `requestId`, and a turn by its token.
- */
+/** The routes of locks. Bodies are the library's options. */
 
 const resource = Type.String({ ...nameOptions, maxLength: 1_024 })
 const token = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
@@ -20,8 +17,6 @@ const failure = Type.Object({
   stack: Type.Optional(Type.String()),
 })
 const position = Type.Integer({ minimum: 1 })
-const noKey =
-  'An Idempotency-Key is refused: asking twice with the same `node` and `requestId` is asking once by nature.'
 
 const holder = Type.Object({
   node: Type.String(),
@@ -105,7 +100,7 @@ export const acquireLock: Route<{ body: AcquireBody; reply: AcquireAnswer }> = {
   description:
     '200 `granted`: the `token` is the fence, and the lease lasts until `expiresAt`. 202 `queued`: a place in line, kept by asking ' +
     'again or by an open stream. 409 `refused` (with `wait: false`): it is busy, which is an answer and not a problem. ' +
-    `200 \`completed\` or \`failed\`: how the line ended that you waited in. ${noKey}`,
+    `200 \`completed\` or \`failed\`: how the line ended that you waited in.`,
   body: schemaFor<AcquireBody>()(
     Type.Object(
       {
@@ -149,8 +144,7 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
   summary: 'End a turn with its outcome.',
   description:
     '`success`: everybody who waits for the result is told `completed` with `result`, and the first who wants a turn is granted. ' +
-    '`failure`: the next in line is granted; with `terminal` everybody is told `failed` instead. `next` is the node whose turn it is now. ' +
-    'An Idempotency-Key is refused: a turn ends once, and a second release with its token is `lease_lost`.',
+    '`failure`: the next in line is granted; with `terminal` everybody is told `failed` instead. `next` is the node whose turn it is now.',
   body: schemaFor<ReleaseBody>()(
     Type.Object(
       {
@@ -188,7 +182,7 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   relieves: true,
   room: 'locks',
   summary: 'Keep the lock for another `ttlMs`, and tell those who wait how far the work is.',
-  description: `Never shortens a lease. ${noKey}`,
+  description: `Never shortens a lease.`,
   body: schemaFor<RenewLockBody>()(
     Type.Object(
       {
@@ -215,7 +209,7 @@ export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: b
   relieves: true,
   room: 'locks',
   summary: 'Leave the line, or decline a grant that was not taken up yet.',
-  description: `A turn that has begun is ended by release: 409 \`conflict\`. ${noKey}`,
+  description: `A turn that has begun is ended by release: 409 \`conflict\`.`,
   body: requestBody,
   replies: { 200: schemaFor<{ readonly left: boolean }>()(Type.Object({ left: Type.Boolean() })) },
   mutates: true,
@@ -229,7 +223,7 @@ export const evictLock: Route<{ body: LockRequestBody; reply: { readonly evicted
   scope: 'admin',
   room: 'locks',
   summary: 'For operators: remove a holder or a waiter.',
-  description: `A holder’s turn ends as a failure, and the next in line is granted. ${noKey}`,
+  description: `A holder’s turn ends as a failure, and the next in line is granted.`,
   body: requestBody,
   replies: { 200: schemaFor<{ readonly evicted: true }>()(Type.Object({ evicted: Type.Literal(true) })) },
   mutates: true,

@@ -12,17 +12,13 @@ import type { BodyLimits, Route } from './route.ts'
 import { type Schema, schemaFor, strict, Type } from './schema.ts'
 import { count, instant, instantOrNull, name } from './values.ts'
 
-/**
- * The routes of the monitor. Bodies are the library's options. None takes an Idempotency-Key: a report is known by its
- * task, and what operators make has an id that they are told.
- */
+/** The routes of the monitor. Bodies are the library's options. */
 
 const id = Type.String({ minLength: 1, maxLength: 64 })
 const textOrNull = Type.Union([Type.String(), Type.Null()])
 const cursorOrNull = textOrNull
 /** The id of what the page before ended with. */
 const page = pageQuery(64)
-const noKey = 'An Idempotency-Key is refused.'
 
 const reason = Type.Union([
   Type.Literal('new'),
@@ -74,7 +70,7 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
   description:
     '`processed`: compared, decided and written. `busy`: somebody else has this task in hand. `duplicate`: it was reported before. ' +
     'A venue that cannot be taken is in `failed`, and the rest of the report goes through. ' +
-    `At most 10,000 venues. ${noKey} A report is known by its \`taskId\`.`,
+    `At most 10,000 venues. A report is known by its \`taskId\`.`,
   body: schemaFor<ReportBody>()(
     Type.Object(
       {
@@ -278,7 +274,6 @@ export const replayNotification: Route<{ params: IdParams; reply: Replayed }> = 
   scope: 'admin',
   room: 'monitor',
   summary: 'Send a dead or held notification once more.',
-  description: noKey,
   params: idParams,
   replies: {
     200: schemaFor<Replayed>()(Type.Object({ id: Type.String(), status: Type.Literal('pending') })),

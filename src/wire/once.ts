@@ -4,16 +4,12 @@ import type { Route } from './route.ts'
 import { schemaFor, strict, Type } from './schema.ts'
 import { count, instant, name, span } from './values.ts'
 
-/**
- * The routes of guards. Bodies are the library's arguments and options in one object. None takes an Idempotency-Key: a
- * guard is one itself.
- */
+/** The routes of guards. Bodies are the library's arguments and options in one object. */
 
 const token = Type.String({ minLength: 1, maxLength: 64 })
 const mode = Type.Union([Type.Literal('at-least-once'), Type.Literal('at-most-once')])
 const space = Type.Union([Type.Literal('once'), Type.Literal('processing')])
 const degraded = { degraded: Type.Optional(Type.Literal(true)) }
-const noKey = 'An Idempotency-Key is refused: the guard is one itself.'
 
 export interface ClaimOnceBody {
   /** Either one `key`, or up to 1,000 `keys`. */
@@ -53,7 +49,7 @@ export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = 
   description:
     '`run`: do it, then say done or fail with the token. `running`: somebody is at it. `done`: it was done, with its result. ' +
     '`stuck` (at-most-once): whoever was at it never said how it ended, and an operator must look. `degraded`: the store did not answer ' +
-    `and the declared policy spoke in its place. Every status is 200. At most 1,000 keys; a \`fingerprint\` is for one \`key\`. ${noKey}`,
+    `and the declared policy spoke in its place. Every status is 200. At most 1,000 keys; a \`fingerprint\` is for one \`key\`.`,
   body: schemaFor<ClaimOnceBody>()(
     Type.Object(
       {
@@ -103,7 +99,7 @@ export const doneOnce: Route<{ body: DoneOnceBody; reply: Ended & { readonly don
   relieves: true,
   room: 'once',
   summary: 'It was done: whoever claims the key now gets `done` and the result.',
-  description: `A token that is not (or no longer) the claim’s is 409 \`lease_lost\`, and nothing changes. ${noKey}`,
+  description: `A token that is not (or no longer) the claim’s is 409 \`lease_lost\`, and nothing changes.`,
   body: schemaFor<DoneOnceBody>()(
     Type.Object({ ...tokenFields, result: Type.Optional(Type.Unknown()) }, strict),
   ),
@@ -122,7 +118,6 @@ export const failOnce: Route<{ body: GuardTokenBody; reply: Ended & { readonly f
   relieves: true,
   room: 'once',
   summary: 'It was not done: the key may be claimed again at once.',
-  description: noKey,
   body: schemaFor<GuardTokenBody>()(Type.Object(tokenFields, strict)),
   replies: {
     200: schemaFor<Ended & { readonly failed: true }>()(
@@ -145,7 +140,7 @@ export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly e
   relieves: true,
   room: 'once',
   summary: 'Keep a claim for another `leaseMs`.',
-  description: `Never shortens it. ${noKey}`,
+  description: `Never shortens it.`,
   body: schemaFor<RenewOnceBody>()(Type.Object({ ...tokenFields, leaseMs: Type.Optional(span) }, strict)),
   replies: {
     200: schemaFor<Ended & { readonly expiresAt: number }>()(
@@ -168,7 +163,6 @@ export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgott
   scope: 'admin',
   room: 'once',
   summary: 'For operators: forget a key, whatever it is, so that it may be claimed again.',
-  description: noKey,
   body: schemaFor<ForgetOnceBody>()(Type.Object({ key: name, space: Type.Optional(space) }, strict)),
   replies: { 200: schemaFor<{ readonly forgotten: boolean }>()(Type.Object({ forgotten: Type.Boolean() })) },
   mutates: true,
@@ -190,7 +184,7 @@ export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
   scope: 'work',
   room: 'once',
   summary: 'Was this state of this subject told lately? `seen: false` means: tell it, and the window begins.',
-  description: `The window is not prolonged by those who ask while it is open. ${noKey}`,
+  description: `The window is not prolonged by those who ask while it is open.`,
   body: schemaFor<SeenOnceBody>()(
     Type.Object(
       {

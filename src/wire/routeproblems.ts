@@ -78,9 +78,22 @@ export function problemsByStatus(route: Route): ReadonlyMap<number, readonly Err
   return new Map([...byStatus].sort(([a], [b]) => a - b))
 }
 
-/** Whether an Idempotency-Key counts: where something is written that the key can be written with. */
+/** Whether an Idempotency-Key counts: everywhere but where a secret would have to be kept to say it again. */
 export function takesIdempotencyKey(route: Route): boolean {
-  // Locks know a request by its node and requestId, a guard is a key itself, and a report is known by its task.
-  if (route.room === 'dispatch') return route.id === 'submitTask'
-  return route.mutates && !['access', 'locks', 'once', 'monitor'].includes(route.room)
+  return route.mutates && route.id !== 'createToken'
+}
+
+/** What is said of jobs past their store, or says the same however often it is said. */
+const besideJobs: ReadonlySet<string> = new Set([
+  'setSchedule',
+  'removeSchedule',
+  'pauseSchedule',
+  'resumeSchedule',
+  'noteJob',
+  'wakeQueue',
+])
+
+/** Whether the key is written in the transaction of its effect; else it is kept beside it. */
+export function keepsKeyWithEffect({ id, room }: Route): boolean {
+  return room === 'jobs' ? !besideJobs.has(id) : id === 'submitTask'
 }

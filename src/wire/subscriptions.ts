@@ -4,13 +4,9 @@ import type { Route } from './route.ts'
 import { type Schema, schemaFor, strict, Type } from './schema.ts'
 import { count, instant, name, span } from './values.ts'
 
-/**
- * The routes of subscriptions and silences, which operators make, and the test of a channel. None takes an
- * Idempotency-Key: what is made has an id, and is seen in the list.
- */
+/** The routes of subscriptions and silences, which operators make, and the test of a channel. */
 
 const textOrNull = Type.Union([Type.String(), Type.Null()])
-const noKey = 'An Idempotency-Key is refused.'
 
 const textMatch = Type.Union([
   name,
@@ -82,7 +78,7 @@ export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
   summary: 'Subscribe: who is told of which changes, through which channel.',
   description:
     'Channels are `dingtalk`, `feishu`, `wecom`, `slack` and `webhook`. Addresses that are not public are refused unless the server ' +
-    `allows them. What was given as a secret is never shown again. ${noKey}`,
+    `allows them. What was given as a secret is never shown again.`,
   body: schemaFor<SubscribeBody>()(
     Type.Object(
       {
@@ -156,7 +152,6 @@ export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
   scope: 'admin',
   room: 'monitor',
   summary: 'Be silent about some venues for a while: what changes then is decided as `silenced`.',
-  description: noKey,
   body: schemaFor<SilenceBody>()(
     Type.Object(
       {
@@ -215,7 +210,6 @@ export const testChannel: Route<{ body: TestChannelBody; reply: TestChannelReply
   scope: 'admin',
   room: 'monitor',
   summary: 'Send a test message through a channel now, past all queues and limits.',
-  description: noKey,
   body: schemaFor<TestChannelBody>()(Type.Object({ channel }, strict)),
   replies: {
     200: schemaFor<TestChannelReply>()(

@@ -147,3 +147,101 @@ test('a request whose twin has not ended yet is told so', async () => {
   assert.equal(reply.status, 409)
   assert.equal(((await reply.json()) as { code: string }).code, 'in_progress')
 })
+
+/** Requests whose key no store keeps with the effect: each, and another that must not be taken for it. */
+const beside: readonly (readonly [method: string, path: string, body: object, other: object])[] = [
+  [
+    'POST',
+    '/v1/locks/acquire',
+    { operation: 'o', resource: 'a', node: 'n' },
+    { operation: 'o', resource: 'b', node: 'n' },
+  ],
+  ['POST', '/v1/once/claim', { key: 'a' }, { key: 'b' }],
+  ['POST', '/v1/once/claim', { keys: ['c', 'd'] }, { keys: ['e'] }],
+  ['POST', '/v1/once/seen', { subject: ['a'], state: 1 }, { subject: ['b'], state: 1 }],
+  ['POST', '/v1/once/forget', { key: 'a' }, { key: 'b' }],
+  ['POST', '/v1/monitor/report', aReport('a'), aReport('b')],
+  ['POST', '/v1/monitor/silences', { forMs: '1h' }, { forMs: '2h' }],
+  [
+    'POST',
+    '/v1/pools',
+    { name: 'a', requires: [{ service: 'x' }] },
+    { name: 'b', requires: [{ service: 'x' }] },
+  ],
+  ['POST', '/v1/schedules', aSchedule('a'), aSchedule('b')],
+]
+
+function aReport(taskId: string): object {
+  return { taskId, source: 's', timeSlot: 't', observedAt: 1, venues: [{ venueId: taskId, state: 1 }] }
+}
+
+function aSchedule(name: string): object {
+  return { name, everyMs: 60_000, job: { kind: 'mail' } }
+}
+
+tellTwice(
+  'in every room a key gives the first answer again, and is refused to another request',
+  async ({ ask }) => {
+    for (const [index, [method, path, body, other]] of beside.entries()) {
+      const headers = withKey(`room-${index}`)
+      const first = await ask(method, path, { body, headers })
+      assert.ok(first.status < 300, `${path} ${JSON.stringify(first.body)}`)
+      const again = await ask(method, path, { body, headers })
+      assert.deepEqual([again.status, again.body], [first.status, first.body], path)
+      const mistaken = await ask(method, path, { body: other, headers })
+      assert.deepEqual([mistaken.status, mistaken.body.code], [422, 'idempotency_mismatch'], path)
+    }
+    assert.equal((await ask('GET', '/v1/monitor/silences')).body.items.length, 1)
+  },
+)
+
+tellTwice(
+  'a lock that is given back twice with a key is given back once, and without one it is lost',
+  async ({ ask }) => {
+    const line = { operation: 'pull', resource: 'r', node: 'a' }
+    const { body: granted } = await ask('POST', '/v1/locks/acquire', { body: line })
+    const body = { ...line, token: granted.token, outcome: 'success' }
+    const first = await ask('POST', '/v1/locks/release', { body, headers: withKey('end') })
+    assert.deepEqual([first.status, first.body], [200, { next: null }])
+    assert.deepEqual(
+      (await ask('POST', '/v1/locks/release', { body, headers: withKey('end') })).body,
+      first.body,
+    )
+    assert.equal((await ask('POST', '/v1/locks/release', { body })).body.code, 'lease_lost')
+  },
+)
+
+tellTwice(
+  'who waits or was refused has no answer yet: asked again with its key, it hears how it is now',
+  async ({ ask }) => {
+    const line = { operation: 'pull', resource: 'r' }
+    const { body: held } = await ask('POST', '/v1/locks/acquire', { body: { ...line, node: 'a' } })
+    const waiting = { body: { ...line, node: 'b' }, headers: withKey('b') }
+    assert.equal((await ask('POST', '/v1/locks/acquire', waiting)).status, 202)
+    const end = { ...line, node: 'a', token: held.token, outcome: 'failure' }
+    await ask('POST', '/v1/locks/release', { body: end })
+    assert.equal((await ask('POST', '/v1/locks/acquire', waiting)).body.status, 'granted')
+
+    const lost = { body: { ...end, token: 1 }, headers: withKey('lost') }
+    for (let i = 0; i < 2; i++) {
+      assert.equal(
+        (await ask('POST', '/v1/locks/release', lost)).body.code,
+        'lease_lost',
+        'errors are not kept',
+      )
+    }
+  },
+)
+
+test('requests that come together with one key are done once in every room', async () => {
+  await using stage = await serving()
+  const request = { body: { subject: ['a'], state: 1 }, headers: withKey('a') }
+  const replies = await Promise.all(
+    Array.from({ length: 10 }, () => stage.ask('POST', '/v1/once/seen', request)),
+  )
+  for (const { status, body } of replies) {
+    if (status === 200) assert.deepEqual(body, { seen: false })
+    else assert.deepEqual([status, body.code], [409, 'in_progress'])
+  }
+  assert.deepEqual((await stage.ask('POST', '/v1/once/seen', request)).body, { seen: false })
+})

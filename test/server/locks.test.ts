@@ -125,16 +125,6 @@ test('lines are listed page by page, whatever their names', async () => {
   assert.deepEqual([wrong.status, wrong.body.code], [400, 'invalid_argument'])
 })
 
-test('an Idempotency-Key is refused, with the reason', async () => {
-  await using stage = await serving()
-  const { status, body } = await stage.ask('POST', '/v1/locks/acquire', {
-    body: { ...line, node: 'a' },
-    headers: { 'idempotency-key': 'k' },
-  })
-  assert.deepEqual([status, body.code], [400, 'invalid_argument'])
-  assert.match(body.detail, /requestId/)
-})
-
 test('who waits sees its place, the progress, its grant and the end, with ids that rise', async () => {
   await using stage = await serving()
   const { body: a } = await acquire(stage, 'a')

@@ -173,23 +173,6 @@ test('what is too large is 413: a body, a result, a state, a thousand and one ke
   )
 })
 
-test('an Idempotency-Key is refused on every verb, with the reason', async () => {
-  await using stage = await serving()
-  const bodies = {
-    claim: { key: 'k' },
-    done: { key: 'k', token: 't' },
-    fail: { key: 'k', token: 't' },
-    renew: { key: 'k', token: 't' },
-    forget: { key: 'k' },
-    seen: { subject: ['a'], state: 1 },
-  }
-  for (const [verb, body] of Object.entries(bodies)) {
-    const reply = await post(stage, verb, body, { 'idempotency-key': 'x' })
-    assertProblem(reply, 400, 'invalid_argument')
-    assert.match(reply.body.detail, /Idempotency-Key is not taken here: a guard is one itself/)
-  }
-})
-
 test('guards are listed page by page, without tokens and results', async () => {
   await using stage = await serving()
   const names = ['a/b', '100%', '订单:1', '😀'.repeat(100)]
