@@ -57,8 +57,9 @@ export function optionsOf(written: Written, before: WireSchedule | undefined): S
   }
 }
 
-function kept({ priority, uniqueKey, maxAttempts, timeoutMs, tags }: WireSchedule['job']) {
-  return { priority, uniqueKey, maxAttempts, timeoutMs, tags }
+/** What the form has no fields for. */
+function kept({ kind: _, queue: __, payload: ___, ...rest }: WireSchedule['job']) {
+  return rest
 }
 
 /** What a server says begins with what it is about: `schedule.cron "61 …" has …`. */
