@@ -37,3 +37,44 @@ test('a task that comes into our hands while the store is asked for it elsewhere
   leaving.abort()
   assert.equal((await events.next()).done, true)
 })
+
+test('a page of all tasks costs one read of the page and one of how far those of others are', async () => {
+  const engine = {
+    feed: new TaskFeed(),
+    claims: new Map(),
+    registry: { task: () => undefined },
+    now: () => 0,
+  }
+  const records = Array.from({ length: 51 }, (_, number) => ({
+    ...{ id: `t${99 - number}`, queue: 'signalbox.dispatch', attempt: 1, createdAt: 0, finishedAt: null },
+    ...{
+      state: number % 2 === 0 ? 'running' : 'ready',
+      payload: '{"service":"nmt"}',
+      result: null,
+      error: null,
+    },
+  }))
+  const asked: (readonly string[])[] = []
+  const notes = {
+    async progress(ids: readonly string[]) {
+      asked.push(ids)
+      // The first has said how far it is, the second did so in an attempt before.
+      const progress = '{"percent":30,"note":null,"data":{"nodeId":"n"}}'
+      return ids.slice(0, 2).map((jobId, number) => ({ jobId, attempt: 1 - number, progress, at: 0 }))
+    },
+  }
+  let lists = 0
+  const list = async () => {
+    lists++
+    return records
+  }
+  const jobs = { list } as unknown as JobStore
+  const reads = new TaskReads(engine as unknown as Engine, jobs, notes as unknown as NoteStore)
+  const { items, cursor } = await reads.page({ status: undefined, limit: 50, before: undefined })
+  assert.deepEqual([lists, asked.length, asked[0]?.length, cursor], [1, 1, 25, 't50'])
+  assert.deepEqual(
+    items.filter(({ status }) => status === 'running').map(({ taskId, nodeId }) => [taskId, nodeId]),
+    [['t99', 'n']],
+  )
+  assert.ok(items.every((task) => !('progress' in task)))
+})

@@ -36,6 +36,11 @@ type StandingTask = Task & Pick<FoundTask, 'progress'>
 
 type ListedQuery = Omit<TaskQuery, 'status'> & { readonly state?: JobRecord['state'] }
 
+interface RecordPage {
+  readonly records: readonly JobRecord[]
+  readonly cursor: string | null
+}
+
 /** Reads of tasks. */
 export class TaskReads {
   readonly #engine: Engine
@@ -89,7 +94,7 @@ export class TaskReads {
   async page({ status, limit, before }: TaskQuery): Promise<TaskPage> {
     switch (status) {
       case undefined:
-        return this.#listed({ limit, before })
+        return this.#pageOfAll({ limit, before })
       case 'assigned':
       case 'running':
         return this.#pageHere(status, limit, before)
@@ -156,14 +161,27 @@ export class TaskReads {
     return this.standing(record)
   }
 
-  async #listed({ limit, before, state }: ListedQuery): Promise<TaskPage> {
+  /** As they stand wherever they are, for one read more: all that the page has of others' is asked for at once. */
+  async #pageOfAll(query: ListedQuery): Promise<TaskPage> {
+    const { records, cursor } = await this.#records(query)
+    const standing = await Promise.all(records.map((record) => this.standing(record)))
+    return { items: standing.map(({ progress: _, ...task }) => task), cursor }
+  }
+
+  /** As this process knows them: whoever asks for a status goes through many to find some. */
+  async #listed(query: ListedQuery): Promise<TaskPage> {
+    const { records, cursor } = await this.#records(query)
+    return { items: records.map((record) => this.#seen(record)), cursor }
+  }
+
+  async #records({ limit, before, state }: ListedQuery): Promise<RecordPage> {
     const records = await this.#jobs.list({
       ...{ queue: dispatchQueue, limit: limit + 1 },
       ...(before === undefined ? {} : { before }),
       ...(state === undefined ? {} : { state }),
     })
-    const items = records.slice(0, limit).map((record) => this.#seen(record))
-    return { items, cursor: records.length > limit ? items.at(-1)!.taskId : null }
+    const shown = records.slice(0, limit)
+    return { records: shown, cursor: records.length > limit ? shown.at(-1)!.id : null }
   }
 
   /** Only the process that gave a task out can tell that it did, and has it in memory. */

@@ -25,6 +25,8 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
       const { status, nodeId, progress } = (await dispatch.task(taskId))!
       assert.deepEqual([status, nodeId, progress?.note], ['running', 'n1', 'reading'])
       assert.match((await dispatch.explain(taskId)).wakes.join(), /Node "n1" has it, and is at 30 %/)
+      const [listed] = (await dispatch.tasks()).items
+      assert.deepEqual([listed?.taskId, listed?.status, listed?.nodeId], [taskId, 'running', 'n1'])
     }
     await until('it is told', () => percentTold(seen.at(-1)) === 30)
     assert.ok(performance.now() - began < 4_000, 'far sooner than by any lease')
