@@ -167,6 +167,8 @@ export interface DefinePoolBody {
   readonly requires: readonly Term[]
 }
 
+const definedPool = schemaFor<DefinePoolBody>()(Type.Object({ name: text, requires: Type.Array(term) }))
+
 export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> = {
   id: 'definePool',
   method: 'POST',
@@ -175,11 +177,10 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
   room: 'dispatch',
   summary: 'For operators: define a pool by a rule, or change its rule.',
   description:
-    'Tasks ask for it with `{ label: "pool", in: [name] }`. Counts on every server that shares the store, and stays until it is removed.',
+    'Tasks ask for it with `{ label: "pool", in: [name] }`. Counts on every server that shares the store, and stays until it is removed. ' +
+    '201 when it is new, 200 when its rule was changed.',
   body: schemaFor<DefinePoolBody>()(Type.Object({ name, requires: terms }, strict)),
-  replies: {
-    201: schemaFor<DefinePoolBody>()(Type.Object({ name: text, requires: Type.Array(term) })),
-  },
+  replies: { 200: definedPool, 201: definedPool },
   mutates: true,
 }
 

@@ -37,6 +37,13 @@ test('a pool is defined and removed over HTTP, by an operator, and both are reco
   assert.deepEqual(await named(), [])
 })
 
+test('a pool that is new is 201, and one whose rule is changed 200', async () => {
+  await using stage = await serving()
+  const define = async (requires: object[]) =>
+    (await stage.ask('POST', '/v1/pools', { body: { name: 'large', requires } })).status
+  assert.deepEqual([await define([]), await define(large.requires), await define([])], [201, 200, 200])
+})
+
 test('a box on a server removes a pool as one on the database does', async () => {
   await using stage = await serving()
   await using box = await open(stage.url)

@@ -78,8 +78,10 @@ export const dispatchHandlers: DispatchHandlers = {
     return { body: { items: space.dispatch.pools(), cursor: null } }
   },
   async definePool({ body, space }) {
-    await working(space).definePool(body)
-    return { body }
+    const dispatch = working(space)
+    const isKnown = dispatch.pools().some(({ name, signature }) => signature === null && name === body.name)
+    await dispatch.definePool(body)
+    return { status: isKnown ? 200 : 201, body }
   },
   async removePool({ params, space }) {
     return { body: { removed: await working(space).removePool(params.name) } }
