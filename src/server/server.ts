@@ -233,11 +233,11 @@ class HttpServer implements Server {
   async #serveWhole(request: ShortcutRequest): Promise<void> {
     this.#inFlight.enter()
     const requestId = requestIdOf(request.header('x-request-id'))
-    const outgoing = await this.#service.api.answer(request, requestId)
-    // Streams are read, not sent: none of them is a POST.
-    if ('feed' in outgoing) throw new Error('A request that came whole cannot become a stream.')
+    const { api, streams } = this.#service
+    const outgoing = await api.answer(request, requestId)
+    if ('feed' in outgoing) streams.serve(outgoing, request.stream(outgoing, requestId), outgoing.ended)
     // Keep-alive would bring the next request to a server that is going away.
-    request.reply(outgoing, requestId, this.#service.isDraining)
+    else request.reply(outgoing, requestId, this.#service.isDraining)
   }
 }
 

@@ -220,3 +220,77 @@ test('closing cuts those who wait for their next request', async () => {
   server.shortcut.close()
   await once(socket.resume(), 'close')
 })
+
+const get = 'GET /v1/events HTTP/1.1\r\nHost: here\r\nAccept: text/event-stream\r\n\r\n'
+
+/** A client whose request has become a stream. */
+async function openStream(server: Awaited<ReturnType<typeof setUp>>) {
+  server.hold()
+  const socket = await server.connect()
+  const next = server.next()
+  socket.write(get)
+  const request = await next
+  const feed = { open: () => () => {} }
+  const principal = { id: 'a', scope: 'read', namespace: 'default', everyNamespace: false } as const
+  const outgoing = { status: 200, headers: { 'x-way': 'short' }, feed, principal } as const
+  const transport = request.stream({ ...outgoing, lastEventId: undefined, ended: () => {} }, 'id')
+  const seen = { closed: 0, drained: 0 }
+  transport.attach({ drained: () => void seen.drained++, closed: () => void seen.closed++ })
+  return { socket, transport, seen }
+}
+
+test('a stream is a head and its events, and ends with its connection', async () => {
+  await using server = await setUp()
+  const { socket, transport, seen } = await openStream(server)
+  assert.equal(transport.write(Buffer.from('one')), true)
+  const begun = await until(socket, 'one')
+  assert.match(
+    begun,
+    /^HTTP\/1\.1 200 OK\r\nx-way: short\r\nx-request-id: id\r\nDate: .*\r\nConnection: close\r\n\r\none$/,
+  )
+  socket.write(post('what is asked here now is not read'))
+  transport.write(Buffer.from('two'))
+  assert.equal(server.seen.overs, 0)
+  transport.end()
+  assert.equal(await text(socket), 'two')
+  await sleep(20)
+  assert.deepEqual([server.seen.overs, seen.closed], [1, 1])
+})
+
+test('a reader that goes, and one that ends without reading, is gone', async () => {
+  await using server = await setUp()
+  for (const leave of [(socket: Socket) => socket.destroy(), (socket: Socket) => socket.end()]) {
+    const { socket, transport, seen } = await openStream(server)
+    socket.pause()
+    while (transport.write(Buffer.alloc(65_536)));
+    leave(socket)
+    await sleep(50)
+    assert.equal(seen.closed, 1)
+    assert.equal(transport.write(Buffer.from('nobody reads this')), true)
+    socket.destroy()
+  }
+  assert.equal(server.seen.overs, 2)
+})
+
+test('one whose client left before it began is over at once, and once', async () => {
+  await using server = await setUp()
+  server.hold()
+  const socket = await server.connect()
+  const next = server.next()
+  socket.write(get)
+  const request = await next
+  socket.resetAndDestroy()
+  await sleep(50)
+  const outgoing = { status: 200, headers: {}, feed: { open: () => () => {} } } as const
+  let closed = 0
+  request.stream(outgoing as never, 'id').attach({ drained() {}, closed: () => void closed++ })
+  assert.deepEqual([closed, server.seen.overs], [1, 1])
+})
+
+test('closing cuts streams', async () => {
+  await using server = await setUp()
+  const { socket, seen } = await openStream(server)
+  server.shortcut.close()
+  await once(socket.resume(), 'close')
+  assert.equal(seen.closed, 1)
+})

@@ -7,9 +7,9 @@ import { HeadReader } from './shortcuthead.ts'
 import type { ShortcutRequest } from './shortcutrequest.ts'
 
 /**
- * A shorter way for what workers ask all day: a POST that comes whole. Node makes a parser, two streams, their listeners
- * and timers of every request, which costs more than most of what is asked for; of a request that lies there whole none
- * of it is needed.
+ * A shorter way for what workers ask all day: a POST that comes whole, and streams of events. Node makes a parser, two
+ * streams, their listeners and timers of every request, which costs more than most of what is asked for, and for a stream
+ * of events keeps them as long as it lasts; of a request that lies there whole none of it is needed.
  *
  *     connection ──▶ read ──plain and whole──▶ serve ──▶ one write ──▶ read …
  *                      └────anything else────▶ Node, for as long as the connection lasts
@@ -42,6 +42,7 @@ export interface ShortcutOptions {
 
 export function createShortcut(options: ShortcutOptions): Shortcut {
   const connections = new Set<ShortcutConnection>()
+  const streams = new Set<Socket>()
   let sweeping: NodeJS.Timeout | undefined
   let goOn = (_socket: Socket): void => {}
 
@@ -54,6 +55,17 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
       connection.socket.emit('data', chunk)
     },
     forget: (connection) => void connections.delete(connection),
+    becomesStream(connection) {
+      const { socket } = connection
+      connections.delete(connection)
+      const closed = () => {
+        streams.delete(socket)
+        options.over()
+      }
+      if (socket.destroyed) return options.over()
+      streams.add(socket)
+      socket.once('close', closed)
+    },
   }
 
   function sweep(): void {
@@ -82,6 +94,7 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
     close() {
       clearInterval(sweeping)
       for (const { socket } of connections) socket.destroy()
+      for (const socket of streams) socket.destroy()
     },
   }
 }

@@ -3,6 +3,7 @@ import { ignore } from './nodehttp.ts'
 import type { ShortcutOptions } from './shortcut.ts'
 import type { HeadReader } from './shortcuthead.ts'
 import { ShortcutRequest } from './shortcutrequest.ts'
+import { socketTransport, type Transport } from './transport.ts'
 
 /** What connections share. */
 export interface ShortcutKeeper {
@@ -12,6 +13,8 @@ export interface ShortcutKeeper {
   handOver(connection: ShortcutConnection, chunk: Buffer): void
   /** It is closed. */
   forget(connection: ShortcutConnection): void
+  /** All that is still to come of it is a stream. */
+  becomesStream(connection: ShortcutConnection): void
 }
 
 /** One connection, for as long as its requests are of the plainest kind. */
@@ -31,7 +34,7 @@ export class ShortcutConnection {
   constructor(keeper: ShortcutKeeper, socket: Socket) {
     this.#keeper = keeper
     this.socket = socket
-    socket.on('data', this.#take).on('end', this.#end).on('close', this.#close)
+    socket.on('data', this.#take).on('end', endAlso).on('close', this.#close)
     // `close` follows; unheard, it would end the process.
     socket.on('error', ignore)
   }
@@ -48,6 +51,22 @@ export class ShortcutConnection {
     socket.write(text, encoding, this.#written)
     if (closes) socket.destroySoon()
     if (socket.writableLength > 0) this.#taken = this.#keeper.options.unsent(socket)
+  }
+
+  /** Writes the head of a stream; nothing that is asked here later is read. */
+  stream(head: string): Transport {
+    const { socket } = this
+    // It is over, as everybody knows by now.
+    if (this.#request === undefined) return socketTransport(socket)
+    // Of many thousands of streams, each keeps as little as can be: nothing of its request, and nothing of this.
+    this.#request = undefined
+    this.#ahead = undefined
+    this.#stopListening()
+    socket.on('data', ignore).on('end', cut).on('error', ignore)
+    this.#keeper.becomesStream(this)
+    if (socket.writable) socket.write(head, 'latin1')
+    socket.resume()
+    return socketTransport(socket)
   }
 
   readonly #take = (chunk: Buffer): void => {
@@ -82,11 +101,6 @@ export class ShortcutConnection {
     socket.resume()
   }
 
-  /** Who ends a connection while we work for it has gone, as far as anybody can tell. */
-  readonly #end = (): void => {
-    this.socket.destroySoon()
-  }
-
   readonly #close = (): void => {
     this.#keeper.forget(this)
     this.#request?.leave()
@@ -102,8 +116,21 @@ export class ShortcutConnection {
   }
 
   #handOver(chunk: Buffer): void {
-    const { socket } = this
-    socket.off('data', this.#take).off('end', this.#end).off('close', this.#close).off('error', ignore)
+    this.#stopListening()
     this.#keeper.handOver(this, chunk)
   }
+
+  #stopListening(): void {
+    this.socket.off('data', this.#take).off('end', endAlso).off('close', this.#close).off('error', ignore)
+  }
+}
+
+/** Who ends a connection while we work for it has gone, as far as anybody can tell. */
+function endAlso(this: Socket): void {
+  this.destroySoon()
+}
+
+/** The same of a stream, where what has not been read yet is not waited for: nobody else would ever give it up. */
+function cut(this: Socket): void {
+  this.destroy()
 }

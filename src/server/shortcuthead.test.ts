@@ -37,6 +37,17 @@ test('a plain POST is read whole', () => {
   })
 })
 
+test('a GET is read when it asks for events', () => {
+  const get = (...headers: string[]) => request({ line: 'GET /v1/events?x=1 HTTP/1.1', headers, body: '' })
+  const whole = read(get('Host: h', 'Accept: text/event-stream'))!
+  assert.deepEqual([whole.method, whole.target, whole.body.length], ['GET', '/v1/events?x=1', 0])
+  assert.notEqual(read(get('Host: h', 'Accept: text/event-stream, application/problem+json')), undefined)
+  assert.equal(read(get('Host: h')), undefined)
+  assert.equal(read(get('Host: h', 'Accept: */*')), undefined)
+  assert.equal(read(get('Host: h', 'Accept: text/event-stream', 'Content-Length: 0')), undefined)
+  assert.equal(read(`${get('Host: h', 'Accept: text/event-stream')}x`), undefined, 'a byte too many')
+})
+
 test('headers that come again are the same, and those that come changed are not', () => {
   const reader = new HeadReader(16_384)
   const ask = (headers: string[], body: string) =>
@@ -123,10 +134,13 @@ async function nodesReadings(requests: readonly string[]): Promise<readonly stri
 
 test('whatever is read here, Node reads the same', async () => {
   // Every byte of a request in turn is left out, doubled, or becomes one that has a meaning.
-  const plain = request({ headers: ['Host: h', 'Accept: a b', 'Content-Length: 2'], body: '{}' })
+  const post = request({ headers: ['Host: h', 'Accept: a b', 'Content-Length: 2'], body: '{}' })
+  const get = request({ line: 'GET /e?a HTTP/1.1', headers: ['A: b', 'Accept: text/event-stream'], body: '' })
   const strange = ['\r', '\n', ' ', '\t', ':', ',', '0', 'P', '\0', '\x7f', '\x80', '%', '?', '#', '"']
-  const changed = [...plain].flatMap((byte, at) =>
-    ['', byte + byte, ...strange].map((other) => plain.slice(0, at) + other + plain.slice(at + 1)),
+  const changed = [post, get].flatMap((plain) =>
+    [...plain].flatMap((byte, at) =>
+      ['', byte + byte, ...strange].map((other) => plain.slice(0, at) + other + plain.slice(at + 1)),
+    ),
   )
   const accepted = [...new Set(changed)].flatMap((text) => {
     const whole = read(text)
@@ -136,7 +150,7 @@ test('whatever is read here, Node reads the same', async () => {
   const readings = await nodesReadings(accepted.map(({ text }) => text))
   for (const [index, { text, whole }] of accepted.entries()) {
     const ours = {
-      method: 'POST',
+      method: whole.method,
       url: whole.target,
       headers: Object.fromEntries(whole.headers),
       body: Buffer.from(whole.body).toString('latin1'),

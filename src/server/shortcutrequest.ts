@@ -1,14 +1,15 @@
 import { STATUS_CODES } from 'node:http'
 import type { BodyLimits } from '../wire/index.ts'
 import { bodyTooLarge } from './body.ts'
-import type { Incoming, OutgoingText } from './call.ts'
+import type { Incoming, OutgoingStream, OutgoingText } from './call.ts'
 import { clientGone, linesOf } from './nodehttp.ts'
 import type { ShortcutConnection } from './shortcutconnection.ts'
 import type { Headers, WholeRequest } from './shortcuthead.ts'
+import type { Transport } from './transport.ts'
 
 /** A request that came the shorter way. */
 export class ShortcutRequest implements Incoming {
-  readonly method = 'POST'
+  readonly method: string
   readonly path: string
   readonly query: string
   readonly #headers: Headers
@@ -17,7 +18,8 @@ export class ShortcutRequest implements Incoming {
   #gone: AbortController | undefined
   isGone = false
 
-  constructor({ target, headers, body }: WholeRequest, connection: ShortcutConnection) {
+  constructor({ method, target, headers, body }: WholeRequest, connection: ShortcutConnection) {
+    this.method = method
     const mark = target.indexOf('?')
     this.path = mark === -1 ? target : target.slice(0, mark)
     this.query = mark === -1 ? '' : target.slice(mark + 1)
@@ -61,6 +63,13 @@ export class ShortcutRequest implements Incoming {
     if (typeof body !== 'string')
       this.#connection.write(head + Buffer.from(body).toString('latin1'), 'latin1', closes)
     else this.#connection.write(head + body, bytes === body.length ? 'latin1' : 'utf8', closes)
+  }
+
+  /** Writes the head of a stream, which ends with its connection: so every event goes out as the bytes that all share. */
+  stream({ status, headers }: OutgoingStream, requestId: string): Transport {
+    return this.#connection.stream(
+      `${headOf(status, headers)}x-request-id: ${requestId}\r\nDate: ${date()}\r\n${closing}`,
+    )
   }
 }
 

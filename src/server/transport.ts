@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 
 /** What a stream of events is written to: a response of Node's, or the body of a `Response`. */
 export interface Transport {
@@ -51,6 +52,39 @@ class HttpTransport implements Transport {
 
   destroy(): void {
     this.#response.destroy()
+  }
+}
+
+/** The transport of a connection that is nothing but a stream, and whose head has been written. Somebody must hear its errors. */
+export function socketTransport(socket: Socket): Transport {
+  return new SocketTransport(socket)
+}
+
+class SocketTransport implements Transport {
+  readonly #socket: Socket
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  attach(owner: TransportOwner): void {
+    const socket = this.#socket
+    socket.on('drain', () => owner.drained())
+    socket.on('close', () => owner.closed())
+    if (socket.destroyed) owner.closed()
+  }
+
+  write(chunk: Uint8Array): boolean {
+    // Whoever has gone takes all there is: `close` follows.
+    return !this.#socket.writable || this.#socket.write(chunk)
+  }
+
+  end(): void {
+    this.#socket.destroySoon()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
   }
 }
 
