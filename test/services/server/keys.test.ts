@@ -1,0 +1,44 @@
+/** Idempotency-Keys that are kept beside their effect, where effect and key are in different stores. */
+import assert from 'node:assert/strict'
+import type { OpenOptions } from 'signalbox'
+import { describe, test } from 'vitest'
+import { type Stage, serving } from '../../server/stage.ts'
+import { hasService, ownMariadb, ownPostgres, ownRedis } from '../../support/services/own.ts'
+
+const line = { operation: 'pull', resource: 'r', node: 'a' }
+
+async function tell({ ask }: Stage): Promise<void> {
+  const post = (path: string, body: object, key: string) =>
+    ask('POST', `/v1/${path}`, { body, headers: { 'idempotency-key': key } })
+  const granted = await post('locks/acquire', line, 'acquire')
+  assert.deepEqual((await post('locks/acquire', line, 'acquire')).body, granted.body)
+  const end = { ...line, token: granted.body.token, outcome: 'success' }
+  for (let i = 0; i < 2; i++)
+    assert.deepEqual((await post('locks/release', end, 'release')).body, { next: null })
+
+  const sight = { subject: ['a'], state: 1 }
+  for (let i = 0; i < 2; i++) assert.deepEqual((await post('once/seen', sight, 'seen')).body, { seen: false })
+  const other = await post('once/seen', { ...sight, state: 2 }, 'seen')
+  assert.deepEqual([other.status, other.body.code], [422, 'idempotency_mismatch'])
+  assert.deepEqual((await ask('GET', '/v1/once')).body.items, [], 'keys are no guards of the callers')
+}
+
+describe.runIf(hasService('redis'))('with a Redis', () => {
+  test('a key is kept in the database, and its effect in Redis is had once', async () => {
+    await using keys = await ownRedis()
+    const options: OpenOptions = { redis: keys.url }
+    await using stage = await serving({}, (folder) => `sqlite:${folder}/box.db`, options)
+    await tell(stage)
+  })
+})
+
+const places = { postgres: ownPostgres, mariadb: ownMariadb }
+for (const [name, own] of Object.entries(places)) {
+  describe.runIf(hasService(name as keyof typeof places))(`on ${name}`, () => {
+    test('a key is kept beside its effect', async () => {
+      await using place = await own()
+      await using stage = await serving({}, place.url, { migrate: true })
+      await tell(stage)
+    })
+  })
+}
