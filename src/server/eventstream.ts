@@ -130,7 +130,7 @@ export class EventStream implements FeedReader, TransportOwner {
     this.#state = 'ending'
     this.#letGo()
     this.#keeper.ending.add(this)
-    this.#transport.write(words)
+    if (words.length > 0) this.#transport.write(words)
     this.#transport.end()
     const { clock, lingerMs } = this.#keeper.options
     this.#lingering = clock.setTimeout(() => {

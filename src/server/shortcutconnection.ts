@@ -64,6 +64,9 @@ export class ShortcutConnection {
     this.#stopListening()
     socket.on('data', ignore).on('end', cut).on('error', ignore)
     this.#keeper.becomesStream(this)
+    // The head, the word on when to come again and the present state are mostly there at once, and go out as one.
+    socket.cork()
+    process.nextTick(uncork, socket)
     if (socket.writable) socket.write(head, 'latin1')
     socket.resume()
     return socketTransport(socket)
@@ -133,4 +136,8 @@ function endAlso(this: Socket): void {
 /** The same of a stream, where what has not been read yet is not waited for: nobody else would ever give it up. */
 function cut(this: Socket): void {
   this.destroy()
+}
+
+function uncork(socket: Socket): void {
+  socket.uncork()
 }
