@@ -3,6 +3,7 @@ import type { SignalboxError } from '../core/errors.ts'
 import {
   createToken,
   forgetOnce,
+  noteJob,
   pauseSchedule,
   type Route,
   releaseLock,
@@ -37,6 +38,8 @@ const harmless: readonly string[] = [
   resumeSchedule.id,
   // The second time it is a duplicate.
   reportChanges.id,
+  // A line may stand there twice, which costs less than a key for every word that handlers say.
+  noteJob.id,
 ]
 
 export function repetitionOf(route: Route): Repetition {
