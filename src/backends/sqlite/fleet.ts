@@ -50,7 +50,7 @@ function readFleet(connection: Connection, namespace: string, since: number, lim
   const isReset = isFleetReset(since, reach)
   const from = isReset ? 0 : since
   const rows = connection.all<StoredFleetRow>(
-    `SELECT ${columns} FROM fleet_row WHERE namespace = ?1 AND version > ?2 ORDER BY version LIMIT ?3`,
+    `SELECT ${columns} FROM fleet_row WHERE namespace = ?1 AND version > ?2 ORDER BY version LIMIT ?3 + 0`,
     namespace,
     from,
     from === 0 ? Math.max(limit, countUpTo(connection, namespace, reach.forgotten) + 1) : limit,

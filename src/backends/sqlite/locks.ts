@@ -68,7 +68,7 @@ function findTangles(connection: Connection, namespace: string, keys: readonly L
                 l.operation AS for_operation, l.resource AS for_resource
          FROM lock_line h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
          JOIN lock_line l ON l.line = w.line AND l.namespace = h.namespace
-         WHERE h.namespace = ?1 AND h.operation = ?2 AND h.resource = ?3 AND h.lease_ends_at > ?4 LIMIT ?5`,
+         WHERE h.namespace = ?1 AND h.operation = ?2 AND h.resource = ?3 AND h.lease_ends_at > ?4 LIMIT ?5 + 0`,
         namespace,
         operation,
         resource,
@@ -99,7 +99,7 @@ function inspectLine(
     since: number
     want: 'result' | 'turn'
   }>(
-    `SELECT node, request_id, since, want FROM lock_waiter WHERE line = ?1 ORDER BY seq LIMIT ?2`,
+    `SELECT node, request_id, since, want FROM lock_waiter WHERE line = ?1 ORDER BY seq LIMIT ?2 + 0`,
     record.line,
     limit,
   )

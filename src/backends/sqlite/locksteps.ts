@@ -87,24 +87,33 @@ function runRule<Answer>(
   }
 }
 
-/** Whether `sweepLines` would find anything. Asked of a reader. */
+/**
+ * Whether `sweepLines` would find anything. Asked of a reader. Without being told which index to use, SQLite would look
+ * through all lines of the namespace and all who wait in them, for it knows nothing of how few are due.
+ */
 export function maySweep(connection: Connection, namespace: string, times: LineTimes): boolean {
   const { due } = connection.get<{ due: number }>(
-    `SELECT EXISTS (SELECT 1 FROM lock_line WHERE due_at <= ?2 AND namespace = ?1)
-       OR EXISTS (SELECT 1 FROM lock_waiter JOIN lock_line USING (line)
-         WHERE lock_waiter.lease_ends_at <= ?2 AND namespace = ?1)
-       OR EXISTS (SELECT 1 FROM lock_waiter JOIN lock_line USING (line)
-         WHERE deadline_at <= ?2 AND namespace = ?1)
-       OR EXISTS (SELECT 1 FROM lock_outcome WHERE kept_until <= ?2)
-       OR EXISTS (SELECT 1 FROM lock_line
-         WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1
-           AND grant_from <= ?2 AND (last_at IS NULL OR last_at <= ?3)) AS due`,
+    maySweepSql,
     namespace,
     readLeaseClock(),
     readNow(connection) - times.keepMs,
   )!
   return due === 1
 }
+
+/** Nobody holds it, waits in it or has an answer kept, and nothing ended in it lately. */
+const idleLine = `FROM lock_line INDEXED BY lock_line_idle
+  WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2`
+
+export const maySweepSql: string = `SELECT
+  EXISTS (SELECT 1 FROM lock_line INDEXED BY lock_line_due WHERE due_at <= ?2 AND namespace = ?1)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_lease CROSS JOIN lock_line USING (line)
+    WHERE lock_waiter.lease_ends_at <= ?2 AND namespace = ?1)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_deadline CROSS JOIN lock_line USING (line)
+    WHERE deadline_at <= ?2 AND namespace = ?1)
+  OR EXISTS (SELECT 1 FROM lock_outcome WHERE kept_until <= ?2)
+  OR EXISTS (SELECT 1 ${idleLine} AND last_at IS NULL)
+  OR EXISTS (SELECT 1 ${idleLine} AND last_at <= ?3) AS due`
 
 /** Brings lines of the namespace to the present whose time has come, and forgets what is over. */
 export function sweepLines(
@@ -130,13 +139,11 @@ export function sweepLines(
 }
 
 function findDue(connection: Connection, namespace: string, now: number, limit: number): readonly LockKey[] {
-  return connection.all<LockKey>(
-    `SELECT operation, resource FROM lock_line WHERE due_at <= ?2 AND namespace = ?1 ORDER BY due_at LIMIT ?3`,
-    namespace,
-    now,
-    limit,
-  )
+  return connection.all<LockKey>(findDueSql, namespace, now, limit)
 }
+
+export const findDueSql = `SELECT operation, resource FROM lock_line INDEXED BY lock_line_due
+  WHERE due_at <= ?2 AND namespace = ?1 ORDER BY due_at LIMIT ?3 + 0`
 
 /** Those who wait no longer: their lease ran out, or their deadline came. */
 function findGone(
@@ -145,16 +152,14 @@ function findGone(
   now: number,
   limit: number,
 ): readonly (LockKey & { readonly node: string; readonly requestId: string })[] {
-  return connection.all(
-    `SELECT operation, resource, w.node AS node, w.request_id AS requestId
-     FROM (SELECT line, node, request_id FROM lock_waiter WHERE lease_ends_at <= ?2
-           UNION SELECT line, node, request_id FROM lock_waiter WHERE deadline_at <= ?2) AS w
-     JOIN lock_line USING (line) WHERE namespace = ?1 LIMIT ?3`,
-    namespace,
-    now,
-    limit,
-  )
+  return connection.all(findGoneSql, namespace, now, limit)
 }
+
+export const findGoneSql = `SELECT operation, resource, w.node AS node, w.request_id AS requestId
+  FROM (SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_lease WHERE lease_ends_at <= ?2
+        UNION SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_deadline
+        WHERE deadline_at <= ?2) AS w
+  CROSS JOIN lock_line USING (line) WHERE namespace = ?1 LIMIT ?3 + 0`
 
 function forget(
   connection: Connection,
@@ -164,7 +169,7 @@ function forget(
   limit: number,
 ): void {
   const over = connection.all<{ line: number; node: string; request_id: string }>(
-    `SELECT line, node, request_id FROM lock_outcome WHERE kept_until <= ?1 LIMIT ?2`,
+    `SELECT line, node, request_id FROM lock_outcome WHERE kept_until <= ?1 LIMIT ?2 + 0`,
     now,
     limit,
   )
@@ -177,15 +182,10 @@ function forget(
     )
     connection.run(`UPDATE lock_line SET outcome_count = outcome_count - ?2 WHERE line = ?1`, line, gone)
   }
-  connection.run(
-    `DELETE FROM lock_line WHERE line IN (
-       SELECT line FROM lock_line
-       WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2
-         AND (last_at IS NULL OR last_at <= ?3)
-       LIMIT ?4)`,
-    namespace,
-    now,
-    endedBefore,
-    limit,
-  )
+  connection.run(forgetSql, namespace, now, endedBefore, limit)
 }
+
+export const forgetSql: string = `DELETE FROM lock_line WHERE line IN (
+  SELECT line ${idleLine} AND last_at IS NULL
+  UNION ALL SELECT line ${idleLine} AND last_at <= ?3
+  LIMIT ?4 + 0)`

@@ -50,7 +50,7 @@ export function readDue(
          SELECT 1 FROM monitor_notification AS before INDEXED BY monitor_notification_first
          WHERE before.namespace = ?1 AND before.channel = ?2 AND before.subject = n.subject
            AND before.id < n.id AND before.finished_at IS NULL)
-     ORDER BY id LIMIT ?4`,
+     ORDER BY id LIMIT ?4 + 0`,
     ...[namespace, ref.channel, now, limit],
   )
   const { at } = connection.get<{ at: number | null }>(

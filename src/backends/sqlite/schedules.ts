@@ -141,7 +141,7 @@ function findDue(
   const now = readNow(connection)
   const rows = connection.all<ScheduleRow>(
     `SELECT ${scheduleColumns} FROM job_schedule
-     WHERE namespace = ?1 AND is_paused = 0 AND next_at <= ?2 ORDER BY next_at, name LIMIT ?3`,
+     WHERE namespace = ?1 AND is_paused = 0 AND next_at <= ?2 ORDER BY next_at, name LIMIT ?3 + 0`,
     namespace,
     now,
     limit,
