@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'vitest'
+import { test, vi } from 'vitest'
 import { openMemory } from '../backends/memory/index.ts'
 import { createGatedStore } from './gatedstore.ts'
 import type { JobLocks } from './joblocks.ts'
 import { resolveNewJob } from './options.ts'
-import type { ClaimRequest } from './store.ts'
+import type { ClaimRequest, Verdict } from './store.ts'
 
 const request: ClaimRequest = { queues: ['default'], kinds: null, workerId: 'w', limit: 10, leaseMs: 60_000 }
 const lock = { operation: 'pull', resource: 'nginx' }
@@ -82,4 +82,63 @@ test('a lease is not kept for a job that lost its lock, and is kept for the othe
     [plain],
   )
   assert.equal((await store.find(locked))!.leaseEndsAt, before)
+})
+
+test.each([
+  ['ready', true],
+  ['scheduled', true],
+  ['completed', false],
+] as const)(
+  'a job that goes back as %s lets its lock go before it can be claimed: %s',
+  async (state, letsGo) => {
+    const steps: unknown[] = []
+    const stage = await aStage({
+      renew: async () => true,
+      release: async (_, fence, outcome) => {
+        steps.push([fence, outcome, (await stage.store.find(stage.locked))?.state])
+        return undefined
+      },
+    })
+    const claimed = await stage.store.claim(request)
+    const verdicts = claimed.map(({ id, token }) => ({
+      ...{
+        jobId: id,
+        token,
+        state,
+        attempt: 0,
+        freeCount: 1,
+        delayMs: 0,
+        ranMs: null,
+        result: null,
+        error: null,
+      },
+    }))
+    assert.deepEqual(await stage.store.settle(verdicts), [true, true])
+    assert.deepEqual(steps, letsGo ? [[7, 'failure', 'running']] : [])
+  },
+)
+
+test('a job that was claimed elsewhere and is handed back here lets its lock go too, where the lease was its own', async () => {
+  const released: number[] = []
+  const { memory, store, locked } = await aStage({
+    release: async (_, fence) => {
+      released.push(fence)
+      return undefined
+    },
+  })
+  const { id, token } = (await memory.jobs.claim(request)).find((job) => job.id === locked)!
+  const verdict: Verdict = {
+    ...{ jobId: id, token, attempt: 0, freeCount: 1, state: 'ready' as const },
+    ...{ delayMs: 0, ranMs: null, result: null, error: null },
+  }
+  assert.deepEqual(await store.settle([{ ...verdict, token: `${token}0` }]), [false])
+  assert.deepEqual(released, [])
+  assert.deepEqual(await store.settle([verdict]), [true])
+  assert.deepEqual(released, [7])
+
+  // Said again, because its answer was lost, it gets the first answer; by then the job may be in other hands.
+  await memory.jobs.claim(request)
+  vi.spyOn(memory.jobs, 'settle').mockResolvedValue([true])
+  assert.deepEqual(await store.settle([verdict]), [true])
+  assert.deepEqual(released, [7])
 })

@@ -39,9 +39,7 @@ export interface GatedStoreParts {
  */
 export function createGatedStore(parts: GatedStoreParts): JobStore {
   const { store, gates, locks, onTouched } = parts
-  /** By token: the grants of the jobs in hand here, and the queues of those that count for limits. */
-  const held = new Map<string, number>()
-  const limited = new Map<string, string>()
+  const { held, limited } = inHandWith(locks)
 
   async function claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const records = await store.claim(request)
@@ -49,10 +47,12 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     const locked = records.filter(({ meta }) => meta?.includes('"lock"') && decodeLock(meta) !== null)
     if (locked.length === 0) return records
     const looked = await lookAt(locked)
-    const fenced = new Map(
-      looked.flatMap(({ record, fence }) => (fence === undefined ? [] : [[record.id, fence]])),
-    )
-    for (const { token, id } of locked) if (fenced.has(id)) remember(held, token, fenced.get(id)!)
+    const fenced = new Map<string, number>()
+    for (const { record, known, fence } of looked) {
+      if (known === undefined || fence === undefined) continue
+      fenced.set(record.id, fence)
+      remember(held, record.token, { ask: askOf(record, known), fence })
+    }
     // What cannot go back now is taken back when its lease ends; the others need not wait for it.
     await sendBack(looked.filter(({ fence }) => fence === undefined)).catch(() => undefined)
     const isLocked = new Set(locked.map(({ id }) => id))
@@ -115,12 +115,42 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     if (locked.length === 0) return store.renew(leases, leaseMs)
     const fences = await gates.fences(locked.map(({ jobId }) => jobId))
     const lost = new Set(
-      locked.filter(({ token }, at) => fences[at]?.fence !== held.get(token)).map(({ token }) => token),
+      locked
+        .filter(({ token }, at) => fences[at]?.fence !== held.get(token)?.fence)
+        .map(({ token }) => token),
     )
     return store.renew(
       leases.filter(({ token }) => !lost.has(token)),
       leaseMs,
     )
+  }
+
+  /**
+   * Whoever ran a job that comes back may go on with it, whatever was said: its next claim has to have a fence of its own,
+   * so this grant ends before anybody can claim the job.
+   */
+  async function letGo(verdicts: readonly Verdict[]): Promise<void> {
+    if (held.size === 0) return
+    const back = verdicts.filter(({ state }) => state === 'ready' || state === 'scheduled')
+    const grants = back.flatMap(({ token }) => held.get(token) ?? [])
+    await Promise.all(grants.map(({ ask, fence }) => releaseQuietly(ask, fence)))
+  }
+
+  /** The same for jobs that were claimed elsewhere and are handed back here: what they have, only the stores know. */
+  async function letGoOf(handedBack: readonly Verdict[]): Promise<void> {
+    if (handedBack.length === 0) return
+    const fences = await gates.fences(handedBack.map(({ jobId }) => jobId)).catch(() => [])
+    for (const [at, known] of fences.entries()) {
+      if (known === undefined || known.fence === null) continue
+      const record = await store.find(handedBack[at]!.jobId).catch(() => undefined)
+      // One that was claimed since has a grant of its own: this was said a second time.
+      if (record?.state === 'ready') await releaseQuietly(askOf(record, known), known.fence)
+    }
+  }
+
+  /** Where the locks are away, the grant runs out. */
+  async function releaseQuietly(ask: LockAsk, fence: number): Promise<void> {
+    await locks.release(ask, fence, 'failure').catch(() => undefined)
   }
 
   function settled(verdicts: readonly Verdict[]): void {
@@ -145,7 +175,10 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     },
 
     async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+      const isStrange = verdicts.map(({ state, token }) => state === 'ready' && !held.has(token))
+      await letGo(verdicts)
       const took = await store.settle(verdicts)
+      await letGoOf(verdicts.filter((_, at) => isStrange[at] && took[at]))
       settled(verdicts)
       return took
     },
@@ -200,10 +233,31 @@ interface Looked {
   readonly isSure: boolean
 }
 
+/** Jobs in hand here, by token: their grants, and the queues of those that count for limits. */
+interface InHand {
+  readonly held: Map<string, Grant>
+  readonly limited: Map<string, string>
+}
+
+/** A server makes a store for each request that is kept, and what one of them claimed another one ends. */
+const known = new WeakMap<JobLocks, InHand>()
+
+function inHandWith(locks: JobLocks): InHand {
+  const inHand = known.get(locks) ?? { held: new Map(), limited: new Map() }
+  known.set(locks, inHand)
+  return inHand
+}
+
+/** A turn of a job in hand. */
+interface Grant {
+  readonly ask: LockAsk
+  readonly fence: number
+}
+
 /** So long a job is put off when the store of its lock does not answer. */
 const lockTroubleMs = 5_000
 
-function askOf({ id, meta }: ClaimedRecord, { askNo }: Fence): LockAsk {
+function askOf({ id, meta }: Pick<ClaimedRecord, 'id' | 'meta'>, { askNo }: Fence): LockAsk {
   return { ...decodeLock(meta)!, jobId: id, askNo }
 }
 

@@ -1,5 +1,7 @@
 /** Jobs that wait: for others to complete, for a lock, for room in their queue. */
 import assert from 'node:assert/strict'
+import type { Box } from 'signalbox'
+import type { ClaimedJob } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { jobIn, stages, until } from './stage.ts'
 
@@ -103,6 +105,29 @@ for (const stage of shown) {
     )
 
     stage.story(
+      'whatever sends a job with a lock back, its next run has a higher fence',
+      async (scene) => {
+        const box = await scene.open()
+        const other = await scene.openAnother(box)
+        // Lets jobs on, and takes none of these.
+        await scene.work(box, { queues: ['elsewhere'], handlers: { pull: () => undefined } })
+        await box.jobs.add('pull', null, { lock: { operation: 'pull', resource: 'nginx:1.30' } })
+        const fences: number[] = []
+        for (const how of [{ handBack: true }, { retryInMs: 0 }, { snoozeMs: 10 }, { handBack: true }]) {
+          const held = await claimOne(fences.length % 2 === 0 ? box : other)
+          fences.push(held.fence!)
+          await (fences.length % 3 === 0 ? box : other).jobs.nack(held, how)
+        }
+        fences.push((await claimOne(box)).fence!)
+        assert.deepEqual(
+          fences,
+          [...new Set(fences)].sort((a, b) => a - b),
+        )
+      },
+      30_000,
+    )
+
+    stage.story(
       'a job waits for a lock that somebody else has, and takes no worker meanwhile',
       async (scene) => {
         const box = await scene.open()
@@ -183,4 +208,14 @@ for (const stage of shown) {
       assert.ok(Math.max(...ends) - Math.min(...ends) >= 600, `${ends}`)
     })
   })
+}
+
+/** The one job there is, as soon as it may be claimed. */
+async function claimOne(box: Box): Promise<ClaimedJob> {
+  const claimed: ClaimedJob[] = []
+  await until('it is claimed', async () => {
+    claimed.push(...(await box.jobs.claim()))
+    return claimed.length > 0
+  })
+  return claimed[0]!
 }
