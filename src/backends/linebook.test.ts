@@ -10,17 +10,11 @@ import {
   runLater,
   type Waiter,
 } from '../lines/index.ts'
+import { resolveLocksOptions } from '../locks/index.ts'
 import { LineBook, type LinePages, type LineWrites } from './linebook.ts'
 
 const now = 1_900_000_000_000
-const times: LineTimes = {
-  waiterLeaseMs: 30_000,
-  streamedTakeUpMs: 2_000,
-  takeUpMs: 10_000,
-  keepMs: 60_000,
-  lockDelayMs: 0,
-  maxWaiters: 10_000,
-}
+const times: LineTimes = resolveLocksOptions()
 
 function waiterAt(seq: number): Waiter {
   return {

@@ -2,18 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
 import type { AcquireAsk, LineTimes, Standing } from '../../src/lines/index.ts'
-import type { LockKey, LockStore } from '../../src/locks/index.ts'
+import { type LockKey, type LockStore, resolveLocksOptions } from '../../src/locks/index.ts'
 
 // The rules of a line, told on the memory store with a clock that is moved by hand.
 
-const times: LineTimes = {
-  waiterLeaseMs: 30_000,
-  streamedTakeUpMs: 2_000,
-  takeUpMs: 10_000,
-  keepMs: 60_000,
-  lockDelayMs: 0,
-  maxWaiters: 5,
-}
+const times: LineTimes = resolveLocksOptions({ maxWaiters: 5 })
 
 class Stage {
   now = 1_000_000

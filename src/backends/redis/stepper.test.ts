@@ -2,17 +2,11 @@ import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { test } from 'vitest'
 import type { LineTimes } from '../../lines/index.ts'
+import { resolveLocksOptions } from '../../locks/index.ts'
 import type { ScriptRunner } from './connection.ts'
 import { Stepper } from './stepper.ts'
 
-const times: LineTimes = {
-  waiterLeaseMs: 30_000,
-  streamedTakeUpMs: 2_000,
-  takeUpMs: 10_000,
-  keepMs: 60_000,
-  lockDelayMs: 0,
-  maxWaiters: 3,
-}
+const times: LineTimes = resolveLocksOptions({ maxWaiters: 3 })
 const reading = {
   whole: () => assert.fail('all of these are short'),
   quick: (revision: number) => revision,

@@ -10,6 +10,7 @@ import {
   runNow,
   type Standing,
 } from '../../lines/index.ts'
+import { resolveLocksOptions } from '../../locks/index.ts'
 import { Connection } from './connection.ts'
 import * as leaseClock from './leaseclock.ts'
 import { SqliteLine } from './linerows.ts'
@@ -19,14 +20,7 @@ import { acquireFree, releaseAlone } from './quicklines.ts'
 
 const wall = 1_700_000_000_000
 const key = { operation: 'pull', resource: 'app:1.2' }
-const times: LineTimes = {
-  waiterLeaseMs: 30_000,
-  streamedTakeUpMs: 2_000,
-  takeUpMs: 10_000,
-  keepMs: 60_000,
-  lockDelayMs: 0,
-  maxWaiters: 10,
-}
+const times: LineTimes = resolveLocksOptions({ maxWaiters: 10 })
 const success = { outcome: 'success', value: null, terminal: false } as const
 const failure = { outcome: 'failure', value: '"no"', terminal: false } as const
 

@@ -11,18 +11,11 @@ import { Recovery } from '../../../src/backends/redis/recovery.ts'
 import { greetShardsScript } from '../../../src/backends/redis/scripts/greeting.ts'
 import { Stepper } from '../../../src/backends/redis/stepper.ts'
 import type { LineTimes, Standing } from '../../../src/lines/index.ts'
-import type { LockStore } from '../../../src/locks/index.ts'
+import { type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
 import { startRedis } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
-const times: LineTimes = {
-  waiterLeaseMs: 30_000,
-  streamedTakeUpMs: 2_000,
-  takeUpMs: 10_000,
-  keepMs: 60_000,
-  lockDelayMs: 0,
-  maxWaiters: 3,
-}
+const times: LineTimes = resolveLocksOptions({ maxWaiters: 3 })
 const success = { outcome: 'success', value: null, terminal: false } as const
 const resources = ['a', 'b', '{c}%', ':line:']
 

@@ -10,7 +10,7 @@ import { createClient } from '@redis/client'
 import { describe, test } from 'vitest'
 import { openRedis } from '../../../src/backends/redis/index.ts'
 import type { AcquireAsk, LineTimes, Standing } from '../../../src/lines/index.ts'
-import type { LockKey, LockStore } from '../../../src/locks/index.ts'
+import { type LockKey, type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
 import { binaryFolders, findBinary } from '../../support/services/binary.ts'
 import { createFolder } from '../../support/services/folder.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
@@ -19,14 +19,7 @@ import { startOnFreePort } from '../../support/services/ready.ts'
 import { createRevivable } from '../../support/services/revivable.ts'
 
 const ttlMs = 1_500
-const times: LineTimes = {
-  waiterLeaseMs: 30_000,
-  streamedTakeUpMs: 2_000,
-  takeUpMs: 10_000,
-  keepMs: 60_000,
-  lockDelayMs: 0,
-  maxWaiters: 100,
-}
+const times: LineTimes = resolveLocksOptions({ maxWaiters: 100 })
 const key = { operation: 'pull', resource: 'app:1.2' }
 const other = { operation: 'pull', resource: 'app:2.0' }
 

@@ -8,20 +8,13 @@ import { describe, test } from 'vitest'
 import { GuardKeys } from '../../../src/backends/redis/guardkeys.ts'
 import { openRedis, type RedisBackend } from '../../../src/backends/redis/index.ts'
 import type { AcquireAsk, LineTimes, Standing } from '../../../src/lines/index.ts'
-import { createLocks, type LockKey, type LockStore } from '../../../src/locks/index.ts'
+import { createLocks, type LockKey, type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
 import type { GuardAsk } from '../../../src/once/store.ts'
 import { within } from '../../support/deadline.ts'
 import { startRedis } from '../../support/services/index.ts'
 import { hasService, serviceFacts } from '../../support/services/own.ts'
 
-const times: LineTimes = {
-  waiterLeaseMs: 30_000,
-  streamedTakeUpMs: 2_000,
-  takeUpMs: 10_000,
-  keepMs: 60_000,
-  lockDelayMs: 0,
-  maxWaiters: 100,
-}
+const times: LineTimes = resolveLocksOptions({ maxWaiters: 100 })
 const key = { operation: 'pull', resource: 'app:1.2' }
 
 describe.runIf(hasService('redis'))('on Redis', () => {
