@@ -128,6 +128,8 @@ export interface Space {
   readonly locks: Locks
   readonly once: Once
   readonly monitor: Monitor
+  /** How many nodes are connected to this server, by status. */
+  nodeStates?(): ReadonlyMap<string, number>
   /** Places nothing before somebody starts it. */
   readonly dispatch: Dispatch
   /** What both of them counted, without making them. */

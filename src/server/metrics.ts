@@ -7,6 +7,7 @@ import type { JobState } from '../jobs/index.ts'
 import type { Route } from '../wire/index.ts'
 import type { History } from './history.ts'
 import { createJobMeter, type MeteredJob } from './jobmeter.ts'
+import { type NodesSpace, nodeFamilies } from './nodegauges.ts'
 import { type CountedSpace, type NamespaceSendings, onceFamilies, sendingFamilies } from './oncemeter.ts'
 import { createQueueGauges, type MeteredSpace } from './queuegauges.ts'
 import {
@@ -50,7 +51,7 @@ export interface Metrics {
 }
 
 /** A namespace that is shown. */
-export type MetricsSpace = MeteredSpace & CountedSpace
+export type MetricsSpace = MeteredSpace & CountedSpace & NodesSpace
 
 /** Who looks. */
 export interface MetricsView {
@@ -216,6 +217,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
         ...(parts.contention ? waitFamilies(parts.contention) : []),
         ...onceFamilies(spaces.values()),
         ...sendingFamilies(sendings),
+        ...nodeFamilies(spaces.values()),
       ])
       return text + (await processRegistry.metrics())
     },

@@ -230,6 +230,14 @@ class Room implements Space {
     return this.#dispatch
   }
 
+  /** None while nobody has asked for dispatch here. Those of other servers are for them to tell. */
+  nodeStates(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>()
+    for (const { status, via } of this.#dispatch?.nodes() ?? [])
+      if (via === null) counts.set(status, (counts.get(status) ?? 0) + 1)
+    return counts
+  }
+
   async stopDispatch(graceMs: number): Promise<void> {
     await this.#dispatch?.stop({ graceMs })
   }

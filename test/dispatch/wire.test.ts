@@ -36,6 +36,19 @@ const watch = async (client: ReturnType<typeof createClient>, taskId: string) =>
   return events
 }
 
+test('nodes that are connected are counted by status, and nobody asks for dispatch by looking', async () => {
+  await using stage = await serving()
+  const counted = async () => {
+    const { body } = await stage.ask('GET', '/metrics')
+    return (body as string).split('\n').filter((line) => line.startsWith('signalbox_nodes'))
+  }
+  assert.deepEqual(await counted(), [])
+  await using _node = await connect(stage)
+  await eventually('the node is counted', async () =>
+    (await counted()).includes('signalbox_nodes{namespace="default",state="ready"} 1'),
+  )
+})
+
 test('a task submitted over HTTP is done by a node over WebSocket, and its stream tells how', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)
