@@ -53,3 +53,19 @@ test('a job that goes in line before the position brings the next claim back to 
   assert.equal(moves({ id: 'a', priority: 5, due: { runAt: 1_000 } }), true)
   assert.equal(moves({ id: 'z', priority: 5, due: { runAt: 1_000 } }), false)
 })
+
+test('a job that comes back to its place is where the next claim begins, even one that was on its way', () => {
+  const cursor = new Cursor()
+  cursor.took(start, taken(100, { priority: 5, runAt: 1_000, id: 'm' }), 200, 0)
+  const onItsWay = cursor.from(1)
+  cursor.wentBack({ priority: 4, runAt: 1 })
+  cursor.wentBack({ priority: 5, runAt: 1_001 })
+  assert.equal(cursor.from(1), onItsWay, 'what belongs behind it is found anyway')
+  cursor.wentBack({ priority: 5, runAt: 900 })
+  const back = { rank: '-5', runAt: '900', id: '' }
+  assert.deepEqual(cursor.from(2), back)
+  cursor.took(onItsWay, taken(10, { priority: 5, runAt: 2_000 }), 1, 3)
+  assert.deepEqual(cursor.from(4), back)
+  cursor.took(cursor.from(5), taken(10, { priority: 5, runAt: 950, id: 'n' }), 1, 6)
+  assert.deepEqual(cursor.from(7), { rank: '-5', runAt: '950', id: 'n' })
+})

@@ -59,7 +59,8 @@ export class Cursor {
         this.#offUntil = now + offMs
         this.reset()
       }
-      if (this.#position === undefined) return
+      // Something went back in line meanwhile, before the place where this one ended.
+      if (this.#position !== from) return
     }
     this.#position = { rank: String(-last.priority), runAt: String(last.runAt), id: last.id }
   }
@@ -74,6 +75,15 @@ export class Cursor {
     if (rank === 0 && 'runAt' in due && due.runAt - Number(at.runAt) > 0) return
     if (rank === 0 && 'runAt' in due && due.runAt === Number(at.runAt) && id > at.id) return
     this.reset()
+  }
+
+  /** A job of this process is back at its place in line: the next claim begins there, and not at the start. */
+  wentBack({ priority, runAt }: Pick<ClaimedRecord, 'priority' | 'runAt'>): void {
+    const at = this.#position
+    if (at === undefined) return
+    const rank = -priority
+    if (rank > Number(at.rank) || (rank === Number(at.rank) && runAt > Number(at.runAt))) return
+    this.#position = { rank: String(rank), runAt: String(runAt), id: '' }
   }
 
   reset(): void {

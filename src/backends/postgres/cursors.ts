@@ -1,4 +1,4 @@
-import type { ClaimedRecord, NewJob } from '../../jobs/index.ts'
+import type { ClaimedRecord, NewJob, Verdict } from '../../jobs/index.ts'
 import { Cursor, type Position, start } from './cursor.ts'
 
 /**
@@ -42,6 +42,16 @@ export class Cursors {
   /** Something went back in line, perhaps before a remembered place. */
   forget(): void {
     this.#cursors.clear()
+  }
+
+  /** A verdict on this job brought it back in line; one that is not known may belong anywhere. */
+  wentBack(job: ClaimedRecord | undefined, { state, delayMs }: Pick<Verdict, 'state' | 'delayMs'>): void {
+    if (job === undefined) return this.forget()
+    for (const { queue, cursor } of this.#cursors.values()) {
+      if (queue !== job.queue) continue
+      if (state === 'ready') cursor.wentBack(job)
+      else cursor.added({ ...job, due: { delayMs } })
+    }
   }
 
   added(jobs: readonly NewJob[]): void {

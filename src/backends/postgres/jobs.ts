@@ -111,11 +111,15 @@ export class PostgresJobs implements JobStore {
 
   async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
     if (verdicts.length === 0) return []
+    const { cursors, leases, sweeper } = this.#space
+    // Looked up before, for afterwards they are no longer ours.
+    const back = verdicts
+      .filter(({ state }) => state === 'ready' || state === 'scheduled')
+      .map((verdict) => ({ verdict, job: leases.find(verdict) }))
     const answers = await this.#settler.settle(verdicts)
-    const isBack = verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')
     this.#sender.onCommit(() => {
-      if (isBack) this.#space.cursors.forget()
-      this.#space.sweeper.soon()
+      for (const { verdict, job } of back) cursors.wentBack(job, verdict)
+      sweeper.soon()
     })
     return answers
   }
