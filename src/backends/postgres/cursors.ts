@@ -46,7 +46,10 @@ export class Cursors {
 
   /** A verdict on this job brought it back in line; one that is not known may belong anywhere. */
   wentBack(job: ClaimedRecord | undefined, { state, delayMs }: Pick<Verdict, 'state' | 'delayMs'>): void {
-    if (job === undefined) return this.forget()
+    if (job === undefined) {
+      this.forget()
+      return
+    }
     for (const { queue, cursor } of this.#cursors.values()) {
       if (queue !== job.queue) continue
       if (state === 'ready') cursor.wentBack(job)
