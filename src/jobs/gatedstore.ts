@@ -1,6 +1,6 @@
 import type { Fence, GateStore } from './gatestore.ts'
 import type { JobLocks, LockAsk } from './joblocks.ts'
-import { backoffDefaults, judge } from './lifecycle.ts'
+import { backoffDefaults, claimsOf, judge } from './lifecycle.ts'
 import { decodeLock } from './meta.ts'
 import type {
   Added,
@@ -80,9 +80,9 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
 
   async function liveFence(record: ClaimedRecord, known: Fence | undefined): Promise<number | undefined> {
     if (known === undefined || known.fence === null) return undefined
-    // A grant is for one attempt. Each that failed, or was lost with its worker, has an ask of its own behind it; where
-    // that was not written yet, this is still the grant of an attempt before.
-    if (known.askNo < record.attempt) return undefined
+    // A grant is for one claim. Each that came to nothing has an ask of its own behind it; where that was not written,
+    // as when a worker died, this is still the grant of a claim before.
+    if (known.askNo < claimsOf(record)) return undefined
     return (await locks.renew(askOf(record, known), known.fence)) ? known.fence : undefined
   }
 
@@ -97,16 +97,22 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
         ),
       ),
     )
-    onTouched(jobs.map(({ record }) => record.id))
-    for (const { record, known, isSure } of jobs) {
-      // Whether it has its lock is not known; whoever tends it finds out.
-      if (!isSure || known === undefined) continue
-      const ask = askOf(record, known)
-      // What still stood in line, or held it, would keep others waiting for nobody.
-      if (known.fence !== null) await locks.release(ask, known.fence, 'failure')
-      const isShut = await gates.shut({ jobId: record.id, ...known })
-      if (isShut && known.fence === null) await locks.leave(ask)
+    try {
+      for (const job of jobs) if (job.isSure) await callToLine(job)
+    } finally {
+      // Only now: whoever tends it before would find it as it was, with a grant that still lives.
+      onTouched(jobs.map(({ record }) => record.id))
     }
+  }
+
+  /** What still stood in line, or held it, would keep others waiting for nobody. */
+  async function callToLine({ record, known }: Looked): Promise<void> {
+    if (known === undefined) return
+    const ask = askOf(record, known)
+    if (known.fence !== null) await locks.release(ask, known.fence, 'failure')
+    // Its next claim is one more than this one, and may be some more than its asks so far.
+    const isShut = await gates.shut({ jobId: record.id, ...known, atLeast: claimsOf(record) + 1 })
+    if (isShut && known.fence === null) await locks.leave(ask)
   }
 
   /** A job whose grant is not its own any more is not kept: it is free for others when its lease ends. */

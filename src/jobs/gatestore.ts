@@ -76,6 +76,8 @@ export interface ShutRequest {
   readonly jobId: string
   readonly askNo: number
   readonly fence?: number | null
+  /** What `askNo` is afterwards, if that is more than one more. */
+  readonly atLeast?: number
 }
 
 export interface NeedQuery {

@@ -108,7 +108,7 @@ interface JobLine {
  */
 export async function shut(
   { calls, tables, namespace }: Store,
-  { jobId, askNo, fence }: ShutRequest,
+  { jobId, askNo, fence, atLeast = 0 }: ShutRequest,
 ): Promise<boolean> {
   const runs = `q.state = 'running' AND (q.lease_ends_at > ${nowMs} OR q.attempt >= q.max_attempts OR EXISTS (
         SELECT 1 FROM ${tables.cancel} c WHERE c.namespace = q.namespace AND c.job_id = q.id))`
@@ -134,9 +134,9 @@ export async function shut(
         const statements: Statement[] = []
         if (asked !== undefined) {
           statements.push([
-            `UPDATE ${tables.jobLock} SET fence = NULL, ask_no = ask_no + 1, is_called = TRUE
+            `UPDATE ${tables.jobLock} SET fence = NULL, ask_no = GREATEST(ask_no + 1, ?), is_called = TRUE
               WHERE namespace = ? AND job_id = ?`,
-            [namespace, jobId],
+            [atLeast, namespace, jobId],
           ])
         }
         if (asked !== undefined && locked?.runs === 0) {

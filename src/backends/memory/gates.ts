@@ -152,11 +152,11 @@ export class MemoryGates implements GateStore {
     return this.#jobs.look(jobId)!.queue
   }
 
-  async shut({ jobId, askNo, fence }: ShutRequest): Promise<boolean> {
+  async shut({ jobId, askNo, fence, atLeast = 0 }: ShutRequest): Promise<boolean> {
     const lock = this.#locks.get(jobId)
     if (lock?.askNo !== askNo || (fence !== undefined && lock.fence !== fence)) return false
     lock.fence = null
-    lock.askNo++
+    lock.askNo = Math.max(askNo + 1, atLeast)
     lock.isCalled = true
     this.#jobs.holdBack(jobId)
     return true

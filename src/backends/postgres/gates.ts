@@ -117,13 +117,19 @@ export class PostgresGates implements GateStore {
     return queue
   }
 
-  async shut({ jobId, askNo, fence }: ShutRequest): Promise<boolean> {
+  async shut({ jobId, askNo, fence, atLeast = 0 }: ShutRequest): Promise<boolean> {
     // A job whose lease ran out is ready, but not yet where it can be held back.
     const { ready } = await this.#reclaimer.reclaim(manyJobs)
     if (ready > 0) this.#space.cursors.forget()
-    const [row] = await this.#run<{ shut: boolean }>(this.#statements.shut, [
-      ...[jobId, askNo, fence === undefined, fence ?? null],
-    ])
+    const seen = [fence === undefined, fence ?? null]
+    const last = Math.max(askNo, atLeast - 1)
+    // The function knows of one more alone. Whoever comes between the two finds a fence that is not this ask's, and shuts.
+    if (
+      last > askNo &&
+      (await this.#run(this.#statements.raiseAsk, [jobId, askNo, ...seen, last])).length === 0
+    )
+      return false
+    const [row] = await this.#run<{ shut: boolean }>(this.#statements.shut, [jobId, last, ...seen])
     return row!.shut
   }
 

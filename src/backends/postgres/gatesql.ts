@@ -14,6 +14,7 @@ export type GateStatements = Record<
   | 'tend'
   | 'tendOf'
   | 'grant'
+  | 'raiseAsk'
   | 'shut'
   | 'fences'
   | 'rest'
@@ -108,6 +109,12 @@ UNION ALL
       tended(`k.job_id = ANY ($4::text[]) ORDER BY k.tended_until, k.job_id LIMIT $2 FOR UPDATE`),
     ),
     grant: named('grant', `SELECT ${s}.signalbox_grant($1, $2, $3, $4) AS queue`),
+    raiseAsk: named(
+      'raise_ask',
+      `UPDATE ${s}.job_lock SET ask_no = $6
+WHERE namespace = $1 AND job_id = $2 AND ask_no = $3 AND ($4::boolean OR fence IS NOT DISTINCT FROM $5::bigint)
+RETURNING job_id`,
+    ),
     shut: named('shut', `SELECT ${s}.signalbox_shut($1, $2, $3, $4, $5) AS shut`),
     fences: named(
       'fences',

@@ -149,17 +149,18 @@ function grantLock(
 function shutGate(
   connection: Connection,
   namespace: string,
-  { jobId, askNo, fence }: Parameters<GateStore['shut']>[0],
+  { jobId, askNo, fence, atLeast = 0 }: Parameters<GateStore['shut']>[0],
   now: number,
 ): boolean {
   const shut = connection.run(
-    `UPDATE job_lock SET fence = NULL, ask_no = ask_no + 1, is_called = 1
+    `UPDATE job_lock SET fence = NULL, ask_no = max(ask_no + 1, ?6), is_called = 1
      WHERE namespace = ?1 AND job_id = ?2 AND ask_no = ?3 AND (?4 OR fence IS ?5)`,
     namespace,
     jobId,
     askNo,
     fence === undefined ? 1 : 0,
     fence ?? null,
+    atLeast,
   )
   if (shut === 0) return false
   takeBackIfLapsed(connection, namespace, jobId, now)

@@ -98,6 +98,22 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await gates.fences([jobId]), [{ askNo: 3, fence: null }])
   })
 
+  test('a gate that is shut may leave out asks, and leaves out none when it is not', async () => {
+    await using backend = await open()
+    const { gates } = backend
+    const jobId = await addLocked(backend)
+    await gates.grant({ jobId, askNo: 1, fence: 7 })
+    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 6, atLeast: 5 }), false)
+    assert.equal(await gates.shut({ jobId, askNo: 4, fence: 7, atLeast: 5 }), false)
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 7 }])
+    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 7, atLeast: 5 }), true)
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 5, fence: null }])
+    assert.equal(await gates.shut({ jobId, askNo: 5, fence: null, atLeast: 3 }), true)
+    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 6, fence: null }])
+    await gates.grant({ jobId, askNo: 6, fence: 9 })
+    assert.equal((await claimOne(backend)).id, jobId)
+  })
+
   test('a job that fell due or waits for its time is held back alike', async () => {
     await using backend = await open()
     const { gates } = backend

@@ -1,7 +1,7 @@
 /** Jobs that wait: for others to complete, for a lock, for room in their queue. */
 import assert from 'node:assert/strict'
 import type { Box } from 'signalbox'
-import type { ClaimedJob } from 'signalbox/jobs'
+import type { ClaimedJob, ClaimOptions } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { jobIn, stages, until } from './stage.ts'
 
@@ -109,14 +109,18 @@ for (const stage of shown) {
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
-        // Lets jobs on, and takes none of these.
-        await scene.work(box, { queues: ['elsewhere'], handlers: { pull: () => undefined } })
+        // They let jobs on, and take none of these.
+        for (const each of [box, other])
+          await scene.work(each, { queues: ['elsewhere'], handlers: { pull: () => undefined } })
         await box.jobs.add('pull', null, { lock: { operation: 'pull', resource: 'nginx:1.30' } })
         const fences: number[] = []
-        for (const how of [{ handBack: true }, { retryInMs: 0 }, { snoozeMs: 10 }, { handBack: true }]) {
-          const held = await claimOne(fences.length % 2 === 0 ? box : other)
+        // Undefined: it is never heard of again, and its lease ends.
+        const ways = [{ handBack: true }, { retryInMs: 0 }, { snoozeMs: 10 }, undefined]
+        for (const how of ways) {
+          const options = how === undefined ? { leaseMs: 500 } : {}
+          const held = await claimOne(fences.length % 2 === 0 ? box : other, options)
           fences.push(held.fence!)
-          await (fences.length % 3 === 0 ? box : other).jobs.nack(held, how)
+          if (how !== undefined) await (fences.length % 3 === 0 ? box : other).jobs.nack(held, how)
         }
         fences.push((await claimOne(box)).fence!)
         assert.deepEqual(
@@ -211,10 +215,10 @@ for (const stage of shown) {
 }
 
 /** The one job there is, as soon as it may be claimed. */
-async function claimOne(box: Box): Promise<ClaimedJob> {
+async function claimOne(box: Box, options: ClaimOptions = {}): Promise<ClaimedJob> {
   const claimed: ClaimedJob[] = []
   await until('it is claimed', async () => {
-    claimed.push(...(await box.jobs.claim()))
+    claimed.push(...(await box.jobs.claim(options)))
     return claimed.length > 0
   })
   return claimed[0]!
