@@ -21,6 +21,7 @@ export class OpenLine {
   readonly #times: LineTimes
   #changed = false
   #everyone = false
+  #lapsed = false
   /** Undefined unless its operation excludes others: then they are judged together. */
   #group: LineGroup | undefined
   readonly #requesters: Requester[] = []
@@ -66,6 +67,7 @@ export class OpenLine {
       this.#change({ holder: null, attempt: holder.attempt - 1 })
       return
     }
+    this.#lapsed = true
     this.#change({
       holder: null,
       grantFrom: holder.leaseEndsAt + this.#times.lockDelayMs,
@@ -330,7 +332,8 @@ export class OpenLine {
   }
 
   get told(): Told {
-    return { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
+    const told = { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
+    return this.#lapsed ? { ...told, lapsed: true } : told
   }
 
   /** When the line changes without anybody asking: the holder's time is over, or the delay is. */

@@ -44,6 +44,8 @@ export interface Told {
   readonly everyone: boolean
   /** Whether the line changed at all, for those who only look on. */
   readonly changed: boolean
+  /** A turn that had begun was over because its lease ran out: for whoever counts. @default it was not */
+  readonly lapsed?: true
 }
 
 export type Ruled<Answer> = Answer & {

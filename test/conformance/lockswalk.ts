@@ -375,6 +375,7 @@ class LocksWalk {
             line,
             // A line may be told of in one answer or in several.
             told: lines.flatMap(({ told }) => toldView(told).requesters).toSorted(),
+            lapses: lines.filter(({ told }) => told.lapsed).length,
           }))
           .toSorted((a, b) => (a.line < b.line ? -1 : 1))
       },

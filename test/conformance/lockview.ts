@@ -6,13 +6,14 @@ import type { LineSummary, LineView } from '../../src/locks/index.ts'
 const nearMs = 100_000_000
 
 /** Whoever is told first is told all the same. */
-export function toldView({ requesters, everyone, changed }: Told): {
+export function toldView({ requesters, everyone, changed, lapsed }: Told): {
   readonly requesters: readonly string[]
   readonly everyone: boolean
   readonly changed: boolean
+  readonly lapsed: boolean
 } {
   const names = requesters.map(({ node, requestId }) => JSON.stringify([node, requestId]))
-  return { requesters: names.toSorted(), everyone, changed }
+  return { requesters: names.toSorted(), everyone, changed, lapsed: lapsed === true }
 }
 
 export function standingView(standing: Standing | undefined, now: number): unknown {

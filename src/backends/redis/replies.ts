@@ -1,4 +1,4 @@
-import type { HolderView, LastOutcome, OutcomeKind, Ruled, Standing } from '../../lines/index.ts'
+import type { HolderView, LastOutcome, OutcomeKind, Ruled, Standing, Told } from '../../lines/index.ts'
 import type { LineView, LockKey, WaiterView } from '../../locks/index.ts'
 import { decodeKey, decodeRequester } from './keys.ts'
 import type { StepReply } from './stepper.ts'
@@ -6,21 +6,26 @@ import type { StepReply } from './stepper.ts'
 /** What the scripts answer, as the records that the contract speaks of. */
 
 export function decodeRuled<Answer extends object>(
-  [isChanged, isEveryone, revision, told, , elsewhere]: StepReply,
+  [isChanged, ended, revision, told, , elsewhere]: StepReply,
   answer: Answer,
 ): Ruled<Answer> {
   return {
     ...answer,
-    told: { requesters: told.map(decodeRequester), everyone: isEveryone === 1, changed: isChanged === 1 },
+    told: decodeTold(ended, told, isChanged === 1),
     revision,
     ...(elsewhere &&
       elsewhere.length > 0 && {
-        elsewhere: elsewhere.map(([name, isEveryone, told]) => ({
+        elsewhere: elsewhere.map(([name, ended, told]) => ({
           operation: decodeKey(name).operation,
-          told: { requesters: told.map(decodeRequester), everyone: isEveryone === 1, changed: true },
+          told: decodeTold(ended, told, true),
         })),
       }),
   }
+}
+
+function decodeTold(ended: number, names: readonly string[], changed: boolean): Told {
+  const told = { requesters: names.map(decodeRequester), everyone: (ended & 1) !== 0, changed }
+  return (ended & 2) === 0 ? told : { ...told, lapsed: true }
 }
 
 export function decodeStanding(answer: readonly unknown[]): Standing | undefined {

@@ -22,15 +22,16 @@ export type StepName =
   | 'fail'
   | 'holding'
 
-/** What the script answers to one step: whether the line changed, whether all were told, its revision, who, and what. */
+/** What the script answers to one step: whether the line changed, what ended in it, its revision, who is told, and what. */
 export type StepReply = readonly [
   isChanged: number,
-  isEveryone: number,
+  /** 1: all were told the end. 2: a lease ran out. */
+  ended: number,
   revision: number,
   told: readonly string[],
   answer: readonly unknown[],
-  /** What changed in lines of the same resource that exclude it: their names, whether all were told there, and who. */
-  elsewhere?: readonly (readonly [name: string, isEveryone: number, told: readonly string[]])[],
+  /** What changed in lines of the same resource that exclude it: their names, what ended there, and who is told. */
+  elsewhere?: readonly (readonly [name: string, ended: number, told: readonly string[]])[],
 ]
 
 /** How a step's answer is read. */
@@ -242,10 +243,10 @@ function answer({ reading, resolve, reject }: Pending, replies: readonly unknown
 function readReply(replies: readonly unknown[], at: number, end: number): StepReply {
   const flags = replies[at] as number
   const answerAt = at + 3 + (replies[at + 2] as number)
-  const hasElsewhere = (flags & 4) !== 0
+  const hasElsewhere = (flags & 8) !== 0
   const reply = [
     flags & 1,
-    (flags >> 1) & 1,
+    (flags >> 1) & 3,
     replies[at + 1] as number,
     replies.slice(at + 3, answerAt) as string[],
     replies.slice(answerAt, hasElsewhere ? end - 1 : end),

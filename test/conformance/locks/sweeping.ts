@@ -50,6 +50,35 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(told, ['A', 'C'])
   })
 
+  test('a turn whose lease ran out is told apart from one that nobody took up or an operator ended', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const lapses = async (operation: string) =>
+      (await stage.store.sweep(100, longTimes))
+        .filter(({ key }) => key.operation === operation)
+        .map(({ told }) => told.lapsed)
+    const times = { ...longTimes, takeUpMs: shortMs }
+    const a = await stage.granted('pull', 'A')
+    await stage.ask('pull', 'dead')
+    const end = { outcome: 'failure', value: null, terminal: false } as const
+    await stage.store.release(keyOf('pull'), { ...named('A'), token: a.token }, end, times)
+    await stage.pass(shortMs)
+    assert.deepEqual(await lapses('pull'), [undefined])
+
+    const b = await stage.granted('pull', 'B')
+    await stage.store.shorten(keyOf('pull'), { ...named('B'), token: b.token }, 0, longTimes)
+    assert.deepEqual(await lapses('pull'), [true])
+    assert.deepEqual(await lapses('pull'), [], 'once')
+
+    await stage.granted('pull', 'C', { ttlMs: shortMs })
+    await stage.lapsed('pull')
+    const late = await stage.store.leave(keyOf('pull'), named('D'), longTimes)
+    assert.equal(late.told.lapsed, true, 'by any step that finds it')
+    await stage.granted('pull', 'D')
+    const evicted = await stage.store.evict(keyOf('pull'), named('D'), longTimes)
+    assert.equal(evicted.told.lapsed, undefined)
+  })
+
   test('sweeping forgets what is over, and nothing else', async () => {
     await using backend = await open()
     const stage = new Stage(backend)

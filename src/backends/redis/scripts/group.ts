@@ -13,7 +13,7 @@ const ofLine: string = [
   'lastKind, lastAttempt, lastAt, hasLastValue, lastWho',
   'holder, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq',
   'call, callKind, callEveryone, callRevision, callTold',
-  'wasBusy, wasUsed, isChanged, isSaved, isEveryone, told',
+  'wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, told',
   'fields, touched',
 ].join(', ')
 
@@ -202,11 +202,11 @@ local function takeStep(no, keysAt, at)
   for no = 2, count do
     switchTo(no)
     closeLine()
-    if isChanged then elsewhere[#elsewhere + 1] = { lineName(), isEveryone and 1 or 0, told } end
+    if isChanged then elsewhere[#elsewhere + 1] = { lineName(), endBits(), told } end
   end
   switchTo(1)
   closeLine()
-  reply(isChanged and 1 or 0, isEveryone and 1 or 0, revision, told, answer, elsewhere)
+  reply(isChanged and 1 or 0, endBits(), revision, told, answer, elsewhere)
 end
 
 return takeStep

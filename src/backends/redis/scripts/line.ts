@@ -37,7 +37,7 @@ local holder, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq
 -- The last call whose answer is not to be had by asking again: its id, and what it was told.
 local call, callKind, callEveryone, callRevision, callTold
 
-local wasBusy, wasUsed, isChanged, isSaved, isEveryone, told
+local wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, told
 local fields, touched
 `
 
@@ -84,7 +84,7 @@ local function openLine(at, raw)
   kindAt = find(rowKey, ':line:', 1, true)
   shardKey = sub(rowKey, 1, kindAt) .. 'shard'
   name, fields, touched, told = nil, nil, nil, none
-  isChanged, isSaved, isEveryone = false, false, false
+  isChanged, isSaved, isEveryone, isLapsed = false, false, false, false
   if not raw then
     revision, attempt, grantFrom, results, turns, hasProgress, hasDetails = 0, 0, 0, 0, 0, 0, 0
     lastToken, dueAt, forgetAt, keptUntil, pruneAt, lastKind, lastAttempt, lastAt = 0, 0, 0, 0, 0, 0, 0, 0

@@ -40,6 +40,7 @@ local function lapse()
     -- It never began, so the attempt has not been made.
     attempt = heldAttempt - 1
   else
+    isLapsed = true
     grantFrom = ends + lockDelayMs
     noteLast(failed, leaseRanOut)
   end

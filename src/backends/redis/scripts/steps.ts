@@ -12,22 +12,22 @@ import { waitersText } from './waiters.ts'
 /**
  * The replies to all steps, one after the other in one list: Redis takes longer to look whether a table is a list than
  * to send what is in it. For each there is how many items follow, then what changed (1: the line, 2: all were told the
- * end, 4: the last item is what changed elsewhere), the revision, how many were told, those, and the answer. One that
- * failed has one item, the reason. What was taken the short way (quick.ts) has its own form: 0, the revision, the token and
- * the end of a grant; or -1 and the revision of a release.
+ * end, 4: a lease ran out, 8: the last item is what changed elsewhere), the revision, how many were told, those, and the
+ * answer. One that failed has one item, the reason. What was taken the short way (quick.ts) has its own form: 0, the
+ * revision, the token and the end of a grant; or -1 and the revision of a release.
  */
 const repliesText = `
 local replies, size = {}, 0
 
-local function reply(changedBit, everyoneBit, revision, told, answer, elsewhere)
+local function reply(changedBit, ended, revision, told, answer, elsewhere)
   local at, toldCount, answerCount = size + 4, #told, #answer
-  replies[size + 2], replies[size + 3], replies[at] = changedBit + 2 * everyoneBit, revision, toldCount
+  replies[size + 2], replies[size + 3], replies[at] = changedBit + 2 * ended, revision, toldCount
   for i = 1, toldCount do replies[at + i] = told[i] end
   at = at + toldCount
   for i = 1, answerCount do replies[at + i] = answer[i] end
   at = at + answerCount
   if elsewhere then
-    replies[size + 2] = replies[size + 2] + 4
+    replies[size + 2] = replies[size + 2] + 8
     at = at + 1
     replies[at] = elsewhere
   end
@@ -142,6 +142,11 @@ function steps.holding()
   return { 'held', holder, token }
 end
 
+-- 1: all were told the end. 2: a lease ran out.
+local function endBits()
+  return (isEveryone and 1 or 0) + (isLapsed and 2 or 0)
+end
+
 local answerKinds = { 'released', 'released', 'left', 'evicted', 'shortened', 'failed' }
 local answerNumbers = { released = 1, left = 3, evicted = 4, shortened = 5, failed = 6 }
 
@@ -169,7 +174,7 @@ local function takeStep(no, at, raw)
   local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
   if isToBeRemembered then rememberAnswer(answer) end
   closeLine()
-  reply(isChanged and 1 or 0, isEveryone and 1 or 0, revision, told, answer)
+  reply(isChanged and 1 or 0, endBits(), revision, told, answer)
 end
 
 return takeStep
