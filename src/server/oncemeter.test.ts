@@ -11,7 +11,7 @@ function counted(families: readonly Family[], name: string, labels: Labels): num
   return found[0]?.value
 }
 
-test('what guards answered is counted by name, by status and by policy', () => {
+test('what guards answered is counted by name, by outcome and by policy', () => {
   const tally = new OnceTally()
   tally.claimed('processing', 'task', { status: 'run' })
   tally.claimed('processing', 'task', { status: 'running' })
@@ -31,8 +31,8 @@ test('what guards answered is counted by name, by status and by policy', () => {
   }
   for (const [name, value] of Object.entries(counts))
     assert.equal(counted(families, `signalbox_${name}`, { namespace: 'shop' }), value, name)
-  const answers = (guard: string, status: string) =>
-    counted(families, 'signalbox_once_answers_total', { namespace: 'shop', guard, status })
+  const answers = (guard: string, outcome: string) =>
+    counted(families, 'signalbox_once_total', { namespace: 'shop', guard, outcome })
   assert.deepEqual(
     [answers('once', 'done'), answers('processing', 'running'), answers('seen', 'seen')],
     [2, 1, 1],
@@ -52,8 +52,8 @@ test('namespaces above the limit are added up as one', () => {
   const families = onceFamilies(spaces.reverse())
   assert.equal(counted(families, 'signalbox_unique_events', { namespace: 'n0000' }), 1)
   assert.equal(counted(families, 'signalbox_unique_events', { namespace: 'other' }), 3)
-  const answered = { namespace: 'other', guard: 'once', status: 'run' }
-  assert.equal(counted(families, 'signalbox_once_answers_total', answered), 3)
+  const answered = { namespace: 'other', guard: 'once', outcome: 'run' }
+  assert.equal(counted(families, 'signalbox_once_total', answered), 3)
 })
 
 test('what was sent is counted by type of channel and outcome', () => {

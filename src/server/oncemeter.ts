@@ -39,8 +39,8 @@ export function onceFamilies(spaces: Iterable<CountedSpace>): readonly Family[] 
     Object.entries(answers)
       // Those that the store did not give are counted by themselves.
       .filter(([guard]) => guard !== 'degraded')
-      .flatMap(([guard, statuses]) =>
-        Object.entries(statuses).map(([status, value]) => line({ namespace, guard, status }, value)),
+      .flatMap(([guard, outcomes]) =>
+        Object.entries(outcomes).map(([outcome, value]) => line({ namespace, guard, outcome }, value)),
       ),
   )
   const degraded = all.flatMap(({ namespace, answers }) =>
@@ -54,7 +54,7 @@ export function onceFamilies(spaces: Iterable<CountedSpace>): readonly Family[] 
         all.map((stats) => line({ namespace: stats.namespace }, stats[name])),
       ),
     ),
-    counter('signalbox_once_answers_total', 'Answers of guards, by whose keys and status.', answers),
+    counter('signalbox_once_total', 'Answers of guards, by whose keys and what they were.', answers),
     counter(
       'signalbox_once_degraded_total',
       'Answers that a policy gave because the store did not, by policy.',

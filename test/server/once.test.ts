@@ -221,7 +221,7 @@ test('the five counters, and the answers behind them, are shown as they were cou
     'signalbox_duplicate_events{namespace="default"} 1',
     'signalbox_unique_events{namespace="default"} 2',
     'signalbox_notification_dedup{namespace="default"} 2',
-    'signalbox_once_answers_total{namespace="default",guard="once",status="run"} 2',
+    'signalbox_once_total{namespace="default",guard="once",outcome="run"} 2',
     'signalbox_once_degraded_total{namespace="default",policy="open"} 0',
   ])
     assert.ok(metrics.split('\n').includes(line), line)
