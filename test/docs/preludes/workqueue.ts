@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Counter, Gauge, Histogram } from 'prom-client'
+import { register } from 'prom-client'
 import { RateLimitingQueue } from 'signalbox/workqueue'
 import { around, check } from '../prelude.ts'
 
@@ -48,14 +48,23 @@ check('What an item is', async ({ values: { pods } }) => {
   assert.equal((await pods.get()).item, podV2)
 })
 
-export const depthGauge: Gauge<'queue'> = new Gauge({ name: 'depth', help: 'ready', labelNames: ['queue'] })
-const counter = (name: string) => new Counter({ name, help: name, labelNames: ['queue'] as const })
-const seconds = (name: string) => new Histogram({ name, help: name, labelNames: ['queue'] as const })
-export const addsTotal: Counter<'queue'> = counter('adds')
-export const retriesTotal: Counter<'queue'> = counter('retries')
-export const queueSeconds: Histogram<'queue'> = seconds('waits')
-export const workSeconds: Histogram<'queue'> = seconds('work')
-check('Looking at it', async ({ values: { queue } }) => {
+check('Looking at it', async ({ values: { queue, scrape } }) => {
+  assert.match(scrape, /^workqueue_unfinished_work_seconds\{name="pods"\} 0$/m)
   queue.add('default/web')
-  assert.equal((await depthGauge.get()).values[0]?.value, 1)
+  const work = await queue.get()
+  queue.addRateLimited('default/db')
+  // It would come in a few milliseconds.
+  queue.cancelAfter('default/db')
+  queue.done(work.item)
+  queue.add('default/web')
+  const text = await register.metrics()
+  for (const line of [
+    'depth{name="pods"} 1',
+    'adds_total{name="pods"} 2',
+    'retries_total{name="pods"} 1',
+    'queue_duration_seconds_count{name="pods"} 1',
+    'work_duration_seconds_count{name="pods"} 1',
+    'longest_running_processor_seconds{name="pods"} 0',
+  ])
+    assert.ok(text.split('\n').includes(`workqueue_${line}`), line)
 })
