@@ -48,6 +48,8 @@ export interface EffectParts {
   /** A claim was given up: there is room. */
   readonly freed: () => void
   readonly log: (event: DispatchEvent) => void
+  /** A task was given to a node for the first time, so long after it was submitted. */
+  readonly placed: (waitedMs: number) => void
 }
 
 type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
@@ -140,7 +142,7 @@ export class EffectRunner {
   }
 
   #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
-    const { claims, desk, feed, progress, tally, post, now, monotonicMs } = this.#parts
+    const { claims, desk, feed, progress, tally, post, now, monotonicMs, placed } = this.#parts
     const claim = claims.get(taskId)
     const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
     if (!isOurs) {
@@ -152,6 +154,7 @@ export class EffectRunner {
     tally.assigned += 1
     progress.say(claim, null)
     if (feed.isWatched(taskId)) feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
+    if (isFirst(claim)) placed(now() - claim.spec.submittedAt)
   }
 
   #settled(effect: Settled): void {
@@ -314,4 +317,9 @@ function usesOf(record: JobRecord | undefined): TaskSpec['uses'] | null {
   } catch {
     return null
   }
+}
+
+/** A task that no node had before; one that was only handed from server to server has waited all the time. */
+function isFirst({ attempt, freeCount, moveCount }: Claim): boolean {
+  return attempt - freeCount === 1 && moveCount === 0
 }

@@ -40,6 +40,8 @@ export interface EngineParts {
   /** Epoch milliseconds. @default Date.now */
   readonly now?: (() => number) | undefined
   readonly log?: ((event: DispatchEvent) => void) | undefined
+  /** Told how long a task waited until it was first given to a node. */
+  readonly placed?: ((waitedMs: number) => void) | undefined
   /** Told how long each command waited and held the registry. */
   readonly observe?: ((kind: CommandKind, waitMs: number, holdMs: number, who: string) => void) | undefined
 }
@@ -87,6 +89,7 @@ export class Engine {
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
     const { jobs, notes, bell, now = forwardClock(), observe, fleet, remoteBell = false } = parts
+    const { placed = () => undefined } = parts
     const log = quiet(parts.log)
     const monotonicMs = () => performance.now()
     const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
@@ -132,7 +135,7 @@ export class Engine {
     })
     const { desk } = this
     const effects = new EffectRunner({
-      ...{ registry, claims, ends, desk, feed, snapshot, tally, post, now, monotonicMs, log },
+      ...{ registry, claims, ends, desk, feed, snapshot, tally, post, now, monotonicMs, log, placed },
       ...{ lookups: this.#lookups, progress: this.#progress },
       armTimer: (at) => this.#armTimer(at),
       handedBack: (taskId, afterMs) => {

@@ -2,7 +2,14 @@ import type { Clock } from '../core/clock.ts'
 import type { ClaimedJob, JobState } from '../jobs/index.ts'
 import { createCappedLines } from './cappedlines.ts'
 import type { Ending, History } from './history.ts'
-import { createHistogramCell, type Family, type HistogramCell, type Labels, type Value } from './series.ts'
+import {
+  createHistogramCell,
+  type Family,
+  type HistogramCell,
+  type Labels,
+  type Value,
+  workBounds,
+} from './series.ts'
 
 /**
  * Counts the jobs that pass through this server: how long they waited, how long they ran, how they ended. An ack names
@@ -27,8 +34,6 @@ export const jobMeterLimits: { readonly kinds: number; readonly queues: number; 
   queues: 100,
   held: 50_000,
 }
-
-const bounds = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 
 /** How an attempt can end, by the state it leaves the job in. */
 const outcomeOf: Readonly<Record<JobState, Outcome>> = {
@@ -74,7 +79,7 @@ export function createJobMeter(clock: Clock, history?: Pick<History, 'waited' | 
   const queues = createCappedLines<Times>({
     labelNames: ['namespace', 'queue'],
     limit: jobMeterLimits.queues,
-    create: () => ({ wait: createHistogramCell(bounds), run: createHistogramCell(bounds) }),
+    create: () => ({ wait: createHistogramCell(workBounds), run: createHistogramCell(workBounds) }),
   })
   /** Oldest first. */
   const held = new Map<string, HeldJob>()

@@ -15,6 +15,7 @@ import {
   type Family,
   type HistogramCell,
   printFamilies,
+  soonBounds,
   type Value,
   watchProcess,
 } from './series.ts'
@@ -53,6 +54,12 @@ export interface Metrics {
 /** A namespace that is shown. */
 export type MetricsSpace = MeteredSpace & CountedSpace & NodesSpace
 
+/** Counts what happens in a room. */
+export interface RoomMeter {
+  /** What was counted, of one namespace or of all. */
+  families(namespace: string | undefined): readonly Family[]
+}
+
 /** Who looks. */
 export interface MetricsView {
   /** The caller's own namespace. */
@@ -74,14 +81,13 @@ export interface MetricsParts {
   logDropped(): number
   /** Who waits on whom. @default nothing is shown of it */
   readonly contention?: Pick<Contention, 'series'>
+  /** What is counted of a room by namespace, where that is not the space's own. @default nothing */
+  readonly roomMeters?: readonly RoomMeter[]
   /** Where the last hour is kept. @default nowhere */
   readonly history?: History
   /** @default the process's own */
   readonly clock?: Clock
 }
-
-/** Long polls wait up to 60 s. */
-const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 interface RouteCells {
   /** By status. */
@@ -209,11 +215,13 @@ export function createMetrics(parts: MetricsParts): Metrics {
         // It has a deadline of its own.
         parts.storeUp().catch(() => false),
       ])
+      const shown = everyNamespace ? undefined : space.namespace
       const text = printFamilies([
         ...serverFamilies(isUp && queues.ok),
         ...routeFamilies(),
         ...queues.families,
-        ...jobMeter.families(everyNamespace ? undefined : space.namespace),
+        ...jobMeter.families(shown),
+        ...(parts.roomMeters ?? []).flatMap((meter) => meter.families(shown)),
         ...(parts.contention ? waitFamilies(parts.contention) : []),
         ...onceFamilies(spaces.values()),
         ...sendingFamilies(sendings),
@@ -225,7 +233,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
 }
 
 function createRouteCells(): RouteCells {
-  return { counts: [], seconds: createHistogramCell(bounds) }
+  return { counts: [], seconds: createHistogramCell(soonBounds) }
 }
 
 function countsOf(route: string, counts: readonly number[]): readonly Value[] {

@@ -74,6 +74,16 @@ export function watchProcess(): Registry {
   return processRegistry
 }
 
+/** Bounds in seconds for what should be over soon. Long polls wait up to 60 s. */
+export const soonBounds: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+]
+
+/** The same for work, which takes as long as it takes. */
+export const workBounds: readonly number[] = [
+  0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600,
+]
+
 /** How often something lay within which bounds. */
 export interface HistogramCell {
   observe(value: number): void

@@ -1,3 +1,4 @@
+import { systemClock } from '../core/clock.ts'
 import type { ErrorCode, SignalboxError } from '../core/errors.ts'
 import type { Loop } from '../core/loop.ts'
 import { createFiring, createGatekeeper } from '../jobs/index.ts'
@@ -10,11 +11,13 @@ import { createAuthenticator, type TokenAuthenticator } from './auth.ts'
 import { createBulkers } from './bulkers.ts'
 import { createClockWatch } from './clockwatch.ts'
 import { createDispatchers } from './dispatchers.ts'
+import { createDispatchMeter } from './dispatchmeter.ts'
 import { createNodeGateway } from './gateway.ts'
 import { createHandlers } from './handlers/index.ts'
 import type { JobMeterPart } from './handlers/jobs.ts'
 import { createHealth } from './health.ts'
 import { createHistory } from './history.ts'
+import { createLockMeter } from './lockmeter.ts'
 import { createLoopLag } from './looplag.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { createNamespaceLoops } from './namespaceloops.ts'
@@ -100,10 +103,14 @@ export function createService(parts: ServiceParts): Service {
   const { bootstrap, loopback, trust } = parts
   const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures })
   const redactor = createRedactor(parts.redact)
+  const lockMeter = createLockMeter(systemClock)
+  const dispatchMeter = createDispatchMeter(systemClock)
   const spaces = createSpaces(served, {
     settings: parts.settings,
     redactor,
     meter: contention,
+    countLocks: lockMeter.store,
+    onPlaced: dispatchMeter.placed,
     onDispatch(namespace, { name, ...event }) {
       const isTrouble = troubles.has(name)
       log?.[isTrouble ? 'warn' : 'info'](`dispatch.${name}`, { namespace, ...event })
@@ -131,6 +138,7 @@ export function createService(parts: ServiceParts): Service {
   const history = createHistory()
   const metrics = createMetrics({
     history,
+    roomMeters: [lockMeter, dispatchMeter],
     routes: [...routes, rootRoute],
     spaces: () => spaces,
     sendings: () => senders.counts(),

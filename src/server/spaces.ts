@@ -2,7 +2,13 @@ import { type Audit, createAudit } from '../audit/index.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
 import { createDispatch, type Dispatch, type DispatchEvent } from '../dispatch/index.ts'
 import { createJobs, type GateStore, isReserved, type JobLocks, type Jobs } from '../jobs/index.ts'
-import { createLocks, createLocksForJobs, type Locks, type WatchOptions } from '../locks/index.ts'
+import {
+  createLocks,
+  createLocksForJobs,
+  type LockStore,
+  type Locks,
+  type WatchOptions,
+} from '../locks/index.ts'
 import { createMonitor, type Monitor } from '../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../once/index.ts'
 import type { ClaimDesk, Feed, Served, ServedStores, Space } from './call.ts'
@@ -42,6 +48,10 @@ export interface SpacesOptions {
   readonly meter?: Meter
   /** Learns what dispatchers find worth telling. @default nobody */
   readonly onDispatch?: (namespace: string, event: DispatchEvent) => void
+  /** Learns how long a task waited for its first node. @default nobody */
+  readonly onPlaced?: (namespace: string, waitedMs: number) => void
+  /** The store of a namespace's locks, counted. @default as it is */
+  readonly countLocks?: (namespace: string, store: LockStore) => LockStore
   /** How the rooms behave. @default by their own defaults */
   readonly settings?: RoomSettings
   /** What is hidden of what jobs carry. @default nothing */
@@ -56,11 +66,13 @@ export function createSpaces(
     settings = {},
     meter = noMeter,
     onDispatch = () => undefined,
+    onPlaced = () => undefined,
+    countLocks = (_namespace, store) => store,
     redactor = noRedactor,
     max = maxSpaces,
   }: SpacesOptions = {},
 ): Spaces {
-  return new KnownSpaces(served, { settings, meter, onDispatch, redactor, max })
+  return new KnownSpaces(served, { settings, meter, onDispatch, onPlaced, countLocks, redactor, max })
 }
 
 class KnownSpaces implements Spaces {
@@ -69,19 +81,23 @@ class KnownSpaces implements Spaces {
   readonly meter: Meter
   readonly redactor: Redactor
   readonly onDispatch: Required<SpacesOptions>['onDispatch']
+  readonly onPlaced: Required<SpacesOptions>['onPlaced']
+  readonly countLocks: Required<SpacesOptions>['countLocks']
   readonly #max: number
   readonly #rooms = new Map<string, Room>()
   /** Rises whenever a room falls empty. */
   #turn = 0
   #isLettingGo = false
 
-  constructor(served: SpacesSource, { settings, meter, onDispatch, redactor, max }: Required<SpacesOptions>) {
-    this.redactor = redactor
+  constructor(served: SpacesSource, options: Required<SpacesOptions>) {
     this.#served = served
-    this.settings = settings
-    this.meter = meter
-    this.onDispatch = onDispatch
-    this.#max = max
+    this.redactor = options.redactor
+    this.settings = options.settings
+    this.meter = options.meter
+    this.onDispatch = options.onDispatch
+    this.onPlaced = options.onPlaced
+    this.countLocks = options.countLocks
+    this.#max = options.max
   }
 
   get size(): number {
@@ -192,9 +208,15 @@ class Room implements Space {
 
   /** Made when somebody first asks for one. */
   get locks(): Locks {
-    const { locks: store, bell } = this.stores
-    this.#locks ??= createLocks({ store, bell, remoteBell: this.#remoteBell }, this.#spaces.settings.locks)
+    this.#locks ??= this.#makeLocks()
     return this.#locks
+  }
+
+  #makeLocks(): Locks {
+    const { settings, countLocks } = this.#spaces
+    const { locks, bell } = this.stores
+    const store = countLocks(this.namespace, locks)
+    return createLocks({ store, bell, remoteBell: this.#remoteBell }, settings.locks)
   }
 
   /** Made when somebody first asks for one. */
@@ -218,12 +240,13 @@ class Room implements Space {
   /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
     const { jobs, notes, bell, guards, ownGuards, fleet } = this.stores
-    const { meter, onDispatch } = this.#spaces
+    const { meter, onDispatch, onPlaced } = this.#spaces
     this.#dispatch ??= createDispatch(
       {
         ...{ jobs, notes, bell, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
         remoteBell: this.#remoteBell,
         log: (event) => onDispatch(this.namespace, event),
+        placed: (waitedMs) => onPlaced(this.namespace, waitedMs),
       },
       this.#spaces.settings.dispatch,
     )

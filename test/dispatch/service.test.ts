@@ -163,6 +163,30 @@ for (const engine of engines) {
     assert.equal(node.tasks.length, 4)
   })
 
+  test(`${engine}: how long a task waited for its first node is told once, however often it is tried`, async () => {
+    await using store = await openStore(engine)
+    const waits: number[] = []
+    await using stage = startDispatch(
+      store.backend,
+      { maxAttempts: 3, policy: { retryInMs: 1 } },
+      { placed: (waitedMs) => waits.push(waitedMs) },
+    )
+    const { dispatch } = stage
+    const begunAt = performance.now()
+    const { taskId } = await dispatch.submit({ service: 'nmt' })
+    const waitedFrom = performance.now()
+    // A wait of some length, to see that it is measured.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const waitedMs = performance.now() - waitedFrom
+    const node = new FakeNode(dispatch, { onTask: (task, self) => self.fail(task) })
+    await history(dispatch, taskId)
+    assert.equal(node.tasks.length, 3)
+    assert.equal(waits.length, 1)
+    // The store's clock has whole milliseconds.
+    const [told] = waits
+    assert.ok(told! >= waitedMs - 2 && told! <= performance.now() - begunAt + 2, `${told} ms`)
+  })
+
   test(`${engine}: the same idempotency key answers the first task, also when all ask at once`, async () => {
     await using store = await openStore(engine)
     await using stage = startDispatch(store.backend)

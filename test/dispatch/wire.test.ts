@@ -66,6 +66,9 @@ test('a task submitted over HTTP is done by a node over WebSocket, and its strea
   const last = events.at(-1)!
   assert.equal(last.type, 'completed')
   assert.deepEqual(last.type === 'completed' && last.output, { service: 'nmt', got: { text: 'hi' } })
+  const { body: metrics } = await stage.ask('GET', '/metrics')
+  assert.match(metrics, /^signalbox_dispatch_seconds_count\{namespace="default"\} 1$/m)
+  assert.match(metrics, /^signalbox_dispatch_seconds_bucket\{namespace="default",le="60"\} 1$/m)
   const task = await client.dispatch.task(taskId)
   assert.deepEqual(
     [task.status, task.attempt, task.nodeId, task.output],

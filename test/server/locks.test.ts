@@ -66,6 +66,41 @@ test('a failure hands the lock to the head of the line, and a success tells ever
   assert.deepEqual([told.status, told.body], [200, { status: 'completed', result: { digest: 'sha256:1' } }])
 })
 
+test('waits, holds and lost leases are among the metrics, by operation and how they ended', async () => {
+  await using stage = await serving()
+  const counted = async (series: string) => {
+    const { body } = await stage.ask('GET', '/metrics')
+    const line = (body as string).split('\n').find((one) => one.startsWith(`signalbox_lock_${series} `))
+    return line === undefined ? undefined : Number(line.split(' ')[1])
+  }
+  const of = (outcome: string) => `{namespace="default",operation="pull",outcome="${outcome}"}`
+  const pull = '{namespace="default",operation="pull"}'
+  const { body: a } = await acquire(stage, 'a')
+  await acquire(stage, 'b')
+  await acquire(stage, 'c')
+  assert.equal(await counted(`waiters${pull}`), 2)
+  assert.equal(await counted(`wait_seconds_count${of('granted')}`), 1)
+  assert.equal(await counted(`expired_total${pull}`), 0)
+  await release(stage, 'a', a.token, { outcome: 'failure', error: 'no space' })
+  const { body: b } = await acquire(stage, 'b')
+  await release(stage, 'b', b.token, { outcome: 'success' })
+  assert.equal((await acquire(stage, 'c')).body.status, 'completed')
+  assert.deepEqual(
+    await Promise.all([
+      counted(`waiters${pull}`),
+      counted(`wait_seconds_count${of('granted')}`),
+      counted(`wait_seconds_count${of('completed')}`),
+      counted(`hold_seconds_count${of('failure')}`),
+      counted(`hold_seconds_count${of('success')}`),
+    ]),
+    [0, 2, 1, 1, 1],
+  )
+  await acquire(stage, 'd', { ttlMs: 100 })
+  while ((await counted(`expired_total${pull}`)) !== 1)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  assert.equal(await counted(`hold_seconds_count${of('lost')}`), 1)
+})
+
 test('operations of one resource do not block each other', async () => {
   await using stage = await serving()
   await acquire(stage, 'a')
