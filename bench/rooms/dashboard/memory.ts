@@ -48,6 +48,8 @@ const signalbox: Contestant = async (conditions) => {
   const halfway = await holdings(session)
   await sleep(half)
   const after = await holdings(session)
+  // One that is under way when the page closes would end the process, and an hour's figures with it.
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
   if (answers.count - answersBefore < (full ? 600 : 10)) throw new Error('the page did not follow')
   return {
     growth: (after.held / before.held - 1) * 100,
