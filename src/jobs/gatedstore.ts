@@ -246,11 +246,11 @@ interface InHand {
 }
 
 /** A server makes a store for each request that is kept, and what one of them claimed another one ends. */
-const known = new WeakMap<JobLocks, InHand>()
+const inHandByLocks = new WeakMap<JobLocks, InHand>()
 
 function inHandWith(locks: JobLocks): InHand {
-  const inHand = known.get(locks) ?? { held: new Map(), limited: new Map() }
-  known.set(locks, inHand)
+  const inHand = inHandByLocks.get(locks) ?? { held: new Map(), limited: new Map() }
+  inHandByLocks.set(locks, inHand)
   return inHand
 }
 
