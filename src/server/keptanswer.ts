@@ -65,7 +65,8 @@ const notYet: ReadonlySet<unknown> = new Set(['queued', 'refused', 'running', 'b
 
 function keptText(answer: Answer): string | undefined {
   if (!('body' in answer)) return undefined
-  const { status } = answer.body as { readonly status?: unknown }
+  // Whatever it is: its effect is there by now, so nothing may go wrong here.
+  const status = (answer.body as { readonly status?: unknown } | null | undefined)?.status
   if (notYet.has(status)) return undefined
   const text = JSON.stringify(answer)
   return text.length > maxKeptChars ? undefined : text
