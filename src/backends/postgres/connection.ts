@@ -234,6 +234,11 @@ export class Connections implements Sender {
     }
   }
 
+  /** Tells whoever has borrowed a connection that it is lost, until it is given back. */
+  onLoss(client: PoolClient, told: () => void): void {
+    this.#lender.onLoss(client, told)
+  }
+
   /** Takes a lent connection back; one that is not clean is done away with. */
   giveBack(client: PoolClient, isClean: boolean): void {
     this.#handlers.meter.leave(this.#lent.get(client) ?? 0)

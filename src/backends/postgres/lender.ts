@@ -9,6 +9,8 @@ export class Lender {
   readonly #pool: Pool
   readonly #kept = new Set<PoolClient>()
   readonly #watched = new WeakSet<PoolClient>()
+  /** Who is told when a connection that is lent is lost. */
+  readonly #borrowers = new Map<PoolClient, () => void>()
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
@@ -27,6 +29,7 @@ export class Lender {
       this.#watched.add(client)
       const drop = () => {
         if (this.#kept.delete(client)) client.release(true)
+        this.#borrowers.get(client)?.()
       }
       client.on('error', drop)
       client.on('end', drop)
@@ -34,7 +37,12 @@ export class Lender {
     return client
   }
 
+  onLoss(client: PoolClient, told: () => void): void {
+    this.#borrowers.set(client, told)
+  }
+
   giveBack(client: PoolClient, isClean: boolean): void {
+    this.#borrowers.delete(client)
     if (!isClean || this.#isClosed || this.#pool.waitingCount > 0) {
       client.release(!isClean)
       return

@@ -1,4 +1,5 @@
 import pg, { type Connection, type PoolClient, Query, type QueryResult } from 'pg'
+import { PacketBytes, type Value } from './packetbytes.ts'
 import type { PreparedStatements, Use } from './prepared.ts'
 
 /** One statement of a packet. With a name it is prepared under it, once per connection. */
@@ -14,17 +15,23 @@ export interface EncodedStep extends Step {
 }
 
 /** Before anything is sent: a value that cannot be sent must harm nothing. */
-export function encodeStep(step: Step): EncodedStep {
-  return step.values === undefined
-    ? (step as EncodedStep)
-    : { ...step, values: step.values.map((value) => prepareValue(value)) }
+export function encodeStep({ text, name, values }: Step): EncodedStep {
+  if (values === undefined) return { text, name }
+  if (values.length > mostValues) {
+    throw new RangeError(`A statement has at most ${mostValues} parameters, not ${values.length}.`)
+  }
+  return { text, name, values: values.map((value) => prepareValue(value)) }
 }
+
+/** Their number goes out in two bytes. */
+const mostValues = 65_535
+const noValues: readonly Value[] = []
 
 /** What came of a packet that failed. */
 export class PacketFailure {
   /** What the database or the driver said. */
   readonly cause: unknown
-  /** Which step failed; those before it were done, those after it were not looked at. */
+  /** Which step failed, below zero one that rode; those before it were done, those after it were not looked at. */
   readonly at: number
   /** Whether that step was prepared by an earlier packet, so that it may have been made for tables as they were. */
   readonly wasPrepared: boolean
@@ -36,19 +43,27 @@ export class PacketFailure {
   }
 }
 
+/** Statements that go out together. */
+export interface PacketContent {
+  /** What has to be done before the steps. */
+  readonly riding: readonly EncodedStep[]
+  readonly steps: readonly EncodedStep[]
+  /** The step whose answer is wanted. */
+  readonly main: number
+}
+
 /**
  * Sends statements of which the server answers all together: the driver's own way, each with an answer of its own, costs
  * both sides a write, a read and a wake-up for every one of them. Behind a step that fails the server skips the rest of
- * the packet, a COMMIT too. Answers the result of the step that is the `main` one; rejects with a PacketFailure.
+ * the packet, a COMMIT too. Answers the result of the main step; rejects with a PacketFailure.
  */
 export function sendPacket(
   client: PoolClient,
   prepared: PreparedStatements | undefined,
-  steps: readonly EncodedStep[],
-  main: number,
+  content: PacketContent,
 ): Promise<QueryResult> {
   return new Promise((resolve, reject) => {
-    const packet = new Packet(steps, main, prepared, (error, result) => {
+    const packet = new Packet(content, prepared, (error, result) => {
       if (error) reject(packet.failure(error))
       else resolve(result as QueryResult)
     })
@@ -64,70 +79,52 @@ interface Driven {
   handleDataRow(message: unknown): void
 }
 type Answered = (error: Error | null | undefined, result?: unknown) => void
-type Value = string | Buffer | null
 const DrivenQuery = Query as unknown as new (text: string) => Driven
 const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): Value } }).utils
 
-interface Wire {
-  readonly stream: { cork(): void; uncork(): void }
-  close(statement: { readonly type: 'S'; readonly name: string }): void
-  parse(statement: { readonly name: string; readonly text: string }): void
-  bind(statement: { readonly statement: string; readonly values: readonly Value[] | undefined }): void
-  describe(portal: { readonly type: 'P'; readonly name: '' }): void
-  execute(portal: { readonly portal: '' }): void
-  sync(): void
-}
+/** One for all: a packet is put together and sent without a pause. */
+const bytes = new PacketBytes()
 
 /** A query of the driver's, which it accepts on a pipelined connection; only the main step's answer is kept. */
 class Packet extends DrivenQuery {
-  readonly #steps: readonly EncodedStep[]
-  readonly #main: number
+  readonly #content: PacketContent
   readonly #prepared: PreparedStatements | undefined
   readonly #uses: (Use | undefined)[] = []
+  /** How many steps were answered, with those that ride before them. */
   #doneCount = 0
 
-  constructor(
-    steps: readonly EncodedStep[],
-    main: number,
-    prepared: PreparedStatements | undefined,
-    answered: Answered,
-  ) {
+  constructor(content: PacketContent, prepared: PreparedStatements | undefined, answered: Answered) {
     // The driver is told no name: it would take the first statement that was parsed for the one of that name.
-    super(steps[main]!.text)
-    this.#steps = steps
-    this.#main = main
+    super(content.steps[content.main]!.text)
+    this.#content = content
     this.#prepared = prepared
     this.callback = answered
   }
 
-  submit(connection: Connection): null {
-    const wire = connection as unknown as Wire
-    wire.stream.cork()
-    try {
-      for (let at = 0; at < this.#steps.length; at++) this.#send(wire, at)
-      wire.sync()
-    } finally {
-      wire.stream.uncork()
-    }
+  submit({ stream }: Connection): null {
+    const { riding, steps, main } = this.#content
+    for (const step of riding) this.#put(step, false)
+    for (let at = 0; at < steps.length; at++) this.#put(steps[at]!, at === main)
+    const packet = bytes.sync()
+    if (stream.writable) stream.write(packet)
     return null
   }
 
-  #send(wire: Wire, at: number): void {
-    const { name, text, values } = this.#steps[at]!
+  #put({ name, text, values = noValues }: EncodedStep, isMain: boolean): void {
     const use = name === undefined ? undefined : this.#prepared?.use(name)
     this.#uses.push(use)
-    for (const closed of use?.closed ?? []) wire.close({ type: 'S', name: closed })
+    for (const closed of use?.closed ?? []) bytes.close(closed)
     const statement = use === undefined ? '' : name!
-    if (use?.isPrepared !== true) wire.parse({ name: statement, text })
-    wire.bind({ statement, values })
-    if (at === this.#main) wire.describe({ type: 'P', name: '' })
-    wire.execute({ portal: '' })
+    if (use?.isPrepared !== true) bytes.parse(statement, text)
+    bytes.bind(statement, values)
+    if (isMain) bytes.describe()
+    bytes.execute()
   }
 
   failure(error: unknown): PacketFailure {
     const at = this.#doneCount
     for (const use of this.#uses.slice(at)) use?.doubt()
-    return new PacketFailure(error, at, this.#uses[at]?.isPrepared === true)
+    return new PacketFailure(error, at - this.#content.riding.length, this.#uses[at]?.isPrepared === true)
   }
 
   override handleCommandComplete(message: unknown, connection: Connection): void {
@@ -145,6 +142,6 @@ class Packet extends DrivenQuery {
   }
 
   get #isMain(): boolean {
-    return this.#doneCount === this.#main
+    return this.#doneCount === this.#content.riding.length + this.#content.main
   }
 }

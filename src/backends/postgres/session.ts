@@ -27,15 +27,13 @@ export class Session {
   failure: unknown
   /** The error of a statement that may only have failed because it had been prepared. */
   #outdated: unknown
-  readonly #noticeLoss = () => {
-    this.#lost = true
-  }
 
   constructor(client: PoolClient, connections: Connections) {
     this.#client = client
     this.#connections = connections
-    client.on('error', this.#noticeLoss)
-    client.on('end', this.#noticeLoss)
+    connections.onLoss(client, () => {
+      this.#lost = true
+    })
   }
 
   get lost(): boolean {
@@ -69,37 +67,30 @@ export class Session {
   }
 
   /** Sends steps in one packet, behind what rides with them; answers what the one at `main` said. */
-  async #send(steps: readonly Step[], main: number): Promise<PgResult> {
+  #send(steps: readonly Step[], main: number): Promise<PgResult> {
     const encoded = steps.map(encodeStep)
-    const riding = this.#takeRiding()
-    const all = [...riding, ...encoded]
-    try {
-      return await sendPacket(
-        this.#client,
-        this.#connections.preparedOn(this.#client),
-        all,
-        riding.length + main,
-      )
-    } catch (error) {
-      if (!(error instanceof PacketFailure)) throw error
-      if (this.#connections.noteUnprepared(error.cause)) this.#outdated = error.cause
-      throw new PacketFailure(error.cause, error.at - riding.length, error.wasPrepared)
-    }
+    const content = { riding: this.#takeRiding(), steps: encoded, main }
+    return sendPacket(this.#client, this.#connections.preparedOn(this.#client), content)
   }
 
   /** The work's own statement, which is prepared if it comes often. */
-  async #ask(text: string, params: readonly unknown[]): Promise<PgResult> {
+  async #ask(text: string, values: readonly unknown[]): Promise<PgResult> {
     const names = this.#connections.statementNames
     try {
-      return await this.#send([{ text, values: params, name: names.of(text) }], 0)
+      return await this.#send([{ text, values, name: names.of(text) }], 0)
     } catch (error) {
       if (!(error instanceof PacketFailure)) throw error
+      this.#noteUnprepared(error)
       if (error.wasPrepared && isOfItsForm(error.cause)) {
         names.forget(text)
         this.#outdated = error.cause
       }
       throw error.cause
     }
+  }
+
+  #noteUnprepared({ cause }: PacketFailure): void {
+    if (this.#connections.noteUnprepared(cause)) this.#outdated = cause
   }
 
   /** Whether trying the transaction again is all that is wanted. */
@@ -205,22 +196,18 @@ export class Session {
     this.throwIfOver()
     if (this.#lost) throw new Error('Connection terminated before the commit was sent')
     this.#committing = true
-    const committed = this.#send([...ack, commit], ack.length)
-    committed.catch(() => undefined)
-    const late = createDeadline()
     try {
-      const { command } = await Promise.race([committed, late.promise])
+      const { command } = await bounded(this.#send([...ack, commit], ack.length))
       if (command !== 'COMMIT')
         throw this.failure ?? conflict(new Error(`COMMIT was answered with ${command}`))
       this.#begun = false
     } catch (error) {
+      if (error instanceof PacketFailure) this.#noteUnprepared(error)
       const cause = error instanceof PacketFailure ? error.cause : error
       if (isLoss(cause)) throw this.#unknown(cause)
       // Behind an ack that failed COMMIT was not looked at: the transaction is still to be rolled back.
       if (error instanceof PacketFailure && error.at < ack.length) throw refused(cause)
       throw this.canBeTriedAgain(cause) ? conflict(cause) : cause
-    } finally {
-      late.clear()
     }
   }
 
@@ -258,8 +245,6 @@ export class Session {
 
   /** Ends it; answers whether the connection may be used again. */
   close(): boolean {
-    this.#client.off('error', this.#noticeLoss)
-    this.#client.off('end', this.#noticeLoss)
     const isClean = !this.#begun && !this.#lost && !this.#over && statusOf(this.#client) === 'I'
     // Ending it politely would wait for whatever is under way.
     if (!isClean) (this.#client as unknown as { connection: Connection }).connection.stream.destroy()
@@ -287,27 +272,20 @@ class Unanswered extends Error {}
 
 const answerMs = 30_000
 
-interface Deadline {
-  /** Rejects when the time is over. */
-  readonly promise: Promise<never>
-  clear(): void
-}
-
-function createDeadline(): Deadline {
-  const { promise, reject } = Promise.withResolvers<never>()
-  promise.catch(() => undefined)
-  const timer = setTimeout(() => reject(new Unanswered('The database did not answer in time')), answerMs)
-  return { promise, clear: () => clearTimeout(timer) }
-}
-
-async function bounded<Result>(answer: Promise<Result>): Promise<Result> {
-  const late = createDeadline()
-  answer.catch(() => undefined)
-  try {
-    return await Promise.race([answer, late.promise])
-  } finally {
-    late.clear()
-  }
+function bounded<Result>(answer: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Unanswered('The database did not answer in time')), answerMs)
+    answer.then(
+      (result) => {
+        clearTimeout(late)
+        resolve(result)
+      },
+      (error: unknown) => {
+        clearTimeout(late)
+        reject(error)
+      },
+    )
+  })
 }
 
 function isLoss(error: unknown): boolean {

@@ -154,7 +154,7 @@ export class Transactor {
     signal?.throwIfAborted()
     const client = await this.#connections.lend()
     const session = new Session(client, this.#connections)
-    const { promise: over, reject } = Promise.withResolvers<never>()
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
     const stop = (reason: unknown) => {
       if (session.stop(reason)) reject(reason)
     }
@@ -164,9 +164,8 @@ export class Transactor {
     if (signal?.aborted) abort()
     try {
       // The work may not notice that it is over; nobody waits for it then, and all it tries is refused.
-      const running = work(session)
-      running.catch(() => undefined)
-      return await Promise.race([running, over])
+      work(session).then(resolve, reject)
+      return await promise
     } catch (error) {
       throw await session.giveUp(error)
     } finally {
