@@ -61,13 +61,17 @@ test('a job whose grant is lost is not handed out, and waits in its line again',
   const left: unknown[] = []
   const lost = {
     renew: async () => false,
-    release: async (...args: unknown[]) => void left.push(args[1]),
+    release: async (...args: unknown[]) => {
+      left.push(args[1])
+      return 'next'
+    },
   }
-  const { memory, store, locked } = await aStage(lost as Partial<JobLocks>)
+  const { memory, store, locked, unlocked } = await aStage(lost as Partial<JobLocks>)
   assert.equal((await store.claim(request)).length, 1)
   assert.equal((await store.find(locked))?.state, 'waiting')
   assert.deepEqual(await memory.gates.fences([locked]), [{ askNo: 2, fence: null }])
   assert.deepEqual(left, [7])
+  assert.deepEqual(unlocked, [locked, 'next'], 'whoever keeps gates is told of both, and that they are such')
 })
 
 test('a lease is not kept for a job that lost its lock, and is kept for the others', async () => {

@@ -24,7 +24,7 @@ export interface GatedStoreParts {
   onGated(): void
   /** These jobs ended here, or go back in line. */
   onTouched(jobIds: readonly string[]): void
-  /** These jobs had a lock, and are done with it. */
+  /** These jobs have a lock and are done with their turn, or are next in its line. */
   onUnlocked(jobIds: readonly string[]): void
   /** In this queue, which has limits, one runs less. */
   onRoom(queue: string): void
@@ -97,22 +97,24 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
         ),
       ),
     )
+    const called = jobs.map(({ record }) => record.id)
     try {
-      for (const job of jobs) if (job.isSure) await callToLine(job)
+      for (const job of jobs) if (job.isSure) called.push(...(await callToLine(job)))
     } finally {
       // Only now: whoever tends it before would find it as it was, with a grant that still lives.
-      onTouched(jobs.map(({ record }) => record.id))
+      parts.onUnlocked(called)
     }
   }
 
-  /** What still stood in line, or held it, would keep others waiting for nobody. */
-  async function callToLine({ record, known }: Looked): Promise<void> {
-    if (known === undefined) return
+  /** What still stood in line, or held it, would keep others waiting for nobody. Answers whose turn it is now, where known. */
+  async function callToLine({ record, known }: Looked): Promise<readonly string[]> {
+    if (known === undefined) return []
     const ask = askOf(record, known)
-    if (known.fence !== null) await locks.release(ask, known.fence, 'failure')
+    const next = known.fence === null ? undefined : await locks.release(ask, known.fence, 'failure')
     // Its next claim is one more than this one, and may be some more than its asks so far.
     const isShut = await gates.shut({ jobId: record.id, ...known, atLeast: claimsOf(record) + 1 })
     if (isShut && known.fence === null) await locks.leave(ask)
+    return next === undefined ? [] : [next]
   }
 
   /** A job whose grant is not its own any more is not kept: it is free for others when its lease ends. */
@@ -139,7 +141,7 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     if (held.size === 0) return
     const back = verdicts.filter(({ state }) => state === 'ready' || state === 'scheduled')
     const grants = back.flatMap(({ token }) => held.get(token) ?? [])
-    await Promise.all(grants.map(({ ask, fence }) => releaseQuietly(ask, fence)))
+    await Promise.all(grants.map(releaseQuietly))
   }
 
   /** The same for jobs that were claimed elsewhere and are handed back here: what they have, only the stores know. */
@@ -150,18 +152,23 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
       if (known === undefined || known.fence === null) continue
       const record = await store.find(handedBack[at]!.jobId).catch(() => undefined)
       // One that was claimed since has a grant of its own: this was said a second time.
-      if (record?.state === 'ready') await releaseQuietly(askOf(record, known), known.fence)
+      if (record?.state !== 'ready') continue
+      await releaseQuietly({ ask: askOf(record, known), fence: known.fence })
+      parts.onUnlocked([record.id])
     }
   }
 
   /** Where the locks are away, the grant runs out. */
-  async function releaseQuietly(ask: LockAsk, fence: number): Promise<void> {
-    await locks.release(ask, fence, 'failure').catch(() => undefined)
+  async function releaseQuietly({ ask, fence }: Grant): Promise<void> {
+    const next = await locks.release(ask, fence, 'failure').catch(() => undefined)
+    if (next !== undefined) parts.onUnlocked([next])
   }
 
   function settled(verdicts: readonly Verdict[]): void {
-    if (held.size > 0)
-      parts.onUnlocked(verdicts.filter(({ token }) => held.delete(token)).map(({ jobId }) => jobId))
+    if (held.size > 0) {
+      const unlocked = verdicts.filter(({ token }) => held.delete(token)).map(({ jobId }) => jobId)
+      if (unlocked.length > 0) parts.onUnlocked(unlocked)
+    }
     if (limited.size > 0) {
       const queues = new Set(verdicts.flatMap(({ token }) => limited.get(token) ?? []))
       for (const { token } of verdicts) limited.delete(token)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, test, vi } from 'vitest'
-import { createGatekeeper } from './gatekeeper.ts'
+import { createGatekeeper, tellGatekeepers } from './gatekeeper.ts'
 import type { GateStore, LockGate } from './gatestore.ts'
 import type { JobLocks } from './joblocks.ts'
 import type { JobStore } from './store.ts'
@@ -20,6 +20,7 @@ function keepOne(ask: JobLocks['ask']) {
   }
   const gates = {
     tend: async () => (stage.gate ? [stage.gate] : []),
+    hasCalled: async () => stage.gate !== undefined,
     needs: async () => [],
     grant: async () => {
       stage.gate = { ...waiting, state: 'ready', fence: 7 }
@@ -85,4 +86,41 @@ test('a job that another keeper let on is listened for no longer', async () => {
   stage.gate = undefined
   await pass(20_000)
   assert.equal(stage.listeners, 0, 'nobody called it any more')
+})
+
+test('what becomes of a job is worth knowing also where another keeper tends it, and is asked for once a second', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  const tended: (readonly string[] | undefined)[] = []
+  const gates = {
+    tend: async ({ of }) => {
+      tended.push(of)
+      return []
+    },
+    needs: async () => [],
+    hasCalled: async () => true,
+  } as Partial<GateStore> as GateStore
+  const bell = { ring: () => undefined, listen: () => () => undefined }
+  await using _ = createGatekeeper({ gates, locks: {} as JobLocks, bell, store: {} as JobStore })
+  await pass(3_000)
+  // However often it is told of something, it polls no more often for it.
+  for (const id of ['a', 'b', 'c', 'd']) {
+    tellGatekeepers(bell, [id])
+    await pass(100)
+  }
+  assert.deepEqual(
+    tended.flatMap((of) => of ?? []),
+    ['a', 'b', 'c', 'd'],
+  )
+  tended.length = 0
+  await pass(5_000)
+  assert.ok(tended.length >= 4 && tended.length <= 6, `${tended.length} polls in five seconds`)
+})
+
+test('a job that is to stand in line anew is rung for where nobody here lets jobs on', () => {
+  const rung: string[] = []
+  const bell = { ring: (topic: string) => void rung.push(topic), listen: () => () => undefined }
+  tellGatekeepers(bell, ['a'])
+  assert.deepEqual(rung, [])
+  tellGatekeepers(bell, ['a'], true)
+  assert.deepEqual(rung, ['jobs.gates'])
 })

@@ -47,9 +47,14 @@ export async function letOn({ gates, store, locks, bell }: GatekeeperParts): Pro
 /** Those that listen to a bell, so that whoever rings it here can tell them more than that. */
 const keepers = new WeakMap<JobsBell, Set<Gatekeeper>>()
 
-/** Tells the gatekeepers of these jobs in this process that they ended, or are to wait again. */
+/**
+ * Tells the gatekeepers of these jobs in this process that they ended, or are to wait again. `isSure`: they have a lock,
+ * or are next in the line of one; where there is no keeper, those elsewhere are rung for.
+ */
 export function tellGatekeepers(bell: JobsBell, jobIds: readonly string[], isSure = false): void {
-  for (const keeper of keepers.get(bell) ?? []) keeper.touched(jobIds, isSure)
+  const here = keepers.get(bell)
+  for (const keeper of here ?? []) keeper.touched(jobIds, isSure)
+  if (isSure && !here?.size) bell.ring(gatesTopic)
 }
 
 interface Gatekeeper {
@@ -76,6 +81,7 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
   const touched = new Set<string>()
   const lines = new Map<string, Heard>()
   const later = new Map<string, number>()
+  let pollsAt = 0
   /** Somebody may wait: else it is not worth knowing who ended. */
   let isBusy = true
 
@@ -119,9 +125,10 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
       }
       seen += await tend(undefined, signal, progress)
       await walk.step()
-      isBusy = seen > 0 || lines.size > 0 || walk.hasFound
+      // Whoever was tended a moment ago, or is by another keeper, was not seen; what becomes of it is worth knowing too.
+      isBusy = seen > 0 || lines.size > 0 || walk.hasFound || (await gates.hasCalled())
       if (touched.size > 0 || walk.isUnderWay) return 'more'
-      if (isBusy) alarm.set(busyMs)
+      if (isBusy) pollSoon()
       return 'idle'
     },
   })
@@ -142,6 +149,14 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
   const known = keepers.get(bell) ?? new Set()
   keepers.set(bell, known.add(keeper))
   return loop
+
+  /** Once, however many steps ask for it: each poll asks for the next. */
+  function pollSoon(): void {
+    const now = performance.now()
+    if (pollsAt > now) return
+    pollsAt = now + busyMs
+    alarm.set(busyMs)
+  }
 
   /** One job's trouble is not another's: what was wrong is told when all have had their turn. */
   async function tend(

@@ -44,6 +44,8 @@ export interface GateStore {
    * longest untended first, and counts them as tended for `tendMs`. With `of`: those of these jobs, tended or not.
    */
   tend(request: TendRequest): Promise<readonly LockGate[]>
+  /** Whether any job was called to a line or holds its lock, tended or not. */
+  hasCalled(): Promise<boolean>
   /**
    * The line has granted ask `askNo` with this fence: if the job still waits with that ask, the fence is kept and the
    * job is `ready` or, when its `runAt` has not come, `scheduled`. Answers the job's queue, or undefined: too late.

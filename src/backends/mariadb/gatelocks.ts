@@ -58,6 +58,16 @@ export async function tend(store: Store, { limit, tendMs, of }: TendRequest): Pr
   })
 }
 
+export async function hasCalled({ calls, tables, namespace }: Store): Promise<boolean> {
+  const rows = await calls.run('look for jobs that wait for locks', (call) =>
+    call.rows(
+      `SELECT 1 FROM ${tables.jobLock} FORCE INDEX (job_lock_tend) WHERE namespace = ? AND is_called = TRUE LIMIT 1`,
+      [namespace],
+    ),
+  )
+  return rows.length > 0
+}
+
 export async function grant(
   { calls, tables, namespace, memory }: Store,
   { jobId, askNo, fence }: { readonly jobId: string; readonly askNo: number; readonly fence: number },

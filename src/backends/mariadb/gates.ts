@@ -1,6 +1,6 @@
 import type { GateStore, Neighbour, Neighbours } from '../../jobs/index.ts'
 import { type Calls, rowCount, type Statement } from './calls.ts'
-import { fences, grant, rest, shut, tend } from './gatelocks.ts'
+import { fences, grant, hasCalled, rest, shut, tend } from './gatelocks.ts'
 import { fail, listNeeds, meet } from './gateneeds.ts'
 import { readStates } from './reads.ts'
 import type { Store } from './store.ts'
@@ -21,6 +21,7 @@ export function createMariadbGates(store: Store): GateStore {
     fail: (ends) => fail(store, ends),
     around: (id, limit) => around(store, id, limit),
     tend: (request) => tend(store, request),
+    hasCalled: () => hasCalled(store),
     grant: (request) => grant(store, request),
     shut: (request) => shut(store, request),
     fences: (ids) => fences(store, ids),

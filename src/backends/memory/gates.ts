@@ -51,9 +51,11 @@ export class MemoryGates implements GateStore {
 
   /** Whether a job waits for another, or stands in a line or holds its lock. */
   get isGated(): boolean {
-    return (
-      [...this.#locks.values()].some(({ isCalled }) => isCalled) || [...this.#needs.values()].some(hasUnmet)
-    )
+    return this.#isAnyCalled || [...this.#needs.values()].some(hasUnmet)
+  }
+
+  get #isAnyCalled(): boolean {
+    return [...this.#locks.values()].some(({ isCalled }) => isCalled)
   }
 
   /** Writes down what a new job waits for. */
@@ -135,6 +137,10 @@ export class MemoryGates implements GateStore {
       const job = this.#jobs.look(jobId)
       return { jobId, operation, resource, askNo, fence, state: job?.state, dueInMs: job?.dueInMs ?? 0 }
     })
+  }
+
+  async hasCalled(): Promise<boolean> {
+    return this.#isAnyCalled
   }
 
   async grant({

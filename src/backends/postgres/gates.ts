@@ -102,6 +102,10 @@ export class PostgresGates implements GateStore {
     })
   }
 
+  async hasCalled(): Promise<boolean> {
+    return (await this.#run(this.#statements.called, [])).length > 0
+  }
+
   async grant({
     jobId,
     askNo,

@@ -13,6 +13,7 @@ export type GateStatements = Record<
   | 'around'
   | 'tend'
   | 'tendOf'
+  | 'called'
   | 'grant'
   | 'raiseAsk'
   | 'shut'
@@ -108,6 +109,7 @@ UNION ALL
       'tend_of',
       tended(`k.job_id = ANY ($4::text[]) ORDER BY k.tended_until, k.job_id LIMIT $2 FOR UPDATE`),
     ),
+    called: named('called', `SELECT FROM ${s}.job_lock WHERE namespace = $1 AND is_called LIMIT 1`),
     grant: named('grant', `SELECT ${s}.signalbox_grant($1, $2, $3, $4) AS queue`),
     raiseAsk: named(
       'raise_ask',

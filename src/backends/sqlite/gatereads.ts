@@ -113,6 +113,11 @@ export function mayTend(connection: Connection, namespace: string, now: number):
   return connection.get(sql, namespace, now) !== undefined
 }
 
+export function hasCalled(connection: Connection, namespace: string): boolean {
+  const sql = 'SELECT 1 FROM job_lock WHERE namespace = ?1 AND is_called = 1 LIMIT 1'
+  return connection.get(sql, namespace) !== undefined
+}
+
 /** Up to `limit` jobs behind this one that need others or a lock, by id. */
 export function listGated(
   connection: Connection,

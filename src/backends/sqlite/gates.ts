@@ -1,6 +1,14 @@
 import type { GateStore } from '../../jobs/index.ts'
 import { type Connection, readNow } from './connection.ts'
-import { listGated, listNeeds, mayTend, readFences, readNeighbours, readStates } from './gatereads.ts'
+import {
+  hasCalled,
+  listGated,
+  listNeeds,
+  mayTend,
+  readFences,
+  readNeighbours,
+  readStates,
+} from './gatereads.ts'
 import type { GateStep, GateSteps } from './gatesteps.ts'
 import type { Reader } from './reader.ts'
 import type { Writer } from './writer.ts'
@@ -47,6 +55,7 @@ export function createSqliteGates({ namespace, writer, reader, check }: SqliteGa
           : request.of.length > 0
       return isDue ? take('tend', [request]) : []
     },
+    hasCalled: () => read((connection) => hasCalled(connection, namespace)),
     grant: (request) => take('grant', [request]),
     shut: (request) => take('shut', [request]),
     fences: (ids) => read((connection) => readFences(connection, namespace, ids)),

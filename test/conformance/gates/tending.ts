@@ -11,7 +11,9 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     const { gates } = backend
     const jobId = await addLocked(backend)
     const gate = { jobId, ...aLock, askNo: 1, fence: null, state: 'waiting', dueInMs: 0 }
+    assert.equal(await gates.hasCalled(), true)
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [gate])
+    assert.equal(await gates.hasCalled(), true, 'tended, but there')
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [])
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: shortMs, of: [jobId, 'nobody'] }), [gate])
     await until('it is tended again', async () => {
@@ -25,6 +27,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     const { gates } = backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)
     await addOne(backend)
+    assert.equal(await gates.hasCalled(), false)
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0 }), [])
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0, of: [jobId] }), [])
     await gates.meet([{ jobId, needsId: 'a' }])
