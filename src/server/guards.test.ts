@@ -193,6 +193,31 @@ test('a body above the limit is refused by its announced length, and by what rea
   })
 })
 
+test('a client that is still sending when its last request is refused reads why', async () => {
+  await withServer({}, async (port) => {
+    // As many programs do, it reads when all is sent.
+    const socket = connect(port, '127.0.0.1').pause()
+    socket.on('error', () => {})
+    const write = (part: string) =>
+      new Promise<void>((resolve, reject) =>
+        socket.write(part, (error) => (error ? reject(error) : resolve())),
+      )
+    await write(post(port, 9_000_000))
+    for (let count = 0; count < 9; count++) await write('x'.repeat(1_000_000))
+    assert.match(await text(socket), /^HTTP\/1\.1 413 /)
+  })
+})
+
+test('what is refused behind a request leaves that its own answer', async () => {
+  await withServer({}, async (port) => {
+    const first = `${post(port, 12).replace('Connection: close\r\n', '')}{"kind":"a"}`
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    socket.write(`${first}${first}NONSENSE\r\n\r\n`)
+    const statuses = (await text(socket)).match(/(?<=HTTP\/1\.1 )\d+/g)
+    assert.deepEqual(statuses, ['201', '201', '400'])
+  })
+})
+
 test('a body that reaches for a prototype is refused and changes nothing', async () => {
   await withServer({}, async (port) => {
     for (const body of [

@@ -129,8 +129,19 @@ export function writeText(
   const all = [...lines, ...more, ...length]
   response.on('error', ignore)
   response.writeHead(status, all)
-  response.end(body)
+  if (request.complete || response.shouldKeepAlive) response.end(body)
+  else endFirst(request, response, body)
   if (!request.complete) discardRest(request)
+}
+
+/**
+ * Node closes a connection with the end of its last answer, also while its client still sends. So here the answer is not
+ * ended: our half of the connection is, and the other is read from as long as `discardRest` says.
+ */
+function endFirst(request: IncomingMessage, response: ServerResponse, body: string | Uint8Array): void {
+  response.flushHeaders()
+  response.write(body, () => request.socket.end())
+  request.once('end', () => request.socket.destroySoon())
 }
 
 /** Name and value by turns, as Node writes them fastest. Most answers share one of a few sets of headers. */

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorCodes, isSignalboxError, SignalboxError } from '../core/errors.ts'
@@ -61,15 +61,34 @@ function unreadable(error: Error): SignalboxError {
 /** How long a client may take to read why it was cut. */
 const lingerMs = 1_000
 
+/** What Node writes to a socket at the moment. */
+interface UnderWay {
+  readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
+}
+
+/** Those that will be told why once the answers before it are out. */
+const toBeTold = new WeakSet<Socket>()
+
 /** Answers what never became a request (broken or late headers) on the bare socket, and closes it. */
 export function answerClientError(error: Error, socket: Socket): void {
-  // A peer that is gone gets no answer, nor one to whom a reply is already on its way: it would land inside that.
-  const reply = (socket as { _httpMessage?: { _headerSent?: boolean } | null })._httpMessage
-  if ((error as NodeJS.ErrnoException).code === 'ECONNRESET' || !socket.writable || reply?._headerSent) {
-    socket.destroy()
-    return
+  const { code } = error as NodeJS.ErrnoException
+  // Whoever was told already has a moment to read it, whatever else it sends.
+  if (socket.writableEnded || toBeTold.has(socket)) return
+  const reply = (socket as UnderWay)._httpMessage
+  const isAnother = reply?.req.complete === true
+  // A peer that is gone gets no answer, nor one to whom a reply to this is already on its way: it would land inside that.
+  if (code === 'ECONNRESET' || !socket.writable || (!isAnother && reply?._headerSent)) socket.destroy()
+  else if (!isAnother) answerOnSocket(unreadable(error), socket)
+  // Who ends a connection while we work for it has gone, as far as anybody can tell.
+  else if (socket.readableEnded) socket.destroySoon()
+  else {
+    // What is under way was asked for before, and does what it does: it must not be taken for what was refused.
+    toBeTold.add(socket)
+    reply.once('close', () => {
+      toBeTold.delete(socket)
+      answerClientError(error, socket)
+    })
   }
-  answerOnSocket(unreadable(error), socket)
 }
 
 /** Writes a problem document to a bare socket and closes it. */

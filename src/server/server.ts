@@ -218,7 +218,7 @@ class HttpServer implements Server {
     const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
     const more = ['x-request-id', requestId]
     // Keep-alive would bring the next request to a server that is going away.
-    if (this.#service.isDraining) more.push('connection', 'close')
+    if (this.#service.isDraining) response.shouldKeepAlive = false
     if (!('feed' in outgoing)) {
       writeText(request, response, outgoing, more)
       this.#unsent.watch(response)
