@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws'
 import { createEvents, type EventSource, type Events } from '../core/events.ts'
+import { type FrameSocket, writeTextFrame } from './textframe.ts'
 import type { Wheel } from './wheel.ts'
 
 /**
@@ -50,6 +51,8 @@ const maxMissed = 2
 
 export class OpenSocket implements GuardedSocket {
   readonly #ws: WebSocket
+  /** What `ws` writes to as well, each message whole and at once: it compresses nothing and sends no fragments. */
+  readonly #socket: FrameSocket
   readonly #keeper: SocketKeeper
   readonly #events: Events<SocketEvents>
   readonly #slot: number
@@ -57,8 +60,9 @@ export class OpenSocket implements GuardedSocket {
   #unfinishedVisits = 0
   #isClosing = false
 
-  constructor(ws: WebSocket, keeper: SocketKeeper) {
+  constructor(ws: WebSocket, socket: FrameSocket, keeper: SocketKeeper) {
     this.#ws = ws
+    this.#socket = socket
     this.#keeper = keeper
     this.#events = createEvents<SocketEvents>({ onListenerError: (error) => this.#failed(error) })
     this.#slot = keeper.wheel.add(this)
@@ -80,8 +84,9 @@ export class OpenSocket implements GuardedSocket {
 
   send(text: string): boolean {
     if (this.#isClosing || this.#ws.readyState !== this.#ws.OPEN) return false
-    if (!this.#checkBuffer(Buffer.byteLength(text))) return false
-    this.#ws.send(text)
+    const byteLength = Buffer.byteLength(text)
+    if (!this.#checkBuffer(byteLength)) return false
+    writeTextFrame(this.#socket, text, byteLength)
     return true
   }
 

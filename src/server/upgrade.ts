@@ -152,12 +152,12 @@ class SocketUpgrades implements Upgrades {
     if (leave) socket.once('close', leave)
     this.#handshake.handleUpgrade(request, socket, head, (ws) => {
       socket.off('error', cut)
-      this.#accept(ws, gateway, principal)
+      this.#accept(ws, socket, gateway, principal)
     })
   }
 
-  #accept(ws: WebSocket, gateway: Gateway, principal: Principal): void {
-    const socket = new OpenSocket(ws, this.#keeper)
+  #accept(ws: WebSocket, stream: Duplex, gateway: Gateway, principal: Principal): void {
+    const socket = new OpenSocket(ws, stream, this.#keeper)
     this.#sockets.add(socket)
     const unwatch = this.#options.authenticator.watch(principal, ({ message }) =>
       socket.close(closeCodes.unauthorized, message),
