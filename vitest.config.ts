@@ -6,6 +6,12 @@ import Dealing from './test/support/dealing.ts'
 const withServices = ['test/{conformance,services,crashes,docs}/**/*.test.ts']
 // And the one whose tests need a browser.
 const withBrowser = ['test/dashboard/**/*.test.ts']
+// Tests of rooms that keep nothing for the whole process. For a small file, starting a process and loading its room takes
+// longer than its tests do.
+const inOneProcess = [
+  '{src,dashboard}/**/*.test.ts',
+  'test/{channels,dispatch,locks,monitor,once}/**/*.test.ts',
+]
 
 // Tests start Node hundreds of times, on our sources: what one start has stripped of its types and compiled, the next
 // one takes from here.
@@ -31,8 +37,17 @@ const config: ViteUserConfig = defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'dashboard/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: [...withServices, ...withBrowser],
+          include: ['test/**/*.test.ts'],
+          exclude: [...withServices, ...withBrowser, ...inOneProcess],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'rooms',
+          include: inOneProcess,
+          // One file after the other, in processes that stay.
+          isolate: false,
         },
       },
       {

@@ -21,3 +21,15 @@ test('what takes long is begun before its kind, however small its file is', () =
   const order = dealt(['test/services/migrate.test.ts', 'src/core/ids.test.ts', ...small])
   assert.deepEqual(order.slice(0, 2), small)
 })
+
+test('files that share processes come last, one after the other, the long ones first', () => {
+  const small = ['src/core/ids.test.ts', 'test/dispatch/servers.stories.test.ts']
+  const alone = ['test/services/migrate.test.ts', 'test/server/jobs.test.ts']
+  const order = deal(
+    [small[0]!, alone[0]!, small[1]!, alone[1]!],
+    (path) => path,
+    (path) => small.includes(path),
+  )
+  assert.deepEqual(order.slice(0, 2).toSorted(), alone.toSorted())
+  assert.deepEqual(order.slice(2), small.toReversed())
+})

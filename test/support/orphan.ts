@@ -2,4 +2,11 @@
  * Ends a test worker whose vitest is gone. Vitest ends its workers itself unless it was killed with -9; a test that
  * waits for something would then wait on, alone. SIGKILL, because vitest lets no worker exit by itself.
  */
-process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+function endMyself(): void {
+  process.kill(process.pid, 'SIGKILL')
+}
+
+// A process that runs several files comes here with each of them.
+const listening = Symbol.for('signalbox.test.orphan')
+if (!Reflect.has(globalThis, listening)) process.once('disconnect', endMyself)
+Reflect.set(globalThis, listening, true)
