@@ -80,7 +80,7 @@ export const copyTables: readonly CopyTable[] = [
   table(
     'job_lock',
     'namespace job_id',
-    'namespace job_id operation resource ask_no# fence# is_called? tended_until#',
+    'namespace job_id operation resource ask_no# fence# is_called? tended_until# taken_fence#',
   ),
   table(
     'job_schedule',

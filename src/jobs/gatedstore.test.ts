@@ -146,3 +146,16 @@ test('a job that was claimed elsewhere and is handed back here lets its lock go 
   assert.deepEqual(await store.settle([verdict]), [true])
   assert.deepEqual(released, [7])
 })
+
+test('a job that is lost with its worker is not handed out with the fence it had', async () => {
+  const { memory, store, locked } = await aStage({ renew: async () => true, release: async () => undefined })
+  // More asks behind it than attempts, as after an operator's retry.
+  for (const askNo of [1, 2, 3]) await memory.gates.shut({ jobId: locked, askNo })
+  await memory.gates.grant({ jobId: locked, askNo: 4, fence: 9 })
+  const fencesOf = async () =>
+    (await store.claim({ ...request, leaseMs: 50 })).flatMap(({ fence }) => fence ?? [])
+  assert.deepEqual(await fencesOf(), [9])
+  await vi.waitFor(async () => assert.equal((await store.find(locked))?.state, 'ready'))
+  assert.deepEqual(await fencesOf(), [])
+  assert.deepEqual(await memory.gates.fences([locked]), [{ askNo: 5, fence: null }])
+})

@@ -1,6 +1,6 @@
-import type { Fence, GateStore } from './gatestore.ts'
+import type { Fence, GateStore, TakenFence } from './gatestore.ts'
 import type { JobLocks, LockAsk } from './joblocks.ts'
-import { backoffDefaults, claimsOf, judge } from './lifecycle.ts'
+import { backoffDefaults, judge } from './lifecycle.ts'
 import { decodeLock } from './meta.ts'
 import type {
   Added,
@@ -65,7 +65,7 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
 
   /** Which of them have a grant that is alive now, by the locks' own clock. Never rejects: locks may be kept elsewhere, and be away. */
   async function lookAt(records: readonly ClaimedRecord[]): Promise<readonly Looked[]> {
-    const fences = await gates.fences(records.map(({ id }) => id)).catch(() => undefined)
+    const fences = await gates.take(records.map(({ id }) => id)).catch(() => undefined)
     return Promise.all(
       records.map(async (record, at): Promise<Looked> => {
         const known = fences?.[at]
@@ -78,11 +78,15 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     )
   }
 
-  async function liveFence(record: ClaimedRecord, known: Fence | undefined): Promise<number | undefined> {
+  async function liveFence(
+    record: ClaimedRecord,
+    known: TakenFence | undefined,
+  ): Promise<number | undefined> {
     if (known === undefined || known.fence === null) return undefined
     // A grant is for one claim. Each that came to nothing has an ask of its own behind it; where that was not written,
-    // as when a worker died, this is still the grant of a claim before.
-    if (known.askNo < claimsOf(record)) return undefined
+    // as when a worker died, this is still the grant of a claim before. One of the release before took nothing: its
+    // attempts tell, unless the job was retried since.
+    if (known.isTaken || known.askNo < record.attempt) return undefined
     return (await locks.renew(askOf(record, known), known.fence)) ? known.fence : undefined
   }
 
@@ -111,8 +115,7 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     if (known === undefined) return []
     const ask = askOf(record, known)
     const next = known.fence === null ? undefined : await locks.release(ask, known.fence, 'failure')
-    // Its next claim is one more than this one, and may be some more than its asks so far.
-    const isShut = await gates.shut({ jobId: record.id, ...known, atLeast: claimsOf(record) + 1 })
+    const isShut = await gates.shut({ jobId: record.id, askNo: known.askNo, fence: known.fence })
     if (isShut && known.fence === null) await locks.leave(ask)
     return next === undefined ? [] : [next]
   }
@@ -240,7 +243,7 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
 interface Looked {
   readonly record: ClaimedRecord
   /** What is known of its gate; undefined: nothing. */
-  readonly known: Fence | undefined
+  readonly known: TakenFence | undefined
   /** Its live grant; undefined: it has none, or nobody could say. */
   readonly fence: number | undefined
   readonly isSure: boolean

@@ -7,7 +7,7 @@ import type { JobStore } from './store.ts'
 
 const waiting: LockGate = {
   ...{ jobId: 'j', operation: 'pull', resource: 'nginx', askNo: 1, fence: null },
-  ...{ state: 'waiting', dueInMs: 0 },
+  ...{ isTaken: false, state: 'waiting', dueInMs: 0 },
 }
 
 /** A keeper of one job that waits for a lock, as long as `gate` is there. */

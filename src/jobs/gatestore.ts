@@ -58,12 +58,15 @@ export interface GateStore {
   /**
    * Ask `askNo` is over (its grant was released or lost, or it never came): the fence is forgotten, `askNo` is one more
    * and the job is called to its line anew. A job that is ready or scheduled waits again, with its `runAt` and attempts as
-   * they are; one that runs runs on. False: it had another ask already, or there is no such gate. With `fence`: also
-   * when that is not the fence it has now (null: none), as when somebody else was granted it meanwhile.
+   * they are; one that runs runs on. From now on nobody counts as tending it. False: it had another ask already, or there
+   * is no such gate. With `fence`: also when that is not the fence it has now (null: none), as when somebody else was
+   * granted it meanwhile.
    */
   shut(request: ShutRequest): Promise<boolean>
   /** The ask of each of these jobs and the fence it has, in order; undefined: it has no lock gate. */
   fences(ids: readonly string[]): Promise<readonly (Fence | undefined)[]>
+  /** The same; a fence that it answers is taken from then on, and `isTaken` says whether it was before. */
+  take(ids: readonly string[]): Promise<readonly (TakenFence | undefined)[]>
   /**
    * Puts the lock gates of these jobs to rest, where the job has ended: the fence is forgotten, `askNo` is one more, and
    * nobody tends it until `shut` calls it again, should the job be retried.
@@ -78,8 +81,6 @@ export interface ShutRequest {
   readonly jobId: string
   readonly askNo: number
   readonly fence?: number | null
-  /** What `askNo` is afterwards, if that is more than one more. */
-  readonly atLeast?: number
 }
 
 export interface NeedQuery {
@@ -127,6 +128,8 @@ export interface LockGate {
   readonly askNo: number
   /** Null: not granted yet. */
   readonly fence: number | null
+  /** Whether the fence was taken: a claim has or had it. */
+  readonly isTaken: boolean
   /** Undefined: it is gone. */
   readonly state: JobState | undefined
   /** How long until its `runAt`, by the store's clock; 0: it has come. */
@@ -137,4 +140,8 @@ export interface Fence {
   readonly askNo: number
   /** Null: not granted. */
   readonly fence: number | null
+}
+
+export interface TakenFence extends Fence {
+  readonly isTaken: boolean
 }

@@ -38,11 +38,6 @@ export function snoozesIn(freeCount: number): number {
   return Math.floor(freeCount / snoozeStep)
 }
 
-/** How often a job was claimed, this time included: what was not counted as an attempt was a snooze or a hand-back. */
-export function claimsOf({ attempt, freeCount }: Pick<Judged, 'attempt' | 'freeCount'>): number {
-  return attempt + snoozesIn(freeCount) + (freeCount % snoozeStep)
-}
-
 export const backoffDefaults: Backoff = { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 }
 
 const handedBack: string = JSON.stringify({

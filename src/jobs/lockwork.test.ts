@@ -6,7 +6,7 @@ import { tendGate } from './lockwork.ts'
 
 const gate: LockGate = {
   ...{ jobId: 'j', operation: 'pull', resource: 'nginx', askNo: 3, fence: null },
-  ...{ state: 'waiting', dueInMs: 0 },
+  ...{ isTaken: false, state: 'waiting', dueInMs: 0 },
 }
 
 /** Tends one gate; answers what was left to do, and every step that was taken. */
@@ -84,6 +84,13 @@ test('a job that is not due asks for nothing', async () => {
 test('while a job is ready or runs, its grant is kept', async () => {
   assert.deepEqual(await tend({ state: 'ready', fence: 7 }), ['held', 'renew 7'])
   assert.deepEqual(await tend({ state: 'running', fence: 7 }), ['held', 'renew 7'])
+})
+
+test('a grant that an earlier run had is given back as soon as the job is in line again', async () => {
+  const taken = { fence: 7, isTaken: true }
+  const back = ['waits', 'release 7 failure', 'shut', 'later j 0']
+  assert.deepEqual(await tend({ ...taken, state: 'ready' }), back)
+  assert.deepEqual(await tend({ ...taken, state: 'running' }), ['held', 'renew 7'])
 })
 
 test('a grant that was lost is forgotten, and a job that is ready waits again', async () => {

@@ -7,8 +7,8 @@ import type { JobLocks } from './joblocks.ts'
  * attempt. Each step is safe to do twice and to leave undone: whoever tends the job next finds it as it is.
  *
  *     waiting ──ask, ask again──▶ granted: ready ──▶ running ──▶ ended: release, rest
- *        ▲                          └── lost: shut ◀───┘└── back-off: release, shut ──┐
- *        └────────────────────────────────────────────────────────────────────────────┘
+ *        ▲                          └── lost: shut ◀───┘└── back-off, ready again: release, shut ──┐
+ *        └─────────────────────────────────────────────────────────────────────────────────────────┘
  */
 export interface LockWorkParts {
   readonly gates: GateStore
@@ -42,6 +42,8 @@ export async function tendGate(parts: LockWorkParts, gate: LockGate): Promise<Te
       return fence === null ? shut(parts, gate) : giveUp(parts, gate, fence)
     case 'ready':
     case 'running': {
+      // It ran, and is in line again since its worker died or gave it back: its next run has a turn of its own.
+      if (fence !== null && gate.isTaken && state === 'ready') return giveUp(parts, gate, fence)
       if (fence !== null && (await locks.renew(gate, fence))) return 'held'
       // A job that runs without its lock learns it with its next renewal; one that is ready waits again.
       if (fence === null && state === 'running') return 'held'

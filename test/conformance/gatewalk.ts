@@ -104,6 +104,12 @@ export class GateWalk {
     await both((gates) => gates.shut(request))
   }
 
+  async take(): Promise<void> {
+    const { random, anId, both } = this.#parts
+    const ids = [...new Set([...random.draw([...this.#gated], 3), anId()])]
+    await both((gates) => gates.take(ids))
+  }
+
   async rest(): Promise<void> {
     const { random, both } = this.#parts
     const ids = [...new Set(random.draw([...this.#gated], 3))]

@@ -118,6 +118,7 @@ class Walk {
     [5, 'grant', () => this.#gates.grant()],
     // What becomes of a job whose lease ran out before anybody took it back is left open here as well.
     [2, 'shut', () => this.#settleLapsed().then(() => this.#gates.shut())],
+    [2, 'take', () => this.#gates.take()],
     [1, 'rest', () => this.#settleLapsed().then(() => this.#gates.rest())],
     [1, 'pruneGates', () => this.#gates.prune()],
     [1, 'around', () => this.#gates.around()],

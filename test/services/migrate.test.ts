@@ -52,6 +52,7 @@ const steps = [
   { number: 9, name: 'gates' },
   { number: 10, name: 'lists' },
   { number: 11, name: 'node tokens' },
+  { number: 12, name: 'taken fences' },
 ]
 
 for (const { name, own, runSql } of [

@@ -1,4 +1,4 @@
-import type { Fence, LockGate, ShutRequest, TendRequest } from '../../jobs/index.ts'
+import type { Fence, LockGate, ShutRequest, TakenFence, TendRequest } from '../../jobs/index.ts'
 import { begin, commit, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import { readStates } from './reads.ts'
@@ -11,14 +11,17 @@ interface LockRow {
   readonly resource: string
   readonly ask_no: number | string
   readonly fence: number | string | null
+  readonly is_taken: number
 }
+
+const isTaken = 'fence IS NOT NULL AND fence <=> taken_fence AS is_taken'
 
 /** Those that somebody else is just tending, granting or shutting are left to them, unless they are asked for by name. */
 export async function tend(store: Store, { limit, tendMs, of }: TendRequest): Promise<readonly LockGate[]> {
   const { calls, tables, namespace } = store
   if (limit < 1 || of?.length === 0) return []
   return calls.run('tend jobs that wait for locks', async (call) => {
-    const select = `SELECT job_id, operation, resource, ask_no, fence FROM ${tables.jobLock}`
+    const select = `SELECT job_id, operation, resource, ask_no, fence, ${isTaken} FROM ${tables.jobLock}`
     const [, rows] = (await call.packet([
       begin,
       of === undefined
@@ -52,6 +55,7 @@ export async function tend(store: Store, { limit, tendMs, of }: TendRequest): Pr
       resource: row.resource,
       askNo: Number(row.ask_no),
       fence: row.fence === null ? null : Number(row.fence),
+      isTaken: row.is_taken === 1,
       state: states.get(row.job_id)?.state,
       dueInMs: states.get(row.job_id)?.dueInMs ?? 0,
     }))
@@ -118,7 +122,7 @@ interface JobLine {
  */
 export async function shut(
   { calls, tables, namespace }: Store,
-  { jobId, askNo, fence, atLeast = 0 }: ShutRequest,
+  { jobId, askNo, fence }: ShutRequest,
 ): Promise<boolean> {
   const runs = `q.state = 'running' AND (q.lease_ends_at > ${nowMs} OR q.attempt >= q.max_attempts OR EXISTS (
         SELECT 1 FROM ${tables.cancel} c WHERE c.namespace = q.namespace AND c.job_id = q.id))`
@@ -144,9 +148,9 @@ export async function shut(
         const statements: Statement[] = []
         if (asked !== undefined) {
           statements.push([
-            `UPDATE ${tables.jobLock} SET fence = NULL, ask_no = GREATEST(ask_no + 1, ?), is_called = TRUE
+            `UPDATE ${tables.jobLock} SET fence = NULL, ask_no = ask_no + 1, is_called = TRUE, tended_until = 0
               WHERE namespace = ? AND job_id = ?`,
-            [atLeast, namespace, jobId],
+            [namespace, jobId],
           ])
         }
         if (asked !== undefined && locked?.runs === 0) {
@@ -189,6 +193,39 @@ export async function fences(
     ]),
   )
   return ids.map((id) => byId.get(id))
+}
+
+export async function take(
+  { calls, tables, namespace }: Store,
+  ids: readonly string[],
+): Promise<readonly (TakenFence | undefined)[]> {
+  if (ids.length === 0) return []
+  const wanted = [...ids].sort()
+  const rows = await calls.run('take locks of jobs', async (call) => {
+    const [, seen] = (await call.packet([
+      begin,
+      [
+        `SELECT job_id, ask_no, fence, ${isTaken} FROM ${tables.jobLock} FORCE INDEX (PRIMARY)
+          WHERE namespace = ? AND job_id IN (?) ORDER BY job_id FOR UPDATE`,
+        [namespace, wanted],
+      ],
+    ])) as [unknown, LockRow[]]
+    await call.packet([
+      [
+        `UPDATE ${tables.jobLock} SET taken_fence = fence WHERE namespace = ? AND job_id IN (?) AND fence IS NOT NULL`,
+        [namespace, wanted],
+      ],
+      commit,
+    ])
+    return seen
+  })
+  const byId = new Map(rows.map((row) => [row.job_id, row]))
+  return ids.map((id) => {
+    const row = byId.get(id)
+    if (row === undefined) return undefined
+    const fence = row.fence === null ? null : Number(row.fence)
+    return { askNo: Number(row.ask_no), fence, isTaken: row.is_taken === 1 }
+  })
 }
 
 export async function rest(store: Store, ids: readonly string[]): Promise<void> {

@@ -1,6 +1,6 @@
 import type { GateStore, Neighbour, Neighbours } from '../../jobs/index.ts'
 import { type Calls, rowCount, type Statement } from './calls.ts'
-import { fences, grant, hasCalled, rest, shut, tend } from './gatelocks.ts'
+import { fences, grant, hasCalled, rest, shut, take, tend } from './gatelocks.ts'
 import { fail, listNeeds, meet } from './gateneeds.ts'
 import { readStates } from './reads.ts'
 import type { Store } from './store.ts'
@@ -25,6 +25,7 @@ export function createMariadbGates(store: Store): GateStore {
     grant: (request) => grant(store, request),
     shut: (request) => shut(store, request),
     fences: (ids) => fences(store, ids),
+    take: (ids) => take(store, ids),
     rest: (ids) => rest(store, ids),
     prune: (limit) => prune(store, limit),
   }

@@ -10,6 +10,7 @@ import type {
   Neighbours,
   NewGate,
   ShutRequest,
+  TakenFence,
   TendRequest,
 } from '../../jobs/index.ts'
 
@@ -32,6 +33,7 @@ interface Lock {
   readonly resource: string
   askNo: number
   fence: number | null
+  takenFence: number | null
   isCalled: boolean
   tendedUntil: number
 }
@@ -63,7 +65,10 @@ export class MemoryGates implements GateStore {
     if (needs.length > 0) this.#needs.set(jobId, new Map(needs.map((needsId) => [needsId, false])))
     if (lock === null) return
     const isCalled = needs.length === 0
-    this.#locks.set(jobId, { jobId, ...lock, askNo: 1, fence: null, isCalled, tendedUntil: 0 })
+    this.#locks.set(jobId, {
+      ...{ jobId, ...lock, askNo: 1, fence: null, takenFence: null },
+      ...{ isCalled, tendedUntil: 0 },
+    })
   }
 
   /** Forgets what removed jobs waited for. */
@@ -135,7 +140,10 @@ export class MemoryGates implements GateStore {
       lock.tendedUntil = now + tendMs
       const { jobId, operation, resource, askNo, fence } = lock
       const job = this.#jobs.look(jobId)
-      return { jobId, operation, resource, askNo, fence, state: job?.state, dueInMs: job?.dueInMs ?? 0 }
+      return {
+        ...{ jobId, operation, resource, askNo, fence, isTaken: isTaken(lock) },
+        ...{ state: job?.state, dueInMs: job?.dueInMs ?? 0 },
+      }
     })
   }
 
@@ -158,12 +166,13 @@ export class MemoryGates implements GateStore {
     return this.#jobs.look(jobId)!.queue
   }
 
-  async shut({ jobId, askNo, fence, atLeast = 0 }: ShutRequest): Promise<boolean> {
+  async shut({ jobId, askNo, fence }: ShutRequest): Promise<boolean> {
     const lock = this.#locks.get(jobId)
     if (lock?.askNo !== askNo || (fence !== undefined && lock.fence !== fence)) return false
     lock.fence = null
-    lock.askNo = Math.max(askNo + 1, atLeast)
+    lock.askNo++
     lock.isCalled = true
+    lock.tendedUntil = 0
     this.#jobs.holdBack(jobId)
     return true
   }
@@ -172,6 +181,16 @@ export class MemoryGates implements GateStore {
     return ids.map((id) => {
       const lock = this.#locks.get(id)
       return lock && { askNo: lock.askNo, fence: lock.fence }
+    })
+  }
+
+  async take(ids: readonly string[]): Promise<readonly (TakenFence | undefined)[]> {
+    return ids.map((id) => {
+      const lock = this.#locks.get(id)
+      if (lock === undefined) return undefined
+      const taken = { askNo: lock.askNo, fence: lock.fence, isTaken: isTaken(lock) }
+      lock.takenFence = lock.fence ?? lock.takenFence
+      return taken
     })
   }
 
@@ -216,6 +235,10 @@ export class MemoryGates implements GateStore {
       [...own].map(([needsId, isMet]) => ({ jobId, needsId, isMet })),
     )
   }
+}
+
+function isTaken({ fence, takenFence }: Lock): boolean {
+  return fence !== null && fence === takenFence
 }
 
 function hasUnmet(own: ReadonlyMap<string, boolean>): boolean {

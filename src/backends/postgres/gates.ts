@@ -9,6 +9,7 @@ import type {
   Neighbour,
   Neighbours,
   ShutRequest,
+  TakenFence,
   TendRequest,
 } from '../../jobs/index.ts'
 import type { Connections, Statement } from './connection.ts'
@@ -96,6 +97,7 @@ export class PostgresGates implements GateStore {
         resource: row.resource,
         askNo: Number(row.ask_no),
         fence: row.fence === null ? null : Number(row.fence),
+        isTaken: row.fence !== null && row.fence === row.taken_fence,
         state: job?.state,
         dueInMs: Number(job?.due_in_ms ?? 0),
       }
@@ -121,32 +123,33 @@ export class PostgresGates implements GateStore {
     return queue
   }
 
-  async shut({ jobId, askNo, fence, atLeast = 0 }: ShutRequest): Promise<boolean> {
+  async shut({ jobId, askNo, fence }: ShutRequest): Promise<boolean> {
     // A job whose lease ran out is ready, but not yet where it can be held back.
     const { ready } = await this.#reclaimer.reclaim(manyJobs)
     if (ready > 0) this.#space.cursors.forget()
-    const seen = [fence === undefined, fence ?? null]
-    const last = Math.max(askNo, atLeast - 1)
-    // The function knows of one more alone. Whoever comes between the two finds a fence that is not this ask's, and shuts.
-    if (
-      last > askNo &&
-      (await this.#run(this.#statements.raiseAsk, [jobId, askNo, ...seen, last])).length === 0
-    )
-      return false
-    const [row] = await this.#run<{ shut: boolean }>(this.#statements.shut, [jobId, last, ...seen])
+    const [row] = await this.#run<{ shut: boolean }>(this.#statements.shut, [
+      ...[jobId, askNo, fence === undefined, fence ?? null],
+    ])
     return row!.shut
   }
 
   async fences(ids: readonly string[]): Promise<readonly (Fence | undefined)[]> {
     if (ids.length === 0) return []
-    const rows = await this.#run<Pick<LockRow, 'job_id' | 'ask_no' | 'fence'>>(this.#statements.fences, [ids])
-    const fences = new Map(
-      rows.map((row) => [
-        row.job_id,
-        { askNo: Number(row.ask_no), fence: row.fence === null ? null : Number(row.fence) },
-      ]),
-    )
+    const rows = await this.#run<FenceRow>(this.#statements.fences, [ids])
+    const fences = new Map(rows.map((row) => [row.job_id, fenceOf(row)]))
     return ids.map((id) => fences.get(id))
+  }
+
+  async take(ids: readonly string[]): Promise<readonly (TakenFence | undefined)[]> {
+    if (ids.length === 0) return []
+    const rows = await this.#run<FenceRow>(this.#statements.take, [ids])
+    const taken = new Map(rows.map((row) => [row.job_id, { ...fenceOf(row), isTaken: false }]))
+    // Most have a fence of their own. What was not taken now has none, or was taken before.
+    const others = ids.filter((id) => !taken.has(id))
+    for (const [at, known] of (await this.fences(others)).entries()) {
+      if (known !== undefined) taken.set(others[at]!, { ...known, isTaken: known.fence !== null })
+    }
+    return ids.map((id) => taken.get(id))
   }
 
   async rest(ids: readonly string[]): Promise<void> {
@@ -190,12 +193,20 @@ interface NeedRow extends Record<string, unknown> {
   readonly needs_id: string
 }
 
-interface LockRow extends Record<string, unknown> {
+interface FenceRow extends Record<string, unknown> {
   readonly job_id: string
-  readonly operation: string
-  readonly resource: string
   readonly ask_no: string
   readonly fence: string | null
+}
+
+interface LockRow extends FenceRow {
+  readonly operation: string
+  readonly resource: string
+  readonly taken_fence: string | null
+}
+
+function fenceOf({ ask_no: askNo, fence }: FenceRow): Fence {
+  return { askNo: Number(askNo), fence: fence === null ? null : Number(fence) }
 }
 
 interface StandingRow extends Record<string, unknown> {

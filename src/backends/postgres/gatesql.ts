@@ -15,9 +15,9 @@ export type GateStatements = Record<
   | 'tendOf'
   | 'called'
   | 'grant'
-  | 'raiseAsk'
   | 'shut'
   | 'fences'
+  | 'take'
   | 'rest'
   | 'pruneNeeds'
   | 'pruneLocks'
@@ -40,7 +40,7 @@ SELECT h.id, h.state, greatest(0, h.run_at - ${nowMs}) FROM ${s}.job_history h W
   ) => `NOT EXISTS (SELECT FROM ${s}.job_pending p WHERE p.namespace = $1 AND p.id = ${id})
     AND NOT EXISTS (SELECT FROM ${s}.job_history h WHERE h.namespace = $1 AND h.id = ${id})
     AND ${id} NOT IN (SELECT q.id FROM ${leased})`
-  const lock = 'k.job_id, k.operation, k.resource, k.ask_no, k.fence'
+  const lock = 'k.job_id, k.operation, k.resource, k.ask_no, k.fence, k.taken_fence'
   // RETURNING promises no order.
   const tended = (chosen: string) => `
 WITH chosen AS MATERIALIZED (
@@ -111,16 +111,16 @@ UNION ALL
     ),
     called: named('called', `SELECT FROM ${s}.job_lock WHERE namespace = $1 AND is_called LIMIT 1`),
     grant: named('grant', `SELECT ${s}.signalbox_grant($1, $2, $3, $4) AS queue`),
-    raiseAsk: named(
-      'raise_ask',
-      `UPDATE ${s}.job_lock SET ask_no = $6
-WHERE namespace = $1 AND job_id = $2 AND ask_no = $3 AND ($4::boolean OR fence IS NOT DISTINCT FROM $5::bigint)
-RETURNING job_id`,
-    ),
     shut: named('shut', `SELECT ${s}.signalbox_shut($1, $2, $3, $4, $5) AS shut`),
     fences: named(
       'fences',
       `SELECT job_id, ask_no, fence FROM ${s}.job_lock WHERE namespace = $1 AND job_id = ANY ($2::text[])`,
+    ),
+    take: named(
+      'take',
+      `UPDATE ${s}.job_lock SET taken_fence = fence
+WHERE namespace = $1 AND job_id = ANY ($2::text[]) AND fence IS NOT NULL AND taken_fence IS DISTINCT FROM fence
+RETURNING job_id, ask_no, fence`,
     ),
     // A lease that ran out on a job's last attempt, or on one to be cancelled, is its end.
     rest: named(

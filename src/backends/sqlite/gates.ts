@@ -59,6 +59,11 @@ export function createSqliteGates({ namespace, writer, reader, check }: SqliteGa
     grant: (request) => take('grant', [request]),
     shut: (request) => take('shut', [request]),
     fences: (ids) => read((connection) => readFences(connection, namespace, ids)),
+    async take(ids) {
+      const taken = ids.length === 0 ? [] : await take('take', [ids])
+      const byId = new Map(taken.map(({ jobId, ...fence }) => [jobId, fence]))
+      return ids.map((id) => byId.get(id))
+    },
     rest: async (ids) => (ids.length === 0 ? undefined : take('rest', [ids])),
     async prune(limit) {
       const from = place

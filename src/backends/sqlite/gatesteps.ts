@@ -1,4 +1,4 @@
-import type { GateStore, LetOn, LockGate, Need, TendRequest } from '../../jobs/index.ts'
+import type { GateStore, LetOn, LockGate, Need, TakenFence, TendRequest } from '../../jobs/index.ts'
 import type { Connection } from './connection.ts'
 import { endJobs } from './end.ts'
 import { readStates } from './gatereads.ts'
@@ -11,8 +11,14 @@ export interface GateSteps {
   tend(request: TendRequest): readonly LockGate[]
   grant(request: Parameters<GateStore['grant']>[0]): string | undefined
   shut(request: Parameters<GateStore['shut']>[0]): boolean
+  /** Of those that have a gate. */
+  take(ids: readonly string[]): readonly TakenGate[]
   rest(ids: readonly string[]): void
   prune(ids: readonly string[], limit: number): number
+}
+
+export interface TakenGate extends TakenFence {
+  readonly jobId: string
 }
 
 /** One step by name, in plain data. */
@@ -39,6 +45,8 @@ export function takeGateStep(
       return grantLock(connection, namespace, args[0], now)
     case 'shut':
       return shutGate(connection, namespace, args[0], now)
+    case 'take':
+      return takeFences(connection, namespace, args[0])
     case 'rest':
       return restGates(connection, namespace, args[0])
     case 'prune':
@@ -91,9 +99,11 @@ interface LockRow {
   readonly resource: string
   readonly askNo: number
   readonly fence: number | null
+  readonly isTaken: number
 }
 
-const lockColumns = 'job_id AS jobId, operation, resource, ask_no AS askNo, fence'
+const isTaken = 'fence IS NOT NULL AND fence IS taken_fence AS isTaken'
+const lockColumns = `job_id AS jobId, operation, resource, ask_no AS askNo, fence, ${isTaken}`
 
 function tendGates(
   connection: Connection,
@@ -123,7 +133,10 @@ function tendGates(
     now + tendMs,
   )
   const jobs = readStates(connection, namespace, ids, now)
-  return rows.map((row, at) => ({ ...row, state: jobs[at]?.state, dueInMs: jobs[at]?.dueInMs ?? 0 }))
+  return rows.map((row, at) => ({
+    ...{ ...row, isTaken: row.isTaken === 1 },
+    ...{ state: jobs[at]?.state, dueInMs: jobs[at]?.dueInMs ?? 0 },
+  }))
 }
 
 function grantLock(
@@ -149,18 +162,17 @@ function grantLock(
 function shutGate(
   connection: Connection,
   namespace: string,
-  { jobId, askNo, fence, atLeast = 0 }: Parameters<GateStore['shut']>[0],
+  { jobId, askNo, fence }: Parameters<GateStore['shut']>[0],
   now: number,
 ): boolean {
   const shut = connection.run(
-    `UPDATE job_lock SET fence = NULL, ask_no = max(ask_no + 1, ?6), is_called = 1
+    `UPDATE job_lock SET fence = NULL, ask_no = ask_no + 1, is_called = 1, tended_until = 0
      WHERE namespace = ?1 AND job_id = ?2 AND ask_no = ?3 AND (?4 OR fence IS ?5)`,
     namespace,
     jobId,
     askNo,
     fence === undefined ? 1 : 0,
     fence ?? null,
-    atLeast,
   )
   if (shut === 0) return false
   takeBackIfLapsed(connection, namespace, jobId, now)
@@ -172,6 +184,15 @@ function shutGate(
     now,
   )
   return true
+}
+
+function takeFences(connection: Connection, namespace: string, ids: readonly string[]): readonly TakenGate[] {
+  const wanted = JSON.stringify(ids)
+  const among = 'WHERE namespace = ?1 AND job_id IN (SELECT value FROM json_each(?2))'
+  const rows = connection.all<LockRow>(`SELECT ${lockColumns} FROM job_lock ${among}`, namespace, wanted)
+  const take = `UPDATE job_lock SET taken_fence = fence ${among} AND fence IS NOT NULL`
+  connection.run(take, namespace, wanted)
+  return rows.map(({ jobId, askNo, fence, isTaken }) => ({ jobId, askNo, fence, isTaken: isTaken === 1 }))
 }
 
 function restGates(connection: Connection, namespace: string, ids: readonly string[]): void {

@@ -98,20 +98,24 @@ export function grantingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await gates.fences([jobId]), [{ askNo: 3, fence: null }])
   })
 
-  test('a gate that is shut may leave out asks, and leaves out none when it is not', async () => {
+  test('a fence is taken by one, and the next one is another', async () => {
     await using backend = await open()
     const { gates } = backend
-    const jobId = await addLocked(backend)
-    await gates.grant({ jobId, askNo: 1, fence: 7 })
-    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 6, atLeast: 5 }), false)
-    assert.equal(await gates.shut({ jobId, askNo: 4, fence: 7, atLeast: 5 }), false)
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 1, fence: 7 }])
-    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 7, atLeast: 5 }), true)
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 5, fence: null }])
-    assert.equal(await gates.shut({ jobId, askNo: 5, fence: null, atLeast: 3 }), true)
-    assert.deepEqual(await gates.fences([jobId]), [{ askNo: 6, fence: null }])
-    await gates.grant({ jobId, askNo: 6, fence: 9 })
-    assert.equal((await claimOne(backend)).id, jobId)
+    const waiting = await addLocked(backend)
+    const jobId = await addGranted(backend)
+    const of = ['nobody', jobId, waiting]
+    const free = { askNo: 1, fence: null, isTaken: false }
+    const taken = { askNo: 1, fence: 7, isTaken: true }
+    assert.deepEqual(await gates.take([]), [])
+    assert.equal((await gateIn(backend, jobId))?.isTaken, false)
+    const first = await Promise.all([gates.take(of), gates.take(of)])
+    assert.deepEqual(first.map(([, of]) => of?.isTaken).sort(), [false, true])
+    assert.deepEqual(await gates.take(of), [undefined, taken, free])
+    assert.equal((await gateIn(backend, jobId))?.isTaken, true)
+    assert.equal(await gates.shut({ jobId, askNo: 1, fence: 7 }), true)
+    assert.deepEqual(await gates.take([jobId]), [{ askNo: 2, fence: null, isTaken: false }])
+    await gates.grant({ jobId, askNo: 2, fence: 9 })
+    assert.deepEqual(await gates.take([jobId]), [{ askNo: 2, fence: 9, isTaken: false }])
   })
 
   test('a job that fell due or waits for its time is held back alike', async () => {

@@ -10,7 +10,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     await using backend = await open()
     const { gates } = backend
     const jobId = await addLocked(backend)
-    const gate = { jobId, ...aLock, askNo: 1, fence: null, state: 'waiting', dueInMs: 0 }
+    const gate = { jobId, ...aLock, askNo: 1, fence: null, isTaken: false, state: 'waiting', dueInMs: 0 }
     assert.equal(await gates.hasCalled(), true)
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [gate])
     assert.equal(await gates.hasCalled(), true, 'tended, but there')
@@ -20,6 +20,8 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
       const [again] = await gates.tend({ limit: 10, tendMs: longMs })
       return again?.jobId === jobId
     })
+    assert.equal(await gates.shut({ jobId, askNo: 1 }), true)
+    assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [{ ...gate, askNo: 2 }], 'called anew')
   })
 
   test('a job that still needs others stands in no line', async () => {

@@ -112,15 +112,18 @@ for (const stage of shown) {
         // They let jobs on, and take none of these.
         for (const each of [box, other])
           await scene.work(each, { queues: ['elsewhere'], handlers: { pull: () => undefined } })
-        await box.jobs.add('pull', null, { lock: { operation: 'pull', resource: 'nginx:1.30' } })
+        const { id } = await box.jobs.add('pull', null, {
+          lock: { operation: 'pull', resource: 'nginx:1.30' },
+        })
         const fences: number[] = []
-        // Undefined: it is never heard of again, and its lease ends.
-        const ways = [{ handBack: true }, { retryInMs: 0 }, { snoozeMs: 10 }, undefined]
+        // Undefined: it is never heard of again, and its lease ends; its attempts count from the operator's retry before.
+        const ways = [{ handBack: true }, { retryInMs: 0 }, { snoozeMs: 10 }, { dead: true }, undefined]
         for (const how of ways) {
           const options = how === undefined ? { leaseMs: 500 } : {}
           const held = await claimOne(fences.length % 2 === 0 ? box : other, options)
           fences.push(held.fence!)
           if (how !== undefined) await (fences.length % 3 === 0 ? box : other).jobs.nack(held, how)
+          if (how?.dead) await box.jobs.retry(id)
         }
         fences.push((await claimOne(box)).fence!)
         assert.deepEqual(

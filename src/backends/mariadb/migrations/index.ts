@@ -11,6 +11,7 @@ import { comfortMigration } from './008-comfort.ts'
 import { gatesMigration } from './009-gates.ts'
 import { listsMigration } from './010-lists.ts'
 import { nodeTokensMigration } from './011-nodetokens.ts'
+import { takenFencesMigration } from './012-takenfences.ts'
 
 export const migrations: readonly Migration[] = [
   jobsMigration,
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
   gatesMigration,
   listsMigration,
   nodeTokensMigration,
+  takenFencesMigration,
 ]

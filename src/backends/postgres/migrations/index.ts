@@ -11,6 +11,7 @@ import { comfort } from './0008-comfort.ts'
 import { gates } from './0009-gates.ts'
 import { lists } from './0010-lists.ts'
 import { nodeTokens } from './0011-nodetokens.ts'
+import { takenFences } from './0012-takenfences.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
@@ -26,5 +27,6 @@ export function migrationsFor(schema: string): readonly Migration[] {
     gates(schema),
     lists(schema),
     nodeTokens(schema),
+    takenFences(schema),
   ]
 }

@@ -10,6 +10,7 @@ import { comfort } from './008-comfort.ts'
 import { gates } from './009-gates.ts'
 import { lists } from './010-lists.ts'
 import { nodeTokens } from './011-nodetokens.ts'
+import { takenFences } from './012-takenfences.ts'
 
 /** Every step of SQLite's schema, in order. */
 export const migrations: readonly Migration[] = [
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
   gates,
   lists,
   nodeTokens,
+  takenFences,
 ]
