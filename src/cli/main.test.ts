@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -89,6 +90,14 @@ test('a reader who has seen enough ends the answer, and is no error', async () =
   child.stdout.destroy()
   const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
   assert.deepEqual([code, err], [0, ''])
+})
+
+test.runIf(existsSync('/dev/full'))('an answer that finds no room is one clear line', async () => {
+  const full = openSync('/dev/full', 'w')
+  const child = spawn(process.execPath, [main, '--help'], { stdio: ['ignore', full, 'pipe'] })
+  closeSync(full)
+  const [err, [code]] = await Promise.all([text(child.stderr!), once(child, 'close')])
+  assert.deepEqual([code, err], [1, 'signalbox: the answer could not be written (ENOSPC).\n'])
 })
 
 test('a server whose log nobody reads any more goes on', async () => {

@@ -12,10 +12,11 @@ if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   // A command line is started again and again: what was compiled once is kept, as Node itself does it.
   const { enableCompileCache } = await import('node:module')
   enableCompileCache()
-  // Whoever read the answer has seen enough of it, as `head` does.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    process.exit(0)
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    // Whoever read the answer has seen enough of it, as `head` does.
+    if (code === 'EPIPE') process.exit(0)
+    process.stderr.write(`signalbox: the answer could not be written (${code}).\n`)
+    process.exit(1)
   })
   // That nobody reads what is told beside it is no reason to end a server, or a lock and what is done under it.
   process.stderr.on('error', () => {})

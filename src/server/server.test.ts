@@ -108,6 +108,16 @@ async function beginRequest(url: string): Promise<Socket> {
   return socket
 }
 
+test('an address that this machine does not have is named', async () => {
+  // One of those that are kept for documents.
+  const host = '192.0.2.7'
+  await using server = createServer({ host, port: 0, bootstrap: ['a-secret-of-thirty-two-characters!'] })
+  await assert.rejects(server.listen(), {
+    code: 'listen_failed',
+    message: /^This machine has no address 192/,
+  })
+})
+
 test('while it drains a server is alive but not ready, and a request that has begun is finished', async () => {
   const server = createServer({ port: 0 })
   const { url } = await server.listen()

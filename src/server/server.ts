@@ -258,6 +258,12 @@ function listenError(error: unknown, host: string, port: number): SignalboxError
         `Port ${port} on ${host} is not permitted to this user. Choose one above 1023 with --port.`,
         options,
       )
+    case 'EADDRNOTAVAIL':
+      return new SignalboxError(
+        'listen_failed',
+        `This machine has no address ${host}, or not now. Choose one of its own with --host.`,
+        options,
+      )
     default:
       return new SignalboxError(
         'listen_failed',

@@ -1,7 +1,9 @@
 import { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
+import { whole } from '../../core/options.ts'
 import type { AddOptions } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
+import { spanOf } from '../span.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
 interface AddFlags extends PlaceFlags {
@@ -44,17 +46,20 @@ export function addCommand(printer: Printer): Command {
 }
 
 function optionsOf({ queue, priority, delay, uniqueKey, limitKey, tag, after }: AddFlags): AddOptions {
-  if (priority !== undefined && !/^-?\d{1,10}$/.test(priority))
-    throw new SignalboxError('invalid_argument', '--priority must be a whole number.')
   return {
     queue,
-    priority: priority === undefined ? undefined : Number(priority),
-    delayMs: delay,
+    priority: priority === undefined ? undefined : priorityOf(priority),
+    delayMs: spanOf('--delay', delay),
     uniqueKey,
     limitKey,
     tags: tag,
     after,
   }
+}
+
+function priorityOf(given: string): number {
+  const value = /^-?\d{1,10}$/.test(given) ? Number(given) : given
+  return whole('--priority', value, { min: -2_147_483_648, max: 2_147_483_647 })
 }
 
 function parsed(payload: string): unknown {

@@ -1,13 +1,14 @@
 import { Command } from 'commander'
 import type { CopyNews, CopyPlan, CopyReport } from '../../copy/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
-import { duration, whole } from '../../core/options.ts'
+import { whole } from '../../core/options.ts'
 import type { Printer } from '../print.ts'
 import { createProgress, type Progress } from '../progress.ts'
+import { numberOr, spanOf } from '../span.ts'
 
 interface CopyFlags {
-  readonly wait?: string
-  readonly pageRows?: string
+  readonly wait: string
+  readonly pageRows: string
   readonly dryRun?: boolean
   readonly verifyOnly?: boolean
   readonly json?: boolean
@@ -41,8 +42,8 @@ export function copyCommand(printer: Printer): Command {
           throw new SignalboxError('invalid_argument', 'Give --dry-run or --verify-only, not both.')
         const [from, to] = [addressOf('FROM', source), addressOf('TO', target)]
         const settings = {
-          waitMs: duration('--wait', given(wait), { min: 0, max: 86_400_000 }),
-          pageRows: whole('--page-rows', given(pageRows), { min: 1, max: 100_000 }),
+          waitMs: spanOf('--wait', wait, { min: 0, max: 86_400_000 }),
+          pageRows: whole('--page-rows', numberOr(pageRows), { min: 1, max: 100_000 }),
         }
         const { compare, copy, planCopy } = await import('../../copy/index.ts')
         if (dryRun) return printPlan(await planCopy(from, to), json, printer)
@@ -64,10 +65,6 @@ function addressOf(argument: string, address: string): string {
   const held = process.env[name]
   if (held) return held
   throw new SignalboxError('invalid_argument', `${argument} is ${address}, and there is no variable ${name}.`)
-}
-
-function given(text: string | undefined): string | number | undefined {
-  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : text
 }
 
 /** A bar on a terminal; with --json an object now and then, on standard output. */

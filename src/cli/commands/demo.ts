@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
-import { duration } from '../../core/options.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
+import { spanOf } from '../span.ts'
 
 interface DemoFlags {
   readonly port: string
@@ -33,8 +33,7 @@ export function demoCommand(printer: Printer, prepare: () => Promise<void> = asy
     .action(async (flags: DemoFlags) => {
       if (!/^\d{1,5}$/.test(flags.port) || Number(flags.port) > 65_535)
         throw new SignalboxError('invalid_argument', '--port must be a number from 0 to 65535.')
-      const spanMs =
-        flags.for === undefined ? undefined : duration('--for', flags.for, { min: 1, max: 2_147_483_647 })
+      const spanMs = spanOf('--for', flags.for, { min: 1, max: 2_147_483_647 })
       await prepare()
       await play(flags, spanMs, printer)
     })

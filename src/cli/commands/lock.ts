@@ -5,6 +5,7 @@ import { text } from '../../core/options.ts'
 import type { Held, Locks } from '../../locks/index.ts'
 import { addStoreFlags, givenFlags, resolveDatabase, resolveLocks, resolveRedis } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
+import { spanOf } from '../span.ts'
 import { heedSignals, Interrupted, runChild } from './lockedchild.ts'
 
 /**
@@ -80,7 +81,11 @@ async function runLocked(
   try {
     // Unless it is told not to wait, it does as the server, or the configuration, says.
     const asked = wait ? {} : { wait }
-    const options = { node, ttlMs: ttl, ...asked, deadlineMs: deadline ?? null, signal: heeding.signal }
+    const options = {
+      ...{ node, ...asked, signal: heeding.signal },
+      ttlMs: spanOf('--ttl', ttl),
+      deadlineMs: spanOf('--deadline', deadline) ?? null,
+    }
     held = await locks.hold(operation, resource, options)
   } catch (error) {
     return endOf(error, printer)

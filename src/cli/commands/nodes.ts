@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import type { Printer } from '../print.ts'
+import { spanOf } from '../span.ts'
 import { printTable, showSpan } from '../table.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
@@ -64,7 +65,7 @@ function drainCommand(printer: Printer): Command {
       await using box = await openPlace(command, place)
       await box.dispatch.drain(node, {
         on: !off,
-        ...(deadline === undefined ? {} : { deadlineMs: deadline }),
+        ...(deadline === undefined ? {} : { deadlineMs: spanOf('--deadline', deadline) }),
       })
       if (json) printer.json({ nodeId: node, draining: !off })
       else printer.line(off ? `${node} is given work again` : `${node} is given no new work`)

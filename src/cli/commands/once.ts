@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { isSignalboxError } from '../../core/errors.ts'
 import type { Printer } from '../print.ts'
+import { spanOf } from '../span.ts'
 import { runChild } from './lockedchild.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
@@ -47,7 +48,7 @@ export function onceCommand(printer: Printer, endWith: (exitCode: number) => voi
             if (isLost || exitCode !== 0) throw new CommandEnded(isLost ? onceExitCodes.lost : exitCode)
             return null
           },
-          { keepMs: flags.keep, leaseMs: flags.lease, mode },
+          { keepMs: spanOf('--keep', flags.keep), leaseMs: spanOf('--lease', flags.lease), mode },
         )
         if (flags.json) printer.json({ key, ran: answer.ran, status: answer.ran ? 'done' : answer.status })
         if (answer.ran) return

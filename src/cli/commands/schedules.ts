@@ -2,6 +2,7 @@ import { Command, Option } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Schedule, ScheduleOptions, Schedules } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
+import { spanOf } from '../span.ts'
 import { addPlaceFlags, openJobs, type PlaceFlags } from './jobsplace.ts'
 
 /** `signalbox schedules list|set|pause|resume|run|remove`: jobs that are added by the clock. */
@@ -101,7 +102,7 @@ function setCommand(printer: Printer): Command {
     .action(async (name: string, flags: SetFlags) => {
       const { cron, timeZone, every, kind, payload, queue, catchUp, json, ...place } = flags
       const options = {
-        ...{ cron, timeZone, everyMs: every, catchUp },
+        ...{ cron, timeZone, everyMs: spanOf('--every', every), catchUp },
         job: { kind, queue, payload: payload === undefined ? undefined : parsePayload(payload) },
       }
       await using jobs = await openJobs(command, place, 'make')

@@ -59,7 +59,7 @@ test('a secret is in one answer and in no file', async () => {
 test('list shows every token and what became of it', async () => {
   const file = freshFile()
   const make = async (...args: string[]) => JSON.parse((await token(file, ...create, ...args, '--json')).out)
-  const [live, gone, short] = [await make(), await make('--namespace', '*'), await make('--expires', '1ms')]
+  const [live, gone, short] = [await make(), await make('--namespace', '*'), await make('--expires', '1')]
   await token(file, 'revoke', gone.id)
   const { out } = await token(file, 'list')
   const rows = out
@@ -159,7 +159,7 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
     ],
     [['create', '--name', '', '--scope', 'read'], /token\.name must be text/],
     [['create', '--name', 'x', '--scope', 'admin', '--node', 'a'], /has the scope "work", not "admin"/],
-    [[...create, '--expires', 'soon'], /token\.expiresInMs must be milliseconds/],
+    [[...create, '--expires', 'soon'], /--expires must be milliseconds/],
     [[...create, '--namespace', ''], /token\.namespace must be text/],
     [['revoke'], /missing required argument 'id'/],
     [['revoke', 'a', 'b'], /too many arguments/],

@@ -4,6 +4,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import type { Printer } from '../print.ts'
+import { spanOf } from '../span.ts'
 
 /**
  * `signalbox token create|list|revoke`: the tokens of a database, without a server. Whoever may open the database may
@@ -51,7 +52,13 @@ function createCommand(printer: Printer): Command {
       const scope = flags.scope ?? (node === undefined ? undefined : 'work')
       if (scope === undefined) return command.error("error: required option '--scope <scope>' not specified")
       await withTokens(resolveDatabase(command), 'make', async (tokens) => {
-        const token = await tokens.create({ name, scope, nodes: node, namespace, expiresInMs: expires })
+        const token = await tokens.create({
+          name,
+          scope,
+          nodes: node,
+          namespace,
+          expiresInMs: spanOf('--expires', expires),
+        })
         // The secret alone, so that it can be sent to a file or a variable; `list` shows the rest.
         if (json) printer.json(token)
         else printer.line(token.secret)

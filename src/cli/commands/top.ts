@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
-import { duration } from '../../core/options.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import { givenFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
+import { spanOf } from '../span.ts'
 import type { PaneName } from '../top/panes.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
@@ -31,7 +31,7 @@ export function topCommand(printer: Printer): Command {
         '\nExamples:\n  signalbox top --url http://127.0.0.1:7420\n  signalbox top --pane locks --every 5s\n  signalbox top --once --pane nodes',
     )
     .action(async ({ pane, every, once = false, json = false, ...place }: TopFlags) => {
-      const everyMs = duration('--every', every, { min: 100, max: 3_600_000 })
+      const everyMs = spanOf('--every', every, { min: 100, max: 3_600_000 })
       const isLive = !once && !json
       if (isLive && !(process.stdin.isTTY && process.stdout.isTTY))
         throw new SignalboxError(

@@ -3,6 +3,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { duration, flag, oneOf, type Range, show, text, whole } from '../../core/options.ts'
 import { resolveRedactPaths } from '../../core/redactpaths.ts'
 import { type LocksOptions, resolveConflicts } from '../../locks/index.ts'
+import { numberOr } from '../span.ts'
 
 /**
  * The kinds of value a setting can have. A flag and an environment variable hold text, a file holds JSON; `parse` makes
@@ -19,7 +20,7 @@ export interface Kind<Value> {
 
 export function wholeNumber(range: Range): Kind<number> {
   return {
-    parse: (given) => (/^\d{1,15}$/.test(given) ? Number(given) : given),
+    parse: numberOr,
     check: (name, value) => whole(name, value, range),
     show: (value) => value,
   }
@@ -28,7 +29,7 @@ export function wholeNumber(range: Range): Kind<number> {
 /** Milliseconds, or text such as '30s', which is also how it is shown. */
 export function span(range: Range): Kind<number> {
   return {
-    parse: (given) => (/^\d{1,15}$/.test(given) ? Number(given) : given),
+    parse: numberOr,
     check: (name, value) => duration(name, value, range),
     show: showSpan,
   }
