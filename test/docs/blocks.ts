@@ -24,7 +24,7 @@ const languages: Readonly<Record<string, Way>> = {
 /** What is only looked at: output, drawings, and what no test here has an interpreter for. */
 const shownOnly = new Set([
   ...['', 'text', 'output'],
-  ...['go', 'java', 'nginx', 'xml', 'properties', 'ini', 'dockerfile', 'mermaid'],
+  ...['go', 'java', 'nginx', 'haproxy', 'xml', 'properties', 'ini', 'dockerfile', 'mermaid'],
 ])
 
 /** What a fence may say after the language to be left out, and why that is no mistake. */
