@@ -64,7 +64,10 @@ class LivingNode implements NodeConnection {
   #isMeasuring = false
   /** Another heartbeat is to follow the one that is being measured. */
   #isBeatOwed = false
+  /** What the server said was wrong, on this connection. */
   #lastProblem: { readonly code: string; readonly message: string } | undefined
+  /** Why there was none when last one was tried, as far as a request could find out. */
+  #lastRefusal: string | undefined
 
   constructor(options: ResolvedNodeOptions) {
     this.#options = options
@@ -121,7 +124,8 @@ class LivingNode implements NodeConnection {
       this.#began.reject(error ?? (signal?.aborted ? signal.reason : closedError()))
     })
     const timer = setTimeout(() => {
-      const why = this.#lastProblem === undefined ? '' : ` The last problem: ${this.#lastProblem.message}`
+      const problem = this.#lastProblem?.message ?? this.#lastRefusal
+      const why = problem === undefined ? '' : ` The last problem: ${problem}`
       const where = addresses.map(({ url }) => url).join(', ')
       this.#finish(
         new SignalboxError('timeout', `${where} did not welcome the node in ${connectMs} ms.${why}`),
@@ -319,14 +323,16 @@ class LivingNode implements NodeConnection {
     try {
       using client = createClient(base, { token, namespace, retries: 0 })
       await client.call(nodeInfo, { signal: this.#closing.signal })
+      this.#lastRefusal =
+        'The server answers requests, but they do not become WebSockets. A proxy in front of it must pass on the headers Upgrade and Connection.'
       return undefined
     } catch (error) {
-      if (isSignalboxError(error, 'unauthorized') || isSignalboxError(error, 'forbidden')) return error
-      if (!isSignalboxError(error, 'not_found')) return undefined
-      // Said if nothing better comes: among several servers another may be the right one.
-      this.#lastProblem = error
+      if (!isSignalboxError(error)) return undefined
+      if (error.code === 'unauthorized' || error.code === 'forbidden') return error
+      this.#lastRefusal = error.message
+      // Among several servers another may be the right one.
       const neverWas = this.#epoch === null
-      return neverWas && this.#addresses.size === 1 ? error : undefined
+      return error.code === 'not_found' && neverWas && this.#addresses.size === 1 ? error : undefined
     }
   }
 

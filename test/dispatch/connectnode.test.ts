@@ -511,12 +511,23 @@ test('a first connection that cannot be is told why: no token, nobody there, or 
   await assert.rejects(connectNode(stage.url, nodeOptions({ token: undefined })), (error) =>
     isSignalboxError(error, 'unauthorized'),
   )
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  const nobody = connectNode(`ws://127.0.0.1:${port}`, nodeOptions({ connectMs: 300 }))
-  await assert.rejects(nobody, (error) => isSignalboxError(error, 'timeout'))
+  // As a proxy that does not know of WebSockets passes requests on.
+  const plain = createServer((_request, response) => {
+    response.setHeader('content-type', 'application/json').end('{"protocol":1,"heartbeatMs":15000}')
+  }).listen(0, '127.0.0.1')
+  const away = createServer().listen(0, '127.0.0.1')
+  await Promise.all([once(plain, 'listening'), once(away, 'listening')])
+  const { port } = away.address() as AddressInfo
+  away.close()
+  const refused = (at: number) => connectNode(`ws://127.0.0.1:${at}`, nodeOptions({ connectMs: 700 }))
+  await Promise.all([
+    assert.rejects(refused((plain.address() as AddressInfo).port), {
+      code: 'timeout',
+      message: /do not become WebSockets.*Upgrade and Connection/,
+    }),
+    assert.rejects(refused(port), { code: 'timeout', message: /The last problem: .*cannot be reached/ }),
+  ])
+  plain.close()
   const controller = new AbortController()
   const left = connectNode(`ws://127.0.0.1:${port}`, nodeOptions({ signal: controller.signal }))
   controller.abort(new Error('enough'))
