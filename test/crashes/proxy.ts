@@ -25,7 +25,8 @@ export interface Proxy extends AsyncDisposable {
 }
 
 export async function createProxy(target: string, fate: Fate): Promise<Proxy> {
-  const { hostname, port } = new URL(target)
+  const { hostname, port, protocol } = new URL(target)
+  const isPostgres = protocol.startsWith('postgres')
   const cuts: Record<Cut, number> = { before: 0, after: 0, between: 0 }
   const sockets = new Set<Socket>()
   let isFrozen = false
@@ -33,6 +34,8 @@ export async function createProxy(target: string, fate: Fate): Promise<Proxy> {
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = tcpConnect({ host: hostname, port: Number(port), noDelay: true })
     let isCutOnAnswer = false
+    let awaitsReady = false
+    let kept = Buffer.alloc(0)
     const end = () => {
       for (const socket of [client, upstream]) {
         sockets.delete(socket)
@@ -45,7 +48,8 @@ export async function createProxy(target: string, fate: Fate): Promise<Proxy> {
       if (isFrozen) socket.pause()
     }
     client.on('data', (data: Buffer) => {
-      const cut = isCutOnAnswer ? undefined : fate({ isCommit: hasCommit(data) })
+      const isCommit = hasCommit(data)
+      const cut = isCutOnAnswer ? undefined : fate({ isCommit })
       if (cut === undefined) {
         upstream.write(data)
         return
@@ -54,10 +58,18 @@ export async function createProxy(target: string, fate: Fate): Promise<Proxy> {
       if (cut === 'before') end()
       else if (cut === 'after') {
         isCutOnAnswer = true
+        awaitsReady = isCommit && isPostgres
         upstream.write(data)
       } else upstream.write(data, end)
     })
-    upstream.on('data', (data: Buffer) => (isCutOnAnswer ? end() : client.write(data)))
+    upstream.on('data', (data: Buffer) => {
+      if (!isCutOnAnswer) {
+        client.write(data)
+        return
+      }
+      kept = Buffer.concat([kept, data])
+      if (!awaitsReady || kept.includes(ready)) end()
+    })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -82,6 +94,12 @@ export async function createProxy(target: string, fate: Fate): Promise<Proxy> {
     },
   }
 }
+
+/**
+ * ReadyForQuery, outside of any transaction: the end of what Postgres answers to COMMIT. What comes before may be the answer
+ * to another statement of the same packet; who hangs up then ends the session before its COMMIT is done.
+ */
+const ready = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
 /** Both protocols send statements as plain text. COMMIT is short and is sent in one write, so it is never torn. */
 function hasCommit(data: Buffer): boolean {
