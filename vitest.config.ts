@@ -25,8 +25,8 @@ const config: ViteUserConfig = defineConfig({
     pool: 'forks',
     execArgv: ['--conditions=source', '--expose-gc'],
     testTimeout: 20_000,
-    // One more than the two cores that CI has: a third of the time is waiting for a server, a disk or an instant.
-    maxWorkers: 3,
+    // Two more than the two cores that CI has: half of the time is waiting for a server, a disk or an instant.
+    maxWorkers: 4,
     sequence: { sequencer: Dealing },
     setupFiles: ['./test/support/orphan.ts'],
     reporters: ['default', './test/support/closing.ts'],
@@ -56,6 +56,8 @@ const config: ViteUserConfig = defineConfig({
           name: 'services',
           include: withServices,
           globalSetup: ['./test/support/services/setup.ts'],
+          // Of the engines in a file whose tests mostly wait.
+          maxConcurrency: 3,
         },
       },
       {

@@ -4,7 +4,7 @@ import { describe } from 'vitest'
 import { jobIn, stages, until } from './stage.ts'
 
 for (const stage of stages()) {
-  describe(stage.title, () => {
+  describe(stage.title, { concurrent: true }, () => {
     stage.story('words of attempts, snoozes and batches are kept by the store', async (scene) => {
       const box = await scene.open()
       const sizes: number[] = []

@@ -70,16 +70,16 @@ export class Stage {
     return (await this.#served).url
   }
 
-  /** A test on this engine; the story is over after `limitMs`, whatever hangs. */
+  /**
+   * A test on this engine; the story is over after `limitMs`, whatever hangs. Where stories mostly wait, and none
+   * watches a lease or a clock closely, engines go side by side (`describe` with `concurrent`); those of one engine always
+   * come one after the other, because an open transaction may hold up all of its writers.
+   */
   story(name: string, tell: Tell, limitMs = 15_000): void {
-    test(
-      name,
-      async () => {
-        await using scene = new Scene(this)
-        await within(limitMs, `"${name}" on ${this.title}`, tell(scene))
-      },
-      limitMs + 10_000,
-    )
+    test(name, { timeout: limitMs + 10_000, concurrent: false }, async () => {
+      await using scene = new Scene(this)
+      await within(limitMs, `"${name}" on ${this.title}`, tell(scene))
+    })
   }
 
   /** The same, where users have tables. */
@@ -119,7 +119,7 @@ export class Stage {
   }
 
   #skip(name: string, why: string): void {
-    test.skip(`${name} (${why})`, () => undefined)
+    test(`${name} (${why})`, { skip: true, concurrent: false }, () => undefined)
   }
 }
 

@@ -14,7 +14,7 @@ for (const stage of stages()) {
   const openElsewhere = (scene: Scene, box: Box) =>
     stage.name === 'mariadb' && !stage.isRemote ? box : scene.openAnother(box)
 
-  describe(stage.title, () => {
+  describe(stage.title, { concurrent: true }, () => {
     stage.story(
       'a worker that has just begun is told of a job that is added right after, time and again',
       async (scene) => {
@@ -29,6 +29,8 @@ for (const stage of stages()) {
           await worker.stop()
         }
       },
+      // Ten times as long as one: whoever is not told is found out by `jobIn`.
+      60_000,
     )
 
     stage.story('what a worker that stops hands back wakes whoever waits', async (scene) => {

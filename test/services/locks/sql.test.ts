@@ -54,8 +54,11 @@ async function openBoth({ open, sql }: Candidate, fate: Fate) {
 }
 
 for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
-  describe(candidate.title, () => {
-    test('taking a free lock takes three trips to the server, and giving it back two', async () => {
+  // The servers side by side, for most of these wait; what one of them is asked comes one after the other.
+  describe(candidate.title, { concurrent: true }, () => {
+    test('taking a free lock takes three trips to the server, and giving it back two', {
+      concurrent: false,
+    }, async () => {
       let packets = 0
       await using both = await openBoth(candidate, () => {
         packets++
@@ -72,7 +75,9 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal(packets, 2)
     })
 
-    test('a step whose commit was answered to nobody is unknown, and asking again finds it', async () => {
+    test('a step whose commit was answered to nobody is unknown, and asking again finds it', {
+      concurrent: false,
+    }, async () => {
       let cuts = 0
       await using both = await openBoth(candidate, ({ isCommit }) => {
         if (!isCommit || cuts === 0) return undefined
@@ -90,7 +95,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal(released, undefined, 'it had been released')
     })
 
-    test('a step whose connection broke before the commit was not taken', async () => {
+    test('a step whose connection broke before the commit was not taken', { concurrent: false }, async () => {
       let cuts = 0
       await using both = await openBoth(candidate, ({ isCommit }) => {
         if (isCommit || cuts === 0) return undefined
@@ -104,7 +109,9 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await ask(both.straight, 'B')).status, 'granted')
     })
 
-    test('a process that stands still in the middle of a step keeps others waiting for seconds only', async () => {
+    test('a process that stands still in the middle of a step keeps others waiting for seconds only', {
+      concurrent: false,
+    }, async () => {
       let isArmed = false
       await using both = await openBoth(candidate, () => {
         if (isArmed && ++packets === 2) both.proxy.freeze()
@@ -123,7 +130,9 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await both.straight.locks.inspect(pull, 1))?.holder?.node, 'B')
     })
 
-    test('a line that somebody has is waited for and passed over by sweeps; other lines go on', async () => {
+    test('a line that somebody has is waited for and passed over by sweeps; other lines go on', {
+      concurrent: false,
+    }, async () => {
       await using backend = await candidate.open()
       const namespace = aNamespace()
       const store = backend.within(namespace)
@@ -149,7 +158,9 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       assert.equal((await asked).standing.status, 'granted')
     })
 
-    test('a text that ends a line is kept once, however many it is told to', async () => {
+    test('a text that ends a line is kept once, however many it is told to', {
+      concurrent: false,
+    }, async () => {
       await using backend = await candidate.open()
       const namespace = aNamespace()
       const { locks } = backend.within(namespace)

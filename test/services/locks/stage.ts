@@ -54,18 +54,14 @@ export class Stage {
     })
   }
 
-  /** A test; the story is over after `limitMs`, whatever hangs. */
+  /** A test; the story is over after `limitMs`, whatever hangs. Engines go side by side, the stories of one in order. */
   story(name: string, tell: (pair: Pair) => Promise<void>, limitMs = 20_000): void {
-    test(
-      name,
-      async () => {
-        await using stack = new AsyncDisposableStack()
-        const [one, other] = await this.#open(stack)
-        const pair = { one: one.locks, other: other.locks, isRemote: this.#isRemote }
-        await within(limitMs, `"${name}" on ${this.title}`, tell(pair))
-      },
-      limitMs + 10_000,
-    )
+    test(name, { timeout: limitMs + 10_000, concurrent: false }, async () => {
+      await using stack = new AsyncDisposableStack()
+      const [one, other] = await this.#open(stack)
+      const pair = { one: one.locks, other: other.locks, isRemote: this.#isRemote }
+      await within(limitMs, `"${name}" on ${this.title}`, tell(pair))
+    })
   }
 
   async #open(stack: AsyncDisposableStack): Promise<readonly [Box | RemoteBox, Box | RemoteBox]> {

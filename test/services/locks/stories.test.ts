@@ -40,7 +40,7 @@ async function nextOf(events: AsyncIterator<LockEvent>, type: string): Promise<L
 }
 
 for (const stage of stages()) {
-  describe(stage.title, () => {
+  describe(stage.title, { concurrent: true }, () => {
     stage.story('scenario 1: of one operation, each failure hands the lock to the next', async (pair) => {
       const { one, other } = pair
       const a = await granted(one, 'A')
