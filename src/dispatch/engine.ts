@@ -279,9 +279,10 @@ export class Engine {
 
   /**
    * A net under everything else: a task that is held here and that the registry does not know, seen so twice, is
-   * submitted again. A part of the claims at a time.
+   * submitted again. A part of the claims at a time. By the way, other servers are told what runs here.
    */
   #repair(): void {
+    const isShared = this.sharing.roster.others.length > 0
     if (this.#round === undefined) {
       this.#round = this.claims.values()
       for (const claim of this.#strays) if (this.claims.get(claim.jobId) !== claim) this.#strays.delete(claim)
@@ -292,12 +293,20 @@ export class Engine {
         this.#round = undefined
         return
       }
+      if (isShared && !claim.isEnding) this.#tellIfRuns(claim)
       const isStray = !claim.isEnding && !this.registry.has(claim.jobId)
       if (isStray && this.#strays.has(claim))
         this.mailbox.post({ kind: 'submit', task: claim.spec, admitted: true })
       else if (isStray) this.#strays.add(claim)
       else this.#strays.delete(claim)
     }
+  }
+
+  /** What is over soon need not be known elsewhere. */
+  #tellIfRuns(claim: Claim): void {
+    const view = this.registry.task(claim.jobId)
+    if (view?.status !== 'running' || view.nodeId === null || this.now() - view.since < tellAfterMs) return
+    this.#progress.runs(claim, view.nodeId)
   }
 
   /** A task that was handed back went elsewhere, or ended in the store. */
@@ -314,6 +323,8 @@ export class Engine {
 }
 
 const repairsPerStep = 5_000
+/** So long a task has run before it is written down for other servers. */
+const tellAfterMs = 500
 
 /** The time of day as it was at the start, and from then on forward only: a clock that is set changes no deadline. */
 function forwardClock(): () => number {

@@ -1,8 +1,15 @@
 import type { JobRecord, NoteStore, ProgressRecord } from '../jobs/index.ts'
 import { inTime } from './intime.ts'
-import type { SaidProgress } from './progressnotes.ts'
+import type { TaskProgress } from './task.ts'
 
 const readWithinMs = 5_000
+
+/** That a task runs, and how far it is. */
+export interface Noted {
+  readonly nodeId: string
+  /** Null: its node has not said so. */
+  readonly progress: TaskProgress | null
+}
 
 /** One read, and who is asked for in it. */
 interface Round {
@@ -11,7 +18,7 @@ interface Round {
 }
 
 /**
- * How far tasks in the hands of other servers are, by what these wrote. Whoever asks while a read is under way is
+ * Which tasks in the hands of other servers run and how far they are, by what these wrote. Whoever asks while a read is under way is
  * answered by the next one, so that any number who watch cost one read at a time.
  */
 export class NotedProgress {
@@ -23,14 +30,14 @@ export class NotedProgress {
     this.#notes = notes
   }
 
-  /** Null: it does not run, or its node has not said how far it is in this attempt. */
-  async of({ id, state, attempt }: JobRecord): Promise<SaidProgress | null> {
+  /** Null: it does not run, or nobody has written that it does in this attempt. */
+  async of({ id, state, attempt }: JobRecord): Promise<Noted | null> {
     if (state !== 'running') return null
     this.#next ??= this.#begin()
     const { ids, said } = this.#next
     ids.add(id)
     const kept = (await said).get(id)
-    return kept?.attempt === attempt ? decodeProgress(kept) : null
+    return kept?.attempt === attempt ? decodeNote(kept) : null
   }
 
   #begin(): Round {
@@ -46,16 +53,18 @@ export class NotedProgress {
 }
 
 /** Never throws: what is damaged, or was taken back, says nothing. */
-function decodeProgress({ progress, at }: ProgressRecord): SaidProgress | null {
-  const kept = parse(progress) as { percent?: unknown; note?: unknown; data?: { nodeId?: unknown } } | null
+function decodeNote({ progress, at }: ProgressRecord): Noted | null {
+  const kept = parse(progress) as {
+    percent?: unknown
+    note?: unknown
+    data?: { nodeId?: unknown; isSilent?: unknown }
+  } | null
   const nodeId = kept?.data?.nodeId
   if (typeof nodeId !== 'string') return null
-  return {
-    nodeId,
-    percent: typeof kept?.percent === 'number' ? kept.percent : null,
-    note: typeof kept?.note === 'string' ? kept.note : null,
-    at,
-  }
+  if (kept?.data?.isSilent === true) return { nodeId, progress: null }
+  const percent = typeof kept?.percent === 'number' ? kept.percent : null
+  const note = typeof kept?.note === 'string' ? kept.note : null
+  return { nodeId, progress: { percent, note, at } }
 }
 
 function parse(text: string): unknown {

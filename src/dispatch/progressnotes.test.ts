@@ -78,6 +78,33 @@ test('what was said on a node that no longer has the task is taken back; what wa
   )
 })
 
+test('that a task runs is written once, until it says more or runs elsewhere', async () => {
+  const { claim, say, notes, writes } = stage()
+  const one = claim('t1')
+  const isSilent = (nodeId: string) => ({ percent: null, note: null, data: { nodeId, isSilent: true } })
+  const passed = () => vi.advanceTimersByTimeAsync(1_100)
+  for (let told = 0; told < 3; told += 1) {
+    notes.runs(one, 'n1')
+    await passed()
+  }
+  say(one, 40)
+  notes.runs(one, 'n1')
+  await passed()
+  notes.say(one, null)
+  await passed()
+  notes.runs(one, 'n2')
+  await passed()
+  assert.deepEqual(
+    writes.flat().map(({ progress }) => JSON.parse(progress!)),
+    [
+      isSilent('n1'),
+      { percent: 40, note: null, data: { nodeId: 'n1' } },
+      { percent: null, note: null },
+      isSilent('n2'),
+    ],
+  )
+})
+
 function stage() {
   const claims = new Claims()
   const writes: (readonly Note[])[] = []

@@ -1,7 +1,7 @@
 /**
- * How far nodes say their tasks are, written down for other servers. Nobody waits for it. A task is written once a second
- * at most, many tasks in one write and one write at a time; what was said meanwhile takes the place of what was said
- * before. A task that ends before its turn comes costs no write at all.
+ * That tasks run, and how far their nodes say they are, written down for other servers. Nobody waits for it. A task is
+ * written once a second at most, many tasks in one write and one write at a time; what was said meanwhile takes the place
+ * of what was said before. A task that ends before its turn comes costs no write at all.
  */
 import type { NoteStore } from '../jobs/index.ts'
 import type { Claim, Claims } from './claims.ts'
@@ -40,6 +40,8 @@ export class ProgressNotes {
   readonly #news = new Map<Claim, number>()
   /** When those that are here were written last. */
   readonly #writtenAt = new WeakMap<Claim, number>()
+  /** The nodes on which tasks run that others are to know of. */
+  readonly #runsOn = new WeakMap<Claim, string>()
   #timer: NodeJS.Timeout | undefined
   #isWriting = false
   #isStopped = false
@@ -50,9 +52,23 @@ export class ProgressNotes {
 
   /** A node said so, or (null) the task is no longer where that was said. */
   say(claim: Claim, progress: SaidProgress | null): void {
-    // What was never said need not be taken back.
-    if (progress === null && claim.progress === null) return
+    if (progress === null) {
+      const wasTold = this.#runsOn.delete(claim) || claim.progress !== null
+      // What was never said need not be taken back.
+      if (!wasTold) return
+    }
     claim.progress = progress
+    this.#tell(claim)
+  }
+
+  /** It runs there, whether or not anything was said; to be told again and again, for as long as it does. */
+  runs(claim: Claim, nodeId: string): void {
+    if (claim.progress !== null || this.#runsOn.get(claim) === nodeId) return
+    this.#runsOn.set(claim, nodeId)
+    this.#tell(claim)
+  }
+
+  #tell(claim: Claim): void {
     if (claim.isEnding || this.#news.has(claim)) return
     const writtenAt = this.#writtenAt.get(claim) ?? Number.NEGATIVE_INFINITY
     this.#news.set(claim, Math.max(this.#parts.monotonicMs() + gatherMs, writtenAt + everyMs))
@@ -84,8 +100,9 @@ export class ProgressNotes {
     this.#isWriting = true
     let pauseMs = betweenMs
     try {
-      const said = batch.map(({ jobId, attempt, progress }) => ({
-        ...{ jobId, attempt, progress: encodeProgress(progress), lines: [] },
+      const said = batch.map((claim) => ({
+        ...{ jobId: claim.jobId, attempt: claim.attempt, lines: [] },
+        progress: encodeNote(claim.progress, this.#runsOn.get(claim)),
       }))
       await inTime(writeWithinMs, () => notes.add(said), 'The store of notes')
     } catch (error) {
@@ -116,8 +133,11 @@ export class ProgressNotes {
 }
 
 /** As the job's notes keep it. The node is data to them: who asks for the job sees it there. */
-function encodeProgress(progress: SaidProgress | null): string {
-  if (progress === null) return '{"percent":null,"note":null}'
-  const { percent, note, nodeId } = progress
-  return JSON.stringify({ percent, note, data: { nodeId } })
+function encodeNote(progress: SaidProgress | null, runsOn: string | undefined): string {
+  if (progress !== null) {
+    const { percent, note, nodeId } = progress
+    return JSON.stringify({ percent, note, data: { nodeId } })
+  }
+  const none = { percent: null, note: null }
+  return JSON.stringify(runsOn === undefined ? none : { ...none, data: { nodeId: runsOn, isSilent: true } })
 }

@@ -44,8 +44,8 @@ export interface Submitted {
 export interface Task {
   readonly taskId: string
   /**
-   * As far as this process knows: `assigned` and `running` are told apart where its node is connected. One in another's
-   * hands is `waiting`; asked for by its id, it is `running` once its node has told progress.
+   * As far as this process knows: `assigned` is told where its node is connected. One in another's hands is `running`
+   * once that has run for a second or two, or has told progress, and `waiting` until then.
    */
   readonly status: TaskStatus
   /** 0 before the first one; rises with each, and never falls. */
@@ -86,7 +86,10 @@ export interface FoundTask extends Task {
 
 /** Which tasks to list. */
 export interface ListTasksOptions {
-  /** `assigned` and `running` are those that this process has given out; tasks in another's hands count as waiting. @default all */
+  /**
+   * What has just begun to run in another's hands counts as waiting for a second or two; `assigned` are those that this
+   * process has given out. @default all
+   */
   readonly status?: TaskStatus | undefined
   /** 1 to 500. @default 50 */
   readonly limit?: number | undefined

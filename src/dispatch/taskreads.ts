@@ -20,9 +20,9 @@ const statuses: Readonly<Record<TaskView['status'], TaskStatus>> = {
   running: 'running',
 }
 
-/** In which a job is that has not ended: in a server's hands, and not. */
-const openStates = ['running', 'ready', 'scheduled'] as const
-/** Pages that one look for waiting tasks reads: at a server that is hard at work it passes by what it gave out. */
+/** In which the job of a task is that waits or runs: in a server's hands, and not. */
+const openStates = { waiting: ['running', 'ready', 'scheduled'], running: ['running'] } as const
+/** Pages that one look for such tasks reads: where much is in hand it passes by those that wait, or those that run. */
 const maxLooks = 20
 
 export interface TaskQuery {
@@ -80,9 +80,8 @@ export class TaskReads {
     const here = record.finishedAt === null ? this.#standing(record.id) : undefined
     if (here !== undefined) return here
     const task = decodeTask(record)
-    const said = await this.#noted.of(record)
-    if (said === null) return { ...task, progress: null }
-    return { ...task, status: 'running', nodeId: said.nodeId, progress: progressOf(said) }
+    const noted = await this.#noted.of(record)
+    return noted === null ? { ...task, progress: null } : { ...task, status: 'running', ...noted }
   }
 
   async mustFind(taskId: string): Promise<Task> {
@@ -96,10 +95,11 @@ export class TaskReads {
       case undefined:
         return this.#pageOfAll({ limit, before })
       case 'assigned':
-      case 'running':
         return this.#pageHere(status, limit, before)
+      case 'running':
+        return this.#isAlone ? this.#pageHere(status, limit, before) : this.#pageOpen(status, limit, before)
       case 'waiting':
-        return this.#pageWaiting(limit, before)
+        return this.#pageOpen(status, limit, before)
       default:
         return this.#listed({ limit, before, state: status === 'failed' ? 'dead' : status })
     }
@@ -168,7 +168,7 @@ export class TaskReads {
     return { items: standing.map(({ progress: _, ...task }) => task), cursor }
   }
 
-  /** As this process knows them: whoever asks for a status goes through many to find some. */
+  /** As they ended: what is open is found otherwise. */
   async #listed(query: ListedQuery): Promise<TaskPage> {
     const { records, cursor } = await this.#records(query)
     return { items: records.map((record) => this.#seen(record)), cursor }
@@ -184,7 +184,12 @@ export class TaskReads {
     return { records: shown, cursor: records.length > limit ? shown.at(-1)!.id : null }
   }
 
-  /** Only the process that gave a task out can tell that it did, and has it in memory. */
+  /** Whatever runs, runs here. */
+  get #isAlone(): boolean {
+    return this.#engine.isStarted && this.#engine.sharing.roster.others.length === 0
+  }
+
+  /** What this process gave out it has in memory. That a node has not answered yet, nobody else can tell. */
   #pageHere(status: TaskStatus, limit: number, before: string | undefined): TaskPage {
     const ids = Array.from(this.#engine.claims.values(), ({ jobId }) => jobId)
     const items: Task[] = []
@@ -198,15 +203,21 @@ export class TaskReads {
     return { items, cursor: null }
   }
 
-  /** What has not ended is in one of a few states of its job; those that were given out here are passed by. */
-  async #pageWaiting(limit: number, before: string | undefined): Promise<TaskPage> {
+  /** What has not ended is in one of a few states of its job; of those, the ones that stand so wherever they are. */
+  async #pageOpen(
+    status: keyof typeof openStates,
+    limit: number,
+    before: string | undefined,
+  ): Promise<TaskPage> {
     const items: Task[] = []
     let from = before
     for (let looks = 0; looks < maxLooks; looks++) {
-      const pages = await Promise.all(openStates.map((state) => this.#listed({ limit, before: from, state })))
+      const pages = await Promise.all(
+        openStates[status].map((state) => this.#pageOfAll({ limit, before: from, state })),
+      )
       const { tasks, cursor } = mergePages(pages)
       for (const task of tasks) {
-        if (task.status !== 'waiting') continue
+        if (task.status !== status) continue
         items.push(task)
         if (items.length === limit) return { items, cursor: task.taskId }
       }

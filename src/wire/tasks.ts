@@ -125,9 +125,9 @@ export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
   room: 'dispatch',
   summary: 'List tasks, the newest first, of one status or of all.',
   description:
-    'By `status`, `assigned` and `running` are the tasks that this server has given to its nodes, and those in the hands of ' +
-    'another count as `waiting`. In the list of all, one of those is `running` once its node has told progress. A page ' +
-    'that is short is the last only if its `cursor` is null.',
+    'A task that runs at the node of another server is `running` within two seconds, and counts as `waiting` until then; ' +
+    '`assigned` are the tasks that this server has given to its nodes. A page that is short is the last only if its ' +
+    '`cursor` is null.',
   query: schemaFor<ListTasksQuery>()(
     Type.Object({ status: Type.Optional(status), ...pageQuery(191) }, strict),
   ),

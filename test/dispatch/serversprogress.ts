@@ -18,6 +18,12 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
     const watching = (async () => {
       for await (const event of servers.last.watch(taskId)) seen.push(event)
     })()
+    node.accept(task!)
+    // Where time is dear, its node tells progress at once.
+    for (const { dispatch } of engine === 'memory' ? servers.all : []) {
+      await until('it is seen to run', async () => (await dispatch.task(taskId))?.status === 'running')
+      assert.equal((await dispatch.task(taskId))?.progress, null)
+    }
     const began = performance.now()
     node.say({ type: 'task.progress', taskId, attempt, percent: 30, note: 'reading' })
     for (const { dispatch } of servers.all) {
@@ -25,8 +31,12 @@ export function tellProgress(engine: string, open: () => Promise<Shared & AsyncD
       const { status, nodeId, progress } = (await dispatch.task(taskId))!
       assert.deepEqual([status, nodeId, progress?.note], ['running', 'n1', 'reading'])
       assert.match((await dispatch.explain(taskId)).wakes.join(), /Node "n1" has it, and is at 30 %/)
-      const [listed] = (await dispatch.tasks()).items
-      assert.deepEqual([listed?.taskId, listed?.status, listed?.nodeId], [taskId, 'running', 'n1'])
+      const listed = async (status?: 'running' | 'waiting') =>
+        (await dispatch.tasks(status && { status })).items.map((task) => [task.status, task.nodeId])
+      assert.deepEqual(await listed(), [['running', 'n1']])
+      assert.deepEqual(await listed('waiting'), [])
+      // A server that has just begun takes itself for the only one.
+      await until('it is listed as running', async () => (await listed('running')).length === 1)
     }
     await until('it is told', () => percentTold(seen.at(-1)) === 30)
     assert.ok(performance.now() - began < 4_000, 'far sooner than by any lease')

@@ -29,7 +29,14 @@ export function lookingContract({ open }: Candidate): void {
     const all = await oneOfEach(backend)
     const listed = await backend.jobs.list({ limit: 100 })
     assert.deepEqual(ids(listed), Object.values(all).sort().reverse())
-    for (const record of listed) assert.deepEqual(record, await find(backend, record.id))
+    for (const record of listed) {
+      assert.deepEqual(record, await find(backend, record.id))
+      const alike = await backend.jobs.list({ state: record.state, limit: 100 })
+      assert.deepEqual(
+        alike.find(({ id }) => id === record.id),
+        record,
+      )
+    }
   })
 
   test('a job is in sight at every moment, once, while it ends and is retried over and over', async () => {
