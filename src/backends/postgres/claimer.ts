@@ -113,7 +113,7 @@ export class Claimer {
         ])
       const claimFrom = (positions: readonly Position[]) =>
         this.#sender.sendForArrays<ClaimRow>(client, statement, valuesFrom(positions))
-      if (from.every((position) => position === start))
+      if (from.every((position) => position === start || position.isBrief === true))
         return inOnePacket(client, () => bothOf(promote(), claimFrom(from)))
       // What fell due may belong before the remembered places, so they are used only if nothing did.
       const { rows } = await promote()
@@ -124,9 +124,12 @@ export class Claimer {
     const lease = decodeClaimed(claimed, nonce, request.workerId)
     if (lease) {
       const jobs = lease.jobs.toSorted(byOrder)
+      const isFull = jobs.length === limit
       this.#sender.onCommit(() => {
         leases.remember({ leaseNo: lease.leaseNo, nonce }, lease.jobs, request.leaseMs)
-        cursors.took(queues, request.kinds, from, jobs, lease.tookMs)
+        cursors.took(queues, request.kinds, from, jobs, { tookMs: lease.tookMs, isFull })
+        // What just fell due may belong before the place where this claim began.
+        if (promoted?.rows[0]?.moved === true) cursors.reset(queues, request.kinds)
       })
       return { jobs, lapsed: [], limited }
     }

@@ -14,13 +14,13 @@ export class Cursors {
     return queues.map((queue) => this.#cursors.get(keyOf(queue, kinds))?.cursor.from(now) ?? start)
   }
 
-  /** A claim that began at `from` took these, in that time. */
+  /** A claim that began at `from` took these, in that time; `isFull`: as many as it asked for. */
   took(
     queues: readonly string[],
     kinds: Kinds,
     from: readonly Position[],
     jobs: readonly ClaimedRecord[],
-    tookMs: number,
+    { tookMs, isFull }: { readonly tookMs: number; readonly isFull: boolean },
   ): void {
     const now = performance.now()
     if (this.#cursors.size > 1_000) this.#cursors.clear()
@@ -30,7 +30,7 @@ export class Cursors {
       const key = keyOf(queue, kinds)
       const { cursor } = this.#cursors.get(key) ?? { cursor: new Cursor() }
       this.#cursors.set(key, { queue, cursor })
-      cursor.took(from[nr]!, ofQueue, tookMs, now)
+      cursor.took(from[nr]!, ofQueue, { tookMs, isFull, now })
     }
   }
 

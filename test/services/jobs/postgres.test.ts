@@ -42,6 +42,25 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     }
   })
 
+  test('while a backlog is worked off, what others add in front or falls due is claimed a tenth of a second later', async () => {
+    await using place = await ownPostgres()
+    await using box = await open(place.url, { migrate: true })
+    await using other = await open(place.url)
+    const claim = async () => (await box.jobs.claim({ limit: 100 })).map(({ kind }) => kind)
+    await box.jobs.addMany(Array.from({ length: 401 }, () => ({ kind: 'plain' })))
+    assert.equal((await claim()).length, 100)
+    await other.jobs.add('urgent', {}, { priority: 5 })
+    const due = await other.jobs.add('due', {}, { priority: 9, delayMs: 50 })
+    await new Promise((resolve) => setTimeout(resolve, 110))
+    assert.deepEqual((await claim()).slice(0, 3), ['due', 'urgent', 'plain'])
+    assert.equal((await other.jobs.find(due.id))?.state, 'running')
+
+    // A claim that comes short looks from the front at once.
+    await other.jobs.add('urgent', {}, { priority: 5 })
+    const rest = [...(await claim()), ...(await claim()), ...(await claim())]
+    assert.deepEqual([rest.length, rest.includes('urgent')], [204, true])
+  })
+
   test('a caller whose snapshot is older than the end of the job cannot end it again', async () => {
     await using place = await ownPostgres()
     await using box = await open(place.url, { migrate: true })
