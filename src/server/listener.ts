@@ -6,7 +6,7 @@ import { bodyTooLarge, bodyTooLate } from './body.ts'
 import type { OutgoingText } from './call.ts'
 import type { InFlight } from './inflight.ts'
 import { requestIdOf } from './log.ts'
-import { discardRest, ignore, NodeIncoming, type NodeListener } from './nodehttp.ts'
+import { discardRest, ignore, lingerMs, NodeIncoming, type NodeListener } from './nodehttp.ts'
 import { replyProblem } from './reply.ts'
 import type { Service } from './service.ts'
 import { httpTransport } from './transport.ts'
@@ -132,6 +132,23 @@ function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.headersSent
 }
 
+/**
+ * Node closes a connection with the end of its last answer, also while its client still sends, and the client would not
+ * read it. Others may have wrapped the response, so all that is known to end it is `end`, which has to wait.
+ */
+function endLast(request: IncomingMessage, end: () => void): void {
+  const whole = () => {
+    clearTimeout(timer)
+    request.off('end', whole)
+    end()
+  }
+  const timer = setTimeout(whole, lingerMs).unref()
+  request
+    .once('end', whole)
+    .once('close', () => clearTimeout(timer))
+    .resume()
+}
+
 /** Each by itself: what others wrapped around a response does not always know the other forms that Node takes. */
 function setHeaders(
   response: ServerResponse,
@@ -154,6 +171,10 @@ function write(
   // What has not changed has the length it had, which nobody asked for.
   if (status !== 304) response.setHeader('content-length', Buffer.byteLength(body))
   response.writeHead(status)
+  if (!request.complete && !response.shouldKeepAlive) {
+    endLast(request, () => response.end(body))
+    return
+  }
   response.end(body)
   if (!request.complete) discardRest(request)
 }

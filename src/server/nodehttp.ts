@@ -112,7 +112,7 @@ export function clientGone(): SignalboxError {
 }
 
 /** How long, and how much, a client that was refused may go on sending before it is cut. */
-const lingerMs = 2_000
+export const lingerMs = 2_000
 
 /** Writes an answer. What comes beside its own headers stands in `more`, name and value by turns. */
 export function writeText(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { json } from 'node:stream/consumers'
+import { json, text } from 'node:stream/consumers'
 import { connectNode } from 'signalbox/client'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -62,6 +62,20 @@ test('a body that was read and not kept is the app’s mistake, said where opera
   const { status, body } = await stage.ask('POST', '/v1/jobs', { body: { kind: 'mail' } })
   assert.deepEqual([status, body.code], [500, 'internal'])
   assert.match(String(errors[0]), /Mount Signalbox before what reads bodies/)
+})
+
+test('a client that is still sending when its last request is refused reads why', async () => {
+  await using stage = await listening({ trust: true })
+  const { hostname, port } = new URL(stage.url)
+  const socket = connect(Number(port), hostname).pause()
+  socket.on('error', () => {})
+  socket.write(
+    'POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 9000000\r\n\r\n',
+  )
+  await new Promise<void>((resolve, reject) =>
+    socket.write('x'.repeat(9_000_000), (error) => (error ? reject(error) : resolve())),
+  )
+  assert.match(await text(socket), /^HTTP\/1\.1 413 /)
 })
 
 test('a body that does not come in time is not waited for', async () => {
