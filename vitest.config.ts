@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import Dealing from './test/support/dealing.ts'
+import { filesThatShare } from './test/support/sharing.ts'
 
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
 const withServices = ['test/{conformance,services,crashes,docs}/**/*.test.ts']
@@ -8,10 +9,12 @@ const withServices = ['test/{conformance,services,crashes,docs}/**/*.test.ts']
 const withBrowser = ['test/dashboard/**/*.test.ts']
 // Tests of rooms that keep nothing for the whole process. For a small file, starting a process and loading its room takes
 // longer than its tests do.
-const inOneProcess = [
+const inOneProcess = filesThatShare(import.meta.dirname, [
   '{src,dashboard}/**/*.test.ts',
   'test/{channels,dispatch,locks,monitor,once}/**/*.test.ts',
-]
+  // Telemetry is set up for a process as a whole, and so are the dialects of JSON Schema.
+  'test/server/!(telemetry|openapi).test.ts',
+])
 
 // Tests start Node hundreds of times, on our sources: what one start has stripped of its types and compiled, the next
 // one takes from here.
@@ -37,7 +40,7 @@ const config: ViteUserConfig = defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['test/**/*.test.ts'],
+          include: ['{src,dashboard,test}/**/*.test.ts'],
           exclude: [...withServices, ...withBrowser, ...inOneProcess],
         },
       },

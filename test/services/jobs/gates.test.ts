@@ -9,7 +9,7 @@ import { jobIn, stages, until } from './stage.ts'
 const shown = stages().filter(({ isRemote, name }) => !isRemote || name === 'memory')
 
 for (const stage of shown) {
-  describe(stage.title, { concurrent: true }, () => {
+  describe(stage.title, () => {
     stage.story('a fan of jobs runs before the one that waits for all of them', async (scene) => {
       const box = await scene.open()
       const done: string[] = []

@@ -51,6 +51,7 @@ export class Stage {
   readonly hasTables: boolean
   #own: Promise<OwnDatabase> | undefined
   #served: Promise<Served> | undefined
+  #prepared: Promise<void> | undefined
 
   constructor(name: EngineName, isRemote: boolean) {
     this.name = name
@@ -76,7 +77,8 @@ export class Stage {
    * come one after the other, because an open transaction may hold up all of its writers.
    */
   story(name: string, tell: Tell, limitMs = 15_000): void {
-    test(name, { timeout: limitMs + 10_000, concurrent: false }, async () => {
+    test(name, { timeout: limitMs + 30_000, concurrent: false }, async () => {
+      await this.#prepare()
       await using scene = new Scene(this)
       await within(limitMs, `"${name}" on ${this.title}`, tell(scene))
     })
@@ -116,6 +118,14 @@ export class Stage {
     if (this.name === 'memory') return 'memory:'
     this.#own ??= databases[this.name]()
     return (await this.#own).url
+  }
+
+  /** Makes the database, its tables and the server, once: that may take seconds, which are no part of a story. */
+  #prepare(): Promise<void> {
+    this.#prepared ??= this.url().then(async (url) => {
+      if (!this.isRemote && this.name !== 'memory') await (await open(url, { migrate: true })).close()
+    })
+    return this.#prepared
   }
 
   #skip(name: string, why: string): void {

@@ -1,0 +1,10 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { changesItsProcess } from './sharing.ts'
+
+test('whoever moves the clock, spies on others or sets the environment has a process of its own', () => {
+  const clock = 'beforeEach, vi'
+  assert.ok(changesItsProcess(`import { ${clock} } from 'vitest'`))
+  assert.ok(changesItsProcess('process.env.HOME = folder'))
+  assert.ok(!changesItsProcess(`import { test } from 'vitest'\nassert.equal(process.env.HOME, home)`))
+})
