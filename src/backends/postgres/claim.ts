@@ -40,8 +40,8 @@ export interface Claimed {
 export const order = '(-p.priority::bigint), p.run_at, p.id'
 
 export function claimStatements(s: string): ClaimStatements {
-  // The queues here, and how many jobs below, stand in a SELECT so that a planner cannot count them: else it hopes for a
-  // better plan with each claim, and planning costs more than all the rest.
+  // The queues here, and what a claim below is told, stand in a SELECT so that a planner cannot look at them: else it hopes
+  // for a better plan with each claim, and planning costs more than all the rest.
   const promote = `
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 due AS MATERIALIZED (
@@ -68,7 +68,7 @@ SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
 
   const eligible = `p.namespace = $1 AND p.state = 'ready'
       AND p.run_at <= (SELECT now FROM clock)
-      AND ($3::text[] IS NULL OR p.kind = ANY ($3))
+      AND ((SELECT $3::text[]) IS NULL OR p.kind = ANY ((SELECT $3::text[])::text[]))
       AND NOT EXISTS (
         SELECT FROM ${s}.job_lease l
         WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) AND NOT l.lease_no = ANY ($8::bigint[])
@@ -89,8 +89,9 @@ taken AS (
       text: `${head},
 picked AS MATERIALIZED (
   SELECT p.ctid AS place FROM ${s}.job_pending p
-  WHERE ${eligible} AND p.queue = ($2::text[])[1]
-    AND ((-p.priority::bigint), p.run_at, p.id) >= (($9::bigint[])[1], ($10::bigint[])[1], ($11::text[])[1])
+  WHERE ${eligible} AND p.queue = (SELECT ($2::text[])[1])
+    AND ((-p.priority::bigint), p.run_at, p.id)
+      >= ((SELECT ($9::bigint[])[1]), (SELECT ($10::bigint[])[1]), (SELECT ($11::text[])[1]))
     AND NOT EXISTS (
       SELECT FROM ${s}.queue_control c
       WHERE c.namespace = $1 AND c.queue = ($2::text[])[1] AND (c.paused_at IS NOT NULL OR c.limits IS NOT NULL))
