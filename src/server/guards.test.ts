@@ -215,6 +215,12 @@ test('what is refused behind a request leaves that its own answer', async () => 
     socket.write(`${first}${first}NONSENSE\r\n\r\n`)
     const statuses = (await text(socket)).match(/(?<=HTTP\/1\.1 )\d+/g)
     assert.deepEqual(statuses, ['201', '201', '400'])
+    // Who leaves meanwhile is not waited for, though the claim would wait for a minute.
+    const body = '{"queues":["none"],"waitMs":60000}'
+    const claim = post(port, body.length).replace('/v1/jobs', '/v1/jobs/claim')
+    const gone = connect(port, '127.0.0.1').on('error', () => {})
+    gone.end(`${claim.replace('Connection: close\r\n', '')}${body}NONSENSE\r\n\r\n`)
+    assert.equal(await text(gone), '')
   })
 })
 

@@ -73,7 +73,7 @@ const toBeTold = new WeakSet<Socket>()
 export function answerClientError(error: Error, socket: Socket): void {
   const { code } = error as NodeJS.ErrnoException
   // Whoever was told already has a moment to read it, whatever else it sends.
-  if (socket.writableEnded || toBeTold.has(socket)) return
+  if (socket.writableEnded) return
   const reply = (socket as UnderWay)._httpMessage
   const isAnother = reply?.req.complete === true
   // A peer that is gone gets no answer, nor one to whom a reply to this is already on its way: it would land inside that.
@@ -81,7 +81,7 @@ export function answerClientError(error: Error, socket: Socket): void {
   else if (!isAnother) answerOnSocket(unreadable(error), socket)
   // Who ends a connection while we work for it has gone, as far as anybody can tell.
   else if (socket.readableEnded) socket.destroySoon()
-  else {
+  else if (!toBeTold.has(socket)) {
     // What is under way was asked for before, and does what it does: it must not be taken for what was refused.
     toBeTold.add(socket)
     reply.once('close', () => {
