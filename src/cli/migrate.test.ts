@@ -23,6 +23,7 @@ const steps = [
   { number: 9, name: 'gates' },
   { number: 10, name: 'lists' },
   { number: 11, name: 'node tokens' },
+  { number: 12, name: 'taken fences' },
 ]
 const latest = steps.length
 const linesOf = (word: string) => steps.map(({ number, name }) => `${word} ${number} ${name}\n`).join('')
