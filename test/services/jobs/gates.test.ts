@@ -131,8 +131,6 @@ for (const stage of shown) {
           [...new Set(fences)].sort((a, b) => a - b),
         )
       },
-      // Half a second for the lease; a lock that could not be asked in a slow moment takes five.
-      10_000,
     )
 
     stage.story(
