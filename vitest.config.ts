@@ -8,10 +8,10 @@ const withServices = ['test/{conformance,services,crashes,docs}/**/*.test.ts']
 // And the one whose tests need a browser.
 const withBrowser = ['test/dashboard/**/*.test.ts']
 // Tests of rooms that keep nothing for the whole process. For a small file, starting a process and loading its room takes
-// longer than its tests do.
+// longer than its tests do. Those that watch leases of a few hundred milliseconds have a process, and its heap, to themselves.
 const inOneProcess = filesThatShare(import.meta.dirname, [
   '{src,dashboard}/**/*.test.ts',
-  'test/{channels,dispatch,locks,monitor,once}/**/*.test.ts',
+  'test/{channels,dispatch}/**/*.test.ts',
   // Telemetry is set up for a process as a whole, and so are the dialects of JSON Schema.
   'test/server/!(telemetry|openapi).test.ts',
 ])
