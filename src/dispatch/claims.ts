@@ -27,6 +27,8 @@ export interface Claim {
   readonly submittedAt: number
   /** By this process's own clock; the store may know better, never worse. */
   leaseUntil: number
+  /** The node that it was given to last. */
+  nodeId: string | null
   /** How far its node says it is. */
   progress: SaidProgress | null
   /** Its end is being written: nobody else touches it. */
@@ -70,6 +72,7 @@ export class Claims {
       freeCount: record.freeCount,
       submittedAt: record.createdAt,
       leaseUntil,
+      nodeId: null,
       progress: null,
       isEnding: false,
     }

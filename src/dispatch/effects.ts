@@ -150,6 +150,7 @@ export class EffectRunner {
       return
     }
     const { payload } = claim
+    claim.nodeId = nodeId
     desk.send(nodeId, epoch, { type: 'task.assign', taskId, attempt, service, payload, deadlineAt })
     tally.assigned += 1
     progress.say(claim, null)

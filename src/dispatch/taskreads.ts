@@ -246,12 +246,13 @@ export class TaskReads {
     if (claim === undefined) return undefined
     const view = registry.task(taskId)
     // Not in the books and in hand: it is on its way in, or its end is on its way to the store.
-    const between = claim.isEnding ? 'running' : 'waiting'
+    const between: Pick<Task, 'status' | 'nodeId'> = claim.isEnding
+      ? { status: 'running', nodeId: claim.nodeId }
+      : { status: 'waiting', nodeId: null }
     return {
       taskId,
-      status: view === undefined ? between : statuses[view.status],
       attempt: claim.attempt,
-      nodeId: view?.nodeId ?? null,
+      ...(view === undefined ? between : { status: statuses[view.status], nodeId: view.nodeId }),
       service: claim.spec.service,
       output: null,
       error: null,

@@ -52,6 +52,8 @@ test('while results that are not written take too much memory, no node is read',
   for (const task of node.tasks.slice(0, 4)) node.finish(task, 'x'.repeat(250_000))
   await until('they are being written', () => dispatch.counts().unwritten === 4)
   assert.equal(node.session.isFull, false)
+  const ending = await dispatch.task(node.tasks[0]!.taskId)
+  assert.deepEqual([ending?.status, ending?.nodeId], ['running', node.nodeId])
   node.finish(node.tasks[4]!, 'x'.repeat(250_000))
   await until('it is too much', () => node.session.isFull)
   gate.resolve()
