@@ -1,77 +1,25 @@
-import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
+import {
+  type Client,
+  type ClientConfig,
+  Pool,
+  type PoolClient,
+  type QueryResult,
+  type QueryResultRow,
+} from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Meter, Ticket } from '../../core/meter.ts'
-import { whole } from '../../core/options.ts'
 import { PoolMeter } from '../poolmeter.ts'
 import { Borrowed, type MeteredPool } from './borrowed.ts'
 import { sqlState, toStoreError } from './failures.ts'
 import { Lender } from './lender.ts'
 import { PreparedStatements, StatementNames } from './prepared.ts'
 import type { Sender } from './sender.ts'
+import { plannerSettings, type Target } from './target.ts'
 
-/**
- * The connections of one store, in four groups, so that none can starve another: `core` for the store's own short
- * statements, `heartbeat` for renewals alone, `lines` for transactions on lines of locks, which may wait for each other,
- * and `handlers` for transactions that a user's work holds open.
- *
- * Every wait has a deadline. The server's own (lock and statement time-outs) come first and say why; the client's
- * stands behind them, for a server that does not answer at all. The group `handlers` has none of the server's: how
- * long a user's statement may take is the user's business, and transact.ts bounds the rest.
- */
-export interface Target {
-  readonly config: ClientConfig
-  /** As `?schema=` gave it; undefined means whatever the connection's search_path says. */
-  readonly schema: string | undefined
-  /** How many transactions of handlers may be open at once. */
-  readonly poolSize: number
-}
-
-const connectMs = 10_000
 const lockMs = 5_000
 const statementMs = 20_000
 const answerMs = 25_000
 const closeMs = 5_000
-
-/**
- * What the store's own statements are planned with. Their plans are made once per connection, perhaps while the tables
- * were empty, when a sequential scan looks cheapest; with a million rows in them it would be ruinous.
- */
-const plannerSettings =
-  '-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off -c default_transaction_isolation=read\\ committed'
-
-export function parseTarget(url: string): Target {
-  let parsed: URL
-  try {
-    parsed = new URL(url)
-  } catch {
-    throw new SignalboxError(
-      'invalid_argument',
-      'The Postgres address is not a URL like postgres://user:password@host:5432/database.',
-    )
-  }
-  const schema = parsed.searchParams.get('schema') ?? undefined
-  if (schema !== undefined && !/^[a-z_][a-z0-9_]{0,30}$/.test(schema)) {
-    throw new SignalboxError(
-      'invalid_argument',
-      'The schema in the Postgres address must be 1 to 31 small letters, digits and underscores, and begin with no digit.',
-    )
-  }
-  const pool = parsed.searchParams.get('pool')
-  const poolSize = whole('pool in the Postgres address', pool === null ? 20 : Number(pool), {
-    min: 1,
-    max: 1_000,
-  })
-  parsed.searchParams.delete('schema')
-  parsed.searchParams.delete('pool')
-  const config: ClientConfig = {
-    connectionString: parsed.href,
-    connectionTimeoutMillis: connectMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    fallback_application_name: 'signalbox',
-  }
-  return { config, schema, poolSize }
-}
 
 /** What a statement of the store's own is: its text, and a name to be prepared under. */
 export interface Statement {
@@ -82,6 +30,15 @@ export interface Statement {
 /** Anything that runs statements in order and, being pipelined, takes the next before the last has answered. */
 export type Runner = Pick<Client, 'query'>
 
+/**
+ * The connections of one store, in four groups, so that none can starve another: `core` for the store's own short
+ * statements, `heartbeat` for renewals alone, `lines` for transactions on lines of locks, which may wait for each other,
+ * and `handlers` for transactions that a user's work holds open.
+ *
+ * Every wait has a deadline. The server's own (lock and statement time-outs) come first and say why; the client's
+ * stands behind them, for a server that does not answer at all. The group `handlers` has none of the server's: how
+ * long a user's statement may take is the user's business, and transact.ts bounds the rest.
+ */
 export class Connections implements Sender {
   readonly isOneTransaction = false
   readonly #core: MeteredPool
@@ -374,22 +331,4 @@ function createPool(config: ClientConfig, max: number): Pool {
   // The same for one that is lent: whoever has it learns of it from the statement that fails.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
-}
-
-/**
- * Whether the server takes settings when a connection is made. A pooler refuses them, and settings made later would
- * stay with connections that others use; there the client's own deadlines must do.
- */
-export async function takesOptions({ config }: Target): Promise<boolean> {
-  const client = new Client({ ...config, options: plannerSettings })
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    return true
-  } catch (error) {
-    if (sqlState(error) === '08P01' || /startup parameter/i.test(String(error))) return false
-    throw toStoreError(error)
-  } finally {
-    await client.end().catch(() => undefined)
-  }
 }

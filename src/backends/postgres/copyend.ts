@@ -11,11 +11,11 @@ import { type AlsoWritten, type CopyShapes, writtenShape } from '../copyshape.ts
 import { type CopyNumbers, type CopyRow, type CopyTable, copyTables } from '../copytables.ts'
 import { copyMark } from '../migrate.ts'
 import { nowMs } from './columns.ts'
-import { parseTarget, type Target } from './connection.ts'
 import { copyIn } from './copyin.ts'
 import { leasesOf, PostgresLook } from './copylook.ts'
 import { postgresShapes } from './copyshapes.ts'
 import { sqlState, toStoreError } from './failures.ts'
+import { parseTarget, type Target } from './target.ts'
 
 /** A Postgres database as one end of a copy. */
 export async function openPostgresCopyEnd(url: string): Promise<CopyEnd> {

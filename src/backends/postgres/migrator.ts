@@ -10,10 +10,10 @@ import {
   readMarks,
   type SchemaMarks,
 } from '../migrate.ts'
-import type { Target } from './connection.ts'
 import { sqlState, toStoreError } from './failures.ts'
 import { migrationsFor } from './migrations/index.ts'
 import type { Sender } from './sender.ts'
+import type { Target } from './target.ts'
 
 export interface PostgresMigrator extends Migrator {
   /** The same as `status`, through a connection that is there: for who asks again and again. */

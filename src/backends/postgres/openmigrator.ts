@@ -2,9 +2,9 @@ import type { Client } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Migrator } from '../backend.ts'
 import { printMigrations } from '../migrate.ts'
-import { parseTarget } from './connection.ts'
 import { migrationsFor } from './migrations/index.ts'
 import { createMigrator, withClient, writeNote } from './migrator.ts'
+import { parseTarget } from './target.ts'
 
 /** The schema of a database, without a store on it. Nothing is connected to before it is asked. */
 export function openPostgresMigrator(url: string): Migrator & AsyncDisposable {

@@ -103,9 +103,18 @@ class Packet extends DrivenQuery {
 
   submit({ stream }: Connection): null {
     const { riding, steps, main } = this.#content
-    for (const step of riding) this.#put(step, false)
-    for (let at = 0; at < steps.length; at++) this.#put(steps[at]!, at === main)
-    const packet = bytes.sync()
+    let packet: Buffer
+    try {
+      for (const step of riding) this.#put(step, false)
+      for (let at = 0; at < steps.length; at++) this.#put(steps[at]!, at === main)
+      packet = bytes.sync()
+    } catch (error) {
+      // Too large to be put together. Its first half must not be the beginning of another's; and a transaction whose
+      // BEGIN was in it must not go on as if it had been sent.
+      bytes.clear()
+      stream.destroy()
+      throw error
+    }
     if (stream.writable) stream.write(packet)
     return null
   }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { Connection } from 'pg'
 import { describe, expect, test } from 'vitest'
-import { encodeStep } from './packet.ts'
+import { type EncodedStep, encodeStep, sendPacket } from './packet.ts'
 import { PacketBytes, type Value } from './packetbytes.ts'
 
 describe('the bytes of a packet', () => {
@@ -45,6 +45,41 @@ describe('the bytes of a packet', () => {
     bytes.bind('other', ['2'])
     bytes.sync()
     expect(first.equals(before)).toBe(true)
+  })
+
+  test('what cannot be put together ends its connection, and is in no other packet', async () => {
+    const tooLarge = {
+      get length(): number {
+        throw new RangeError('too large')
+      },
+    } as unknown as Buffer
+    const send = (values: EncodedStep['values']) => {
+      const socket = { isDestroyed: false, written: [] as Buffer[] }
+      const stream = {
+        ...{ writable: true, write: (packet: Buffer) => socket.written.push(packet) },
+        destroy() {
+          socket.isDestroyed = true
+        },
+      }
+      const client = { query: (packet: { submit(connection: unknown): void }) => packet.submit({ stream }) }
+      const content = { riding: [{ text: 'BEGIN' }], steps: [{ text: 'SELECT $1', values }], main: 0 }
+      return { socket, answer: sendPacket(client as never, undefined, content as never) }
+    }
+    const { socket, answer } = send([tooLarge])
+    await expect(answer).rejects.toThrow('too large')
+    expect([socket.written.length, socket.isDestroyed]).toEqual([0, true])
+
+    const whole = new PacketBytes()
+    for (const [text, some] of [
+      ['BEGIN', []],
+      ['SELECT $1', ['1']],
+    ] as const) {
+      whole.parse('', text)
+      whole.bind('', some)
+      if (text !== 'BEGIN') whole.describe()
+      whole.execute()
+    }
+    expect(send(['1']).socket.written[0]!.equals(whole.sync())).toBe(true)
   })
 
   test('more parameters than can be counted are refused before anything is sent', () => {

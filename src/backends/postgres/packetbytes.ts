@@ -51,9 +51,14 @@ export class PacketBytes {
     this.#constant(syncBytes)
     const packet = Buffer.allocUnsafe(this.#length)
     this.#bytes.copy(packet, 0, 0, this.#length)
+    this.clear()
+    return packet
+  }
+
+  /** Forgets what was put in. */
+  clear(): void {
     this.#length = 0
     if (this.#bytes.length > mostKeptBytes) this.#bytes = Buffer.allocUnsafe(16_384)
-    return packet
   }
 
   #begin(letter: number): number {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { parseTarget } from './connection.ts'
 import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
+import { parseTarget } from './target.ts'
 
 const coded = (code: string, message = 'x') => Object.assign(new Error(message), { code })
 const codeOf = (error: unknown) => (toStoreError(error) as { code?: string }).code
