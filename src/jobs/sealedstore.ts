@@ -1,3 +1,4 @@
+import { setNewest } from '../core/newest.ts'
 import type { QueueLimits } from './limits.ts'
 import { isReserved } from './options.ts'
 import { withoutQuotes } from './sealederror.ts'
@@ -165,12 +166,7 @@ export class SealedJobStore implements JobStore {
   }
 
   #remember({ token, queue, kind }: ClaimedRecord): void {
-    this.#held.set(token, { queue, kind })
-    if (this.#held.size <= maxHeld) return
-    for (const oldest of this.#held.keys()) {
-      this.#held.delete(oldest)
-      break
-    }
+    setNewest(this.#held, token, { queue, kind }, maxHeld)
   }
 
   #sealJob(job: NewJob): NewJob | Promise<NewJob> {

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts'
+import { setNewest } from '../core/newest.ts'
 import type { ClaimedJob, JobState } from '../jobs/index.ts'
 import { createCappedLines } from './cappedlines.ts'
 import type { Ending, History } from './history.ts'
@@ -85,15 +86,7 @@ export function createJobMeter(clock: Clock, history?: Pick<History, 'waited' | 
   const held = new Map<string, HeldJob>()
 
   function hold(id: string, job: HeldJob): void {
-    // Taken out first, so that a second claim of the job makes it the newest.
-    held.delete(id)
-    if (held.size >= jobMeterLimits.held) {
-      for (const oldest of held.keys()) {
-        held.delete(oldest)
-        break
-      }
-    }
-    held.set(id, job)
+    setNewest(held, id, job, jobMeterLimits.held)
   }
 
   return {

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts'
+import { setNewest } from '../core/newest.ts'
 import type { LockKey, LockStore } from '../locks/index.ts'
 import { createCappedLines } from './cappedlines.ts'
 import {
@@ -146,14 +147,7 @@ export function createLockMeter(clock: Clock): LockMeter {
   }
 
   function holds(name: string, cells: Cells): void {
-    held.delete(name)
-    if (held.size >= lockMeterLimits.held) {
-      for (const oldest of held.keys()) {
-        held.delete(oldest)
-        break
-      }
-    }
-    held.set(name, { cells, since: clock.now() })
+    setNewest(held, name, { cells, since: clock.now() }, lockMeterLimits.held)
   }
 
   function holdEnded(name: string, end: HoldEnd): void {
