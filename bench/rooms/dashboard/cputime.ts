@@ -41,16 +41,39 @@ export function cpuMsOfFamily(pid: number): number {
   return head.ownMs + head.endedMs + children.reduce((sum, child) => sum + child!.ownMs, 0)
 }
 
-/** The process that started all others of this Postgres; it must be on this machine. */
-export async function postmasterOf(url: string): Promise<number> {
-  const client = new Client(url)
-  await client.connect()
-  try {
-    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
-    const backend = spentBy(rows[0]!.pid)
-    if (backend === undefined) throw new Error('this Postgres is on another machine: its time cannot be read')
-    return backend.parent
-  } finally {
-    await client.end()
+/** The processes of a Postgres, which must be on this machine. */
+export interface PostgresProcesses {
+  /** It started all others. */
+  readonly postmaster: number
+  /** The time of those behind all connections to this database that have that name. */
+  cpuMsFor(applicationName: string): Promise<number>
+}
+
+export async function postgresProcesses(url: string): Promise<PostgresProcesses> {
+  /** Looks at what it finds while its own is there. */
+  async function found<Seen>(
+    which: string,
+    values: readonly string[],
+    look: (pids: readonly number[]) => Seen,
+  ): Promise<Seen> {
+    const client = new Client(url)
+    await client.connect()
+    try {
+      const sql = `SELECT pid FROM pg_stat_activity WHERE ${which}`
+      const { rows } = await client.query<{ pid: number }>(sql, [...values])
+      return look(rows.map(({ pid }) => pid))
+    } finally {
+      await client.end()
+    }
+  }
+  const postmaster = await found('pid = pg_backend_pid()', [], ([own]) => spentBy(own!)?.parent)
+  if (postmaster === undefined)
+    throw new Error('this Postgres is on another machine: its time cannot be read')
+  return {
+    postmaster,
+    cpuMsFor: (applicationName) =>
+      found('datname = current_database() AND application_name = $1', [applicationName], (pids) =>
+        pids.reduce((sum, pid) => sum + cpuMsOf(pid), 0),
+      ),
   }
 }

@@ -1,15 +1,15 @@
-import { type ReactNode, useMemo } from 'react'
+import { type ReactNode, useMemo, useRef } from 'react'
 import type { WireOverview } from '../../../src/client/index.ts'
 import { Chart, type ChartSeries } from '../../kit/chart.tsx'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { overviewWords } from '../../words/overview.ts'
-import { seriesOf } from './series.ts'
+import { isSameSeries, type Series, seriesOf } from './series.ts'
 
 /** The last hour: how many passed, how long they waited and ran, how many are left. */
 export function Charts({ overview }: { readonly overview: WireOverview }): ReactNode {
   const say = useWords(overviewWords)
   const format = useFormat()
-  const series = useMemo(() => seriesOf(overview), [overview])
+  const series = useSeries(overview)
   const { times } = series
   const throughput = useMemo<readonly ChartSeries[]>(
     () => [
@@ -48,4 +48,12 @@ export function Charts({ overview }: { readonly overview: WireOverview }): React
       </div>
     </div>
   )
+}
+
+/** The same object for as long as no step ends, so that nothing is drawn again. */
+function useSeries(overview: WireOverview): Series {
+  const newest = useMemo(() => seriesOf(overview), [overview])
+  const drawn = useRef(newest)
+  if (!isSameSeries(drawn.current, newest)) drawn.current = newest
+  return drawn.current
 }

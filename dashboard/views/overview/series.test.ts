@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { endedPerMinute, seriesOf } from './series.ts'
+import { endedPerMinute, isSameSeries, seriesOf } from './series.ts'
 
 const sample = {
   ...{ added: 10, completed: 5, retried: 1, dead: 1, ready: 3, running: 2 },
@@ -27,4 +27,15 @@ test('steps in which nothing happened count as none, and what nobody measured is
 test('the step under way is not drawn', () => {
   assert.equal(seriesOf({ at: begin + 14_999, history }).times.length, 2)
   assert.equal(endedPerMinute({ at: begin + 14_999, history }), 14)
+})
+
+test('an answer in the midst of a step shows the same, and one after its end does not', () => {
+  const { samples } = history
+  const early = seriesOf({ at: begin + 10_100, history })
+  // What is known is kept; the step under way is told anew each time.
+  const again = { ...history, samples: [samples[0]!, { ...samples[1]!, completed: 6 }] }
+  assert.equal(isSameSeries(early, seriesOf({ at: begin + 14_999, history: again })), true)
+  assert.equal(isSameSeries(early, seriesOf({ at: begin + 15_000, history: again })), false)
+  const other = { ...history, samples: [{ ...samples[0]!, completed: 6 }, samples[1]!] }
+  assert.equal(isSameSeries(early, seriesOf({ at: begin + 10_100, history: other })), false)
 })

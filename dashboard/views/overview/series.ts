@@ -5,6 +5,7 @@ type Sample = WireOverview['history']['samples'][number]
 /** Samples as columns over an even grid: a step that is not there had nothing in it. */
 export interface Series {
   readonly times: readonly number[]
+  readonly cells: readonly (Sample | undefined)[]
   /** Per second. */
   rate(what: 'added' | 'completed'): readonly number[]
   readonly failures: readonly number[]
@@ -23,10 +24,20 @@ export function seriesOf({ at, history }: Pick<WireOverview, 'at' | 'history'>):
   const perSecond = stepMs / 1_000
   return {
     times,
+    cells,
     rate: (what) => cells.map((sample) => (sample?.[what] ?? 0) / perSecond),
     failures: cells.map((sample) => ((sample?.retried ?? 0) + (sample?.dead ?? 0)) / perSecond),
     column: (what) => cells.map((sample) => sample?.[what] ?? null),
   }
+}
+
+/** Whether they show the same. Answers come far more often than steps end, and drawing is the dearest thing a page does. */
+export function isSameSeries(a: Series, b: Series): boolean {
+  return (
+    a.times.length === b.times.length &&
+    a.times[0] === b.times[0] &&
+    a.cells.every((sample, nth) => sample === b.cells[nth])
+  )
 }
 
 /** How many attempts ended within the last minute. */
