@@ -3,6 +3,7 @@
  * shape with requirements. Tasks of one demand wait in one line and are matched with pools together.
  */
 import type { TaskSpec, Term } from './node.ts'
+import { isSameJson } from './samejson.ts'
 import { WaitLine } from './waitline.ts'
 
 /** Slots by service. */
@@ -29,6 +30,8 @@ export class Demand {
   readonly line: WaitLine = new WaitLine()
   /** Tasks in the books that point here. */
   taskCount = 0
+  /** Somebody asked for it again, since it was made or last looked at for being of no use. */
+  isRecent = false
   /** It is no longer among the demands: who asks for the same makes another. */
   isDropped = false
 
@@ -42,12 +45,12 @@ export class Demand {
   }
 }
 
-/** All demands of late; those that nobody uses are forgotten, the longest unused first. */
+/** All demands of late; those that nobody uses are forgotten, the older ones first. */
 export class Demands {
   readonly #demands = new Map<string, Demand>()
   readonly #shapes = new Map<string, { readonly shape: Shape; count: number }>()
-  /** The one asked for last. */
-  #latest: Demand | null = null
+  /** The newest of each kind: nearly always the one that the kind's tasks ask for, and comparing is cheaper than making a key. */
+  readonly #byKind = new Map<string, Demand>()
   readonly #limit: number
   readonly #made: (demand: Demand) => void
   readonly #dropped: (demand: Demand) => void
@@ -69,22 +72,27 @@ export class Demands {
   /** The demand of a task. */
   of(spec: TaskSpec): Demand {
     const { kind, uses, requires, prefers } = spec
+    const alike = this.#byKind.get(kind)
+    if (alike !== undefined && isFor(alike, spec)) {
+      alike.isRecent = true
+      return alike
+    }
     const shapeKey = keyOfUses(uses)
     const plain = requires.length === 0 && prefers.length === 0
     // Tasks of two kinds are given up apart, so they wait apart, though they may ask for the same.
     const key = `${shapeKey}${plain ? '' : JSON.stringify([requires, prefers])}\n${kind}`
-    let demand = this.#demands.get(key)
-    // It stands at the young end already: moving it with every task would leave a hole each time.
-    if (demand !== undefined && demand === this.#latest) return demand
-    if (demand === undefined) {
-      demand = new Demand(key, this.#shape(shapeKey, uses), spec)
-      this.#trim()
-      this.#made(demand)
-    } else {
-      this.#demands.delete(key)
+    const known = this.#demands.get(key)
+    if (known !== undefined) {
+      // A mark, and not a move to the young end: a map from which something is taken with every task is soon all holes, and
+      // is put together anew while somebody waits.
+      known.isRecent = true
+      return known
     }
+    const demand = new Demand(key, this.#shape(shapeKey, uses), spec)
+    this.#trim()
+    this.#made(demand)
     this.#demands.set(key, demand)
-    this.#latest = demand
+    this.#byKind.set(kind, demand)
     return demand
   }
 
@@ -101,26 +109,44 @@ export class Demands {
 
   #trim(): void {
     if (this.#demands.size < this.#limit) return
-    // Those in use stay however many they are: their number is bounded by that of the tasks. They go to the young end,
-    // so that the few looks of the next time find others.
+    // Those in use stay however many they are: their number is bounded by that of the tasks. They and those asked for of late
+    // go to the young end, so that the few looks of the next time find others.
     let looks = 8
-    for (const [key, demand] of this.#demands) {
-      if (demand.taskCount === 0) {
-        this.#demands.delete(key)
-        const held = this.#shapes.get(demand.shape.key)!
-        held.count -= 1
-        if (held.count === 0) this.#shapes.delete(demand.shape.key)
-        demand.isDropped = true
-        this.#dropped(demand)
+    let spare: Demand | null = null
+    for (const demand of this.#demands.values()) {
+      if (demand.taskCount === 0 && !demand.isRecent) {
+        this.#drop(demand)
         if (this.#demands.size < this.#limit) return
       } else {
-        this.#demands.delete(key)
-        this.#demands.set(key, demand)
+        if (demand.taskCount === 0) spare ??= demand
+        demand.isRecent = false
+        this.#demands.delete(demand.key)
+        this.#demands.set(demand.key, demand)
       }
       looks -= 1
-      if (looks === 0) return
+      if (looks === 0) break
     }
+    // All were asked for of late: one has to go all the same, or whoever asks for ever more of them is never forgotten.
+    if (spare !== null) this.#drop(spare)
   }
+
+  #drop(demand: Demand): void {
+    this.#demands.delete(demand.key)
+    if (this.#byKind.get(demand.kind) === demand) this.#byKind.delete(demand.kind)
+    const held = this.#shapes.get(demand.shape.key)!
+    held.count -= 1
+    if (held.count === 0) this.#shapes.delete(demand.shape.key)
+    demand.isDropped = true
+    this.#dropped(demand)
+  }
+}
+
+function isFor({ asked, prefers }: Demand, spec: TaskSpec): boolean {
+  return (
+    isSameJson(asked.uses, spec.uses) &&
+    isSameJson(asked.requires, spec.requires) &&
+    isSameJson(prefers, spec.prefers)
+  )
 }
 
 /** Slots by service, made ready for counting. */

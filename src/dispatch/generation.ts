@@ -113,7 +113,8 @@ export class Generation {
     if (place === null) return
     const { rows } = place.pool
     this.#work.small(rows.length)
-    for (let i = 0; i < rows.length; i += 1) this.#settle(node, place, rows[i]!)
+    const load = loadOf(node)
+    for (let i = 0; i < rows.length; i += 1) this.#settle(node, place, rows[i]!, load)
   }
 
   /** A demand as this generation sees it; asked for the first time, its matching begins. */
@@ -184,10 +185,11 @@ export class Generation {
     return pool
   }
 
-  #settle(node: FleetNode, place: Place, row: Row): void {
-    const was = place.bucket[row.number] ?? -1
-    const next = this.#bucketOf(node, row, was)
-    if (next === was && place.bucket[row.number] !== undefined) return
+  #settle(node: FleetNode, place: Place, row: Row, load: number = loadOf(node)): void {
+    const known = place.bucket[row.number]
+    const was = known ?? -1
+    const next = this.#bucketOf(node, row, was, load)
+    if (next === known) return
     const wasOpen = row.mask !== 0
     if (was >= 0) row.takeOut(node, place, this.side)
     if (next >= 0) row.put(node, place, next)
@@ -195,7 +197,7 @@ export class Generation {
     if (wasOpen !== (row.mask !== 0)) this.#work.small(row.matches.length)
   }
 
-  #bucketOf(node: FleetNode, row: Row, was: number): number {
+  #bucketOf(node: FleetNode, row: Row, was: number, load: number): number {
     if (!node.open) return -1
     const { places, shape } = row
     let fullest = 0
@@ -206,10 +208,14 @@ export class Generation {
       if (node.shut[place] || slots - taken < shape.weights[i]!) return -1
       if (taken / slots > fullest) fullest = taken / slots
     }
-    const load = Math.min(1, node.reported + node.uncounted / node.totalSlots)
     const score = (this.#usedShare * fullest + (1 - this.#usedShare) * load) * bucketCount
     // A quarter of a bucket of patience: a node on the edge does not move with every heartbeat.
     if (was >= 0 && score >= was - 0.25 && score < was + 1.25) return was
     return Math.min(bucketCount - 1, Math.floor(score))
   }
+}
+
+/** How much of it is taken, whatever the service: what it reported, and what it had not counted then. */
+function loadOf(node: FleetNode): number {
+  return Math.min(1, node.reported + node.uncounted / node.totalSlots)
 }
