@@ -6,7 +6,7 @@ import { type Demand, Demands } from './demand.ts'
 import { Dice } from './dice.ts'
 import type { Effect, RegistryEvent } from './effect.ts'
 import { Fleet } from './fleet.ts'
-import type { FleetNode, NodeTimer } from './fleetnode.ts'
+import { type FleetNode, type NodeTimer, noneShut } from './fleetnode.ts'
 import { Generation } from './generation.ts'
 import type { Finder } from './matching.ts'
 import type { FaultCode, Term } from './node.ts'
@@ -125,9 +125,8 @@ export class Books {
   reopen(node: FleetNode): void {
     const cordons = this.fleet.cordonsOf(node.nodeId)
     node.cordoned = cordons.has('')
-    node.shut = node.services.map(
-      ({ name }, place) => cordons.has(name) || node.restsUntil[place]! > this.now,
-    )
+    const shut = node.names.map((name, place) => cordons.has(name) || node.restsUntil[place]! > this.now)
+    node.shut = shut.includes(true) ? shut : noneShut(shut.length)
     this.refresh(node)
     this.roomy.add(node)
   }

@@ -65,7 +65,7 @@ function draw(row: Row, bucket: number, dice: Dice): FleetNode {
 }
 
 function leaning(node: FleetNode): number {
-  return node.reported + (node.uncounted + node.leases.size) / node.totalSlots
+  return node.reported + (node.uncounted + node.taken) / node.totalSlots
 }
 
 /** Any node with room but this one: the least loaded bucket of each pool that has another. */

@@ -27,13 +27,17 @@ export class FleetNode {
   status: NodeStatus = 'ready'
   services: readonly ServiceOffer[] = []
   servicesKey = ''
+  /** Of the services, in their order. */
+  names: readonly string[] = []
   labels: Labels = {}
 
-  slots: number[] = []
+  slots: readonly number[] = []
   /** Taken by leases. */
   used: number[] = []
+  /** All of them together. */
+  taken = 0
   /** No new work for the service: cordoned, or resting. */
-  shut: boolean[] = []
+  shut: readonly boolean[] = []
   restsUntil: number[] = []
   totalSlots = 0
 
@@ -80,9 +84,10 @@ export class FleetNode {
     const rests = new Map(this.services.map(({ name }, place) => [name, this.restsUntil[place]!]))
     this.services = tidyServices(services)
     this.servicesKey = servicesKey(this.services)
+    this.names = this.services.map(({ name }) => name)
     this.slots = this.services.map(({ slots }) => slots)
     this.restsUntil = this.services.map(({ name }) => rests.get(name) ?? 0)
-    this.shut = this.services.map(() => false)
+    this.shut = noneShut(this.services.length)
     this.totalSlots = this.slots.reduce((sum, slots) => sum + slots, 0)
     this.recount()
   }
@@ -90,6 +95,7 @@ export class FleetNode {
   /** Counts the slots in use from the leases themselves. */
   recount(): void {
     this.used = this.services.map(() => 0)
+    this.taken = 0
     this.uncounted = 0
     for (const lease of this.leases.values()) this.#count(lease, 1)
   }
@@ -162,10 +168,7 @@ export class FleetNode {
   }
 
   placeOf(service: string): number {
-    for (let place = 0; place < this.services.length; place += 1) {
-      if (this.services[place]!.name === service) return place
-    }
-    return -1
+    return this.names.indexOf(service)
   }
 
   view(cordons: ReadonlySet<string> | undefined, now: number): NodeView {
@@ -199,6 +202,15 @@ export class FleetNode {
       const place = this.placeOf(names[i]!)
       if (place >= 0) this.used[place]! += sign * weights[i]!
     }
+    this.taken += sign * total
     if (lease.seq > this.countedSeq) this.uncounted += sign * total
   }
+}
+
+const listsOfNone: (readonly boolean[])[] = []
+
+/** For a node with so many services, none of them shut: as nearly all are, so that they share the list. */
+export function noneShut(count: number): readonly boolean[] {
+  listsOfNone[count] ??= Array.from({ length: count }, () => false)
+  return listsOfNone[count]
 }

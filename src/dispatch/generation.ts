@@ -79,6 +79,7 @@ export class Generation {
     else if (pool.members.length === 0) this.#emptyCount -= 1
     const place: Place = { pool, member: pool.members.length, bucket: [], position: [] }
     node.places[this.side] = place
+    share(node, pool)
     pool.members.push(node)
     this.#work.done += 1
     for (const row of pool.rows) {
@@ -218,4 +219,13 @@ export class Generation {
 /** How much of it is taken, whatever the service: what it reported, and what it had not counted then. */
 function loadOf(node: FleetNode): number {
   return Math.min(1, node.reported + node.uncounted / node.totalSlots)
+}
+
+/**
+ * Gives a node the lists that are the same for most of its pool: a choice among very many nodes takes as long as the memory
+ * it looks at is far away, and what all of them share is near.
+ */
+function share(node: FleetNode, { profile, members: [first] }: Pool): void {
+  node.names = profile.services
+  if (first?.slots.every((slots, place) => slots === node.slots[place])) node.slots = first.slots
 }

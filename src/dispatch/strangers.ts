@@ -8,22 +8,25 @@
 const maxUnsure = 4_096
 const maxOver = 256
 
+/** Most nodes never have a stranger: they share this, and nothing is ever put into it. */
+const nobody: Set<string> = new Set()
+
 /** What is known of a node's strangers. */
 export class Strangers {
   /** Looked up, no answer yet: the node is closed for new work. */
-  readonly unsure: Set<string> = new Set()
+  unsure: Set<string> = nobody
   /** Those of `unsure` that were not asked about yet. */
-  readonly unasked: Set<string> = new Set()
+  unasked: Set<string> = nobody
   /** Looked up for so long that the node was opened all the same; an answer is still welcome. */
-  readonly unanswered: Set<string> = new Set()
+  unanswered: Set<string> = nobody
   /** They take nothing of the node: they ended at its word, or were given all the time to stop that there is. */
   readonly over: LatestIds = new LatestIds()
 
   /** A task is listed that nobody knows. */
   add(taskId: string): void {
     if (this.unanswered.has(taskId) || this.unsure.has(taskId) || this.unsure.size >= maxUnsure) return
-    this.unsure.add(taskId)
-    this.unasked.add(taskId)
+    this.unsure = withOne(this.unsure, taskId)
+    this.unasked = withOne(this.unasked, taskId)
   }
 
   /** The answer came, or is no longer needed; false: nobody waited for it. */
@@ -50,7 +53,7 @@ export class Strangers {
 
   /** No answer came in time: nothing is held against the node any more. */
   giveUp(): void {
-    for (const taskId of this.unsure) this.unanswered.add(taskId)
+    for (const taskId of this.unsure) this.unanswered = withOne(this.unanswered, taskId)
     this.unsure.clear()
     this.unasked.clear()
   }
@@ -58,6 +61,10 @@ export class Strangers {
   clear(): void {
     for (const set of [this.unsure, this.unasked, this.unanswered, this.over]) set.clear()
   }
+}
+
+function withOne(set: Set<string>, taskId: string): Set<string> {
+  return (set === nobody ? new Set<string>() : set).add(taskId)
 }
 
 /**
