@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { test } from 'vitest'
 import { openMemory } from '../backends/memory/index.ts'
@@ -65,6 +66,35 @@ test('listen asked twice gives one answer, and after close it is refused', async
   await assert.rejects(server.listen(), { code: 'closed' })
   await assert.rejects(fetch(first.url))
 })
+
+test.runIf(waitingRoom() >= 4_096)(
+  'a thousand who come in the same moment are all let in at once',
+  async () => {
+    const most = 1_200
+    await using server = createServer({ port: 0, maxConnections: 5_000, maxConnectionsPerAddress: 5_000 })
+    const { port } = new URL((await server.listen()).url)
+    const longestMs = async () => {
+      const begun = performance.now()
+      const sockets = Array.from({ length: most }, () => connect(Number(port), '127.0.0.1'))
+      await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+      for (const socket of sockets) socket.destroy()
+      return performance.now() - begun
+    }
+    // Whoever has to come again does so after a second, each time; a busy machine is not slow three times over.
+    const taken: number[] = []
+    while (taken.length < 3 && !taken.some((ms) => ms < 1_000)) taken.push(await longestMs())
+    assert.ok(Math.min(...taken) < 1_000, `it took ${taken.map(Math.round).join(', ')} ms`)
+  },
+)
+
+/** How many may wait to be let in, at most, on this machine. */
+function waitingRoom(): number {
+  try {
+    return Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'))
+  } catch {
+    return 0
+  }
+}
 
 test('a server closed while it opens does not stay open', async () => {
   const server = createServer({ port: 0 })

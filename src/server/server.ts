@@ -55,6 +55,12 @@ const noCompilers = {
   buildSerializer: () => () => JSON.stringify,
 } as unknown as NonNullable<FastifyServerOptions['schemaController']>['compilersFactory'] & object
 
+/**
+ * So many may connect before the first of them is let in, or as many as the machine allows. Where a server comes back, all its
+ * nodes and streams come at once; whoever finds no place is not told so, and tries again after a second, then after three.
+ */
+const backlog = 4_096
+
 class HttpServer implements Server {
   readonly #options: ResolvedServerOptions
   readonly #app: FastifyInstance
@@ -161,7 +167,7 @@ class HttpServer implements Server {
     const { host, port } = this.#options
     await this.#mustBeGuarded()
     try {
-      await this.#app.listen({ host, port })
+      await this.#app.listen({ host, port, backlog })
     } catch (error) {
       throw listenError(error, host, port)
     }

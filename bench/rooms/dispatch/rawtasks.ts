@@ -7,7 +7,8 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Figures } from '../../case.ts'
 import type { SocketsPace } from './paced.ts'
 
-const batch = 500
+/** Tasks in a batch. */
+export const rawBatch = 500
 const now = `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 const document = JSON.stringify({
   ...{ service: 'asr', uses: { asr: 1 }, requires: [], prefers: [], priority: 5, tenant: 'default' },
@@ -36,8 +37,8 @@ const schema = `
 export function rawTasks(url: string, { warmMs, timedMs }: SocketsPace): Figures {
   const database = new DatabaseSync(url.replace(/^sqlite:/, ''))
   try {
-    database.exec(schema)
-    const round = prepare(database)
+    const rows = rawRows(database)
+    const round = () => rows.end(rows.begin())
     runFor(round, warmMs)
     const [begun, spent] = [performance.now(), process.cpuUsage()]
     const count = runFor(round, timedMs)
@@ -55,8 +56,16 @@ function runFor(round: () => number, ms: number): number {
   return count
 }
 
-/** One batch, from added to ended. */
-function prepare(database: DatabaseSync): () => number {
+/** The rows of a batch of tasks. */
+export interface RawRows {
+  /** Adds and claims it; answers its ids. */
+  begin(): readonly string[]
+  /** Ends it; answers how many that were. */
+  end(ids: readonly string[]): number
+}
+
+export function rawRows(database: DatabaseSync): RawRows {
+  database.exec(schema)
   const begin = database.prepare('BEGIN IMMEDIATE')
   const commit = database.prepare('COMMIT')
   const add = database.prepare(`
@@ -79,20 +88,25 @@ function prepare(database: DatabaseSync): () => number {
   const drop = database.prepare(`DELETE FROM task_queue WHERE namespace = 'default' AND id = ?`)
   let lastId = 0
 
-  return () => {
-    begin.run()
-    for (let left = batch; left > 0; left--) {
-      const id = `01jqz${String(lastId++).padStart(21, '0')}`
-      add.run(id, document, id)
-    }
-    commit.run()
-    const claimed = claim.all(randomBytes(8).toString('hex'), batch) as { id: string }[]
-    begin.run()
-    for (const { id } of claimed) {
-      if (keep.run(output, id).changes !== 1) throw new Error(`The lease of ${id} is lost.`)
-      drop.run(id)
-    }
-    commit.run()
-    return claimed.length
+  return {
+    begin() {
+      begin.run()
+      for (let left = rawBatch; left > 0; left--) {
+        const id = `01jqz${String(lastId++).padStart(21, '0')}`
+        add.run(id, document, id)
+      }
+      commit.run()
+      const claimed = claim.all(randomBytes(8).toString('hex'), rawBatch) as { id: string }[]
+      return claimed.map(({ id }) => id)
+    },
+    end(ids) {
+      begin.run()
+      for (const id of ids) {
+        if (keep.run(output, id).changes !== 1) throw new Error(`The lease of ${id} is lost.`)
+        drop.run(id)
+      }
+      commit.run()
+      return ids.length
+    },
   }
 }

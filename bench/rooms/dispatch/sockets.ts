@@ -67,6 +67,13 @@ const echo: Contestant = async (conditions) => {
   return await workOf(server, conditions)
 }
 
+/** What no server can do more than: the frames and the rows, and nothing that connects them. */
+const bare: Contestant = async (conditions) => {
+  await using place = await createPlace(conditions, 'sqlite')
+  await using server = forked('echoprocess.ts', { underWay, database: place.url } satisfies EchoOrder)
+  return await workOf(server, conditions)
+}
+
 const raw: Contestant = async (conditions) => {
   await using place = await createPlace(conditions, 'sqlite')
   return rawTasks(place.url, paceOf(conditions))
@@ -116,13 +123,18 @@ export const socketTrials: readonly Trial[] = [
   {
     name: 'sockets-sqlite',
     open: groundOf('sqlite'),
-    contestants: { signalbox: onSqlite, 'in memory': inMemory, limit: raw },
+    contestants: { signalbox: onSqlite, 'in memory': inMemory, 'bare ws and rows': bare, limit: raw },
     cases: [
       {
         ...durable,
         ...{ name: 'sockets-sqlite', goal: atLeastTimes(0.5, 'in memory', 'Signalbox, in memory') },
       },
-      { ...durable, name: 'sockets-sqlite-rows', goal: atLeastTimes(0.6, 'limit', 'the rows alone') },
+      {
+        ...durable,
+        name: 'sockets-sqlite-rows',
+        peers: ['bare ws and rows'],
+        goal: atLeastTimes(0.6, 'limit', 'the rows alone'),
+      },
       { ...cost, name: 'sockets-sqlite-cost', peers: ['in memory'] },
     ],
   },

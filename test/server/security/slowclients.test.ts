@@ -21,7 +21,11 @@ test('hundreds of clients that dribble their requests are cut, and a good one do
   })
   assert.equal(badAnswers, 0)
   assert.ok(goodMs.length > 50, `only ${goodMs.length} good requests`)
-  assert.ok(percentile(goodMs, 0.99) <= 1_000, `p99 was ${percentile(goodMs, 0.99)} ms`)
+  const slowest = goodMs.slice(-3).map(Math.round).join(', ')
+  assert.ok(
+    percentile(goodMs, 0.99) <= 1_000,
+    `p99 of ${goodMs.length} was ${percentile(goodMs, 0.99)} ms; the slowest took ${slowest} ms`,
+  )
   assert.ok(cut >= 400, `only ${cut} were cut`)
   const { body } = await stage.ask('GET', '/v1/queues')
   assert.deepEqual(body.items, [], 'no half request has an effect')
