@@ -4,9 +4,8 @@
  * have to be written, in the same batches, with no server at all.
  *
  * 0.6 of those rows is asked for twice. `sockets-sqlite-rows` is the figure as it was written down: a server, its nodes
- * and its store against a loop that has neither. On two cores it leaves dispatch itself next to nothing: a task's
- * frames alone take a bare `ws` server and its nodes about 22 microseconds each, and its rows alone 16 to 20, so
- * that nothing but these makes at most 2 / 62 µs = 32,000 a second, and 0.6 of the raw rows are 30,000 and more.
+ * and its store against a loop that has neither. Beside it stands what no server can do more than: the bare `ws` server with
+ * a thread that writes the raw rows. On two cores that makes about 0.4 of the raw rows, so 0.6 is out of reach there.
  * `task-rows` is the store's part of it, which can be compared: the same documents in the same batches through the store
  * that a server has, against the raw loop.
  */
