@@ -4,11 +4,17 @@ import { createStored, type Stored, useStored } from '../shell/stored.ts'
 export interface Liveness {
   /** Since when the server has not answered; null: it does. */
   readonly lostAt: number | null
+  /** How often it answered again after it had not. */
+  readonly timesBack: number
   /** The reader wants the page to stand still. */
   readonly paused: boolean
 }
 
-export const liveness: Stored<Liveness> = createStored<Liveness>({ lostAt: null, paused: false })
+export const liveness: Stored<Liveness> = createStored<Liveness>({
+  lostAt: null,
+  timesBack: 0,
+  paused: false,
+})
 
 export function useLiveness(): Liveness {
   return useStored(liveness)
@@ -24,7 +30,8 @@ export function connectionLost(): void {
 
 /** Answers whether it had been lost. */
 export function connectionBack(): boolean {
-  const wasLost = liveness.get().lostAt !== null
-  if (wasLost) liveness.set({ ...liveness.get(), lostAt: null })
+  const now = liveness.get()
+  const wasLost = now.lostAt !== null
+  if (wasLost) liveness.set({ ...now, lostAt: null, timesBack: now.timesBack + 1 })
   return wasLost
 }

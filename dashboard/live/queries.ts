@@ -58,6 +58,11 @@ function tellTrouble(error: unknown): void {
   else connectionBack()
 }
 
+/** Something did not come that may have been held up on its way. The page always asks who it is; how that ends tells more. */
+export function askWhetherLost(): void {
+  void queryClient.invalidateQueries({ queryKey: ['me'] satisfies LiveKey })
+}
+
 export interface LiveOptions<Data> {
   /** How long until it is asked again by itself; it may depend on the last answer. @default 5_000 */
   readonly everyMs?: number | ((data: Data | undefined) => number)

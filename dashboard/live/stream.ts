@@ -1,16 +1,17 @@
 import { useEffect } from 'react'
 import { type Client, events, isSignalboxError } from '../../src/client/index.ts'
 import { signOut } from '../shell/session.ts'
-import { connectionBack, connectionLost, liveness } from './connection.ts'
+import { connectionBack, liveness } from './connection.ts'
 import { hint } from './hints.ts'
-import { queryClient, type Topic } from './queries.ts'
+import { askWhetherLost, queryClient, type Topic } from './queries.ts'
 
 /** What may have changed when the number of jobs in a queue did. */
 const jobTopics: readonly Topic[] = ['overview', 'queues', 'jobs', 'job', 'bulk']
 
 /**
- * Reads `GET /v1/events` while the tab is seen and the reader has not paused. An event is a hint to ask again; a stream
- * that breaks says that the server is lost, and one that opens that it is back.
+ * Reads `GET /v1/events` while the tab is seen and the reader has not paused. An event is a hint to ask again. A stream
+ * that breaks says little: a proxy that is tired of it cuts it, too. So the server is asked, and what comes of that says
+ * whether it is lost (queries.ts). One that opens says that it is back.
  */
 export function useStream(client: Client): void {
   useEffect(() => {
@@ -47,9 +48,7 @@ async function read(client: Client, signal: AbortSignal): Promise<void> {
       onEvent({ type }) {
         if (type === 'queues' || type === 'reset') for (const topic of jobTopics) hint(topic)
       },
-      onBreak: (error) => {
-        if (!isSignalboxError(error, 'too_many')) connectionLost()
-      },
+      onBreak: askWhetherLost,
     })
   } catch (error) {
     if (isSignalboxError(error, 'unauthorized')) signOut('ended')

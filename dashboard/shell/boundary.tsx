@@ -1,14 +1,16 @@
-import { Component, type ReactNode } from 'react'
+import { Component, type ReactNode, useEffect } from 'react'
 import { Button } from '../kit/button.tsx'
 import { Problem } from '../kit/problem.tsx'
+import { useLiveness } from '../live/connection.ts'
 import { useWords } from '../words/language.tsx'
 import { shellWords } from '../words/shell.ts'
+import { PartMissing } from './part.ts'
 
 interface Caught {
   readonly error: unknown
 }
 
-/** Keeps what goes wrong in a view to the view. A part of the page that is no longer on the server needs a reload. */
+/** Keeps what goes wrong in a view to the view. A part of the page that is not there needs a reload. */
 export class Boundary extends Component<
   { readonly children: ReactNode },
   { readonly caught: Caught | undefined }
@@ -27,6 +29,12 @@ export class Boundary extends Component<
 
 function Failed({ error }: Caught): ReactNode {
   const say = useWords(shellWords)
+  const { timesBack } = useLiveness()
+  // All that the reader chose is in the address, so nothing is lost by it.
+  const isBack = error instanceof PartMissing && timesBack > error.timesBack
+  useEffect(() => {
+    if (isBack) location.reload()
+  }, [isBack])
   return (
     <>
       <h1>{say('viewFailed')}</h1>

@@ -18,11 +18,14 @@ export interface TopbarProps {
   readonly onMenu: () => void
 }
 
+const looks = { live: '', paused: 'is-paused', noAnswer: 'is-lost' } as const
+
 /** Search, where one is, whether the page is live, and who one is. */
 export function Topbar({ isMenuOpen, onMenu }: TopbarProps): ReactNode {
   const say = useWords(shellWords)
   const { me, hasToken } = useSignedIn()
   const { paused, lostAt } = useLiveness()
+  const state = paused ? 'paused' : lostAt === null ? 'live' : 'noAnswer'
   const name = me.name ?? (me.id === 'local' ? say('local') : me.id)
   return (
     <header className="top">
@@ -45,13 +48,13 @@ export function Topbar({ isMenuOpen, onMenu }: TopbarProps): ReactNode {
         <NamespaceChoice />
         <button
           type="button"
-          className={`button quiet live ${paused ? 'is-paused' : lostAt === null ? 'is-live' : 'is-lost'}`}
+          className={`button quiet live ${looks[state]}`}
           aria-pressed={paused}
           title={say(paused ? 'resume' : 'pause')}
           onClick={() => pauseLive(!paused)}
         >
           <i />
-          <span>{say(paused ? 'paused' : 'live')}</span>
+          <span>{say(state)}</span>
         </button>
         <details className="preferences">
           <summary aria-label={say('preferences')} title={say('preferences')}>

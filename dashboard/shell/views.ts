@@ -1,5 +1,6 @@
 import { type ComponentType, type LazyExoticComponent, lazy } from 'react'
 import type { shellWords } from '../words/shell.ts'
+import { loadPart } from './part.ts'
 
 /**
  * Every view: its address, its key after `g`, where it stands in the navigation, and how it is loaded. A view is the
@@ -74,5 +75,5 @@ function view(
   group: Group | null,
   { path = name, parent = null }: { readonly path?: string; readonly parent?: ViewName | null } = {},
 ): View {
-  return { name, path, key, group, parent, component: lazy(loaders[name]) }
+  return { name, path, key, group, parent, component: lazy<ComponentType>(() => loadPart(loaders[name])) }
 }

@@ -37,6 +37,7 @@ export const shellWords = catalogue({
   },
   live: { en: 'Live', zh: '实时' },
   paused: { en: 'Paused', zh: '已暂停' },
+  noAnswer: { en: 'No answer', zh: '无响应' },
   pause: { en: 'Pause live updates', zh: '暂停实时更新' },
   resume: { en: 'Resume live updates', zh: '恢复实时更新' },
   theme: { en: 'Theme', zh: '主题' },

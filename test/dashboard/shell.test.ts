@@ -150,11 +150,40 @@ test('a server that goes away is said to be gone, and when it is back the page g
   await page.route('**/v1/**', (route) => (isGone ? route.abort('connectionrefused') : route.fallback()))
   await page.keyboard.press('r')
   await page.getByText('has not answered since').waitFor()
+  await page.getByRole('button', { name: 'No answer' }).waitFor()
   await dashboard.client.jobs.add('after-the-storm')
   isGone = false
   await page.getByText('has not answered since').waitFor({ state: 'detached' })
   await page.getByText('The server answers again.').waitFor()
   await page.getByRole('cell', { name: 'after-the-storm' }).waitFor()
+})
+
+test('a stream that is cut, as proxies do, is not a server that is gone', async () => {
+  await using dashboard = await openDashboard({ expected: /ERR_/ })
+  const { page } = dashboard
+  let cuts = 0
+  await page.route('**/v1/events', (route) => {
+    cuts++
+    return route.abort('connectionreset')
+  })
+  await dashboard.visit('/')
+  while (cuts < 2) await page.waitForRequest('**/v1/events')
+  assert.equal(await page.getByRole('alert').count(), 0)
+  await page.getByRole('button', { name: 'Live' }).waitFor()
+})
+
+test('a view that could not be loaded while the server was gone is there when it is back', async () => {
+  await using dashboard = await openDashboard({ expected: /ERR_|Failed to|Unable to preload/ })
+  const { page } = dashboard
+  await dashboard.visit('/')
+  await page.route(/\/(v1|assets)\//, (route) => route.abort('connectionrefused'))
+  await page.keyboard.press('g')
+  await page.keyboard.press('l')
+  await page.getByText('This view could not be shown').waitFor()
+  await page.getByText('has not answered since').waitFor()
+  await page.unroute(/\/(v1|assets)\//)
+  await page.getByRole('button', { name: 'Try now' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Locks' }).waitFor()
 })
 
 test('a page that is older than the server is told so, and reloads', async () => {

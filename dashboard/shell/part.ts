@@ -1,0 +1,25 @@
+import { SignalboxError } from '../../src/client/index.ts'
+import { liveness } from '../live/connection.ts'
+import { askWhetherLost } from '../live/queries.ts'
+
+/** A part of the page could not be loaded: the server was away, or serves another build by now. */
+export class PartMissing extends SignalboxError {
+  /** How often the server had come back by then. */
+  readonly timesBack: number = liveness.get().timesBack
+
+  constructor(cause: unknown) {
+    super('store_unavailable', `A part of this page could not be loaded: ${(cause as Error).message}`, {
+      cause,
+    })
+  }
+}
+
+/** The part, or `PartMissing`. A part is asked for once: browsers and React remember that it was not there. */
+export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
+  try {
+    return await load()
+  } catch (error) {
+    askWhetherLost()
+    throw new PartMissing(error)
+  }
+}
