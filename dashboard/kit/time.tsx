@@ -1,10 +1,11 @@
 import { type ReactNode, useEffect } from 'react'
+import { serverNow } from '../live/serverclock.ts'
 import { createStored, type Stored, useStored } from '../shell/stored.ts'
 import { kitWords } from '../words/kit.ts'
 import { useFormat, useWords } from '../words/language.tsx'
 
 /** One clock for the page; it stands still while nobody sees it. */
-const clock: Stored<number> = createStored(Date.now())
+const clock: Stored<number> = createStored(serverNow())
 let watchers = 0
 let timer: ReturnType<typeof setInterval> | undefined
 
@@ -13,9 +14,9 @@ export function useNow(): number {
   useEffect(() => {
     watchers++
     timer ??= setInterval(() => {
-      if (!document.hidden) clock.set(Date.now())
+      if (!document.hidden) clock.set(serverNow())
     }, 1_000)
-    clock.set(Date.now())
+    clock.set(serverNow())
     return () => {
       watchers--
       if (watchers > 0) return

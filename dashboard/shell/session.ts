@@ -1,4 +1,5 @@
 import { type Client, createClient, isSignalboxError, type WireMe } from '../../src/client/index.ts'
+import { timedFetch } from '../live/serverclock.ts'
 import { createStored, type Stored, useStored } from './stored.ts'
 
 /**
@@ -73,7 +74,12 @@ async function enter(
 ): Promise<void> {
   let client: Client | undefined
   try {
-    client = createClient(new URL('.', document.baseURI).href, { token, namespace, retries: 1 })
+    client = createClient(new URL('.', document.baseURI).href, {
+      token,
+      namespace,
+      retries: 1,
+      fetch: timedFetch,
+    })
     const me = await client.overview.me()
     const before = session.get()
     if (before.state === 'in') before.client.close()

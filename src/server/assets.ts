@@ -58,12 +58,15 @@ export function dashboardFolder(): string {
     : join(import.meta.dirname, '..', '..', 'dist', 'dashboard')
 }
 
-/** `basePath` is where the page's own addresses begin. */
+/**
+ * `basePath` is where the page's own addresses begin. Without one, that is where the path of the request begins: a proxy
+ * may have cut off what stands before it in the browser.
+ */
 export function createAssets(folder: string = dashboardFolder(), basePath = ''): Assets {
-  let files: ReadonlyMap<string, File> | undefined
-  const page = () => {
-    files ??= readFiles(folder, basePath)
-    return files.get('/index.html')
+  let read: Dashboard | undefined
+  const dashboard = () => {
+    read ??= readDashboard(folder)
+    return read
   }
 
   return {
@@ -71,13 +74,14 @@ export function createAssets(folder: string = dashboardFolder(), basePath = ''):
       const { method, path } = incoming
       if (method !== 'GET' && method !== 'HEAD') return undefined
       if (path === '/favicon.svg' || path.startsWith('/assets/')) {
-        const file = page() && files!.get(path)
+        const file = dashboard().files.get(path)
         return file && answer(file, incoming)
       }
       if (path === '/v1' || path.startsWith('/v1/') || !takesHtml(incoming.header('accept'))) return undefined
       if (path !== '/' && hasRoute()) return undefined
-      const file = page()
-      return file && answer(file, incoming)
+      const { page } = dashboard()
+      if (page === undefined) return undefined
+      return answer(pageOf(page, basePath === '' ? upFrom(path) : `${basePath}/`), incoming)
     },
   }
 }
@@ -113,10 +117,14 @@ function encodedFor({ br, gzip, bytes }: File, encodings: string): readonly [str
   return [undefined, bytes]
 }
 
-function readFiles(folder: string, basePath: string): ReadonlyMap<string, File> {
+interface Dashboard {
+  readonly page: string | undefined
+  readonly files: ReadonlyMap<string, File>
+}
+
+function readDashboard(folder: string): Dashboard {
   const files = new Map<string, File>()
-  if (!existsSync(join(folder, 'index.html'))) return files
-  files.set('/index.html', pageOf(readFileSync(join(folder, 'index.html'), 'utf8'), basePath))
+  if (!existsSync(join(folder, 'index.html'))) return { page: undefined, files }
   for (const name of ['favicon.svg', ...listAssets(folder)]) {
     const path = join(folder, name)
     const type = types[name.slice(name.lastIndexOf('.') + 1)]
@@ -128,7 +136,7 @@ function readFiles(folder: string, basePath: string): ReadonlyMap<string, File> 
       gzip: readIf(`${path}.gz`),
     })
   }
-  return files
+  return { page: readFileSync(join(folder, 'index.html'), 'utf8'), files }
 }
 
 function listAssets(folder: string): readonly string[] {
@@ -137,9 +145,14 @@ function listAssets(folder: string): readonly string[] {
     : []
 }
 
-/** The page, with its addresses below where it is mounted. */
-function pageOf(text: string, basePath: string): File {
-  const base = `${basePath}/`.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+/** The way from a path to where it begins, as addresses are read: what is behind the last slash does not count. */
+function upFrom(path: string): string {
+  return '../'.repeat(path.split('/').length - 2) || './'
+}
+
+/** The page, with its addresses below there. */
+function pageOf(text: string, where: string): File {
+  const base = where.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
   const bytes = Buffer.from(text.replace('<base href="/"', () => `<base href="${base}"`))
   return { type: types.html!, etag: etagOf(bytes), isPage: true, bytes, br: undefined, gzip: undefined }
 }

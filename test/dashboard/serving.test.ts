@@ -125,6 +125,20 @@ test('mounted below a path, the page finds its files there', async () => {
   assert.equal((await stage.ask('GET', `/admin/queue/${script}`)).status, 200)
 })
 
+test('below a path that a proxy cuts off, the page finds its files at any address', async () => {
+  await using stage = await serving()
+  for (const path of ['/', '/jobs', '/jobs/', '/no/such/place', '//elsewhere.example/x']) {
+    const page = (await bare(stage.url, path, html)).body.toString()
+    const base = /<base href="([^"]+)"/.exec(page)![1]!
+    const shown = `https://example.com/box${path}`
+    assert.equal(
+      new URL('assets/a.js', new URL(base, shown)).href,
+      'https://example.com/box/assets/a.js',
+      path,
+    )
+  }
+})
+
 test('a page of another site may lead here, but not load what is here', async () => {
   await using stage = await serving()
   const visit = { ...html, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }

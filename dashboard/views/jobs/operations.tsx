@@ -8,6 +8,7 @@ import { Text } from '../../kit/text.tsx'
 import { Time } from '../../kit/time.tsx'
 import { toast } from '../../kit/toast.tsx'
 import { changed, useLive } from '../../live/queries.ts'
+import { serverNow } from '../../live/serverclock.ts'
 import { useClient } from '../../shell/session.ts'
 import { jobsWords } from '../../words/jobs.ts'
 import { useWords } from '../../words/language.tsx'
@@ -20,7 +21,7 @@ export function Operations(): ReactNode {
   const say = useWords(jobsWords)
   const client = useClient()
   const { data = [] } = useLive(['bulk'], () => client.jobs.bulkOperations({ limit: 5 }), { everyMs: 2_000 })
-  const recent = data.filter(({ finishedAt }) => finishedAt === null || finishedAt > Date.now() - shownMs)
+  const recent = data.filter(({ finishedAt }) => finishedAt === null || finishedAt > serverNow() - shownMs)
   if (recent.length === 0) return null
   return (
     <Section title={say('operations')}>

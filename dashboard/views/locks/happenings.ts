@@ -2,6 +2,7 @@ import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import type { WireLockEvent } from '../../../src/client/index.ts'
 import { useLiveness } from '../../live/connection.ts'
 import { hint } from '../../live/hints.ts'
+import { serverNow } from '../../live/serverclock.ts'
 import { useClient } from '../../shell/session.ts'
 
 /** What happened in a line, and when this page heard of it. */
@@ -31,7 +32,7 @@ export function useHappenings(operation: string, resource: string): readonly Hap
     const seen = (event: WireLockEvent) => {
       if (ending.signal.aborted) return
       lastId.current = event.id
-      setHappenings((before) => [{ event, at: Date.now() }, ...before].slice(0, most))
+      setHappenings((before) => [{ event, at: serverNow() }, ...before].slice(0, most))
       hint('locks')
     }
     // Without the stream the page polls, and polling says what is wrong.

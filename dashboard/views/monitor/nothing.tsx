@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Code } from '../../kit/json.tsx'
+import { serverNow } from '../../live/serverclock.ts'
 import { go } from '../../shell/router.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
@@ -21,7 +22,7 @@ export function NothingMatches({ part }: { readonly part: string }): ReactNode {
 export function ReportFirst({ title, next }: { readonly title: string; readonly next: string }): ReactNode {
   const url = new URL('v1/monitor/report', document.baseURI).href
   const report = {
-    ...{ taskId: 'first-look', source: 'booking', timeSlot: '18:00', observedAt: Date.now() },
+    ...{ taskId: 'first-look', source: 'booking', timeSlot: '18:00', observedAt: serverNow() },
     venues: [{ venueId: 'court-1', state: 'free' }],
   }
   const command = `curl -X POST ${url} -H 'content-type: application/json' -d '${JSON.stringify(report)}'`

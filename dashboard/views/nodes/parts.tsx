@@ -3,6 +3,7 @@ import type { WireNode } from '../../../src/client/index.ts'
 import { Bar } from '../../kit/bar.tsx'
 import { Badge } from '../../kit/state.tsx'
 import { Text } from '../../kit/text.tsx'
+import { serverNow } from '../../live/serverclock.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 import { Slots } from './slots.tsx'
@@ -79,7 +80,7 @@ export function ServiceSlots({ node }: OfNode): ReactNode {
             name={service.name}
             used={service.used}
             slots={service.slots}
-            closed={isClosed(node, service, Date.now())}
+            closed={isClosed(node, service, serverNow())}
           />
           <span className="aside" aria-hidden="true">
             {service.used}/{service.slots}
