@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { type Demand, Demands } from './demand.ts'
 import type { TaskSpec } from './node.ts'
 
-const limit = 20
+const defaultLimit = 20
 
 function taskFor(language: string, kind = language): TaskSpec {
   return {
@@ -13,7 +13,7 @@ function taskFor(language: string, kind = language): TaskSpec {
   }
 }
 
-function demandsWithNotes() {
+function demandsWithNotes(limit = defaultLimit) {
   const made: Demand[] = []
   const dropped: Demand[] = []
   const demands = new Demands(
@@ -42,7 +42,7 @@ test('what is asked for again and again outlives what comes once, and both stay 
   for (let nth = 0; nth < 1_000; nth += 1) {
     demands.of(taskFor(`once-${nth}`))
     assert.equal(demands.of(taskFor('steady')), steady)
-    assert.ok(demands.size <= limit)
+    assert.ok(demands.size <= defaultLimit)
   }
   assert.equal(made.length, 1_001)
   assert.equal(dropped.length, made.length - demands.size)
@@ -53,9 +53,18 @@ test('whoever asks for everything twice is forgotten too', () => {
   for (let nth = 0; nth < 1_000; nth += 1) {
     const demand = demands.of(taskFor(`twice-${nth}`))
     assert.equal(demands.of(taskFor(`twice-${nth}`)), demand)
-    assert.ok(demands.size <= limit)
+    assert.ok(demands.size <= defaultLimit)
   }
   // One that was forgotten is made anew, not found half-way.
   const again = demands.of(taskFor('twice-0'))
   assert.equal(again.isDropped, false)
+})
+
+test('with more in use than the limit, which is small, each is forgotten once', () => {
+  const { demands, dropped } = demandsWithNotes(1)
+  for (const language of ['a', 'b', 'c']) demands.of(taskFor(language)).taskCount = 1
+  const idle = demands.of(taskFor('d'))
+  demands.of(taskFor('d'))
+  demands.of(taskFor('e'))
+  assert.deepEqual(dropped, [idle])
 })

@@ -111,7 +111,8 @@ export class Demands {
     if (this.#demands.size < this.#limit) return
     // Those in use stay however many they are: their number is bounded by that of the tasks. They and those asked for of late
     // go to the young end, so that the few looks of the next time find others.
-    let looks = 8
+    // Nobody is looked at twice: who was moved just now has lost its mark, and would be forgotten while it is the spare one.
+    let looks = Math.min(8, this.#demands.size)
     let spare: Demand | null = null
     for (const demand of this.#demands.values()) {
       if (demand.taskCount === 0 && !demand.isRecent) {
