@@ -39,8 +39,13 @@ export function compareRunning(
     if (own.has(taskId)) continue
     const isKnown = strangers.over.has(taskId) || node.leases.has(attemptKey(taskId, ghostAttempt))
     const task = isKnown ? undefined : books.tasks.get(taskId)
-    if (task !== undefined) haunt(books, node, taskId, task.demand.shape)
-    else if (!isKnown) strangers.add(taskId)
+    if (task !== undefined) {
+      // It has come here since it was asked about: the answer would make a second ghost, and leave the first one's timer behind.
+      strangers.resolve(taskId)
+      haunt(books, node, taskId, task.demand.shape)
+    } else if (!isKnown) {
+      strangers.add(taskId)
+    }
     if (left > 0) tell(books, node, taskId)
     left -= 1
   }

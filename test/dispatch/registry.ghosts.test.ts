@@ -139,6 +139,34 @@ test('a task of this server that another node still works on takes that node’s
   assert.deepEqual(assigned(stage.beat('n', { running: [], countedSeq: 0, epoch: 2 })), ['a'])
 })
 
+test('a task that comes to this server while it is looked up is a ghost once, whatever the answer', () => {
+  const stage = new Stage({ cancelGraceMs: 30_000 })
+  arrive(stage, 2, ['x'])
+  stage.submit('x', { attempt: 2, requires: [{ label: 'zone' }] })
+  stage.submit('a')
+  // Its slot is known from here on, so the node is open for the rest.
+  assert.deepEqual(assigned(stage.beat('n', { running: ['x'], countedSeq: 0 })), ['a'])
+  stage.after(1_000)
+  found(stage, 'x', { asr: 1 })
+  assert.equal(stage.used('n'), 2)
+  // The node stops, and is given it anew elsewhere: nothing is left that would end it here once more.
+  stage.do({
+    kind: 'reject',
+    nodeId: 'n',
+    epoch: 1,
+    taskId: 'x',
+    attempt: 1,
+    reason: 'stopped',
+    retryAfterMs: null,
+  })
+  assert.equal(stage.used('n'), 1)
+  const later = stage.after(40_000)
+  assert.deepEqual(
+    all(later, 'event').filter(({ event }) => event.name === 'slot.forced' && event.taskId === 'x'),
+    [],
+  )
+})
+
 test('a result on its way does not close the node: it is known to have stopped', () => {
   const stage = new Stage()
   stage.node('n', { asr: 1 })
