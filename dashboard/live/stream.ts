@@ -10,8 +10,9 @@ const jobTopics: readonly Topic[] = ['overview', 'queues', 'jobs', 'job', 'bulk'
 
 /**
  * Reads `GET /v1/events` while the tab is seen and the reader has not paused. An event is a hint to ask again. A stream
- * that breaks says little: a proxy that is tired of it cuts it, too. So the server is asked, and what comes of that says
- * whether it is lost (queries.ts). One that opens says that it is back.
+ * that breaks says little: a proxy that is tired of it cuts it, too, and the server when one may no longer read it. Where
+ * the next does not open either, the server is asked, and what comes of that says whether it is lost (queries.ts). One that
+ * opens says that it is back.
  */
 export function useStream(client: Client): void {
   useEffect(() => {
@@ -38,17 +39,22 @@ export function useStream(client: Client): void {
 }
 
 async function read(client: Client, signal: AbortSignal): Promise<void> {
+  let isOpen = false
   try {
     await client.stream(events, {
       signal,
       onOpen() {
+        isOpen = true
         // What came in between is not told again.
         if (connectionBack()) void queryClient.invalidateQueries()
       },
       onEvent({ type }) {
         if (type === 'queues' || type === 'reset') for (const topic of jobTopics) hint(topic)
       },
-      onBreak: askWhetherLost,
+      onBreak() {
+        if (!isOpen) askWhetherLost()
+        isOpen = false
+      },
     })
   } catch (error) {
     if (isSignalboxError(error, 'unauthorized')) signOut('ended')
