@@ -11,7 +11,7 @@ import { shellWords } from '../words/shell.ts'
 export function LostBanner(): ReactNode {
   const say = useWords(shellWords)
   const format = useFormat()
-  const { lostAt } = useLiveness()
+  const { lostAt, paused } = useLiveness()
   const wasLost = useRef(false)
   useEffect(() => {
     if (wasLost.current && lostAt === null) toast(say('back'))
@@ -21,7 +21,7 @@ export function LostBanner(): ReactNode {
   return (
     <div className="banner" role="alert">
       <Icon name="warning" />
-      <span>{say('lost', { time: format.clock(lostAt) })}</span>
+      <span>{say(paused ? 'lostPaused' : 'lost', { time: format.clock(lostAt) })}</span>
       <Button onPress={() => void queryClient.refetchQueries({ type: 'active' })}>{say('retryNow')}</Button>
     </div>
   )

@@ -55,6 +55,10 @@ export const shellWords = catalogue({
     en: 'The server, or its database, has not answered since {time}. What you see may be old; it is tried again by itself.',
     zh: '自 {time} 起服务器或其数据库没有响应。所见内容可能已过时，正在自动重试。',
   },
+  lostPaused: {
+    en: 'The server, or its database, has not answered since {time}. What you see may be old; while you pause it is not tried again.',
+    zh: '自 {time} 起服务器或其数据库没有响应。所见内容可能已过时；暂停期间不会自动重试。',
+  },
   outdated: {
     en: 'This server was upgraded from {from} to {to} since this page was loaded.',
     zh: '自页面加载后，服务器已从 {from} 升级到 {to}。',

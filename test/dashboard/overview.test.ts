@@ -4,7 +4,7 @@ import { test } from 'vitest'
 import { expectNoViolations, openDashboard } from './dashboard.ts'
 
 test('an empty overview says how to add the first job, and the first load is small', async () => {
-  await using dashboard = await openDashboard()
+  await using dashboard = await openDashboard({ expected: /ERR_/ })
   const { page, url } = dashboard
   const scripts = new Set<string>()
   page.on('response', (response) => {
@@ -20,6 +20,13 @@ test('an empty overview says how to add the first job, and the first load is sma
   const built = new URL('../../dist/dashboard/', import.meta.url)
   const total = [...scripts].reduce((sum, path) => sum + statSync(new URL(`.${path}.gz`, built)).size, 0)
   assert.ok(total > 50_000 && total < 150_000, `${total} bytes of script`)
+  // Of a server that does not answer nobody knows whether all is well.
+  await page.route('**/v1/**', (route) => route.abort('connectionrefused'))
+  await page.keyboard.press('r')
+  await page.getByText('is tried again by itself').first().waitFor()
+  await page.getByText('Nothing needs attention').waitFor({ state: 'detached' })
+  await page.keyboard.press('p')
+  await page.getByText('while you pause it is not tried again').waitFor()
 })
 
 test('problems come first, each with the way to it, then numbers, charts with words, and queues', async () => {

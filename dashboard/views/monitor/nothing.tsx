@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { Button } from '../../kit/button.tsx'
+import { useCurl } from '../../kit/curl.ts'
 import { Empty } from '../../kit/empty.tsx'
 import { Code } from '../../kit/json.tsx'
 import { serverNow } from '../../live/serverclock.ts'
@@ -20,12 +21,11 @@ export function NothingMatches({ part }: { readonly part: string }): ReactNode {
 
 /** Nothing was reported: how that is done. */
 export function ReportFirst({ title, next }: { readonly title: string; readonly next: string }): ReactNode {
-  const url = new URL('v1/monitor/report', document.baseURI).href
   const report = {
     ...{ taskId: 'first-look', source: 'booking', timeSlot: '18:00', observedAt: serverNow() },
     venues: [{ venueId: 'court-1', state: 'free' }],
   }
-  const command = `curl -X POST ${url} -H 'content-type: application/json' -d '${JSON.stringify(report)}'`
+  const command = useCurl('v1/monitor/report', report)
   return (
     <Empty icon="monitor" title={title}>
       <p>{next}</p>

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import type { WireOverview, WireQueueStats } from '../../../src/client/index.ts'
 import { Counting } from '../../kit/counting.tsx'
+import { useCurl } from '../../kit/curl.ts'
 import { Empty } from '../../kit/empty.tsx'
 import { Code } from '../../kit/json.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
@@ -17,6 +18,7 @@ import { overviewWords } from '../../words/overview.ts'
 import { shellWords } from '../../words/shell.ts'
 import { Charts } from './charts.tsx'
 import './overview.css'
+import { useLiveness } from '../../live/connection.ts'
 import { useOverview } from '../../live/overview.ts'
 import { Problems } from './problems.tsx'
 import { endedPerMinute } from './series.ts'
@@ -26,12 +28,13 @@ export default function OverviewView(): ReactNode {
   const say = useWords(overviewWords)
   const sayShell = useWords(shellWords)
   const { me } = useSignedIn()
+  const { lostAt } = useLiveness()
   return (
     <Page title={sayShell('overview')} lead={say('lead', me.server)}>
       <Loaded query={useOverview()}>
         {(overview) => (
           <>
-            <Problems problems={overview.problems} isCounting={overview.counting === true} />
+            <Problems problems={overview.problems} isSure={!overview.counting && lostAt === null} />
             {overview.queues.length === 0 && !overview.counting ? (
               <FirstJob />
             ) : (
@@ -138,8 +141,7 @@ function Queues({ queues }: { readonly queues: readonly WireQueueStats[] }): Rea
 
 function FirstJob(): ReactNode {
   const say = useWords(overviewWords)
-  const url = new URL('v1/jobs', document.baseURI).href
-  const command = `curl -X POST ${url} -H 'content-type: application/json' -d '{"kind":"hello","payload":{"to":"world"}}'`
+  const command = useCurl('v1/jobs', { kind: 'hello', payload: { to: 'world' } })
   return (
     <Section title={say('jobsNow')}>
       <Empty icon="jobs" title={say('noQueues')}>

@@ -49,14 +49,14 @@ const kinds: Readonly<Record<Problem['kind'], Kind>> = {
 
 export interface ProblemsProps {
   readonly problems: readonly Problem[]
-  /** Then that there are none is not known yet. */
-  readonly isCounting: boolean
+  /** False: that there are none is not known yet, or no longer. */
+  readonly isSure: boolean
 }
 
 /** What somebody should look at, worst first, each with the way there. */
-export function Problems({ problems, isCounting }: ProblemsProps): ReactNode {
+export function Problems({ problems, isSure }: ProblemsProps): ReactNode {
   const say = useWords(overviewWords)
-  if (problems.length === 0 && isCounting) return null
+  if (problems.length === 0 && !isSure) return null
   if (problems.length === 0) {
     return (
       <p className="all-well good">
