@@ -379,8 +379,13 @@ export class Model {
       const holds = [...node.leases.values()].some((lease) => lease.taskId === taskId)
       if (holds || node.over.includes(taskId)) continue
       const task = this.tasks.get(taskId)
-      if (task?.state === 'open' || task?.state === 'requeued') this.haunt(node, taskId, task.spec.uses)
-      else if (!node.unanswered.has(taskId)) node.unsure.add(taskId)
+      if (task?.state === 'open' || task?.state === 'requeued') {
+        // Whatever was asked about it: it is known now.
+        for (const set of [node.unsure, node.unanswered]) set.delete(taskId)
+        this.haunt(node, taskId, task.spec.uses)
+      } else if (!node.unanswered.has(taskId)) {
+        node.unsure.add(taskId)
+      }
     }
   }
 
