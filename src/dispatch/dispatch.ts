@@ -46,7 +46,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       for (const { id } of batch) engine.unexpect(id)
     },
   })
-  const { maxWaiting = 10_000 } = options.policy
+  const { maxWaiting } = options.policy
   let stopping: Promise<void> | null = null
   let looked = { at: Number.NEGATIVE_INFINITY, done: Promise.resolve() }
 

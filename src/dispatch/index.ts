@@ -12,6 +12,7 @@ export { Mailbox, type MailboxOptions, type MailboxParts, mailboxDefaults } from
 export * from './node.ts'
 export { type DispatchOptions, dispatchDefaults, resolveDispatchOptions } from './options.ts'
 export { type RegistryPolicy, registryDefaults } from './policy.ts'
+export type { PolicyOptions } from './policyoptions.ts'
 export { Registry, type RegistryCounts } from './registry.ts'
 export { type PageSource, Snapshot } from './snapshot.ts'
 export type * from './task.ts'

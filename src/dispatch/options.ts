@@ -2,6 +2,7 @@ import { createId } from '../core/ids.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import type { MailboxOptions } from './mailbox.ts'
 import type { RegistryPolicy } from './policy.ts'
+import { type PolicyOptions, resolveMailbox, resolvePolicy } from './policyoptions.ts'
 
 /** How a dispatcher works. */
 export interface DispatchOptions {
@@ -28,7 +29,7 @@ export interface DispatchOptions {
   /** All pools are built anew this often; 0: only when their rules change. @default 600_000 */
   readonly rebuildMs?: number | string | undefined
   /** How the registry decides. @default registryDefaults */
-  readonly policy?: Partial<RegistryPolicy> | undefined
+  readonly policy?: PolicyOptions | undefined
   /** @default mailboxDefaults */
   readonly mailbox?: MailboxOptions | undefined
   /** This process's name in the jobs it holds and among the servers: no two that run may have the same. @default a new one */
@@ -48,8 +49,8 @@ export interface ResolvedDispatchOptions {
   readonly maxHeld: number
   readonly maxHeldBytes: number
   readonly rebuildMs: number
-  readonly policy: Partial<RegistryPolicy>
-  readonly mailbox: MailboxOptions
+  readonly policy: RegistryPolicy
+  readonly mailbox: Required<MailboxOptions>
   readonly workerId: string
 }
 
@@ -96,8 +97,8 @@ export function resolveDispatchOptions(options: DispatchOptions = {}): ResolvedD
     maxHeld: whole('dispatch.maxHeld', given.maxHeld, { min: 1, max: 1_000_000 }),
     maxHeldBytes: whole('dispatch.maxHeldBytes', given.maxHeldBytes, { min: 1_048_576 }),
     rebuildMs: span('rebuildMs', dispatchDefaults.rebuildMs, 0, 24 * hourMs),
-    policy: given.policy ?? {},
-    mailbox: given.mailbox ?? {},
+    policy: resolvePolicy(given.policy),
+    mailbox: resolveMailbox(given.mailbox),
     workerId: text('dispatch.workerId', given.workerId ?? `dispatch-${createId()}`),
   })
 }

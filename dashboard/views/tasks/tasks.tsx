@@ -12,7 +12,7 @@ import { Text } from '../../kit/text.tsx'
 import { Span, Time } from '../../kit/time.tsx'
 import { useLive } from '../../live/queries.ts'
 import { go, Link, useFilter, usePlace } from '../../shell/router.tsx'
-import { useClient, useSignedIn } from '../../shell/session.ts'
+import { type SignedIn, useClient, useSignedIn } from '../../shell/session.ts'
 import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { shellWords } from '../../words/shell.ts'
@@ -94,8 +94,14 @@ function Toolbar({ status }: { readonly status: Status | undefined }): ReactNode
 }
 
 /** What submits a task to this very server. */
-function snippetOf(hasToken: boolean): string {
-  const options = hasToken ? ', { token: process.env.SIGNALBOX_TOKEN }' : ''
+function snippetOf({ me, hasToken }: SignedIn): string {
+  const chosen = [
+    ...(hasToken ? ['token: process.env.SIGNALBOX_TOKEN'] : []),
+    ...(me.everyNamespace && me.namespace !== 'default'
+      ? [`namespace: ${JSON.stringify(me.namespace)}`]
+      : []),
+  ]
+  const options = chosen.length === 0 ? '' : `, { ${chosen.join(', ')} }`
   return `import { createClient } from 'signalbox/client'
 
 const client = createClient('${new URL('.', document.baseURI).href}'${options})
@@ -107,7 +113,7 @@ const { taskId } = await client.dispatch.submit({
 
 function NoTasks({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
   const say = useWords(tasksWords)
-  const { hasToken } = useSignedIn()
+  const signedIn = useSignedIn()
   return (
     <Empty icon="tasks" title={say('none')}>
       <p>{say(isFiltered ? 'noneMatch' : 'noneAtAll')}</p>
@@ -116,7 +122,7 @@ function NoTasks({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
       ) : (
         <>
           <div className="tasks-snippet">
-            <Code text={snippetOf(hasToken)} label={say('snippet')} />
+            <Code text={snippetOf(signedIn)} label={say('snippet')} />
           </div>
           <Link to="nodes">{say('orNodes')}</Link>
         </>
