@@ -182,9 +182,14 @@ for (const engine of engines) {
     await history(dispatch, taskId)
     assert.equal(node.tasks.length, 3)
     assert.equal(waits.length, 1)
-    // The store's clock has whole milliseconds.
+    // The store's clock is known from its answers, and no better than they were quick.
     const [told] = waits
-    assert.ok(told! >= waitedMs - 2 && told! <= performance.now() - begunAt + 2, `${told} ms`)
+    const toleratedMs = 20
+    const mostMs = performance.now() - begunAt
+    assert.ok(
+      told! >= waitedMs - toleratedMs && told! <= mostMs + toleratedMs,
+      `${told} ms, between ${waitedMs} and ${mostMs}`,
+    )
   })
 
   test(`${engine}: the same idempotency key answers the first task, also when all ask at once`, async () => {
