@@ -1,4 +1,4 @@
-import { type SignedIn, useSignedIn } from '../shell/session.ts'
+import { namespaceToName, type SignedIn, useSignedIn } from '../shell/session.ts'
 
 /** A command that sends this to this very server, as whoever reads it: to copy into a shell. */
 export function useCurl(path: string, body: unknown): string {
@@ -10,13 +10,14 @@ export function curlOf(
   body: unknown,
   { me, hasToken }: { readonly me: Pick<SignedIn['me'], 'everyNamespace' | 'namespace'>; hasToken: boolean },
 ): string {
+  const namespace = namespaceToName(me)
   return [
     `curl -X POST ${url}`,
     // Between these quotes a shell puts the value in; the token itself is not shown.
     ...(hasToken ? [`-H "authorization: Bearer $SIGNALBOX_TOKEN"`] : []),
-    ...(me.everyNamespace && me.namespace !== 'default'
-      ? [`-H ${quoted(`signalbox-namespace: ${encodeURIComponent(me.namespace)}`)}`]
-      : []),
+    ...(namespace === undefined
+      ? []
+      : [`-H ${quoted(`signalbox-namespace: ${encodeURIComponent(namespace)}`)}`]),
     `-H ${quoted('content-type: application/json')}`,
     `-d ${quoted(JSON.stringify(body))}`,
   ].join(' ')

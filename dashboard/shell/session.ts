@@ -44,6 +44,13 @@ export function useMay(scope: 'work' | 'admin'): boolean {
   return me.scope === 'admin' || me.scope === scope
 }
 
+/** The namespace that code to copy has to name, so that it gets where the reader is; undefined: it gets there by itself. */
+export function namespaceToName(
+  me: Pick<SignedIn['me'], 'everyNamespace' | 'namespace'>,
+): string | undefined {
+  return me.everyNamespace && me.namespace !== 'default' ? me.namespace : undefined
+}
+
 /** Looks who we are, with what the tab remembers. Never rejects. */
 export async function start(): Promise<void> {
   await enter(remembered(tokenPlace), remembered(namespacePlace), 'needed')

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { Code } from '../../kit/json.tsx'
-import { useSignedIn } from '../../shell/session.ts'
+import { namespaceToName, useSignedIn } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 
@@ -8,6 +8,7 @@ import { nodesWords } from '../../words/nodes.ts'
 export function NodeSnippet(): ReactNode {
   const say = useWords(nodesWords)
   const { me, hasToken } = useSignedIn()
+  const namespace = namespaceToName(me)
   const url = new URL('v1/nodes/connect', document.baseURI)
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
   const lines = [
@@ -16,9 +17,7 @@ export function NodeSnippet(): ReactNode {
     `await connectNode('${url.href}', {`,
     `  nodeId: 'gpu-1',`,
     ...(hasToken ? [`  token: process.env.SIGNALBOX_TOKEN,`] : []),
-    ...(me.everyNamespace && me.namespace !== 'default'
-      ? [`  namespace: ${JSON.stringify(me.namespace)},`]
-      : []),
+    ...(namespace === undefined ? [] : [`  namespace: ${JSON.stringify(namespace)},`]),
     `  services: [{ name: 'asr', slots: 2 }],`,
     `  labels: { region: 'eu' },`,
     `  onTask: async (task, { progress }) => {`,

@@ -12,7 +12,7 @@ import { Text } from '../../kit/text.tsx'
 import { Span, Time } from '../../kit/time.tsx'
 import { useLive } from '../../live/queries.ts'
 import { go, Link, useFilter, usePlace } from '../../shell/router.tsx'
-import { type SignedIn, useClient, useSignedIn } from '../../shell/session.ts'
+import { namespaceToName, type SignedIn, useClient, useSignedIn } from '../../shell/session.ts'
 import { kitWords } from '../../words/kit.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { shellWords } from '../../words/shell.ts'
@@ -95,11 +95,10 @@ function Toolbar({ status }: { readonly status: Status | undefined }): ReactNode
 
 /** What submits a task to this very server. */
 function snippetOf({ me, hasToken }: SignedIn): string {
+  const namespace = namespaceToName(me)
   const chosen = [
     ...(hasToken ? ['token: process.env.SIGNALBOX_TOKEN'] : []),
-    ...(me.everyNamespace && me.namespace !== 'default'
-      ? [`namespace: ${JSON.stringify(me.namespace)}`]
-      : []),
+    ...(namespace === undefined ? [] : [`namespace: ${JSON.stringify(namespace)}`]),
   ]
   const options = chosen.length === 0 ? '' : `, { ${chosen.join(', ')} }`
   return `import { createClient } from 'signalbox/client'
