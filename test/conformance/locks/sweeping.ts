@@ -5,17 +5,20 @@ import type { LockKey, LockStore } from '../../../src/locks/index.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import { keyOf, longTimes, named, Stage, shortMs, until } from './stage.ts'
 
+/** Long enough for all to stand in line before the first span of them runs out, also on a busy machine. */
+const spanMs = 2_000
+
 /** What nobody asks about is brought to the present all the same, by anybody and any number of times. */
 export function sweepingContract({ open, isShared }: LocksCandidate): void {
   test('sweeping ends what ran out, calls the next and tells whom it concerns', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
     const a = await stage.granted('pull', 'A')
-    await stage.ask('pull', 'B', { deadlineMs: shortMs })
+    await stage.ask('pull', 'B', { deadlineMs: spanMs })
     await stage.ask('pull', 'C')
-    await stage.ask('pull', 'D', { times: { waiterLeaseMs: shortMs } })
+    await stage.ask('pull', 'D', { times: { waiterLeaseMs: spanMs } })
     assert.deepEqual(await swept(stage.store, keyOf('pull')), [])
-    await stage.pass(shortMs)
+    await stage.pass(spanMs)
     assert.deepEqual((await swept(stage.store, keyOf('pull'))).toSorted(), ['B', 'D'])
     assert.deepEqual(await stage.line('pull'), ['C'])
     assert.deepEqual(await swept(stage.store, keyOf('pull')), [], 'once')
@@ -150,8 +153,6 @@ export function sweepingContract({ open, isShared }: LocksCandidate): void {
     await using two = await open({ namespace })
     const stage = new Stage(one)
     const keys = Array.from({ length: 40 }, (_, n) => ({ operation: 'pull', resource: `${n}` }))
-    // Long enough for all to stand in line before the first lease runs out, also on a busy machine.
-    const spanMs = 2_000
     await Promise.all(
       keys.map(async (key) => {
         await stage.granted(key, 'A', { ttlMs: spanMs })
