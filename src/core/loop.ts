@@ -53,6 +53,8 @@ export function createLoop(options: LoopOptions): Loop {
 /** So many steps, or so long, may follow each other before the event loop gets its turn. */
 const stepsPerTurn = 100
 const turnMs = 10
+/** What ends the waits that did not end a nap. Made once: one made for each, with its stack, would be the dearest part of waking up. */
+const awake = new DOMException('The nap is over.', 'AbortError')
 
 class SupervisedLoop implements Loop {
   readonly #options: ResolvedLoopOptions
@@ -132,13 +134,14 @@ class SupervisedLoop implements Loop {
     let turnBeganAt = clock.now()
     while (generation === this.#generation && !signal.aborted) {
       const pause = await this.#attempt(generation)
+      // Also before a sleep, which a bell that rings all the time makes none; but not after it, for a ring is urgent.
+      if (++stepsInTurn >= stepsPerTurn || clock.now() - turnBeganAt >= turnMs) {
+        await nextTurn()
+        stepsInTurn = 0
+        turnBeganAt = clock.now()
+      }
       if (generation !== this.#generation || signal.aborted) break
       if (pause !== 'none') await this.#sleep(pause)
-      // Also after a sleep: a bell that rings all the time makes it no sleep at all.
-      if (++stepsInTurn < stepsPerTurn && clock.now() - turnBeganAt < turnMs) continue
-      await nextTurn()
-      stepsInTurn = 0
-      turnBeganAt = clock.now()
     }
     if (--this.#runCount === 0) this.#ended.resolve()
   }
@@ -208,7 +211,7 @@ class SupervisedLoop implements Loop {
       const next = this.#failed(error)
       if (next !== 'none') await this.#sleep(next)
     } finally {
-      nap.abort()
+      nap.abort(awake)
     }
   }
 

@@ -22,4 +22,8 @@ await lane.work(
     throw error
   },
 )
+process.on('message', () => {
+  globalThis.gc!()
+  process.send!('ready')
+})
 process.send!('ready')

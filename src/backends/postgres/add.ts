@@ -13,6 +13,9 @@ export interface AddStatements {
   readonly plain: Statement
   /** As `plain`, for jobs that differ in id and payload alone. */
   readonly alike: Statement
+  /** The same two, which also ring a bell as they commit: their last two values are its channel and what to say. */
+  readonly plainRinging: Statement
+  readonly alikeRinging: Statement
   readonly unique: Statement
   /** As `unique`, for jobs of which some have a gate. */
   readonly gated: Statement
@@ -68,17 +71,23 @@ FROM given g
 LEFT JOIN won w ON w.queue = g.queue AND w.unique_key = g.unique_key
 LEFT JOIN ${s}.job_unique u ON u.namespace = $1 AND u.queue = g.queue AND u.unique_key = g.unique_key
 ORDER BY g.nr`
-  return {
-    plain: { name: 'sb_add', text: `WITH ${given}${insert(byTime)}` },
-    alike: {
-      name: 'sb_add_alike',
-      text: `
+  const alike = `
 INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
   run_at, created_at, updated_at)
 SELECT $1, g.id, $3, $4, g.payload, $6::int, CASE WHEN $7::bigint <= 0 THEN 'ready' ELSE 'scheduled' END, 0, $8::int, 0,
        clock.now + $7::bigint, clock.now, clock.now
 FROM (SELECT ${nowMs} AS now) clock,
-  unnest(string_to_array($2, E'\\x1f'), string_to_array($5, E'\\x1f')) g (id, payload)`,
+  unnest(string_to_array($2, E'\\x1f'), string_to_array($5, E'\\x1f')) g (id, payload)`
+  return {
+    plain: { name: 'sb_add', text: `WITH ${given}${insert(byTime)}` },
+    alike: { name: 'sb_add_alike', text: alike },
+    plainRinging: {
+      name: 'sb_add_ringing',
+      text: `WITH ${given}, added AS (${insert(byTime)}) SELECT pg_notify($15, $16)`,
+    },
+    alikeRinging: {
+      name: 'sb_add_alike_ringing',
+      text: `WITH added AS (${alike}) SELECT pg_notify($9, $10)`,
     },
     unique: { name: 'sb_add_unique', text: unique(byTime) },
     gated: {
@@ -166,14 +175,21 @@ function isSingle(text: string): boolean {
 
 /** How jobs without unique keys and gates are added. */
 export function plainAdd(
-  { alike, plain }: AddStatements,
+  { alike, plain, alikeRinging, plainRinging }: AddStatements,
   namespace: string,
   jobs: readonly NewJob[],
-): { readonly statement: Statement; readonly values: unknown[] } {
+): PlainAdd {
   const values = alikeValues(namespace, jobs)
   return values
-    ? { statement: alike, values }
-    : { statement: plain, values: addValues(namespace, jobs, null) }
+    ? { statement: alike, ringing: alikeRinging, values }
+    : { statement: plain, ringing: plainRinging, values: addValues(namespace, jobs, null) }
+}
+
+export interface PlainAdd {
+  readonly statement: Statement
+  /** The same with a ring, whose two values come last. */
+  readonly ringing: Statement
+  readonly values: unknown[]
 }
 
 /** For each job whether it waits: what `gated` wants besides. */

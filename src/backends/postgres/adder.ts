@@ -1,7 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Added, NewJob } from '../../jobs/index.ts'
-import { type AddRow, addValues, gateValues, hasGate, plainAdd, readAdded, waitingValues } from './add.ts'
+import {
+  type AddRow,
+  addValues,
+  gateValues,
+  hasGate,
+  type PlainAdd,
+  plainAdd,
+  readAdded,
+  waitingValues,
+} from './add.ts'
 import type { Ride } from './bell.ts'
 import { inCallers, wrongDatabase } from './callertx.ts'
 import type { Runner, Statement } from './connection.ts'
@@ -32,15 +41,31 @@ export class Adder {
 
   async #addPlain(jobs: readonly NewJob[], rings: readonly string[]): Promise<readonly Added[]> {
     const { namespace, statements, bell } = this.#space
-    const { statement, values } = plainAdd(statements.add, namespace, jobs)
+    const add = plainAdd(statements.add, namespace, jobs)
     // In a transaction it would be rung before there is anything to find.
     const ride = rings.length === 1 && !this.#sender.isOneTransaction ? bell.ride(rings[0]!) : undefined
-    await (ride ? this.#runAndRing(statement, values, ride) : this.#sender.run(statement, values))
+    if (ride === undefined) await this.#sender.run(add.statement, add.values)
+    else if (ride.isRare) await this.#runRinging(add, ride)
+    else await this.#runAndRing(add, ride)
     return jobs.map(({ id }) => ({ id, duplicate: false }))
   }
 
+  /**
+   * The ring is part of what is written: it is heard as soon as that can be seen. Transactions that ring commit one after
+   * the other in the whole database, so only a ring that is rare goes this way.
+   */
+  async #runRinging({ ringing, values }: PlainAdd, ride: Ride): Promise<void> {
+    let isSent = false
+    try {
+      await this.#sender.run(ringing, [...values, ...ride.values])
+      isSent = true
+    } finally {
+      ride.over(isSent)
+    }
+  }
+
   /** Both go out in one packet, as two transactions; whoever adds does not wait for the ring. */
-  #runAndRing(statement: Statement, values: unknown[], ride: Ride): Promise<void> {
+  #runAndRing({ statement, values }: PlainAdd, ride: Ride): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const both = this.#sender.use(async (client) => {
       const [written, rung] = inOnePacket(client, () => [

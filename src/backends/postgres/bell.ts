@@ -6,9 +6,9 @@ import { Line } from './line.ts'
 
 /**
  * Bells over LISTEN and NOTIFY, one for each namespace, whose rings no other namespace hears. A ring is told in this
- * process at once, and to others by a statement of its own, never inside a transaction that writes: NOTIFY there would
- * make all commits of the database queue up. It may go out right behind what it is about. Rings of a topic within 2 ms
- * become one.
+ * process at once, and to others by a statement of its own, which may go out right behind what it is about. Inside a
+ * transaction that writes it would be heard sooner, but all such commits of a database queue up: so a process spends at
+ * most a quarter of its time in them, which is less often the longer they take. Rings of a topic within 2 ms become one.
  *
  * Each namespace has a channel. The connection that listens is one for all of them, and listens to a channel while
  * somebody here does, and a little longer: who listens anew for each of many waits should not miss what is between.
@@ -22,6 +22,8 @@ export class PostgresBells {
   readonly #channels = new Map<string, Channel>()
   /** Topics told within the last moments, or about to be by whoever rides. */
   readonly #recent = new Map<string, Recent>()
+  /** From when on a ring may be part of what it is about. */
+  #rareFrom = 0
   #closed = false
   /** Its own rings come back by LISTEN; they were told already. */
   readonly #self = randomBytes(6).toString('hex')
@@ -88,15 +90,20 @@ export class PostgresBells {
     if (this.#closed || this.#recent.has(place)) return undefined
     const recent: Recent = { again: false, isOwed: true, timer: undefined }
     this.#recent.set(place, recent)
+    const beganAt = performance.now()
+    const isRare = beganAt >= this.#rareFrom
+    if (isRare) this.#rareFrom = beganAt + longMs
     const over = (isSent: boolean) => {
-      // Also when it was over before.
+      const now = performance.now()
+      if (isRare) this.#rareFrom = now + restFactor * (now - beganAt)
+      // It may have been over before.
       if (this.#closed || this.#recent.get(place) !== recent || recent.timer !== undefined) return
       this.#recent.delete(place)
       // Somebody else's ring came for which this one may have been too early; or was taken for this one, which is none.
       if (recent.again || (!isSent && !recent.isOwed)) this.#notify(channel, topic, place)
       else if (isSent) this.#merge(channel, topic, place, recent)
     }
-    return { statement: notify, values: [channel, `${this.#self} ${topic}`], over }
+    return { statement: notify, values: [channel, `${this.#self} ${topic}`], isRare, over }
   }
 
   /** In no process's name: whoever listens here has not been told yet, and may only be once it is committed. */
@@ -181,6 +188,8 @@ export interface PostgresBell extends BackendBell {
 export interface Ride {
   readonly statement: Statement
   readonly values: unknown[]
+  /** It may be part of the write: writes that ring have taken little of this process's time lately. */
+  readonly isRare: boolean
   /** The write has ended: with the ring behind it, or not at all. */
   over(isSent: boolean): void
 }
@@ -202,6 +211,10 @@ interface Channel {
 
 /** Longer, and a producer that adds a job every few milliseconds would wait for the end of it each time. */
 const mergeMs = 2
+/** A ring inside a write is followed by so many times of what that took, in which others are sent behind theirs. */
+const restFactor = 3
+/** A write that takes longer than this may never end. */
+const longMs = 1_000
 /** How long a channel is listened to after the last listener left. */
 const lingerMs = 10_000
 

@@ -9,12 +9,17 @@ import type { Position } from './cursor.ts'
  * is made ready by a statement sent just ahead of it, so that a due job of high priority is never overtaken. While a
  * lease that ran out could be taken back, nothing is claimed: its jobs may go first. Queues with limits are left out here,
  * as those that are paused: limitclaimer.ts claims from them.
+ *
+ * Mostly nothing fell due, nothing ran out and nothing has limits. The straight claims see for themselves that it is so,
+ * and then they are all there is to send; else they take nothing and say so.
  */
 export interface ClaimStatements {
   /** Makes ready what fell due; answers which leases ran out, and which queues have limits. */
   readonly promote: Statement
   readonly one: Statement
   readonly many: Statement
+  readonly straightOne: Statement
+  readonly straightMany: Statement
 }
 
 export interface PromoteRow {
@@ -66,13 +71,34 @@ SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
   WHERE c.namespace = $1 AND c.queue = ANY ((SELECT $2::text[])::text[]) AND c.limits IS NOT NULL AND c.paused_at IS NULL
 ) AS limited`
 
+  const lapsed = `
+        SELECT FROM ${s}.job_lease l
+        WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) AND NOT l.lease_no = ANY ($8::bigint[])`
   const eligible = `p.namespace = $1 AND p.state = 'ready'
       AND p.run_at <= (SELECT now FROM clock)
-      AND ((SELECT $3::text[]) IS NULL OR p.kind = ANY ((SELECT $3::text[])::text[]))
-      AND NOT EXISTS (
-        SELECT FROM ${s}.job_lease l
-        WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) AND NOT l.lease_no = ANY ($8::bigint[])
-      )`
+      AND ((SELECT $3::text[]) IS NULL OR p.kind = ANY ((SELECT $3::text[])::text[]))`
+  const noneLapsed = `NOT EXISTS (${lapsed})`
+  const nothingFirst = '(SELECT NOT something FROM first)'
+  /** Whether there is something that goes first. */
+  const first = `,
+first AS MATERIALIZED (
+  SELECT EXISTS (${lapsed})
+    OR EXISTS (
+      SELECT FROM unnest((SELECT $2::text[])) q (queue)
+      CROSS JOIN LATERAL (
+        SELECT FROM ${s}.job_pending p
+        WHERE p.namespace = $1 AND p.queue = q.queue AND p.state = 'scheduled' AND p.run_at <= (SELECT now FROM clock)
+        LIMIT 1
+      ) d)
+    OR EXISTS (
+      SELECT FROM ${s}.queue_control c
+      WHERE c.namespace = $1 AND c.queue = ANY ((SELECT $2::text[])::text[]) AND c.limits IS NOT NULL AND c.paused_at IS NULL
+    ) AS something
+)`
+  /** A row without anything in it says that something goes first. */
+  const refused = `
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM first WHERE something`
   const head = `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now, clock_timestamp() AS began)`
   const tail = handOut(s, { nonce: '$5', workerId: '$6', endsAt: 'c.now + $7::bigint' })
 
@@ -82,27 +108,20 @@ SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
 taken AS (
   DELETE FROM ${s}.job_pending p WHERE p.ctid = ANY (ARRAY (SELECT picked.place FROM picked)) RETURNING p.*
 )`
-  return {
-    promote: { name: 'sb_promote', text: promote },
-    one: {
-      name: 'sb_claim',
-      text: `${head},
+  const one = (condition: string) => `
 picked AS MATERIALIZED (
   SELECT p.ctid AS place FROM ${s}.job_pending p
-  WHERE ${eligible} AND p.queue = (SELECT ($2::text[])[1])
+  WHERE ${eligible} AND ${condition} AND p.queue = (SELECT ($2::text[])[1])
     AND ((-p.priority::bigint), p.run_at, p.id)
       >= ((SELECT ($9::bigint[])[1]), (SELECT ($10::bigint[])[1]), (SELECT ($11::text[])[1]))
     AND NOT EXISTS (
       SELECT FROM ${s}.queue_control c
       WHERE c.namespace = $1 AND c.queue = ($2::text[])[1] AND (c.paused_at IS NOT NULL OR c.limits IS NOT NULL))
   ORDER BY ${order} LIMIT (SELECT $4::bigint) FOR UPDATE SKIP LOCKED
-)${taken}${tail}`,
-    },
-    many: {
-      name: 'sb_claim_many',
-      // First how many of the best are in which queue, then that many from each: locking `limit` rows in every queue
-      // would keep others from jobs that are not taken.
-      text: `${head},
+)${taken}${tail}`
+  // First how many of the best are in which queue, then that many from each: locking `limit` rows in every queue
+  // would keep others from jobs that are not taken.
+  const many = (condition: string) => `
 asked AS MATERIALIZED (
   SELECT q.* FROM unnest($2::text[], $9::bigint[], $10::bigint[], $11::text[]) q (queue, after_rank, after_run_at, after_id)
   WHERE NOT EXISTS (
@@ -115,7 +134,7 @@ best AS MATERIALIZED (
     SELECT q.queue
     FROM asked q CROSS JOIN LATERAL (
       SELECT p.priority, p.run_at, p.id FROM ${s}.job_pending p
-      WHERE ${eligible} AND p.queue = q.queue
+      WHERE ${eligible} AND ${condition} AND p.queue = q.queue
         AND ((-p.priority::bigint), p.run_at, p.id) >= (q.after_rank, q.after_run_at, q.after_id)
       ORDER BY ${order} LIMIT $4
     ) c
@@ -127,12 +146,18 @@ picked AS MATERIALIZED (
   SELECT c.place
   FROM best b JOIN asked q ON q.queue = b.queue CROSS JOIN LATERAL (
     SELECT p.ctid AS place FROM ${s}.job_pending p
-    WHERE ${eligible} AND p.queue = b.queue
+    WHERE ${eligible} AND ${condition} AND p.queue = b.queue
       AND ((-p.priority::bigint), p.run_at, p.id) >= (q.after_rank, q.after_run_at, q.after_id)
     ORDER BY ${order} LIMIT b.wanted FOR UPDATE SKIP LOCKED
   ) c
-)${taken}${tail}`,
-    },
+)${taken}${tail}`
+  const straight = (text: string) => `${head}${first},${text}${refused}`
+  return {
+    promote: { name: 'sb_promote', text: promote },
+    one: { name: 'sb_claim', text: `${head},${one(noneLapsed)}` },
+    many: { name: 'sb_claim_many', text: `${head},${many(noneLapsed)}` },
+    straightOne: { name: 'sb_claim_straight', text: straight(one(nothingFirst)) },
+    straightMany: { name: 'sb_claim_many_straight', text: straight(many(nothingFirst)) },
   }
 }
 
@@ -201,6 +226,11 @@ export function claimValues(
     positions.map(({ runAt }) => runAt),
     positions.map(({ id }) => id),
   ]
+}
+
+/** Whether a straight claim took nothing because something goes first. */
+export function isRefused(rows: readonly ClaimRow[]): boolean {
+  return rows.length === 1 && rows[0]!.every((column) => column === null)
 }
 
 export function decodeClaimed(

@@ -1,6 +1,14 @@
 import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
 import { createNonce } from '../token.ts'
-import { byOrder, type ClaimRow, claimValues, decodeClaimed, type PromoteRow } from './claim.ts'
+import {
+  byOrder,
+  type Claimed,
+  type ClaimRow,
+  claimValues,
+  decodeClaimed,
+  isRefused,
+  type PromoteRow,
+} from './claim.ts'
 import { type Position, start } from './cursor.ts'
 import { inOnePacket } from './driver.ts'
 import { sqlState } from './failures.ts'
@@ -10,8 +18,8 @@ import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
 
 /**
- * Runs claims: one round trip when all is well; another when a lease ran out (take it back first, its jobs may be the
- * best) or when a claim from the cursor came short (look from the start). What that trip finds to have limits is claimed
+ * Runs claims: one statement when all is calm; another trip when something fell due, when a lease ran out (take it back
+ * first, its jobs may be the best) or when a claim from the cursor came short (look from the start). What that trip finds to have limits is claimed
  * from apart, before or after the others by turns, so that neither kind keeps the other waiting.
  */
 export class Claimer {
@@ -19,6 +27,8 @@ export class Claimer {
   readonly #space: Space
   readonly #reclaimer: Reclaimer
   readonly #limited: LimitClaimer
+  /** When it last looked, nothing went first: no job fell due, no lease ran out, no queue had limits. */
+  #isCalm = true
 
   constructor(sender: Sender, space: Space, reclaimer: Reclaimer) {
     this.#sender = sender
@@ -99,20 +109,38 @@ export class Claimer {
     limit: number,
     from: readonly Position[],
   ): Promise<Look> {
-    const { namespace, statements, leases, cursors, lapses } = this.#space
+    const { namespace, statements, lapses } = this.#space
+    const { claim } = statements
     const nonce = createNonce()
     const ignored = lapses.ignored()
-    const statement = queues.length === 1 ? statements.claim.one : statements.claim.many
     const valuesFrom = (positions: readonly Position[]) =>
       claimValues(namespace, request, queues, limit, nonce, ignored, positions)
+    const isOne = queues.length === 1
+    if (this.#isCalm) {
+      const rows = await this.#sender.useBehind(request.workerId, (client) =>
+        this.#sender.sendForArrays<ClaimRow>(
+          client,
+          isOne ? claim.straightOne : claim.straightMany,
+          valuesFrom(from),
+        ),
+      )
+      if (!isRefused(rows)) {
+        const jobs = this.#take(decodeClaimed(rows, nonce, request.workerId), {
+          request,
+          queues,
+          limit,
+          from,
+          nonce,
+        })
+        return { jobs, lapsed: [], limited: [] }
+      }
+      this.#isCalm = false
+    }
     const [promoted, claimed] = await this.#sender.useBehind(request.workerId, async (client) => {
       const promote = () =>
-        this.#sender.send<PromoteRow & Record<string, unknown>>(client, statements.claim.promote, [
-          namespace,
-          queues,
-        ])
+        this.#sender.send<PromoteRow & Record<string, unknown>>(client, claim.promote, [namespace, queues])
       const claimFrom = (positions: readonly Position[]) =>
-        this.#sender.sendForArrays<ClaimRow>(client, statement, valuesFrom(positions))
+        this.#sender.sendForArrays<ClaimRow>(client, isOne ? claim.one : claim.many, valuesFrom(positions))
       if (from.every((position) => position === start || position.isBrief === true))
         return inOnePacket(client, () => bothOf(promote(), claimFrom(from)))
       // What fell due may belong before the remembered places, so they are used only if nothing did.
@@ -120,25 +148,46 @@ export class Claimer {
       const positions = rows[0]?.moved === true ? from.map(() => start) : from
       return [{ rows }, await claimFrom(positions)] as const
     })
-    const limited = promoted?.rows[0]?.limited ?? []
-    const lease = decodeClaimed(claimed, nonce, request.workerId)
-    if (lease) {
-      const jobs = lease.jobs.toSorted(byOrder)
-      const isFull = jobs.length === limit
-      this.#sender.onCommit(() => {
-        leases.remember({ leaseNo: lease.leaseNo, nonce }, lease.jobs, request.leaseMs)
-        cursors.took(queues, request.kinds, from, jobs, { tookMs: lease.tookMs, isFull })
-        // What just fell due may belong before the place where this claim began.
-        if (promoted?.rows[0]?.moved === true) cursors.reset(queues, request.kinds)
-      })
-      return { jobs, lapsed: [], limited }
-    }
-    return {
-      jobs: [],
-      lapsed: (promoted?.rows[0]?.lapsed ?? []).filter((leaseNo) => !ignored.includes(leaseNo)),
-      limited,
-    }
+    const { moved = true, lapsed = [], limited = [] } = promoted?.rows[0] ?? {}
+    this.#isCalm = !moved && lapsed.length === 0 && limited.length === 0
+    const jobs = this.#take(decodeClaimed(claimed, nonce, request.workerId), {
+      request,
+      queues,
+      limit,
+      from,
+      nonce,
+    })
+    // What just fell due may belong before the place where this claim began.
+    if (jobs.length > 0 && moved)
+      this.#sender.onCommit(() => this.#space.cursors.reset(queues, request.kinds))
+    const open = jobs.length > 0 ? [] : lapsed.filter((leaseNo) => !ignored.includes(leaseNo))
+    return { jobs, lapsed: open, limited }
   }
+
+  /** Remembers what a claim took; answers it in order. */
+  #take(
+    lease: Claimed | undefined,
+    { request, queues, limit, from, nonce }: Taking,
+  ): readonly ClaimedRecord[] {
+    if (lease === undefined) return []
+    const { leases, cursors } = this.#space
+    const jobs = lease.jobs.toSorted(byOrder)
+    const isFull = jobs.length === limit
+    this.#sender.onCommit(() => {
+      leases.remember({ leaseNo: lease.leaseNo, nonce }, lease.jobs, request.leaseMs)
+      cursors.took(queues, request.kinds, from, jobs, { tookMs: lease.tookMs, isFull })
+    })
+    return jobs
+  }
+}
+
+/** A claim that was sent. */
+interface Taking {
+  readonly request: ClaimRequest
+  readonly queues: readonly string[]
+  readonly limit: number
+  readonly from: readonly Position[]
+  readonly nonce: string
 }
 
 interface Look {

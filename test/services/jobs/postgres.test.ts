@@ -1,7 +1,7 @@
 /** What only Postgres can get wrong: transactions that fail as a whole, and snapshots older than a lease's end. */
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
-import { describe, test } from 'vitest'
+import { describe, onTestFinished, test, vi } from 'vitest'
 import { openPostgres } from '../../../src/backends/postgres/index.ts'
 import { createBell } from '../../../src/core/bell.ts'
 import { open } from '../../../src/index.ts'
@@ -59,6 +59,40 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     await other.jobs.add('urgent', {}, { priority: 5 })
     const rest = [...(await claim()), ...(await claim()), ...(await claim())]
     assert.deepEqual([rest.length, rest.includes('urgent')], [204, true])
+  })
+
+  test('a claim is one statement, and so is an add with its ring, while nothing goes first', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    const query = vi.spyOn(Client.prototype, 'query')
+    onTestFinished(() => query.mockRestore())
+    /** What was sent since this was last asked, by name. */
+    const sent = () => {
+      const names = query.mock.calls.map(([statement]) => (statement as { readonly name?: string }).name)
+      query.mockClear()
+      return names
+    }
+    const claim = async (queues = ['mail']) => {
+      const request = { queues, kinds: null, workerId: 'w', limit: 1, leaseMs: 60_000 }
+      return (await backend.jobs.claim(request)).map(({ kind }) => kind)
+    }
+    await backend.jobs.add([aJob(), aJob()], undefined, ['jobs:mail'])
+    await backend.jobs.add([aJob()], undefined, ['jobs:mail'])
+    assert.deepEqual(sent(), ['sb_add_alike_ringing', 'sb_add_alike'], 'a ring right behind another waits')
+    await claim()
+    await claim(['other', 'mail'])
+    await claim(['other'])
+    assert.deepEqual(sent(), ['sb_claim_straight', 'sb_claim_many_straight', 'sb_claim_straight'])
+
+    await backend.jobs.add([aJob({ kind: 'due', priority: 9, due: { delayMs: 5 } })])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    sent()
+    assert.deepEqual(await claim(), ['due'], 'what fell due goes first')
+    assert.deepEqual(sent(), ['sb_claim_straight', 'sb_promote', 'sb_claim'])
+    assert.deepEqual(await claim(), ['welcome'])
+    assert.deepEqual(sent(), ['sb_promote', 'sb_claim'], 'more may fall due')
+    assert.deepEqual(await claim(), [])
+    assert.deepEqual(sent(), ['sb_claim_straight'])
   })
 
   test('a caller whose snapshot is older than the end of the job cannot end it again', async () => {
