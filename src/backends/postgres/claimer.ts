@@ -19,8 +19,8 @@ import type { Space } from './space.ts'
 
 /**
  * Runs claims: one statement when all is calm; another trip when something fell due, when a lease ran out (take it back
- * first, its jobs may be the best) or when a claim from the cursor came short (look from the start). What that trip finds to have limits is claimed
- * from apart, before or after the others by turns, so that neither kind keeps the other waiting.
+ * first, its jobs may be the best) or when a claim from the cursor came short (look from the start). What that trip finds
+ * to have limits is claimed from apart, before or after the others by turns, so that neither kind keeps the other waiting.
  */
 export class Claimer {
   readonly #sender: Sender
@@ -52,7 +52,7 @@ export class Claimer {
     turns.saw(queues, limited)
     const jobs = limited.length === 0 ? [] : await this.#limited.claim(request, limited, request.limit)
     const left = request.limit - jobs.length
-    if (left === 0) return jobs
+    if (left === 0 || limited.length === queues.length) return jobs
     return withMore(jobs, async () => (await this.#claimPlain(request, queues, left)).jobs)
   }
 

@@ -23,6 +23,8 @@ export class LimitClaimer {
   readonly #reclaimer: Reclaimer
   readonly #statements: LimitStatements
   readonly #candidates: LimitCandidates
+  /** The queue that was claimed from last, if it gave something. */
+  #giver: string | undefined
 
   constructor(sender: Sender, space: Space, reclaimer: Reclaimer) {
     this.#sender = sender
@@ -39,11 +41,7 @@ export class LimitClaimer {
     limit: number,
   ): Promise<readonly ClaimedRecord[]> {
     const claimed: ClaimedRecord[] = []
-    const { rows } = await this.#sender.run<{ queue: string }>(this.#statements.ready, [
-      this.#space.namespace,
-      limited,
-    ])
-    const queues = rows.map(({ queue }) => queue)
+    const queues = await this.#listReady(limited)
     if (this.#sender.isOneTransaction) await this.#lockInOrder(queues)
     for (const queue of queues) {
       if (claimed.length >= limit) break
@@ -56,6 +54,15 @@ export class LimitClaimer {
       }
     }
     return claimed
+  }
+
+  /** Those with something to give, in the order of their first jobs. */
+  async #listReady(limited: readonly string[]): Promise<readonly string[]> {
+    // Of one that gave something a moment ago nothing need be found out first.
+    if (limited.length === 1 && limited[0] === this.#giver) return limited
+    const values = [this.#space.namespace, limited]
+    const { rows } = await this.#sender.run<{ queue: string }>(this.#statements.ready, values)
+    return rows.map(({ queue }) => queue)
   }
 
   /** Where the rows stay locked, they are locked in one order, so that two such claims never wait in a ring. */
@@ -72,6 +79,7 @@ export class LimitClaimer {
     if (leave === undefined) return []
     try {
       const { lease } = await this.#tryTo(queue, request, limit)
+      this.#giver = lease === undefined ? undefined : queue
       if (lease === undefined) return []
       const { leaseNo, nonce, jobs } = lease
       this.#sender.onCommit(() => leases.remember({ leaseNo, nonce }, jobs, request.leaseMs))

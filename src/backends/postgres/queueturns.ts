@@ -31,10 +31,10 @@ export class QueueTurns {
     }
   }
 
-  /** Whether it is the turn of those with limits to be first, if there are any among these. */
+  /** Whether those with limits are first: it is their turn, or as far as is known there are no others among these. */
   isLimitedFirst(queues: readonly string[]): boolean {
-    if (this.#limited.size === 0 || queues.length === 1 || !queues.some((queue) => this.#limited.has(queue)))
-      return false
+    if (this.#limited.size === 0 || !queues.some((queue) => this.#limited.has(queue))) return false
+    if (queues.every((queue) => this.#limited.has(queue))) return true
     this.#wasLimitedFirst = !this.#wasLimitedFirst
     return this.#wasLimitedFirst
   }
