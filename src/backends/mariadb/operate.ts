@@ -17,7 +17,7 @@ interface StoredRow {
   readonly lapsed: number
 }
 
-const stored = `SELECT CAST(state AS CHAR) AS state, lease_no, state = 'running' AND lease_ends_at <= ${nowMs} AS lapsed`
+const stored = `CAST(state AS CHAR) AS state, lease_no, state = 'running' AND lease_ends_at <= ${nowMs} AS lapsed`
 
 /** Finds the job's row in the line and locks it, or sees that it is locked, or where it is instead. */
 async function reach(
@@ -25,17 +25,22 @@ async function reach(
   call: Call,
   id: string,
 ): Promise<{ locked?: StoredRow; seen?: StoredRow; ended?: JobState }> {
-  const [, [locked], [seen], [ended]] = (await call.packet([
+  const [, [locked], [seen]] = (await call.packet([
     begin,
-    [`${stored} FROM ${tables.queue} WHERE namespace = ? AND id = ? FOR UPDATE SKIP LOCKED`, [namespace, id]],
-    [`${stored} FROM ${tables.queue} WHERE namespace = ? AND id = ?`, [namespace, id]],
     [
-      `SELECT CAST(state AS CHAR) AS state FROM ${tables.history} WHERE namespace = ? AND id = ?`,
+      `SELECT ${stored} FROM ${tables.queue} WHERE namespace = ? AND id = ? FOR UPDATE SKIP LOCKED`,
       [namespace, id],
     ],
-  ])) as [unknown, StoredRow[], StoredRow[], { state: JobState }[]]
+    // Both places in one statement, and so at one moment: a job that somebody else retries meanwhile is in one of them.
+    [
+      `SELECT ${stored}, 0 AS ended FROM ${tables.queue} WHERE namespace = ? AND id = ?
+        UNION ALL
+        SELECT CAST(state AS CHAR), 0, 0, 1 FROM ${tables.history} WHERE namespace = ? AND id = ?`,
+      [namespace, id, namespace, id],
+    ],
+  ])) as [unknown, StoredRow[], (StoredRow & { readonly ended: number })[]]
   if (locked) return { locked }
-  if (ended) return { ended: ended.state }
+  if (seen?.ended) return { ended: seen.state }
   return seen ? { seen } : {}
 }
 

@@ -1,10 +1,10 @@
-/** What only MariaDB can get wrong: a transaction whose beginning was sent with the end of the one before. */
+/** What only MariaDB can get wrong: what is sent in one packet, and what happens between two statements of it. */
 import assert from 'node:assert/strict'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { describe, test } from 'vitest'
 import { openMariadb } from '../../../src/backends/mariadb/index.ts'
 import type { StoreTransaction } from '../../../src/jobs/index.ts'
-import { runningJob, verdictOf } from '../../conformance/jobs/making.ts'
+import { addOne, endedJob, runningJob, until, verdictOf } from '../../conformance/jobs/making.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 
 async function createStage() {
@@ -12,6 +12,8 @@ async function createStage() {
   const place = kept.use(await ownMariadb())
   const client = await createConnection(place.url)
   kept.defer(() => client.end())
+  const locker = await createConnection(place.url)
+  kept.defer(() => locker.end())
   await client.query('CREATE TABLE effect (nr INT PRIMARY KEY)')
   const backend = kept.use(await openMariadb(`${place.url}?pool=1`, { namespace: 'default', migrate: true }))
   const transact = async (work: (tx: StoreTransaction) => Promise<unknown>): Promise<void> => {
@@ -29,7 +31,7 @@ async function createStage() {
     return rows.map(({ nr }) => nr)
   }
   const owned = kept.move()
-  return { transact, effects, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { backend, client, locker, transact, effects, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 const write = 'INSERT INTO effect VALUES (?)'
@@ -64,5 +66,31 @@ describe.skipIf(!hasService('mariadb'))('on MariaDB', () => {
     await assert.rejects(ended, { code: 'transaction_conflict' })
     await stage.transact((tx) => tx.query(write, [6]))
     assert.deepEqual(await stage.effects(), [1, 3, 4, 6])
+  })
+
+  test('a job that goes back into the line while it is looked for is found, by who retries and who cancels', async () => {
+    await using stage = await createStage()
+    const { backend, client, locker } = stage
+    const asks = [
+      [async (id: string) => (await backend.jobs.retry(id))?.outcome, 'ready'],
+      [async (id: string) => (await backend.jobs.cancel(id))?.state, 'cancelled'],
+    ] as const
+    for (const [ask, expected] of asks) {
+      const id = await endedJob(backend, 'dead', { queue: expected })
+      const ready = await addOne(backend, { queue: expected })
+      // Nobody can look into the history; when somebody can, the job has gone from there to the line.
+      await locker.query('LOCK TABLES job_history WRITE')
+      const answer = ask(id)
+      await until('it is looked for', async () => {
+        const [rows] = await client.query<RowDataPacket[]>(
+          `SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table%'`,
+        )
+        return rows.length > 0
+      })
+      await client.query('UPDATE job_queue SET id = ? WHERE id = ?', [id, ready])
+      await locker.query('DELETE FROM job_history WHERE id = ?', [id])
+      await locker.query('UNLOCK TABLES')
+      assert.equal(await answer, expected)
+    }
   })
 })
