@@ -15,6 +15,7 @@ import type { Ride } from './bell.ts'
 import { inCallers, wrongDatabase } from './callertx.ts'
 import type { Runner, Statement } from './connection.ts'
 import { inOnePacket } from './driver.ts'
+import { sqlState } from './failures.ts'
 import type { Reclaimer } from './reclaim.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
@@ -52,13 +53,21 @@ export class Adder {
 
   /**
    * The ring is part of what is written: it is heard as soon as that can be seen. Transactions that ring commit one after
-   * the other in the whole database, so only a ring that is rare goes this way.
+   * the other in the whole database, so only a ring that is rare goes this way. A ring may be lost and a job may not: where
+   * the database takes no ring, the job is added without.
    */
-  async #runRinging({ ringing, values }: PlainAdd, ride: Ride): Promise<void> {
+  async #runRinging({ statement, ringing, values }: PlainAdd, ride: Ride): Promise<void> {
     let isSent = false
     try {
-      await this.#sender.run(ringing, [...values, ...ride.values])
-      isSent = true
+      await this.#sender.use(async (client) => {
+        try {
+          await this.#sender.send(client, ringing, [...values, ...ride.values])
+          isSent = true
+        } catch (error) {
+          if (!ringRefusals.has(sqlState(error) ?? '')) throw error
+          await this.#sender.send(client, statement, values)
+        }
+      })
     } finally {
       ride.over(isSent)
     }
@@ -159,6 +168,9 @@ export class Adder {
     return answers
   }
 }
+
+/** Its queue of rings is full (somebody listens and does not read), others' rings kept it waiting, or it may not ring. */
+const ringRefusals = new Set(['54000', '55P03', '42501'])
 
 function handsChanged(): SignalboxError {
   return new SignalboxError(

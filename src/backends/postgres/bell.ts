@@ -81,8 +81,8 @@ export class PostgresBells {
   }
 
   /**
-   * A ring that is sent by whoever writes what it is about, right behind it and not a trip later; the writer rings as
-   * ever when it is done, and that is then told to this process alone. Undefined: it was rung a moment ago, so its turn
+   * A ring that is sent by whoever writes what it is about, within it or right behind it; the writer rings as ever when
+   * it is done, and that is then told to this process alone. Undefined: it was rung a moment ago, so its turn
    * comes when that is over.
    */
   #ride(channel: string, topic: string): Ride | undefined {
@@ -179,18 +179,18 @@ export class PostgresBells {
   }
 }
 
-/** The bell of a namespace, which may also be rung behind a write. */
+/** The bell of a namespace, which may also be rung with a write. */
 export interface PostgresBell extends BackendBell {
   ride(topic: string): Ride | undefined
 }
 
-/** A ring to be sent behind a write. */
+/** A ring to be sent with a write, as part of it or right behind it. */
 export interface Ride {
   readonly statement: Statement
   readonly values: unknown[]
   /** It may be part of the write: writes that ring have taken little of this process's time lately. */
   readonly isRare: boolean
-  /** The write has ended: with the ring behind it, or not at all. */
+  /** The write has ended: with the ring, or without. */
   over(isSent: boolean): void
 }
 

@@ -77,9 +77,8 @@ SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
   const eligible = `p.namespace = $1 AND p.state = 'ready'
       AND p.run_at <= (SELECT now FROM clock)
       AND ((SELECT $3::text[]) IS NULL OR p.kind = ANY ((SELECT $3::text[])::text[]))`
-  const noneLapsed = `NOT EXISTS (${lapsed})`
-  const nothingFirst = '(SELECT NOT something FROM first)'
-  /** Whether there is something that goes first. */
+  // Any one would do, but a planner that need not begin with the earliest would rather read the whole table. What the look
+  // takes is no part of how long the claim took: a cursor would not make it quicker.
   const first = `,
 first AS MATERIALIZED (
   SELECT EXISTS (${lapsed})
@@ -88,19 +87,20 @@ first AS MATERIALIZED (
       CROSS JOIN LATERAL (
         SELECT FROM ${s}.job_pending p
         WHERE p.namespace = $1 AND p.queue = q.queue AND p.state = 'scheduled' AND p.run_at <= (SELECT now FROM clock)
-        LIMIT 1
+        ORDER BY p.run_at LIMIT 1
       ) d)
     OR EXISTS (
       SELECT FROM ${s}.queue_control c
       WHERE c.namespace = $1 AND c.queue = ANY ((SELECT $2::text[])::text[]) AND c.limits IS NOT NULL AND c.paused_at IS NULL
-    ) AS something
+    ) AS something, clock_timestamp() AS began
 )`
   /** A row without anything in it says that something goes first. */
   const refused = `
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM first WHERE something`
   const head = `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now, clock_timestamp() AS began)`
-  const tail = handOut(s, { nonce: '$5', workerId: '$6', endsAt: 'c.now + $7::bigint' })
+  const tail = (began: Premise['began']) =>
+    handOut(s, { nonce: '$5', workerId: '$6', endsAt: 'c.now + $7::bigint', began })
 
   // By place, not by key: the rows are locked, so they cannot have moved; and only what was deleted is handed out. All
   // places in one scan: joined to the list of them, a scan is begun anew for each row, and a claim costs a quarter more.
@@ -108,7 +108,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM fir
 taken AS (
   DELETE FROM ${s}.job_pending p WHERE p.ctid = ANY (ARRAY (SELECT picked.place FROM picked)) RETURNING p.*
 )`
-  const one = (condition: string) => `
+  const one = ({ condition, began }: Premise) => `
 picked AS MATERIALIZED (
   SELECT p.ctid AS place FROM ${s}.job_pending p
   WHERE ${eligible} AND ${condition} AND p.queue = (SELECT ($2::text[])[1])
@@ -118,10 +118,10 @@ picked AS MATERIALIZED (
       SELECT FROM ${s}.queue_control c
       WHERE c.namespace = $1 AND c.queue = ($2::text[])[1] AND (c.paused_at IS NOT NULL OR c.limits IS NOT NULL))
   ORDER BY ${order} LIMIT (SELECT $4::bigint) FOR UPDATE SKIP LOCKED
-)${taken}${tail}`
+)${taken}${tail(began)}`
   // First how many of the best are in which queue, then that many from each: locking `limit` rows in every queue
   // would keep others from jobs that are not taken.
-  const many = (condition: string) => `
+  const many = ({ condition, began }: Premise) => `
 asked AS MATERIALIZED (
   SELECT q.* FROM unnest($2::text[], $9::bigint[], $10::bigint[], $11::text[]) q (queue, after_rank, after_run_at, after_id)
   WHERE NOT EXISTS (
@@ -150,22 +150,35 @@ picked AS MATERIALIZED (
       AND ((-p.priority::bigint), p.run_at, p.id) >= (q.after_rank, q.after_run_at, q.after_id)
     ORDER BY ${order} LIMIT b.wanted FOR UPDATE SKIP LOCKED
   ) c
-)${taken}${tail}`
+)${taken}${tail(began)}`
+  const promoted: Premise = { condition: `NOT EXISTS (${lapsed})`, began: 'clock' }
+  const calm: Premise = { condition: '(SELECT NOT something FROM first)', began: 'first' }
   const straight = (text: string) => `${head}${first},${text}${refused}`
   return {
     promote: { name: 'sb_promote', text: promote },
-    one: { name: 'sb_claim', text: `${head},${one(noneLapsed)}` },
-    many: { name: 'sb_claim_many', text: `${head},${many(noneLapsed)}` },
-    straightOne: { name: 'sb_claim_straight', text: straight(one(nothingFirst)) },
-    straightMany: { name: 'sb_claim_many_straight', text: straight(many(nothingFirst)) },
+    one: { name: 'sb_claim', text: `${head},${one(promoted)}` },
+    many: { name: 'sb_claim_many', text: `${head},${many(promoted)}` },
+    straightOne: { name: 'sb_claim_straight', text: straight(one(calm)) },
+    straightMany: { name: 'sb_claim_many_straight', text: straight(many(calm)) },
   }
+}
+
+/** What a claim goes by. */
+interface Premise {
+  /** Only then does it take anything. */
+  readonly condition: string
+  /** What knows since when it looks for jobs. */
+  readonly began: 'clock' | 'first'
 }
 
 /**
  * What makes a lease of the rows `taken`, by the `clock`, and answers them: the end of every statement that claims. Its
  * first value is the namespace.
  */
-export function handOut(s: string, { nonce, workerId, endsAt, besides = '' }: HandOut): string {
+export function handOut(
+  s: string,
+  { nonce, workerId, endsAt, began = 'clock', besides = '' }: HandOut,
+): string {
   return `,
 lease AS (
   INSERT INTO ${s}.job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
@@ -190,7 +203,7 @@ UNION ALL
 -- What all of them share is told once, in a row of its own.
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        json_build_array(l.lease_no::text, l.claimed_at, l.ends_at,
-         extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000)::text
+         extract(epoch FROM clock_timestamp() - (SELECT began FROM ${began}))::float8 * 1000)::text
 FROM lease l`
 }
 
@@ -199,6 +212,8 @@ interface HandOut {
   readonly nonce: string
   readonly workerId: string
   readonly endsAt: string
+  /** What has the time at which it `began`. @default 'clock' */
+  readonly began?: string
   /** What else is written with the lease. */
   readonly besides?: string
 }

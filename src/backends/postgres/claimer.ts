@@ -27,8 +27,6 @@ export class Claimer {
   readonly #space: Space
   readonly #reclaimer: Reclaimer
   readonly #limited: LimitClaimer
-  /** When it last looked, nothing went first: no job fell due, no lease ran out, no queue had limits. */
-  #isCalm = true
 
   constructor(sender: Sender, space: Space, reclaimer: Reclaimer) {
     this.#sender = sender
@@ -109,14 +107,14 @@ export class Claimer {
     limit: number,
     from: readonly Position[],
   ): Promise<Look> {
-    const { namespace, statements, lapses } = this.#space
+    const { namespace, statements, lapses, unrest } = this.#space
     const { claim } = statements
     const nonce = createNonce()
     const ignored = lapses.ignored()
     const valuesFrom = (positions: readonly Position[]) =>
       claimValues(namespace, request, queues, limit, nonce, ignored, positions)
     const isOne = queues.length === 1
-    if (this.#isCalm) {
+    if (!unrest.isLikely(queues)) {
       const rows = await this.#sender.useBehind(request.workerId, (client) =>
         this.#sender.sendForArrays<ClaimRow>(
           client,
@@ -134,7 +132,7 @@ export class Claimer {
         })
         return { jobs, lapsed: [], limited: [] }
       }
-      this.#isCalm = false
+      unrest.saw(queues, true)
     }
     const [promoted, claimed] = await this.#sender.useBehind(request.workerId, async (client) => {
       const promote = () =>
@@ -149,7 +147,7 @@ export class Claimer {
       return [{ rows }, await claimFrom(positions)] as const
     })
     const { moved = true, lapsed = [], limited = [] } = promoted?.rows[0] ?? {}
-    this.#isCalm = !moved && lapsed.length === 0 && limited.length === 0
+    unrest.saw(queues, moved || lapsed.length > 0 || limited.length > 0)
     const jobs = this.#take(decodeClaimed(claimed, nonce, request.workerId), {
       request,
       queues,

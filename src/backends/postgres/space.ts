@@ -9,6 +9,7 @@ import { LimitFronts } from './limitfronts.ts'
 import { QueueTurns } from './queueturns.ts'
 import type { JobStatements } from './statements.ts'
 import { Sweeper } from './sweeper.ts'
+import { Unrest } from './unrest.ts'
 
 /**
  * One namespace, and what this process remembers of it: shared by everything that works in it, also by calls that run
@@ -22,6 +23,7 @@ export interface Space {
   readonly leases: Leases
   readonly cursors: Cursors
   readonly lapses: Lapses
+  readonly unrest: Unrest
   readonly sweeper: Sweeper
   readonly turns: QueueTurns
   readonly fronts: LimitFronts
@@ -55,6 +57,7 @@ export function createSpace(
     leases,
     cursors: new Cursors(),
     lapses,
+    unrest: new Unrest(),
     sweeper,
     turns: new QueueTurns(),
     fronts: new LimitFronts(),

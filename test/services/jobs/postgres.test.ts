@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { describe, onTestFinished, test, vi } from 'vitest'
+import { claimStatements } from '../../../src/backends/postgres/claim.ts'
 import { openPostgres } from '../../../src/backends/postgres/index.ts'
 import { createBell } from '../../../src/core/bell.ts'
 import { open } from '../../../src/index.ts'
@@ -93,6 +94,87 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.deepEqual(sent(), ['sb_promote', 'sb_claim'], 'more may fall due')
     assert.deepEqual(await claim(), [])
     assert.deepEqual(sent(), ['sb_claim_straight'])
+
+    await backend.jobs.limit('scarce', { concurrency: 1, rate: null, perKey: null })
+    await claim(['scarce'])
+    sent()
+    await claim()
+    assert.deepEqual(sent(), ['sb_claim_straight'], 'the limits of another queue do not matter')
+    await claim(['scarce'])
+    assert.deepEqual(sent().slice(0, 2), ['sb_promote', 'sb_claim'], 'nor does its calm')
+  })
+
+  test('to see that nothing fell due, no claim reads what is due later, whatever the planner prefers', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.add(Array.from({ length: 2_000 }, () => aJob({ due: { delayMs: 3_600_000 } })))
+    // Without settings, as behind a pooler.
+    const client = new Client(place.url)
+    await client.connect()
+    try {
+      await client.query('ANALYZE')
+      await client.query('SET plan_cache_mode = force_generic_plan')
+      const { straightOne, straightMany } = claimStatements('public')
+      for (const { name, text } of [straightOne, straightMany]) {
+        await client.query(`PREPARE ${name} AS ${text}`)
+        const { rows } = await client.query(`EXPLAIN EXECUTE ${name} (
+          'default', '{mail,other}', NULL, 1, 'n', 'w', 1000, '{}', '{0,0}', '{0,0}', '{a,a}')`)
+        const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+        assert.match(plan, /using job_pending_scheduled on job_pending/)
+        assert.doesNotMatch(plan, /Seq Scan on job_pending/)
+      }
+    } finally {
+      await client.end()
+    }
+  })
+
+  test('what fell due and is gone, and a snapshot keeps, does not blur the order of what is ready', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await using other = await openPostgres(place.url, { namespace: 'default', migrate: false })
+    const [holder, client] = [new Client(place.url), new Client(place.url)]
+    await Promise.all([holder.connect(), client.connect()])
+    try {
+      await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+      await holder.query('SELECT FROM job_pending')
+      await client.query(`
+INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count, run_at, created_at, updated_at)
+SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, nr, 0, 0 FROM generate_series(1, 80000) nr`)
+      await client.query('DELETE FROM job_pending')
+      const claim = async () => {
+        const request = { queues: ['mail'], kinds: null, workerId: 'w', limit: 1, leaseMs: 60_000 }
+        return (await backend.jobs.claim(request)).map(({ kind }) => kind)
+      }
+      await backend.jobs.add([aJob(), aJob()])
+      assert.deepEqual(await claim(), ['welcome'])
+      await other.jobs.add([aJob({ kind: 'urgent', priority: 9 })])
+      assert.deepEqual(await claim(), ['urgent'])
+    } finally {
+      await Promise.all([holder.end(), client.end()])
+    }
+  })
+
+  test('a job is added where the database takes no ring', async () => {
+    await using place = await ownPostgres()
+    const client = new Client(place.url)
+    await client.connect()
+    try {
+      // What it says when somebody listens and does not read.
+      await client.query(`
+CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
+  $$ BEGIN RAISE program_limit_exceeded USING MESSAGE = 'too many notifications in the NOTIFY queue'; END $$`)
+      const { pathname } = new URL(place.url)
+      await client.query(`ALTER DATABASE ${pathname.slice(1)} SET search_path = public, pg_catalog`)
+    } finally {
+      await client.end()
+    }
+    await using box = await open(place.url, { migrate: true })
+    const { id } = await box.jobs.add('mail')
+    await box.jobs.add('mail')
+    assert.deepEqual(
+      (await box.jobs.claim({ limit: 3 })).map((job) => job.id === id),
+      [true, false],
+    )
   })
 
   test('a caller whose snapshot is older than the end of the job cannot end it again', async () => {
