@@ -100,8 +100,10 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     sent()
     await claim()
     assert.deepEqual(sent(), ['sb_claim_straight'], 'the limits of another queue do not matter')
+    // Two, for those with limits are looked at first every other time.
     await claim(['scarce'])
-    assert.deepEqual(sent().slice(0, 2), ['sb_promote', 'sb_claim'], 'nor does its calm')
+    await claim(['scarce'])
+    assert.equal(sent().includes('sb_claim_straight'), false, 'nor does its calm')
   })
 
   test('to see that nothing fell due, no claim reads what is due later, whatever the planner prefers', async () => {
