@@ -191,7 +191,7 @@ export function callersContract({ open, sql: side }: Candidate): void {
     async () => {
       await using backend = await open()
       await using caller = await sql.connect()
-      const first = await runningJob(backend, {}, { leaseMs: 300 })
+      const first = await runningJob(backend, {}, { leaseMs: 1_000 })
       await caller.begin()
       assert.equal(await backend.jobs.settleIn(caller.tx, verdictOf(first)), true)
       await lapse(backend, first)

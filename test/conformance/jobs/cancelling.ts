@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import type { Backend } from '../../../src/backends/backend.ts'
+import type { ClaimedRecord, NewJob } from '../../../src/jobs/index.ts'
 import type { Candidate } from '../candidates.ts'
+import { inGrowingSpans } from '../spans.ts'
 import {
   addOne,
   claim,
@@ -135,9 +138,7 @@ export function cancellingContract({ open }: Candidate): void {
 
   test('an attempt that was asked to end and ran out is taken back as cancelled', async () => {
     await using backend = await open()
-    const claimed = await runningJob(backend, { maxAttempts: 1, uniqueKey: 'a' }, { leaseMs: 300 })
-    assert.equal((await backend.jobs.cancel(claimed.id))?.cancelRequested, true)
-    await lapse(backend, claimed)
+    const claimed = await askedAndLapsed(backend, { maxAttempts: 1, uniqueKey: 'a' })
     assert.deepEqual(await backend.jobs.reclaim(10), { ready: 0, dead: 0, cancelled: 1 })
     const job = await find(backend, claimed.id)
     assert.deepEqual([job.state, job.cancelRequested, job.cancelIgnored], ['cancelled', false, false])
@@ -147,9 +148,7 @@ export function cancellingContract({ open }: Candidate): void {
 
   test('a claim does not take up what ran out after it was asked to end', async () => {
     await using backend = await open()
-    const claimed = await runningJob(backend, {}, { leaseMs: 300 })
-    await backend.jobs.cancel(claimed.id)
-    await lapse(backend, claimed)
+    const claimed = await askedAndLapsed(backend)
     assert.deepEqual(await claim(backend), [])
     await backend.jobs.reclaim(10)
     assert.equal((await find(backend, claimed.id)).state, 'cancelled')
@@ -206,4 +205,14 @@ export function cancellingContract({ open }: Candidate): void {
     assert.deepEqual(await backend.jobs.cancelRequests([leaseOf(first)]), [])
     assert.deepEqual(await backend.jobs.cancelRequests([leaseOf(second)]), [second.id])
   })
+}
+
+/** A job that was asked to end while it ran, and whose lease ran out then. */
+async function askedAndLapsed(backend: Backend, job: Partial<NewJob> = {}): Promise<ClaimedRecord> {
+  const claimed = await inGrowingSpans('a job was asked to end while it ran', async (leaseMs) => {
+    const running = await runningJob(backend, job, { leaseMs })
+    return (await backend.jobs.cancel(running.id))?.cancelRequested ? running : undefined
+  })
+  await lapse(backend, claimed)
+  return claimed
 }

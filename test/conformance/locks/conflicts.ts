@@ -4,6 +4,7 @@ import { test } from 'vitest'
 import type { Conflicts, Ruled } from '../../../src/lines/index.ts'
 import { createLocks } from '../../../src/locks/index.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
+import { inGrowingSpans } from '../spans.ts'
 import type { LocksBackend } from './opening.ts'
 import { type AskOptions, keyOf, longTimes, named, Stage, shortMs, until } from './stage.ts'
 
@@ -146,16 +147,20 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
   test('a grant that nobody takes up goes on in order of arrival, and any step sees it', async () => {
     await using backend = await open()
     const stage = new Play(backend)
-    await stage.granted('pull', 'A')
-    await stage.queued('delete', 'gone', 1)
-    await stage.queued('pull', 'B', 1)
-    const short = { ...times, takeUpMs: shortMs }
-    const end = { outcome: 'failure', value: null, terminal: false } as const
-    await stage.store.release(keyOf('pull'), { ...named('A'), token: stage.tokenOf('pull') }, end, short)
-    assert.equal((await stage.look('delete')).holder?.node, 'gone')
-    await stage.pass(shortMs)
-    await stage.granted('pull', 'B')
-    assert.equal((await stage.look('delete')).holder, null)
+    await inGrowingSpans('the first in line was seen to have it', async (takeUpMs) => {
+      const [pull, remove] = ['pull', 'delete'].map((operation) => ({ operation, resource: `${takeUpMs}` }))
+      await stage.granted(pull!, 'A')
+      await stage.queued(remove!, 'gone', 1)
+      await stage.queued(pull!, 'B', 1)
+      const end = { outcome: 'failure', value: null, terminal: false } as const
+      const who = { ...named('A'), token: stage.tokenOf('pull') }
+      await stage.store.release(pull!, who, end, { ...times, takeUpMs })
+      if ((await stage.look(remove!)).holder?.node !== 'gone') return undefined
+      await stage.pass(takeUpMs)
+      await stage.granted(pull!, 'B')
+      assert.equal((await stage.look(remove!)).holder, null)
+      return true
+    })
   })
 
   test('a delay after a lost lease keeps also those away whom it excludes', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { LineQuery, LineSummary, LockKey, LockStore } from '../../../src/locks/index.ts'
 import type { LocksCandidate } from '../candidates.ts'
-import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs } from './stage.ts'
+import { clockMs, keyOf, longMs, longTimes, named, Stage } from './stage.ts'
 
 /** Lines as people see them: the state of one, and lists in pages. */
 export function lookingContract({ open }: LocksCandidate): void {
@@ -54,8 +54,9 @@ export function lookingContract({ open }: LocksCandidate): void {
   test('a lease that ran out shows as nobody holding, though nobody has looked after it', async () => {
     await using backend = await open()
     const stage = new Stage(backend)
-    await stage.granted('pull', 'A', { ttlMs: shortMs })
+    const { token } = await stage.granted('pull', 'A')
     await stage.queued('pull', 'B', 1)
+    await stage.store.shorten(keyOf('pull'), { ...named('A'), token }, 0, longTimes)
     await stage.lapsed('pull')
     const { holder, waiters, revision } = await stage.look('pull')
     assert.deepEqual([holder, waiters.map(({ node }) => node)], [null, ['B']])

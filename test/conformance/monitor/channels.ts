@@ -67,12 +67,12 @@ export function channelsContract({ open }: Candidate): void {
   test('each step keeps the lease and the channel’s state, which the next sender is given', async () => {
     await using backend = await open()
     const { monitor } = backend
-    const ref = await take(backend, { leaseMs: 300 })
+    const ref = await take(backend, { leaseMs: 1_000 })
     for (let step = 0; step < 4; step++) {
       assert.equal(await monitor.proceed(ref, aStep({ leaseMs: longMs, state: `{"sent": ${step}}` })), true)
     }
     const before = (await monitor.due(ref, 1))!.now
-    await until('the first lease is over', async () => (await monitor.due(ref, 1))!.now > before + 300)
+    await until('the first lease is over', async () => (await monitor.due(ref, 1))!.now > before + 1_000)
     assert.equal(await monitor.letGo(ref), 'released')
     const taken = await monitor.take({ ...ref, token: 'next', leaseMs: longMs })
     assert.ok(taken.taken)

@@ -94,7 +94,7 @@ export function sendingContract({ open }: Candidate): void {
   test('what a dead sender was sending is due again, marked as a possible repeat when it is begun so', async () => {
     await using backend = await open()
     const [id] = await tell(backend, {})
-    const dead = await take(backend, { leaseMs: 500 })
+    const dead = await take(backend, { leaseMs: 1_000 })
     const step = aStep({ leaseMs: 1, begin: [{ id: id!, repeat: false }] })
     assert.equal(await backend.monitor.proceed(dead, step), true)
     await until('the lease runs out', async () => !(await backend.monitor.due(dead, 1)))
