@@ -134,14 +134,13 @@ class SupervisedLoop implements Loop {
     let turnBeganAt = clock.now()
     while (generation === this.#generation && !signal.aborted) {
       const pause = await this.#attempt(generation)
-      // Also before a sleep, which a bell that rings all the time makes none; but not after it, for a ring is urgent.
-      if (++stepsInTurn >= stepsPerTurn || clock.now() - turnBeganAt >= turnMs) {
-        await nextTurn()
-        stepsInTurn = 0
-        turnBeganAt = clock.now()
-      }
       if (generation !== this.#generation || signal.aborted) break
       if (pause !== 'none') await this.#sleep(pause)
+      // Also after a sleep: a bell that rings all the time makes it no sleep at all.
+      if (++stepsInTurn < stepsPerTurn && clock.now() - turnBeganAt < turnMs) continue
+      await nextTurn()
+      stepsInTurn = 0
+      turnBeganAt = clock.now()
     }
     if (--this.#runCount === 0) this.#ended.resolve()
   }
