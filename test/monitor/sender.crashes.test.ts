@@ -49,6 +49,7 @@ test('a crash between the ack and its commit is counted, and told again as a pos
   assert.equal((await world.record(id!)).status, 'sending')
   const next = await world.sender()
   await world.tell(desk, ['court 2'])
+  await world.idle()
   // The lease that the dead one had while sending.
   world.advance(60_000)
   const [record] = await world.ended([id!])
