@@ -1,14 +1,6 @@
 import type { ClaimedRecord, ClaimRequest } from '../../jobs/index.ts'
 import { createNonce } from '../token.ts'
-import {
-  byOrder,
-  type Claimed,
-  type ClaimRow,
-  claimValues,
-  decodeClaimed,
-  isRefused,
-  type PromoteRow,
-} from './claim.ts'
+import { byOrder, type ClaimRow, claimValues, decodeClaimed, isRefused, type PromoteRow } from './claim.ts'
 import { type Position, start } from './cursor.ts'
 import { inOnePacket } from './driver.ts'
 import { sqlState } from './failures.ts'
@@ -113,6 +105,7 @@ export class Claimer {
     const ignored = lapses.ignored()
     const valuesFrom = (positions: readonly Position[]) =>
       claimValues(namespace, request, queues, limit, nonce, ignored, positions)
+    const taking: Taking = { request, queues, limit, from, nonce }
     const isOne = queues.length === 1
     if (!unrest.isLikely(queues)) {
       const rows = await this.#sender.useBehind(request.workerId, (client) =>
@@ -123,14 +116,7 @@ export class Claimer {
         ),
       )
       if (!isRefused(rows)) {
-        const jobs = this.#take(decodeClaimed(rows, nonce, request.workerId), {
-          request,
-          queues,
-          limit,
-          from,
-          nonce,
-        })
-        return { jobs, lapsed: [], limited: [] }
+        return { jobs: this.#take(rows, taking), lapsed: [], limited: [] }
       }
       unrest.saw(queues, true)
     }
@@ -148,13 +134,7 @@ export class Claimer {
     })
     const { moved = true, lapsed = [], limited = [] } = promoted?.rows[0] ?? {}
     unrest.saw(queues, moved || lapsed.length > 0 || limited.length > 0)
-    const jobs = this.#take(decodeClaimed(claimed, nonce, request.workerId), {
-      request,
-      queues,
-      limit,
-      from,
-      nonce,
-    })
+    const jobs = this.#take(claimed, taking)
     // What just fell due may belong before the place where this claim began.
     if (jobs.length > 0 && moved)
       this.#sender.onCommit(() => this.#space.cursors.reset(queues, request.kinds))
@@ -164,9 +144,10 @@ export class Claimer {
 
   /** Remembers what a claim took; answers it in order. */
   #take(
-    lease: Claimed | undefined,
+    rows: readonly ClaimRow[],
     { request, queues, limit, from, nonce }: Taking,
   ): readonly ClaimedRecord[] {
+    const lease = decodeClaimed(rows, nonce, request.workerId)
     if (lease === undefined) return []
     const { leases, cursors } = this.#space
     const jobs = lease.jobs.toSorted(byOrder)
