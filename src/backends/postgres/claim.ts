@@ -94,10 +94,6 @@ first AS MATERIALIZED (
       WHERE c.namespace = $1 AND c.queue = ANY ((SELECT $2::text[])::text[]) AND c.limits IS NOT NULL AND c.paused_at IS NULL
     ) AS something, clock_timestamp() AS began
 )`
-  /** A row without anything in it says that something goes first. */
-  const refused = `
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM first WHERE something`
   const head = `WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now, clock_timestamp() AS began)`
   const tail = (began: Premise['began']) =>
     handOut(s, { nonce: '$5', workerId: '$6', endsAt: 'c.now + $7::bigint', began })
@@ -153,7 +149,7 @@ picked AS MATERIALIZED (
 )${taken}${tail(began)}`
   const promoted: Premise = { condition: `NOT EXISTS (${lapsed})`, began: 'clock' }
   const calm: Premise = { condition: '(SELECT NOT something FROM first)', began: 'first' }
-  const straight = (text: string) => `${head}${first},${text}${refused}`
+  const straight = (text: string) => `${head}${first},${text}${refusedIf('first WHERE something')}`
   return {
     promote: { name: 'sb_promote', text: promote },
     one: { name: 'sb_claim', text: `${head},${one(promoted)}` },
@@ -205,6 +201,13 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        json_build_array(l.lease_no::text, l.claimed_at, l.ends_at,
          extract(epoch FROM clock_timestamp() - (SELECT began FROM ${began}))::float8 * 1000)::text
 FROM lease l`
+}
+
+/** Behind that: a row without anything in it says that nothing was taken because something goes first. */
+export function refusedIf(source: string): string {
+  return `
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM ${source}`
 }
 
 /** Expressions. */

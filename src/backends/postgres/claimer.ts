@@ -38,9 +38,13 @@ export class Claimer {
       if (limited.length === 0 || left === 0) return jobs
       return withMore(jobs, () => this.#limited.claim(request, limited, left))
     }
-    const limited = await this.#findLimited(queues)
+    const straight = queues.length === 1 ? await this.#limited.claimStraight(request, queues[0]!) : undefined
+    if (straight !== undefined) return straight
+    const { limited, isCalm } = await this.#findLimited(queues)
     turns.saw(queues, limited)
     const jobs = limited.length === 0 ? [] : await this.#limited.claim(request, limited, request.limit)
+    // More may fall due or run out: a straight claim would be refused.
+    if (!isCalm) this.#space.givers.noteUnease(limited)
     const left = request.limit - jobs.length
     if (left === 0 || limited.length === queues.length) return jobs
     return withMore(jobs, async () => (await this.#claimPlain(request, queues, left)).jobs)
@@ -75,9 +79,14 @@ export class Claimer {
     return { jobs: claimed, limited }
   }
 
-  /** Those of the queues that have limits; what fell due or ran out in them is ready by now. */
-  async #findLimited(queues: readonly string[]): Promise<readonly string[]> {
+  /**
+   * Those of the queues that have limits; what fell due or ran out in them is ready by now. Whether nothing did.
+   */
+  async #findLimited(
+    queues: readonly string[],
+  ): Promise<{ readonly limited: readonly string[]; readonly isCalm: boolean }> {
     const { namespace, statements, lapses, cursors } = this.#space
+    let isCalm = true
     for (let looks = 0; ; looks++) {
       const ignored = lapses.ignored()
       const { rows } = await this.#sender.run<PromoteRow & Record<string, unknown>>(
@@ -86,8 +95,9 @@ export class Claimer {
       )
       const { lapsed, limited, moved } = rows[0]!
       if (moved) this.#sender.onCommit(() => cursors.forget())
+      isCalm &&= !moved && lapsed.length === 0
       const open = lapsed.filter((leaseNo) => !ignored.includes(leaseNo))
-      if (open.length === 0 || looks === 3) return limited
+      if (open.length === 0 || looks === 3) return { limited, isCalm }
       await this.#reclaimer.takeBack(open, 100_000)
       this.#sender.onCommit(() => cursors.forget())
     }

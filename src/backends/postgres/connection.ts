@@ -10,6 +10,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { Meter, Ticket } from '../../core/meter.ts'
 import { PoolMeter } from '../poolmeter.ts'
 import { Borrowed, type MeteredPool } from './borrowed.ts'
+import { inOnePacket } from './driver.ts'
 import { sqlState, toStoreError } from './failures.ts'
 import { Lender } from './lender.ts'
 import { PreparedStatements, StatementNames } from './prepared.ts'
@@ -141,6 +142,21 @@ export class Connections implements Sender {
     isKept: (result: Result) => boolean,
   ): Promise<Result> {
     return this.useLine((client) => inTransaction(client, beginInLine, work, isKept))
+  }
+
+  /** What rolls it back after a failure comes behind the next one's COMMIT, so it harms nobody. */
+  atOnceInLine<Result>(who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const work = (client: PoolClient, keep: () => void) => {
+      const sent = send(client)
+      keep()
+      return sent
+    }
+    return this.#within(
+      this.#lines,
+      (client) => inTransaction(client, beginInLine, work, () => true),
+      'use',
+      `line ${who}`,
+    )
   }
 
   /** Sends a statement without waiting for those before it; a time-out of its own breaks the connection. */
@@ -301,8 +317,6 @@ async function inTransaction<Result>(
   work: (client: PoolClient, keep: () => void) => Promise<Result>,
   isKept: (result: Result) => boolean,
 ): Promise<Result> {
-  // Its failure shows in the statement after it.
-  client.query(begin).catch(() => undefined)
   let ending: Promise<unknown> | undefined
   // Behind a statement that failed, which is what the work tells of, a COMMIT is a ROLLBACK.
   const keep = () => {
@@ -310,7 +324,11 @@ async function inTransaction<Result>(
     ending.catch(() => undefined)
   }
   try {
-    const result = await work(client, keep)
+    const result = await inOnePacket(client, () => {
+      // Its failure shows in the statement after it.
+      client.query(begin).catch(() => undefined)
+      return work(client, keep)
+    })
     await (ending ?? client.query(isKept(result) ? 'COMMIT' : 'ROLLBACK'))
     return result
   } catch (error) {

@@ -4,6 +4,7 @@ import { byOrder, type InOrder } from './claim.ts'
 import type { Runner, Statement } from './connection.ts'
 import type { Position } from './cursor.ts'
 import type { FrontRow, HeadRow, KeylessRow, LimitStatements, LockedRow, RuleRow } from './limitclaim.ts'
+import { passedAllowed, spareCount } from './limitfronts.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
 
@@ -24,6 +25,8 @@ export interface LimitChoice {
   readonly candidates: readonly LimitCandidate[]
   /** The key behind which the next claim goes on; null: it begins at the first. */
   readonly place: string | null
+  /** One look at the front of the line was enough, past few that must wait. */
+  readonly isNear: boolean
 }
 
 export interface Look {
@@ -56,18 +59,22 @@ export class LimitCandidates {
     const { fronts } = this.#space
     const { queue, room, sight, rule } = look
     if (sight.limits.perKey === null) {
-      return { candidates: await this.#lock(client, look, 'first', room), place: rule.key_place }
+      return {
+        candidates: await this.#lock(client, look, 'first', room),
+        place: rule.key_place,
+        isNear: true,
+      }
     }
     if (fronts.mayTry(queue)) {
-      const candidates = await this.#front(client, look)
-      if (candidates !== undefined) return { candidates, place: rule.key_place }
+      const front = await this.#front(client, look)
+      if (front !== undefined) return { ...front, place: rule.key_place }
       fronts.fellShort(queue)
     }
     return this.#byKey(client, look)
   }
 
   /** What of the front of the line is enough for this claim, or all there is; undefined: there may be more behind it. */
-  async #front(client: Runner, look: Look): Promise<readonly LimitCandidate[] | undefined> {
+  async #front(client: Runner, look: Look): Promise<Omit<LimitChoice, 'place'> | undefined> {
     const { queue, request, room, sight } = look
     const count = room + spareCount
     const window = count + windowCount
@@ -89,8 +96,9 @@ export class LimitCandidates {
       plan = new LimitPlan(sight)
       taken = plan.take([...taken, ...found.filter(({ place }) => !known.has(place))], room)
       if (taken.length === room || (seen !== null && seen < window)) {
-        this.#space.fronts.passed(queue, (seen ?? passed!) - found.length)
-        return taken
+        const passedCount = (seen ?? passed!) - found.length
+        this.#space.fronts.passed(queue, passedCount)
+        return { candidates: taken, isNear: looks === 0 && passedCount <= passedAllowed }
       }
       for (const { limitKey } of found) if (limitKey !== null) keys.add(limitKey)
     }
@@ -108,7 +116,7 @@ export class LimitCandidates {
       keys.length > 0 ? this.#lock(client, look, 'ofKeys', keys, wanted, look.room) : [],
       ids.length > 0 ? this.#lock(client, look, 'ofIds', ids) : [],
     ])
-    return { candidates: locked.flat().sort(byOrder), place }
+    return { candidates: locked.flat().sort(byOrder), place, isNear: false }
   }
 
   async #lock(
@@ -208,9 +216,6 @@ export class LimitCandidates {
     return rows
   }
 }
-
-/** How many more than can be taken are looked at, of jobs that others may hold or that must wait. */
-const spareCount = 50
 
 /** How much of the line is looked at besides: less work than to go from key to key. */
 const windowCount = 5_000

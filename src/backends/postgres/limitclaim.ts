@@ -86,6 +86,20 @@ export interface KeylessRow extends Record<string, unknown> {
   readonly ids: readonly string[]
 }
 
+/** Whether a slot `t` is of an attempt that has ended while its lease lives. */
+export function hasEnd(s: string): string {
+  return `EXISTS (SELECT FROM ${s}.job_end e WHERE e.lease_no = t.lease_no AND e.job_id = t.job_id)`
+}
+
+/** Slots for what was `taken` under a `lease`. */
+export function slotsOf(s: string, condition = 'true'): string {
+  return `,
+made AS (
+  INSERT INTO ${s}.job_slot (namespace, queue, lease_no, job_id, limit_key)
+  SELECT $1, t.queue, l.lease_no, t.id, coalesce(t.limit_key, '') FROM taken t, lease l WHERE ${condition}
+)`
+}
+
 export function limitStatements(s: string): LimitStatements {
   const named = (name: string, text: string): Statement => ({ name: `sb_limit_${name}`, text })
   const clock = `clock AS MATERIALIZED (SELECT ${nowMs} AS now)`
@@ -97,12 +111,6 @@ export function limitStatements(s: string): LimitStatements {
     WHERE ${ready} AND ${isNext} AND ($4::text IS NULL OR p.limit_key <= $4) ORDER BY p.limit_key, ${order} LIMIT 1`
   // Sent behind `rule` without waiting for its answer: what writes looks whether the row was had, and waits for nobody.
   const own = `${s}.queue_control c WHERE c.namespace = $1 AND c.queue = $2`
-  const hasEnd = `EXISTS (SELECT FROM ${s}.job_end e WHERE e.lease_no = t.lease_no AND e.job_id = t.job_id)`
-  const slots = `,
-slot AS (
-  INSERT INTO ${s}.job_slot (namespace, queue, lease_no, job_id, limit_key)
-  SELECT $1, t.queue, l.lease_no, t.id, coalesce(t.limit_key, '') FROM taken t, lease l WHERE $7::boolean
-)`
   return {
     ready: named(
       'ready',
@@ -144,7 +152,7 @@ ON CONFLICT DO NOTHING`,
 WITH ${clock},
 own AS MATERIALIZED (SELECT FROM ${own} FOR UPDATE SKIP LOCKED),
 slot AS MATERIALIZED (
-  SELECT t.ctid AS place, t.limit_key, t.lease_no, l.lease_no IS NULL OR ${hasEnd} AS is_over, l.ends_at > clock.now AS is_live
+  SELECT t.ctid AS place, t.limit_key, t.lease_no, l.lease_no IS NULL OR ${hasEnd(s)} AS is_over, l.ends_at > clock.now AS is_live
   FROM clock CROSS JOIN ${s}.job_slot t LEFT JOIN ${s}.job_lease l ON l.lease_no = t.lease_no
   WHERE t.namespace = $1 AND t.queue = $2
 ),
@@ -283,7 +291,7 @@ ON CONFLICT (namespace, queue, limit_key) DO UPDATE SET starts = excluded.starts
 WITH clock AS MATERIALIZED (SELECT $6::bigint AS now, clock_timestamp() AS began),
 taken AS (
   DELETE FROM ${s}.job_pending p WHERE p.ctid = ANY ($2::tid[]) RETURNING p.*
-)${handOut(s, { nonce: '$3', workerId: '$4', endsAt: `${nowMs} + $5::bigint`, besides: slots })}`,
+)${handOut(s, { nonce: '$3', workerId: '$4', endsAt: `${nowMs} + $5::bigint`, besides: slotsOf(s, '$7::boolean') })}`,
     ),
   }
 }

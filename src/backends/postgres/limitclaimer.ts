@@ -1,10 +1,11 @@
 import type { ClaimedRecord, ClaimRequest, QueueLimits } from '../../jobs/index.ts'
 import { decodeLimits, LimitPlan, wholeQueue } from '../limitplan.ts'
 import { createNonce } from '../token.ts'
-import { byOrder, type ClaimRow, decodeClaimed } from './claim.ts'
+import { byOrder, type Claimed, type ClaimRow, decodeClaimed, isRefused } from './claim.ts'
 import type { Runner } from './connection.ts'
 import { LimitCandidates, type Sight } from './limitcandidates.ts'
 import type { CountRow, LimitStatements, RuleRow } from './limitclaim.ts'
+import { type StraightLimits, straightLimits, straightValues } from './limitstraight.ts'
 import type { Reclaimer } from './reclaim.ts'
 import type { Sender } from './sender.ts'
 import type { Space } from './space.ts'
@@ -23,8 +24,6 @@ export class LimitClaimer {
   readonly #reclaimer: Reclaimer
   readonly #statements: LimitStatements
   readonly #candidates: LimitCandidates
-  /** The queue that was claimed from last, if it gave something. */
-  #giver: string | undefined
 
   constructor(sender: Sender, space: Space, reclaimer: Reclaimer) {
     this.#sender = sender
@@ -56,10 +55,42 @@ export class LimitClaimer {
     return claimed
   }
 
+  /**
+   * All of a claim from one queue at once. Undefined: it was not tried, as the last one found something that such a claim
+   * would be refused for, or it was refused.
+   */
+  async claimStraight(request: ClaimRequest, queue: string): Promise<readonly ClaimedRecord[] | undefined> {
+    const { namespace, statements, givers, turns } = this.#space
+    const limits = givers.straight(queue)
+    if (limits === undefined) return undefined
+    const leave = await turns.enter(queue)
+    if (leave === undefined) return []
+    const { workerId, limit } = request
+    const nonce = createNonce()
+    const values = straightValues(namespace, queue, request, limits, limit, nonce)
+    const sending = this.#sender.atOnceInLine(`${namespace} ${queue}`, async (client) => {
+      const { own, take } = statements.straight
+      const owning = this.#sender.send(client, own, [namespace, queue])
+      const adopting = this.#sender.send(client, statements.limits.adopt, [namespace, queue])
+      const taking = this.#sender.sendForArrays<ClaimRow>(client, take, values)
+      // The next is sent behind this one, and the database begins with it as soon as it has done this.
+      leave()
+      const [taken] = await Promise.all([taking, owning, adopting])
+      return taken
+    })
+    const rows = await sending.finally(leave)
+    if (isRefused(rows)) {
+      givers.noteUnease([queue])
+      return undefined
+    }
+    const lease = decodeClaimed(rows, nonce, workerId)
+    return this.#note(queue, request, lease && limitedLease(lease, nonce), limits)
+  }
+
   /** Those with something to give, in the order of their first jobs. */
   async #listReady(limited: readonly string[]): Promise<readonly string[]> {
     // Of one that gave something a moment ago nothing need be found out first.
-    if (limited.length === 1 && limited[0] === this.#giver) return limited
+    if (limited.length === 1 && this.#space.givers.has(limited[0]!)) return limited
     const values = [this.#space.namespace, limited]
     const { rows } = await this.#sender.run<{ queue: string }>(this.#statements.ready, values)
     return rows.map(({ queue }) => queue)
@@ -74,19 +105,32 @@ export class LimitClaimer {
   }
 
   async #claimFrom(queue: string, request: ClaimRequest, limit: number): Promise<readonly ClaimedRecord[]> {
-    const { turns, leases } = this.#space
-    const leave = await turns.enter(queue)
+    const leave = await this.#space.turns.enter(queue)
     if (leave === undefined) return []
     try {
-      const { lease } = await this.#tryTo(queue, request, limit)
-      this.#giver = lease === undefined ? undefined : queue
-      if (lease === undefined) return []
-      const { leaseNo, nonce, jobs } = lease
-      this.#sender.onCommit(() => leases.remember({ leaseNo, nonce }, jobs, request.leaseMs))
-      return jobs.toSorted(byOrder)
+      const { lease, straight } = await this.#tryTo(queue, request, limit)
+      return this.#note(queue, request, lease, straight)
     } finally {
       leave()
     }
+  }
+
+  /** Remembers what a claim took; answers it in order. */
+  #note(
+    queue: string,
+    { leaseMs }: ClaimRequest,
+    lease: Lease | undefined,
+    straight: StraightLimits | undefined,
+  ): readonly ClaimedRecord[] {
+    const { givers, leases } = this.#space
+    if (lease === undefined) {
+      givers.gaveNothing(queue)
+      return []
+    }
+    givers.gave(queue, straight)
+    const { leaseNo, nonce, jobs } = lease
+    this.#sender.onCommit(() => leases.remember({ leaseNo, nonce }, jobs, leaseMs))
+    return jobs.toSorted(byOrder)
   }
 
   async #tryTo(queue: string, request: ClaimRequest, limit: number): Promise<Attempt> {
@@ -131,7 +175,13 @@ export class LimitClaimer {
     const room = Math.min(new LimitPlan(sight).room, limit)
     if (room < 1) return nothing
 
-    const { candidates, place } = await this.#candidates.lock(client, { queue, request, room, sight, rule })
+    const { candidates, place, isNear } = await this.#candidates.lock(client, {
+      queue,
+      request,
+      room,
+      sight,
+      rule,
+    })
     const plan = new LimitPlan(sight)
     const places = plan.take(candidates, limit).map((taken) => taken.place)
     const isMoved = place !== rule.key_place
@@ -167,14 +217,22 @@ export class LimitClaimer {
     ])
     keep()
     const [taken] = await Promise.all([taking, ...writing])
-    const { leaseNo, jobs } = decodeClaimed(taken, nonce, workerId)!
-    return { isKept: true, lease: { leaseNo, nonce, jobs: jobs.map(limitedOf) } }
+    const straight = isNear ? straightLimits(rule.limits, limits) : undefined
+    return { isKept: true, lease: limitedLease(decodeClaimed(taken, nonce, workerId)!, nonce), straight }
   }
 }
 
-/** The same record: one claim makes thousands. */
-function limitedOf(job: ClaimedRecord): ClaimedRecord {
-  return Object.assign(job, { limited: true as const })
+/** The same records: one claim makes thousands. */
+function limitedLease({ leaseNo, jobs }: Claimed, nonce: string): Lease {
+  for (const job of jobs) Object.assign(job, { limited: true as const })
+  return { leaseNo, nonce, jobs }
+}
+
+interface Lease {
+  readonly leaseNo: string
+  readonly nonce: string
+  /** In the order of the lease's row. */
+  readonly jobs: readonly ClaimedRecord[]
 }
 
 interface Attempt {
@@ -182,12 +240,9 @@ interface Attempt {
   readonly isKept: boolean
   /** A lease ran out that must be taken back first. */
   readonly isEarly?: boolean
-  readonly lease?: {
-    readonly leaseNo: string
-    readonly nonce: string
-    /** In the order of the lease's row. */
-    readonly jobs: readonly ClaimedRecord[]
-  }
+  readonly lease?: Lease
+  /** By what the next claim may go straight. */
+  readonly straight?: StraightLimits | undefined
 }
 
 const nothing: Attempt = { isKept: false }

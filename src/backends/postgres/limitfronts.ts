@@ -1,3 +1,9 @@
+/** How many more than can be taken are looked at, of jobs that others may hold or that must wait. */
+export const spareCount = 50
+
+/** How many that must wait a look may pass without it being too many, where there are few keys. */
+export const passedAllowed = 500
+
 /**
  * How to look for jobs in queues that are limited by key, as this process remembers it. The front of the line is tried
  * first. Where it was not enough, claims go from key to key for a second; and where it was, but only past many jobs that
@@ -59,5 +65,4 @@ interface Kept {
 const maxQueues = 1_000
 const byKeyMs = 1_000
 const countedMs = 10_000
-const passedAllowed = 500
 const fewKeys = 100

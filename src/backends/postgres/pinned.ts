@@ -80,6 +80,10 @@ export class Pinned implements Sender {
     return this.allOrNothing((client) => work(client, () => undefined), isKept)
   }
 
+  atOnceInLine<Result>(_who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    return this.allOrNothing(send, () => true)
+  }
+
   #next<Result>(part: () => Promise<Result>): Promise<Result> {
     const result = this.#last.then(part)
     this.#last = result.catch(() => undefined)

@@ -37,6 +37,11 @@ export interface Sender {
     work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result>
+  /**
+   * A transaction of which all is sent at once, kept if it works. One that is begun before the first of the same was
+   * answered goes behind it on its connection.
+   */
+  atOnceInLine<Result>(who: string, send: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** Sends a statement on such a connection, without waiting for those before it. */
   send<Row extends QueryResultRow>(
     client: Runner,

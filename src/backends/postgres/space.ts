@@ -6,6 +6,7 @@ import { KeylessPlaces } from './keylessplaces.ts'
 import { Lapses } from './lapses.ts'
 import { Leases } from './leases.ts'
 import { LimitFronts } from './limitfronts.ts'
+import { LimitGivers } from './limitgivers.ts'
 import { QueueTurns } from './queueturns.ts'
 import type { JobStatements } from './statements.ts'
 import { Sweeper } from './sweeper.ts'
@@ -27,6 +28,7 @@ export interface Space {
   readonly sweeper: Sweeper
   readonly turns: QueueTurns
   readonly fronts: LimitFronts
+  readonly givers: LimitGivers
   readonly keyless: KeylessPlaces
   /** Whether this program may still begin anything on it. */
   readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
@@ -61,6 +63,7 @@ export function createSpace(
     sweeper,
     turns: new QueueTurns(),
     fronts: new LimitFronts(),
+    givers: new LimitGivers(),
     keyless: new KeylessPlaces(),
     schema,
     bell,

@@ -5,6 +5,7 @@ import { type ClaimStatements, claimStatements } from './claim.ts'
 import type { Statement } from './connection.ts'
 import { finishStatement } from './finish.ts'
 import { type LimitStatements, limitStatements } from './limitclaim.ts'
+import { type StraightStatements, straightStatements } from './limitstraight.ts'
 import { type OperationStatements, operationStatements } from './operate.ts'
 import { type ReadStatements, readStatements } from './reads.ts'
 import { type ReclaimStatements, reclaimStatements } from './reclaim.ts'
@@ -17,6 +18,7 @@ export interface JobStatements {
   readonly addClaimed: Statement
   readonly claim: ClaimStatements
   readonly limits: LimitStatements
+  readonly straight: StraightStatements
   readonly attempts: AttemptStatements
   readonly settle: SettleStatements
   readonly finish: Statement
@@ -33,6 +35,7 @@ export function jobStatements(schema: string): JobStatements {
     addClaimed: addClaimedStatement(schema),
     claim: claimStatements(schema),
     limits: limitStatements(schema),
+    straight: straightStatements(schema),
     attempts: attemptStatements(schema),
     settle: settleStatements(schema),
     finish: finishStatement(schema),

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import type { ClaimedRecord } from '../../../src/jobs/index.ts'
 import type { Candidate } from '../candidates.ts'
 import { aJob, claim, ids, lapse, settleOne, shortMs } from '../jobs/making.ts'
+import { Random } from '../random.ts'
 import { addInOrder, addMany, aJobOf, limitsOf, perKey, settleEach } from './making.ts'
 
 /** Each key has limits of its own, and none holds up another. */
@@ -60,6 +62,50 @@ export function keysContract({ open }: Candidate): void {
     const all = await addInOrder(backend, [aJobOf('a'), aJobOf('a'), aJobOf('a'), aJobOf('b'), aJobOf('b')])
     assert.deepEqual(ids(await claim(backend)), [all[0], all[1], all[3]])
     assert.deepEqual(await claim(backend), [])
+  })
+
+  test('claim after claim takes from the line what the limits leave room for, whatever has ended between', async () => {
+    for (const [seed, limits] of [
+      perKey(1),
+      { ...perKey(3), concurrency: 9 },
+      limitsOf({ concurrency: 4 }),
+    ].entries()) {
+      await using backend = await open()
+      await backend.jobs.limit('mail', limits)
+      const random = new Random(seed)
+      const keyOf = new Map<string, string>()
+      const jobs = Array.from({ length: 60 }, () => {
+        const key = random.pick(['', 'a', 'b', 'c', 'd', 'e', 'f'])
+        const job =
+          key === '' ? aJob({ priority: random.below(3) }) : aJobOf(key, { priority: random.below(3) })
+        keyOf.set(job.id, key)
+        return job
+      })
+      await addInOrder(backend, jobs)
+      // Sorting is stable: of equal ones the first to be added is first.
+      const line = jobs.toSorted((a, b) => b.priority - a.priority).map(({ id }) => id)
+      const running: ClaimedRecord[] = []
+      while (line.length > 0) {
+        const limit = 1 + random.below(6)
+        const counted = running.map(({ id }) => id)
+        const expected: string[] = []
+        for (const id of line) {
+          const key = keyOf.get(id)!
+          const ofKey = [...counted, ...expected].filter((other) => keyOf.get(other) === key).length
+          const isFull = key !== '' && ofKey >= (limits.perKey?.concurrency ?? 60)
+          const isOver = counted.length + expected.length >= (limits.concurrency ?? 60)
+          if (!isFull && !isOver && expected.length < limit) expected.push(id)
+        }
+        const claimed = await claim(backend, { limit })
+        assert.deepEqual(ids(claimed), expected)
+        for (const id of expected) line.splice(line.indexOf(id), 1)
+        running.push(...claimed)
+        for (const job of random.some(running, 0.4)) {
+          await settleOne(backend, job)
+          running.splice(running.indexOf(job), 1)
+        }
+      }
+    }
   })
 
   test('keys are told apart byte by byte', async () => {

@@ -1,0 +1,175 @@
+/** Claims from queues with limits on Postgres go straight while nothing goes first; else step by step, and miss nothing. */
+import assert from 'node:assert/strict'
+import { Client } from 'pg'
+import { describe, onTestFinished, test, vi } from 'vitest'
+import type { Backend } from '../../../src/backends/backend.ts'
+import { openPostgres } from '../../../src/backends/postgres/index.ts'
+import { claim, ids, lapse, settleOne, shortMs } from '../../conformance/jobs/making.ts'
+import { addInOrder, addMany, aJobOf, limitsOf, perKey } from '../../conformance/limits/making.ts'
+import { hasService, ownPostgres } from '../../support/services/own.ts'
+
+const straight = ['sb_limit_own', 'sb_limit_adopt', 'sb_limit_straight']
+
+/** What was sent since this was last asked, by name; nothing that has none. */
+function watchStatements(): () => readonly string[] {
+  const query = vi.spyOn(Client.prototype, 'query')
+  onTestFinished(() => query.mockRestore())
+  return () => {
+    const names = query.mock.calls.map(([statement]) => (statement as { readonly name?: string }).name)
+    query.mockClear()
+    return names.filter((name) => name !== undefined)
+  }
+}
+
+/** A claim that found nothing first, so that the next goes straight. */
+async function warmUp(backend: Backend): Promise<void> {
+  const [job] = await claim(backend, { limit: 1 })
+  await settleOne(backend, job!)
+}
+
+describe.skipIf(!hasService('postgres'))('claims from queues with limits', () => {
+  test('are sent at once while nothing goes first, and step by step where they were refused', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(2))
+    const all = await addMany(backend, 9)
+    const sent = watchStatements()
+    const take = async (limit = 1) => ids(await claim(backend, { limit }))
+    assert.deepEqual(await take(), [all[0]])
+    assert.equal(sent().includes('sb_limit_straight'), false, 'nothing was known')
+    assert.deepEqual(await take(), [all[1]])
+    assert.deepEqual(sent(), straight)
+
+    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    sent()
+    assert.deepEqual(await take(5), [all[2]], 'by the limits of now')
+    assert.deepEqual(sent().slice(0, 4), [...straight, 'sb_promote'])
+    await backend.jobs.limit('mail', perKey(2))
+    assert.deepEqual(await take(), [all[3]])
+    await backend.jobs.pause('mail')
+    assert.deepEqual(await take(), [], 'it is paused')
+    await backend.jobs.resume('mail')
+    await backend.jobs.limit(
+      'mail',
+      limitsOf({ perKey: { concurrency: 2, rate: { count: 9, perMs: 60_000 } } }),
+    )
+    assert.deepEqual([...(await take()), ...(await take())], all.slice(4, 6))
+    sent()
+    assert.deepEqual(await take(), [all[6]])
+    assert.equal(sent().includes('sb_limit_straight'), false, 'starts are counted')
+    await backend.jobs.limit('mail', null)
+    assert.deepEqual(await take(5), all.slice(7))
+  })
+
+  test('let go first what fell due, and what a dead worker left', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(2))
+    const [, ...all] = await addMany(backend, 9)
+    await warmUp(backend)
+    const due = aJobOf('due', { priority: 9, due: { delayMs: 5 } })
+    await backend.jobs.add([due])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const sent = watchStatements()
+    assert.deepEqual(ids(await claim(backend, { limit: 2 })), [due.id, all[0]])
+    assert.deepEqual(sent().slice(0, 3), straight)
+    await claim(backend, { limit: 1 })
+    assert.equal(sent()[0], 'sb_promote', 'more may fall due')
+
+    const lost = await claim(backend, { limit: 1, leaseMs: shortMs })
+    assert.deepEqual(ids(lost), [all[2]])
+    await lapse(backend, ...lost)
+    assert.deepEqual(ids(await claim(backend, { limit: 2 })), [all[2], all[3]])
+  })
+
+  test('find what stands behind more that must wait than they look at', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(1))
+    const names = ['full', 'early', 'greedy', ...Array(600).fill('full'), ...Array(600).fill('greedy')]
+    const all = await addInOrder(
+      backend,
+      [...names, 'modest', 'late'].map((name) => aJobOf(name)),
+    )
+    const sent = watchStatements()
+    const take = async (limit: number) => {
+      sent()
+      return ids(await claim(backend, { limit }))
+    }
+    assert.deepEqual(await take(1), [all[0]])
+    assert.deepEqual(await take(1), [all[1]])
+    assert.deepEqual(sent(), straight)
+    assert.deepEqual(await take(3), [all[2], ...all.slice(-2)], 'past those of a key that was full')
+    assert.deepEqual(sent().slice(0, 4), [...straight, 'sb_promote'])
+  })
+
+  test('find what stands behind more than they look at, of a key that has room for one', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(1))
+    const names = ['first', 'early', ...Array(600).fill('greedy'), 'late']
+    const all = await addInOrder(
+      backend,
+      names.map((name) => aJobOf(name)),
+    )
+    assert.deepEqual(ids(await claim(backend, { limit: 1 })), [all[0]])
+    const sent = watchStatements()
+    assert.deepEqual(ids(await claim(backend, { limit: 3 })), [all[1], all[2], all.at(-1)])
+    assert.deepEqual(sent().slice(0, 4), [...straight, 'sb_promote'])
+  })
+
+  test('pass over a job that somebody holds, and take what comes behind it', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(2))
+    const [, ...all] = await addMany(backend, 9)
+    await warmUp(backend)
+    const holder = new Client(place.url)
+    await holder.connect()
+    try {
+      await holder.query('BEGIN')
+      await holder.query('SELECT FROM job_pending WHERE id = $1 FOR UPDATE', [all[0]])
+      const sent = watchStatements()
+      assert.deepEqual(ids(await claim(backend, { limit: 2 })), [all[1], all[2]])
+      assert.deepEqual(sent(), straight)
+    } finally {
+      await holder.end()
+    }
+  })
+
+  test('that follow each other before the first is answered count what it took', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', { ...perKey(1), concurrency: 5 })
+    await addInOrder(
+      backend,
+      Array.from({ length: 400 }, (_, at) => aJobOf(`key ${at % 4}`)),
+    )
+    await warmUp(backend)
+    for (let turn = 0; turn < 20; turn++) {
+      const claims = await Promise.all([1, 2, 3, 4, 5].map((limit) => claim(backend, { limit })))
+      const keys = claims.flat().map(({ meta }) => meta)
+      assert.deepEqual([keys.length, new Set(keys).size], [4, 4])
+      for (const job of claims.flat()) await settleOne(backend, job)
+    }
+  })
+
+  test('do without the queue’s row when somebody keeps it, and take nothing', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(1))
+    await addMany(backend, 5)
+    await warmUp(backend)
+    const holder = new Client(place.url)
+    await holder.connect()
+    try {
+      await holder.query('BEGIN')
+      await holder.query('SELECT FROM queue_control FOR UPDATE')
+      assert.deepEqual(await claim(backend), [])
+      await holder.query('ROLLBACK')
+      assert.equal((await claim(backend)).length, 4)
+    } finally {
+      await holder.end()
+    }
+  })
+})
