@@ -14,7 +14,7 @@ import type { Position } from './cursor.ts'
  * and then they are all there is to send; else they take nothing and say so.
  */
 export interface ClaimStatements {
-  /** Makes ready what fell due; answers which leases ran out, and which queues have limits. */
+  /** Makes ready what fell due; answers which leases ran out, but for those it is told of, and which queues have limits. */
   readonly promote: Statement
   readonly one: Statement
   readonly many: Statement
@@ -65,7 +65,8 @@ moved AS (
 )
 SELECT EXISTS (SELECT FROM moved) AS moved, ARRAY (
   SELECT l.lease_no::text FROM ${s}.job_lease l
-  WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) ORDER BY l.ends_at LIMIT 200
+  WHERE l.namespace = $1 AND l.ends_at <= (SELECT now FROM clock) AND NOT l.lease_no = ANY ((SELECT $3::bigint[])::bigint[])
+  ORDER BY l.ends_at LIMIT 200
 ) AS lapsed, ARRAY (
   SELECT c.queue FROM ${s}.queue_control c
   WHERE c.namespace = $1 AND c.queue = ANY ((SELECT $2::text[])::text[]) AND c.limits IS NOT NULL AND c.paused_at IS NULL

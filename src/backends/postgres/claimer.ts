@@ -91,14 +91,13 @@ export class Claimer {
       const ignored = lapses.ignored()
       const { rows } = await this.#sender.run<PromoteRow & Record<string, unknown>>(
         statements.claim.promote,
-        [namespace, queues],
+        [namespace, queues, ignored],
       )
       const { lapsed, limited, moved } = rows[0]!
       if (moved) this.#sender.onCommit(() => cursors.forget())
-      isCalm &&= !moved && lapsed.length === 0
-      const open = lapsed.filter((leaseNo) => !ignored.includes(leaseNo))
-      if (open.length === 0 || looks === 3) return { limited, isCalm }
-      await this.#reclaimer.takeBack(open, 100_000)
+      isCalm &&= !moved && lapsed.length + ignored.length === 0
+      if (lapsed.length === 0 || looks === 3) return { limited, isCalm }
+      await this.#reclaimer.takeBack(lapsed, 100_000)
       this.#sender.onCommit(() => cursors.forget())
     }
   }
@@ -115,6 +114,7 @@ export class Claimer {
     const ignored = lapses.ignored()
     const valuesFrom = (positions: readonly Position[]) =>
       claimValues(namespace, request, queues, limit, nonce, ignored, positions)
+    const promoting = [namespace, queues, ignored]
     const taking: Taking = { request, queues, limit, from, nonce }
     const isOne = queues.length === 1
     if (!unrest.isLikely(queues)) {
@@ -132,7 +132,7 @@ export class Claimer {
     }
     const [promoted, claimed] = await this.#sender.useBehind(request.workerId, async (client) => {
       const promote = () =>
-        this.#sender.send<PromoteRow & Record<string, unknown>>(client, claim.promote, [namespace, queues])
+        this.#sender.send<PromoteRow & Record<string, unknown>>(client, claim.promote, promoting)
       const claimFrom = (positions: readonly Position[]) =>
         this.#sender.sendForArrays<ClaimRow>(client, isOne ? claim.one : claim.many, valuesFrom(positions))
       if (from.every((position) => position === start || position.isBrief === true))
@@ -148,8 +148,7 @@ export class Claimer {
     // What just fell due may belong before the place where this claim began.
     if (jobs.length > 0 && moved)
       this.#sender.onCommit(() => this.#space.cursors.reset(queues, request.kinds))
-    const open = jobs.length > 0 ? [] : lapsed.filter((leaseNo) => !ignored.includes(leaseNo))
-    return { jobs, lapsed: open, limited }
+    return { jobs, lapsed: jobs.length > 0 ? [] : lapsed, limited }
   }
 
   /** Remembers what a claim took; answers it in order. */

@@ -7,7 +7,7 @@ import { openPostgres } from '../../../src/backends/postgres/index.ts'
 import { createBell } from '../../../src/core/bell.ts'
 import { open } from '../../../src/index.ts'
 import type { StoreTransaction, Verdict } from '../../../src/jobs/index.ts'
-import { aJob, runningJob, until, verdictOf } from '../../conformance/jobs/making.ts'
+import { aJob, claim, runningJob, until, verdictOf } from '../../conformance/jobs/making.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 
 describe.skipIf(!hasService('postgres'))('on Postgres', () => {
@@ -153,6 +153,26 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, nr, 0, 
       assert.deepEqual(await claim(), ['urgent'])
     } finally {
       await Promise.all([holder.end(), client.end()])
+    }
+  })
+
+  test('behind however many leases that ran out and cannot be taken back, others are', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    const holder = new Client(place.url)
+    await holder.connect()
+    try {
+      const count = 250
+      await backend.jobs.add(Array.from({ length: count + 1 }, () => aJob()))
+      for (let nr = 0; nr < count; nr++) await claim(backend, { limit: 1 })
+      await claim(backend, { limit: 1, workerId: 'gone' })
+      await holder.query('UPDATE job_lease SET ends_at = 1 WHERE worker_id <> $1', ['gone'])
+      await holder.query('UPDATE job_lease SET ends_at = 2 WHERE worker_id = $1', ['gone'])
+      await holder.query('BEGIN')
+      await holder.query('SELECT FROM job_lease WHERE worker_id <> $1 FOR UPDATE', ['gone'])
+      assert.equal((await claim(backend, { limit: 1 })).length, 1)
+    } finally {
+      await holder.end()
     }
   })
 
