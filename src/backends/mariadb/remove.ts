@@ -37,12 +37,14 @@ async function removeFree(
       WHERE namespace = ? AND id IN (?) AND NOT (state = 'running' AND lease_ends_at > ${nowMs})`
   const ended = `SELECT id FROM ${tables.history} FORCE INDEX (PRIMARY) WHERE namespace = ? AND id IN (?)`
   return calls.run('remove jobs', async (call) => {
-    const reads = [live, ended].flatMap((sql): Statement[] => [
-      [`${sql} FOR UPDATE SKIP LOCKED`, [namespace, ids]],
-      [sql, [namespace, ids]],
+    const answers = await call.packet([
+      begin,
+      ...[live, ended].map((sql): Statement => [`${sql} FOR UPDATE SKIP LOCKED`, [namespace, ids]]),
+      // Both at one moment: one that a retry brought from the history into the line in between was in neither.
+      [`${live} UNION ALL ${ended}`, [namespace, ids, namespace, ids]],
     ])
-    const answers = (await call.packet([begin, ...reads])).slice(1) as { id: string }[][]
-    const [free, seen, over, seenOver] = answers.map((rows) => rows.map(({ id }) => id))
+    const found = answers.slice(1) as { id: string }[][]
+    const [free, over, seen] = found.map((rows) => rows.map(({ id }) => id))
     const removed = [...new Set([...free!, ...over!])].sort()
     await call.packet([
       ...leave(store, free!),
@@ -50,7 +52,7 @@ async function removeFree(
       ...leaveRest(store, removed),
       commit,
     ])
-    const skipped = new Set([...seen!, ...seenOver!])
+    const skipped = new Set(seen)
     for (const id of removed) skipped.delete(id)
     return { removed, skipped: [...skipped] }
   })

@@ -68,12 +68,13 @@ describe.skipIf(!hasService('mariadb'))('on MariaDB', () => {
     assert.deepEqual(await stage.effects(), [1, 3, 4, 6])
   })
 
-  test('a job that goes back into the line while it is looked for is found, by who retries and who cancels', async () => {
+  test('a job that goes back into the line while it is looked for is found, by who retries, cancels and removes', async () => {
     await using stage = await createStage()
     const { backend, client, locker } = stage
     const asks = [
       [async (id: string) => (await backend.jobs.retry(id))?.outcome, 'ready'],
       [async (id: string) => (await backend.jobs.cancel(id))?.state, 'cancelled'],
+      [async (id: string) => (await backend.jobs.remove([id])).map(() => 'gone')[0], 'gone'],
     ] as const
     for (const [ask, expected] of asks) {
       const id = await endedJob(backend, 'dead', { queue: expected })
