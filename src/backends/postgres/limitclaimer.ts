@@ -84,7 +84,7 @@ export class LimitClaimer {
       return undefined
     }
     const lease = decodeClaimed(rows, nonce, workerId)
-    return this.#note(queue, request, lease && limitedLease(lease, nonce), limits)
+    return this.#remember(queue, request, lease && limitedLease(lease, nonce), limits)
   }
 
   /** Those with something to give, in the order of their first jobs. */
@@ -109,14 +109,14 @@ export class LimitClaimer {
     if (leave === undefined) return []
     try {
       const { lease, straight } = await this.#tryTo(queue, request, limit)
-      return this.#note(queue, request, lease, straight)
+      return this.#remember(queue, request, lease, straight)
     } finally {
       leave()
     }
   }
 
   /** Remembers what a claim took; answers it in order. */
-  #note(
+  #remember(
     queue: string,
     { leaseMs }: ClaimRequest,
     lease: Lease | undefined,
