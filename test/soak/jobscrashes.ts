@@ -69,7 +69,9 @@ export const jobsCrashes: readonly Campaign[] = [
 
   campaign('jobs-limits', 'kills workers of a queue with limits', allEngines, async (engine, seed) => {
     await using ground = await engine.createGround()
-    return await limitThroughKills(ground, { seed, members: 4, kills: 25, jobs: 1_000 })
+    const isRated = seed % 2 === 1
+    const jobs = isRated ? 1_000 : 2_500
+    return await limitThroughKills(ground, { seed, members: 4, kills: 25, jobs, isRated })
   }),
 
   campaign(
