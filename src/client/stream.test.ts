@@ -10,6 +10,7 @@ import {
   type Script,
 } from '../../test/client/fakeserver.ts'
 import { within } from '../../test/support/deadline.ts'
+import { inGrowingLeases } from '../../test/support/spans.ts'
 import type { SignalboxError } from '../core/errors.ts'
 import { createClient, jobEvents, type StreamEvent } from './index.ts'
 
@@ -27,13 +28,16 @@ interface Reading extends AsyncDisposable {
   stop(): void
 }
 
-function read(server: FakeServer, options: { silenceMs?: number; token?: string } = {}): Reading {
-  const { silenceMs, token } = options
+function read(
+  server: FakeServer,
+  options: { silenceMs?: number; token?: string; timeoutMs?: number } = {},
+): Reading {
+  const { silenceMs, token, timeoutMs = 5_000 } = options
   const controller = new AbortController()
   const events: StreamEvent[] = []
   const breaks: { error: SignalboxError; retryInMs: number }[] = []
   let opened = 0
-  const client = createClient(server.url, { token, timeoutMs: 300 })
+  const client = createClient(server.url, { token, timeoutMs })
   const ended = client.stream(jobEvents, {
     query: { queues: 'mail' },
     signal: controller.signal,
@@ -151,24 +155,26 @@ test('too_many is obeyed: the stream stays away as long as Retry-After says', as
 })
 
 test('silence is a cut, and signs of life are none', async () => {
-  await using server = await fakeServer((_, response, nth) => {
-    openStream(response, 'event: x\ndata: 1\n\n')
-    if (nth === 0) return
-    const timer = setInterval(() => response.write(':\n\n'), 20)
-    response.on('close', () => clearInterval(timer))
+  await inGrowingLeases(250, async (silenceMs) => {
+    await using server = await fakeServer((_, response, nth) => {
+      openStream(response, 'event: x\ndata: 1\n\n')
+      if (nth === 0) return
+      const timer = setInterval(() => response.write(':\n\n'), 20)
+      response.on('close', () => clearInterval(timer))
+    })
+    await using reading = read(server, { silenceMs })
+    await until('it was opened again', () => reading.opened() === 2)
+    assert.equal(reading.breaks[0]?.error.code, 'timeout')
+    await new Promise((resolve) => setTimeout(resolve, 2.7 * silenceMs))
+    assert.deepEqual([reading.opened(), reading.breaks.length], [2, 1])
   })
-  await using reading = read(server, { silenceMs: 150 })
-  await until('it was opened again', () => reading.opened() === 2)
-  assert.equal(reading.breaks[0]?.error.code, 'timeout')
-  await new Promise((resolve) => setTimeout(resolve, 400))
-  assert.deepEqual([reading.opened(), reading.breaks.length], [2, 1])
-})
+}, 60_000)
 
 test('a server that takes the connection and says nothing is given up in time', async () => {
   await using server = await fakeServer((_, response, nth) => {
     if (nth > 0) openStream(response, 'event: x\ndata: 1\n\n')
   })
-  await using reading = read(server)
+  await using reading = read(server, { timeoutMs: 300 })
   await until('it was opened', () => reading.opened() === 1)
   assert.equal(reading.breaks[0]?.error.code, 'timeout')
 })

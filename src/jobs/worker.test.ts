@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { within } from '../../test/support/deadline.ts'
+import { inGrowingLeases } from '../../test/support/spans.ts'
 import { openMemory } from '../backends/memory/index.ts'
 import { SignalboxError } from '../core/errors.ts'
 import type { Job } from './job.ts'
@@ -148,18 +149,21 @@ test('transactions of a worker end by its transactionTimeoutMs, unless one says 
 })
 
 test('a renewal that hangs is made again in time, and no lease is lost', async () => {
-  await using bench = await aBench()
-  const { jobs } = bench
-  const done = Promise.withResolvers<void>()
-  bench.intercept = first('renew', () => never)
-  const worker = jobs.worker({ leaseMs: 900, pollMs: 20, handlers: { long: () => done.promise } })
-  await worker.start()
-  const { id } = await jobs.add('long')
-  await until('it was renewed again', () => bench.calls.filter((name) => name === 'renew').length >= 4)
-  done.resolve()
-  const job = await ended(jobs, id)
-  assert.deepEqual([job.state, job.attempt, worker.counts.lost], ['completed', 1, 0])
-})
+  await inGrowingLeases(900, async (leaseMs) => {
+    await using bench = await aBench()
+    const { jobs } = bench
+    const done = Promise.withResolvers<void>()
+    bench.intercept = first('renew', () => never)
+    const worker = jobs.worker({ leaseMs, pollMs: 20, handlers: { long: () => done.promise } })
+    await worker.start()
+    const { id } = await jobs.add('long')
+    const renewals = () => bench.calls.filter((name) => name === 'renew').length
+    await until('it was renewed again', () => renewals() >= 4, 5_000 + 5 * leaseMs)
+    done.resolve()
+    const job = await ended(jobs, id)
+    assert.deepEqual([job.state, job.attempt, worker.counts.lost], ['completed', 1, 0])
+  })
+}, 120_000)
 
 test('a verdict whose answer was lost is written once and counted once', async () => {
   await using bench = await aBench()
@@ -232,30 +236,34 @@ test('a conflict in the database is nobody’s fault: the attempt is given back'
 })
 
 test('a renewal that no longer finds a job whose transaction is committing does not lose it', async () => {
-  await using bench = await aBench()
-  const { jobs } = bench
-  const seen: unknown[] = []
-  bench.intercept = first('transact', async (next) => {
-    await next()
-    const renewals = bench.calls.filter((name) => name === 'renew').length
-    await until('it was renewed', () => bench.calls.filter((name) => name === 'renew').length >= renewals + 2)
-  })
-  const worker = jobs.worker({
-    leaseMs: 300,
-    pollMs: 20,
-    handlers: {
-      charge: async (job, { signal }) => {
-        seen.push(await job.transaction(() => 'paid'), signal.aborted)
+  await inGrowingLeases(300, async (leaseMs) => {
+    const limitMs = 5_000 + 3 * leaseMs
+    await using bench = await aBench()
+    const { jobs } = bench
+    const seen: unknown[] = []
+    const renewals = () => bench.calls.filter((name) => name === 'renew').length
+    bench.intercept = first('transact', async (next) => {
+      await next()
+      const before = renewals()
+      await until('it was renewed', () => renewals() >= before + 2, limitMs)
+    })
+    const worker = jobs.worker({
+      leaseMs,
+      pollMs: 20,
+      handlers: {
+        charge: async (job, { signal }) => {
+          seen.push(await job.transaction(() => 'paid'), signal.aborted)
+        },
       },
-    },
+    })
+    await worker.start()
+    const { id } = await jobs.add('charge')
+    await until('the handler is told', () => seen.length === 2, limitMs)
+    assert.deepEqual(seen, ['paid', false])
+    assert.equal((await ended(jobs, id)).state, 'completed')
+    assert.deepEqual([worker.counts.lost, worker.counts.completed], [0, 1])
   })
-  await worker.start()
-  const { id } = await jobs.add('charge')
-  await until('the handler is told', () => seen.length === 2)
-  assert.deepEqual(seen, ['paid', false])
-  assert.equal((await ended(jobs, id)).state, 'completed')
-  assert.deepEqual([worker.counts.lost, worker.counts.completed], [0, 1])
-})
+}, 120_000)
 
 test('a lost lease of another job, thrown inside a transaction, fails this one and does not lose it', async () => {
   await using bench = await aBench()
@@ -337,7 +345,7 @@ test('a handler that never ends does not keep its worker from stopping, nor its 
   await until('it runs', () => worker.load.running === 1)
   const begunAt = performance.now()
   await worker.stop({ graceMs: 100 })
-  assert.ok(performance.now() - begunAt < 1_000)
+  assert.ok(performance.now() - begunAt < 10_000, 'long before it would have ended by itself')
   const job = await jobs.find(id)
   assert.deepEqual([job?.state, job?.attempt], ['ready', 0])
   assert.deepEqual(worker.load, { running: 0, buffered: 0, settling: 0 })

@@ -3,6 +3,7 @@ import { test } from 'vitest'
 import { createMemoryBell } from '../../src/backends/memory/bell.ts'
 import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
 import { createLocks, type LockEvent, type Locks, type LocksOptions } from '../../src/locks/index.ts'
+import { inGrowingLeases } from '../support/spans.ts'
 
 // The room's verbs on the memory store, in real time with short leases.
 
@@ -106,13 +107,15 @@ test('a held lock is a fair mutex: in order, one at a time, with rising tokens',
 })
 
 test('a held lock renews itself well past its time', async () => {
-  await using locks = openLocks()
-  await using held = await locks.hold('deploy', 'eu-1', { node: 'a', ttlMs: 150 })
-  await new Promise((resolve) => setTimeout(resolve, 500))
-  assert.equal(held.signal.aborted, false)
-  const { holder } = await locks.inspect({ operation: 'deploy', resource: 'eu-1' })
-  assert.equal(holder?.node, 'a')
-})
+  await inGrowingLeases(150, async (ttlMs) => {
+    await using locks = openLocks()
+    const held = await locks.hold('deploy', 'eu-1', { node: 'a', ttlMs })
+    await new Promise((resolve) => setTimeout(resolve, 3.3 * ttlMs))
+    const { holder } = await locks.inspect({ operation: 'deploy', resource: 'eu-1' })
+    assert.deepEqual([held.signal.aborted, holder?.node], [false, 'a'])
+    await held.release()
+  })
+}, 60_000)
 
 test('a lock that is taken away aborts its signal', async () => {
   await using locks = openLocks()

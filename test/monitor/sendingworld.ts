@@ -55,9 +55,10 @@ export interface ReplacedParts {
 }
 
 export async function createWorld({
-  timeoutMs = 400,
+  timeoutMs = 5_000,
   open,
 }: {
+  /** How long a robot has for its reply; less only where none is to come, because a machine that stands still is late too. */
   readonly timeoutMs?: number
   readonly open?: () => Promise<Backend>
 } = {}): Promise<World> {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type Box, open, type RemoteBox } from 'signalbox'
 import { test } from 'vitest'
 import { within } from '../support/deadline.ts'
+import { inGrowingLeases } from '../support/spans.ts'
 import { type Stage, serving } from './stage.ts'
 
 /** The verbs of guards through a server: as in process, but for transactions. */
@@ -86,21 +87,23 @@ test('a box on a server answers every verb as one on the store itself does', asy
 })
 
 test('a run elsewhere that is longer than its lease keeps it by renewing', async () => {
-  await using served = await stage()
-  let second: unknown
-  const answer = await served.remote.once.run(
-    'long',
-    async ({ signal }) => {
-      await new Promise((resolve) => setTimeout(resolve, 1_200))
-      second = (await served.box.backend.within('default').guards.list({ space: 'once', limit: 1 })).items[0]
-        ?.status
-      assert.equal(signal.aborted, false)
-      return 'done'
-    },
-    { leaseMs: 400 },
-  )
-  assert.deepEqual([answer, second], [{ ran: true, result: 'done' }, 'running'])
-})
+  await inGrowingLeases(400, async (leaseMs) => {
+    await using served = await stage()
+    let second: unknown
+    const answer = await served.remote.once.run(
+      'long',
+      async ({ signal }) => {
+        await new Promise((resolve) => setTimeout(resolve, 3 * leaseMs))
+        const { guards } = served.box.backend.within('default')
+        second = (await guards.list({ space: 'once', limit: 1 })).items[0]?.status
+        assert.equal(signal.aborted, false)
+        return 'done'
+      },
+      { leaseMs },
+    )
+    assert.deepEqual([answer, second], [{ ran: true, result: 'done' }, 'running'])
+  })
+}, 60_000)
 
 test('a run elsewhere whose claim is lost is told so while it runs, and its result is not kept', async () => {
   await using served = await stage()
@@ -114,7 +117,7 @@ test('a run elsewhere whose claim is lost is told so while it runs, and its resu
       return 'late'
     }
     const running =
-      run === 'run' ? once.run('k', work, { leaseMs: 300 }) : once.processing('k', work, { ttlMs: 300 })
+      run === 'run' ? once.run('k', work, { leaseMs: 1_500 }) : once.processing('k', work, { ttlMs: 1_500 })
     await assert.rejects(running, { code: 'lease_lost' })
     assert.equal((await once.claim('k', { space })).status, 'run')
   }

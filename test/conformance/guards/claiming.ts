@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { inGrowingSpans } from '../spans.ts'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { GuardStage, longMs, numberOf, shortMs, until } from './stage.ts'
 

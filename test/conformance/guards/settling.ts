@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { GuardEnd } from '../../../src/once/store.ts'
-import { inGrowingSpans } from '../spans.ts'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { GuardStage, longMs, shortMs, until } from './stage.ts'
 

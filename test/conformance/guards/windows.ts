@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { inGrowingSpans } from '../../support/spans.ts'
 import { aNamespace } from '../candidates.ts'
-import { inGrowingSpans } from '../spans.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { digest, GuardStage, longMs, shortMs, until } from './stage.ts'
 

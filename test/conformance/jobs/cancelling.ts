@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Backend } from '../../../src/backends/backend.ts'
 import type { ClaimedRecord, NewJob } from '../../../src/jobs/index.ts'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { Candidate } from '../candidates.ts'
-import { inGrowingSpans } from '../spans.ts'
 import {
   addOne,
   claim,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { ClaimedRecord } from '../../../src/jobs/index.ts'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { Candidate } from '../candidates.ts'
 import { aNamespace } from '../candidates.ts'
-import { inGrowingSpans } from '../spans.ts'
 import {
   addOne,
   aJob,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { Candidate } from '../candidates.ts'
-import { inGrowingSpans } from '../spans.ts'
 import {
   claimOne,
   endedJob,

@@ -3,8 +3,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'vitest'
 import type { Backend } from '../../../src/backends/backend.ts'
 import type { JobState } from '../../../src/jobs/index.ts'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { Candidate } from '../candidates.ts'
-import { inGrowingSpans } from '../spans.ts'
 import {
   addOne,
   aJob,

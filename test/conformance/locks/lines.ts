@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Told } from '../../../src/lines/index.ts'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { LocksCandidate } from '../candidates.ts'
-import { inGrowingSpans } from '../spans.ts'
 import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs, until } from './stage.ts'
 
 /** The rules of a line: who is granted, who waits, and what those who waited are told. */

@@ -1,8 +1,8 @@
 /** Subscriptions and silences, and the number by which a report knows that they changed. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { inGrowingSpans } from '../../support/spans.ts'
 import type { Candidate } from '../candidates.ts'
-import { inGrowingSpans } from '../spans.ts'
 import {
   aSubject,
   aSubscription,

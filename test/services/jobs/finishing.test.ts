@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { Box } from 'signalbox'
 import type { HandlerJob, StoreTransaction } from 'signalbox/jobs'
 import { describe } from 'vitest'
+import { inGrowingLeases, type Stills } from '../../support/spans.ts'
 import { gate, jobIn, jobWhen, type Scene, stages, until } from './stage.ts'
 
 const soon = { backoff: { baseMs: 10, factor: 1, jitter: 0 } }
@@ -389,11 +390,13 @@ for (const stage of stages()) {
       const box = await scene.open()
       const session = await scene.connect()
       let rolledBackAt = 0
+      // The second attempt ends when the error of the first was looked at.
+      let isSeen = gate()
       await scene.work(box, {
         leaseMs: 30_000,
         handlers: {
           returns: async (job) => {
-            if (job.attempt > 1) return 'second'
+            if (job.attempt > 1) return isSeen.promise.then(() => 'second')
             await session.begin()
             await session.exec(insert, scene.namespace, job.id, 'never')
             await job.ack({ tx: session.tx })
@@ -402,7 +405,7 @@ for (const stage of stages()) {
             return 'first'
           },
           throws: async (job) => {
-            if (job.attempt > 1) return 'second'
+            if (job.attempt > 1) return isSeen.promise.then(() => 'second')
             await session.begin()
             await job.ack({ tx: session.tx })
             await session.rollback()
@@ -415,11 +418,14 @@ for (const stage of stages()) {
         ['returns', 'ack_missing', /rolled back/],
         ['throws', undefined, /changed my mind/],
       ] as const) {
-        const { id } = await box.jobs.add(kind, {}, { backoff: { baseMs: 500, jitter: 0 } })
+        isSeen = gate()
+        const { id } = await box.jobs.add(kind, {}, { backoff: { baseMs: 100, jitter: 0 } })
         const failed = await jobWhen(box, id, ({ error }) => error !== null)
-        assert.ok(performance.now() - rolledBackAt < 1_000)
+        // Ten times what is promised; its lease would take longer still.
+        assert.ok(performance.now() - rolledBackAt < 10_000)
         assert.equal(failed.error?.code, code)
         assert.match(failed.error!.message, message)
+        isSeen.resolve()
         assert.deepEqual([(await jobIn(box, id, 'completed')).result], ['second'])
       }
       assert.deepEqual(await scene.paid(), [])
@@ -429,20 +435,26 @@ for (const stage of stages()) {
       'finish: "transaction" fails a handler that returns without a committed ack',
       async (scene) => {
         const box = await scene.open()
+        const isSeen = gate()
         const worker = await scene.work(box, {
           handlers: {
             charge: {
               finish: 'transaction',
-              run: (job) => (job.attempt === 1 ? 'forgotten' : job.transaction(() => 'done')),
+              async run(job) {
+                if (job.attempt === 1) return 'forgotten'
+                await isSeen.promise
+                return job.transaction(() => 'done')
+              },
             },
           },
         })
         const warned = worker.events.once('warning')
-        const { id } = await box.jobs.add('charge', {}, { backoff: { baseMs: 200, jitter: 0 } })
+        const { id } = await box.jobs.add('charge', {}, { backoff: { baseMs: 100, jitter: 0 } })
         assert.match((await warned).message, /without a committed ack/)
         const failed = await jobWhen(box, id, ({ error }) => error !== null)
         assert.equal(failed.error?.code, 'ack_missing')
         assert.equal(worker.counts.ackMissing, 1)
+        isSeen.resolve()
         assert.equal((await jobIn(box, id, 'completed')).result, 'done')
         assert.equal(worker.counts.ackMissing, 1)
       },
@@ -548,39 +560,54 @@ for (const stage of stages()) {
       },
     )
 
-    stage.rowLockStory('an ack long before the commit costs the neighbours nothing', async (scene) => {
-      const box = await scene.open()
-      const session = await scene.connect()
-      const neighbour = gate()
-      const worker = await scene.work(box, {
-        leaseMs: 400,
-        handlers: {
-          acks: async (job) => {
-            await session.begin()
-            await job.ack({ tx: session.tx, result: 'slow' })
-            const leases = await leasesOver(box, neighbourId!, 1_200)
-            await session.commit()
-            neighbour.resolve()
-            return leases
-          },
-          waits: () => neighbour.promise,
-        },
-      })
-      let neighbourId: string | undefined
-      neighbourId = (await box.jobs.add('waits')).id
-      await jobIn(box, neighbourId, 'running')
-      const { id } = await box.jobs.add('acks')
-      assert.equal((await jobIn(box, id, 'completed')).result, 'slow')
-      assert.deepEqual([(await jobIn(box, neighbourId, 'completed')).attempt, worker.counts.lost], [1, 0])
-    })
+    stage.rowLockStory(
+      'an ack long before the commit costs the neighbours nothing',
+      (scene) =>
+        inGrowingLeases(400, async (leaseMs, stills) => {
+          const box = await scene.open()
+          const session = await scene.connect()
+          const neighbour = gate()
+          const isKept = gate()
+          isKept.promise.catch(() => undefined)
+          // The worker of another telling may still be there.
+          const [acks, waits] = [`acks ${leaseMs}`, `waits ${leaseMs}`] as const
+          const worker = await scene.work(box, {
+            leaseMs,
+            handlers: {
+              [acks]: async (job) => {
+                try {
+                  await session.begin()
+                  await job.ack({ tx: session.tx, result: 'slow' })
+                  await leasesOver(box, neighbourId!, 3 * leaseMs, stills)
+                  isKept.resolve()
+                } catch (error) {
+                  isKept.reject(error)
+                } finally {
+                  await session.commit()
+                  neighbour.resolve()
+                }
+              },
+              [waits]: () => neighbour.promise,
+            },
+          })
+          let neighbourId: string | undefined
+          neighbourId = (await box.jobs.add(waits)).id
+          await jobIn(box, neighbourId, 'running')
+          const { id } = await box.jobs.add(acks)
+          await isKept.promise
+          assert.equal((await jobIn(box, id, 'completed')).result, 'slow')
+          assert.deepEqual([(await jobIn(box, neighbourId, 'completed')).attempt, worker.counts.lost], [1, 0])
+        }),
+      60_000,
+    )
   })
 }
 
 /** Looks at the job until so long has passed, and that it runs in its first attempt all the while. */
-async function leasesOver(box: Box, id: string, ms: number): Promise<void> {
+async function leasesOver(box: Box, id: string, ms: number, stills: Stills): Promise<void> {
   const end = performance.now() + ms
   while (performance.now() < end) {
-    const job = await box.jobs.find(id)
+    const job = await stills.during(box.jobs.find(id))
     assert.deepEqual([job?.state, job?.attempt], ['running', 1])
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

@@ -207,11 +207,13 @@ for (const stage of shown) {
       const box = await scene.open()
       await box.jobs.limit('slow', { rate: { count: 3, perMs: 400 } })
       const added = await box.jobs.addMany(Array.from({ length: 8 }, () => ({ kind: 'send', queue: 'slow' })))
+      // Not from the first end on: that may be told late.
+      const begunAt = Date.now()
       await scene.work(box, { queues: ['slow'], concurrency: 8, handlers: { send: () => undefined } })
       const ends: number[] = []
       for (const { id } of added) ends.push((await jobIn(box, id, 'completed')).finishedAt!)
       // Three at once, three a span later, the rest two spans later; a claim waits for its worker besides.
-      assert.ok(Math.max(...ends) - Math.min(...ends) >= 600, `${ends}`)
+      assert.ok(Math.max(...ends) - begunAt >= 600, `${begunAt}: ${ends}`)
     })
   })
 }

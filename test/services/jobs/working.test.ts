@@ -176,7 +176,7 @@ for (const stage of stages()) {
         await until('three hang', () => signals.length === 3)
         const begunAt = performance.now()
         await worker.stop({ graceMs: 100 })
-        assert.ok(performance.now() - begunAt < 3_000)
+        assert.ok(performance.now() - begunAt < 10_000)
         assert.ok(signals.every(({ aborted }) => aborted))
         assert.ok(worker.counts.handedBack >= 3)
         const { items } = await box.jobs.list({ state: 'ready', limit: 500 })

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+
+/**
+ * Tells a story that must come to a certain point before a span is over: with a short span first, and with longer ones
+ * when the machine, or its disk, stood still meanwhile. The story answers nothing when it came too late; what is wrong
+ * however much time there is fails with the longest as well.
+ */
+export async function inGrowingSpans<Answer>(
+  what: string,
+  story: (spanMs: number) => Promise<Answer | undefined>,
+): Promise<Answer> {
+  for (const spanMs of [60, 240, 960, 3_840]) {
+    const answer = await story(spanMs)
+    if (answer !== undefined) return answer
+  }
+  assert.fail(`${what}, within each of its spans`)
+}
+
+/**
+ * Tells a story about a lease that is kept: with this lease first, and with longer ones when it failed and somebody
+ * stood still for so long that the lease may have ended by that. What fails while everybody has their turns fails at once.
+ */
+export async function inGrowingLeases<Answer>(
+  leastMs: number,
+  story: (leaseMs: number, stills: Stills) => Promise<Answer>,
+): Promise<Answer> {
+  for (let leaseMs = leastMs; ; leaseMs *= 4) {
+    using stills = new Stills()
+    try {
+      return await story(leaseMs, stills)
+    } catch (error) {
+      if (leaseMs >= 16 * leastMs || stills.longestMs <= leaseMs / 5) throw error
+    }
+  }
+}
+
+/** How long this process, or what a story asks, stood still at most. */
+export class Stills implements Disposable {
+  #lastAt = performance.now()
+  #longestMs = 0
+  readonly #timer = setInterval(() => this.#look(), 5)
+
+  get longestMs(): number {
+    this.#look()
+    return this.#longestMs
+  }
+
+  /** Asks somebody who may stand still as well: an engine, another process. */
+  async during<Answer>(asking: Promise<Answer>): Promise<Answer> {
+    const begunAt = performance.now()
+    try {
+      return await asking
+    } finally {
+      this.#longestMs = Math.max(this.#longestMs, performance.now() - begunAt)
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+  }
+
+  #look(): void {
+    const now = performance.now()
+    this.#longestMs = Math.max(this.#longestMs, now - this.#lastAt)
+    this.#lastAt = now
+  }
+}
