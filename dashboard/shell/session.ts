@@ -63,10 +63,34 @@ export async function signIn(token: string): Promise<void> {
 }
 
 export function signOut(why: 'left' | 'ended'): void {
+  if (why === 'ended' && staying > 0) {
+    isRefused = true
+    return
+  }
   const now = session.get()
   if (now.state === 'in') now.client.close()
   remember(tokenPlace, undefined)
   session.set({ state: 'out', why })
+}
+
+let staying = 0
+let isRefused = false
+
+/**
+ * While the first token of a server is being made, whatever else the page asks may be refused; to sign out then would cut
+ * off the answer with the only copy of the secret. Whoever is refused still when it is made is signed out after it.
+ */
+export async function stayDuring<Result>(work: () => Promise<Result>): Promise<Result> {
+  staying++
+  try {
+    return await work()
+  } finally {
+    staying--
+    if (staying === 0 && isRefused) {
+      isRefused = false
+      signOut('ended')
+    }
+  }
 }
 
 /** Goes to another namespace, where the token allows it. */
@@ -92,6 +116,7 @@ async function enter(
     if (before.state === 'in') before.client.close()
     remember(tokenPlace, token)
     remember(namespacePlace, namespace)
+    isRefused = false
     session.set({ state: 'in', me, client, hasToken: token !== undefined })
   } catch (error) {
     client?.close()

@@ -3,7 +3,7 @@ import { isSignalboxError } from '../../../src/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Input, Select } from '../../kit/field.tsx'
 import { changed } from '../../live/queries.ts'
-import { signIn, useSignedIn } from '../../shell/session.ts'
+import { signIn, stayDuring, useSignedIn } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { settingsWords } from '../../words/settings.ts'
 import { showSecret } from './secret.tsx'
@@ -21,14 +21,16 @@ export function NewToken({ onClose }: { readonly onClose: () => void }): ReactNo
   const create = async () => {
     if (name.trim() === '') throw new Error(say('nameNeeded'))
     const span = expires.trim()
-    const { secret } = await client.tokens.create({
-      ...{ name: name.trim(), scope },
-      ...(span === '' ? {} : { expiresInMs: span }),
+    await stayDuring(async () => {
+      const { secret } = await client.tokens.create({
+        ...{ name: name.trim(), scope },
+        ...(span === '' ? {} : { expiresInMs: span }),
+      })
+      // Before anything else is asked: a page without a token may be refused from now on.
+      showSecret(secret)
+      if (!hasToken && (await isRefused(client.overview.me()))) await signIn(secret)
     })
-    // Before anything else is asked: a page without a token may be refused from now on.
-    showSecret(secret)
-    if (!hasToken && (await isRefused(client.overview.me()))) await signIn(secret)
-    else await changed('tokens', 'audit')
+    await changed('tokens', 'audit')
   }
   return (
     <Confirm title={say('create')} act={say('create')} onConfirm={create} onClose={onClose}>
