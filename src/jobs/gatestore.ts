@@ -22,6 +22,8 @@ export interface NewGate {
 export interface GateStore {
   /** The present state of these jobs, in order, as `find` would tell it; undefined: there is no such job. */
   states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]>
+  /** Those of these jobs that a transaction of the caller's sees: what it has added itself is among them. */
+  seenIn(tx: unknown, ids: readonly string[]): Promise<readonly string[]>
 
   /**
    * Needs that are not met yet, by job and then need, byte by byte: of `of`, those for one of these jobs; else those

@@ -11,8 +11,11 @@ import type { JobStore, NewJob } from './store.ts'
 export interface Gating {
   /** The store that verbs and workers use. */
   readonly store: JobStore
-  /** Jobs that are waited for must be there, but for those that are added with them. Throws `invalid_argument`. */
-  checkNeeds(records: readonly NewJob[]): Promise<void>
+  /**
+   * Jobs that are waited for must be there, or be added with them or in the same transaction. Throws
+   * `invalid_argument`; `nameOf` says what the job at that place is called in it.
+   */
+  checkNeeds(records: readonly NewJob[], tx: unknown, nameOf: (at: number) => string): Promise<void>
   /** Whom a job needs, and who needs it. */
   around(id: string): Promise<{ readonly needs: readonly JobNeed[]; readonly neededBy: readonly JobNeed[] }>
   /** Forgets what is left of jobs that are gone; answers how much it was. */
@@ -44,16 +47,20 @@ export function createGating({ store: inner, gates, bell, keepsGates = true }: J
   })
   return {
     store,
-    async checkNeeds(records) {
+    async checkNeeds(records, tx, nameOf) {
       const gated = records.filter(({ gate }) => gate)
       if (gated.length === 0) return
       const own = new Set(records.map(({ id }) => id))
       const wanted = new Set(gated.flatMap(({ gate }) => gate!.needs).filter((id) => !own.has(id)))
+      // Only the transaction sees what it has added; but its snapshot may be older than what others have.
+      if (tx !== undefined && wanted.size > 0)
+        for (const id of await gates.store.seenIn(tx, [...wanted])) wanted.delete(id)
       if (wanted.size === 0) return
       const ids = [...wanted]
       const states = await gates.store.states(ids)
       const missing = ids.find((_, at) => states[at] === undefined)
-      if (missing !== undefined) throw unknownNeed(missing)
+      if (missing === undefined) return
+      throw unknownNeed(nameOf(records.findIndex(({ gate }) => gate?.needs.includes(missing))), missing)
     },
     async around(id) {
       const { needs, neededBy } = await gates.store.around(id, shownNeighbours)

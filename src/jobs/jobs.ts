@@ -100,7 +100,7 @@ export function createJobs(parts: JobsParts): Jobs {
       const job = isDefinition(kind)
         ? await resolveDefined(kind, payload, options)
         : resolveNewJob('add', kind, payload, options, reserved)
-      if (job.gate && options.tx === undefined) await gating.checkNeeds([job])
+      if (job.gate) await gating.checkNeeds([job], options.tx, () => 'add')
       if (telemetry === undefined) return putOne(job, options.tx, tells)
       return (
         await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, tells)])
@@ -121,7 +121,7 @@ export function createJobs(parts: JobsParts): Jobs {
       if (given.length === 0) return []
       const refs = Array.from(list as readonly JobToAdd[], ({ ref }) => ref)
       const records = resolveRefs('addMany', refs, given)
-      if (options.tx === undefined) await gating.checkNeeds(records)
+      await gating.checkNeeds(records, options.tx, (at) => `addMany[${at}]`)
       await checkPayloads(
         Array.from(list as readonly JobToAdd[], (job) => job[definedBy]),
         records,

@@ -49,11 +49,12 @@ export function notFound(id: string): SignalboxError {
   return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
 }
 
-export function unknownNeed(id: string): SignalboxError {
+/** `name` is what the call calls the job that waits. */
+export function unknownNeed(name: string, id: string): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
-    `after names "${id}", and there is no such job: it was never added, or it was pruned. Nothing was added.`,
-    { details: { option: 'after', jobId: id } },
+    `${name}.after names "${id}", and there is no such job: it was never added, or it was pruned. Nothing was added.`,
+    { details: { option: `${name}.after`, jobId: id } },
   )
 }
 

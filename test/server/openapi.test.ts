@@ -107,7 +107,7 @@ const rulesBeyondSchema = [
   /^channel[ .]/,
   /search does not parse: at column|search has no terms|search names the queue/,
   /^(submit|definePool)\.(uses|requires|prefers)/,
-  /limits nothing|^after names|goes round in a ring|each ref of a list must be its own/,
+  /limits nothing|after names|goes round in a ring|each ref of a list must be its own/,
   /^schedule needs either|^schedule\.(cron|timeZone|everyMs|startAt|endAt)/,
   /names that begin with "signalbox\." belong to Signalbox itself/,
 ]

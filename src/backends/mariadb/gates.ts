@@ -1,4 +1,6 @@
 import type { GateStore, Neighbour, Neighbours } from '../../jobs/index.ts'
+import { checkTransaction } from './add.ts'
+import { toCallerTx } from './callertx.ts'
 import { type Calls, rowCount, type Statement } from './calls.ts'
 import { fences, grant, hasCalled, rest, shut, take, tend } from './gatelocks.ts'
 import { fail, listNeeds, meet } from './gateneeds.ts'
@@ -16,6 +18,7 @@ export function createMariadbGates(store: Store): GateStore {
       const states = await store.calls.run('look up jobs', (call) => readStates(store, call, ids))
       return ids.map((id) => states.get(id)?.state)
     },
+    seenIn: (tx, ids) => seenIn(store, tx, ids),
     needs: (query) => listNeeds(store, query),
     meet: (needs) => meet(store, needs),
     fail: (ends) => fail(store, ends),
@@ -29,6 +32,20 @@ export function createMariadbGates(store: Store): GateStore {
     rest: (ids) => rest(store, ids),
     prune: (limit) => prune(store, limit),
   }
+}
+
+/** Bound as bytes: the caller's connection may speak another character set. */
+async function seenIn(store: Store, tx: unknown, ids: readonly string[]): Promise<readonly string[]> {
+  const { calls, namespace, tables } = store
+  const caller = await toCallerTx(tx)
+  calls.requireOpen()
+  await checkTransaction(store, caller)
+  const from = (table: string) =>
+    `SELECT id FROM ${table} WHERE namespace = _utf8mb4 ? AND id IN (${ids.map(() => '_utf8mb4 ?').join(', ')})`
+  const values = [namespace, ...ids].map((text) => Buffer.from(text))
+  const sql = `${from(tables.queue)} UNION ALL ${from(tables.history)}`
+  const rows = (await caller.query(sql, [...values, ...values])) as { id: string }[]
+  return rows.map(({ id }) => id)
 }
 
 async function around(store: Store, id: string, limit: number): Promise<Neighbours> {

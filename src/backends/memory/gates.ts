@@ -13,6 +13,7 @@ import type {
   TakenFence,
   TendRequest,
 } from '../../jobs/index.ts'
+import { unsupported } from './transaction.ts'
 
 /** What gates ask of the jobs beside them; each at once, so that it is one step with what is written here. */
 export interface GatedJobs {
@@ -81,6 +82,10 @@ export class MemoryGates implements GateStore {
 
   async states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]> {
     return ids.map((id) => this.#jobs.look(id)?.state)
+  }
+
+  async seenIn(): Promise<readonly string[]> {
+    throw unsupported()
   }
 
   async needs({ of, after, limit }: NeedQuery): Promise<readonly Need[]> {

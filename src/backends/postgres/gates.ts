@@ -12,6 +12,7 @@ import type {
   TakenFence,
   TendRequest,
 } from '../../jobs/index.ts'
+import { inCallers, requireTransaction } from './callertx.ts'
 import type { Connections, Statement } from './connection.ts'
 import type { GateStatements } from './gatesql.ts'
 import { Reclaimer } from './reclaim.ts'
@@ -39,6 +40,15 @@ export class PostgresGates implements GateStore {
   async states(ids: readonly string[]): Promise<readonly (JobState | undefined)[]> {
     const standing = await this.#standing(ids)
     return ids.map((id) => standing.get(id)?.state)
+  }
+
+  async seenIn(tx: unknown, ids: readonly string[]): Promise<readonly string[]> {
+    const client = await requireTransaction(tx)
+    // Without a name: what is prepared on a caller's connection is the caller's business.
+    const { rows } = await inCallers(() =>
+      client.query<StandingRow>(this.#statements.anywhere.text, [this.#space.namespace, ids]),
+    )
+    return rows.map(({ id }) => id)
   }
 
   async needs({ of, after, limit }: NeedQuery): Promise<readonly Need[]> {

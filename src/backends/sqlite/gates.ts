@@ -10,6 +10,7 @@ import {
   readStates,
 } from './gatereads.ts'
 import type { GateStep, GateSteps } from './gatesteps.ts'
+import type { SqliteTransactions } from './jobs.ts'
 import type { Reader } from './reader.ts'
 import type { Writer } from './writer.ts'
 
@@ -17,6 +18,7 @@ export interface SqliteGatesOptions {
   readonly namespace: string
   readonly writer: Writer
   readonly reader: Reader
+  readonly transactions: Pick<SqliteTransactions, 'join'>
   /** Throws when the store was closed. */
   check(): void
 }
@@ -25,7 +27,13 @@ export interface SqliteGatesOptions {
 const prunedJobs = 2_000
 
 /** What the jobs of one namespace wait for: steps go to the writer, looking goes to the reader. */
-export function createSqliteGates({ namespace, writer, reader, check }: SqliteGatesOptions): GateStore {
+export function createSqliteGates({
+  namespace,
+  writer,
+  reader,
+  transactions,
+  check,
+}: SqliteGatesOptions): GateStore {
   const take = async <Name extends keyof GateSteps>(
     name: Name,
     args: Parameters<GateSteps[Name]>,
@@ -44,6 +52,13 @@ export function createSqliteGates({ namespace, writer, reader, check }: SqliteGa
   return {
     states: (ids) =>
       read((connection, now) => readStates(connection, namespace, ids, now).map((job) => job?.state)),
+    async seenIn(tx, ids) {
+      check()
+      return transactions.join(tx, (connection) => {
+        const jobs = readStates(connection, namespace, ids, readNow(connection))
+        return ids.filter((_, at) => jobs[at] !== undefined)
+      })
+    },
     needs: (query) => read((connection) => listNeeds(connection, namespace, query)),
     meet: async (needs) => (needs.length === 0 ? [] : take('meet', [needs])),
     fail: async (ends) => (ends.length === 0 ? [] : take('fail', [ends])),

@@ -73,7 +73,7 @@ export async function openSqlite(
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
       const notes = createSqliteNotes({ namespace: name, writer, reader, check })
       const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
-      const gates = createSqliteGates({ namespace: name, writer, reader, check })
+      const gates = createSqliteGates({ namespace: name, writer, reader, transactions, check })
       const locks = createSqliteLocks(name, writer, reader, check)
       const guards = createSqliteGuards({ namespace: name, writer, reader, transactions, check })
       const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })

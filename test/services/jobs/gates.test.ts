@@ -35,6 +35,41 @@ for (const stage of shown) {
       assert.equal((await box.jobs.find(first!.id))?.neededBy.length, 3)
     })
 
+    if (stage.hasTables && !stage.isRemote)
+      stage.story(
+        'a job waits for what is there or comes in its transaction, and for nothing else',
+        async (scene) => {
+          const box = await scene.open()
+          const user = await scene.connect()
+          const there = await box.jobs.add('there')
+          await user.begin()
+          // A snapshot from before the next job, where the engine keeps one.
+          const [own] = await box.jobs.addMany([{ kind: 'own', after: there.id }], { tx: user.tx })
+          // SQLite has one writer, and the transaction has it.
+          const later = stage.name === 'sqlite' ? there : await box.jobs.add('later')
+          await box.jobs.add('next', null, { after: [own!.id, there.id, later.id], tx: user.tx })
+          const misspelt = [
+            { kind: 'a', ref: 'first' },
+            { kind: 'b', after: 'frist' },
+          ]
+          await assert.rejects(box.jobs.addMany(misspelt, { tx: user.tx }), {
+            code: 'invalid_argument',
+            message: /^addMany\[1\]\.after names "frist", and there is no such job/,
+            details: { option: 'addMany[1].after', jobId: 'frist' },
+          })
+          await assert.rejects(box.jobs.add('c', null, { after: 'none', tx: user.tx }), {
+            details: { option: 'add.after', jobId: 'none' },
+          })
+          await user.commit()
+          const { items } = await box.jobs.list()
+          assert.equal(
+            items.some(({ kind }) => kind === 'a' || kind === 'b' || kind === 'c'),
+            false,
+          )
+          assert.equal(items.filter(({ state }) => state === 'waiting').length, 2)
+        },
+      )
+
     stage.story('when a job dies, those that wait for it do as they were told', async (scene) => {
       const box = await scene.open()
       const ran: string[] = []
