@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { test } from 'vitest'
 import { isSignalboxError } from '../core/errors.ts'
 import { type JobState, jobStates } from './job.ts'
+import { encodeSealed } from './sealtext.ts'
 import { formatSearch } from './searchformat.ts'
 import { createMatcher } from './searchmatch.ts'
 import { parseSearch } from './searchparse.ts'
@@ -155,6 +156,32 @@ test('a search that is too long, or no text, is refused', () => {
 const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
 const spiky = fc.string({ unit: fc.constantFrom(...'a-* ":<>=.\\\n\tpayload'), minLength: 1, maxLength: 8 })
 const text = fc.oneof(words, spiky)
+test('of what is sealed or hidden neither a term is found nor its opposite', () => {
+  const sealed = { ...record, payload: encodeSealed(record.id, Buffer.from('Ann')), error: null }
+  for (const search of ['payload.order.id:42', '-payload.order.id:42', 'Ann', '-Ann', '-payload.order:*'])
+    assert.equal(finds(search, sealed), false, search)
+  for (const search of ['welcome', '-kind:other', 'payload:*', '-error:*'])
+    assert.equal(finds(search, sealed), true, search)
+
+  const hiddenAs = '[hidden]'
+  const payload = JSON.stringify({ name: 'Ann', card: hiddenAs, list: [hiddenAs, 'seen'] })
+  const hidden = { ...record, payload, error: JSON.stringify({ message: hiddenAs, code: 'E' }), hiddenAs }
+  const unknown = [
+    'hidden',
+    '4111',
+    'payload.card:4111',
+    'payload.card:"["*',
+    'payload.card.number:*',
+    'error:x',
+  ]
+  for (const search of [...unknown, 'payload.list:other'])
+    for (const sign of ['', '-']) assert.equal(finds(sign + search, hidden), false, sign + search)
+  for (const search of ['ann', 'card', 'payload.card:*', 'payload.list:seen', '-payload.name:Bob', 'error:e'])
+    assert.equal(finds(search, hidden), true, search)
+  // Without anything hidden it is text like any other.
+  assert.equal(finds('-payload.card:4111 hidden', { ...hidden, hiddenAs: undefined! }), true)
+})
+
 const negated = fc.boolean()
 const pattern = fc.oneof(fc.record({ text, prefix: fc.boolean() }), fc.constant({ text: '', prefix: true }))
 const instant = fc.oneof(

@@ -7,25 +7,41 @@ import type { JobRecord } from './store.ts'
 /**
  * Whether a job is meant, by all the terms; `now` is what spans count from. What costs little is asked first, and a
  * payload is parsed once, and only where its text does not rule it out.
+ *
+ * Of what is sealed, or hidden from whoever looks, nobody can say whether a term holds; so neither the term nor its
+ * opposite finds it. Else `-payload.name:Ann` would mean Ann's job too, and a bulk operation would delete it.
  */
 export function createMatcher(terms: readonly SearchTerm[], now: number): (record: JobRecord) => boolean {
   const tests = terms
     .toSorted((a, b) => costOf(a) - costOf(b))
     .map((term) => ({ negated: term.negated, holds: testOf(term, now) }))
   return (record) => {
-    // Words would be found in it that nobody wrote.
-    const seen = new SeenRecord(isSealed(record.payload) ? { ...record, payload: '{}' } : record)
-    return tests.every(({ negated, holds }) => holds(seen) !== negated)
+    const seen = new SeenRecord(record)
+    return tests.every(({ negated, holds }) => holds(seen) === !negated)
   }
 }
 
 /** A record, and what of it was taken apart already. */
 class SeenRecord {
   readonly record: JobRecord
+  /** Nothing of its payload can be read. */
+  readonly isSealed: boolean
   #payload: { readonly value: unknown } | undefined
 
   constructor(record: JobRecord) {
     this.record = record
+    this.isSealed = isSealed(record.payload)
+  }
+
+  /** Whether a value only stands for one that is hidden. */
+  hides(value: unknown): boolean {
+    return value !== undefined && value === this.record.hiddenAs
+  }
+
+  /** Whether there may be such a value in its payload. */
+  get hidesSome(): boolean {
+    const { hiddenAs, payload } = this.record
+    return hiddenAs !== undefined && payload.includes(hiddenAs)
   }
 
   /** Undefined where what is kept is not JSON. */
@@ -35,7 +51,8 @@ class SeenRecord {
   }
 }
 
-type Test = (seen: SeenRecord) => boolean
+/** Undefined: nobody can say. */
+type Test = (seen: SeenRecord) => boolean | undefined
 
 function costOf({ field }: SearchTerm): number {
   if (field === 'text' || field === 'payload') return 2
@@ -64,8 +81,7 @@ function testOf(term: SearchTerm, now: number): Test {
       return ({ record }) => compares(record.attempt, term.comparison, term.count)
     case 'error': {
       if (term.text === null) return ({ record }) => record.error !== null
-      const holds = errorTest(term.text)
-      return ({ record }) => holds(record.error)
+      return errorTest(term.text)
     }
     case 'tag':
       return ({ record }) =>
@@ -83,24 +99,36 @@ function testOf(term: SearchTerm, now: number): Test {
 
 function textTest(text: string): Test {
   const needle = text.toLowerCase()
-  const inPayload = jsonTextTest(text)
-  const inError = errorTest(text)
+  const parts = [jsonTextTest(text), errorTest(text)]
   return (seen) => {
-    const { id, kind, error } = seen.record
+    const { id, kind } = seen.record
     if (id.includes(needle) || kind.toLowerCase().includes(needle)) return true
-    return inPayload(seen) || inError(error)
+    return some(parts, (holds) => holds(seen))
   }
 }
 
+/** Whether it holds for one of them; undefined where only those nobody can say it of might. */
+function some<Item>(items: Iterable<Item>, holds: (item: Item) => boolean | undefined): boolean | undefined {
+  let answer: boolean | undefined = false
+  for (const item of items) {
+    const one = holds(item)
+    if (one === true) return true
+    if (one === undefined) answer = undefined
+  }
+  return answer
+}
+
 /** Its name, message and code; a stack has words that nobody means. */
-function errorTest(text: string): (error: string | null) => boolean {
+function errorTest(text: string): Test {
   const needle = text.toLowerCase()
-  return (error) => {
+  return (seen) => {
+    const { error } = seen.record
     if (error === null) return false
     const { name, message, code } = decodeError(error)!
-    return [name, message, code].some(
-      (said) => said !== undefined && String(said).toLowerCase().includes(needle),
-    )
+    return some([name, message, code], (said) => {
+      if (said === undefined) return false
+      return seen.hides(said) ? undefined : String(said).toLowerCase().includes(needle)
+    })
   }
 }
 
@@ -112,46 +140,55 @@ function errorTest(text: string): (error: string | null) => boolean {
 function jsonTextTest(text: string): Test {
   const needle = text.toLowerCase()
   const written = JSON.stringify(text).slice(1, -1).toLowerCase()
+  const isIn = (seen: SeenRecord, value: unknown): boolean | undefined => {
+    if (seen.hides(value)) return undefined
+    if (typeof value !== 'object' || value === null) return String(value).toLowerCase().includes(needle)
+    if (!Array.isArray(value) && Object.keys(value).some((name) => name.toLowerCase().includes(needle)))
+      return true
+    return some(Object.values(value), (item) => isIn(seen, item))
+  }
   return (seen) => {
     const json = seen.record.payload
-    if (!json.toLowerCase().includes(written) && !json.includes('\\u')) return false
-    const value = seen.payload
+    if (seen.isSealed) return undefined
+    if (!seen.hidesSome && !json.toLowerCase().includes(written) && !json.includes('\\u')) return false
     // What is no JSON is asked as it stands.
-    return value === undefined ? json.toLowerCase().includes(needle) : hasText(value, needle)
+    return isIn(seen, seen.payload === undefined ? json : seen.payload)
   }
-}
-
-function hasText(value: unknown, needle: string): boolean {
-  if (typeof value !== 'object' || value === null) return String(value).toLowerCase().includes(needle)
-  if (Array.isArray(value)) return value.some((item) => hasText(item, needle))
-  return Object.entries(value).some(
-    ([name, item]) => name.toLowerCase().includes(needle) || hasText(item, needle),
-  )
 }
 
 function payloadTest({ path, pattern }: PayloadTerm): Test {
   // A name that is on the way must be in the text; so most payloads need not be parsed.
   const names = path.map((name) => JSON.stringify(name).slice(1, -1)).filter((name) => !/^\d+$/.test(name))
-  const isIn = (value: unknown): boolean => {
+  const isAny = pattern.prefix && pattern.text === ''
+  const isIn = (seen: SeenRecord, value: unknown): boolean | undefined => {
     if (value === undefined) return false
-    if (pattern.prefix && pattern.text === '') return true
-    if (Array.isArray(value)) return value.some(isIn)
+    if (value === beyond) return undefined
+    // That there is one is no secret.
+    if (isAny) return true
+    if (seen.hides(value)) return undefined
+    if (Array.isArray(value)) return some(value, (item) => isIn(seen, item))
     return (typeof value !== 'object' || value === null) && fits(String(value), pattern)
   }
   return (seen) => {
+    if (seen.isSealed) return isAny && path.length === 0 ? true : undefined
     const json = seen.record.payload
-    if (!json.includes('\\u') && !names.every((name) => json.includes(name))) return false
-    return valuesAt(seen.payload, path).some(isIn)
+    if (!seen.hidesSome && !json.includes('\\u') && !names.every((name) => json.includes(name))) return false
+    return some(valuesAt(seen, seen.payload, path), (value) => isIn(seen, value))
   }
 }
 
+/** Stands for what a path would lead to behind something hidden. */
+const beyond = Symbol('beyond')
+
 /** What a path leads to. Through a list it goes by an item's number, and into each of its items. */
-function valuesAt(value: unknown, path: readonly string[]): readonly unknown[] {
+function valuesAt(seen: SeenRecord, value: unknown, path: readonly string[]): readonly unknown[] {
   const [name, ...rest] = path
   if (name === undefined) return [value]
+  if (seen.hides(value)) return [beyond]
   if (typeof value !== 'object' || value === null) return []
-  if (Array.isArray(value) && !/^\d+$/.test(name)) return value.flatMap((item) => valuesAt(item, path))
-  return Object.hasOwn(value, name) ? valuesAt((value as Readonly<Record<string, unknown>>)[name], rest) : []
+  if (Array.isArray(value) && !/^\d+$/.test(name)) return value.flatMap((item) => valuesAt(seen, item, path))
+  const { [name]: next } = value as Readonly<Record<string, unknown>>
+  return Object.hasOwn(value, name) ? valuesAt(seen, next, rest) : []
 }
 
 function fits(value: string, { text, prefix }: Pattern): boolean {

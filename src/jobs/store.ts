@@ -205,6 +205,8 @@ export interface JobRecord {
   readonly error: string | null
   readonly cancelRequested: boolean
   readonly cancelIgnored: boolean
+  /** What stands in the place of values that are hidden from whoever looks; a store leaves it out. */
+  readonly hiddenAs?: string
 }
 
 /** A job just handed out. */

@@ -97,6 +97,7 @@ export function createRedactor(paths: readonly string[]): Redactor {
       payload: redactText('payload', record.payload),
       result: record.result === null ? null : redactText('result', record.result),
       error: record.error === null ? null : redactError(record.error),
+      hiddenAs: hidden,
     }
   }
 

@@ -82,6 +82,13 @@ test('a search does not find what is hidden, nor does a bulk operation count it'
   assert.equal(await count('payload.user:ada'), 3)
   for (const search of ['sesame', 'payload.password:ses*', 'payload.card.number:sesame', 'error:sesame'])
     assert.equal(await count(search), 0, search)
+  // Nor by its opposite: what nobody can see might be just that.
+  for (const search of ['-sesame', '-payload.password:other', '-payload.list.Password:x', '-error:other'])
+    assert.equal(await count(`state:dead ${search}`), 0, search)
+  assert.equal(await count('redacted'), 0)
+  assert.equal(await count('-payload.user:ada'), 0)
+  assert.equal(await count('-payload.user:bob payload.password:* -payload.password.x:1 -error:x'), 0)
+  assert.equal(await count('-payload.user:bob payload.password:* -payload.nobody:*'), 3)
   assert.equal((await stage.box.jobs.list({ search: 'sesame' })).items.length, 3)
 })
 
