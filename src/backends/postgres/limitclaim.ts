@@ -122,7 +122,7 @@ SELECT q.queue FROM unnest((SELECT $2::text[])) q (queue) CROSS JOIN LATERAL (
 ORDER BY ${order}`,
     ),
     rule: named('rule', `SELECT r.limits, r.key_place FROM ${s}.signalbox_limits($1, $2) r`),
-    // A lease that has a slot has all of them: they are written together, and cleared away only when they count no more.
+    // A lease that has a slot has all that count: they are written together, and cleared away only when they count no more.
     adopt: named(
       'adopt',
       `
@@ -141,7 +141,9 @@ lease AS MATERIALIZED (
 INSERT INTO ${s}.job_slot (namespace, queue, lease_no, job_id, limit_key)
 SELECT $1, $2, l.lease_no, j.id,
        coalesce(CASE WHEN j.meta LIKE '%"limitKey"%' THEN ${s}.signalbox_limit_key(j.meta) END, '')
-FROM lease l CROSS JOIN LATERAL unnest(l.jobs) j WHERE j.queue = $2
+FROM lease l CROSS JOIN LATERAL unnest(l.jobs) j
+WHERE j.queue = $2
+  AND (SELECT e.lease_no FROM ${s}.job_end e WHERE e.lease_no = l.lease_no AND e.job_id = j.id LIMIT 1) IS NULL
 ON CONFLICT DO NOTHING`,
     ),
     // A lease that seems to have run out may be being renewed just now: unless its row can be had, it counts. The time is

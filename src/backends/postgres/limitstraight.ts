@@ -91,13 +91,9 @@ seen AS MATERIALIZED (
   ORDER BY ${order} LIMIT (SELECT room + ${spareCount + passedAllowed} FROM room)
 ),
 near AS MATERIALIZED (
-  SELECT place FROM seen
-  WHERE limit_key IS NULL OR limit_key NOT IN (SELECT limit_key FROM running WHERE running >= $10::bigint)
+  SELECT n.* FROM (SELECT place, limit_key, row_number() OVER () AS nr FROM seen) n
+  WHERE n.limit_key IS NULL OR n.limit_key NOT IN (SELECT limit_key FROM running WHERE running >= $10::bigint)
   LIMIT (SELECT room + ${spareCount} FROM room)
-),
-front AS MATERIALIZED (
-  SELECT p.ctid AS place, p.limit_key FROM ${s}.job_pending p
-  WHERE ${eligible} AND p.ctid = ANY (ARRAY (SELECT place FROM near)) ORDER BY ${order} FOR UPDATE SKIP LOCKED
 ),
 picked AS MATERIALIZED (
   SELECT c.place FROM (
@@ -105,22 +101,27 @@ picked AS MATERIALIZED (
     FROM (
       SELECT NULL::tid AS place, limit_key, 0 AS nr FROM slot WHERE NOT is_over
       UNION ALL
-      SELECT place, limit_key, row_number() OVER () FROM front
+      SELECT place, limit_key, nr FROM near
     ) a
   ) c
-  WHERE c.nr > 0 AND (c.limit_key IS NULL OR $10::bigint IS NULL OR c.nth <= $10::bigint) ORDER BY c.nr LIMIT (SELECT room FROM room)
+  WHERE c.nr > 0 AND (c.limit_key IS NULL OR $10::bigint IS NULL OR c.nth <= $10::bigint)
+  ORDER BY c.nr LIMIT (SELECT room FROM room)
+),
+had AS MATERIALIZED (
+  SELECT p.ctid AS place FROM ${s}.job_pending p
+  WHERE ${eligible} AND p.ctid = ANY (ARRAY (SELECT place FROM picked)) FOR UPDATE SKIP LOCKED
 ),
 enough AS MATERIALIZED (
-  SELECT calm.is_so AND CASE
-    WHEN (SELECT count(*) FROM picked) = room.room THEN true
+  SELECT calm.is_so AND picked.count = (SELECT count(*) FROM had) AND CASE
+    WHEN picked.count = room.room THEN true
     WHEN (SELECT count(*) FROM near) = room.room + ${spareCount} THEN false
     ELSE (SELECT count(*) FROM seen) < room.room + ${spareCount + passedAllowed}
   END AS is_so
-  FROM calm, room
+  FROM calm, room, (SELECT count(*) FROM picked) picked
 ),
 taken AS (
   DELETE FROM ${s}.job_pending p
-  WHERE p.ctid = ANY (ARRAY (SELECT place FROM picked WHERE (SELECT is_so FROM enough))) RETURNING p.*
+  WHERE p.ctid = ANY (ARRAY (SELECT place FROM had WHERE (SELECT is_so FROM enough))) RETURNING p.*
 )${handOut(s, { nonce: '$5', workerId: '$6', endsAt: 'c.now + $7::bigint', besides: slotsOf(s) })}${refusedIf('enough WHERE NOT is_so')}`,
     },
   }

@@ -131,7 +131,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
       await holder.query('SELECT FROM job_pending WHERE id = $1 FOR UPDATE', [all[0]])
       const sent = watchStatements()
       assert.deepEqual(ids(await claim(backend, { limit: 2 })), [all[1], all[2]])
-      assert.deepEqual(sent(), straight)
+      assert.deepEqual(sent().slice(0, 4), [...straight, 'sb_promote'])
     } finally {
       await holder.end()
     }
