@@ -2,7 +2,7 @@ import type { ClaimRequest, QueueLimits } from '../../jobs/index.ts'
 import { handOut, order, refusedIf } from './claim.ts'
 import { nowMs } from './columns.ts'
 import type { Statement } from './connection.ts'
-import { hasEnd, slotsOf } from './limitclaim.ts'
+import { atPlaces, hasEnd, slotsOf } from './limitclaim.ts'
 import { passedAllowed, spareCount } from './limitfronts.ts'
 
 /**
@@ -109,7 +109,7 @@ picked AS MATERIALIZED (
 ),
 had AS MATERIALIZED (
   SELECT p.ctid AS place FROM ${s}.job_pending p
-  WHERE ${eligible} AND p.ctid = ANY (ARRAY (SELECT place FROM picked)) FOR UPDATE SKIP LOCKED
+  WHERE ${atPlaces('(SELECT place FROM picked)', eligible)} FOR UPDATE SKIP LOCKED
 ),
 enough AS MATERIALIZED (
   SELECT calm.is_so AND picked.count = (SELECT count(*) FROM had) AND CASE
