@@ -246,10 +246,15 @@ export class Connections implements Sender {
     this.#active++
     try {
       for (let tries = 1; ; tries++) {
+        const before = who === undefined ? undefined : this.#shared.get(who)
+        const isBehind = before?.users === 1
         try {
-          return await this.#borrow(pool, work, doing, who)
+          return await (isBehind ? before : this.#borrow(pool, doing, who)).use(work)
         } catch (error) {
-          const isRetried = this.noteUnprepared(error) || retried.has(sqlState(error) ?? '')
+          const state = sqlState(error) ?? ''
+          // What the one ahead of it was to prepare was not, if that one failed: no pooler's doing.
+          const isForgiven = isBehind && tries === 1 && unpreparedStates.has(state)
+          const isRetried = isForgiven || this.noteUnprepared(error) || retried.has(state)
           if (!isRetried || tries === 5) throw toStoreError(error)
         }
       }
@@ -259,21 +264,14 @@ export class Connections implements Sender {
     }
   }
 
-  async #borrow<Result>(
-    pool: MeteredPool,
-    work: (client: PoolClient) => Promise<Result>,
-    doing: string,
-    who: string | undefined,
-  ): Promise<Result> {
-    if (who === undefined) return new Borrowed(pool, doing).use(work)
-    const before = this.#shared.get(who)
-    if (before?.users === 1) return before.use(work)
+  #borrow(pool: MeteredPool, doing: string, who: string | undefined): Borrowed {
     const borrowed = new Borrowed(pool, doing)
+    if (who === undefined) return borrowed
     this.#shared.set(who, borrowed)
     void borrowed.over.then(() => {
       if (this.#shared.get(who) === borrowed) this.#shared.delete(who)
     })
-    return borrowed.use(work)
+    return borrowed
   }
 
   refuseClosed(): void {

@@ -68,17 +68,21 @@ export class LimitClaimer {
     const { workerId, limit } = request
     const nonce = createNonce()
     const values = straightValues(namespace, queue, request, limits, limit, nonce)
+    const { promise: over, resolve: end } = Promise.withResolvers<void>()
     const sending = this.#sender.atOnceInLine(`${namespace} ${queue}`, async (client) => {
       const { own, take } = statements.straight
       const owning = this.#sender.send(client, own, [namespace, queue])
       const adopting = this.#sender.send(client, statements.limits.adopt, [namespace, queue])
       const taking = this.#sender.sendForArrays<ClaimRow>(client, take, values)
       // The next is sent behind this one, and the database begins with it as soon as it has done this.
-      leave()
+      turns.passOn(queue, leave, over)
       const [taken] = await Promise.all([taking, owning, adopting])
       return taken
     })
-    const rows = await sending.finally(leave)
+    const rows = await sending.finally(() => {
+      leave()
+      end()
+    })
     if (isRefused(rows)) {
       givers.noteUnease([queue])
       return undefined

@@ -4,6 +4,8 @@
  */
 export class QueueTurns {
   readonly #last = new Map<string, Promise<void>>()
+  /** Claims that ended their turn and are not answered yet. */
+  readonly #sent = new Map<string, Promise<void>>()
   readonly #limited = new Set<string>()
   #wasLimitedFirst = false
 
@@ -19,6 +21,20 @@ export class QueueTurns {
     if (before === undefined || (await comesInTime(before))) return leave
     leave()
     return undefined
+  }
+
+  /**
+   * Ends the turn of a claim that was sent: the next may be sent behind it, before it is answered. Two are under way at
+   * most, on one connection: more would each wait for the row on another, and whoever else needs one would wait for them.
+   */
+  passOn(queue: string, leave: () => void, over: Promise<void>): void {
+    const before = this.#sent.get(queue)
+    this.#sent.set(queue, over)
+    void over.then(() => {
+      if (this.#sent.get(queue) === over) this.#sent.delete(queue)
+    })
+    if (before === undefined) leave()
+    else void before.then(leave)
   }
 
   /** A look over these queues found those to have limits. */

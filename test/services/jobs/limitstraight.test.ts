@@ -3,8 +3,12 @@ import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { describe, onTestFinished, test, vi } from 'vitest'
 import type { Backend } from '../../../src/backends/backend.ts'
+import type { Statement } from '../../../src/backends/postgres/connection.ts'
 import { openPostgres } from '../../../src/backends/postgres/index.ts'
-import { claim, ids, lapse, settleOne, shortMs } from '../../conformance/jobs/making.ts'
+import { limitStatements } from '../../../src/backends/postgres/limitclaim.ts'
+import { straightStatements } from '../../../src/backends/postgres/limitstraight.ts'
+import { plannerSettings } from '../../../src/backends/postgres/target.ts'
+import { claim, ids, lapse, settleOne, shortMs, until } from '../../conformance/jobs/making.ts'
 import { addInOrder, addMany, aJobOf, limitsOf, perKey } from '../../conformance/limits/making.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 
@@ -25,6 +29,22 @@ function watchStatements(): () => readonly string[] {
 async function warmUp(backend: Backend): Promise<void> {
   const [job] = await claim(backend, { limit: 1 })
   await settleOne(backend, job!)
+}
+
+/** Keeps the rows of all queues from whoever claims; tells who waits for one. */
+async function holdRow(url: string) {
+  const holder = new Client(url)
+  await holder.connect()
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM queue_control FOR UPDATE')
+  const ask = async (sql: string, ...values: unknown[]) => (await holder.query(sql, values)).rows
+  const waiting = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  return {
+    waiting: async (): Promise<readonly number[]> => (await ask(waiting)).map(({ pid }) => pid),
+    cancel: (...pids: readonly number[]) => ask('SELECT pg_cancel_backend(unnest($1::int[]))', pids),
+    letGo: () => ask('ROLLBACK'),
+    [Symbol.asyncDispose]: () => holder.end(),
+  }
 }
 
 describe.skipIf(!hasService('postgres'))('claims from queues with limits', () => {
@@ -170,6 +190,65 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
       assert.equal((await claim(backend)).length, 4)
     } finally {
       await holder.end()
+    }
+  })
+
+  test('do not wait for the row on one connection after the other', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(1))
+    await addMany(backend, 20)
+    await warmUp(backend)
+    await using row = await holdRow(place.url)
+    const query = vi.spyOn(Client.prototype, 'query')
+    onTestFinished(() => query.mockRestore())
+    const claims = Array.from({ length: 12 }, () => claim(backend, { limit: 1 }))
+    await until('one waits', async () => (await row.waiting()).length > 0)
+    await row.letGo()
+    await Promise.all(claims)
+    const isOwn = (at: number) =>
+      (query.mock.calls[at]![0] as { readonly name?: string }).name === straight[0]
+    const used = new Set(query.mock.contexts.filter((_, at) => isOwn(at)))
+    assert.ok(used.size <= 2, `${used.size} connections`)
+  })
+
+  test('that fail on a new connection leave the next what it needs', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await backend.jobs.limit('mail', perKey(1))
+    const [, ...all] = await addMany(backend, 5)
+    await warmUp(backend)
+    await using row = await holdRow(place.url)
+    const failing = claim(backend, { limit: 1 })
+    const next = claim(backend, { limit: 1 })
+    await until('one waits', async () => (await row.waiting()).length > 0)
+    await row.cancel(...(await row.waiting()))
+    await assert.rejects(failing, { code: 'store_busy' })
+    await row.letGo()
+    assert.deepEqual(ids(await next), [all[0]])
+    const sent = watchStatements()
+    assert.deepEqual(ids(await claim(backend, { limit: 1 })), [all[1]])
+    assert.deepEqual(sent(), straight, 'prepared as ever')
+  })
+
+  test('go to the jobs they chose by their places, also in a table of which nothing is known', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    await addMany(backend, 1)
+    const client = new Client({ connectionString: place.url, options: plannerSettings })
+    await client.connect()
+    try {
+      const byPlace = async ({ text }: Statement, count: number) => {
+        await client.query(`DEALLOCATE ALL; PREPARE one AS ${text}`)
+        const { rows } = await client.query(
+          `EXPLAIN EXECUTE one (${Array.from({ length: count }, () => 'NULL')})`,
+        )
+        return JSON.stringify(rows).match(/Tid Scan on job_pending/g)?.length
+      }
+      assert.equal(await byPlace(limitStatements('public').front, 7), 1)
+      assert.equal(await byPlace(straightStatements('public').take, 10), 2, 'to lock them, and to take them')
+    } finally {
+      await client.end()
     }
   })
 })
