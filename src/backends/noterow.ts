@@ -4,6 +4,15 @@ import type { LineLevel, NewLine, noteLimits } from '../jobs/notestore.ts'
 export const lineLimits: typeof noteLimits = { maxLines: 500, maxLineBytes: 65_536 }
 const { maxLines, maxLineBytes } = lineLimits
 
+/**
+ * When a job is begun anew its attempts count from 1 again, and say what they have to say behind what the earlier ones of
+ * the same number said. One that used more than this is forgotten then, or there would be no room for them.
+ */
+export const keptForRetry: Readonly<Record<'lineCount' | 'lineBytes', number>> = {
+  lineCount: maxLines / 2,
+  lineBytes: maxLineBytes / 2,
+}
+
 /** How much one attempt has said so far. */
 export interface SaidSoFar {
   /** Lines that were kept, and their bytes together. */

@@ -200,6 +200,18 @@ test('a handler’s words are there when its end is, by attempt, and are forgott
   await worker.stop()
   await box.jobs.retry(id)
   assert.equal((await box.jobs.find(id))?.progress, null, 'what was said before it was begun anew')
+  for (const said of [null, 5, null]) {
+    await new Promise((later) => setTimeout(later, 2))
+    const [job] = await box.jobs.claim()
+    if (said !== null) await box.jobs.note(job!, { progress: said })
+    assert.equal(
+      (await box.jobs.find(id))?.progress?.percent,
+      said ?? undefined,
+      `of attempt ${job?.attempt}`,
+    )
+    await box.jobs.nack(job!, { error: 'again', dead: true })
+    await box.jobs.retry(id)
+  }
   await box.jobs.cancel(id)
   await new Promise((later) => setTimeout(later, 2))
   assert.deepEqual(await box.jobs.prune({ olderThanMs: 0 }), { pruned: 1 })

@@ -1,6 +1,6 @@
 import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
 import { type AttemptNote, gatherNotes } from '../notebatch.ts'
-import { droppedText, lineLimits } from '../noterow.ts'
+import { droppedText, keptForRetry, lineLimits } from '../noterow.ts'
 import { begin, commit, type Statement } from './calls.ts'
 import { sendAll } from './guardssteps.ts'
 import { now, setNow } from './monitorrows.ts'
@@ -140,6 +140,23 @@ async function readLines(
     text: row.text ?? droppedText(Number(row.dropped_count)),
     at: Number(row.said_at),
   }))
+}
+
+/** The jobs are begun anew: what leaves little room for their next attempts is forgotten. */
+export function makeRoomForNotes(
+  { tables, namespace }: Notes,
+  jobIds: readonly string[],
+): readonly Statement[] {
+  const { lineCount, lineBytes } = keptForRetry
+  const isFull = `p.namespace = ? AND p.job_id IN (?) AND (p.line_count > ${lineCount} OR p.line_bytes > ${lineBytes})`
+  const sameAttempt = 'l.namespace = p.namespace AND l.job_id = p.job_id AND l.attempt = p.attempt'
+  return [
+    [
+      `DELETE l FROM ${tables.progress} p STRAIGHT_JOIN ${tables.line} l ON ${sameAttempt} WHERE ${isFull}`,
+      [namespace, jobIds],
+    ],
+    [`DELETE p FROM ${tables.progress} p WHERE ${isFull}`, [namespace, jobIds]],
+  ]
 }
 
 async function prune(

@@ -3,6 +3,7 @@ import type { CancelAnswer, JobState, RetryAnswer } from '../../jobs/index.ts'
 import { begin, type Call, commit, rowCount, type Statement } from './calls.ts'
 import { nowMs } from './clock.ts'
 import { toCancelled } from './history.ts'
+import { makeRoomForNotes } from './notes.ts'
 import { reclaim, reclaimThese } from './reclaim.ts'
 import type { Store } from './store.ts'
 import { errnoOf } from './trouble.ts'
@@ -105,6 +106,7 @@ async function retryOnce(store: Store, id: string): Promise<RetryAnswer | undefi
               [namespace, id],
             ],
             [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id = ?`, [namespace, id]],
+            ...makeRoomForNotes(store, [id]),
             commit,
           ])
           return { outcome: 'ready' }
@@ -130,7 +132,8 @@ async function retryOnce(store: Store, id: string): Promise<RetryAnswer | undefi
  * Moves ended jobs back into the line, in the transaction that is open, and commits it; answers those that took. A job
  * whose key is taken comes back under the id of the one that has it, and stays where it is.
  */
-async function revive({ tables, namespace }: Store, call: Call, ids: readonly string[]): Promise<string[]> {
+async function revive(store: Store, call: Call, ids: readonly string[]): Promise<string[]> {
+  const { tables, namespace } = store
   const wanted = new Set(ids)
   // Locked first, in order: two who retry the same jobs meet here and not in the unique index.
   const there = await call.rows<{ id: string }>(
@@ -167,6 +170,7 @@ async function revive({ tables, namespace }: Store, call: Call, ids: readonly st
         [namespace, took],
       ],
       [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id IN (?)`, [namespace, took]],
+      ...makeRoomForNotes(store, took),
     )
   }
   await call.packet([...statements, commit])

@@ -45,6 +45,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     const notes = new MemoryNotes(clock)
     const ownJobs = new MemoryJobs(clock, {
       keepGate: (id, gate) => gates.keep(id, gate),
+      makeRoom: (id) => notes.makeRoom(id),
       forget(ids) {
         notes.forget(ids)
         gates.forget(ids)

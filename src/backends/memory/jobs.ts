@@ -35,6 +35,8 @@ import { runWorks, unsupported } from './transaction.ts'
 export interface JobSurroundings {
   /** Writes down what a new job waits for. */
   keepGate(id: string, gate: NewGate): void
+  /** A job is begun anew: its next attempts need room for what they say. */
+  makeRoom(id: string): void
   /** Forgets all that is kept about removed jobs. */
   forget(ids: readonly string[]): void
 }
@@ -360,6 +362,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
     row.workerId = null
     row.result = null
     row.cancelIgnored = false
+    this.#surroundings.makeRoom(row.id)
     this.#standing.enqueue(row, now)
     return 'ready'
   }

@@ -1,5 +1,5 @@
 import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
-import { placeLines, type SaidSoFar } from '../noterow.ts'
+import { keptForRetry, placeLines, type SaidSoFar } from '../noterow.ts'
 
 /** What attempts of one namespace say of themselves: by job, then by attempt. */
 export class MemoryNotes implements NoteStore {
@@ -56,6 +56,15 @@ export class MemoryNotes implements NoteStore {
       .slice(0, limit)
     this.forget(old.map(({ jobId }) => jobId))
     return old.length
+  }
+
+  /** The job is begun anew: what leaves little room for its next attempts is forgotten. */
+  makeRoom(jobId: string): void {
+    for (const [attempt, { counts }] of this.#attemptsOf(jobId)) {
+      const { lineCount, lineBytes } = counts
+      if (lineCount > keptForRetry.lineCount || lineBytes > keptForRetry.lineBytes)
+        this.#jobs.get(jobId)!.delete(attempt)
+    }
   }
 
   forget(jobIds: readonly string[]): void {

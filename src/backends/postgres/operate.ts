@@ -1,4 +1,5 @@
 import type { CancelAnswer, QueueLimits, RetryAnswer } from '../../jobs/index.ts'
+import { keptForRetry } from '../noterow.ts'
 import { nowMs } from './columns.ts'
 import type { Statement } from './connection.ts'
 import { endCancelled } from './endcancelled.ts'
@@ -150,6 +151,17 @@ export interface OperationStatements {
 
 export function operationStatements(s: string): OperationStatements {
   // From history back in line, for the rows of `old`: with its key if it has one, or not at all.
+  /** What leaves little room for the next attempts of a job that is begun anew is forgotten. */
+  const madeRoom = (begun: string) => `
+full_notes AS (
+  DELETE FROM ${s}.job_progress p USING ${begun} b WHERE p.namespace = $1 AND p.job_id = b.id
+    AND (p.line_count > ${keptForRetry.lineCount} OR p.line_bytes > ${keptForRetry.lineBytes})
+  RETURNING p.job_id, p.attempt
+),
+unsaid AS (
+  DELETE FROM ${s}.job_line l USING full_notes f
+  WHERE l.namespace = $1 AND l.job_id = f.job_id AND l.attempt = f.attempt
+)`
   const back = `
 clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 key AS (
@@ -179,7 +191,7 @@ back AS (
   SELECT $1, id, queue, kind, payload, priority, unique_key, 'ready', 0, max_attempts, 0, clock.now, created_at,
     clock.now, backoff, timeout_ms, error, meta
   FROM clock, gone
-)
+),${madeRoom('gone')}
 SELECT count(*)::int AS took FROM gone`
   return {
     cancelPending: {
@@ -219,7 +231,7 @@ due AS (
 ),
 uncancelled AS (
   DELETE FROM ${s}.job_cancel c USING due WHERE c.namespace = $1 AND c.job_id = due.id
-)
+),${madeRoom('due')}
 SELECT count(*)::int AS took FROM due`,
     },
     retryEnded: {

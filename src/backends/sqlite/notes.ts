@@ -1,5 +1,5 @@
 import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
-import { type PlacedLine, placeLines, type SaidSoFar } from '../noterow.ts'
+import { keptForRetry, type PlacedLine, placeLines, type SaidSoFar } from '../noterow.ts'
 import { type Connection, readNow } from './connection.ts'
 import type { Reader } from './reader.ts'
 import type { Writer } from './writer.ts'
@@ -185,6 +185,26 @@ export function pruneNotes(
   const old = findOld(connection, namespace, now - olderThanMs, limit)
   forgetNotes(connection, namespace, old)
   return old.length
+}
+
+/** The job is begun anew: what leaves little room for its next attempts is forgotten. */
+export function makeRoomForNotes(connection: Connection, namespace: string, jobId: string): void {
+  const full = connection.all<{ attempt: number }>(
+    `DELETE FROM job_progress WHERE namespace = ?1 AND job_id = ?2 AND (line_count > ?3 OR line_bytes > ?4)
+     RETURNING attempt`,
+    namespace,
+    jobId,
+    keptForRetry.lineCount,
+    keptForRetry.lineBytes,
+  )
+  for (const { attempt } of full) {
+    connection.run(
+      'DELETE FROM job_line WHERE namespace = ?1 AND job_id = ?2 AND attempt = ?3',
+      namespace,
+      jobId,
+      attempt,
+    )
+  }
 }
 
 export function forgetNotes(connection: Connection, namespace: string, jobIds: readonly string[]): void {

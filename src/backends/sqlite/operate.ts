@@ -6,7 +6,7 @@ import type { Connection } from './connection.ts'
 import { endJobs } from './end.ts'
 import { forgetGates } from './gaterows.ts'
 import { takeBackIfLapsed, takeBackLapsed } from './lapse.ts'
-import { forgetNotes } from './notes.ts'
+import { forgetNotes, makeRoomForNotes } from './notes.ts'
 
 /** What operators do with jobs; each in the caller's transaction, on jobs as they are at `now`. */
 export function cancelJob(
@@ -52,6 +52,7 @@ export function retryJob(
       live.row,
       now,
     )
+    makeRoomForNotes(connection, namespace, id)
     return { outcome: 'ready' }
   }
   const ended = findEnded(connection, namespace, id)
@@ -75,6 +76,7 @@ export function retryJob(
     limitKeyOf(meta),
   )
   connection.run('DELETE FROM job_history WHERE namespace = ?1 AND id = ?2', namespace, id)
+  makeRoomForNotes(connection, namespace, id)
   return { outcome: 'ready' }
 }
 

@@ -3,6 +3,7 @@ import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
 import { noteLimits } from '../../../src/jobs/notestore.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
+import { addOne, endedJob } from '../jobs/making.ts'
 import { aNote, infos } from './making.ts'
 
 const all = { limit: 10_000 }
@@ -94,6 +95,37 @@ export function linesContract({ lend, open, isShared }: Candidate): void {
       (await backend.notes.lines(exact, all)).map(({ text }) => text),
       [train, train, ''],
     )
+  })
+
+  test('a job that is begun anew has room for its lines, whatever its attempts said before', async () => {
+    await using backend = await open()
+    const many = infos(...Array.from({ length: maxLines + 1 }, (_, i) => `line ${i}`))
+    const large = infos('x'.repeat(maxLineBytes / 2 + 1))
+    const begun = [
+      { add: () => addOne(backend), again: (id: string) => backend.jobs.retry(id) },
+      { add: () => endedJob(backend, 'completed'), again: (id: string) => backend.jobs.retry(id) },
+      { add: () => endedJob(backend, 'dead'), again: () => backend.jobs.retryDead({ limit: 10 }) },
+    ]
+    for (const { add, again } of begun) {
+      const jobId = await add()
+      await backend.notes.add([
+        aNote(jobId, { lines: many }),
+        aNote(jobId, { attempt: 2, lines: infos('a few') }),
+        aNote(jobId, { attempt: 3, lines: large }),
+      ])
+      await again(jobId)
+      await backend.notes.add([aNote(jobId, { lines: infos('anew') })])
+      const found = await backend.notes.lines(jobId, all)
+      assert.deepEqual(
+        found.map(({ attempt, number, text }) => [attempt, number, text]),
+        [
+          [1, 1, 'anew'],
+          [2, 1, 'a few'],
+        ],
+      )
+      // Out of the way of the next one.
+      assert.deepEqual(await backend.jobs.remove([jobId]), [jobId])
+    }
   })
 
   test('many who add to one attempt at once lose no line and give no number twice', async () => {
