@@ -5,6 +5,7 @@ import { test } from 'vitest'
 import type { ServerFrame } from '../../src/dispatch/index.ts'
 import { nodesPath } from '../../src/wire/nodeframes.ts'
 import { within } from '../support/deadline.ts'
+import { inGrowingLeases } from '../support/spans.ts'
 import { gatewayStage, type Peer, service } from './gatewaystage.ts'
 
 const codeOf = (frame: ServerFrame) => (frame.type === 'error' ? frame.code : frame.type)
@@ -104,16 +105,18 @@ test('a first frame that is no good hello is told why, and closed', async () => 
 })
 
 test('a socket that says nothing, or nothing known, is closed after its time', async () => {
-  await using stage = await gatewayStage({ helloMs: 150 })
-  const silent = await stage.open()
-  const strange = await stage.open()
-  strange.say({ type: 'greetings' })
-  assert.equal(codeOf(await strange.next()), 'unknown_type')
-  for (const peer of [silent, strange]) {
-    assert.equal(codeOf(await peer.next()), 'hello_expected')
-    assert.equal((await peer.closed).code, 4400)
-  }
-})
+  await inGrowingLeases(150, async (helloMs) => {
+    await using stage = await gatewayStage({ helloMs })
+    const silent = await stage.open()
+    const strange = await stage.open()
+    strange.say({ type: 'greetings' })
+    assert.equal(codeOf(await strange.next()), 'unknown_type')
+    for (const peer of [silent, strange]) {
+      assert.equal(codeOf(await peer.next()), 'hello_expected')
+      assert.equal((await peer.closed).code, 4400)
+    }
+  })
+}, 60_000)
 
 test('frames that are not understood get an error, the socket stays open, and nothing of them reaches the desk', async () => {
   await using stage = await gatewayStage()
@@ -264,15 +267,17 @@ test('a node that does not read what it is sent is closed, and others are not di
 })
 
 test('a pong is a sign of life, and a node that answers no ping is cut off', async () => {
-  await using stage = await gatewayStage({}, { pingMs: 100 })
-  const [alive, dead] = [await stage.open(), await stage.open({ autoPong: false })] as [Peer, Peer]
-  alive.hello('alive')
-  dead.hello('dead')
-  const find = (id: string) => stage.desk.nodes.find(({ hello }) => hello.nodeId === id)
-  await stage.desk.until('the end of the dead one', () => find('dead')?.closedFor !== undefined)
-  await stage.desk.until('pongs', () => (find('alive')?.aliveCount ?? 0) > 2)
-  assert.equal(find('alive')!.closedFor, undefined)
-})
+  await inGrowingLeases(100, async (pingMs) => {
+    await using stage = await gatewayStage({}, { pingMs })
+    const [alive, dead] = [await stage.open(), await stage.open({ autoPong: false })] as [Peer, Peer]
+    alive.hello('alive')
+    dead.hello('dead')
+    const find = (id: string) => stage.desk.nodes.find(({ hello }) => hello.nodeId === id)
+    await stage.desk.until('the end of the dead one', () => find('dead')?.closedFor !== undefined)
+    await stage.desk.until('pongs', () => (find('alive')?.aliveCount ?? 0) > 2)
+    assert.equal(find('alive')!.closedFor, undefined)
+  })
+}, 60_000)
 
 test('namespaces are apart: a node is of the namespace of its token', async () => {
   await using stage = await gatewayStage()
@@ -415,32 +420,34 @@ function frame(opcode: number, payload: string, isFinal = true): Buffer {
 }
 
 test('fragments without end, messages too large and messages never finished end their socket alone', async () => {
-  await using stage = await gatewayStage({}, { pingMs: 100 })
-  const other = await stage.open()
-  other.hello('other')
-  await other.next()
+  await inGrowingLeases(100, async (pingMs) => {
+    await using stage = await gatewayStage({}, { pingMs })
+    const other = await stage.open()
+    other.hello('other')
+    await other.next()
 
-  const flood = await rawNode(stage.port)
-  // In one piece: a write that comes after the reset would take away what was said before it.
-  const fragments = Array.from({ length: 200 }, () => frame(0, ' ', false))
-  flood.socket.write(Buffer.concat([frame(1, '{', false), ...fragments]))
-  assert.equal(await flood.closeCode(), 1008)
+    const flood = await rawNode(stage.port)
+    // In one piece: a write that comes after the reset would take away what was said before it.
+    const fragments = Array.from({ length: 200 }, () => frame(0, ' ', false))
+    flood.socket.write(Buffer.concat([frame(1, '{', false), ...fragments]))
+    assert.equal(await flood.closeCode(), 1008)
 
-  const oversize = await rawNode(stage.port)
-  // Only the head says how much it will be; nobody waits for it.
-  oversize.socket.write(Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0]))
-  assert.equal(await oversize.closeCode(), 1009)
+    const oversize = await rawNode(stage.port)
+    // Only the head says how much it will be; nobody waits for it.
+    oversize.socket.write(Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0]))
+    assert.equal(await oversize.closeCode(), 1009)
 
-  const unfinished = await rawNode(stage.port)
-  unfinished.socket.write(frame(1, '{"type":', false))
-  const answering = setInterval(() => unfinished.socket.write(frame(10, '')), 30)
-  assert.equal(await unfinished.closeCode(), 1008)
-  clearInterval(answering)
+    const unfinished = await rawNode(stage.port)
+    unfinished.socket.write(frame(1, '{"type":', false))
+    const answering = setInterval(() => unfinished.socket.write(frame(10, '')), pingMs / 4)
+    assert.equal(await unfinished.closeCode(), 1008)
+    clearInterval(answering)
 
-  other.say({ type: 'ping' })
-  assert.deepEqual(await other.next(), { type: 'pong' })
-  assert.deepEqual(stage.errors, [])
-})
+    other.say({ type: 'ping' })
+    assert.deepEqual(await other.next(), { type: 'pong' })
+    assert.deepEqual(stage.errors, [])
+  })
+}, 60_000)
 
 test('a token may come as a subprotocol, for those who can send no headers', async () => {
   await using stage = await gatewayStage()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { inGrowingLeases } from '../support/spans.ts'
 import { engines, FakeNode, history, obliging, openStore, startDispatch, until } from './servicestage.ts'
 
 for (const engine of engines) {
@@ -148,21 +149,27 @@ test('a watcher is told of every step, and of the progress in between', async ()
 })
 
 test('a silent node is suspected, then given up, and one that only answers pings is not', async () => {
-  await using store = await openStore('memory')
-  await using stage = startDispatch(store.backend, { heartbeatMs: 200 })
-  const { dispatch, events } = stage
-  const silent = new FakeNode(dispatch, { nodeId: 'silent' })
-  const pinged = new FakeNode(dispatch, { nodeId: 'pinged', services: { asr: 1 } })
-  const pongs = setInterval(() => pinged.session.alive(), 50)
-  const { taskId } = await dispatch.submit({ service: 'nmt' })
-  await until('it is out', () => silent.tasks.length === 1)
-  await until('it is suspected', () => dispatch.node('silent')?.status === 'suspect')
-  await until('it is given up', () => dispatch.node('silent')?.status === 'gone')
-  clearInterval(pongs)
-  assert.equal(silent.closedWith, 4408)
-  assert.equal(dispatch.node('pinged')?.status, 'ready')
-  assert.ok(!events.some((event) => event.name === 'node.suspect' && event.nodeId === 'pinged'))
-  const other = new FakeNode(dispatch, { nodeId: 'other', onTask: obliging })
-  assert.equal((await history(dispatch, taskId)).at(-1)?.status, 'completed')
-  assert.equal(other.tasks.length, 1)
-})
+  await inGrowingLeases(200, async (heartbeatMs) => {
+    await using store = await openStore('memory')
+    await using stage = startDispatch(store.backend, { heartbeatMs })
+    const { dispatch, events } = stage
+    const silent = new FakeNode(dispatch, { nodeId: 'silent' })
+    const pinged = new FakeNode(dispatch, { nodeId: 'pinged', services: { asr: 1 } })
+    const pongs = setInterval(() => pinged.session.alive(), heartbeatMs / 4)
+    const { taskId } = await dispatch.submit({ service: 'nmt' })
+    await until('it is out', () => silent.tasks.length === 1)
+    await until(
+      'it is suspected',
+      () => dispatch.node('silent')?.status === 'suspect',
+      10_000 + 10 * heartbeatMs,
+    )
+    await until('it is given up', () => dispatch.node('silent')?.status === 'gone', 10_000 + 10 * heartbeatMs)
+    clearInterval(pongs)
+    assert.equal(silent.closedWith, 4408)
+    assert.equal(dispatch.node('pinged')?.status, 'ready')
+    assert.ok(!events.some((event) => event.name === 'node.suspect' && event.nodeId === 'pinged'))
+    const other = new FakeNode(dispatch, { nodeId: 'other', onTask: obliging })
+    assert.equal((await history(dispatch, taskId)).at(-1)?.status, 'completed')
+    assert.equal(other.tasks.length, 1)
+  })
+}, 60_000)

@@ -118,13 +118,15 @@ test('a held lock renews itself well past its time', async () => {
 }, 60_000)
 
 test('a lock that is taken away aborts its signal', async () => {
-  await using locks = openLocks()
-  const held = await locks.hold('deploy', 'eu-1', { node: 'a', ttlMs: 300, requestId: 'r' })
-  const lost = new Promise((resolve) => held.signal.addEventListener('abort', resolve))
-  await locks.evict({ operation: 'deploy', resource: 'eu-1', node: 'a', requestId: 'r' })
-  await lost
-  await assert.rejects(held.release(), { code: 'lease_lost' })
-})
+  await inGrowingLeases(300, async (ttlMs) => {
+    await using locks = openLocks()
+    const held = await locks.hold('deploy', 'eu-1', { node: 'a', ttlMs, requestId: 'r' })
+    const lost = new Promise((resolve) => held.signal.addEventListener('abort', resolve))
+    await locks.evict({ operation: 'deploy', resource: 'eu-1', node: 'a', requestId: 'r' })
+    await lost
+    await assert.rejects(held.release(), { code: 'lease_lost' })
+  })
+}, 60_000)
 
 test('a wait can be given up, and the place in line is then free', async () => {
   await using locks = openLocks()

@@ -3,6 +3,7 @@ import { test } from 'vitest'
 import { createMemoryBell } from '../../src/backends/memory/bell.ts'
 import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
 import { createLocks, type Locks } from '../../src/locks/index.ts'
+import { inGrowingLeases } from '../support/spans.ts'
 
 // Locks within locks: one request that holds several.
 
@@ -53,15 +54,17 @@ test('who is told not to wait within another is refused, and may ask again', asy
 })
 
 test('a wait within a lock ends when that lock is lost', async () => {
-  await using locks = openLocks()
-  await using _ = await locks.hold('deploy', 'eu-2', { node: 'B' })
-  const outer = await locks.hold('deploy', 'eu-1', { node: 'A', ttlMs: 300 })
-  const waiting = outer.hold('deploy', 'eu-2')
-  await locks.evict({ operation: 'deploy', resource: 'eu-1', node: 'A', requestId: outer.requestId })
-  await assert.rejects(waiting, { code: 'lease_lost' })
-  const line = { operation: 'deploy', resource: 'eu-2' }
-  assert.equal((await locks.inspect(line)).waiterCount, 0, 'it left the line')
-})
+  await inGrowingLeases(300, async (ttlMs) => {
+    await using locks = openLocks()
+    await using _ = await locks.hold('deploy', 'eu-2', { node: 'B' })
+    const outer = await locks.hold('deploy', 'eu-1', { node: 'A', ttlMs })
+    const waiting = outer.hold('deploy', 'eu-2')
+    await locks.evict({ operation: 'deploy', resource: 'eu-1', node: 'A', requestId: outer.requestId })
+    await assert.rejects(waiting, { code: 'lease_lost' })
+    const line = { operation: 'deploy', resource: 'eu-2' }
+    assert.equal((await locks.inspect(line)).waiterCount, 0, 'it left the line')
+  })
+}, 60_000)
 
 test('what is no option of a lock within another is refused by name', async () => {
   await using locks = openLocks()

@@ -131,7 +131,7 @@ test('a worker goes on when its server was away, also with what it could not be 
   await using store = await open('memory:')
   let server: Server = createServer({ box: store, port: 0 })
   const { url } = await server.listen()
-  const box = await open(url as 'http://', { timeoutMs: 500 })
+  const box = await open(url as 'http://', { timeoutMs: 5_000 })
   try {
     const worker = box.jobs.worker({ pollMs: 3_600_000, handlers: { mail: (job) => job.payload } })
     await worker.start()
@@ -139,8 +139,10 @@ test('a worker goes on when its server was away, also with what it could not be 
     await until('the first is done', async () => (await box.jobs.find(first.id))?.state === 'completed')
 
     await server.close({ graceMs: 100 })
-    await assert.rejects(box.jobs.add('mail', 'lost'), { code: 'store_unavailable' })
-    await assert.rejects(box.ping(), { code: 'store_unavailable' })
+    await Promise.all([
+      assert.rejects(box.jobs.add('mail', 'lost'), { code: 'store_unavailable' }),
+      assert.rejects(box.ping(), { code: 'store_unavailable' }),
+    ])
     // While nobody serves it, somebody else adds a job; no hint of it can arrive.
     const second = await store.jobs.add('mail', 2)
     server = createServer({ box: store, port: Number(new URL(url).port) })

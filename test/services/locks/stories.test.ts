@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { AcquireAnswer, LockEvent, Locks } from 'signalbox/locks'
 import { describe } from 'vitest'
+import { inGrowingLeases } from '../../support/spans.ts'
 import { stages } from './stage.ts'
 
 const pull = { operation: 'pull', resource: 'resource123' }
@@ -209,16 +210,19 @@ for (const stage of stages()) {
 
     stage.story(
       'an operator who evicts the holder aborts its work and lets the next one in',
-      async ({ one, other }) => {
-        const held = await one.hold('deploy', 'eu-1', { node: 'a', requestId: 'r', ttlMs: 600 })
-        const lost = new Promise((resolve) => held.signal.addEventListener('abort', resolve))
-        await other.evict({ operation: 'deploy', resource: 'eu-1', node: 'a', requestId: 'r' })
-        await using next = await other.hold('deploy', 'eu-1', { node: 'b' })
-        await lost
-        assert.equal((held.signal.reason as { code: string }).code, 'lease_lost')
-        await assert.rejects(held.release(), { code: 'lease_lost' })
-        assert.ok(next.token > held.token)
-      },
+      ({ one, other }) =>
+        inGrowingLeases(600, async (ttlMs, stills) => {
+          const held = await one.hold('deploy', 'eu-1', { node: 'a', requestId: 'r', ttlMs })
+          const lost = new Promise((resolve) => held.signal.addEventListener('abort', resolve))
+          await stills.during(
+            other.evict({ operation: 'deploy', resource: 'eu-1', node: 'a', requestId: 'r' }),
+          )
+          await using next = await other.hold('deploy', 'eu-1', { node: 'b' })
+          await lost
+          assert.equal((held.signal.reason as { code: string }).code, 'lease_lost')
+          await assert.rejects(held.release(), { code: 'lease_lost' })
+          assert.ok(next.token > held.token)
+        }),
     )
 
     stage.story('whoever waits hears of progress, and leaves when it is told to', async ({ one, other }) => {
