@@ -155,7 +155,7 @@ test('a job that is lost with its worker is not handed out with the fence it had
   const fencesOf = async () =>
     (await store.claim({ ...request, leaseMs: 50 })).flatMap(({ fence }) => fence ?? [])
   assert.deepEqual(await fencesOf(), [9])
-  await vi.waitFor(async () => assert.equal((await store.find(locked))?.state, 'ready'))
+  await vi.waitFor(async () => assert.equal((await store.find(locked))?.state, 'ready'), 10_000)
   assert.deepEqual(await fencesOf(), [])
   assert.deepEqual(await memory.gates.fences([locked]), [{ askNo: 5, fence: null }])
 })

@@ -66,7 +66,7 @@ test('a job that is called while its ask is still being answered goes on at once
   })
   const { stage } = keeper
   await vi.waitFor(() => assert.deepEqual(stage.ready, ['jobs:default']), { timeout: 500, interval: 5 })
-  await vi.waitFor(() => assert.equal(stage.listeners, 0, 'it has what it listened for'))
+  await vi.waitFor(() => assert.equal(stage.listeners, 0, 'it has what it listened for'), 10_000)
 })
 
 test('a job that another keeper let on is listened for no longer', async () => {

@@ -5,6 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
+import { inGrowingLeases } from '../../test/support/spans.ts'
 import { createShortcut } from './shortcut.ts'
 import type { ShortcutRequest } from './shortcutrequest.ts'
 
@@ -44,6 +45,8 @@ async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: 
     },
   })
   shortcut.attach(server)
+  const accepted: Socket[] = []
+  server.on('connection', (socket: Socket) => accepted.push(socket))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -55,6 +58,8 @@ async function setUp({ headersTimeoutMs = 60_000, keepAliveMs = 60_000, body }: 
       isHolding = holds
     },
     next: () => new Promise<ShortcutRequest>((resolve) => served.push(resolve)),
+    /** So much of what the last client sent has been read. */
+    hasRead: (text: string) => comes(() => accepted.at(-1)!.bytesRead >= Buffer.byteLength(text)),
     async connect() {
       const socket = connect({ port, host: '127.0.0.1', noDelay: true }).on('error', () => {})
       await once(socket, 'connect')
@@ -75,6 +80,11 @@ const post = (body: string, ...headers: string[]) =>
     ...headers,
     `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   ].join('\r\n')
+
+/** Waits until it is so; whoever asks looks for itself then. */
+async function comes(isSo: () => boolean): Promise<void> {
+  for (const end = performance.now() + 10_000; !isSo() && performance.now() < end; ) await sleep(2)
+}
 
 /** Reads until this has come. */
 async function until(socket: Socket, wanted: string): Promise<string> {
@@ -97,6 +107,7 @@ test('a request that comes whole is answered the short way, as often as it comes
   assert.match(first, /\r\nConnection: keep-alive\r\nKeep-Alive: timeout=60\r\n\r\none$/)
   socket.write(post('zwölf'))
   assert.match(await until(socket, 'zwölf'), /content-length: 6\r\n/)
+  await comes(() => server.seen.overs >= 2)
   await sleep(20)
   assert.equal(server.seen.overs, 2)
 })
@@ -108,7 +119,7 @@ test('whatever else comes is Node’s, from then on', async () => {
   assert.deepEqual(waysOf(await until(socket, 'one')), ['short'])
   const [begin, end] = [post('two').slice(0, 30), post('two').slice(30)]
   socket.write(begin)
-  await sleep(30)
+  await server.hasRead(post('one') + begin)
   socket.write(end)
   assert.deepEqual(waysOf(await until(socket, 'two')), ['node'])
   socket.write(post('three'))
@@ -123,7 +134,7 @@ test('several requests at once are answered in order, each once', async () => {
   socket.write(post('one'))
   const request = await first
   socket.write(post('two'))
-  await sleep(30)
+  await server.hasRead(post('one') + post('two'))
   socket.write(post('three') + post('four'))
   await sleep(30)
   server.hold(false)
@@ -164,41 +175,46 @@ test('a client that goes is known to have gone, and its request is over once', a
     assert.equal((signal.reason as { code: string }).code, 'request_timeout')
     server.release(request)
   }
+  await comes(() => server.seen.overs >= 2)
   await sleep(30)
   assert.equal(server.seen.overs, 2)
 })
 
 test('a client that asks for nothing is told that it is late; one that asks for no more is cut', async () => {
-  await using server = await setUp({ headersTimeoutMs: 60, keepAliveMs: 60 })
-  assert.match(await text(await server.connect()), /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/)
-  const socket = await server.connect()
-  socket.write(post('one'))
-  assert.match(await text(socket), /^HTTP\/1\.1 200 [\s\S]*\r\n\r\none$/)
-})
+  await inGrowingLeases(60, async (quietMs) => {
+    await using server = await setUp({ headersTimeoutMs: quietMs, keepAliveMs: quietMs })
+    assert.match(await text(await server.connect()), /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/)
+    const socket = await server.connect()
+    socket.write(post('one'))
+    assert.match(await text(socket), /^HTTP\/1\.1 200 [\s\S]*\r\n\r\none$/)
+  })
+}, 60_000)
 
 test('while one is under way nobody is cut for saying nothing', async () => {
-  await using server = await setUp({ headersTimeoutMs: 40, keepAliveMs: 40 })
-  server.hold()
-  const socket = await server.connect()
-  const next = server.next()
-  socket.write(post('one'))
-  const request = await next
-  await sleep(150)
-  server.release(request)
-  assert.match(await until(socket, 'one'), /^HTTP\/1\.1 200 /)
-})
+  await inGrowingLeases(40, async (quietMs) => {
+    await using server = await setUp({ headersTimeoutMs: quietMs, keepAliveMs: quietMs })
+    server.hold()
+    const socket = await server.connect()
+    const next = server.next()
+    socket.write(post('one'))
+    const request = await next
+    await sleep(4 * quietMs)
+    server.release(request)
+    assert.match(await until(socket, 'one'), /^HTTP\/1\.1 200 /)
+  })
+}, 60_000)
 
 test('a client that does not read is not read from, and what waits for it is known', async () => {
   await using server = await setUp({ body: 'x'.repeat(16 * 1_048_576) })
   const socket = await server.connect()
   socket.pause()
   socket.write(post('one'))
-  await sleep(50)
+  await comes(() => server.seen.unsent > 0)
   socket.write(post('two'))
   await sleep(50)
   assert.deepEqual(server.seen, { overs: 0, unsent: 1, taken: 0 })
   socket.destroy()
-  await sleep(50)
+  await comes(() => server.seen.taken > 0)
   assert.deepEqual(server.seen, { overs: 1, unsent: 1, taken: 1 })
 })
 
@@ -253,6 +269,7 @@ test('a stream is a head and its events, and ends with its connection', async ()
   assert.equal(server.seen.overs, 0)
   transport.end()
   assert.equal(await text(socket), 'two')
+  await comes(() => seen.closed > 0)
   await sleep(20)
   assert.deepEqual([server.seen.overs, seen.closed], [1, 1])
 })
@@ -264,7 +281,7 @@ test('a reader that goes, and one that ends without reading, is gone', async () 
     socket.pause()
     while (transport.write(Buffer.alloc(65_536)));
     leave(socket)
-    await sleep(50)
+    await comes(() => seen.closed > 0)
     assert.equal(seen.closed, 1)
     assert.equal(transport.write(Buffer.from('nobody reads this')), true)
     socket.destroy()
@@ -280,7 +297,7 @@ test('one whose client left before it began is over at once, and once', async ()
   socket.write(get)
   const request = await next
   socket.resetAndDestroy()
-  await sleep(50)
+  await comes(() => request.isGone)
   const outgoing = { status: 200, headers: {}, feed: { open: () => () => {} } } as const
   let closed = 0
   request.stream(outgoing as never, 'id').attach({ drained() {}, closed: () => void closed++ })

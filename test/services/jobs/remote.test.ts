@@ -58,20 +58,24 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
       assert.equal(isWorked, false)
     })
 
-    stage.story('more than a server takes at once is refused whole, or sent in parts', async (scene) => {
-      const box = await scene.open()
-      const many = Array.from({ length: 1_001 }, () => ({ kind: 'mail' }))
-      await assert.rejects(box.jobs.addMany(many), { code: 'too_large', message: /1000/ })
-      assert.deepEqual((await box.jobs.list()).items, [])
-      // Adds made at once share a request; these are more together than one may hold.
-      const payload = 'x'.repeat(250_000)
-      const added = await Promise.all(Array.from({ length: 40 }, () => box.jobs.add('mail', payload)))
-      assert.equal(new Set(added.map(({ id }) => id)).size, 40)
-      const { items } = await box.jobs.list({ limit: 100 })
-      assert.equal(items.filter((job) => job.payload === payload).length, 40)
-      const claimed = await box.jobs.claim({ limit: 100 })
-      assert.equal(claimed.length, 40)
-    })
+    stage.story(
+      'more than a server takes at once is refused whole, or sent in parts',
+      async (scene) => {
+        const box = await scene.open()
+        const many = Array.from({ length: 1_001 }, () => ({ kind: 'mail' }))
+        await assert.rejects(box.jobs.addMany(many), { code: 'too_large', message: /1000/ })
+        assert.deepEqual((await box.jobs.list()).items, [])
+        // Adds made at once share a request; these are more together than one may hold.
+        const payload = 'x'.repeat(250_000)
+        const added = await Promise.all(Array.from({ length: 40 }, () => box.jobs.add('mail', payload)))
+        assert.equal(new Set(added.map(({ id }) => id)).size, 40)
+        const { items } = await box.jobs.list({ limit: 100 })
+        assert.equal(items.filter((job) => job.payload === payload).length, 40)
+        const claimed = await box.jobs.claim({ limit: 100 })
+        assert.equal(claimed.length, 40)
+      },
+      40_000,
+    )
 
     stage.story('what is wrong with one add is not held against those made beside it', async (scene) => {
       const box = await scene.open()
@@ -86,32 +90,36 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
       assert.equal((await box.jobs.list()).items.length, 2)
     })
 
-    stage.story('answers that are lost are asked for again, and nothing is done twice', async (scene) => {
-      await using proxy = await lossyProxy(await stage.url())
-      const box = await open(proxy.url, { namespace: scene.namespace })
-      try {
-        const runs = new Map<string, number>()
-        const added: string[] = []
-        for (let nth = 0; nth < 20; nth++) added.push((await box.jobs.add('count', nth)).id)
-        const worker = await scene.work(box as never, {
-          concurrency: 4,
-          handlers: { count: (job) => void runs.set(job.id, (runs.get(job.id) ?? 0) + 1) },
-        })
-        await until('all are done', () => worker.counts.completed === 20)
-        await worker.stop()
-        assert.ok(proxy.lost > 10, `${proxy.lost} answers were lost`)
-        assert.deepEqual([worker.counts.lost, worker.counts.failed], [0, 0])
-        const { items } = await box.jobs.list({ limit: 100 })
-        assert.deepEqual(items.map(({ id }) => id).toSorted(), added.toSorted())
-        assert.ok(items.every(({ state, attempt }) => state === 'completed' && attempt === 1))
-        assert.deepEqual(
-          added.map((id) => runs.get(id)),
-          added.map(() => 1),
-        )
-      } finally {
-        await box.close()
-      }
-    })
+    stage.story(
+      'answers that are lost are asked for again, and nothing is done twice',
+      async (scene) => {
+        await using proxy = await lossyProxy(await stage.url())
+        const box = await open(proxy.url, { namespace: scene.namespace })
+        try {
+          const runs = new Map<string, number>()
+          const added: string[] = []
+          for (let nth = 0; nth < 20; nth++) added.push((await box.jobs.add('count', nth)).id)
+          const worker = await scene.work(box as never, {
+            concurrency: 4,
+            handlers: { count: (job) => void runs.set(job.id, (runs.get(job.id) ?? 0) + 1) },
+          })
+          await until('all are done', () => worker.counts.completed === 20, 30_000)
+          await worker.stop()
+          assert.ok(proxy.lost > 10, `${proxy.lost} answers were lost`)
+          assert.deepEqual([worker.counts.lost, worker.counts.failed], [0, 0])
+          const { items } = await box.jobs.list({ limit: 100 })
+          assert.deepEqual(items.map(({ id }) => id).toSorted(), added.toSorted())
+          assert.ok(items.every(({ state, attempt }) => state === 'completed' && attempt === 1))
+          assert.deepEqual(
+            added.map((id) => runs.get(id)),
+            added.map(() => 1),
+          )
+        } finally {
+          await box.close()
+        }
+      },
+      40_000,
+    )
 
     stage.tableStory('wake reaches the workers of other boxes, through the server', async (scene) => {
       const [workers, other] = [await scene.open(), await scene.open()]
