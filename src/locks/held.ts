@@ -163,7 +163,9 @@ async function askForTurn(
         throw waitClosed(who)
       }
       if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
-      else if (event) return endOf(event)
+      // Its grant, or its place, ran out while somebody stood still: whoever wants a turn gets in line again. For one who
+      // wants a result there may be one by now; and where others know the requestId, one of them may have left the line.
+      else if (event && !(event.type === 'lost' && want === 'turn' && isNew)) return endOf(event)
     }
     const held = grant && (await takeUp(locks, who, grant, ttl, inHand))
     if (held) return { status: 'granted', held }

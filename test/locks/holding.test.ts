@@ -2,13 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createMemoryBell } from '../../src/backends/memory/bell.ts'
 import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
-import { createLocks, type LockEvent, type Locks, type LocksOptions } from '../../src/locks/index.ts'
+import {
+  createLocks,
+  type LockEvent,
+  type LockStore,
+  type Locks,
+  type LocksOptions,
+} from '../../src/locks/index.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
 // The room's verbs on the memory store, in real time with short leases.
 
-function openLocks(options?: LocksOptions): Locks {
-  const store = createMemoryLocks(() => Date.now())
+function openLocks(options?: LocksOptions, store: LockStore = createMemoryLocks(() => Date.now())): Locks {
   return createLocks(
     { store, bell: createMemoryBell(() => undefined).within('default'), remoteBell: true },
     options,
@@ -138,6 +143,38 @@ test('a wait can be given up, and the place in line is then free', async () => {
   giveUp.abort(new Error('enough'))
   await assert.rejects(waiting, /enough/)
   assert.equal((await locks.inspect({ operation: 'deploy', resource: 'eu-1' })).waiterCount, 0)
+})
+
+test('a waiter that stood still while its grant ran out gets in line again', async () => {
+  const store = createMemoryLocks(() => Date.now())
+  const awake = Promise.withResolvers<void>()
+  let isAsleep = false
+  const keep: LockStore['keep'] = async (...args) => {
+    if (isAsleep) await awake.promise
+    return store.keep(...args)
+  }
+  const drowsy = new Proxy(store, {
+    get: (target, name) => (name === 'keep' ? keep : Reflect.get(target, name)),
+  })
+  await using locks = openLocks({ streamedTakeUpMs: 20 }, drowsy)
+  const key = { operation: 'deploy', resource: 'eu-1' }
+  const first = await locks.hold('deploy', 'eu-1', { node: 'a' })
+  const waits = locks.hold('deploy', 'eu-1', { node: 'b' })
+  while ((await locks.inspect(key)).waiterCount === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  isAsleep = true
+  await first.release({ outcome: 'failure' })
+  // Granted to b, which does not take it up.
+  let answer = await locks.acquire({ ...key, node: 'c' })
+  while (answer.status !== 'granted') {
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    answer = await locks.acquire({ ...key, node: 'c' })
+  }
+  isAsleep = false
+  awake.resolve()
+  while ((await locks.inspect(key)).waiterCount === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  await locks.release({ ...key, node: 'c', token: answer.token, outcome: 'failure' })
+  await using held = await waits
+  assert.ok(held.token > answer.token)
 })
 
 test('a deadline ends a wait with a time-out', async () => {
