@@ -81,11 +81,15 @@ export async function createStage(ground: Ground, { seed, ...fleetOptions }: Sta
 
   async function drain(withinMs: number): Promise<void> {
     const deadline = Date.now() + withinMs
+    // An engine that stood still may end a commit late whose connection was cut: nothing is left when that is so for a while.
+    let emptyLooks = 0
     for (let left = 'no answer'; ; await sleep(50)) {
       if (fleet.accidents.length > 0) throw new Error(fleet.accidents.join('\n'))
       try {
         const count = await backlog()
-        if (count === 0) return
+        emptyLooks = count === 0 ? emptyLooks + 1 : 0
+        if (emptyLooks === 4) return
+        if (count === 0) continue
         left = `${count} jobs left: ${JSON.stringify(await backend.jobs.stats())}`
       } catch (error) {
         left = String(error)
