@@ -98,7 +98,7 @@ test('a namespace has a sender while somebody is subscribed, and its space is ke
     ]),
     'what was counted before is not lost',
   )
-}, 15_000)
+})
 
 test('one that cannot begin holds up no other, is told of, leaves its space, and is tried again', async () => {
   const { served, spaces, subscribe, heard, broken, inside } = stage()
@@ -117,7 +117,7 @@ test('one that cannot begin holds up no other, is told of, leaves its space, and
   assert.deepEqual([inside.get('bad'), inside.get('good')], [1, 1])
   assert.equal(trouble[0], 'server.senders failed')
   assert.equal(senders.loop.name, 'server.senders')
-}, 15_000)
+})
 
 test('all of them end with the server', async () => {
   const { served, spaces, subscribe, heard, inside, told } = stage()

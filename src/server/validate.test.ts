@@ -9,6 +9,6 @@ test('every schema is compiled before long, in order, though nothing else happen
   compileSoon(schemas, (schema) => compiled.push(schema), 1)
   assert.deepEqual(compiled, [], 'a start does not wait for it')
   // Looked at seldom, for a look wakes the event loop.
-  await expect.poll(() => compiled.length, { interval: 400, timeout: 5_000 }).toBe(schemas.length)
+  await expect.poll(() => compiled.length, { interval: 400, timeout: 20_000 }).toBe(schemas.length)
   assert.ok(compiled.every((schema, at) => schema === schemas[at]))
 })

@@ -43,4 +43,4 @@ test('a board that hangs holds up nodes that come, and nobody else', async () =>
   hang.resolve()
   const later = await connect(dispatch, { nodeId: 'late' })
   assert.equal(later.closedWith, null)
-}, 30_000)
+})

@@ -181,9 +181,7 @@ test('with its store down a report throws, and tells nobody anything', async () 
   assert.equal((await stand.see({ a: 1 }, { taskId: 'task' })).notified, 1, 'and the task is free at once')
 })
 
-test('who keeps being overtaken gives up, and says that the store was busy', {
-  timeout: 20_000,
-}, async () => {
+test('who keeps being overtaken gives up, and says that the store was busy', async () => {
   let tries = 0
   const wrap = (store: MonitorStore) =>
     overlay(store, {
@@ -214,9 +212,7 @@ test('a change whose event id is taken is recorded and not told', async () => {
   assert.deepEqual([unique_events, duplicate_events], [5, 1])
 })
 
-test('a report of ten thousand venues is decided in batches and takes moments', {
-  timeout: 30_000,
-}, async () => {
+test('a report of ten thousand venues is decided in batches and takes moments', async () => {
   await using stand = await openStand()
   await stand.subscribe()
   const saw = (changed: number) =>

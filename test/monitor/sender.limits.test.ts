@@ -29,7 +29,7 @@ test('eight senders together send twenty a minute through one robot, the rest in
   assert.ok(robot.messages.length < 60, `120 changes in ${robot.messages.length} messages`)
   assert.ok(records.some(({ digestId }) => digestId !== null))
   for (const venue of venues(120)) assert.equal(mentions(robot.messages, venue), 1, venue)
-}, 30_000)
+})
 
 test('the last place of a minute is for all that are left', async () => {
   await using world = await createWorld()

@@ -72,7 +72,7 @@ test('a change that is reported reaches a signed webhook, once, and is counted',
   const { body: stats } = await stage.ask('GET', '/v1/once/stats')
   assert.equal(stats.notification_dedup, 1, 'taken was told less than five minutes ago')
   assert.equal(receiver.messages.length, 3)
-}, 30_000)
+})
 
 test('a robot that answers 500, nonsense or nothing, or has another secret: a recorded failure, and a replay gets through', async () => {
   const cases: readonly (Misbehaviour | 'secret')[] = ['500', 'nonsense', 'close', 'secret']
@@ -131,7 +131,7 @@ test('what was left to send is sent by a server that starts anew, also in a name
   } finally {
     await rm(folder, { recursive: true })
   }
-}, 30_000)
+})
 
 test('who unsubscribes is told no more, and the next subscription is served again', async () => {
   await using receiver = await startReceiver()
@@ -155,4 +155,4 @@ test('who unsubscribes is told no more, and the next subscription is served agai
     body,
     /signalbox_notifications_total\{namespace="default",channel="webhook",outcome="sent"\} [12]\n/,
   )
-}, 30_000)
+})

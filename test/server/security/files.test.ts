@@ -24,9 +24,7 @@ test('a server writes nothing but its database, which nobody else can read', asy
   for (const file of readdirSync(data)) assert.equal(statSync(join(data, file)).mode & 0o777, 0o600, file)
 })
 
-test('a database file made to do harm cannot load code, and what fails for it tells nothing', {
-  timeout: 30_000,
-}, async () => {
+test('a database file made to do harm cannot load code, and what fails for it tells nothing', async () => {
   using place = createWorkplace()
   const file = join(place.folder, 'x.db')
   const flags = [`--database=sqlite:${file}`, '--log-level=silent']

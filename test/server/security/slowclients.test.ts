@@ -97,7 +97,7 @@ test.runIf(isLinux)(
 test.runIf(isLinux)(
   'a page of the largest jobs is short, and clients that do not read it do not fill the memory',
   {
-    timeout: 60_000,
+    timeout: 180_000,
   },
   async () => {
     using place = createWorkplace()

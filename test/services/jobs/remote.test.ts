@@ -165,7 +165,7 @@ test('a worker goes on when its server was away, also with what it could not be 
     await box.close()
     await server.close({ graceMs: 100 })
   }
-}, 30_000)
+})
 
 test('a box is opened by its token, acts in its namespace, and ends when it is revoked', async () => {
   await using store = await open('memory:')

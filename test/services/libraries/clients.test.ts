@@ -17,7 +17,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
   beforeAll(async () => {
     own = await ownPostgres()
     box = await open(own.url, { migrate: true })
-  }, 30_000)
+  })
 
   afterAll(async () => {
     await box?.close()
