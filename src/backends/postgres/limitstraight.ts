@@ -97,11 +97,11 @@ near AS MATERIALIZED (
 ),
 picked AS MATERIALIZED (
   SELECT c.place FROM (
-    SELECT a.place, a.limit_key, a.nr, row_number() OVER (PARTITION BY a.limit_key ORDER BY a.nr) AS nth
+    SELECT a.place, a.limit_key, a.nr, sum(a.count) OVER (PARTITION BY a.limit_key ORDER BY a.nr) AS nth
     FROM (
-      SELECT NULL::tid AS place, limit_key, 0 AS nr FROM slot WHERE NOT is_over
+      SELECT NULL::tid AS place, limit_key, 0 AS nr, running::int AS count FROM running
       UNION ALL
-      SELECT place, limit_key, nr FROM near
+      SELECT place, limit_key, nr, 1 FROM near
     ) a
   ) c
   WHERE c.nr > 0 AND (c.limit_key IS NULL OR $10::bigint IS NULL OR c.nth <= $10::bigint)
