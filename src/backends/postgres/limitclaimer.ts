@@ -79,16 +79,23 @@ export class LimitClaimer {
       const [taken] = await Promise.all([taking, owning, adopting])
       return taken
     })
-    const rows = await sending.finally(() => {
+    try {
+      const rows = await sending
+      if (isRefused(rows)) {
+        givers.refused(queue)
+        return undefined
+      }
+      givers.accepted(queue)
+      const lease = decodeClaimed(rows, nonce, workerId)
+      return this.#remember(queue, request, lease && limitedLease(lease, nonce), limits)
+    } catch (error) {
+      // Step by step it may work.
+      givers.refused(queue)
+      throw error
+    } finally {
       leave()
       end()
-    })
-    if (isRefused(rows)) {
-      givers.noteUnease([queue])
-      return undefined
     }
-    const lease = decodeClaimed(rows, nonce, workerId)
-    return this.#remember(queue, request, lease && limitedLease(lease, nonce), limits)
   }
 
   /** Those with something to give, in the order of their first jobs. */
