@@ -44,7 +44,7 @@ and limits, what it answers, and the codes of the problems of its own. A field t
 - **Instants** are epoch milliseconds. A **span** is a whole number of milliseconds, or text: \`250ms\`, \`30s\`, \`1.5m\`, \`24h\`,
   \`7d\`. A **name** is text of 1 to 191 characters without control characters.
 - **Lists** come as \`{ items, cursor }\`. Hand the cursor in again for the next page; it is null at the end.
-- **Problems** are \`application/problem+json\` (RFC 9457): \`{ type, title, status, code, detail }\`. Compare \`code\`: it is
+- **Problems** are \`application/problem+json\` (RFC 9457): \`{ type, title, status, code, detail }\`, and \`details\` with the place where something that was sent is wrong (\`option\`, of a search \`column\`). Compare \`code\`: it is
   stable, and [errors.md](errors.md) says what each means. With \`429\` comes \`Retry-After\`.
 - **Sending again.** Where \`Idempotency-Key\` is taken, a request with the same key, from the same caller and with the same
   path and body, is done once, and answered with its first outcome for 24 hours. 2xx means done and durable, 4xx means

@@ -1,13 +1,20 @@
 import { show } from '../core/options.ts'
-import type { Schema } from '../wire/index.ts'
+import { nameOptions, type Schema } from '../wire/index.ts'
 import type { Subject } from './validate.ts'
 
 /**
  * What is wrong with a value, in one sentence: which field, what is allowed, what came. It walks schema and value side
  * by side and tells the first thing it meets; unknown fields come before missing ones, for a misspelt name is both.
  */
-export function complain(subject: Subject, schema: Schema, value: unknown): string {
-  return judge(subject, asRule(schema), value, '') ?? `${subject.what} is not as /openapi.json describes it.`
+export function complain(subject: Subject, schema: Schema, value: unknown): Complaint {
+  const complaint = judge(subject, asRule(schema), value, '')
+  return complaint ?? { place: '', text: `${subject.what} is not as /openapi.json describes it.` }
+}
+
+export interface Complaint {
+  /** The way to the field: `jobs[3].kind`. Empty: it is about the whole. */
+  readonly place: string
+  readonly text: string
 }
 
 /** The words of JSON Schema that the routes are written in. */
@@ -32,7 +39,7 @@ function asRule(schema: Schema): Rule {
   return schema as Rule
 }
 
-function judge(subject: Subject, rule: Rule, value: unknown, path: string): string | undefined {
+function judge(subject: Subject, rule: Rule, value: unknown, path: string): Complaint | undefined {
   if (rule.anyOf !== undefined) return judgeUnion(subject, rule, rule.anyOf, value, path)
   if (!isOfType(rule, value)) return refuse(subject, rule, value, path)
   switch (rule.type) {
@@ -57,7 +64,7 @@ function judgeUnion(
   choices: readonly Rule[],
   value: unknown,
   path: string,
-): string | undefined {
+): Complaint | undefined {
   if (choices.some((choice) => judge(subject, choice, value, path) === undefined)) return undefined
   const alike = choices.find(({ type }) => (type === 'object' || type === 'array') && isOfKind(type, value))
   return alike === undefined ? refuse(subject, rule, value, path) : judge(subject, alike, value, path)
@@ -68,20 +75,22 @@ function judgeObject(
   { properties = {}, required = [], additionalProperties }: Rule,
   value: Readonly<Record<string, unknown>>,
   path: string,
-): string | undefined {
+): Complaint | undefined {
   const names = Object.keys(properties)
   if (additionalProperties === false) {
     const unknown = Object.keys(value).find((name) => !Object.hasOwn(properties, name))
     if (unknown !== undefined) {
       const where = path === '' ? subject.what : path
-      return `${where} has no ${subject.part} ${show(unknown)}; it has ${names.join(', ')}.`
+      const text = `${where} has no ${subject.part} ${show(unknown)}; it has ${names.join(', ')}.`
+      return { place: within(path, unknown), text }
     }
   }
   for (const name of names) {
     const rule = properties[name]!
-    const inner = path === '' ? name : `${path}.${name}`
+    const inner = within(path, name)
     if (!Object.hasOwn(value, name)) {
-      if (required.includes(name)) return `${inner} is missing; it must be ${allowed(rule)}.`
+      if (required.includes(name))
+        return { place: inner, text: `${inner} is missing; it must be ${allowed(rule)}.` }
       continue
     }
     const complaint = judge(subject, rule, value[name], inner)
@@ -95,10 +104,11 @@ function judgeList(
   rule: Rule,
   values: readonly unknown[],
   path: string,
-): string | undefined {
+): Complaint | undefined {
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = rule
   if (values.length < minItems || values.length > maxItems) {
-    return `${nameOf(subject, path)} must be ${allowed(rule)}, not of ${values.length}.`
+    const text = `${nameOf(subject, path)} must be ${allowed(rule)}, not of ${values.length}.`
+    return { place: path, text }
   }
   if (items === undefined) return undefined
   for (const [index, value] of values.entries()) {
@@ -108,8 +118,12 @@ function judgeList(
   return undefined
 }
 
-function refuse(subject: Subject, rule: Rule, value: unknown, path: string): string {
-  return `${nameOf(subject, path)} must be ${allowed(rule)}, not ${show(value)}.`
+function refuse(subject: Subject, rule: Rule, value: unknown, path: string): Complaint {
+  return { place: path, text: `${nameOf(subject, path)} must be ${allowed(rule)}, not ${show(value)}.` }
+}
+
+function within(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`
 }
 
 function nameOf({ what }: Subject, path: string): string {
@@ -179,10 +193,11 @@ function allowedOf(choices: readonly Rule[]): string {
 
 function allowedText({ minLength, maxLength, pattern }: Rule): string {
   if (pattern?.includes('ms|s|m|h|d')) return "text like '250ms', '30s', '5m', '24h', '7d'"
-  const without = pattern === undefined ? '' : ' without control characters'
-  return maxLength === undefined
-    ? `text${without}`
-    : `text of ${minLength ?? 0} to ${maxLength} characters${without}`
+  const size = maxLength === undefined ? '' : ` of ${minLength ?? 0} to ${maxLength} characters`
+  if (pattern === undefined) return `text${size}`
+  return pattern === nameOptions.pattern
+    ? `text${size} without control characters`
+    : `text${size} that fits ${pattern}`
 }
 
 function countRange(min: number | undefined, max: number | undefined): string {

@@ -34,7 +34,7 @@ export function readNodeFrame(text: string): ReadFrame {
   const schema = nodeFrameSchemas[shaped.type]
   if (!checkOf(schema)(shaped)) {
     const subject: Subject = { what: `The message ${type}`, part: 'field' }
-    return refuse('invalid_frame', complain(subject, schema, shaped))
+    return refuse('invalid_frame', complain(subject, schema, shaped).text)
   }
   const unsound = unsoundness(shaped)
   if (unsound !== undefined) return refuse('invalid_frame', unsound)

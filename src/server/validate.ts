@@ -9,10 +9,10 @@ import { complain } from './complaint.ts'
  */
 export function validate(subject: Subject, schema: Schema, value: unknown): void {
   if (checkOf(schema)(value)) return
-  if (isTooLong(schema, value)) throw new SignalboxError('too_large', complain(subject, schema, value))
-  throw new SignalboxError('invalid_argument', complain(subject, schema, value), {
-    details: { in: subject.what },
-  })
+  const { place, text } = complain(subject, schema, value)
+  if (isTooLong(schema, value)) throw new SignalboxError('too_large', text)
+  const details = { in: subject.what, ...(place !== '' && { option: place }) }
+  throw new SignalboxError('invalid_argument', text, { details })
 }
 
 /** A list that is longer than is taken, where the whole is one: that is a matter of size, as a body's bytes are. */

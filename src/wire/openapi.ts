@@ -234,6 +234,13 @@ const problemSchema: JsonSchema = {
     status: { type: 'integer', description: 'The HTTP status again.' },
     code: { type: 'string', enum: Object.keys(errorCodes) },
     detail: { type: 'string', description: 'What happened, to which thing, and what to do.' },
+    details: {
+      type: 'object',
+      description:
+        'Of `invalid_argument`, where there is one: the place it is about. `option` is the way to the field, `field` one of a ' +
+        'cron line, `column` and `expected` are of a search, `jobId` is a job that is named and not there.',
+      additionalProperties: { anyOf: [{ type: 'string' }, { type: 'number' }] },
+    },
   },
 }
 

@@ -7,7 +7,12 @@ export interface Problem {
   readonly status: number
   readonly code: string
   readonly detail: string
+  /** Of an `invalid_argument`: the place it is about. */
+  readonly details?: Readonly<Record<string, string | number>>
 }
+
+/** The place in what was sent: the option or field, of a search the column and what belongs there, the job it names. */
+const places = ['option', 'field', 'column', 'expected', 'jobId'] as const
 
 /** The media type of a problem document. */
 export const problemType = 'application/problem+json; charset=utf-8'
@@ -15,13 +20,24 @@ export const problemType = 'application/problem+json; charset=utf-8'
 /** The problem document of an error. */
 export function problemOf(error: SignalboxError): Problem {
   const { status, meaning } = errorCodes[error.code]
-  return {
+  const problem = {
     type: `urn:signalbox:error:${error.code}`,
     title: meaning,
     status,
     code: error.code,
     detail: error.message,
   }
+  const details = error.code === 'invalid_argument' ? placeOf(error) : undefined
+  return details === undefined ? problem : { ...problem, details }
+}
+
+/** Nothing but these: other facts are for the program that has the error itself. */
+function placeOf(error: SignalboxError): Problem['details'] {
+  const told = places.flatMap((name) => {
+    const value = error.details[name]
+    return typeof value === 'string' || typeof value === 'number' ? [[name, value] as const] : []
+  })
+  return told.length === 0 ? undefined : Object.fromEntries(told)
 }
 
 /**

@@ -26,6 +26,36 @@ test('jobs are searched over HTTP, and a search that does not parse points at it
   const wrong = await stage.ask('GET', '/v1/jobs?search=kind:mail+colour:red')
   assert.deepEqual([wrong.status, wrong.body.code], [400, 'invalid_argument'])
   assert.match(wrong.body.detail, /at column 11 it needs a field/)
+  assert.deepEqual([wrong.body.details.option, wrong.body.details.column], ['list.search', 11])
+})
+
+test('what is refused over HTTP points at its place, for programs too', async () => {
+  await using stage = await serving()
+  const { jobs } = createClient(stage.url)
+  const refused = (asking: Promise<unknown>) =>
+    asking.then(
+      () => assert.fail('it was taken'),
+      ({ code, details }) => (code === 'invalid_argument' ? details : code),
+    )
+  const found = await refused(jobs.list({ search: 'state:ready attempt>=x' }))
+  assert.deepEqual(found, { option: 'list.search', column: 22, expected: 'a whole number' })
+  const waits = { kind: 'b', after: 'nobody' }
+  const needs = await refused(jobs.addMany([{ kind: 'a' }, waits]))
+  assert.deepEqual(needs, { option: 'addMany[1].after', jobId: 'nobody' })
+  const schedule = { cron: '61 * * * *', job: { kind: 'a' } }
+  const line = await refused(jobs.schedules.set('x', schedule))
+  assert.deepEqual(line, { option: 'schedule.cron', field: 'minute' })
+  // What does not fit the route, too; and the message says what is really wrong with it.
+  const { body } = await stage.ask('POST', '/v1/jobs', { body: { kind: 'a', trace: 'zzz' } })
+  assert.deepEqual([body.code, body.details], ['invalid_argument', { option: 'trace' }])
+  assert.match(
+    body.detail,
+    /^trace must be text of 55 to 55 characters that fits \^\[0-9a-f\]\{2\}-.*, not "zzz"\.$/,
+  )
+  const listed = await stage.ask('POST', '/v1/jobs', { body: [{ kind: 'a' }, { kind: 'a', queu: 'b' }] })
+  assert.deepEqual(listed.body.details, { option: '[1].queu' })
+  // Other refusals say what they say, and no more.
+  assert.equal((await stage.ask('GET', '/v1/jobs/nobody')).body.details, undefined)
 })
 
 test('a bulk operation is begun, watched and audited over HTTP', async () => {
