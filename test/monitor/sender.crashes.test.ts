@@ -164,7 +164,7 @@ test('a store that fails now and then loses nothing and doubles nothing', async 
       )),
     )
   }
-  const records = await world.ended(ids, 15_000)
+  const records = await world.ended(ids, 30_000)
   assert.ok(records.every(({ status }) => status === 'sent'))
   assert.equal(robot.messages.length, 50)
   assert.ok(robot.repeats.length <= sum(senders, 'webhook', 'ambiguous'))
@@ -194,7 +194,7 @@ test('senders die at random, and still every change is told, twice only where th
   }
   senders.push(await world.sender())
   world.advance(90_000)
-  const records = await world.ended(ids, 15_000)
+  const records = await world.ended(ids, 30_000)
   assert.ok(records.every(({ status }) => status === 'sent'))
   assert.equal(robot.messages.length, ids.length)
   assert.ok(robot.repeats.length <= sum(senders, 'webhook', 'ambiguous'))

@@ -102,8 +102,10 @@ test('a process that is killed loses nothing, and what was told twice was counte
   assert.equal(robot.messages.length, 100)
   const { webhook } = await stop(last)
   // The second one counted what the first left, and took that with it.
-  const repeated = records.filter(({ possibleRepeat }) => possibleRepeat).length
-  assert.ok(webhook!.ambiguous <= repeated)
+  const repeats = records.filter(({ possibleRepeat }) => possibleRepeat)
+  // Once for each; more often where a reply was late as well.
+  const triedAgain = repeats.reduce((sum, { attempt }) => sum + attempt - 1, 0)
+  assert.ok(webhook!.ambiguous <= triedAgain, `${webhook!.ambiguous} counted, ${triedAgain} tried again`)
   for (const id of robot.repeats) assert.ok(records.find((record) => record.id === id)!.possibleRepeat)
   const seen = new Map<string, number[]>()
   for (const { body } of robot.messages) {

@@ -200,7 +200,7 @@ test('a channel that cannot be used any more is dead with the reason, and holds 
 })
 
 test('one dead channel does not slow nine others', async () => {
-  await using world = await createWorld({ timeoutMs: 6_000 })
+  await using world = await createWorld({ timeoutMs: 15_000 })
   await using dead = await startReceiver()
   dead.misbehave('hang')
   const robots = await Promise.all(Array.from({ length: 9 }, () => startReceiver()))
@@ -214,9 +214,9 @@ test('one dead channel does not slow nine others', async () => {
     }
     const startedAt = performance.now()
     await world.sender()
-    const records = await world.ended(ids)
+    const records = await world.ended(ids, 15_000)
     assert.ok(records.every(({ status }) => status === 'sent'))
-    assert.ok(performance.now() - startedAt < 6_000, 'sooner than the dead one gives up even once')
+    assert.ok(performance.now() - startedAt < 15_000, 'sooner than the dead one gives up even once')
   } finally {
     await Promise.all(robots.map((robot) => robot.close()))
   }

@@ -29,7 +29,7 @@ export async function inGrowingLeases<Answer>(
     try {
       return await story(leaseMs, stills)
     } catch (error) {
-      if (leaseMs >= 16 * leastMs || stills.longestMs <= leaseMs / 5) throw error
+      if (leaseMs >= 16 * leastMs || stills.longestMs <= leaseMs / 10) throw error
     }
   }
 }
