@@ -26,6 +26,8 @@ export interface HandlerSpec<Payload = any> {
   readonly finish?: 'any' | 'transaction'
   /** Let so many `job.transaction` calls share one commit, a savepoint each. @default 1 */
   readonly group?: number
+  /** Goes with `runBatch` alone. */
+  readonly batch?: undefined
 }
 
 /** Does the work of several jobs of a kind in one call. */
@@ -40,7 +42,7 @@ export type BatchFunction<Payload = any> = (
  * an array with an outcome for each, or a Map by job id, ends each in its own way.
  */
 // biome-ignore lint/suspicious/noExplicitAny: as above.
-export interface BatchSpec<Payload = any> extends Omit<HandlerSpec<Payload>, 'run'> {
+export interface BatchSpec<Payload = any> extends Omit<HandlerSpec<Payload>, 'run' | 'batch'> {
   readonly batch: {
     /** The most jobs of one call. It counts as one of the worker's `concurrency`. */
     readonly size: number
@@ -56,7 +58,7 @@ export type Handler<Payload = any> = HandlerFunction<Payload> | HandlerSpec<Payl
 /** A handler, whole and checked. */
 export type ResolvedHandler = PlainHandler | BatchHandler
 
-export interface PlainHandler extends Required<HandlerSpec> {
+export interface PlainHandler extends Required<Omit<HandlerSpec, 'batch'>> {
   readonly batch?: undefined
 }
 

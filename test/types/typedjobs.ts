@@ -86,6 +86,10 @@ export async function mistakes(box: Box, remote: RemoteBox): Promise<void> {
   defineJob('json', { schema: { type: 'object' } })
   // @ts-expect-error what the schema makes is a date
   charge.handle((job) => job.payload.at.length)
+  // @ts-expect-error a batch is run by runBatch
+  box.jobs.worker({ handlers: { mail: { batch: { size: 5 }, run: () => undefined } } })
+  // @ts-expect-error of a definition, too
+  charge.handle({ batch: { size: 5 }, run: () => undefined })
   // @ts-expect-error a definition is not a handler yet
   box.jobs.worker({ handlers: [charge] })
 }
