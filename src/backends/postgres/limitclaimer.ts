@@ -116,14 +116,14 @@ export class LimitClaimer {
   }
 
   async #claimFrom(queue: string, request: ClaimRequest, limit: number): Promise<readonly ClaimedRecord[]> {
-    const leave = await this.#space.turns.enter(queue)
-    if (leave === undefined) return []
-    try {
+    const take = async () => {
       const { lease, straight } = await this.#tryTo(queue, request, limit)
       return this.#remember(queue, request, lease, straight)
-    } finally {
-      leave()
     }
+    // It has its connection, and may have the row: whoever has the turn would wait for that, and this one for the turn.
+    if (this.#sender.isOneTransaction) return take()
+    const leave = await this.#space.turns.enter(queue)
+    return leave === undefined ? [] : take().finally(leave)
   }
 
   /** Remembers what a claim took; answers it in order. */

@@ -7,7 +7,9 @@ import type { Statement } from '../../../src/backends/postgres/connection.ts'
 import { openPostgres } from '../../../src/backends/postgres/index.ts'
 import { limitStatements } from '../../../src/backends/postgres/limitclaim.ts'
 import { straightStatements } from '../../../src/backends/postgres/limitstraight.ts'
+import { QueueTurns } from '../../../src/backends/postgres/queueturns.ts'
 import { plannerSettings } from '../../../src/backends/postgres/target.ts'
+import { aKey } from '../../conformance/access/asking.ts'
 import { claim, ids, lapse, settleOne, shortMs, until } from '../../conformance/jobs/making.ts'
 import { addInOrder, addMany, aJobOf, limitsOf, perKey } from '../../conformance/limits/making.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
@@ -255,5 +257,20 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     } finally {
       await client.end()
     }
+  })
+
+  test('with a key have the rows of several queues, and wait for nobody who waits for those', async () => {
+    await using place = await ownPostgres()
+    await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
+    const queues = ['mail', 'post']
+    for (const queue of queues) {
+      await backend.jobs.limit(queue, perKey(1))
+      await addMany(backend, 2, { queue })
+    }
+    const enter = vi.spyOn(QueueTurns.prototype, 'enter')
+    onTestFinished(() => enter.mockRestore())
+    const { jobs } = backend.keyed(aKey())
+    assert.equal((await claim({ ...backend, jobs }, { queues, limit: 4 })).length, 4)
+    assert.equal(enter.mock.calls.length, 0)
   })
 })
