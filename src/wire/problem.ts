@@ -14,6 +14,9 @@ export interface Problem {
 /** The place in what was sent: the option or field, of a search the column and what belongs there, the job it names. */
 const places = ['option', 'field', 'column', 'expected', 'jobId'] as const
 
+/** A name that is not known may be as long as what was sent; nobody needs it whole. */
+const maxPlace = 200
+
 /** The media type of a problem document. */
 export const problemType = 'application/problem+json; charset=utf-8'
 
@@ -35,7 +38,8 @@ export function problemOf(error: SignalboxError): Problem {
 function placeOf(error: SignalboxError): Problem['details'] {
   const told = places.flatMap((name) => {
     const value = error.details[name]
-    return typeof value === 'string' || typeof value === 'number' ? [[name, value] as const] : []
+    if (typeof value === 'number') return [[name, value] as const]
+    return typeof value === 'string' ? [[name, value.slice(0, maxPlace)] as const] : []
   })
   return told.length === 0 ? undefined : Object.fromEntries(told)
 }

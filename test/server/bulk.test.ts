@@ -54,6 +54,8 @@ test('what is refused over HTTP points at its place, for programs too', async ()
   )
   const listed = await stage.ask('POST', '/v1/jobs', { body: [{ kind: 'a' }, { kind: 'a', queu: 'b' }] })
   assert.deepEqual(listed.body.details, { option: '[1].queu' })
+  const endless = await stage.ask('POST', '/v1/jobs', { body: { kind: 'a', ['x'.repeat(100_000)]: 1 } })
+  assert.ok(JSON.stringify(endless.body).length < 2_000)
   // Other refusals say what they say, and no more.
   assert.equal((await stage.ask('GET', '/v1/jobs/nobody')).body.details, undefined)
 })
