@@ -10,7 +10,7 @@ import { serving } from '../stage.ts'
 import { dribble, percentile } from './dribblers.ts'
 
 test('hundreds of clients that dribble their requests are cut, and a good one does not notice', {
-  timeout: 40_000,
+  timeout: 120_000,
 }, async () => {
   await using stage = await serving({ headersTimeoutMs: 1_500, requestTimeoutMs: 2_000, timeoutCheckMs: 500 })
   const { goodMs, badAnswers, cut } = await dribble({
