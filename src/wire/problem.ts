@@ -36,10 +36,10 @@ export function problemOf(error: SignalboxError): Problem {
 
 /** Nothing but these: other facts are for the program that has the error itself. */
 function placeOf(error: SignalboxError): Problem['details'] {
-  const told = places.flatMap((name) => {
+  const told = places.flatMap((name): readonly (readonly [string, string | number])[] => {
     const value = error.details[name]
-    if (typeof value === 'number') return [[name, value] as const]
-    return typeof value === 'string' ? [[name, value.slice(0, maxPlace)] as const] : []
+    if (typeof value === 'number') return [[name, value]]
+    return typeof value === 'string' ? [[name, value.slice(0, maxPlace)]] : []
   })
   return told.length === 0 ? undefined : Object.fromEntries(told)
 }
