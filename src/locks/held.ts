@@ -3,7 +3,7 @@ import { createId } from '../core/ids.ts'
 import { onlyKeys } from '../core/options.ts'
 import type { AcquireAnswer, LockEvent, LockHolder } from './lock.ts'
 import type { Locks } from './locks.ts'
-import { lockSpan } from './options.ts'
+import { deadlineSpan, lockSpan } from './options.ts'
 import { type Waits, waitClosed } from './waits.ts'
 
 /**
@@ -144,9 +144,13 @@ async function askForTurn(
   signal?.throwIfAborted()
   const who = { operation, resource, node, requestId }
   const ttl = lockSpan('ttlMs', ttlMs)
+  const deadline = deadlineMs === null ? null : deadlineSpan('deadlineMs', deadlineMs)
+  const askedAt = performance.now()
   for (let isFirst = true; ; isFirst = false) {
     const sentAt = performance.now()
-    const answer: AcquireAnswer = await locks.acquire({ ...who, wait, want, ttlMs: ttl, deadlineMs })
+    // Who gets in line again has waited for a while already.
+    const leftMs = deadline === null ? null : Math.max(0, Math.round(deadline - (sentAt - askedAt)))
+    const answer: AcquireAnswer = await locks.acquire({ ...who, wait, want, ttlMs: ttl, deadlineMs: leftMs })
     let grant: Grant | undefined = answer.status === 'granted' ? answer : undefined
     if (grant && isFirst && isNew)
       return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt, inHand) }

@@ -127,9 +127,14 @@ export function resolveAcquire(
     wait: flag('acquire.wait', wait),
     want: oneOf('acquire.want', want, ['result', 'turn']),
     ttlMs: lockSpan('acquire.ttlMs', ttlMs),
-    deadlineMs: deadlineMs === null ? null : duration('acquire.deadlineMs', deadlineMs, { max: 365 * day }),
+    deadlineMs: deadlineMs === null ? null : deadlineSpan('acquire.deadlineMs', deadlineMs),
     isStreamed,
   }
+}
+
+/** A wait lasts a year at most. */
+export function deadlineSpan(name: string, value: unknown): number {
+  return duration(name, value, { max: 365 * day })
 }
 
 /** A grant lasts from 100 ms to a day. */

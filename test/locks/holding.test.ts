@@ -153,13 +153,19 @@ test('a waiter that stood still while its grant ran out gets in line again', asy
     if (isAsleep) await awake.promise
     return store.keep(...args)
   }
+  const deadlines: (number | null)[] = []
+  const acquire: LockStore['acquire'] = (key, ask, times) => {
+    if (ask.node === 'b') deadlines.push(ask.deadlineMs)
+    return store.acquire(key, ask, times)
+  }
   const drowsy = new Proxy(store, {
-    get: (target, name) => (name === 'keep' ? keep : Reflect.get(target, name)),
+    get: (target, name) =>
+      Reflect.get(name === 'keep' || name === 'acquire' ? { keep, acquire } : target, name),
   })
   await using locks = openLocks({ streamedTakeUpMs: 20 }, drowsy)
   const key = { operation: 'deploy', resource: 'eu-1' }
   const first = await locks.hold('deploy', 'eu-1', { node: 'a' })
-  const waits = locks.hold('deploy', 'eu-1', { node: 'b' })
+  const waits = locks.hold('deploy', 'eu-1', { node: 'b', deadlineMs: '1m' })
   while ((await locks.inspect(key)).waiterCount === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   isAsleep = true
   await first.release({ outcome: 'failure' })
@@ -175,6 +181,9 @@ test('a waiter that stood still while its grant ran out gets in line again', asy
   await locks.release({ ...key, node: 'c', token: answer.token, outcome: 'failure' })
   await using held = await waits
   assert.ok(held.token > answer.token)
+  const [early, late] = deadlines
+  assert.equal(deadlines.length, 2)
+  assert.ok(early! > 59_000 && late! <= early! - 20, 'it has waited for a while already')
 })
 
 test('a deadline ends a wait with a time-out', async () => {
