@@ -1,5 +1,6 @@
 import { type Backend, openBackend } from './backends/open.ts'
 import { type Contention, noContention, processContention } from './contention/index.ts'
+import type { Duration } from './core/duration.ts'
 import { SignalboxError } from './core/errors.ts'
 import { callable, duration, flag, oneOf, onlyKeys, text } from './core/options.ts'
 import {
@@ -40,7 +41,7 @@ export interface OpenOptions {
   /** Bring the schema of a Postgres or MariaDB up to date first; SQLite and memory always do. @default false */
   readonly migrate?: boolean | undefined
   /** Forget jobs that ended longer ago than that. @default never */
-  readonly retentionMs?: number | string | undefined
+  readonly retentionMs?: Duration | undefined
   /**
    * SQLite: write in a thread of its own, so that no fsync stops this one. For a server: `job.transaction` and a
    * `tx` of yours are refused then. Other engines ignore it. @default false

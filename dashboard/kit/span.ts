@@ -1,3 +1,5 @@
+import type { Duration } from '../../src/client/index.ts'
+
 const units = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -12,7 +14,7 @@ export function writeSpan(ms: number): string {
 }
 
 /** What was written, for the server to read: a bare number is milliseconds, as everywhere. */
-export function spanOf(text: string): number | string {
+export function spanOf(text: string): Duration {
   const span = text.trim()
-  return /^\d+$/.test(span) ? Number(span) : span
+  return /^\d+$/.test(span) ? Number(span) : (span as Duration)
 }

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
@@ -27,7 +28,7 @@ export interface CreateTokenOptions {
   /** The namespace it speaks for; `*` is every one. */
   readonly namespace: string
   /** How long it counts: milliseconds, or text such as '30d'. @default for ever */
-  readonly expiresInMs?: number | string | null | undefined
+  readonly expiresInMs?: Duration | null | undefined
 }
 
 export interface TokenWithSecret extends Token {

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { show } from '../core/options.ts'
 import type { Route, Shape } from '../wire/index.ts'
@@ -25,7 +26,7 @@ export interface CallOptions {
   /** Ends the call; it rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
   /** @default the client's */
-  readonly timeoutMs?: number | string | undefined
+  readonly timeoutMs?: Duration | undefined
   /**
    * Names what is asked, so that asking twice does it once. @default one of its own for every call that changes
    * something, the same for each of its tries

@@ -1,4 +1,5 @@
 /** Speaks to a Signalbox server, from Node or a browser: calls typed by their routes, and streams that reconnect. */
+export type { Duration } from '../core/duration.ts'
 export { type ErrorCode, isSignalboxError, SignalboxError } from '../core/errors.ts'
 // Routes, for `client.call` and `client.stream`.
 export {

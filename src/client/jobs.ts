@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { duration } from '../core/options.ts'
 import {
   type AckBody,
@@ -79,7 +80,7 @@ export interface JobsClient extends BulkClient {
   /** Throws `lease_lost`. */
   nack(job: WireHeld, options?: Omit<NackBody, 'token'>): Promise<Settled>
   /** Throws `lease_lost`. */
-  renew(job: WireHeld, leaseMs?: number | string): Promise<Renewed>
+  renew(job: WireHeld, leaseMs?: Duration): Promise<Renewed>
   find(id: string): Promise<WireFoundJob | undefined>
   /** The lines that handlers wrote about a job. */
   lines(id: string, options?: JobLinesQuery): Promise<ShapeOf<typeof jobLines>['reply']>
@@ -99,7 +100,7 @@ export interface JobsClient extends BulkClient {
   resume(queue: string): Promise<QueueSwitched>
   /** Sets the limits of a queue; null lifts them. */
   limit(queue: string, limits: LimitQueueBody | null): Promise<QueueLimited>
-  prune(options: { readonly olderThanMs: number | string }): Promise<{ readonly pruned: number }>
+  prune(options: { readonly olderThanMs: Duration }): Promise<{ readonly pruned: number }>
   /** Forgets up to 1,000 jobs that do not run; answers which were there and are gone. */
   remove(ids: readonly string[]): Promise<Removed>
   wake(queue: string): Promise<void>

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createEvents, type EventSource, type Events } from '../core/events.ts'
 import { duration } from '../core/options.ts'
@@ -153,7 +154,7 @@ class LivingNode implements NodeConnection {
     await this.#tasks.whenIdle()
   }
 
-  async close({ graceMs = 0 }: { readonly graceMs?: number | string | undefined } = {}): Promise<void> {
+  async close({ graceMs = 0 }: { readonly graceMs?: Duration | undefined } = {}): Promise<void> {
     const withinMs = duration('graceMs', graceMs)
     if (withinMs > 0 && !this.#isClosed) {
       const waited = pause(withinMs, this.#closing.signal).catch(() => {})

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { SignalboxError } from '../core/errors.ts'
 import type { EventSource } from '../core/events.ts'
 import type { Labels } from '../wire/index.ts'
@@ -30,7 +31,7 @@ export interface NodeConnection extends AsyncDisposable {
   /** Takes no new task; resolves when those it has are ended and confirmed. It stays connected. */
   drain(): Promise<void>
   /** Says bye: what still runs is aborted, and goes to others. With `graceMs` it drains first, for so long at most. */
-  close(options?: { readonly graceMs?: number | string | undefined }): Promise<void>
+  close(options?: { readonly graceMs?: Duration | undefined }): Promise<void>
   /** Resolves when it is over, with the reason if it was not `close`. */
   readonly closed: Promise<SignalboxError | null>
 }

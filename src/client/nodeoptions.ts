@@ -1,4 +1,5 @@
 import { type Backoff, resolveBackoff } from '../core/backoff.ts'
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { callable, duration, onlyKeys, text, whole } from '../core/options.ts'
@@ -62,7 +63,7 @@ export interface ConnectNodeOptions {
   /** How loaded it is, asked for each heartbeat: fractions from 0 to 1. @default it does not say */
   readonly load?: (() => Partial<NodeLoad> | Promise<Partial<NodeLoad>>) | undefined
   /** How long the first connection may take, with all its tries. @default 30_000 */
-  readonly connectMs?: number | string | undefined
+  readonly connectMs?: Duration | undefined
   /** The wait before the next try. @default { baseMs: 250, factor: 2, jitter: 0.5, maxMs: 15_000 } */
   readonly backoff?: Partial<Backoff> | undefined
   /** Results that no server has confirmed yet; beyond that it takes no new task. @default 10_000 */

@@ -1,4 +1,5 @@
 import { type Backoff, resolveBackoff } from '../core/backoff.ts'
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { callable, duration, onlyKeys, text, whole } from '../core/options.ts'
 
@@ -9,7 +10,7 @@ export interface ClientOptions {
   /** The namespace to act in; only a token of every namespace, or none, may choose. @default the token's */
   readonly namespace?: string | undefined
   /** How long one call may take, its retries and the reading of its reply included. @default 10_000 */
-  readonly timeoutMs?: number | string | undefined
+  readonly timeoutMs?: Duration | undefined
   /** How often a call that may safely be repeated is tried again. @default 4 */
   readonly retries?: number | undefined
   /** The wait between tries. @default { baseMs: 100, factor: 2, jitter: 0.5, maxMs: 2_000 } */
@@ -58,7 +59,7 @@ export function resolveClientOptions(url: string, options: ClientOptions): Resol
 }
 
 /** How long a call may take. */
-export function callSpan(name: string, value: number | string): number {
+export function callSpan(name: string, value: Duration): number {
   return duration(name, value, { min: 1, max: maxTimerMs })
 }
 

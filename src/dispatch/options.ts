@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import type { MailboxOptions } from './mailbox.ts'
@@ -7,19 +8,19 @@ import { type PolicyOptions, resolveMailbox, resolvePolicy } from './policyoptio
 /** How a dispatcher works. */
 export interface DispatchOptions {
   /** How often nodes are to speak; they are told so. @default 15_000 */
-  readonly heartbeatMs?: number | string | undefined
+  readonly heartbeatMs?: Duration | undefined
   /** Silent for so long, a node gets no new work. @default twice heartbeatMs */
-  readonly suspectAfterMs?: number | string | undefined
+  readonly suspectAfterMs?: Duration | undefined
   /** Silent for so long, it is dead and its tasks go on elsewhere. @default three times heartbeatMs */
-  readonly goneAfterMs?: number | string | undefined
+  readonly goneAfterMs?: Duration | undefined
   /** How long a node may stay away after its socket closed before it is dead. @default 2_000 */
-  readonly closedGraceMs?: number | string | undefined
+  readonly closedGraceMs?: Duration | undefined
   /** How long tasks stay with a server that gives no sign of life. @default 30_000 */
-  readonly leaseMs?: number | string | undefined
+  readonly leaseMs?: Duration | undefined
   /** A server that gives the others no sign of life for so long does not count any more. @default 10_000 */
-  readonly serverLeaseMs?: number | string | undefined
+  readonly serverLeaseMs?: Duration | undefined
   /** How often to look for tasks when nothing rings. @default 1_000 */
-  readonly pollMs?: number | string | undefined
+  readonly pollMs?: Duration | undefined
   /** Attempts of a task before it is given up as poison. @default 5 */
   readonly maxAttempts?: number | undefined
   /** Tasks in this process's hands at most; others wait in the store. @default 50_000 */
@@ -27,7 +28,7 @@ export interface DispatchOptions {
   /** The same in bytes of their payloads. @default 268_435_456 */
   readonly maxHeldBytes?: number | undefined
   /** All pools are built anew this often; 0: only when their rules change. @default 600_000 */
-  readonly rebuildMs?: number | string | undefined
+  readonly rebuildMs?: Duration | undefined
   /** How the registry decides. @default registryDefaults */
   readonly policy?: PolicyOptions | undefined
   /** @default mailboxDefaults */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Duration } from '../core/duration.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
 import type { SubmitOptions } from './task.ts'
@@ -58,7 +59,7 @@ export function resolveSubmit(options: SubmitOptions): ResolvedSubmit {
   return { terms, payload, idempotencyKey, fingerprint }
 }
 
-function span(name: string, value: number | string | null | undefined): number | null {
+function span(name: string, value: Duration | null | undefined): number | null {
   return value === undefined || value === null ? null : duration(name, value, { min: 1, max: maxSpanMs })
 }
 

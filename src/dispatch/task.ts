@@ -1,4 +1,5 @@
 /** Tasks as their users see them, and the verbs of the room. */
+import type { Duration } from '../core/duration.ts'
 import type { Explanation } from './explain.ts'
 import type { NodeDesk } from './link.ts'
 import type { NodeView, PoolView, TaskError, TaskStatus, Term } from './node.ts'
@@ -23,9 +24,9 @@ export interface SubmitOptions {
   /** Tasks of one session go to one node while it has room. @default none */
   readonly session?: string | null | undefined
   /** From submit to end; then it fails with `deadline_exceeded`. @default none */
-  readonly deadlineMs?: number | string | null | undefined
+  readonly deadlineMs?: Duration | null | undefined
   /** Without progress for so long, the attempt is given up. @default none */
-  readonly idleMs?: number | string | null | undefined
+  readonly idleMs?: Duration | null | undefined
   /** False: the loss of its node, or any failure, ends it. @default true */
   readonly retryable?: boolean | undefined
   /** Remembered for 24 hours: the same key answers the task that it made first. @default none */
@@ -158,7 +159,7 @@ export interface Dispatch extends AsyncDisposable {
   /** No new work for the node, on whichever server it is; what it runs ends, by the deadline elsewhere. Throws `not_found`. */
   drain(
     nodeId: string,
-    options?: { readonly on?: boolean | undefined; readonly deadlineMs?: number | string | null | undefined },
+    options?: { readonly on?: boolean | undefined; readonly deadlineMs?: Duration | null | undefined },
   ): Promise<NodeView>
   /** Closes (or opens) a node, or one service of it, for new work, on whichever server it is, until it is opened again. */
   cordon(

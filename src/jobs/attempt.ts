@@ -1,5 +1,6 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Clock } from '../core/clock.ts'
+import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import { encodeJson } from '../core/json.ts'
@@ -205,7 +206,7 @@ export class Attempt implements LeaseRef, Judged {
 
   transaction<Result>(
     work: (tx: StoreTransaction) => Promise<Result> | Result,
-    options?: { readonly timeoutMs?: number | string },
+    options?: { readonly timeoutMs?: Duration },
   ): Promise<Result> {
     const transaction = this.#transact(work, options).finally(() => {
       if (this.#transaction === transaction) this.#transaction = undefined
@@ -216,7 +217,7 @@ export class Attempt implements LeaseRef, Judged {
 
   async #transact<Result>(
     work: (tx: StoreTransaction) => Promise<Result> | Result,
-    options: { readonly timeoutMs?: number | string } = {},
+    options: { readonly timeoutMs?: Duration } = {},
   ): Promise<Result> {
     onlyKeys('transaction', options, ['timeoutMs'])
     const timeoutMs =

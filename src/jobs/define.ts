@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys, show, text } from '../core/options.ts'
 import { askSchema, type Fit, tellIssues } from './fit.ts'
@@ -39,7 +40,7 @@ export interface DefineOptions<Schema extends StandardSchema = StandardSchema>
   /** Of any library that speaks Standard Schema v1: zod, valibot, arktype, or your own. */
   readonly schema: Schema
   /** How long a schema that answers later may take. @default 5_000 */
-  readonly schemaTimeoutMs?: number | string | undefined
+  readonly schemaTimeoutMs?: Duration | undefined
 }
 
 /** Defines a kind of job by its schema. */

@@ -1,4 +1,5 @@
 import type { Backoff } from '../core/backoff.ts'
+import type { Duration } from '../core/duration.ts'
 import type { Attempt } from './attempt.ts'
 import { decodeBackoff, decodeError, decodePayload } from './decode.ts'
 import type { JobLock } from './gate.ts'
@@ -15,7 +16,7 @@ export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
   /** Runs `work` in a transaction, completes the job in it with what `work` returns, and commits both or nothing. */
   transaction<Result>(
     work: (tx: StoreTransaction) => Promise<Result> | Result,
-    options?: { readonly timeoutMs?: number | string },
+    options?: { readonly timeoutMs?: Duration },
   ): Promise<Result>
   /** Completes the job; with `tx` in your own transaction, when you commit. */
   ack(options?: AckOptions): Promise<Ended>
@@ -25,7 +26,7 @@ export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
    * Puts the job off: back in line after that time without burning an attempt, as often as you like (`snoozeCount`).
    * Then return: what the handler returns or throws afterwards counts for nothing.
    */
-  snooze(spanMs: number | string): Promise<Ended>
+  snooze(spanMs: Duration): Promise<Ended>
   /** Says how far it is, for others to see. Never throws, and never waits. */
   progress(update: ProgressUpdate): void
   /** Writes a line about this attempt, for others to read. Never throws, and never waits. */
@@ -101,7 +102,7 @@ export class RunningJob implements HandlerJob {
 
   transaction<Result>(
     work: (tx: StoreTransaction) => Promise<Result> | Result,
-    options?: { readonly timeoutMs?: number | string },
+    options?: { readonly timeoutMs?: Duration },
   ): Promise<Result> {
     return this.#attempt.transaction(work, options)
   }
@@ -114,7 +115,7 @@ export class RunningJob implements HandlerJob {
     return this.#attempt.nack(options)
   }
 
-  snooze(spanMs: number | string): Promise<Ended> {
+  snooze(spanMs: Duration): Promise<Ended> {
     return this.#attempt.nack({ snoozeMs: spanMs })
   }
 

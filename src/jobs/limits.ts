@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys, show, whole } from '../core/options.ts'
 
@@ -31,7 +32,7 @@ export interface LimitOptions extends OneLimitOptions {
 
 export interface OneLimitOptions {
   readonly concurrency?: number | null | undefined
-  readonly rate?: { readonly count: number; readonly perMs: number | string } | null | undefined
+  readonly rate?: { readonly count: number; readonly perMs: Duration } | null | undefined
 }
 
 const most = 1_000_000
@@ -79,7 +80,7 @@ function resolveOne(name: string, { concurrency, rate }: OneLimitOptions): Limit
   }
 }
 
-function resolveRate(name: string, rate: { readonly count: number; readonly perMs: number | string }): Rate {
+function resolveRate(name: string, rate: { readonly count: number; readonly perMs: Duration }): Rate {
   if (typeof rate !== 'object') {
     throw new SignalboxError(
       'invalid_argument',

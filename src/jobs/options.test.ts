@@ -109,14 +109,14 @@ test('numbers out of range or of another type are refused', async () => {
     null,
   ])
     await bad({ backoff }, /backoff/)
-  for (const leaseMs of [99, 86_400_001, 'x', Number.NaN]) {
+  for (const leaseMs of [99, 86_400_001, 'x' as never, Number.NaN]) {
     await refuses(() => jobs.claim({ leaseMs }), /claim\.leaseMs/)
     await refuses(() => jobs.renew({ id: 'a', token: 'b' }, leaseMs), /renew\.leaseMs/)
   }
   for (const limit of [0, 1_001, 1.5]) await refuses(() => jobs.claim({ limit }), /claim\.limit/)
   for (const limit of [0, 501, 1.5]) await refuses(() => jobs.list({ limit }), /list\.limit/)
   for (const limit of [0, 10_001]) await refuses(() => jobs.retryDead({ limit }), /retryDead\.limit/)
-  for (const olderThanMs of [-1, Number.NaN, 'old', undefined as never])
+  for (const olderThanMs of [-1, Number.NaN, 'old' as never, undefined as never])
     await refuses(() => jobs.prune({ olderThanMs }), /prune\.olderThanMs/)
 })
 
@@ -161,7 +161,7 @@ test('a nack says dead with true or false, and a wait that a store can count', a
   const jobs = unreachable()
   const held = { id: 'a', token: 'b' }
   for (const dead of ['yes', 1, null] as never[]) await refuses(() => jobs.nack(held, { dead }), /nack\.dead/)
-  for (const retryInMs of [-1, 1.5, Number.NaN, 'soon', Number.MAX_SAFE_INTEGER])
+  for (const retryInMs of [-1, 1.5, Number.NaN, 'soon' as never, Number.MAX_SAFE_INTEGER])
     await refuses(() => jobs.nack(held, { retryInMs }), /nack\.retryInMs/)
 })
 

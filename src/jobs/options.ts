@@ -1,4 +1,5 @@
 import { type Backoff, resolveBackoff } from '../core/backoff.ts'
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import { createId } from '../core/ids.ts'
@@ -24,13 +25,13 @@ export interface AddOptions extends GateOptions {
   /** Not before this instant (epoch milliseconds, or a Date). @default now */
   readonly runAt?: number | Date | undefined
   /** Not before so long from now, by the store's clock. @default 0 */
-  readonly delayMs?: number | string | undefined
+  readonly delayMs?: Duration | undefined
   /** How often it may be claimed before it is dead. @default 5 */
   readonly maxAttempts?: number | undefined
   /** The wait after a failure. @default { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 } */
   readonly backoff?: Partial<Backoff> | undefined
   /** How long one attempt may take. @default no limit */
-  readonly timeoutMs?: number | string | null | undefined
+  readonly timeoutMs?: Duration | null | undefined
   /** Words to find it by: up to 20, of up to 64 characters. @default none */
   readonly tags?: readonly string[] | undefined
   /** What the limits of its queue count it by: a tenant, an account. @default the queue alone */
@@ -214,7 +215,7 @@ export interface ClaimOptions {
   /** How many at most. @default 1 */
   readonly limit?: number | undefined
   /** How long they are held without a renewal. @default 30_000 */
-  readonly leaseMs?: number | string | undefined
+  readonly leaseMs?: Duration | undefined
 }
 
 export function resolveClaim(options: ClaimOptions): ClaimRequest {

@@ -1,4 +1,5 @@
 import type { Backoff } from '../core/backoff.ts'
+import type { Duration } from '../core/duration.ts'
 import type { JobToAdd } from './options.ts'
 
 /** A schedule as its users see it. Instants are epoch milliseconds of the store's clock. */
@@ -69,7 +70,7 @@ export interface CronOptions {
 
 export interface RateOptions {
   /** From 100 ms to a year, or text like '1m'. */
-  readonly everyMs: number | string
+  readonly everyMs: Duration
   /** The first slot; all others are whole multiples of `everyMs` after it. @default `everyMs` after it was made */
   readonly startAt?: number | Date | null | undefined
   readonly cron?: undefined

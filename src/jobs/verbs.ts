@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { BulkVerbs } from './bulk.ts'
 import type { JobDefinition } from './define.ts'
 import type { ClaimedJob, FoundJob, Job } from './job.ts'
@@ -37,7 +38,7 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
    */
   nack(job: Held, options?: NackOptions): Promise<Ended>
   /** Keeps the job for another `leaseMs`; answers when that ends. Throws `lease_lost`. */
-  renew(job: Held, leaseMs?: number | string): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
+  renew(job: Held, leaseMs?: Duration): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
   /** One job, with how far its handler says it is. */
   find(id: string): Promise<FoundJob | undefined>
   /** The lines that handlers wrote about a job, by attempt and number. `cursor` is null at the end. */
@@ -71,7 +72,7 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
    */
   limit(queue: string, limits: LimitOptions | null): Promise<QueueLimits | null>
   /** Forgets jobs that ended longer ago than that; answers how many. */
-  prune(options: { olderThanMs: number | string }): Promise<{ pruned: number }>
+  prune(options: { olderThanMs: Duration }): Promise<{ pruned: number }>
   /**
    * Forgets up to 1,000 jobs, whether they wait or have ended, with all that is kept about them; one that runs stays.
    * Answers those that were there and are gone.
@@ -111,13 +112,13 @@ export interface NackOptions extends InTransaction {
   /** Why; anything that was thrown, or text. */
   readonly error?: unknown
   /** Overrules the job's back-off. */
-  readonly retryInMs?: number | string | undefined
+  readonly retryInMs?: Duration | undefined
   /** No further attempt. */
   readonly dead?: boolean | undefined
   /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
   readonly handBack?: boolean | undefined
   /** Back in line after so long without burning an attempt, as often as you like. */
-  readonly snoozeMs?: number | string | undefined
+  readonly snoozeMs?: Duration | undefined
   /** How long the handler ran, so that `startedAt` is its real start. @default since the claim */
   readonly ranMs?: number | undefined
 }

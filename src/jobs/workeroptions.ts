@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
@@ -47,7 +48,7 @@ export interface BatchSpec<Payload = any> extends Omit<HandlerSpec<Payload>, 'ru
     /** The most jobs of one call. It counts as one of the worker's `concurrency`. */
     readonly size: number
     /** How long to wait for more when there are fewer. @default 0 */
-    readonly waitMs?: number | string | undefined
+    readonly waitMs?: Duration | undefined
   }
   readonly runBatch: BatchFunction<Payload>
 }
@@ -92,18 +93,18 @@ export interface WorkerOptions {
    */
   readonly prefetch?: number | undefined
   /** How long a claim holds without a renewal before another worker may take the job. @default 30_000 */
-  readonly leaseMs?: number | string | undefined
+  readonly leaseMs?: Duration | undefined
   /** How often to look when nothing rings. @default 1_000 */
-  readonly pollMs?: number | string | undefined
+  readonly pollMs?: Duration | undefined
   /** Who this is, for people to see; it fences nothing. @default host name, process id and a few random characters */
   readonly workerId?: string | undefined
   /**
    * How long a `job.transaction` that says nothing itself may take before it is rolled back with `transaction_timeout`.
    * @default on SQLite, where everybody else's writes wait for it, 5_000 or a third of the lease; elsewhere none
    */
-  readonly transactionTimeoutMs?: number | string | undefined
+  readonly transactionTimeoutMs?: Duration | undefined
   /** How long a loop may go without progress before it is replaced. @default 30_000 */
-  readonly watchdogMs?: number | string | undefined
+  readonly watchdogMs?: Duration | undefined
 }
 
 export interface ResolvedWorkerOptions {

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { onlyKeys } from '../core/options.ts'
@@ -44,9 +45,9 @@ export interface HoldOptions {
   /** @default a fresh one for every call */
   readonly requestId?: string | undefined
   /** @default 30_000 */
-  readonly ttlMs?: number | string | undefined
+  readonly ttlMs?: Duration | undefined
   /** How long to wait for the turn. @default no limit */
-  readonly deadlineMs?: number | string | null | undefined
+  readonly deadlineMs?: Duration | null | undefined
   /** False: where it is busy, throw `conflict` at once instead of waiting. @default as the box's `multiNode`: true */
   readonly wait?: boolean | undefined
   /** Ends the wait. */

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { Failure } from '../core/failure.ts'
 import type { Want } from '../lines/index.ts'
 import type { LockKey } from './store.ts'
@@ -16,9 +17,9 @@ export interface AcquireOptions extends LockRequest {
   /** `result`: leave when somebody has succeeded. `turn`: have a turn all the same. @default 'result' */
   readonly want?: Want | undefined
   /** How long a grant lasts without renewal: 100 ms to 24 h. @default 30_000 */
-  readonly ttlMs?: number | string | undefined
+  readonly ttlMs?: Duration | undefined
   /** How long to stand in line at most. @default no limit */
-  readonly deadlineMs?: number | string | null | undefined
+  readonly deadlineMs?: Duration | null | undefined
 }
 
 /** What asking comes to. Instants are epoch milliseconds. */

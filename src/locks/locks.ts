@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys } from '../core/options.ts'
@@ -72,7 +73,7 @@ export interface ReleaseOptions extends LockRequest {
 export interface RenewOptions extends LockRequest {
   readonly token: number
   /** @default 30_000 */
-  readonly ttlMs?: number | string | undefined
+  readonly ttlMs?: Duration | undefined
   /** Any JSON value; without one the last is kept. */
   readonly progress?: unknown
 }

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, show, text, whole, withDefaults } from '../core/options.ts'
 import { parseAddressRules } from './addresses.ts'
@@ -5,15 +6,15 @@ import { parseAddressRules } from './addresses.ts'
 /** How a box's monitor behaves. */
 export interface MonitorOptions {
   /** How long a report has its task before another may take it up; it is renewed while the report goes on. @default 30_000 */
-  readonly lockTtlMs?: number | string | undefined
+  readonly lockTtlMs?: Duration | undefined
   /** How long the same state is not told again, where a subscription does not say. @default 300_000 */
-  readonly notificationIntervalMs?: number | string | undefined
+  readonly notificationIntervalMs?: Duration | undefined
   /** How long the same change counts as the same event. @default 300_000 */
-  readonly eventDedupTtlMs?: number | string | undefined
+  readonly eventDedupTtlMs?: Duration | undefined
   /** How long a task that was reported is known. @default 86_400_000 */
-  readonly taskKeepMs?: number | string | undefined
+  readonly taskKeepMs?: Duration | undefined
   /** How long decisions and settled notifications are kept. @default 604_800_000 */
-  readonly keepMs?: number | string | undefined
+  readonly keepMs?: Duration | undefined
   /** Venues that are decided and written together. @default 100 */
   readonly batchSize?: number | undefined
   /** Batches under way at once. @default 10 */

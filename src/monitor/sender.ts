@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, onlyKeys, whole } from '../core/options.ts'
 import { createJobs, type HandlerJob, type JobStore, type JobsBell } from '../jobs/index.ts'
@@ -46,17 +47,17 @@ export interface SenderOptions {
   /** How many channels are sent to at once. @default 10 */
   readonly concurrency?: number | undefined
   /** How long a channel, and the job for it, stay with a sender that gives no sign of life. @default 10_000 */
-  readonly leaseMs?: number | string | undefined
+  readonly leaseMs?: Duration | undefined
   /** The wait after a failure, for subscriptions that say nothing. @default 5_000 */
-  readonly retryMs?: number | string | undefined
+  readonly retryMs?: Duration | undefined
   /** How long the provider has for its reply; a little more than the time that `outbound` allows. @default 5_500 */
-  readonly sendMs?: number | string | undefined
+  readonly sendMs?: Duration | undefined
   /** How long one channel may keep one of the places. @default 20_000 */
-  readonly turnMs?: number | string | undefined
+  readonly turnMs?: Duration | undefined
   /** How many notifications may share a message. @default 100 */
   readonly maxDigest?: number | undefined
   /** How often to look for jobs when nothing rings. @default 1_000 */
-  readonly pollMs?: number | string | undefined
+  readonly pollMs?: Duration | undefined
 }
 
 /** Crashes must not use it up: what dies is a notification, after its own tries. */

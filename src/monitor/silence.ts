@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
@@ -7,7 +8,7 @@ import type { NewSilence, SilenceRecord } from './store.ts'
 export interface SilenceOptions {
   /** Which subjects; what is left out may be anything. @default all */
   readonly match?: SubjectMatch | undefined
-  readonly forMs: number | string
+  readonly forMs: Duration
   /** An instant (epoch milliseconds, or a Date). @default now */
   readonly startsAt?: number | Date | undefined
   /** Why, for people. @default none */

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
@@ -12,17 +13,17 @@ export interface SubscriptionOptions {
    * How long the same state is not told again, from the provider's ack on; 0: no window, and only the same change within
    * `eventDedupTtlMs` is held back. @default notificationIntervalMs
    */
-  readonly windowMs?: number | string | undefined
+  readonly windowMs?: Duration | undefined
   /** Tell the first state of a venue, too. @default false */
   readonly tellNew?: boolean | undefined
   /** When what held a change back is over and the truth is not what was told last, tell it once. @default false */
   readonly reconcile?: boolean | undefined
   /** Gather what happens within so long into one message; 0: tell each by itself. @default 0 */
-  readonly digestMs?: number | string | undefined
+  readonly digestMs?: Duration | undefined
   /** At most `max` notifications within `perMs`; what is more is not told. @default none */
-  readonly throttle?: { readonly max: number; readonly perMs: number | string } | null | undefined
+  readonly throttle?: { readonly max: number; readonly perMs: Duration } | null | undefined
   /** More than so many changes of a venue within `withinMs` are told as one: it is flapping. @default none */
-  readonly flap?: { readonly changes: number; readonly withinMs: number | string } | null | undefined
+  readonly flap?: { readonly changes: number; readonly withinMs: Duration } | null | undefined
   /** The line of a message, with {venueId} and the like in it. @default one that names the venue and both states */
   readonly template?: string | null | undefined
   /** A message that may or may not have arrived is sent again, marked so, or held for an operator. @default 'resend' */
@@ -30,7 +31,7 @@ export interface SubscriptionOptions {
   /** How often sending is tried again. @default 3 */
   readonly maxRetries?: number | undefined
   /** How long after a failure. @default 5_000 */
-  readonly retryInMs?: number | string | undefined
+  readonly retryInMs?: Duration | undefined
 }
 
 /** Who wants to be told of what, and how they are reached. */

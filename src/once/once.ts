@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../core/clock.ts'
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import type { EventSource } from '../core/events.ts'
 import { encodeJson } from '../core/json.ts'
@@ -44,7 +45,7 @@ export interface Once extends AsyncDisposable {
   /** It was not done: the key may be claimed again at once. Throws `lease_lost`. */
   fail(key: string, token: string, options?: PlaceOptions): Promise<Settled<'failed'>>
   /** Keeps a claim for another `leaseMs` (30,000 unless told), never for less than it has. Throws `lease_lost`. */
-  renew(key: string, token: string, leaseMs?: number | string, options?: PlaceOptions): Promise<Renewed>
+  renew(key: string, token: string, leaseMs?: Duration, options?: PlaceOptions): Promise<Renewed>
   /** For operators: forgets a key, whatever it is; false when there was none. */
   forget(key: string, options?: Omit<PlaceOptions, 'tx'>): Promise<boolean>
   /**

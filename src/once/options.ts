@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text, whole, withDefaults } from '../core/options.ts'
 import type { GuardMode } from './guard.ts'
@@ -12,10 +13,10 @@ export interface OnceOptions {
    */
   readonly whenDown?: 'open' | 'closed' | undefined
   /** How long the store may take to answer. @default 2_000 */
-  readonly timeoutMs?: number | string | undefined
+  readonly timeoutMs?: Duration | undefined
 }
 
-export const onceDefaults: { readonly whenDown: 'open' | 'closed'; readonly timeoutMs: number | string } = {
+export const onceDefaults: { readonly whenDown: 'open' | 'closed'; readonly timeoutMs: Duration } = {
   whenDown: 'open',
   timeoutMs: 2_000,
 }
@@ -48,9 +49,9 @@ export interface PlaceOptions {
 
 export interface ClaimManyOptions extends PlaceOptions {
   /** How long a claim holds before another may take the key. @default 30_000 */
-  readonly leaseMs?: number | string | undefined
+  readonly leaseMs?: Duration | undefined
   /** How long the end is known: `done` with its result, failures with their number. @default 86_400_000 */
-  readonly keepMs?: number | string | undefined
+  readonly keepMs?: Duration | undefined
   /**
    * What becomes of a claim that runs out: another may run it (`at-least-once`), or nobody until an operator forgot the
    * key (`at-most-once`). @default 'at-least-once'

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../core/clock.ts'
+import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { callable, onlyKeys } from '../core/options.ts'
 import { isDown } from './asking.ts'
@@ -23,7 +24,7 @@ export interface RunOptions extends Omit<ClaimOptions, 'space'> {
 
 export interface ProcessingOptions {
   /** How long the task stays in hand when whoever has it died. @default 30_000 */
-  readonly ttlMs?: number | string | undefined
+  readonly ttlMs?: Duration | undefined
   readonly signal?: AbortSignal | undefined
 }
 

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text } from '../core/options.ts'
 import { canonicalJson, digestParts, digestState } from './digest.ts'
@@ -15,7 +16,7 @@ export interface Sighting {
 
 export interface SeenOptions {
   /** How long a repeat is not told again, from the first on. @default 300_000 */
-  readonly windowMs?: number | string | undefined
+  readonly windowMs?: Duration | undefined
   /**
    * What counts as a repeat. `state`: the same state within the window, whatever came between. `last`: the same state as
    * the last one that was told. `transition`: the same change from one state to the other. @default 'state'

@@ -1,4 +1,5 @@
 import { type ContentionClient, createClient, listJobs, readyz } from '../client/index.ts'
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { onlyKeys } from '../core/options.ts'
 import {
@@ -26,7 +27,7 @@ export interface RemoteOpenOptions {
   /** The namespace to act in; only a token of every namespace, or none, may choose. @default the token's */
   readonly namespace?: string | undefined
   /** How long one call may take, its retries included. @default 10_000 */
-  readonly timeoutMs?: number | string | undefined
+  readonly timeoutMs?: Duration | undefined
   /** How jobs are kept: with a sealer, the server never sees what they carry. @default as they are */
   readonly jobs?: JobsOptions | undefined
   /** Spans and metrics of jobs by OpenTelemetry, as in process. @default false */

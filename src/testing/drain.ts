@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
 import type { DrivenEnd, DrivenJobs, DrivenRun, Job } from '../jobs/index.ts'
@@ -13,7 +14,7 @@ export interface DrainOptions {
   /** Move the clock on to what falls due next, retries included, until nothing waits for its time. @default false */
   readonly withScheduled?: boolean | undefined
   /** How long one handler may take, in real time. @default 30_000 */
-  readonly timeoutMs?: number | string | undefined
+  readonly timeoutMs?: Duration | undefined
 }
 
 /** How many runs ended how; those that were put off count nowhere. */

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { AttemptOutcome, JobState } from '../jobs/index.ts'
 import { jobState } from './jobstate.ts'
 import { type IdParams, idParams } from './page.ts'
@@ -42,12 +43,12 @@ export interface NackBody {
   readonly token: string
   /** Why: text, or `{ name, message, code, stack }`. */
   readonly error?: unknown
-  readonly retryInMs?: number | string
+  readonly retryInMs?: Duration
   readonly dead?: boolean
   /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
   readonly handBack?: boolean
   /** Back in line after so long without burning an attempt, as often as you like. */
-  readonly snoozeMs?: number | string
+  readonly snoozeMs?: Duration
   readonly ranMs?: number
 }
 
@@ -85,7 +86,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
 
 export interface RenewBody {
   readonly token: string
-  readonly leaseMs?: number | string
+  readonly leaseMs?: Duration
 }
 export interface Renewed {
   readonly leaseEndsAt: number

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { JobState } from '../jobs/index.ts'
 import { jobState } from './jobstate.ts'
 import { type IdParams, idParams } from './page.ts'
@@ -72,7 +73,7 @@ export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retri
 }
 
 export interface PruneBody {
-  readonly olderThanMs: number | string
+  readonly olderThanMs: Duration
 }
 
 export const pruneJobs: Route<{ body: PruneBody; reply: { readonly pruned: number } }> = {

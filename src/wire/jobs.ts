@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { Added, ClaimedJob, FoundJob, Job, JobState } from '../jobs/index.ts'
 import { jobState } from './jobstate.ts'
 import { type IdParams, idParams, type Page } from './page.ts'
@@ -140,7 +141,7 @@ export interface JobToAddBody {
   readonly priority?: number
   readonly uniqueKey?: string | null
   readonly runAt?: number
-  readonly delayMs?: number | string
+  readonly delayMs?: Duration
   readonly maxAttempts?: number
   readonly backoff?: {
     readonly baseMs?: number
@@ -148,7 +149,7 @@ export interface JobToAddBody {
     readonly jitter?: number
     readonly maxMs?: number
   }
-  readonly timeoutMs?: number | string | null
+  readonly timeoutMs?: Duration | null
   readonly tags?: readonly string[]
   /** What the limits of its queue count it by. */
   readonly limitKey?: string | null
@@ -271,9 +272,9 @@ export interface ClaimBody {
   readonly kinds?: readonly string[]
   readonly workerId?: string
   readonly limit?: number
-  readonly leaseMs?: number | string
+  readonly leaseMs?: Duration
   /** Wait so long for a job when there is none. */
-  readonly waitMs?: number | string
+  readonly waitMs?: Duration
 }
 
 export const claimJobs: Route<{ body: ClaimBody; reply: Page<ClaimedJob> }> = {

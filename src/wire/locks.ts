@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { AcquireAnswer, LockEvent, LockLine, LockSummary } from '../locks/index.ts'
 import { type Page, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
@@ -73,8 +74,8 @@ export interface LockRequestBody {
 export interface AcquireBody extends LockRequestBody {
   readonly wait?: boolean
   readonly want?: 'result' | 'turn'
-  readonly ttlMs?: number | string
-  readonly deadlineMs?: number | string | null
+  readonly ttlMs?: Duration
+  readonly deadlineMs?: Duration | null
 }
 
 const granted = Type.Object({
@@ -167,7 +168,7 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
 
 export interface RenewLockBody extends LockRequestBody {
   readonly token: number
-  readonly ttlMs?: number | string
+  readonly ttlMs?: Duration
   readonly progress?: unknown
 }
 export interface RenewedLock {

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { NodeView, PoolView, Term } from '../dispatch/index.ts'
 import { nodesPath } from './nodeframes.ts'
 import { type IdParams, idParams, type Page, pageOf, pageQuery } from './page.ts'
@@ -93,7 +94,7 @@ export interface DrainNodeBody {
   /** False ends it. @default true */
   readonly on?: boolean
   /** What still runs then goes on elsewhere. @default none */
-  readonly deadlineMs?: number | string | null
+  readonly deadlineMs?: Duration | null
 }
 
 export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: NodeView }> = {

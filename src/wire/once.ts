@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { ClaimAnswer, Guard, OnceSpace, OnceStats, SeenAnswer } from '../once/index.ts'
 import { type Page, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
@@ -15,8 +16,8 @@ export interface ClaimOnceBody {
   /** Either one `key`, or up to 1,000 `keys`. */
   readonly key?: string
   readonly keys?: readonly string[]
-  readonly leaseMs?: number | string
-  readonly keepMs?: number | string
+  readonly leaseMs?: Duration
+  readonly keepMs?: Duration
   /** With one `key` alone. */
   readonly fingerprint?: string
   readonly mode?: 'at-least-once' | 'at-most-once'
@@ -129,7 +130,7 @@ export const failOnce: Route<{ body: GuardTokenBody; reply: Ended & { readonly f
 }
 
 export interface RenewOnceBody extends GuardTokenBody {
-  readonly leaseMs?: number | string
+  readonly leaseMs?: Duration
 }
 
 export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly expiresAt: number } }> = {
@@ -173,7 +174,7 @@ export interface SeenOnceBody {
   readonly state: unknown
   /** The state before; needed with `by: 'transition'`. */
   readonly from?: unknown
-  readonly windowMs?: number | string
+  readonly windowMs?: Duration
   readonly by?: 'state' | 'last' | 'transition'
 }
 

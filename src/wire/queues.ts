@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { QueueLimits, QueueStats } from '../jobs/index.ts'
 import type { Page } from './page.ts'
 import type { Route } from './route.ts'
@@ -102,7 +103,7 @@ const limitToSet = {
 
 interface LimitBody {
   readonly concurrency?: number | null
-  readonly rate?: { readonly count: number; readonly perMs: number | string } | null
+  readonly rate?: { readonly count: number; readonly perMs: Duration } | null
 }
 
 /** Limits to set; at least one must be there. */

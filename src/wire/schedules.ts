@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { Added, CatchUp, Schedule } from '../jobs/index.ts'
 import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 import { type Page, pageOf, pageQuery } from './page.ts'
@@ -7,10 +8,12 @@ import { backoff, instant, name, orNull } from './values.ts'
 
 /** The routes of schedules: jobs that are added by the clock. */
 
-const span = Type.Union([
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-  Type.String({ pattern: spanPattern }),
-])
+const span = Type.Unsafe<Duration>(
+  Type.Union([
+    Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+    Type.String({ pattern: spanPattern }),
+  ]),
+)
 const catchUp = Type.Union([Type.Literal('none'), Type.Literal('one'), Type.Literal('all')])
 
 const schedule = Type.Object({
@@ -51,7 +54,7 @@ export interface SetScheduleBody {
   readonly name: string
   readonly cron?: string
   readonly timeZone?: string
-  readonly everyMs?: number | string
+  readonly everyMs?: Duration
   readonly startAt?: number | null
   readonly endAt?: number | null
   readonly catchUp?: CatchUp

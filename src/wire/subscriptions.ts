@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.ts'
 import type { Silence, SubjectMatch, Subscription } from '../monitor/index.ts'
 import { type IdParams, idParams, type Page, pageOf } from './page.ts'
 import type { Route } from './route.ts'
@@ -35,16 +36,16 @@ export interface SubscribeBody {
   readonly match?: SubjectMatch
   /** `{ type: 'dingtalk', url, secret }` and the like. */
   readonly channel: Readonly<Record<string, unknown>>
-  readonly windowMs?: number | string
+  readonly windowMs?: Duration
   readonly tellNew?: boolean
   readonly reconcile?: boolean
-  readonly digestMs?: number | string
-  readonly throttle?: { readonly max: number; readonly perMs: number | string } | null
-  readonly flap?: { readonly changes: number; readonly withinMs: number | string } | null
+  readonly digestMs?: Duration
+  readonly throttle?: { readonly max: number; readonly perMs: Duration } | null
+  readonly flap?: { readonly changes: number; readonly withinMs: Duration } | null
   readonly template?: string | null
   readonly onAmbiguous?: 'resend' | 'hold'
   readonly maxRetries?: number
-  readonly retryInMs?: number | string
+  readonly retryInMs?: Duration
 }
 
 const onAmbiguous = Type.Union([Type.Literal('resend'), Type.Literal('hold')])
@@ -130,7 +131,7 @@ export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: t
 
 export interface SilenceBody {
   readonly match?: SubjectMatch
-  readonly forMs: number | string
+  readonly forMs: Duration
   readonly startsAt?: number
   readonly comment?: string
 }

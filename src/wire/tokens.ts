@@ -1,4 +1,5 @@
 import type { Scope, Token } from '../access/index.ts'
+import type { Duration } from '../core/duration.ts'
 import type { Page } from './page.ts'
 import type { Route } from './route.ts'
 import { instantOptions, nameOptions, type Schema, schemaFor, spanPattern, strict, Type } from './schema.ts'
@@ -57,7 +58,7 @@ export interface CreateTokenBody {
   readonly nodes?: readonly string[] | null
   /** @default the caller's */
   readonly namespace?: string
-  readonly expiresInMs?: number | string | null
+  readonly expiresInMs?: Duration | null
 }
 /** A new token, with the secret that is never shown again. */
 export interface CreatedToken extends Token {
@@ -85,7 +86,9 @@ export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> 
         ),
         namespace: Type.Optional(Type.String(nameOptions)),
         expiresInMs: Type.Optional(
-          Type.Union([Type.Integer({ minimum: 1 }), Type.String({ pattern: spanPattern }), Type.Null()]),
+          Type.Unsafe<Duration | null>(
+            Type.Union([Type.Integer({ minimum: 1 }), Type.String({ pattern: spanPattern }), Type.Null()]),
+          ),
         ),
       },
       strict,

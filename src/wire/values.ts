@@ -1,4 +1,5 @@
 import type { Backoff } from '../core/backoff.ts'
+import type { Duration } from '../core/duration.ts'
 import { instantOptions, nameOptions, schemaFor, spanPattern, Type } from './schema.ts'
 
 /** Values that routes of all rooms speak of. */
@@ -7,10 +8,9 @@ import { instantOptions, nameOptions, schemaFor, spanPattern, Type } from './sch
 export const name: Type.TString = Type.String(nameOptions)
 
 /** Milliseconds, or text such as '30s'. */
-export const span: Type.TUnion<[Type.TInteger, Type.TString]> = Type.Union([
-  Type.Integer({ minimum: 0 }),
-  Type.String({ pattern: spanPattern }),
-])
+export const span: Type.TUnsafe<Duration> = Type.Unsafe<Duration>(
+  Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })]),
+)
 
 /** How long somebody waits for an answer. */
 export const waitMs: Type.TInteger = Type.Integer({ minimum: 0, maximum: 60_000 })

@@ -1,6 +1,6 @@
 /** The surface of `signalbox` and `signalbox/jobs` as their contract declares it; `tsc` is the test. */
 import type * as whole from 'signalbox'
-import type { Box, OpenOptions } from 'signalbox'
+import type { Box, Duration, OpenOptions } from 'signalbox'
 import type { Contention } from 'signalbox/contention'
 import type { DispatchOptions } from 'signalbox/dispatch'
 import type * as room from 'signalbox/jobs'
@@ -92,7 +92,7 @@ export type Boxes = [
       {
         namespace?: string
         migrate?: boolean
-        retentionMs?: number | string
+        retentionMs?: Duration
         thread?: boolean
         redis?: string
         guards?: 'sql' | 'redis'

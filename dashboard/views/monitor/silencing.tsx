@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from 'react'
+import { spanOf } from '../../kit/span.ts'
 import { toast } from '../../kit/toast.tsx'
 import { changed } from '../../live/queries.ts'
 import { useClient } from '../../shell/session.ts'
@@ -8,7 +9,6 @@ import { Field, FormDialog } from './formdialog.tsx'
 import { MatchForm } from './matchform.tsx'
 import { everything, matchOf, type WrittenMatches } from './matchtext.ts'
 import type { Venue } from './place.tsx'
-import { spanOf } from './writtensubscription.ts'
 
 export interface SilencingProps {
   /** Whom it is about at first. @default everything */

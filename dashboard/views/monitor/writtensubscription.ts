@@ -1,4 +1,5 @@
-import type { MonitorClient } from '../../../src/client/index.ts'
+import type { Duration, MonitorClient } from '../../../src/client/index.ts'
+import { spanOf } from '../../kit/span.ts'
 import { visible } from '../../kit/visible.ts'
 import type { Say } from '../../words/catalogue.ts'
 import type { monitorWords } from '../../words/monitor.ts'
@@ -48,18 +49,12 @@ export function subscriptionOf(
   }
 }
 
-/** A bare number is milliseconds, as everywhere. */
-export function spanOf(text: string): number | string {
-  const trimmed = text.trim()
-  return /^\d{1,15}$/.test(trimmed) ? Number(trimmed) : trimmed
-}
-
 /** Both or neither. */
 function pairOf(
   count: string,
   span: string,
   say: Words,
-): { readonly count: number; readonly span: number | string } | undefined {
+): { readonly count: number; readonly span: Duration } | undefined {
   if (count.trim() === '' && span.trim() === '') return undefined
   if (count.trim() === '' || span.trim() === '') throw new Error(say('bothNeeded'))
   if (!/^[1-9]\d{0,6}$/.test(count.trim())) throw new Error(say('notACount', { value: visible(count) }))

@@ -2,6 +2,7 @@ import { type ReactNode, useState } from 'react'
 import type { WireNode } from '../../../src/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Input } from '../../kit/field.tsx'
+import { spanOf } from '../../kit/span.ts'
 import { toast } from '../../kit/toast.tsx'
 import { visible } from '../../kit/visible.ts'
 import { useClient } from '../../shell/session.ts'
@@ -90,9 +91,4 @@ export function Cordoning({ node, service, onClose }: CordoningProps): ReactNode
       </p>
     </Confirm>
   )
-}
-
-/** A bare number is milliseconds, as everywhere. */
-function spanOf(text: string): number | string {
-  return /^\d+$/.test(text) ? Number(text) : text
 }

@@ -2,6 +2,7 @@ import { type ReactNode, useState } from 'react'
 import { isSignalboxError } from '../../../src/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Input, Select } from '../../kit/field.tsx'
+import { spanOf } from '../../kit/span.ts'
 import { changed } from '../../live/queries.ts'
 import { signIn, stayDuring, useSignedIn } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
@@ -24,7 +25,7 @@ export function NewToken({ onClose }: { readonly onClose: () => void }): ReactNo
     await stayDuring(async () => {
       const { secret } = await client.tokens.create({
         ...{ name: name.trim(), scope },
-        ...(span === '' ? {} : { expiresInMs: span }),
+        ...(span === '' ? {} : { expiresInMs: spanOf(span) }),
       })
       // Before anything else is asked: a page without a token may be refused from now on.
       showSecret(secret)

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import type { LimitOptions, QueueLimits, QueueStats } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
@@ -136,9 +137,9 @@ function count(flag: string, value: string): number {
   throw new SignalboxError('invalid_argument', `${flag} must be a whole number of 1 or more.`)
 }
 
-function rateOf(flag: string, value: string): { readonly count: number; readonly perMs: string } {
+function rateOf(flag: string, value: string): { readonly count: number; readonly perMs: Duration } {
   const [starts, span, ...more] = value.split('/')
   if (span === undefined || span === '' || more.length > 0)
     throw new SignalboxError('invalid_argument', `${flag} must be a count and a span, such as 100/1m.`)
-  return { count: count(flag, starts!), perMs: span }
+  return { count: count(flag, starts!), perMs: span as Duration }
 }

@@ -41,7 +41,7 @@ test('an admin of one namespace makes tokens of that namespace only', async () =
 
 test('a new token comes with its secret, and later answers have neither secret nor digest', async () => {
   const { handlers, tokens } = await stage()
-  const body = { name: 'n', scope: 'read' as const, expiresInMs: '1h' }
+  const body = { name: 'n', scope: 'read' as const, expiresInMs: '1h' as const }
   const { secret, ...token } = bodyOf<Token & { secret: string }>(
     await handlers.createToken(call(every, { body })),
   )

@@ -231,7 +231,7 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     await using box = await open(place.url, { migrate: true })
     await using elsewhere = await open(place.url)
     const seen = { here: createBell(), there: createBell() }
-    const rare = { pollMs: '1h' }
+    const rare = { pollMs: '1h' as const }
     await using here = box.jobs.worker({
       ...rare,
       queues: ['here'],

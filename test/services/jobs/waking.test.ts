@@ -7,7 +7,7 @@ import type { NackOptions, Worker } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { aborted, gate, jobIn, type Scene, stages } from './stage.ts'
 
-const rarely = { pollMs: '1h' }
+const rarely = { pollMs: '1h' as const }
 
 for (const stage of stages()) {
   /** Another process, as far as rings reach: MariaDB has none that leave theirs. */
