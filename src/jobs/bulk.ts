@@ -6,7 +6,7 @@ import type { JobError } from './job.ts'
 import type { NoteKeeper } from './notebook.ts'
 import { isReserved, resolveNewJob } from './options.ts'
 import { cancelTopic, type JobsBell, queueTopic } from './parts.ts'
-import { countMatches } from './search.ts'
+import { countMatches, type MatchCount } from './search.ts'
 import { parseSearch } from './searchparse.ts'
 import { exactly } from './searchscan.ts'
 import type { JobRecord, JobStore } from './store.ts'
@@ -41,14 +41,15 @@ export interface BulkOptions {
   readonly limit?: number | null | undefined
   /** Only count. @default false */
   readonly dryRun?: boolean | undefined
+  /** With `dryRun`: continue the count at the cursor of the part before. @default from the newest job */
+  readonly cursor?: string | null | undefined
 }
 
-/** How many are meant. `stopped` says that there may be more: only `scanned` jobs were looked at. */
-export interface BulkCount {
-  readonly matched: number
-  readonly scanned: number
-  readonly stopped: 'rows' | 'time' | null
-}
+/**
+ * How many jobs match, by state. `stopped` says that the count looked at `scanned` jobs only: ask again with `cursor` and
+ * add up the parts. The cursor is null when the count is complete.
+ */
+export type BulkCount = MatchCount
 
 export interface BulkOperation extends BulkCounts {
   readonly id: string
@@ -120,8 +121,9 @@ export function bulkVerbs(parts: BulkParts | undefined, began: () => void): Bulk
 
   const verbs = {
     async bulk(options: BulkOptions): Promise<BulkOperation | BulkCount> {
-      const { dryRun, ...order } = resolveBulk(options)
-      return dryRun ? countMatches(whole().store, order.search, order.limit) : begin(order)
+      const { dryRun, cursor, ...order } = resolveBulk(options)
+      if (!dryRun) return begin(order)
+      return countMatches(whole().store, order.search, { limit: order.limit, before: cursor })
     },
     bulkOperation: async (id: string) => look(text('bulkOperation.id', id)),
 
@@ -151,9 +153,17 @@ function resolveLimit(options: { readonly limit?: number | undefined }): number 
   return whole('bulkOperations.limit', options.limit ?? 50, { min: 1, max: 500 })
 }
 
-function resolveBulk(options: BulkOptions): BulkOrder & { readonly dryRun: boolean } {
-  onlyKeys('bulk', options, ['action', 'search', 'limit', 'dryRun'])
-  const { action, search, limit = null, dryRun = false } = options
+type ResolvedBulk = BulkOrder & { readonly dryRun: boolean; readonly cursor: string | null }
+
+function resolveBulk(options: BulkOptions): ResolvedBulk {
+  onlyKeys('bulk', options, ['action', 'search', 'limit', 'dryRun', 'cursor'])
+  const { action, search, limit = null, dryRun = false, cursor = null } = options
+  if (cursor !== null && !dryRun)
+    throw new SignalboxError(
+      'invalid_argument',
+      'bulk.cursor continues a count: set dryRun to true, or leave the cursor out.',
+      { details: { option: 'bulk.cursor' } },
+    )
   const terms = parseSearch(search, 'bulk.search')
   const queue = exactly(terms, 'queue')
   if (queue !== undefined && isReserved(queue))
@@ -173,6 +183,7 @@ function resolveBulk(options: BulkOptions): BulkOrder & { readonly dryRun: boole
     search,
     limit: limit === null ? null : whole('bulk.limit', limit, { min: 1, max: 1_000_000_000 }),
     dryRun: flag('bulk.dryRun', dryRun),
+    cursor: cursor === null ? null : text('bulk.cursor', cursor),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Job } from './job.ts'
+import { type Job, type JobState, jobStates } from './job.ts'
 import { parseSearch } from './searchparse.ts'
 import { type Scanned, type ScannedStore, scanJobs } from './searchscan.ts'
 import type { SearchTerm } from './searchterm.ts'
@@ -11,7 +11,7 @@ export interface SearchPage extends Scanned {
 
 /** What one page of a search looks at, at most: somebody waits for it, and may go on from where it stopped. */
 export const searchBounds = { minRows: 2_000, maxRows: 50_000, maxMs: 120 } as const
-/** The same for a count, which has no next page. */
+/** The same for one part of a count; the caller may continue from its cursor. */
 const countBounds = { maxRows: 50_000, maxMs: 2_000 } as const
 
 /** A page that has so many characters ends there, whatever its limit. */
@@ -33,15 +33,25 @@ export async function searchPage(
   return { ...scanned, records }
 }
 
-/** How many jobs a search means, as far as it looked. */
+/** How many jobs a search matches, by state, as far as it looked. */
+export interface MatchCount extends Scanned {
+  readonly matched: number
+  readonly states: Readonly<Record<JobState, number>>
+}
+
+/** Counts from `before`, or from the newest job. The cursor is null when every job was looked at. */
 export async function countMatches(
   store: ScannedStore,
   search: string,
-  limit: number | null,
-): Promise<Omit<Scanned, 'cursor'> & { readonly matched: number }> {
+  { limit, before }: { readonly limit: number | null; readonly before: string | null },
+): Promise<MatchCount> {
   let matched = 0
-  const terms = parseSearch(search)
-  const scan = { terms, now: Date.now(), query: {}, bounds: countBounds }
-  const { scanned, stopped } = await scanJobs(store, scan, () => ++matched !== limit)
-  return { matched, scanned, stopped }
+  const states = Object.fromEntries(jobStates.map((state) => [state, 0])) as Record<JobState, number>
+  const query = before === null ? {} : { before }
+  const scan = { terms: parseSearch(search), now: Date.now(), query, bounds: countBounds }
+  const { scanned, stopped, cursor } = await scanJobs(store, scan, ({ state }) => {
+    states[state]++
+    return ++matched !== limit
+  })
+  return { matched, states, scanned, stopped, cursor: stopped === null ? null : cursor }
 }

@@ -140,7 +140,8 @@ export function createApi(parts: ApiParts): Api {
 
   function act(passage: Passage, { act, handler }: Plan): Promise<Answer> {
     const call = passage as never
-    return act === undefined ? handler(call) : parts.trail.follow(act, passage, () => handler(call))
+    if (act === undefined || act.isDeed?.(passage.body) === false) return handler(call)
+    return parts.trail.follow(act, passage, () => handler(call))
   }
 
   function reply(passage: Passage, plan: Plan, answer: Answer): Outgoing {

@@ -43,6 +43,8 @@ export interface OperatorAct {
   readonly action: AuditAction
   /** What it was done to, from what was asked and, where it was done, from the reply. */
   target(asked: Asked): LooseTarget
+  /** False for a request that changes nothing, such as a dry run: the audit does not record it. @default always true */
+  isDeed?(body: unknown): boolean
 }
 
 interface Asked<S extends Shape = Shape> {
@@ -82,13 +84,17 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
     olderThanMs: body.olderThanMs,
     pruned: reply?.pruned,
   })),
-  act(bulkJobs, 'jobs.bulk', ({ body: { action, search, limit, dryRun }, reply }) => ({
-    operationId: reply !== undefined && 'id' in reply ? reply.id : undefined,
-    action,
-    search: search?.slice(0, maxMatchChars),
-    limit,
-    ...(dryRun ? { dryRun: 'yes', matched: reply?.matched } : {}),
-  })),
+  act(
+    bulkJobs,
+    'jobs.bulk',
+    ({ body: { action, search, limit }, reply }) => ({
+      operationId: reply !== undefined && 'id' in reply ? reply.id : undefined,
+      action,
+      search: search?.slice(0, maxMatchChars),
+      limit,
+    }),
+    ({ dryRun }) => dryRun !== true,
+  ),
   act(cancelBulkOperation, 'jobs.cancelBulk', ({ params, reply }) => ({
     operationId: params.id,
     done: reply?.done,
@@ -165,9 +171,10 @@ function act<S extends Shape>(
   { id }: Route<S>,
   action: AuditAction,
   target: (asked: Asked<S>) => LooseTarget,
+  isDeed?: (body: S['body']) => boolean,
 ): [string, OperatorAct] {
   // The table holds routes of all shapes; each is only ever given what was read for it.
-  return [id, { action, target: target as OperatorAct['target'] }]
+  return [id, { action, target, ...(isDeed && { isDeed }) } as OperatorAct]
 }
 
 /** An entry has room for a line, not for all that a hundred names may take. */

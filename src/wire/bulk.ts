@@ -39,13 +39,28 @@ const operation = Type.Object({
     Type.Null(),
   ]),
 })
-const bulkCount = Type.Object({ matched: count, scanned: count, stopped })
+const bulkCount = Type.Object({
+  matched: count,
+  states: Type.Object({
+    scheduled: count,
+    ready: count,
+    waiting: count,
+    running: count,
+    completed: count,
+    dead: count,
+    cancelled: count,
+  }),
+  scanned: count,
+  stopped,
+  cursor: Type.Union([Type.String(), Type.Null()]),
+})
 
 export interface BulkBody {
   readonly action: BulkAction
   readonly search: string
   readonly limit?: number | null
   readonly dryRun?: boolean
+  readonly cursor?: string | null
 }
 
 export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount }> = {
@@ -57,8 +72,8 @@ export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount 
   summary: 'Retry, cancel or delete every job that a search means.',
   description:
     'Answers 202 with an operation that goes on by itself, also when the server is restarted; look at it at `/v1/operations/{id}`. ' +
-    'Only jobs that were there when it began are meant. With `dryRun` nothing is done: 200 with how many are meant, and ' +
-    '`stopped` when only `scanned` jobs were looked at.',
+    'Only jobs that were there when it began are meant. With `dryRun` nothing is done: 200 with how many jobs match, by ' +
+    'state. A long count comes in parts: ask again with `cursor` until it is null, and add up the parts.',
   body: schemaFor<BulkBody>()(
     Type.Object(
       {
@@ -66,6 +81,7 @@ export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount 
         search: Type.String({ minLength: 1, maxLength: maxSearchChars }),
         limit: Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum: 1_000_000_000 }), Type.Null()])),
         dryRun: Type.Optional(Type.Boolean({ default: false })),
+        cursor: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 191 }), Type.Null()])),
       },
       strict,
     ),

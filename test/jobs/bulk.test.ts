@@ -4,6 +4,7 @@ import { createId, createIds } from '../../src/core/ids.ts'
 import type { Box } from '../../src/index.ts'
 import { type BulkRun, runBulk } from '../../src/jobs/bulkrun.ts'
 import type { BulkOperation } from '../../src/jobs/index.ts'
+import { countMatches, type MatchCount } from '../../src/jobs/search.ts'
 import { ended, engines, openGround } from './searching.ts'
 
 const counts = ({ state, matched, done, skipped }: BulkOperation) => ({ state, matched, done, skipped })
@@ -33,11 +34,11 @@ for (const engine of engines) {
     const [line] = await jobs.stats()
     assert.deepEqual([line?.dead, line?.ready, line?.scheduled], [30, 90, 10])
 
-    assert.deepEqual(await jobs.bulk({ action: 'cancel', search: 'kind:sms', dryRun: true }), {
-      matched: 10,
-      scanned: 10,
-      stopped: null,
-    })
+    const dry = await jobs.bulk({ action: 'cancel', search: 'kind:sms', dryRun: true })
+    assert.deepEqual([dry.matched, dry.scanned, dry.stopped, dry.cursor], [10, 10, null, null])
+    const { states } = await jobs.bulk({ action: 'retry', search: 'id:*', dryRun: true })
+    const none = { waiting: 0, running: 0, completed: 0, cancelled: 0 }
+    assert.deepEqual(states, { ...none, dead: 30, ready: 90, scheduled: 10 })
     const [running] = await jobs.claim({ kinds: ['mail'] })
     const cancel = await jobs.bulk({ action: 'cancel', search: '-state:ready' })
     // Thirty are dead already; the one that runs is asked.
@@ -302,4 +303,40 @@ test('what is no operation is refused', async () => {
     { action: 'retry' },
   ])
     await assert.rejects(jobs.bulk(options as never), { code: 'invalid_argument' }, JSON.stringify(options))
+})
+
+test('a count that stops at its bound continues at its cursor, and the parts add up', async () => {
+  const total = 120_000
+  const store = {
+    find: async () => undefined,
+    reach: async () => undefined,
+    list: async ({ limit, before }: { limit: number; before?: string }) => {
+      const from = before === undefined ? total : Number(before)
+      const size = Math.min(limit, from)
+      return Array.from({ length: size }, (_, n) => ({
+        ...{ id: String(from - 1 - n).padStart(6, '0'), queue: 'mail', kind: 'mail', payload: '1' },
+        ...{ state: n % 2 ? 'dead' : 'ready', createdAt: 0, result: null, error: null, meta: null },
+      }))
+    },
+  }
+  let cursor: string | null = null
+  const parts: MatchCount[] = []
+  do {
+    const part: MatchCount = await countMatches(store as never, 'id:*', { limit: null, before: cursor })
+    parts.push(part)
+    cursor = part.cursor
+  } while (cursor !== null)
+  assert.ok(parts.length >= 3, `${parts.length} parts`)
+  const sum = (of: (part: MatchCount) => number) => parts.reduce((all, part) => all + of(part), 0)
+  assert.deepEqual([sum(({ matched }) => matched), sum(({ scanned }) => scanned)], [total, total])
+  assert.equal(sum(({ states }) => states.dead) + sum(({ states }) => states.ready), total)
+})
+
+test('a cursor without a dry run is refused', async () => {
+  await using ground = await openGround('memory')
+  const options = { action: 'retry', search: 'state:dead', cursor: 'x' } as const
+  await assert.rejects(ground.box.jobs.bulk(options), {
+    code: 'invalid_argument',
+    message: /bulk\.cursor continues a count: set dryRun to true/,
+  })
 })
