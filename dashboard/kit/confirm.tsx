@@ -15,6 +15,8 @@ export interface ConfirmProps {
   readonly danger?: boolean
   /** Has to be typed first: for what is large and cannot be undone. */
   readonly typed?: string | undefined
+  /** There is nothing to do: the button cannot be pressed. */
+  readonly disabled?: boolean
   /** Closes when it resolves; what it throws is shown, and the dialog stays. */
   readonly onConfirm: () => Promise<unknown>
   readonly onClose: () => void
@@ -26,6 +28,7 @@ export function Confirm({
   children,
   act,
   danger = false,
+  disabled = false,
   typed,
   onConfirm,
   onClose,
@@ -35,7 +38,7 @@ export function Confirm({
   const [written, write] = useState('')
   const [working, setWorking] = useState(false)
   const [error, setError] = useState<unknown>()
-  const isSure = typed === undefined || written.trim() === typed
+  const isSure = !disabled && (typed === undefined || written.trim() === typed)
 
   const submit = async (event: FormEvent) => {
     event.preventDefault()

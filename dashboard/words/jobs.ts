@@ -69,22 +69,33 @@ export const jobsWords = catalogue({
     zh: '删除 {count} 个任务？',
   },
   retryMeans: {
-    en: 'They run again from their first attempt. Jobs that run now are left alone.',
-    zh: '任务将从第一次尝试重新运行。正在运行的任务不受影响。',
+    en: 'The chosen jobs run again from their first attempt.',
+    zh: '所选任务将从第一次尝试重新运行。',
   },
   cancelMeans: {
-    en: 'Jobs that wait end now; workers of running ones are asked to stop.',
+    en: 'Jobs that have not started end now. Workers of running jobs are asked to stop.',
     zh: '等待中的任务立即结束；正在运行的任务会被请求停止。',
   },
   deleteMeans: {
-    en: 'They are forgotten with all that is kept about them. This cannot be undone. Jobs that run now stay.',
-    zh: '任务及其全部记录将被删除，无法恢复。正在运行的任务会保留。',
+    en: 'Jobs, results and logs are deleted. This cannot be undone.',
+    zh: '任务、结果和日志将被删除，无法恢复。',
   },
-  counting: { en: 'Counting what matches…', zh: '正在统计匹配项…' },
-  atLeast: {
-    en: 'At least {count}: only the {scanned} newest jobs were counted, and everything that matches is meant.',
-    zh: '至少 {count} 个：仅统计了最新的 {scanned} 个任务，但操作会作用于所有匹配项。',
+  counting: {
+    en: 'Counting the jobs that match… {scanned} looked at so far',
+    zh: '正在统计匹配项…已检查 {scanned} 个',
   },
+  byState: { en: 'Jobs by state', zh: '按状态统计' },
+  leftAlone: { en: 'not changed', zh: '不受影响' },
+  runsAgain: {
+    en: 'These jobs completed. They run again, with all their effects.',
+    zh: '这些任务已完成，重试会再次执行并再次产生效果。',
+  },
+  skipsDependencies: {
+    en: 'They run at once, before the jobs they wait for. Jobs with a lock still wait for it.',
+    zh: '这些任务会立即运行，不再等待其依赖。带锁的任务仍需等待锁。',
+  },
+  chooseState: { en: 'Choose at least one state.', zh: '请至少选择一种状态。' },
+  noneFit: { en: 'None of these jobs is in a state that allows this.', zh: '没有处于可操作状态的任务。' },
   everyJob: {
     en: 'No filter is set: this means every job in the namespace.',
     zh: '未设置筛选：将作用于此命名空间的所有任务。',

@@ -28,10 +28,10 @@ export function JobActs({ job }: { readonly job: WireFoundJob }): ReactNode {
   }
   return (
     <>
-      <Action scope="admin" disabled={runs} reason={say('runsCannot')} onPress={() => setAct('retry')}>
+      <Action scope="work" disabled={runs} reason={say('runsCannot')} onPress={() => setAct('retry')}>
         {say('retry')}
       </Action>
-      <Action scope="admin" disabled={hasEnded} reason={say('endedAlready')} onPress={() => setAct('cancel')}>
+      <Action scope="work" disabled={hasEnded} reason={say('endedAlready')} onPress={() => setAct('cancel')}>
         {say('cancel')}
       </Action>
       <Action
@@ -52,6 +52,8 @@ export function JobActs({ job }: { readonly job: WireFoundJob }): ReactNode {
           onClose={() => setAct(undefined)}
         >
           <p>{sayJobs(`${act}Means`)}</p>
+          {act === 'retry' && job.state === 'completed' && <strong>{sayJobs('runsAgain')}</strong>}
+          {act === 'retry' && job.state === 'waiting' && <strong>{sayJobs('skipsDependencies')}</strong>}
         </Confirm>
       )}
     </>

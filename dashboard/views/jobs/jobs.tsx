@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useState } from 'react'
+import type { WireJob } from '../../../src/client/index.ts'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { LookingFurther } from '../../kit/further.tsx'
@@ -21,7 +22,7 @@ import { Operations } from './operations.tsx'
 import { Toolbar } from './toolbar.tsx'
 
 const pageSize = 50
-const nobody: ReadonlySet<string> = new Set()
+const nothing: ReadonlyMap<string, WireJob> = new Map()
 
 /** Jobs, newest first, as filters and a search mean them; and what can be done to some or all of them. */
 export default function JobsView(): ReactNode {
@@ -33,18 +34,30 @@ export default function JobsView(): ReactNode {
   const filters = filtersOf(query)
   const asked = { ...filters, limit: pageSize, ...(query.cursor ? { cursor: query.cursor } : {}) }
   const place = JSON.stringify(asked)
-  const [selected, setSelected] = useState(nobody)
-  // What was selected among other jobs is not meant here.
+  // With the job as it was last seen: a selected job may leave the page while the list moves on.
+  const [selected, setSelected] = useState(nothing)
+  // A selection belongs to the list it was made in.
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever what is listed changes
-  useEffect(() => setSelected(nobody), [place])
+  useEffect(() => setSelected(nothing), [place])
   const jobs = useLive(['jobs', asked], () => client.jobs.list(asked), { everyMs: 5_000 })
   const further = useFurther(asked, jobs.isPlaceholderData ? undefined : jobs.data)
+  const shown = (further.page ?? jobs.data)?.items ?? []
+  const select = (ids: ReadonlySet<string>) =>
+    setSelected((before) => {
+      const known = new Map([...before, ...shown.map((job) => [job.id, job] as const)])
+      return new Map([...ids].flatMap((id) => (known.has(id) ? [[id, known.get(id)!] as const] : [])))
+    })
   const isFiltered = Object.keys(filters).length > 0
 
   return (
     <Page title={sayShell('jobs')}>
       <Toolbar />
-      <Acts selected={selected} onDone={() => setSelected(nobody)} search={searchOf(filters)} />
+      <Acts
+        selected={[...selected.values()].map((job) => shown.find(({ id }) => id === job.id) ?? job)}
+        onDone={() => setSelected(nothing)}
+        search={searchOf(filters)}
+        filtered={filters.state}
+      />
       <Loaded query={jobs}>
         {(answer) => {
           const { items, cursor } = further.page ?? answer
@@ -57,7 +70,7 @@ export default function JobsView(): ReactNode {
                 columns={jobColumns(say)}
                 rowKey={({ id }) => id}
                 onOpen={({ id }) => go('job', { id })}
-                selection={{ selected, onChange: setSelected }}
+                selection={{ selected: new Set(selected.keys()), onChange: select }}
                 stale={jobs.isPlaceholderData}
                 empty={
                   <Empty icon="jobs" title={say(walked?.isLooking ? 'noneSoFar' : 'none')}>
