@@ -9,6 +9,7 @@ import { isSignalboxError } from '../../src/client/index.ts'
 import { signOut } from '../shell/session.ts'
 import { createStored, type Stored } from '../shell/stored.ts'
 import { connectionBack, connectionLost, useLiveness } from './connection.ts'
+import { lossOf } from './loss.ts'
 
 /**
  * What the page knows of the server. Polling is the truth: each query is asked again by itself while somebody looks and
@@ -49,13 +50,11 @@ export const queryClient: QueryClient = new QueryClient({
   },
 })
 
-/** Codes by which the client says that it could not reach the server, or a server that its store is away. */
-const lost = ['store_unavailable', 'timeout', 'draining'] as const
-
 function tellTrouble(error: unknown): void {
+  const loss = lossOf(error)
   if (isSignalboxError(error, 'unauthorized')) signOut('ended')
-  else if (lost.some((code) => isSignalboxError(error, code))) connectionLost()
-  else connectionBack()
+  else if (loss === undefined) connectionBack()
+  else connectionLost(loss)
 }
 
 /** Something did not come that may have been held up on its way. The page always asks who it is; how that ends tells more. */

@@ -4,14 +4,16 @@ import { Icon } from '../kit/icon.tsx'
 import { toast } from '../kit/toast.tsx'
 import { useLiveness } from '../live/connection.ts'
 import { queryClient } from '../live/queries.ts'
+import { kitWords } from '../words/kit.ts'
 import { useFormat, useWords } from '../words/language.tsx'
 import { shellWords } from '../words/shell.ts'
 
-/** Says that the server does not answer, for as long as it does not, and then that it does. */
+/** The one report of a lost server: what is lost, since when, and its code; then that it is back. */
 export function LostBanner(): ReactNode {
   const say = useWords(shellWords)
+  const sayKit = useWords(kitWords)
   const format = useFormat()
-  const { lostAt, paused } = useLiveness()
+  const { lostAt, loss, paused } = useLiveness()
   const wasLost = useRef(false)
   useEffect(() => {
     if (wasLost.current && lostAt === null) toast(say('back'))
@@ -21,7 +23,10 @@ export function LostBanner(): ReactNode {
   return (
     <div className="banner" role="alert">
       <Icon name="warning" />
-      <span>{say(paused ? 'lostPaused' : 'lost', { time: format.clock(lostAt) })}</span>
+      <span>
+        {say(loss, { time: format.clock(lostAt) })} {say(paused ? 'lostPaused' : 'lostRetrying')}{' '}
+        <code>{sayKit('problemCode', { code: loss })}</code>
+      </span>
       <Button onPress={() => void queryClient.refetchQueries({ type: 'active' })}>{say('retryNow')}</Button>
     </div>
   )

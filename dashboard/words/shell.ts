@@ -51,13 +51,29 @@ export const shellWords = catalogue({
   signedInAs: { en: 'Signed in as {name} ({scope})', zh: '当前身份：{name}（{scope}）' },
   local: { en: 'this machine', zh: '本机' },
 
-  lost: {
-    en: 'The server, or its database, has not answered since {time}. What you see may be old; it is tried again by itself.',
-    zh: '自 {time} 起服务器或其数据库没有响应。所见内容可能已过时，正在自动重试。',
+  server_unreachable: {
+    en: 'The server has not answered since {time}: the connection failed.',
+    zh: '自 {time} 起服务器没有响应：连接失败。',
+  },
+  timeout: {
+    en: 'The server has not answered since {time}: requests timed out.',
+    zh: '自 {time} 起服务器没有响应：请求超时。',
+  },
+  store_unavailable: {
+    en: 'The server answers, but its database has not since {time}.',
+    zh: '服务器有响应，但其数据库自 {time} 起没有响应。',
+  },
+  draining: {
+    en: 'The server is stopping since {time}.',
+    zh: '服务器自 {time} 起正在停止。',
+  },
+  lostRetrying: {
+    en: 'What you see may be old. This page keeps trying.',
+    zh: '所见内容可能已过时，本页正在自动重试。',
   },
   lostPaused: {
-    en: 'The server, or its database, has not answered since {time}. What you see may be old; while you pause it is not tried again.',
-    zh: '自 {time} 起服务器或其数据库没有响应。所见内容可能已过时；暂停期间不会自动重试。',
+    en: 'What you see may be old. This page does not try again while paused.',
+    zh: '所见内容可能已过时；暂停期间不会自动重试。',
   },
   outdated: {
     en: 'This server was upgraded from {from} to {to} since this page was loaded.',

@@ -151,11 +151,55 @@ test('a server that goes away is said to be gone, and when it is back the page g
   await page.keyboard.press('r')
   await page.getByText('has not answered since').waitFor()
   await page.getByRole('button', { name: 'No answer' }).waitFor()
+  // Once for the page, and with the code of what really is the matter.
+  assert.equal(await page.getByRole('alert').count(), 1)
+  await page.getByRole('alert').getByText('Code: server_unreachable').waitFor()
   await dashboard.client.jobs.add('after-the-storm')
   isGone = false
   await page.getByText('has not answered since').waitFor({ state: 'detached' })
   await page.getByText('The server answers again.').waitFor()
   await page.getByRole('cell', { name: 'after-the-storm' }).waitFor()
+})
+
+test('a server whose database is away is not said to be gone itself', async () => {
+  await using dashboard = await openDashboard({ expected: /503/ })
+  const { page } = dashboard
+  await dashboard.visit('/jobs')
+  const problem = {
+    type: 'about:blank',
+    title: 'Away',
+    status: 503,
+    code: 'store_unavailable',
+    detail: 'Away.',
+  }
+  const away = { status: 503, contentType: 'application/problem+json', body: JSON.stringify(problem) }
+  await page.route('**/v1/**', (route) => route.fulfill(away))
+  await page.keyboard.press('r')
+  await page.getByText('The server answers, but its database has not since').waitFor()
+  await page.getByText('Code: store_unavailable').waitFor()
+  assert.equal(await page.getByRole('alert').count(), 1)
+})
+
+test('a token for work retries and cancels on the page of a job, and cannot delete it', async () => {
+  await using dashboard = await openDashboard({
+    server: { bootstrap: [secret] },
+    token: secret,
+    expected: /401/,
+  })
+  const { page, client } = dashboard
+  const { id } = await client.jobs.add('mail')
+  const token = await client.tokens.create({ name: 'hands', scope: 'work' })
+  await dashboard.visit(`/job?id=${id}`)
+  await page.getByLabel('Token').fill(token.secret)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Cancel the job' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click()
+  await page.getByText('cancelled').first().waitFor()
+  await page.getByRole('button', { name: 'Retry' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click()
+  await page.getByText('ready').first().waitFor()
+  const remove = page.getByRole('button', { name: 'Delete' })
+  assert.match((await remove.getAttribute('title'))!, /needs a token with the scope "admin"/)
 })
 
 test('a stream that is cut, as proxies do, is not a server that is gone', async () => {
