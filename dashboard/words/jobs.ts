@@ -97,8 +97,8 @@ export const jobsWords = catalogue({
   chooseState: { en: 'Choose at least one state.', zh: '请至少选择一种状态。' },
   noneFit: { en: 'None of these jobs is in a state that allows this.', zh: '没有处于可操作状态的任务。' },
   everyJob: {
-    en: 'No filter is set: this means every job in the namespace.',
-    zh: '未设置筛选：将作用于此命名空间的所有任务。',
+    en: 'No filter is set: this covers all queues and kinds of the namespace.',
+    zh: '未设置筛选：将作用于此命名空间的所有队列和类型。',
   },
   meant: { en: 'Which ones: {search}', zh: '范围：{search}' },
   doneSome: { en: { one: '{count} job: done', other: '{count} jobs: done' }, zh: '{count} 个任务：已完成' },
