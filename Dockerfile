@@ -3,14 +3,18 @@
 #   docker build -t signalbox .
 #   docker run -d --name signalbox -p 127.0.0.1:7420:7420 -v signalbox:/data signalbox
 #
-# Any image with Node 24 and npm will do, such as one of your own registry, or one by its digest.
+# Any image with Node 24 and npm will do, such as one of your own registry. A tag may move; for builds that are always the
+# same give the image by its digest:
+#
+#   docker build --build-arg NODE_IMAGE=node:24-slim@sha256:… -t signalbox .
 ARG NODE_IMAGE=node:24-slim
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 # First what says which packages there are: they are installed anew only when that changed.
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci
+# The image has its Node: the workspace that brings one to a checkout is left out.
+RUN npm ci --workspaces=false
 COPY tsconfig.json tsconfig.build.json ./
 COPY tools tools
 COPY dashboard dashboard
@@ -18,7 +22,7 @@ COPY src src
 RUN npm run build
 # What runs needs: the dependencies and the drivers, at the versions of the lockfile, and nothing else.
 COPY packaging/docker packaging/docker
-RUN node packaging/docker/drivers.ts && npm prune --omit=dev --omit=optional
+RUN node packaging/docker/drivers.ts && npm prune --omit=dev --omit=optional --workspaces=false
 
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="Signalbox" \

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type UserConfig } from 'vite'
+import { bundledPackages } from '../tools/package/bundled-packages.ts'
 import { bareRoutes } from './bareroutes.ts'
 
 /**
@@ -10,7 +11,7 @@ import { bareRoutes } from './bareroutes.ts'
 const config: UserConfig = defineConfig({
   root: import.meta.dirname,
   base: './',
-  plugins: [react(), bareRoutes()],
+  plugins: [react(), bareRoutes(), bundledPackages()],
   build: {
     outDir: process.env.SIGNALBOX_DASHBOARD_OUT ?? join(import.meta.dirname, '..', 'dist', 'dashboard'),
     emptyOutDir: true,

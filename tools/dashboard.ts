@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { bundledPackagesFile } from './package/bundled-packages.ts'
 
 const root = join(import.meta.dirname, '..')
 const target = join(root, 'dist', 'dashboard')
@@ -24,17 +25,21 @@ export function isCurrent(): boolean {
   }
 }
 
-/** Builds; throws what Vite said when it cannot. */
-export async function buildDashboard(): Promise<void> {
+/** Builds, and returns the packages whose code is in it; throws what Vite said when it cannot. */
+export async function buildDashboard(): Promise<readonly string[]> {
   const hash = sourcesHash()
   const made = join(root, 'dist', `.dashboard-${process.pid}`)
   try {
     mkdirSync(made, { recursive: true })
     await runVite(made)
     compress(join(made, 'assets'))
-    writeFileSync(join(made, 'build.json'), `${JSON.stringify({ sources: hash })}\n`)
+    const listed = join(made, bundledPackagesFile)
+    const packages = JSON.parse(readFileSync(listed, 'utf8')) as readonly string[]
+    rmSync(listed)
+    writeFileSync(join(made, 'build.json'), `${JSON.stringify({ sources: hash, packages })}\n`)
     rmSync(target, { recursive: true, force: true })
     renameSync(made, target)
+    return packages
   } finally {
     rmSync(made, { recursive: true, force: true })
   }

@@ -1,7 +1,8 @@
 /**
- * `npm run pack:check`: looks at the package as a stranger gets it. The tarball holds what it must and nothing else;
- * installed into an empty project by npm, without install scripts, every public name can be imported, its types are
- * found, and the command starts a server with its dashboard and ends when it is told to.
+ * `npm run pack:check`: looks at the package as a stranger gets it. The tarball holds what it must and nothing else, every link of its
+ * pages leads to a file in it, and publint and "Are the types wrong?" agree with its manifest. Installed into an empty project by npm,
+ * it stays small and brings no Node: scripts of the project run on the user's own. Every public name can be imported, its types are
+ * found, and the command starts a server with its dashboard and ends when it is told to. It prints every file and the size of the install.
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -9,64 +10,36 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-
-interface Manifest {
-  readonly name: string
-  readonly bin: Readonly<Record<string, string>>
-  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
-  readonly dependencies?: Readonly<Record<string, string>>
-  readonly peerDependencies?: Readonly<Record<string, string>>
-}
+import type { Bill } from './package/bill-of-materials.ts'
+import {
+  consumerEnv,
+  findNodeFault,
+  findSizeFault,
+  installedPackages,
+  installInto,
+  megabytes,
+  neededNode,
+  run,
+  sizeOf,
+} from './package/consumer.ts'
+import { findFileFaults, findLinkFaults, type Manifest } from './package/packed-files.ts'
 
 const root = join(import.meta.dirname, '..')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
+const neededMajor = 24
 
-function run(command: string, args: readonly string[], cwd: string): string {
-  const { status, stdout, stderr, error } = spawnSync(command, args, {
-    cwd,
-    encoding: 'utf8',
-    timeout: 300_000,
-  })
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed: ${error ?? stdout + stderr}`)
-  return stdout
+interface Packed {
+  readonly filename: string
+  readonly size: number
+  readonly files: readonly { readonly path: string; readonly size: number }[]
 }
 
-/** Packs; a dry run alone lists. npm prints a list of packages, or an object by name: the only one is ours. */
-function pack(...args: string[]): { files: string[]; filename: string } {
-  const printed = JSON.parse(run('npm', ['pack', '--json', '--ignore-scripts', ...args], root))
-  const [packed] = Object.values(printed) as { files: { path: string }[]; filename: string }[]
+/** Packs into a folder. npm prints a list of packages, or an object by name: the only one is ours. */
+function packInto(folder: string): Packed {
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
+  const [packed] = Object.values(JSON.parse(run('npm', args, root))) as Packed[]
   if (packed === undefined) throw new Error('npm packed nothing')
-  return { files: packed.files.map(({ path }) => path), filename: packed.filename }
-}
-
-/** The files package.json points to. `source` is for this checkout, which alone has src. */
-function promisedFiles(): string[] {
-  const targets = Object.values(manifest.exports).flatMap((entry) =>
-    typeof entry === 'string'
-      ? [entry]
-      : Object.entries(entry).flatMap(([condition, target]) => (condition === 'source' ? [] : [target])),
-  )
-  return [...targets, ...Object.values(manifest.bin), './dist/dashboard/index.html'].map((target) =>
-    target.replace(/^\.\//, ''),
-  )
-}
-
-/** Built code, and the dashboard with its files compressed beside them. */
-function isOurs(file: string): boolean {
-  return /^dist\/.*\.(js|d\.ts)$/.test(file) || /^dist\/dashboard\/(assets\/)?[\w.-]+$/.test(file)
-}
-
-const documents = ['README.md', 'README.zh-CN.md', 'CHANGELOG.md', 'LICENSE', 'package.json']
-
-/** What is wrong with the list of packed files. */
-function complaints(files: readonly string[], promised: readonly string[]): string[] {
-  const missing = [...new Set([...promised, ...documents])].filter((file) => !files.includes(file))
-  const foreign = files.filter((file) => !documents.includes(file) && !isOurs(file))
-  const tests = files.filter((file) => /\.test\./.test(file))
-  return [
-    ...missing.map((file) => `missing: ${file}`),
-    ...new Set([...foreign, ...tests].map((file) => `does not belong: ${file}`)),
-  ]
+  return packed
 }
 
 /** The names a consumer may import; `./package.json` is data. */
@@ -76,16 +49,46 @@ function publicNames(): string[] {
     .map((key) => join(manifest.name, key))
 }
 
-/**
- * Installs the tarball into an empty project. What `npm ci` has brought here need not be fetched again. A Node of its
- * own, which is among the optional dependencies, is not needed.
- */
-function installInto(project: string): string {
-  const { filename } = pack('--pack-destination', project)
-  writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
-  const flags = ['--ignore-scripts', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund']
-  run('npm', ['install', ...flags, `./${filename}`], project)
-  return join(project, 'node_modules', manifest.name)
+/** What others who look at packages say about this one. */
+function lint(tarball: string): void {
+  run('publint', ['run', tarball, '--strict'], root)
+  // The package has ES modules alone, which CommonJS of Node 24 can require.
+  run('attw', [tarball, '--profile', 'esm-only', '--format', 'ascii', '--no-emoji'], root)
+}
+
+/** What a user of an older Node sees: one sentence, and no stack. */
+function checkOlderNode(project: string): void {
+  const env = consumerEnv()
+  const version = run('node', ['--version'], project, env).trim()
+  if (Number.parseInt(version.slice(1), 10) >= neededMajor) return
+  const bin = join(project, 'node_modules', manifest.name, manifest.bin.signalbox!)
+  const { status, stderr } = spawnSync('node', [bin, '--version'], {
+    env,
+    encoding: 'utf8',
+    timeout: serveMs,
+  })
+  assert.equal(status, 1, `on Node ${version} the command ends with 1`)
+  assert.match(stderr, /^signalbox: .*needs Node 24 or newer, and this is Node [\d.]+\.\n$/)
+  console.log(`on Node ${version}: ${stderr.trim()}`)
+}
+
+/** What is wrong with what npm installed, beyond what can be imported. */
+function findInstallFaults(project: string): readonly string[] {
+  const size = sizeOf(join(project, 'node_modules'))
+  console.log(`install size: ${megabytes(size.bytes)} MB in ${size.fileCount} files, without optional peers`)
+  const bill = JSON.parse(
+    readFileSync(join(project, 'node_modules', manifest.name, 'dist', 'sbom.cdx.json'), 'utf8'),
+  ) as Bill
+  // By name: a user gets the newest versions that the ranges of dependencies allow, the bill has those of the lockfile.
+  const billed = new Set([bill.metadata.component, ...bill.components].map(({ name }) => name))
+  return [
+    findSizeFault(size),
+    findNodeFault(project, consumerEnv(neededNode)),
+    findNodeFault(project, consumerEnv()),
+    ...installedPackages(project)
+      .filter((name) => !billed.has(name))
+      .map((name) => `The bill of materials does not have ${name}, which npm installs.`),
+  ].filter((fault) => fault !== undefined)
 }
 
 /** Adds what a consumer of every engine has installed besides; another package may have brought it already. */
@@ -96,6 +99,10 @@ function linkInto(project: string, packages: readonly string[]): void {
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), link)
   }
+}
+
+function fail(faults: readonly string[]): void {
+  if (faults.length > 0) throw new Error(faults.join('\n'))
 }
 
 /** With nothing installed but the package: a job on the embedded engine, and a clear word where a driver is needed. */
@@ -120,6 +127,7 @@ async function serveIn(project: string): Promise<void> {
   const bin = join(project, 'node_modules', '.bin', 'signalbox')
   const child = spawn(bin, ['serve', '--port=0', '--json', '--log-level=error'], {
     cwd: project,
+    env: consumerEnv(neededNode),
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: serveMs,
     killSignal: 'SIGKILL',
@@ -153,20 +161,30 @@ async function tryIn(project: string, installed: string): Promise<void> {
     if (!readFileSync(join(installed, bin), 'utf8').startsWith('#!')) throw new Error(`${bin} has no #! line`)
     run(process.execPath, [join(installed, bin), '--help'], project)
   }
-  run('npx', ['--no', '--', 'signalbox', '--help'], project)
+  run('npx', ['--no', '--', 'signalbox', '--help'], project, consumerEnv(neededNode))
   await serveIn(project)
 }
 
-const { files } = pack('--dry-run')
-const wrong = complaints(files, promisedFiles())
-if (wrong.length > 0) {
-  console.error(wrong.join('\n'))
-  process.exit(1)
-}
 const project = mkdtempSync(join(tmpdir(), 'signalbox-pack-'))
 try {
-  await tryIn(project, installInto(project))
+  const packed = packInto(project)
+  const files = packed.files.map(({ path }) => path)
+  for (const { path, size } of packed.files) console.log(`${String(size).padStart(8)} ${path}`)
+  console.log(`${files.length} files in a tarball of ${megabytes(packed.size)} MB`)
+  fail([
+    ...findFileFaults(files, manifest),
+    ...findLinkFaults(files, (file) => readFileSync(join(root, file), 'utf8')),
+  ])
+  const tarball = join(project, packed.filename)
+  lint(tarball)
+  installInto(project, tarball)
+  fail(findInstallFaults(project))
+  checkOlderNode(project)
+  await tryIn(project, join(project, 'node_modules', manifest.name))
+  console.log(`A consumer can start it, and import ${publicNames().join(', ')}`)
+} catch (error) {
+  console.error((error as Error).message)
+  process.exitCode = 1
 } finally {
   rmSync(project, { recursive: true, force: true })
 }
-console.log(`${files.length} files packed; a consumer can start it, and import ${publicNames().join(', ')}`)

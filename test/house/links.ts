@@ -10,25 +10,42 @@ export function findBrokenLinks(
   pages: ReadonlyMap<string, string>,
   files: ReadonlySet<string>,
 ): readonly string[] {
-  const complaints: string[] = []
-  for (const [page, text] of pages) {
-    for (const link of linksIn(text)) {
-      const [path = '', anchor] = link.split('#')
-      const target = path === '' ? page : normalize(join(dirname(page), decodeURIComponent(path)))
-      const bare = target.replace(/\/$/, '')
-      if (!files.has(bare)) complaints.push(`${page}: ${link} leads to no file`)
-      else if (anchor !== undefined && pages.has(bare)) {
-        if (!anchorsOf(pages.get(bare)!).has(decodeURIComponent(anchor)))
-          complaints.push(`${page}: ${link} leads to no heading`)
-      }
-    }
-    for (const [, path] of text.matchAll(
-      /`((?:src|test|examples|tools|bench|docs|dashboard)\/[\w./-]+\.\w+)`/g,
-    )) {
-      if (!files.has(path!)) complaints.push(`${page}: it names ${path}, which is not there`)
-    }
-  }
-  return complaints
+  return [...pages.keys()].flatMap((page) => {
+    const named = pages
+      .get(page)!
+      .matchAll(/`((?:src|test|examples|tools|bench|docs|dashboard)\/[\w./-]+\.\w+)`/g)
+    return [
+      ...deadLinksOf(page, pages, files),
+      ...[...named]
+        .filter(([, path]) => !files.has(path!))
+        .map(([, path]) => `${page}: it names ${path}, which is not there`),
+    ]
+  })
+}
+
+/** The same for links alone: a package names files that are in the repository only. */
+export function findDeadLinks(
+  pages: ReadonlyMap<string, string>,
+  files: ReadonlySet<string>,
+): readonly string[] {
+  return [...pages.keys()].flatMap((page) => deadLinksOf(page, pages, files))
+}
+
+function deadLinksOf(
+  page: string,
+  pages: ReadonlyMap<string, string>,
+  files: ReadonlySet<string>,
+): readonly string[] {
+  return linksIn(pages.get(page)!).flatMap((link) => {
+    const [path = '', anchor] = link.split('#')
+    const target = path === '' ? page : normalize(join(dirname(page), decodeURIComponent(path)))
+    const bare = target.replace(/\/$/, '')
+    if (!files.has(bare)) return [`${page}: ${link} leads to no file`]
+    if (anchor === undefined || !pages.has(bare)) return []
+    return anchorsOf(pages.get(bare)!).has(decodeURIComponent(anchor))
+      ? []
+      : [`${page}: ${link} leads to no heading`]
+  })
 }
 
 function linksIn(text: string): readonly string[] {

@@ -11,7 +11,8 @@ test('the lockfile names no registry and brings no unknown install script', asyn
 })
 
 test('every dependency is pinned to one version', async () => {
-  assert.deepEqual(findLooseDependencies(JSON.parse(await readSource('package.json'))), [])
+  for (const path of ['package.json', 'tools/node-runtime/package.json'])
+    assert.deepEqual(findLooseDependencies(JSON.parse(await readSource(path))), [], path)
 })
 
 // Which files are ours is known from git; a copy without it has nothing to publish.
@@ -33,7 +34,9 @@ test.skipIf(!existsSync(`${root}.git`))(
 test('an address or a script in a lockfile is found', () => {
   const lock = (entry: object) => JSON.stringify({ packages: { 'node_modules/x': entry } })
   assert.deepEqual(findLockfileFaults(lock({ version: '1.0.0' })), [])
-  assert.match(findLockfileFaults(lock({ resolved: 'x' }))[0]!, /downloaded/)
+  assert.deepEqual(findLockfileFaults(lock({ resolved: 'tools/x', link: true })), [])
+  for (const entry of [{ resolved: 'x' }, { resolved: 'https://example.org/x', link: true }])
+    assert.match(findLockfileFaults(lock(entry))[0]!, /downloaded/)
   assert.match(findLockfileFaults(lock({ hasInstallScript: true }))[0]!, /node_modules\/x runs a script/)
 })
 

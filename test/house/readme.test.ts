@@ -3,13 +3,14 @@ import { test } from 'vitest'
 import { findReadmeGaps } from './readme.ts'
 import { readSource } from './sources.ts'
 
-test('both READMEs begin with the two commands and are kept in step', async () => {
+test('both READMEs begin with the three commands and are kept in step', async () => {
   const pages = await Promise.all([readSource('README.md'), readSource('README.zh-CN.md')])
   assert.deepEqual(findReadmeGaps(...pages), [])
 })
 
 const english = `# Signalbox
 \`\`\`sh
+npm install signalbox
 npm ci && npm start
 npm ci && npm test
 \`\`\`
@@ -30,6 +31,10 @@ test('a README that lost a command, a section or a line of code is found', () =>
     [
       [english.replace('npm ci && npm test', ''), chinese.replace('npm ci && npm test', '')],
       /npm test" is not in the/,
+    ],
+    [
+      [english.replace('npm install signalbox', ''), chinese],
+      /README\.md: "npm install signalbox" is not in the/,
     ],
     [['\n'.repeat(40) + english, chinese], /README\.md: "npm ci && npm start" is not in the first 40 lines/],
     [[english, chinese.replace('## 使用', '使用')], /README\.md has 1 sections, README\.zh-CN\.md 0/],

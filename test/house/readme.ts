@@ -1,5 +1,5 @@
-/** The two commands that a stranger needs, on the first screen. */
-const commands = ['npm ci && npm start', 'npm ci && npm test']
+/** The commands that a stranger needs, on the first screen. */
+const commands = ['npm install signalbox', 'npm ci && npm start', 'npm ci && npm test']
 const firstScreenLines = 40
 
 /** Compares the two READMEs with each other and with what both must have; says what does not agree. */

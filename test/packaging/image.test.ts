@@ -54,6 +54,25 @@ test('what the image is built from is there, and is sent to the build', async ()
     assert.ok(existsSync(root + entry), `.dockerignore sends ${entry}, which is not there`)
 })
 
+test('every stage of the image stands on the base that is given, also by its digest', async () => {
+  assert.deepEqual(await of('ARG'), ['NODE_IMAGE=node:24-slim'])
+  const bases = (await of('FROM')).map((line) => line.split(' ')[0])
+  const base = '$' + '{NODE_IMAGE}'
+  assert.deepEqual(bases, [base, base])
+  const { engines } = JSON.parse(await readSource('package.json')) as { engines: { node: string } }
+  assert.equal(engines.node, '>=24')
+  for (const page of ['Dockerfile', 'docs/packaging.md'])
+    assert.match(await readSource(page), /--build-arg NODE_IMAGE=node:24-slim@sha256:/, page)
+})
+
+test('the image brings no second Node', async () => {
+  const npm = (await of('RUN'))
+    .flatMap((line) => line.split(' && '))
+    .filter((line) => /^npm (ci|prune)/.test(line))
+  assert.equal(npm.length, 2)
+  for (const line of npm) assert.match(line, / --workspaces=false$/)
+})
+
 test('what the image starts is there, and is a command of ours', async () => {
   const [entry, command, health] = [await of('ENTRYPOINT'), await of('CMD'), await of('HEALTHCHECK')]
   const words = [entry[0]!, health[0]!.slice(health[0]!.indexOf('['))].map(
