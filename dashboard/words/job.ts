@@ -49,6 +49,7 @@ export const jobWords = catalogue({
   nobody: { en: 'nobody', zh: '无' },
 
   error: { en: 'Error', zh: '错误' },
+  errorDetails: { en: 'Details of the error', zh: '错误详情' },
   stack: { en: 'Stack', zh: '堆栈' },
   payload: { en: 'Payload', zh: '内容' },
   result: { en: 'Result', zh: '结果' },

@@ -35,11 +35,47 @@ test('whatever was thrown has a message', () => {
     [{}, /without a message/],
     [Object.create(null), /without a message/],
     [[], /without a message/],
-    [{ message: 5n }, /without a message/],
+    [{ message: 5n }, /^\{"message":"5"\}$/],
   ] as const) {
     const described = JSON.parse(encodeError(thrown)) as { message: string }
     assert.match(described.message, message)
   }
+})
+
+test('an object without a message keeps what it holds, as message and as details', () => {
+  const circle: Record<string, unknown> = { at: 'start' }
+  circle.self = circle
+  const shared = { n: 1 }
+  for (const [thrown, kept] of [
+    [{ error: 'boom' }, { message: 'boom', details: { error: 'boom' } }],
+    [{ error: { code: 5 } }, { message: '{"error":{"code":5}}', details: { error: { code: 5 } } }],
+    [{ status: 503n }, { message: '{"status":"503"}', details: { status: '503' } }],
+    [circle, { message: '{"at":"start","self":"[circular]"}', details: { at: 'start', self: '[circular]' } }],
+    [
+      { a: shared, b: shared },
+      { message: '{"a":{"n":1},"b":{"n":1}}', details: { a: { n: 1 }, b: { n: 1 } } },
+    ],
+    [
+      { message: 'no', why: [1] },
+      { message: 'no', details: { message: 'no', why: [1] } },
+    ],
+    [
+      { error: 'boom', 'a\0': '\ud800' },
+      { message: 'boom', details: { error: 'boom', 'a\ufffd': '\ufffd' } },
+    ],
+  ] as const) {
+    assert.deepEqual(describeError(thrown), kept)
+    // A failure may be described by a client, and again by the server.
+    assert.deepEqual(describeError(describeError(thrown)), kept)
+  }
+  assert.equal('details' in describeError(Object.assign(new Error('no'), { request: { secret: 1 } })), false)
+})
+
+test('details that are too long for a store are cut to text', () => {
+  const { message, details } = describeError({ text: 'x'.repeat(1_000_000) })
+  assert.equal(message.length, 4_000)
+  assert.equal((details as string).length, 16_000)
+  assert.ok(describeError(describeError({ text: 'x'.repeat(1_000_000) })).details === details)
 })
 
 test('what throws when it is looked at is described all the same', () => {

@@ -46,6 +46,15 @@ test('a failure with attempts left is scheduled after its back-off, with its err
   }
 })
 
+test('a failure may bring its own back-off, and what it leaves out is the job’s', () => {
+  const job = aJob({ attempt: 3, maxAttempts: 10 })
+  assert.equal(judge(job, { ...failed, backoff: { baseMs: 10 } }).delayMs, 40)
+  assert.equal(judge(job, { ...failed, backoff: { factor: 1 } }).delayMs, 100)
+  assert.equal(judge(job, { ...failed, backoff: { baseMs: 5_000, maxMs: 60_000 } }).delayMs, 20_000)
+  assert.equal(judge(job, { ...failed, backoff: { jitter: 0.5 } }, null, () => 0).delayMs, 200)
+  assert.equal(judge(job, { ...failed, retryInMs: 7 }).delayMs, 7)
+})
+
 test('the last attempt that fails is dead, and so is one that says so', () => {
   assert.equal(judge(aJob({ attempt: 2 }), failed).state, 'scheduled')
   for (const attempt of [3, 4])

@@ -4,8 +4,14 @@ import type { Verdict } from './store.ts'
 /** What came of an attempt. Results and errors are JSON text already. */
 export type Outcome =
   | { readonly kind: 'returned'; readonly result: string | null }
-  /** The handler failed. `retryInMs` overrules the back-off, `dead` the attempts that are left. */
-  | { readonly kind: 'threw'; readonly error: string; readonly retryInMs?: number; readonly dead?: boolean }
+  /** The handler failed. `retryInMs` or `backoff` overrules the job's back-off, `dead` the attempts that are left. */
+  | {
+      readonly kind: 'threw'
+      readonly error: string
+      readonly retryInMs?: number
+      readonly backoff?: Partial<Backoff> | undefined
+      readonly dead?: boolean
+    }
   /** Nobody's fault: a deploy, or the store's trouble. The attempt is given back. */
   | { readonly kind: 'interrupted'; readonly delayMs: number }
   /** Not yet: back in line after that time, as if it had not been claimed. As often as it likes. */
@@ -59,7 +65,8 @@ export function judge(
     case 'threw': {
       const { error, retryInMs, dead } = outcome
       if (dead === true || exhausted) return verdict(job, 'dead', ranMs, { error })
-      const delayMs = retryInMs ?? Math.round(backoffMs(job.backoff, job.attempt, random))
+      const backoff = outcome.backoff === undefined ? job.backoff : { ...job.backoff, ...outcome.backoff }
+      const delayMs = retryInMs ?? Math.round(backoffMs(backoff, job.attempt, random))
       return verdict(job, 'scheduled', ranMs, { error, delayMs })
     }
     case 'interrupted': {

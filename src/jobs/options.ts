@@ -245,18 +245,20 @@ export function resolveAck(options: AckOptions): Ending {
 
 /** What a nack says. */
 export function resolveNack(options: NackOptions): Ending {
-  onlyKeys('nack', options, ['tx', 'error', 'retryInMs', 'dead', 'handBack', 'snoozeMs', 'ranMs'])
-  const { error, retryInMs, dead = false, handBack = false, snoozeMs } = options
+  onlyKeys('nack', options, [
+    ...['tx', 'error', 'retryInMs', 'backoff', 'dead', 'handBack', 'snoozeMs', 'ranMs'],
+  ])
+  const { error, retryInMs, backoff, dead = false, handBack = false, snoozeMs } = options
   const ranMs = ranSpan('nack.ranMs', options.ranMs)
   flag('nack.dead', dead)
+  const isFailure = dead || error !== undefined || retryInMs !== undefined || backoff !== undefined
   if (flag('nack.handBack', handBack)) {
     // It is nobody's fault and nobody's to delay: anything that says otherwise is a mistake.
-    if (dead || error !== undefined || retryInMs !== undefined || snoozeMs !== undefined)
-      throw notAFailure('handBack', 'handed back')
+    if (isFailure || snoozeMs !== undefined) throw notAFailure('handBack', 'handed back')
     return { outcome: { kind: 'interrupted', delayMs: 0 }, ranMs }
   }
   if (snoozeMs !== undefined) {
-    if (dead || error !== undefined || retryInMs !== undefined) throw notAFailure('snoozeMs', 'snoozed')
+    if (isFailure) throw notAFailure('snoozeMs', 'snoozed')
     return {
       outcome: { kind: 'snoozed', delayMs: duration('nack.snoozeMs', snoozeMs, { max: maxSpanMs }) },
       ranMs,
@@ -266,11 +268,29 @@ export function resolveNack(options: NackOptions): Ending {
     kind: 'threw',
     error: encodeError(error === undefined ? 'nack' : error),
     dead,
-    ...(retryInMs === undefined
-      ? {}
-      : { retryInMs: duration('nack.retryInMs', retryInMs, { max: maxSpanMs }) }),
+    ...resolveRetry(retryInMs, backoff),
   } as const
   return { outcome, ranMs }
+}
+
+/** When the job is tried again, where the nack says so. */
+function resolveRetry(
+  retryInMs: NackOptions['retryInMs'],
+  backoff: NackOptions['backoff'],
+): { retryInMs?: number; backoff?: Partial<Backoff> } {
+  if (retryInMs !== undefined && backoff !== undefined) {
+    throw new SignalboxError(
+      'invalid_argument',
+      'nack has both retryInMs and backoff. Give retryInMs for one fixed wait, or backoff for a wait that grows with the attempts.',
+      { details: { option: 'nack.backoff' } },
+    )
+  }
+  if (retryInMs !== undefined) return { retryInMs: duration('nack.retryInMs', retryInMs, { max: maxSpanMs }) }
+  if (backoff === undefined) return {}
+  const whole = resolveBackoff('nack.backoff', backoff, backoffDefaults)
+  // Only what was given: the rest is the job's own.
+  const given = Object.entries(whole).filter(([key]) => backoff[key as keyof Backoff] !== undefined)
+  return { backoff: Object.fromEntries(given) }
 }
 
 function ranSpan(name: string, value: number | undefined): number | null {
@@ -278,7 +298,10 @@ function ranSpan(name: string, value: number | undefined): number | null {
 }
 
 function notAFailure(option: 'handBack' | 'snoozeMs', done: string): SignalboxError {
-  const others = option === 'handBack' ? 'error, retryInMs, snoozeMs or dead' : 'error, retryInMs or dead'
+  const others =
+    option === 'handBack'
+      ? 'error, retryInMs, backoff, snoozeMs or dead'
+      : 'error, retryInMs, backoff or dead'
   return new SignalboxError(
     'invalid_argument',
     `nack has ${option} and also ${others}; a job that is ${done} has not failed. Give one of them.`,

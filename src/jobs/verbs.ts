@@ -1,3 +1,4 @@
+import type { Backoff } from '../core/backoff.ts'
 import type { Duration } from '../core/duration.ts'
 import type { BulkVerbs } from './bulk.ts'
 import type { JobDefinition } from './define.ts'
@@ -109,10 +110,15 @@ export interface AckOptions extends InTransaction {
 }
 
 export interface NackOptions extends InTransaction {
-  /** Why; anything that was thrown, or text. */
+  /** Why: text, anything that was thrown, or any JSON value. An object is kept whole, as `error.details`. */
   readonly error?: unknown
-  /** Overrules the job's back-off. */
+  /** The job runs again after so long, whatever its back-off says. */
   readonly retryInMs?: Duration | undefined
+  /**
+   * The back-off after this failure, in place of the job's own; what is left out is as the job has it. The next failure
+   * follows the job's own back-off again. @default the job's
+   */
+  readonly backoff?: Partial<Backoff> | undefined
   /** No further attempt. */
   readonly dead?: boolean | undefined
   /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */

@@ -4,7 +4,7 @@ import { jobState } from './jobstate.ts'
 import { type IdParams, idParams } from './page.ts'
 import type { Route } from './route.ts'
 import { type Schema, schemaFor, strict, Type } from './schema.ts'
-import { instant, name, span } from './values.ts'
+import { type BackoffBody, backoffBody, instant, name, span } from './values.ts'
 
 /** What the holder of a job's token says of its attempt: done, failed, still at it. */
 
@@ -41,9 +41,11 @@ export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> 
 
 export interface NackBody {
   readonly token: string
-  /** Why: text, or `{ name, message, code, stack }`. */
+  /** Why: text, `{ name, message, code, stack }`, or any JSON value. An object is kept whole, as `error.details`. */
   readonly error?: unknown
   readonly retryInMs?: Duration
+  /** The back-off after this failure; what is left out is as the job has it. Not with `retryInMs`. */
+  readonly backoff?: BackoffBody
   readonly dead?: boolean
   /** Back in line at once without burning an attempt, as a stopping worker does; ten times a job, then it counts. */
   readonly handBack?: boolean
@@ -61,6 +63,8 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
   room: 'jobs',
   summary: 'The job failed: back in line after its back-off, or dead.',
   description:
+    '`error` may be any JSON value: an object is kept whole, as `error.details`. `retryInMs` sets the wait before the next attempt, ' +
+    '`backoff` the back-off that it is computed from; give one of them. ' +
     '`handBack` puts it back in line at once without burning an attempt (ten times a job, then it counts), ' +
     '`snoozeMs` after so long, as often as you like. ' +
     'A job whose cancellation was asked for ends `cancelled`.',
@@ -71,6 +75,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
         token,
         error: Type.Optional(Type.Unknown()),
         retryInMs: Type.Optional(span),
+        backoff: Type.Optional(backoffBody),
         dead: Type.Optional(Type.Boolean()),
         handBack: Type.Optional(Type.Boolean()),
         snoozeMs: Type.Optional(span),

@@ -2,7 +2,7 @@ import type { BulkAction, BulkCount, BulkOperation } from '../jobs/index.ts'
 import { type IdParams, idParams, type Page } from './page.ts'
 import type { Route } from './route.ts'
 import { schemaFor, strict, Type } from './schema.ts'
-import { instant } from './values.ts'
+import { failure, instant, orNull } from './values.ts'
 
 /** The routes of what is done to every job that a search means. */
 
@@ -29,15 +29,7 @@ const operation = Type.Object({
   skipped: count,
   startedAt: instant,
   finishedAt: Type.Union([instant, Type.Null()]),
-  error: Type.Union([
-    Type.Object({
-      name: Type.Optional(Type.String()),
-      message: Type.String(),
-      code: Type.Optional(Type.String()),
-      stack: Type.Optional(Type.String()),
-    }),
-    Type.Null(),
-  ]),
+  error: orNull(failure),
 })
 const bulkCount = Type.Object({
   matched: count,

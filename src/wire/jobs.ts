@@ -4,17 +4,21 @@ import { jobState } from './jobstate.ts'
 import { type IdParams, idParams, type Page } from './page.ts'
 import type { Route } from './route.ts'
 import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
-import { backoff, instant, instantOrNull, name, orNull, span } from './values.ts'
+import {
+  type BackoffBody,
+  backoff,
+  backoffBody,
+  failure,
+  instant,
+  instantOrNull,
+  name,
+  orNull,
+  span,
+} from './values.ts'
 
 /** Jobs are put in line, looked at and taken in hand. Bodies are the library's arguments and options, merged into one object. */
 
 const tag = Type.String({ ...nameOptions, maxLength: 64 })
-const jobError = Type.Object({
-  name: Type.Optional(Type.String()),
-  message: Type.String(),
-  code: Type.Optional(Type.String()),
-  stack: Type.Optional(Type.String()),
-})
 
 const jobFields = {
   id: Type.String(),
@@ -31,7 +35,7 @@ const jobFields = {
   startedAt: instantOrNull,
   finishedAt: instantOrNull,
   result: Type.Unknown(),
-  error: orNull(jobError),
+  error: orNull(failure),
   workerId: orNull(Type.String()),
   backoff,
   timeoutMs: orNull(Type.Integer()),
@@ -98,17 +102,7 @@ const jobTerms = {
   priority: Type.Optional(Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 })),
   uniqueKey: Type.Optional(orNull(name)),
   maxAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
-  backoff: Type.Optional(
-    Type.Object(
-      {
-        baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-        factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
-        jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-        maxMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-      },
-      strict,
-    ),
-  ),
+  backoff: Type.Optional(backoffBody),
   timeoutMs: Type.Optional(orNull(span)),
   tags: Type.Optional(Type.Array(tag, { maxItems: 20 })),
   limitKey: Type.Optional(orNull(name)),
@@ -143,12 +137,7 @@ export interface JobToAddBody {
   readonly runAt?: number
   readonly delayMs?: Duration
   readonly maxAttempts?: number
-  readonly backoff?: {
-    readonly baseMs?: number
-    readonly factor?: number
-    readonly jitter?: number
-    readonly maxMs?: number
-  }
+  readonly backoff?: BackoffBody
   readonly timeoutMs?: Duration | null
   readonly tags?: readonly string[]
   /** What the limits of its queue count it by. */

@@ -3,7 +3,7 @@ import type { AcquireAnswer, LockEvent, LockLine, LockSummary } from '../locks/i
 import { type Page, pageQuery } from './page.ts'
 import type { Route } from './route.ts'
 import { nameOptions, type Schema, schemaFor, strict, Type } from './schema.ts'
-import { instant, name, span } from './values.ts'
+import { failure, instant, name, span } from './values.ts'
 
 /** The routes of locks. Bodies are the library's options. */
 
@@ -11,12 +11,6 @@ const resource = Type.String({ ...nameOptions, maxLength: 1_024 })
 const token = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const want = Type.Union([Type.Literal('result'), Type.Literal('turn')])
 const outcome = Type.Union([Type.Literal('success'), Type.Literal('failure')])
-const failure = Type.Object({
-  name: Type.Optional(Type.String()),
-  message: Type.String(),
-  code: Type.Optional(Type.String()),
-  stack: Type.Optional(Type.String()),
-})
 const position = Type.Integer({ minimum: 1 })
 
 const holder = Type.Object({

@@ -1,6 +1,7 @@
 import type { Backoff } from '../core/backoff.ts'
 import type { Duration } from '../core/duration.ts'
-import { instantOptions, nameOptions, schemaFor, spanPattern, Type } from './schema.ts'
+import type { Failure } from '../core/failure.ts'
+import { instantOptions, nameOptions, schemaFor, spanPattern, strict, Type } from './schema.ts'
 
 /** Values that routes of all rooms speak of. */
 
@@ -31,6 +32,40 @@ export const backoff: Type.TUnsafe<Backoff> = Type.Unsafe<Backoff>(
       jitter: Type.Number(),
       maxMs: Type.Number(),
     }),
+  ),
+)
+
+/** Why something failed, as `core/failure.ts` describes it. */
+export const failure: Type.TUnsafe<Failure> = Type.Unsafe<Failure>(
+  schemaFor<Failure>()(
+    Type.Object({
+      name: Type.Optional(Type.String()),
+      message: Type.String(),
+      code: Type.Optional(Type.String()),
+      stack: Type.Optional(Type.String()),
+      details: Type.Optional(Type.Unknown()),
+    }),
+  ),
+)
+
+/** The back-off that a request asks for; what is left out has a default. */
+export interface BackoffBody {
+  readonly baseMs?: number
+  readonly factor?: number
+  readonly jitter?: number
+  readonly maxMs?: number
+}
+export const backoffBody: Type.TUnsafe<BackoffBody> = Type.Unsafe<BackoffBody>(
+  schemaFor<BackoffBody>()(
+    Type.Object(
+      {
+        baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+        factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
+        jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+        maxMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+      },
+      strict,
+    ),
   ),
 )
 

@@ -72,8 +72,9 @@ const exclusive = [
   ['delayMs', 'runAt'],
   ['cron', 'everyMs', 'startAt'],
   ['everyMs', 'timeZone'],
-  ['handBack', 'snoozeMs', 'retryInMs', 'error', 'dead'],
-  ['snoozeMs', 'retryInMs', 'error', 'dead'],
+  ['handBack', 'snoozeMs', 'retryInMs', 'backoff', 'error', 'dead'],
+  ['snoozeMs', 'retryInMs', 'backoff', 'error', 'dead'],
+  ['retryInMs', 'backoff'],
 ] as const
 
 let drawn = 0

@@ -196,7 +196,12 @@ export type Verbs = [
 ]
 export type Records = [
   Expect<Equal<Loose<Added>, { id: string; duplicate: boolean }>>,
-  Expect<Equal<Loose<JobError>, { name?: string; message: string; code?: string; stack?: string }>>,
+  Expect<
+    Equal<
+      Loose<JobError>,
+      { name?: string; message: string; code?: string; stack?: string; details?: unknown }
+    >
+  >,
   Expect<Equal<JobState, 'scheduled' | 'ready' | 'waiting' | 'running' | 'completed' | 'dead' | 'cancelled'>>,
   Expect<
     Equal<
@@ -217,7 +222,12 @@ export type Records = [
     >
   >,
   Expect<Equal<keyof ClaimOptions, 'queues' | 'kinds' | 'workerId' | 'limit' | 'leaseMs'>>,
-  Expect<Equal<keyof NackOptions, 'tx' | 'error' | 'retryInMs' | 'dead' | 'handBack' | 'snoozeMs' | 'ranMs'>>,
+  Expect<
+    Equal<
+      keyof NackOptions,
+      'tx' | 'error' | 'retryInMs' | 'backoff' | 'dead' | 'handBack' | 'snoozeMs' | 'ranMs'
+    >
+  >,
   Expect<Equal<keyof ListOptions, 'queue' | 'kind' | 'state' | 'search' | 'limit' | 'cursor'>>,
   Expect<
     Equal<

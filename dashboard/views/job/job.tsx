@@ -146,7 +146,7 @@ function About({ job }: { readonly job: WireFoundJob }): ReactNode {
 
 function Failure({ error }: { readonly error: NonNullable<WireFoundJob['error']> }): ReactNode {
   const say = useWords(jobWords)
-  const { name, message, code, stack } = error
+  const { name, message, code, stack, details } = error
   return (
     <Section title={say('error')}>
       <div className="card">
@@ -165,6 +165,9 @@ function Failure({ error }: { readonly error: NonNullable<WireFoundJob['error']>
           )}
           <Text value={message} />
         </p>
+        {details !== undefined && (
+          <Code text={JSON.stringify(details, null, 2)} label={say('errorDetails')} />
+        )}
         {stack !== undefined && <Code text={stack} label={say('stack')} />}
       </div>
     </Section>

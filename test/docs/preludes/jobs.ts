@@ -179,6 +179,7 @@ export const placeOrder = (there: TestBox, orderId: number): Promise<unknown> =>
   there.jobs.add('charge', { orderId })
 
 export const status: number = 429
+export const body: unknown = 'Try again later.'
 check('Failures, retries, dead letters', async () => {
   const nacked = await box.jobs.find(job.id)
   assert.deepEqual([nacked?.state, nacked?.error?.message], ['scheduled', 'rate limited'])
