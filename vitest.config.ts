@@ -3,11 +3,16 @@ import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import Dealing from './test/support/dealing.ts'
 import { filesThatShare } from './test/support/sharing.ts'
 
+/**
+ * Two tiers. `npm test` runs the projects `unit`, `modules` and `services`; `npm run test:faults` runs `faults` and `dashboard`:
+ * crash campaigns at CI size, fuzz, and a real browser.
+ */
+
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
-const withServices = ['test/{conformance,services,crashes,docs}/**/*.test.ts']
-// And the one whose tests need a browser.
+const withServices = ['test/{conformance,services,docs}/**/*.test.ts']
+const withFaults = ['test/crashes/**/*.test.ts', 'test/server/fuzz/**/*.test.ts']
 const withBrowser = ['test/dashboard/**/*.test.ts']
-// Tests of rooms that keep nothing for the whole process. For a small file, starting a process and loading its room takes
+// Tests of modules that keep nothing for the whole process. For a small file, starting a process and loading its module takes
 // longer than its tests do. Those that watch leases of a few hundred milliseconds have a process, and its heap, to themselves.
 const inOneProcess = filesThatShare(import.meta.dirname, [
   '{src,dashboard}/**/*.test.ts',
@@ -33,7 +38,7 @@ const config: ViteUserConfig = defineConfig({
     maxWorkers: 4,
     sequence: { sequencer: Dealing },
     setupFiles: ['./test/support/orphan.ts'],
-    reporters: ['default', './test/support/closing.ts'],
+    reporters: ['default', './test/support/slowest.ts', './test/support/closing.ts'],
     // Several projects, because vitest runs a project's globalSetup only when one of its files is to run: whoever
     // tests a room by itself does not wait for databases.
     projects: [
@@ -42,13 +47,13 @@ const config: ViteUserConfig = defineConfig({
         test: {
           name: 'unit',
           include: ['{src,dashboard,test}/**/*.test.ts'],
-          exclude: [...withServices, ...withBrowser, ...inOneProcess],
+          exclude: [...withServices, ...withFaults, ...withBrowser, ...inOneProcess],
         },
       },
       {
         extends: true,
         test: {
-          name: 'rooms',
+          name: 'modules',
           include: inOneProcess,
           // One file after the other, in processes that stay.
           isolate: false,
@@ -61,6 +66,15 @@ const config: ViteUserConfig = defineConfig({
           include: withServices,
           globalSetup: ['./test/support/services/setup.ts'],
           // Of the engines in a file whose tests mostly wait.
+          maxConcurrency: 3,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'faults',
+          include: withFaults,
+          globalSetup: ['./test/support/services/setup.ts'],
           maxConcurrency: 3,
         },
       },
