@@ -9,8 +9,9 @@
  *   node examples/translate.ts postgres://…          or on any other store
  *   node examples/translate.ts --json                for machines
  *
- * It checks itself: exit code 1 if a task was lost, was wrong, or ended twice. It is over within 20 seconds, finished or
- * not; where `CI` is set, machines may be busy with other things, and it has 50.
+ * It checks itself: exit code 1 if a task was lost, was wrong, or ended twice. An idle machine needs about ten seconds. A
+ * busy one is slower and may take its time: the example gives up when nothing has happened for 30 seconds, and after four
+ * minutes in any case.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,7 +30,9 @@ const conversationCount = 72
 /** Every so many of them is one task on one node. */
 const wholeEvery = 4
 const talkingAtOnce = 24
-const limitMs = process.env.CI === undefined ? 20_000 : 50_000
+/** A fleet that is stuck shows nothing for so long; one that is only slow goes on. */
+const patienceMs = 30_000
+const limitMs = 240_000
 
 const phrases = [
   { en: 'good morning', zh: '早上好', es: 'buenos días', de: 'guten Morgen' },
@@ -178,13 +181,16 @@ class Child {
   readonly ended: Promise<unknown>
   readonly ready: Promise<string>
 
-  constructor(args: readonly string[], onNews: (news: News) => void) {
+  constructor(args: readonly string[], onNews: (news: News) => void, onEnded: () => void = () => undefined) {
     this.#process = spawn(process.execPath, ['--conditions=source', import.meta.filename, ...args], {
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     const { promise, resolve, reject } = Promise.withResolvers<string>()
     this.ready = promise
-    this.ended = once(this.#process, 'close').then(() => reject(new Error(`${args[0]} ended too soon`)))
+    this.ended = once(this.#process, 'close').then(() => {
+      reject(new Error(`${args[0]} ended too soon`))
+      onEnded()
+    })
     // Whoever waits for it hears of it; nobody has to.
     promise.catch(() => undefined)
     createInterface({ input: this.#process.stdout! }).on('line', (line) => {
@@ -202,8 +208,25 @@ class Child {
 
 type Fate = 'works' | 'killed' | 'killed, came again' | 'drained' | 'left' | 'added'
 
+/** A deadline that every sign of progress moves, up to a last one. */
+class Patience implements Disposable {
+  readonly #controller = new AbortController()
+  readonly #last = AbortSignal.timeout(limitMs)
+  readonly #timer = setTimeout(() => this.#controller.abort(), patienceMs).unref()
+  readonly signal = AbortSignal.any([this.#controller.signal, this.#last])
+
+  progressed(): void {
+    this.#timer.refresh()
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+  }
+}
+
 /** The nodes, and what they told. */
 class Fleet {
+  readonly #onProgress: () => void
   readonly #children = new Map<string, Child>()
   readonly #doomed = new Map<string, () => void>()
   /** The servers that they may connect to. */
@@ -214,15 +237,21 @@ class Fleet {
   readonly begun = new Map<string, string[]>()
   readonly settled = new Map<string, string[]>()
 
+  constructor(onProgress: () => void) {
+    this.#onProgress = onProgress
+  }
+
   async start(offer: Offer, fate: Fate): Promise<void> {
     const { nodeId } = offer
     const child = new Child(
       ['node', JSON.stringify(this.urls), JSON.stringify(offer)],
       ({ begun, settled }) => {
+        this.#onProgress()
         if (begun !== undefined) note(this.begun, begun, nodeId)
         if (settled !== undefined) note(this.settled, settled, nodeId)
         if (begun !== undefined) this.#doomed.get(nodeId)?.()
       },
+      this.#onProgress,
     )
     this.#children.set(nodeId, child)
     this.offers.set(nodeId, offer)
@@ -428,9 +457,9 @@ function report(found: Found, nodes: Fleet, begunAt: number, isJson: boolean): v
 
 async function supervise(given: string | undefined, isJson: boolean): Promise<void> {
   const begunAt = performance.now()
-  // What is left after it is for the end of the processes and the proof.
-  const late = AbortSignal.timeout(limitMs - 5_000)
-  const last = AbortSignal.timeout(limitMs - 2_000)
+  using patience = new Patience()
+  const late = patience.signal
+  const onProgress = () => patience.progressed()
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-translate-'))
   const url = given ?? `sqlite:${join(folder, 'signalbox.db')}`
   // A dozen processes begin at once: what is compiled here they need not compile again.
@@ -439,20 +468,20 @@ async function supervise(given: string | undefined, isJson: boolean): Promise<vo
   const { createClient } = await import('signalbox/client')
   flushCompileCache()
   const servers: Child[] = []
-  const nodes = new Fleet()
+  const nodes = new Fleet(onProgress)
   const talk = new Conversations(late)
   try {
     // One after the other: the first makes the tables.
     for (let count = 0; count < serverCount; count++) {
-      servers.push(new Child(['server', url], () => undefined))
+      servers.push(new Child(['server', url], onProgress, onProgress))
       nodes.urls.push(await orLate(servers.at(-1)!.ready, late))
     }
     const clients = nodes.urls.map((server) => createClient(server))
     await orLate(flow(nodes, talk, clients, !isJson && process.stdout.isTTY), late)
     for (const client of clients) client.close()
     // Each node ends when the last of its tasks is confirmed.
-    await orLate(nodes.end('SIGTERM'), last)
-    await orLate(Promise.all(servers.map((server) => server.kill('SIGTERM'))), last)
+    await orLate(nodes.end('SIGTERM'), late)
+    await orLate(Promise.all(servers.map((server) => server.kill('SIGTERM'))), late)
     report(await check(url, nodes, talk), nodes, begunAt, isJson)
   } catch (error) {
     process.exitCode = 1
@@ -491,7 +520,8 @@ async function flow(
 /** Waits for it, but not for ever. */
 function orLate<Value>(wanted: Promise<Value>, late: AbortSignal): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(new Error('it took too long'))
+  const stop = () =>
+    reject(new Error(`nothing has happened for ${patienceMs} ms, or it took longer than ${limitMs} ms`))
   if (late.aborted) stop()
   late.addEventListener('abort', stop, { once: true })
   return Promise.race([wanted, promise]).finally(() => late.removeEventListener('abort', stop))
