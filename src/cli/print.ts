@@ -3,6 +3,8 @@
  * or marks that reverse what is read; all of that is written as visible escapes, so one message is one inert line.
  */
 export interface Printer {
+  /** How wide the terminal on standard output is; undefined where that is no terminal. */
+  readonly columns?: number | undefined
   /** One line for people, on standard output. */
   line(text: string): void
   /** One line of JSON for programs, on standard output. */
@@ -16,6 +18,7 @@ export interface Printer {
 /** The part of a stream that printing needs. */
 export interface Output {
   readonly isTTY?: boolean
+  readonly columns?: number
   write(text: string): unknown
 }
 
@@ -28,6 +31,7 @@ export function createPrinter(
   const colour = stderr.isTTY === true && !env.NO_COLOR
   const prefix = colour ? '\u001b[31msignalbox:\u001b[39m ' : 'signalbox: '
   return {
+    columns: stdout.isTTY === true ? stdout.columns || undefined : undefined,
     line: (text) => void stdout.write(`${escapeText(text)}\n`),
     json: (value, to = 'stdout') =>
       void (to === 'stdout' ? stdout : stderr).write(`${escapeText(JSON.stringify(value))}\n`),

@@ -70,7 +70,8 @@ test('the table has each command as it describes itself, and every verb of the c
   const paths = leavesOf(program).map(pathOf)
   for (const path of [
     ...['jobs ls', 'jobs show', 'jobs retry', 'jobs cancel', 'queues ls', 'queues pause', 'queues resume'],
-    ...['locks ls', 'nodes ls', 'nodes drain', 'monitor test', 'config print'],
+    ...['locks ls', 'locks evict', 'nodes ls', 'nodes drain', 'nodes cordon', 'nodes uncordon'],
+    ...['tasks ls', 'tasks show', 'tasks cancel', 'tasks explain', 'monitor test', 'config print'],
   ])
     assert.ok(paths.includes(path), path)
 })

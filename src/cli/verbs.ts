@@ -26,7 +26,7 @@ export interface Verb {
 const running = 'Run it:'
 const database = 'The database:'
 const jobs = 'Jobs:'
-const fleet = 'Locks, guards, changes, nodes:'
+const fleet = 'Locks, guards, changes, nodes, tasks:'
 const looking = 'Look and measure:'
 
 export const verbs: readonly Verb[] = [
@@ -108,7 +108,7 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'locks',
-    about: 'show who holds locks and who waits',
+    about: 'show who holds locks and who waits, and evict them',
     group: fleet,
     load: async ({ printer }) => (await import('./commands/locks.ts')).locksCommand(printer),
   },
@@ -127,9 +127,15 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'nodes',
-    about: 'show the nodes that do tasks, and drain them',
+    about: 'show the nodes that do tasks, drain and cordon them',
     group: fleet,
     load: async ({ printer }) => (await import('./commands/nodes.ts')).nodesCommand(printer),
+  },
+  {
+    name: 'tasks',
+    about: 'show tasks, cancel them, and explain why one waits',
+    group: fleet,
+    load: async ({ printer }) => (await import('./commands/tasks.ts')).tasksCommand(printer),
   },
   {
     name: 'top',

@@ -1,3 +1,5 @@
+import { eastAsianWidth } from 'get-east-asian-width'
+
 /**
  * How many cells of a terminal a text takes. Chinese, Japanese and Korean characters, full-width forms and emoji take
  * two; marks that are written over the character before them take none.
@@ -10,14 +12,11 @@ export function widthOf(text: string): number {
   return width
 }
 
-const wide =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u
 const zero = /[\p{Mn}\p{Me}]/u
 
 function widthOfCharacter(character: string): number {
   if (character <= '~') return 1
-  if (zero.test(character)) return 0
-  return wide.test(character) ? 2 : 1
+  return zero.test(character) ? 0 : eastAsianWidth(character.codePointAt(0)!)
 }
 
 /** The text in exactly so many cells: filled with spaces, or cut with an ellipsis. */
@@ -38,4 +37,29 @@ export function intoCells(text: string, width: number, align: 'left' | 'right' =
   }
   // A wide character that did not fit leaves a cell over.
   return `${kept}…${' '.repeat(width - 1 - used)}`
+}
+
+/** A column narrower than this shows nothing that helps. */
+const leastWidth = 4
+
+/**
+ * Narrows columns until they fit into so many cells: the widest gives way first. Columns at `whole`, such as ids, which
+ * people copy, are cut only when nothing else is left to cut.
+ */
+export function fitWidths(
+  widths: readonly number[],
+  available: number,
+  whole: readonly number[] = [],
+): readonly number[] {
+  const fitted = [...widths]
+  let over = fitted.reduce((sum, width) => sum + width, 0) - available
+  for (const mayCut of [(at: number) => !whole.includes(at), () => true]) {
+    while (over > 0) {
+      const widest = Math.max(0, ...fitted.filter((_, at) => mayCut(at)))
+      if (widest <= leastWidth) break
+      fitted[fitted.findIndex((width, at) => width === widest && mayCut(at))]!--
+      over--
+    }
+  }
+  return fitted
 }

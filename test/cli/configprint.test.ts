@@ -21,7 +21,7 @@ test('config print shows every value and where it came from, and opens nothing',
     .map((line) => line.split(/ {2,}/))
   assert.deepEqual(
     lines.map(([name]) => name),
-    settingNames,
+    ['SETTING', ...settingNames],
   )
   const shown = new Map(lines.map(([name, ...rest]) => [name, rest]))
   assert.deepEqual(shown.get('host'), ['127.0.0.1', 'default'])

@@ -13,6 +13,7 @@ import type { Printer } from '../print.ts'
 import { createProgress } from '../progress.ts'
 import { printTable } from '../table.ts'
 import { Interrupted } from './lockedchild.ts'
+import { requireDatabase } from './place.ts'
 
 const rooms = ['jobs', 'locks', 'once'] as const
 type Room = (typeof rooms)[number]
@@ -63,6 +64,7 @@ export function benchCommand(printer: Printer, endWith: (exitCode: number) => vo
 }
 
 async function measure(command: Command, room: Room, seconds: number) {
+  requireDatabase(command, 'bench', 'It cannot measure through a server.')
   const sources = sourcesOf(command)
   const named = resolveGiven('database', sources)
   const redis = resolveGiven('redis', sources)

@@ -5,6 +5,7 @@ import { configSources } from '../config/given.ts'
 import type { Kind } from '../config/kinds.ts'
 import { type SettingName, settingNames, settings } from '../config/settings.ts'
 import type { Printer } from '../print.ts'
+import { printTable } from '../table.ts'
 
 /** `signalbox config print`: what `serve` would run with, and where each value came from. Opens no store. */
 export function configCommand(printer: Printer): Command {
@@ -42,9 +43,7 @@ function printConfig(config: ResolvedConfig, printer: Printer): void {
     return
   }
   const rows = shown.map(({ name, value, source }) => [name, textOf(name, value), source] as const)
-  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]!.length)))
-  for (const [name, value, source] of rows)
-    printer.line(`${name.padEnd(widths[0]!)}  ${value.padEnd(widths[1]!)}  ${source}`)
+  printTable(printer, ['SETTING', 'VALUE', 'SOURCE'], rows)
 }
 
 function shownValue(name: SettingName, { values }: ResolvedConfig): ReturnType<Kind<unknown>['show']> {

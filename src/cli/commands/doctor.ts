@@ -1,12 +1,13 @@
 import { Command } from 'commander'
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { isSignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import { type ConfigSources, type ResolvedConfig, resolveConfig } from '../config/config.ts'
-import { addSettingFlags, givenFlags } from '../config/flags.ts'
+import { addSettingFlags } from '../config/flags.ts'
 import { configSources } from '../config/given.ts'
 import { problemLines } from '../config/problems.ts'
 import { type Finding, levels, ok, problem } from '../doctor/finding.ts'
 import type { Printer } from '../print.ts'
+import { serverOf } from './place.ts'
 
 interface DoctorFlags {
   readonly url?: string
@@ -41,15 +42,8 @@ export function doctorCommand(printer: Printer, endWith: (exitCode: number) => v
 }
 
 async function examine(command: Command, flags: DoctorFlags): Promise<readonly Finding[]> {
-  const given = givenFlags(command)
-  const namesStore = given.database !== undefined || given.redis !== undefined
-  if (flags.url !== undefined && namesStore)
-    throw new SignalboxError(
-      'invalid_argument',
-      'Either a server (--url) or a store (--database, --redis) is looked at; give one of them.',
-    )
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
-  const url = flags.url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
+  const url = serverOf(command, flags)
   const node = ok('node', 'this machine', `It runs Node ${process.versions.node}.`)
   if (url !== undefined) {
     const { examineServer } = await import('../doctor/server.ts')

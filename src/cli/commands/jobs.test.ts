@@ -30,7 +30,13 @@ test('jobs are searched, counted and cancelled in bulk from the command line', a
 
   const found = await jobs('list', '--search', 'payload.n:7')
   assert.deepEqual([found.code, found.err], [0, ''])
-  assert.match(found.out, new RegExp(`^${added[7]!.id}  ready .*  default  mail  0/5\n$`))
+  assert.match(
+    found.out,
+    new RegExp(
+      `^ID +STATE  QUEUE    KIND  ATTEMPT  AGE +ERROR\n${added[7]!.id}  ready  default  mail  0/5 +\\d+ s\n$`,
+    ),
+  )
+  assert.equal((await jobs('ls', '--kind', 'male')).out, 'There are no such jobs.\n')
   const page = await jobs('list', '--limit', '2', '--json')
   assert.deepEqual([JSON.parse(page.out).items.length, JSON.parse(page.out).stopped], [2, null])
 

@@ -1,8 +1,9 @@
-import { Argument, Command } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
-import type { BulkAction, BulkOperation, BulkOptions, Job } from '../../jobs/index.ts'
+import type { BulkAction, BulkOperation, BulkOptions, Job, JobState } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
 import { createProgress } from '../progress.ts'
+import { type Cell, printTable, showSpan } from '../table.ts'
 import { actCommand, showCommand } from './jobacts.ts'
 import { addPlaceFlags, openJobs, type PlacedJobs, type PlaceFlags } from './jobsplace.ts'
 
@@ -23,7 +24,21 @@ export function jobsCommand(printer: Printer, endWith: (exitCode: number) => voi
     .addCommand(bulkCommand(printer, endWith))
 }
 
+/** As jobs have them; said again here, so that a line of help does not load the whole room. */
+const states: readonly JobState[] = [
+  'scheduled',
+  'ready',
+  'waiting',
+  'running',
+  'completed',
+  'dead',
+  'cancelled',
+]
+
 interface ListFlags extends PlaceFlags {
+  readonly state?: JobState
+  readonly queue?: string
+  readonly kind?: string
   readonly search: string
   readonly limit: string
   readonly cursor?: string
@@ -33,18 +48,27 @@ function listCommand(printer: Printer): Command {
   const command = new Command('ls')
     .alias('list')
     .description('list jobs, newest first')
+    .addOption(new Option('--state <state>', 'of this state alone').choices(states))
+    .option('--queue <name>', 'of this queue alone')
+    .option('--kind <kind>', 'of this kind alone')
     .option('--search <terms>', 'words and fields that must all hold', '')
     .option('--limit <count>', 'how many at most, up to 500', '50')
     .option('--cursor <id>', 'where the page before ended')
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox jobs list --search "state:dead created>-1d"\n  signalbox jobs list --search \'payload.customer.name:"Ann Lee"\' --json',
+      '\nExamples:\n  signalbox jobs ls --state dead --queue mail\n  signalbox jobs ls --search "state:dead created>-1d"\n  signalbox jobs ls --search \'payload.customer.name:"Ann Lee"\' --json',
     )
-    .action(async ({ search, limit, cursor, json, ...place }: ListFlags) => {
+    .action(async ({ search, limit, cursor, state, queue, kind, json, ...place }: ListFlags) => {
       await using jobs = await openJobs(command, place)
-      const page = await jobs.list({ search, limit: count('--limit', limit), cursor })
+      const page = await jobs.list({ search, state, queue, kind, limit: count('--limit', limit), cursor })
       if (json) return printer.json(page)
-      for (const job of page.items) printer.line(lineOf(job))
+      if (page.items.length === 0 && page.cursor === null) return printer.line('There are no such jobs.')
+      const now = Date.now()
+      printTable(
+        printer,
+        ['=ID', 'STATE', 'QUEUE', 'KIND', 'ATTEMPT', 'AGE', 'ERROR'],
+        page.items.map((job) => rowOf(job, now)),
+      )
       if (page.stopped !== null)
         printer.problem(`stopped after ${page.scanned} jobs; go on with --cursor ${page.cursor}`)
       else if (page.cursor !== null) printer.problem(`there may be more; go on with --cursor ${page.cursor}`)
@@ -118,16 +142,12 @@ function countsOf({ matched, done, skipped }: BulkOperation): string {
   return `${matched} matched, ${done} done, ${skipped} skipped`
 }
 
-function lineOf({ id, state, queue, kind, attempt, maxAttempts, createdAt, error }: Job): string {
-  const words = [
-    id,
-    state.padEnd(9),
-    new Date(createdAt).toISOString(),
-    queue,
-    kind,
-    `${attempt}/${maxAttempts}`,
+function rowOf(job: Job, now: number): readonly Cell[] {
+  const { id, state, queue, kind, attempt, maxAttempts, createdAt, error } = job
+  return [
+    ...[id, state, queue, kind, `${attempt}/${maxAttempts}`, showSpan(now - createdAt)],
+    error === null ? '' : error.message,
   ]
-  return [...words, ...(error === null ? [] : [error.message])].join('  ')
 }
 
 function count(flag: string, value: string): number {

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import type { Jobs } from '../../jobs/index.ts'
-import { addDatabaseFlags, givenFlags, resolveDatabase } from '../config/flags.ts'
-import { requireFile } from './place.ts'
+import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
+import { requireFile, serverOf } from './place.ts'
 
 /** Where the jobs are that a command is about: on a server, or in a database. */
 export interface PlaceFlags {
@@ -31,15 +31,8 @@ export async function openJobs(
   flags: PlaceFlags,
   mode: 'look' | 'make' = 'look',
 ): Promise<PlacedJobs> {
-  const { database: namesDatabase } = givenFlags(command)
-  if (flags.url !== undefined && namesDatabase !== undefined)
-    throw new SignalboxError(
-      'invalid_argument',
-      'Either a server (--url) or a database (--database) has the jobs; give one of them.',
-    )
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
-  // What was said goes before what merely stands in the environment.
-  const url = flags.url ?? (namesDatabase === undefined ? process.env.SIGNALBOX_URL : undefined)
+  const url = serverOf(command, flags)
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
     const token = process.env.SIGNALBOX_TOKEN

@@ -3,10 +3,11 @@ import { Command } from 'commander'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import type { Held, Locks } from '../../locks/index.ts'
-import { addStoreFlags, givenFlags, resolveDatabase, resolveLocks, resolveRedis } from '../config/flags.ts'
+import { addStoreFlags, resolveDatabase, resolveLocks, resolveRedis } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
 import { heedSignals, Interrupted, runChild } from './lockedchild.ts'
+import { serverOf } from './place.ts'
 
 /**
  * `signalbox lock OPERATION RESOURCE -- command…`: waits for the lock, runs the command while it is held, and ends the
@@ -132,17 +133,8 @@ function endOf(error: unknown, printer: Printer): LockEnd {
 
 /** The locks of a server where one is named, else of the database that a server started here would open. */
 async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
-  const { database: namesDatabase, redis: namesRedis } = givenFlags(command)
-  const namesStore = namesDatabase !== undefined || namesRedis !== undefined
-  if (flags.url !== undefined && namesStore) {
-    throw new SignalboxError(
-      'invalid_argument',
-      'Either a server (--url) or a store (--database, --redis) has the lock; give one of them.',
-    )
-  }
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
-  // What was said goes before what merely stands in the environment.
-  const url = flags.url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
+  const url = serverOf(command, flags)
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
     const token = process.env.SIGNALBOX_TOKEN

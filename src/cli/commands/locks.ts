@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { SignalboxError } from '../../core/errors.ts'
 import type { Printer } from '../print.ts'
 import { printTable, showSpan } from '../table.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
@@ -8,11 +9,11 @@ interface ListFlags extends PlaceFlags {
   readonly search?: string
 }
 
-/** `signalbox locks ls`: lines that are held or waited for. */
+/** `signalbox locks ls|evict`: locks that are held or waited for, and what operators do with them. */
 export function locksCommand(printer: Printer): Command {
   const list = new Command('ls')
     .alias('list')
-    .description('lines that are held or waited for, with who holds them')
+    .description('locks that are held or waited for, with who holds them')
     .option('--operation <name>', 'of this operation alone')
     .option('--search <text>', 'whose resource contains this text')
     .addHelpText('after', '\nExamples:\n  signalbox locks ls\n  signalbox locks ls --operation pull --json')
@@ -45,9 +46,61 @@ export function locksCommand(printer: Printer): Command {
       )
     })
   return new Command('locks')
-    .description('show who holds locks and who waits')
+    .description('show who holds locks and who waits, and evict them')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
-    .addHelpText('after', '\nExamples:\n  signalbox locks ls\n  signalbox locks ls --search nginx')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox locks ls\n  signalbox locks ls --search nginx\n  signalbox locks evict pull nginx',
+    )
     .addCommand(addBoxFlags(list))
+    .addCommand(evictCommand(printer))
+}
+
+interface EvictFlags extends PlaceFlags {
+  readonly node?: string
+  readonly requestId?: string
+}
+
+/** Removes the holder of a lock, or one that waits for it. */
+function evictCommand(printer: Printer): Command {
+  const command = new Command('evict')
+    .description('end the turn of a lock’s holder as a failure, or remove a waiter from its wait queue')
+    .argument('<operation>', 'the operation')
+    .argument('<resource>', 'the resource')
+    .option('--node <node>', 'the holder or waiter to remove (default: the holder)')
+    .option('--request-id <id>', 'which of its requests (default: the node’s name)')
+    .addHelpText(
+      'after',
+      '\nThe next in the wait queue is granted the lock. An evicted holder is not stopped: what it writes with its fencing token\n' +
+        'can be refused, and its renewal and release get lease_lost.\n' +
+        '\nExamples:\n  signalbox locks evict pull nginx\n  signalbox locks evict pull nginx --node machine-2 --json',
+    )
+    .action(async (operation: string, resource: string, flags: EvictFlags) => {
+      const { node, requestId, json, ...place } = flags
+      if (node === undefined && requestId !== undefined)
+        throw new SignalboxError('invalid_argument', '--request-id is one of a node’s: give --node as well.')
+      await using box = await openPlace(command, place)
+      const key = { operation, resource }
+      const { holder } = await box.locks.inspect(key)
+      if (node === undefined && holder === null)
+        throw new SignalboxError(
+          'not_found',
+          `No node holds ${operation} ${resource}. Name a waiter with --node to remove it from the wait queue.`,
+        )
+      const who =
+        node === undefined
+          ? { node: holder!.node, requestId: holder!.requestId }
+          : { node, requestId: requestId ?? node }
+      await box.locks.evict({ ...key, ...who })
+      const wasHolder = holder?.node === who.node && holder.requestId === who.requestId
+      if (json) printer.json({ ...key, ...who, wasHolder, evicted: true })
+      else
+        printer.line(
+          wasHolder
+            ? `evicted ${who.node} from ${operation} ${resource}: its turn ended as a failure`
+            : `removed ${who.node} from the wait queue of ${operation} ${resource}`,
+        )
+    })
+  return addBoxFlags(command)
 }

@@ -4,6 +4,7 @@ import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import type { Printer } from '../print.ts'
 import { createProgress } from '../progress.ts'
+import { requireDatabase } from './place.ts'
 
 const actions = ['up', 'status', 'sql'] as const
 type Action = (typeof actions)[number]
@@ -20,6 +21,7 @@ export function migrateCommand(printer: Printer, endWith: (exitCode: number) => 
       '\nExamples:\n  signalbox migrate up\n  signalbox migrate status || signalbox migrate up\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox migrate up --json\n  signalbox migrate sql --database mysql://db/shop > schema.sql',
     )
     .action(async (action: Action, { json = false }: { readonly json?: boolean }) => {
+      requireDatabase(command, 'migrate', 'A server brings its own schema up to date when it starts.')
       // Exit code 1 says "not up to date" to the shell; that is an answer, so nothing is written to standard error.
       if (!(await migrate(action, resolveDatabase(command), json, printer))) endWith(1)
     })

@@ -4,18 +4,22 @@ import { spanOf } from '../span.ts'
 import { printTable, showSpan } from '../table.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
-/** `signalbox nodes ls|drain`: the nodes that do tasks. */
+/** `signalbox nodes ls|drain|cordon|uncordon`: the nodes that do tasks. */
 export function nodesCommand(printer: Printer): Command {
   return new Command('nodes')
-    .description('show the nodes that do tasks, and drain them')
+    .description('show the nodes that do tasks, drain and cordon them')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox nodes ls --url http://127.0.0.1:7420\n  signalbox nodes drain gpu-1 --deadline 10m',
+      '\nExamples:\n  signalbox nodes ls --url http://127.0.0.1:7420\n  signalbox nodes drain gpu-1 --deadline 10m\n  signalbox nodes cordon gpu-1 --service asr',
     )
     .addCommand(listCommand(printer))
     .addCommand(drainCommand(printer))
+    .addCommand(
+      cordonCommand(printer, 'cordon', 'give a node, or one of its services, no new work until it is lifted'),
+    )
+    .addCommand(cordonCommand(printer, 'uncordon', 'lift a cordon; also of a node that is gone'))
 }
 
 function listCommand(printer: Printer): Command {
@@ -69,6 +73,31 @@ function drainCommand(printer: Printer): Command {
       })
       if (json) printer.json({ nodeId: node, draining: !off })
       else printer.line(off ? `${node} is given work again` : `${node} is given no new work`)
+    })
+  return addBoxFlags(command)
+}
+
+interface CordonFlags extends PlaceFlags {
+  readonly service?: string
+}
+
+/** Unlike a drain, a cordon stays when the node connects anew, and may be of one service alone. */
+function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: string): Command {
+  const command = new Command(name)
+    .description(about)
+    .argument('<node>', 'the node')
+    .option('--service <name>', 'of this service alone (default: the whole node)')
+    .addHelpText(
+      'after',
+      `\nExamples:\n  signalbox nodes ${name} gpu-1\n  signalbox nodes ${name} gpu-1 --service asr --json`,
+    )
+    .action(async (node: string, { json, service, ...place }: CordonFlags) => {
+      const on = name === 'cordon'
+      await using box = await openPlace(command, place)
+      await box.dispatch.cordon(node, service ?? null, { on })
+      if (json) return printer.json({ nodeId: node, service: service ?? null, cordoned: on })
+      const what = service === undefined ? node : `${service} of ${node}`
+      printer.line(on ? `${what} is cordoned: it gets no new work` : `${what} is no longer cordoned`)
     })
   return addBoxFlags(command)
 }

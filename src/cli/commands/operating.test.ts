@@ -70,6 +70,17 @@ test('a job is added, shown, cancelled and retried at a shell', async () => {
 test('queues are listed, paused, resumed and limited at a shell', async () => {
   await signalbox('add', 'mail', '--queue', 'post', ...at)
   assert.equal((await signalbox('queues', 'pause', 'post', ...at)).out, 'paused post\n')
+  const misspelt = await signalbox('queues', 'pause', 'psot', ...at)
+  assert.deepEqual(
+    [misspelt.code, misspelt.out],
+    [0, 'paused psot (no job has used this queue yet; did you mean post?)\n'],
+  )
+  assert.deepEqual(JSON.parse((await signalbox('queues', 'resume', 'psot', ...at, '--json')).out), {
+    queue: 'psot',
+    paused: false,
+    isUsed: false,
+    nearest: 'post',
+  })
   const limit = ['queues', 'limit', 'post', '--concurrency', '5', '--per-key-rate', '100/1m'] as const
   assert.equal((await signalbox(...limit, ...at)).out, 'post: 5 at once, 100 per 60 s per key\n')
   assert.match(

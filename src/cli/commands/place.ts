@@ -3,7 +3,15 @@ import type { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
 import type { Box, RemoteBox } from '../../index.ts'
-import { addStoreFlags, givenFlags, resolveDatabase, resolveLocks, resolveRedis } from '../config/flags.ts'
+import { resolveGiven } from '../config/config.ts'
+import {
+  addStoreFlags,
+  givenFlags,
+  resolveDatabase,
+  resolveLocks,
+  resolveRedis,
+  sourcesOf,
+} from '../config/flags.ts'
 
 /** Where the things are that a command is about: on a server, or in a store. */
 export interface PlaceFlags {
@@ -31,16 +39,8 @@ export async function openPlace(
   flags: PlaceFlags,
   mode: 'look' | 'make' = 'look',
 ): Promise<Box | RemoteBox> {
-  const { database: namesDatabase, redis: namesRedis } = givenFlags(command)
-  const namesStore = namesDatabase !== undefined || namesRedis !== undefined
-  if (flags.url !== undefined && namesStore)
-    throw new SignalboxError(
-      'invalid_argument',
-      'Either a server (--url) or a store (--database, --redis) is asked; give one of them.',
-    )
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
-  // What was said goes before what merely stands in the environment.
-  const url = flags.url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
+  const url = serverOf(command, flags)
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
     const token = process.env.SIGNALBOX_TOKEN
@@ -56,6 +56,38 @@ export async function openPlace(
   if (mode === 'look') requireFile(database)
   const { open } = await import('../../index.ts')
   return open(database, { namespace, redis, locks: resolveLocks(command), contention: false })
+}
+
+/**
+ * The address of the server that a command asks: `--url`, else SIGNALBOX_URL, unless a flag names a store. Undefined: it
+ * works on a store.
+ */
+export function serverOf(
+  command: Command,
+  { url }: { readonly url?: string | undefined },
+): string | undefined {
+  const { database, redis } = givenFlags(command)
+  const namesStore = database !== undefined || redis !== undefined
+  if (url !== undefined && namesStore)
+    throw new SignalboxError(
+      'invalid_argument',
+      'Either a server (--url) or a store (--database, --redis) is asked; give one of them.',
+    )
+  // A flag goes before what merely stands in the environment.
+  return url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
+}
+
+/**
+ * Refuses a command that works on a database alone while SIGNALBOX_URL names a server and no database is named: the
+ * default would be a new SQLite file here, which no one meant.
+ */
+export function requireDatabase(command: Command, verb: string, advice: string): void {
+  if (process.env.SIGNALBOX_URL === undefined) return
+  if (resolveGiven('database', sourcesOf(command)) !== undefined) return
+  throw new SignalboxError(
+    'invalid_argument',
+    `SIGNALBOX_URL names a server, and ${verb} works on a database. ${advice} Name the database with --database or SIGNALBOX_DATABASE, or unset SIGNALBOX_URL.`,
+  )
 }
 
 /** Whoever looks from a wrong folder should be told, not shown that there is nothing. */

@@ -1,7 +1,9 @@
 import { Command } from 'commander'
 import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
+import type { Box, RemoteBox } from '../../index.ts'
 import type { LimitOptions, QueueLimits, QueueStats } from '../../jobs/index.ts'
+import { nearestTo } from '../nearest.ts'
 import type { Printer } from '../print.ts'
 import { printTable, showSpan } from '../table.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
@@ -64,13 +66,28 @@ function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string
     .argument('<queue>', 'its name')
     .addHelpText('after', `\nExamples:\n  signalbox queues ${name} mail`)
     .action(async (queue: string, { json, ...place }: PlaceFlags) => {
-      await using box = await openPlace(command, place, 'make')
-      await box.jobs[name](queue)
       const paused = name === 'pause'
-      if (json) printer.json({ queue, paused })
-      else printer.line(`${paused ? 'paused' : 'resumed'} ${queue}`)
+      await using box = await openPlace(command, place, paused ? 'make' : 'look')
+      await box.jobs[name](queue)
+      const { isUsed, nearest } = await usageOf(box, queue)
+      if (json) return printer.json({ queue, paused, isUsed, ...(nearest === undefined ? {} : { nearest }) })
+      const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`
+      printer.line(
+        `${paused ? 'paused' : 'resumed'} ${queue}${isUsed ? '' : ` (no job has used this queue yet${hint})`}`,
+      )
     })
   return addBoxFlags(command)
+}
+
+/** Whether a job is or was in the queue; where none was, the queue whose name is nearest: its name may be misspelt. */
+async function usageOf(
+  box: Box | RemoteBox,
+  queue: string,
+): Promise<{ readonly isUsed: boolean; readonly nearest?: string | undefined }> {
+  const { items } = await box.jobs.list({ queue, limit: 1 })
+  if (items.length > 0) return { isUsed: true }
+  const others = (await box.jobs.stats()).map((line) => line.queue).filter((name) => name !== queue)
+  return { isUsed: false, nearest: nearestTo(queue, others) }
 }
 
 interface LimitFlags extends PlaceFlags {

@@ -36,7 +36,10 @@ test('a schedule is set, listed, paused, resumed, run and removed from the shell
   const { job, catchUp } = (await box.jobs.schedules.find('report'))!
   assert.deepEqual([job.kind, job.payload, catchUp], ['report', { to: 'team' }, 'all'])
   const listed = await schedules('list')
-  assert.match(listed.out, /^report {2}0 9 \* \* 1-5 Asia\/Shanghai {2}report {2}next .* {2}never ran\n$/)
+  assert.match(
+    listed.out,
+    /^NAME +WHEN +KIND +NEXT +LAST\nreport {2}0 9 \* \* 1-5 Asia\/Shanghai {2}report {2}\d.*Z {2}never\n$/,
+  )
   assert.equal((await schedules('pause', 'report')).out, 'paused report\n')
   assert.match((await schedules('run', 'report')).out, /^added job \w{26}\n$/)
   assert.equal((await box.jobs.list()).items.length, 1)

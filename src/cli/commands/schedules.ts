@@ -3,6 +3,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { Schedule, ScheduleOptions, Schedules } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
+import { type Cell, printTable } from '../table.ts'
 import { addPlaceFlags, openJobs, type PlaceFlags } from './jobsplace.ts'
 
 /** `signalbox schedules list|set|pause|resume|run|remove`: jobs that are added by the clock. */
@@ -60,7 +61,8 @@ function listCommand(printer: Printer): Command {
         cursor = page.cursor
       } while (cursor !== null)
       if (json) return printer.json({ items })
-      for (const schedule of items) printer.line(lineOf(schedule))
+      if (items.length === 0) return printer.line('There are no schedules.')
+      printTable(printer, ['NAME', 'WHEN', 'KIND', 'NEXT', 'LAST'], items.map(rowOf))
     })
   return addPlaceFlags(command)
 }
@@ -132,11 +134,11 @@ function nameCommand(
   return addPlaceFlags(command)
 }
 
-function lineOf(schedule: Schedule): string {
+function rowOf(schedule: Schedule): readonly Cell[] {
   const { name, cron, timeZone, everyMs, job, lastFiredAt } = schedule
   const when = cron === null ? `every ${everyMs} ms` : `${cron} ${timeZone}`
-  const last = lastFiredAt === null ? 'never ran' : `last ran ${new Date(lastFiredAt).toISOString()}`
-  return [name, when, job.kind, nextOf(schedule), last].join('  ')
+  const last = lastFiredAt === null ? 'never' : new Date(lastFiredAt).toISOString()
+  return [name, when, job.kind, nextOf(schedule).replace(/^next /, ''), last]
 }
 
 function nextOf({ paused, nextAt }: Schedule): string {

@@ -1,14 +1,17 @@
 import { Command, Option } from 'commander'
-import type { ListedToken, Scope, Tokens } from '../../access/index.ts'
+import type { ListedToken, Scope, Token, Tokens } from '../../access/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
+import { printTable } from '../table.ts'
+import { serverOf } from './place.ts'
 
 /**
- * `signalbox token create|list|revoke`: the tokens of a database, without a server. Whoever may open the database may
- * do everything already, so this needs no token itself and is the way in when the last one is lost.
+ * `signalbox token create|list|revoke`: the tokens of a server, or of a database without a server. On a server it needs a
+ * token with the scope admin. Who may open the database may do everything already, so there it needs none, and it is the
+ * way in when the last one is lost.
  */
 export function tokenCommand(printer: Printer): Command {
   return new Command('token')
@@ -33,6 +36,7 @@ interface CreateFlags {
   readonly node?: readonly string[]
   readonly namespace: string
   readonly expires?: string
+  readonly url?: string
   readonly json?: boolean
 }
 
@@ -48,16 +52,16 @@ function createCommand(printer: Printer): Command {
       'after',
       '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token create --name grafana --scope read --expires 90d --json\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox token create --name ops --scope admin --namespace "*"\n  signalbox token create --name gpu-7 --node gpu-7\n  umask 077; signalbox token create --name worker --scope work > worker.token',
     )
-    .action(async ({ json, name, node, namespace, expires, ...flags }: CreateFlags) => {
+    .action(async ({ json, name, node, namespace, expires, url, ...flags }: CreateFlags) => {
       const scope = flags.scope ?? (node === undefined ? undefined : 'work')
       if (scope === undefined) return command.error("error: required option '--scope <scope>' not specified")
-      await withTokens(resolveDatabase(command), 'make', async (tokens) => {
+      await withTokens(command, url, 'make', async (tokens) => {
         const token = await tokens.create({
           name,
           scope,
-          nodes: node,
           namespace,
-          expiresInMs: spanOf('--expires', expires),
+          ...(node === undefined ? {} : { nodes: node }),
+          ...(expires === undefined ? {} : { expiresInMs: spanOf('--expires', expires) }),
         })
         // The secret alone, so that it can be sent to a file or a variable; `list` shows the rest.
         if (json) printer.json(token)
@@ -67,17 +71,26 @@ function createCommand(printer: Printer): Command {
   return finish(command)
 }
 
+interface ListFlags {
+  readonly namespace?: string
+  readonly url?: string
+  readonly json?: boolean
+}
+
 function listCommand(printer: Printer): Command {
   const command = new Command('ls')
     .alias('list')
     .description('list the tokens, also those that ended')
     .option('--namespace <name>', 'only those of this namespace')
-    .addHelpText('after', '\nExamples:\n  signalbox token ls\n  signalbox token ls --namespace shop --json')
-    .action(async ({ json, namespace }: { readonly json?: boolean; readonly namespace?: string }) => {
-      await withTokens(resolveDatabase(command), 'look', async (tokens) => {
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox token ls\n  signalbox token ls --namespace shop --json\n  signalbox token ls --url https://jobs.example.com',
+    )
+    .action(async ({ json, namespace, url }: ListFlags) => {
+      await withTokens(command, url, 'look', async (tokens) => {
         const items = await listAll(tokens, namespace)
         if (json) printer.json({ items })
-        else for (const line of asTable(items)) printer.line(line)
+        else printTokens(printer, items)
       })
     })
   return finish(command)
@@ -88,14 +101,14 @@ function revokeCommand(printer: Printer): Command {
     .description('end a token; servers obey within 5 seconds, for open streams too')
     .argument('<id>', 'the id of the token, as list shows it')
     .addHelpText('after', '\nExamples:\n  signalbox token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .action(async (id: string, { json }: { readonly json?: boolean }) => {
+    .action(async (id: string, { json, url }: { readonly json?: boolean; readonly url?: string }) => {
       const { isSecret } = await import('../../access/index.ts')
       if (isSecret(id))
         throw new SignalboxError(
           'invalid_argument',
           'This is the secret of a token, not its id. The id is the part between the first two underscores.',
         )
-      await withTokens(resolveDatabase(command), 'look', async (tokens) => {
+      await withTokens(command, url, 'look', async (tokens) => {
         const token = await tokens.revoke(id)
         if (json) printer.json(token)
         else printer.line(`revoked ${token.id} ${token.name}`)
@@ -106,16 +119,46 @@ function revokeCommand(printer: Printer): Command {
 
 function finish(command: Command): Command {
   return addDatabaseFlags(
-    command.option('--json', 'answer with one line of JSON').helpOption('-h, --help', 'print this help'),
+    command
+      .option('--url <url>', 'the server to ask; an admin token stands in SIGNALBOX_TOKEN')
+      .option('--json', 'answer with one line of JSON')
+      .helpOption('-h, --help', 'print this help'),
   )
 }
 
-/** `make` brings SQLite's file and schema into being, as a server would; `look` leaves what is not there alone. */
+/** The verbs that a server has as well. It does not say which tokens are live: their instants do. */
+interface PlacedTokens extends Pick<Tokens, 'revoke'> {
+  create(token: {
+    readonly name: string
+    readonly scope: Scope
+    readonly namespace: string
+    readonly nodes?: readonly string[]
+    readonly expiresInMs?: number
+  }): Promise<Token & { readonly secret: string }>
+  list(options: { readonly namespace?: string; readonly limit?: number; readonly cursor?: string }): Promise<{
+    readonly items: readonly (Token & { readonly live?: boolean })[]
+    readonly cursor: string | null
+  }>
+}
+
+/**
+ * The tokens of a server where one is named, else of the database. `make` brings SQLite's file and schema into being, as
+ * a server would; `look` leaves what is not there alone.
+ */
 async function withTokens(
-  database: string,
+  command: Command,
+  url: string | undefined,
   mode: 'make' | 'look',
-  use: (tokens: Tokens) => Promise<void>,
+  use: (tokens: PlacedTokens) => Promise<void>,
 ): Promise<void> {
+  const server = serverOf(command, { url })
+  if (server !== undefined) {
+    const { createClient } = await import('../../client/index.ts')
+    const token = process.env.SIGNALBOX_TOKEN
+    await using client = createClient(server, token ? { token } : {})
+    return await use(client.tokens)
+  }
+  const database = resolveDatabase(command)
   if (database.startsWith('memory:'))
     throw new SignalboxError(
       'invalid_argument',
@@ -138,19 +181,22 @@ async function withTokens(
   await use(createTokens({ store: backend.tokens }))
 }
 
-async function listAll(tokens: Tokens, namespace: string | undefined): Promise<readonly ListedToken[]> {
+async function listAll(tokens: PlacedTokens, namespace: string | undefined): Promise<readonly ListedToken[]> {
   const items: ListedToken[] = []
   let cursor: string | undefined
   do {
-    const page = await tokens.list({ namespace, limit: 500, cursor })
-    items.push(...page.items)
+    const page = await tokens.list({
+      limit: 500,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    items.push(...page.items.map((token) => ({ ...token, live: token.live ?? isLive(token) })))
     cursor = page.cursor ?? undefined
   } while (cursor !== undefined)
   return items
 }
 
-function asTable(tokens: readonly ListedToken[]): readonly string[] {
-  const heads = ['ID', 'SCOPE', 'NAMESPACE', 'STATE', 'EXPIRES', 'NODES', 'NAME']
+function printTokens(printer: Printer, tokens: readonly ListedToken[]): void {
   const rows = tokens.map((token) => [
     token.id,
     token.scope,
@@ -160,10 +206,12 @@ function asTable(tokens: readonly ListedToken[]): readonly string[] {
     token.nodes === null ? '-' : token.nodes.join(','),
     token.name,
   ])
-  const widths = heads.map((_, column) => Math.max(...[heads, ...rows].map((row) => row[column]!.length)))
-  return [heads, ...rows].map((row) =>
-    row.map((cell, column) => (column === heads.length - 1 ? cell : cell.padEnd(widths[column]!))).join('  '),
-  )
+  printTable(printer, ['=ID', 'SCOPE', 'NAMESPACE', 'STATE', 'EXPIRES', 'NODES', 'NAME'], rows)
+}
+
+/** By this machine's clock. */
+function isLive({ revokedAt, expiresAt }: Token): boolean {
+  return revokedAt === null && (expiresAt === null || expiresAt > Date.now())
 }
 
 function stateOf({ live, revokedAt }: ListedToken): string {

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Box, RemoteBox } from '../../index.ts'
-import { givenFlags, resolveDatabase } from '../config/flags.ts'
+import { resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
 import type { PaneName } from '../top/panes.ts'
-import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+import { addBoxFlags, openPlace, type PlaceFlags, serverOf } from './place.ts'
 
 interface TopFlags extends PlaceFlags {
   readonly pane: PaneName
@@ -25,7 +25,7 @@ export function topCommand(printer: Printer): Command {
     .option('--once', 'print one frame and end')
     .addHelpText(
       'after',
-      '\nKeys: q queues, l locks, n nodes, c contention, j/k move, / filter, p pause, ? help, Q or Esc quit.\n' +
+      '\nKeys: 1 queues, 2 locks, 3 nodes, 4 contention, j/k move, / filter, p pause, ? help, q or Esc quit.\n' +
         'Capital letters change something, and ask first: P pause or resume a queue, R retry its dead jobs,\n' +
         'E evict a holder, D drain a node.\n' +
         '\nExamples:\n  signalbox top --url http://127.0.0.1:7420\n  signalbox top --pane locks --every 5s\n  signalbox top --once --pane nodes',
@@ -51,9 +51,7 @@ export function topCommand(printer: Printer): Command {
 
 /** For people, without user and password. */
 function nameOfPlace(command: Command, { url, namespace }: PlaceFlags): string {
-  const { database, redis } = givenFlags(command)
-  const server =
-    url ?? (database === undefined && redis === undefined ? process.env.SIGNALBOX_URL : undefined)
+  const server = serverOf(command, { url })
   const name = server === undefined ? nameOfDatabase(resolveDatabase(command)) : new URL(server).origin
   return escapeText(namespace === undefined ? name : `${name} (${namespace})`)
 }

@@ -1,7 +1,7 @@
+import { fitWidths, intoCells, widthOf } from '../width.ts'
 import { type Column, type Look, paneOf, panes, type Row } from './panes.ts'
 import type { Size, Style } from './screen.ts'
 import { chosenPlace, type State, shownRows } from './state.ts'
-import { intoCells, widthOf } from './width.ts'
 
 /** Everything a frame is drawn from. */
 export interface Scene {
@@ -41,7 +41,9 @@ export function drawFrame(scene: Scene, size: Size, style: Style): readonly stri
 }
 
 function title({ state, look, place, seenAt }: Scene): string {
-  const tabs = panes.map(({ name, key }) => (name === state.pane ? `[${key} ${name}]` : ` ${key} ${name} `))
+  const tabs = panes.map(({ name, keys: [key] }) =>
+    name === state.pane ? `[${key} ${name}]` : ` ${key} ${name} `,
+  )
   const count = look === undefined ? '' : `  ${look.rows.length}${look.isCut ? '+' : ''}`
   return `signalbox top ${tabs.join('')}${count}  ${place}  ${seenAt}${state.isPaused ? '  (paused: p goes on)' : ''}`
 }
@@ -64,7 +66,7 @@ const actNames: Readonly<Record<string, string>> = {
 function foot(state: State, look: Look | undefined): string {
   const rows = shownRows(look?.rows ?? [], state.filter)
   const acts = Object.keys(rows[chosenPlace(state, rows)]?.acts ?? {}).map((key) => actNames[key] ?? key)
-  return ['j/k move', '/ filter', 'p pause', '? help', 'Q quit', ...acts].join('  ')
+  return ['j/k move', '/ filter', 'p pause', '? help', 'q quit', ...acts].join('  ')
 }
 
 function drawTable({ state, look }: Scene, { columns }: Size, page: number, style: Style): readonly string[] {
@@ -111,25 +113,17 @@ export function columnWidths(
   const widths = columns.map(({ head }, at) =>
     Math.max(widthOf(head), ...rows.map(({ cells }) => widthOf(cells[at] ?? ''))),
   )
-  const room = available - 2 - 2 * (columns.length - 1)
-  let over = widths.reduce((sum, width) => sum + width, 0) - room
-  while (over > 0) {
-    const widest = widths.indexOf(Math.max(...widths))
-    if (widths[widest]! <= 4) break
-    widths[widest]!--
-    over--
-  }
-  return widths
+  return fitWidths(widths, available - 2 - 2 * (columns.length - 1))
 }
 
 const helpLines: readonly string[] = [
   '',
-  '  q  l  n  c       queues, locks, nodes, contention',
+  '  1  2  3  4       queues, locks, nodes, contention (l, n and c as well)',
   '  j  k  ↓  ↑       the next row, the one before',
   '  g  G  PgUp PgDn  the first row, the last, a page',
   '  /                show only rows that contain a text (Enter keeps it, Esc ends it)',
   '  p                stop looking, and go on',
-  '  Q  Esc  Ctrl+C   quit',
+  '  q  Q  Esc Ctrl+C quit',
   '',
   '  What changes something is a capital letter, and asks first:',
   '  P                pause or resume the queue',

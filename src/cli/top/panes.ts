@@ -7,8 +7,8 @@ import { showSpan } from '../table.ts'
 /** What is shown on one page: a table, and how its rows come from the box. */
 export interface Pane {
   readonly name: PaneName
-  /** The key that shows it; that of the dashboard. */
-  readonly key: string
+  /** The keys that show it; the first is shown. */
+  readonly keys: readonly string[]
   readonly columns: readonly Column[]
   /** What an empty table says. */
   readonly empty: string
@@ -55,7 +55,7 @@ type QueueLine = WireOverview['queues'][number]
 
 const queues: Pane = {
   name: 'queues',
-  key: 'q',
+  keys: ['1'],
   columns: columnsOf('QUEUE', '>READY', '>SCHEDULED', '>WAITING', '>RUNNING', '>DEAD', '>OLDEST', 'STATE'),
   empty: 'There are no queues yet.',
   async look(box) {
@@ -102,7 +102,7 @@ function queueRow(line: QueueLine, now: number): Row {
 
 const locks: Pane = {
   name: 'locks',
-  key: 'l',
+  keys: ['2', 'l'],
   columns: columnsOf('OPERATION', 'RESOURCE', 'HOLDER', '>FOR', '>LEASE LEFT', '>WAITING'),
   empty: 'Nobody holds a lock, and nobody waits for one.',
   async look(box) {
@@ -144,7 +144,7 @@ type NodeLine = ReturnType<Box['dispatch']['nodes']>[number]
 
 const nodes: Pane = {
   name: 'nodes',
-  key: 'n',
+  keys: ['3', 'n'],
   columns: columnsOf('NODE', 'STATUS', '>TASKS', '>SEEN', 'SERVICES', 'NOTES'),
   empty: 'No node is connected (only a server has nodes: name it with --url).',
   async look(box) {
@@ -188,7 +188,7 @@ type Contended = Awaited<ReturnType<RemoteBox['contention']['snapshot']>>
 
 const contention: Pane = {
   name: 'contention',
-  key: 'c',
+  keys: ['4', 'c'],
   columns: columnsOf(
     'WHO WAITS',
     'LANE',

@@ -78,9 +78,11 @@ test('a capital letter asks first: only y does it, and what it is done to stays 
   assert.deepEqual(after(['E']).state.mode, 'view')
 })
 
-test('Q, Escape and Ctrl+C quit, p stops and goes on, ? shows help', () => {
-  for (const key of ['Q', 'escape', 'interrupt']) assert.equal(after([key]).wish.kind, 'quit', key)
+test('q, Q, Escape and Ctrl+C quit, digits show pages, p stops and goes on, ? shows help', () => {
+  for (const key of ['q', 'Q', 'escape', 'interrupt']) assert.equal(after([key]).wish.kind, 'quit', key)
   assert.equal(after(['/', 'interrupt']).wish.kind, 'quit')
+  const shown = ['1', '2', '3', '4', 'l', 'n', 'c'].map((key) => after([key]).state.pane)
+  assert.deepEqual(shown, ['queues', 'locks', 'nodes', 'contention', 'locks', 'nodes', 'contention'])
   const paused = after(['p'])
   assert.deepEqual([paused.state.isPaused, paused.wish.kind], [true, 'none'])
   assert.equal(after(['l'], paused.state).state.isPaused, true)

@@ -94,7 +94,7 @@ function pressInView(
   rows: readonly Row[],
   page: number,
 ): { readonly state: State; readonly wish: Wish } {
-  const shown = panes.find((pane) => pane.key === key)
+  const shown = panes.find(({ keys }) => keys.includes(key))
   if (shown !== undefined) {
     if (shown.name === state.pane) return { state, wish: { kind: 'look' } }
     return { state: { ...firstState(shown.name), isPaused: state.isPaused }, wish: { kind: 'look' } }
@@ -109,6 +109,7 @@ function pressInView(
     return { state: { ...state, chosenAt, chosenId: rows[chosenAt]?.id }, wish: none }
   }
   switch (key) {
+    case 'q':
     case 'Q':
       return { state, wish: { kind: 'quit' } }
     case 'escape':

@@ -27,8 +27,11 @@ command('pg_dump', 'echo dumped')
 
 // A job that has ended, so that it can be retried; and the id of a token where one is revoked.
 let ended: string
+let task: string
 let present: string
-replace('01k9z3v8qe0m4t9wq3rb5c7xkd', () => (present === 'signalbox token' ? revocable : ended))
+replace('01k9z3v8qe0m4t9wq3rb5c7xkd', () =>
+  present === 'signalbox token' ? revocable : present === 'signalbox tasks' ? task : ended,
+)
 // The databases of a test keep little on disk and have no TLS, which doctor warns of; being strict is looked at below.
 replace(' --strict', '')
 
@@ -38,7 +41,9 @@ around(async ({ key }) => {
   ended = (await box.jobs.add('done', null, { queue: 'ended' })).id
   const [job] = await box.jobs.claim({ queues: ['ended'] })
   if (job) await box.jobs.ack(job)
+  if (key === 'signalbox tasks') ({ taskId: task } = await box.dispatch.submit({ service: 'nmt' }))
   if (key !== 'signalbox locks, signalbox nodes') return
+  await box.locks.acquire({ operation: 'pull', resource: 'nginx', node: 'machine-1', ttlMs: '1h' })
   const token = shellEnvironment.SIGNALBOX_TOKEN!
   const services = [{ name: 'nmt', slots: 1 }]
   const node = await connectNode(addresses.server!, { nodeId: 'gpu-1', token, services, onTask: () => null })

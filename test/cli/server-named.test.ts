@@ -1,0 +1,109 @@
+/** With SIGNALBOX_URL set, a command acts on that server or refuses; it makes no file beside the caller. */
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { afterAll, beforeAll, test } from 'vitest'
+import { type Box, open } from '../../src/index.ts'
+import { createServer, type Server } from '../../src/server/index.ts'
+import { createWorkplace } from './command.ts'
+
+const secret = 'canary-0123456789abcdef0123456789abcdef'
+let box: Box
+let server: Server
+let env: Record<string, string>
+
+beforeAll(async () => {
+  box = await open('memory:')
+  server = createServer({ box, port: 0, bootstrap: [secret] })
+  const { url } = await server.listen()
+  env = { SIGNALBOX_URL: url, SIGNALBOX_TOKEN: secret }
+})
+
+afterAll(async () => {
+  await server.close()
+  await box.close()
+})
+
+test('tokens are made, listed and revoked on the server that SIGNALBOX_URL names', async () => {
+  using place = createWorkplace()
+  const made = await place.run(['token', 'create', '--name', 'ci', '--scope', 'work', '--json'], env)
+  assert.deepEqual([made.code, made.err], [0, ''])
+  const { id, secret: own } = JSON.parse(made.out)
+  const listed = await place.run(['token', 'ls'], env)
+  assert.match(listed.out, new RegExp(`^ID +SCOPE .*\\n${id} +work +default +live +never +- +ci\\n$`))
+  // The token counts at that server, and may not make others.
+  const refused = await place.run(['token', 'ls'], { ...env, SIGNALBOX_TOKEN: own })
+  assert.equal(refused.code, 1, refused.err)
+  const revoked = await place.run(['token', 'revoke', id], env)
+  assert.equal(revoked.out, `revoked ${id} ci\n`)
+  assert.equal((await place.run(['token', 'revoke', 'nope', '--json'], env)).code, 1)
+  assert.deepEqual(readdirSync(place.folder), [])
+})
+
+test('migrate and bench work on a database, so they refuse while only a server is named', async () => {
+  using place = createWorkplace()
+  for (const args of [
+    ['migrate', 'up'],
+    ['migrate', 'status'],
+    ['migrate', 'sql'],
+    ['bench', 'jobs', '--seconds', '1'],
+  ]) {
+    const { code, out, err } = await place.run(args, env)
+    assert.deepEqual([code, out], [2, ''], args.join(' '))
+    assert.match(err, /SIGNALBOX_URL names a server, and \w+ works on a database\. .*--database/)
+  }
+  assert.deepEqual(readdirSync(place.folder), [])
+  // A database that is named is what is meant, whatever else stands in the environment.
+  const named = await place.run(['migrate', 'up', '--database', 'sqlite:own.db'], env)
+  assert.equal(named.code, 0, named.err)
+  assert.ok(readdirSync(place.folder).includes('own.db'))
+})
+
+test('no command that reads, and none that acts on a server, makes a file here', async () => {
+  using place = createWorkplace()
+  const reads = [
+    ...[
+      ['jobs', 'ls'],
+      ['queues', 'ls'],
+      ['locks', 'ls'],
+      ['nodes', 'ls'],
+      ['tasks', 'ls'],
+    ],
+    ...[['schedules', 'ls'], ['token', 'ls'], ['top', '--once'], ['doctor']],
+    ...[
+      ['queues', 'resume', 'mail'],
+      ['locks', 'evict', 'a', 'b'],
+      ['tasks', 'cancel', 'x'],
+    ],
+    ...[
+      ['nodes', 'cordon', 'n'],
+      ['jobs', 'cancel', 'x'],
+      ['token', 'revoke', 'x'],
+      ['migrate', 'status'],
+    ],
+  ]
+  const writes = [
+    ...[
+      ['add', 'mail'],
+      ['queues', 'pause', 'mail'],
+      ['queues', 'limit', 'mail', '--concurrency', '2'],
+    ],
+    ['schedules', 'set', 's', '--every', '1h', '--kind', 'k'],
+    ...[
+      ['once', 'k', '--', 'true'],
+      ['lock', 'a', 'b', '--', 'true'],
+    ],
+  ]
+  const run = async (args: readonly string[], own: Record<string, string>) => {
+    const { err } = await place.run(args, own)
+    assert.deepEqual(readdirSync(place.folder), [], `${args.join(' ')}: ${err}`)
+  }
+  // Two at a time: each is a process.
+  const all = [
+    ...reads.map((args) => [args, {}] as const),
+    ...writes.map((args) => [args, env] as const),
+  ].values()
+  const lane = async () => {
+    for (const [args, own] of all) await run(args, own)
+  }
+  await Promise.all([lane(), lane()])
+}, 120_000)
