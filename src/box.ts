@@ -120,18 +120,36 @@ export function open<Url extends string>(
   options?: OpenOptions,
 ): Promise<Box>
 /**
- * Opens a box on a server: the same verbs, but for transactions.
+ * Opens a box on a server: the same verbs, but for transactions. A list names servers that share a store: the box keeps
+ * to one that works.
  *
  *     await using box = await open('http://127.0.0.1:7420', { token })
+ *     await using box = await open(['https://one.example', 'https://two.example'], { token })
  */
-export function open(url: RemoteUrl, options?: RemoteOpenOptions): Promise<RemoteBox>
+export function open(url: RemoteUrl | readonly RemoteUrl[], options?: RemoteOpenOptions): Promise<RemoteBox>
 export async function open(
-  url: string,
+  url: string | readonly string[],
   options: OpenOptions | RemoteOpenOptions = {},
 ): Promise<Box | RemoteBox> {
-  if (typeof url === 'string' && /^https?:\/\//.test(url))
-    return (await import('./remote/index.ts')).openRemote(url, options as RemoteOpenOptions)
-  return openStore(url, options as OpenOptions)
+  if (!isOfServers(url)) return openStore(url as string, options as OpenOptions)
+  return (await import('./remote/index.ts')).openRemote(url, options as RemoteOpenOptions)
+}
+
+/** Whether it names servers, and not a store. A list may name servers only. */
+function isOfServers(url: string | readonly string[]): boolean {
+  if (!Array.isArray(url)) return isOfServer(url)
+  if (url.length > 0 && url.every(isOfServer)) return true
+  const rest = url.findIndex((one) => !isOfServer(one))
+  throw new SignalboxError(
+    'invalid_argument',
+    url.length === 0
+      ? 'open got an empty list. Name at least one server: ["http://127.0.0.1:7420"].'
+      : `open takes a list of servers (http://… or https://…) that share a store, and item ${rest + 1} is none. A database has one URL and no list.`,
+  )
+}
+
+function isOfServer(url: unknown): boolean {
+  return typeof url === 'string' && /^https?:\/\//i.test(url)
 }
 
 async function openStore(url: string, options: OpenOptions): Promise<Box> {

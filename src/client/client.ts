@@ -13,8 +13,9 @@ import { createOnceClient, type OnceClient } from './once.ts'
 import { type ClientOptions, callSpan, type ResolvedClientOptions, resolveClientOptions } from './options.ts'
 import { createOverviewClient, type OverviewClient } from './overview.ts'
 import { decodeAnswer } from './reply.ts'
-import { describe, exchange, type OutgoingRequest } from './request.ts'
-import { repetitionOf, retrying, type Try } from './retry.ts'
+import { describe, exchange, isDistrusted, isUnsent, type OutgoingRequest } from './request.ts'
+import { effort, type Progress, repetitionOf, retrying, type Try } from './retry.ts'
+import type { Servers } from './servers.ts'
 import { runStream, type StreamOptions } from './stream.ts'
 import { createTokensClient, type TokensClient } from './tokens.ts'
 
@@ -23,7 +24,7 @@ import { createTokensClient, type TokensClient } from './tokens.ts'
  * that is safe; what goes wrong is a SignalboxError with the same code as in process.
  */
 export interface Client extends Disposable {
-  /** Where the server is. */
+  /** Where the server is; of several, the one that is asked now. */
   readonly url: string
   readonly jobs: JobsClient
   readonly locks: LocksClient
@@ -47,8 +48,11 @@ export interface Client extends Disposable {
 
 const maxReplyBytes = 8 * 1_048_576
 
-/** Makes a client of the server at `url`; nothing is sent before it is asked something. */
-export function createClient(url: string, options: ClientOptions = {}): Client {
+/**
+ * Makes a client of the server at `url`, or of several servers that share a store; nothing is sent before it is asked
+ * something.
+ */
+export function createClient(url: string | readonly string[], options: ClientOptions = {}): Client {
   return new HttpClient(resolveClientOptions(url, options))
 }
 
@@ -81,7 +85,7 @@ class HttpClient implements Client {
   }
 
   get url(): string {
-    return this.#options.base
+    return this.#options.servers.current
   }
 
   async call<S extends Shape>(route: Route<S>, ...[options]: CallArguments<S>): Promise<S['reply']> {
@@ -100,16 +104,25 @@ class HttpClient implements Client {
       ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
       ...(key === undefined ? {} : { 'idempotency-key': keyText(key) }),
     }
-    const url = this.#options.base + targetOf(route as Route, params, query)
+    const target = targetOf(route as Route, params, query)
+    const { servers, retries, backoff } = this.#options
 
-    const deadline = performance.now() + timeoutMs
+    const begunAt = performance.now()
+    const progress: Progress = { begunAt, server: servers.current, tries: 0, last: undefined }
+    const deadline = begunAt + timeoutMs
     return this.#during(how.signal, async (controller) => {
-      const request = { route: route as Route, url, headers, body: sent, signal: controller.signal }
-      const timer = setTimeout(() => controller.abort(timedOut(request, timeoutMs)), timeoutMs)
+      const { signal } = controller
+      const requestTo = (server: string): OutgoingRequest => ({
+        ...{ route: route as Route, url: server + target, headers, body: sent, signal },
+      })
+      const timer = setTimeout(() => {
+        controller.abort(timedOut(requestTo(progress.server), timeoutMs, servers, progress))
+        servers.leave(progress.server)
+      }, timeoutMs)
       try {
-        const retries = repetition === 'safe' || key !== undefined ? this.#options.retries : 0
-        const plan = { retries, backoff: this.#options.backoff, deadline, signal: controller.signal }
-        return await retrying(plan, () => this.#attempt(request, limit))
+        const isRepeatable = repetition === 'safe' || key !== undefined
+        const plan = { servers, isRepeatable, retries, backoff, deadline, signal }
+        return await retrying(plan, progress, (server) => this.#attempt(requestTo(server), limit))
       } finally {
         clearTimeout(timer)
       }
@@ -140,7 +153,8 @@ class HttpClient implements Client {
     } catch (error) {
       // Ended by the caller, the deadline or `close`; or more than may be read, which it would be again.
       if (request.signal.aborted || !isSignalboxError(error, 'store_unavailable')) throw error
-      return { ok: false, error, passing: true, afterMs: 0 }
+      const passing = !isDistrusted(error)
+      return { ok: false, error, passing, isUndone: isUnsent(error), isServers: true, afterMs: 0 }
     }
   }
 
@@ -173,11 +187,18 @@ function keyText(key: unknown): string {
   )
 }
 
-function timedOut(request: OutgoingRequest, timeoutMs: number): SignalboxError {
+function timedOut(
+  request: OutgoingRequest,
+  timeoutMs: number,
+  servers: Servers,
+  progress: Progress,
+): SignalboxError {
+  const { last, tries } = progress
   const doubt = request.route.mutates ? ' Whether it was done is not known.' : ''
+  const before = last === undefined ? '' : ` ${effort(servers, progress)} Before that: ${last.message}`
   return new SignalboxError(
     'timeout',
-    `${describe(request)} had no whole answer within ${timeoutMs} ms.${doubt}`,
-    { details: { route: request.route.id, timeoutMs } },
+    `${describe(request)} had no whole answer within ${timeoutMs} ms.${doubt}${before}`,
+    { cause: last, details: { route: request.route.id, timeoutMs, tries } },
   )
 }

@@ -1,3 +1,4 @@
+import { backoffMs } from '../core/backoff.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import {
   type AcquireBody,
@@ -19,9 +20,11 @@ import {
   renewLock,
   type ShapeOf,
 } from '../wire/index.ts'
+import type { CallOptions } from './call.ts'
 import type { Client } from './client.ts'
 import type { StreamEvent } from './connection.ts'
-import { pause } from './retry.ts'
+import { retryDefaults } from './options.ts'
+import { leastLeftMs, pause } from './retry.ts'
 
 /** How asking for a lock went. */
 export type WireAcquired = ShapeOf<typeof acquireLock>['reply']
@@ -41,9 +44,13 @@ export interface WatchLockOptions extends LockEventsQuery {
   readonly signal?: AbortSignal | undefined
 }
 
+/** How long a request for a lock is tried. */
+export type AcquireCallOptions = Pick<CallOptions, 'signal' | 'timeoutMs'>
+
 /** The verbs of locks, over HTTP. Whoever wants a lock that renews itself opens a box with `open(url)`. */
 export interface LocksClient {
-  acquire(request: AcquireBody): Promise<WireAcquired>
+  /** Once asked, the place in line stays. `timeoutMs` is how long to try. @default the client's */
+  acquire(request: AcquireBody, options?: AcquireCallOptions): Promise<WireAcquired>
   /**
    * Throws `lease_lost`; or `commit_unknown` when the answer to an earlier try was lost, and the turn is over by now:
    * it was ended by that try, or it had run out before.
@@ -59,15 +66,13 @@ export interface LocksClient {
   watch(options: WatchLockOptions, seen: (event: WireLockEvent) => void): Promise<void>
 }
 
-const maxTries = 5
-const firstPauseMs = 100
-
 export function createLocksClient(
   client: Pick<Client, 'call' | 'stream' | 'url'>,
   timeoutMs: number,
 ): LocksClient {
   return {
-    acquire: (body) => client.call(acquireLock, { body }),
+    acquire: (body, { signal, timeoutMs: ms } = {}) =>
+      client.call(acquireLock, { body, signal, timeoutMs: ms }),
     release: (body) => release(client, body, timeoutMs),
     renew: (body) => client.call(renewLock, { body }),
     leave: (body) => client.call(leaveLock, { body }),
@@ -124,17 +129,18 @@ async function release(
       })
     } catch (error) {
       if (unheard !== undefined && isSignalboxError(error, 'lease_lost')) throw unknown(body, unheard)
-      const waitMs = firstPauseMs * 2 ** (tries - 1)
-      // Turned away by a crowded server, nothing was done; after any other trouble nobody knows.
-      const isTurnedAway = isSignalboxError(error, 'too_many')
-      const isPassing = isSignalboxError(error) && error.status >= 500 && error.code !== 'internal'
-      if (!(isPassing || isTurnedAway) || tries === maxTries || performance.now() + waitMs >= deadline)
-        throw error
-      if (isPassing) unheard = error
-      await pause(waitMs, never)
+      const leftMs = deadline - performance.now()
+      if (!isSignalboxError(error) || !unheardCodes.has(error.code) || leftMs < leastLeftMs) throw error
+      unheard = error
+      await pause(Math.min(backoffMs(retryDefaults, tries), leftMs / 2), never)
     }
   }
 }
+
+/** After these it is not known what became of a request. */
+const unheardCodes: ReadonlySet<string> = new Set([
+  ...['store_unavailable', 'store_busy', 'commit_unknown', 'timeout'],
+])
 
 const never: AbortSignal = new AbortController().signal
 

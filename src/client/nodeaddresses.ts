@@ -1,5 +1,6 @@
 import { type Backoff, backoffMs } from '../core/backoff.ts'
 import { nodeCloseCodes } from '../wire/index.ts'
+import { shuffle } from './servers.ts'
 
 /** A server that nodes may connect to. */
 export interface NodeAddress {
@@ -35,7 +36,7 @@ export class NodeAddresses {
   #failedRounds = 0
 
   constructor(addresses: readonly NodeAddress[], backoff: Backoff, random: () => number = Math.random) {
-    this.#order = shuffled(addresses, random)
+    this.#order = shuffle(addresses, random)
     this.#backoff = backoff
     this.#random = random
   }
@@ -60,13 +61,4 @@ export class NodeAddresses {
     // Nodes that lost the same server at once do not come to the others all at once.
     return wasWelcome ? Math.ceil(this.#random() * this.#backoff.baseMs) : 0
   }
-}
-
-function shuffled<Item>(items: readonly Item[], random: () => number): readonly Item[] {
-  const order = [...items]
-  for (let last = order.length - 1; last > 0; last--) {
-    const other = Math.floor(random() * (last + 1))
-    ;[order[last], order[other]] = [order[other]!, order[last]!]
-  }
-  return order
 }

@@ -5,6 +5,7 @@ import { createId } from '../core/ids.ts'
 import { callable, duration, onlyKeys, text, whole } from '../core/options.ts'
 import { frameLimits, type Labels, type NodeLoad, nodesPath, type ServiceOffer } from '../wire/index.ts'
 import type { NodeAddress } from './nodeaddresses.ts'
+import { maxServers } from './options.ts'
 
 /** A task in a node's hands. */
 export interface NodeTask {
@@ -197,14 +198,12 @@ function entriesOf(name: string, value: unknown, max: number): readonly [string,
   throw new SignalboxError('invalid_argument', `${name} must be an object of at most ${max} properties.`)
 }
 
-const maxAddresses = 256
-
 function resolveAddresses(urls: unknown): readonly NodeAddress[] {
   const list: readonly unknown[] = Array.isArray(urls) ? urls : [urls]
-  if (list.length === 0 || list.length > maxAddresses)
+  if (list.length === 0 || list.length > maxServers)
     throw new SignalboxError(
       'invalid_argument',
-      `A node connects to one server or to one of a list of 1 to ${maxAddresses}, and got a list of ${list.length}.`,
+      `A node connects to one server or to one of a list of 1 to ${maxServers}, and got a list of ${list.length}.`,
     )
   const byUrl = new Map(list.map(addressOf).map((address) => [address.url, address]))
   return [...byUrl.values()]

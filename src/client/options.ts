@@ -2,6 +2,7 @@ import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { callable, duration, onlyKeys, text, whole } from '../core/options.ts'
+import { Servers } from './servers.ts'
 
 /** What a client can be told. */
 export interface ClientOptions {
@@ -11,9 +12,9 @@ export interface ClientOptions {
   readonly namespace?: string | undefined
   /** How long one call may take, its retries and the reading of its reply included. @default 10_000 */
   readonly timeoutMs?: Duration | undefined
-  /** How often a call that may safely be repeated is tried again. @default 4 */
+  /** The most repetitions of one call, where it may be repeated. @default as many as fit into `timeoutMs` */
   readonly retries?: number | undefined
-  /** The wait between tries. @default { baseMs: 100, factor: 2, jitter: 0.5, maxMs: 2_000 } */
+  /** The wait between tries. @default { baseMs: 50, factor: 2, jitter: 1, maxMs: 1_000 } */
   readonly backoff?: Partial<Backoff> | undefined
   /** Speaks HTTP. @default the platform's own */
   readonly fetch?: FetchFunction | undefined
@@ -23,8 +24,8 @@ export interface ClientOptions {
 export type FetchFunction = (url: string, init: RequestInit) => Promise<Response>
 
 export interface ResolvedClientOptions {
-  /** Without a slash at its end; routes begin with one. */
-  readonly base: string
+  /** Their addresses have no slash at the end; routes begin with one. */
+  readonly servers: Servers
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
@@ -32,17 +33,20 @@ export interface ResolvedClientOptions {
   readonly fetch: FetchFunction
 }
 
-export const retryDefaults: Backoff = { baseMs: 100, factor: 2, jitter: 0.5, maxMs: 2_000 }
+export const retryDefaults: Backoff = { baseMs: 50, factor: 2, jitter: 1, maxMs: 1_000 }
 
 /** The longest a timer can wait. */
 const maxTimerMs = 2 ** 31 - 1
 const keys = ['token', 'namespace', 'timeoutMs', 'retries', 'backoff', 'fetch']
 
-export function resolveClientOptions(url: string, options: ClientOptions): ResolvedClientOptions {
+export function resolveClientOptions(
+  url: string | readonly string[],
+  options: ClientOptions,
+): ResolvedClientOptions {
   onlyKeys('createClient', options, keys)
-  const { token, namespace, timeoutMs = 10_000, retries = 4, backoff, fetch } = options
+  const { token, namespace, timeoutMs = 10_000, retries, backoff, fetch } = options
   return Object.freeze({
-    base: baseOf(url),
+    servers: new Servers(resolveUrls(url)),
     headers: Object.freeze({
       ...(token === undefined ? {} : { authorization: `Bearer ${tokenText(token)}` }),
       // Headers have only ASCII, names have anything.
@@ -51,7 +55,7 @@ export function resolveClientOptions(url: string, options: ClientOptions): Resol
         : { 'signalbox-namespace': encodeURIComponent(text('namespace', namespace)) }),
     }),
     timeoutMs: callSpan('timeoutMs', timeoutMs),
-    retries: whole('retries', retries, { max: 100 }),
+    retries: retries === undefined ? Number.POSITIVE_INFINITY : whole('retries', retries, { max: 100 }),
     backoff: resolveBackoff('backoff', backoff, retryDefaults),
     // Looked up at each call and called as a global: a browser's `fetch` refuses another `this`.
     fetch: fetch === undefined ? (input, init) => globalThis.fetch(input, init) : callable('fetch', fetch),
@@ -61,6 +65,19 @@ export function resolveClientOptions(url: string, options: ClientOptions): Resol
 /** How long a call may take. */
 export function callSpan(name: string, value: Duration): number {
   return duration(name, value, { min: 1, max: maxTimerMs })
+}
+
+/** The most servers of one client, and of one node. */
+export const maxServers = 256
+
+/** One address or several, each named once. */
+function resolveUrls(url: unknown): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(url) ? url : [url]
+  if (list.length > 0 && list.length <= maxServers) return [...new Set(list.map(baseOf))]
+  throw new SignalboxError(
+    'invalid_argument',
+    `A client takes the address of one server, or a list of 1 to ${maxServers}; this list has ${list.length}.`,
+  )
 }
 
 function baseOf(url: unknown): string {

@@ -1,7 +1,7 @@
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { errorOf, isProblem, type Problem, type Schema } from '../wire/index.ts'
 import { type Answer, describe, type OutgoingRequest } from './request.ts'
-import { retryAfterMs, type Try } from './retry.ts'
+import { type FailedTry, retryAfterMs, type Try } from './retry.ts'
 
 /**
  * Turns an answer into what the route promised, or into the error it stands for. A problem document is the server's own
@@ -13,23 +13,31 @@ export function decodeAnswer(request: OutgoingRequest, answer: Answer): Try<unkn
   const afterMs = retryAfterMs(answer.retryAfter)
   if (type === 'application/problem+json') {
     const problem = parse(text)
-    if (!isProblem(problem)) return { ok: false, error: garbled(request, answer), passing: true, afterMs }
+    if (!isProblem(problem)) return failed(garbled(request, answer), true, afterMs)
     const error = errorOf(problem, detailsOf(problem))
-    return { ok: false, error, passing: isPassing(status, error), afterMs }
+    return failed(error, isPassing(status, error), afterMs)
   }
   const schema = route.replies[status]
   if (schema === undefined) {
     const error = foreign(request, answer)
-    return { ok: false, error, passing: isPassing(status, error), afterMs }
+    return failed(error, isPassing(status, error), afterMs)
   }
   if (route.replyType === 'text') return { ok: true, reply: text }
-  if (type !== 'application/json')
-    return { ok: false, error: foreign(request, answer), passing: false, afterMs }
+  if (type !== 'application/json') return failed(foreign(request, answer), false, afterMs)
   const reply = parse(text)
   // Text that ends too soon is what a cut leaves where nobody said how long it would be.
-  if (reply === undefined) return { ok: false, error: garbled(request, answer), passing: true, afterMs }
-  if (!fits(schema, reply)) return { ok: false, error: unexpected(request), passing: false, afterMs }
+  if (reply === undefined) return failed(garbled(request, answer), true, afterMs)
+  if (!fits(schema, reply)) return failed(unexpected(request), false, afterMs)
   return { ok: true, reply }
+}
+
+/** By these a server turns a request away before it does anything. */
+const refusals: ReadonlySet<string> = new Set(['too_many', 'draining', 'overloaded'])
+
+function failed(error: SignalboxError, passing: boolean, afterMs: number): FailedTry {
+  // A limit of the caller's, and a request that is under way, are the same on every server.
+  const isServers = passing && error.code !== 'too_many' && error.code !== 'in_progress'
+  return { ok: false, error, passing, isUndone: refusals.has(error.code), isServers, afterMs }
 }
 
 /** Whether it may go away by itself. */

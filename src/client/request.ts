@@ -145,9 +145,30 @@ function tooLarge(request: OutgoingRequest, maxReplyBytes: number): SignalboxErr
   )
 }
 
-/** The system's word for it, such as ECONNREFUSED: Node keeps it in the cause of its `fetch failed`. */
 function reasonOf(error: unknown): string {
+  const code = systemCode(error)
+  return code === undefined ? '' : ` (${code})`
+}
+
+/** The system's word for it, such as ECONNREFUSED: Node keeps it in the cause of its `fetch failed`. */
+function systemCode(error: unknown): string | undefined {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } }
   const reason = cause?.code ?? code
-  return typeof reason === 'string' && /^\w{1,60}$/.test(reason) ? ` (${reason})` : ''
+  return typeof reason === 'string' && /^\w{1,60}$/.test(reason) ? reason : undefined
+}
+
+/** No connection came to be, so nothing was sent. */
+const unsent: ReadonlySet<string> = new Set([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN'],
+  ...['EADDRNOTAVAIL', 'UND_ERR_CONNECT_TIMEOUT'],
+])
+
+/** Whether a failed exchange ended before anything was sent. False where the platform does not say. */
+export function isUnsent({ cause }: SignalboxError): boolean {
+  return unsent.has(systemCode(cause) ?? '')
+}
+
+/** Whether the server is not trusted, which no other try would change. */
+export function isDistrusted({ cause }: SignalboxError): boolean {
+  return /CERT|SIGNATURE|^ERR_TLS|^UNABLE_TO/.test(systemCode(cause) ?? '')
 }

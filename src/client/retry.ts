@@ -17,11 +17,15 @@ import {
   submitTask,
   wakeQueue,
 } from '../wire/index.ts'
+import type { Servers } from './servers.ts'
 
 /**
- * When to ask again. A request whose answer was lost may have been carried out, so it is repeated only where that does
- * no harm: it changes nothing, it says the same however often it is said, or it carries an Idempotency-Key, by which
- * the server gives the first outcome again. The wait between tries grows, and never outlives the call's deadline.
+ * When to ask again. A request of which it is certain that nothing was done may always be repeated: the server was not
+ * reached, or it turned the request away. A request whose answer was lost may have been carried out. It is repeated only
+ * where that does no harm: it changes nothing, it says the same however often it is said, or it carries an
+ * Idempotency-Key, by which the server gives the first outcome again.
+ *
+ *     try ──▶ next server ──▶ … each server once ──▶ wait, longer after each round, never past the deadline ──▶ try
  */
 export type Repetition = 'safe' | 'keyed' | 'never'
 
@@ -48,23 +52,30 @@ export function repetitionOf(route: Route): Repetition {
   if (route.room === 'locks') return route.id === releaseLock.id ? 'never' : 'safe'
   // A drain, a cordon, a pool, a cancel: to say it twice is to say it once.
   if (route.room === 'dispatch') return route.id === submitTask.id ? 'keyed' : 'safe'
-  // Said again, a claim would meet itself, and a window its own beginning.
-  if (route.room === 'once' || route.room === 'monitor') return 'never'
   // Its answer holds a secret, which is not kept to be given again.
   return route.id === createToken.id ? 'never' : 'keyed'
 }
 
 /** What one try came to. */
-export type Try<Reply> =
-  | { readonly ok: true; readonly reply: Reply }
-  | {
-      readonly ok: false
-      readonly error: SignalboxError
-      readonly passing: boolean
-      readonly afterMs: number
-    }
+export type Try<Reply> = { readonly ok: true; readonly reply: Reply } | FailedTry
+
+export interface FailedTry {
+  readonly ok: false
+  readonly error: SignalboxError
+  /** It may go away by itself. */
+  readonly passing: boolean
+  /** The server did nothing, for certain. */
+  readonly isUndone: boolean
+  /** It is this server's trouble: another server may answer. */
+  readonly isServers: boolean
+  /** How long the server asked to stay away. */
+  readonly afterMs: number
+}
 
 export interface RetryPlan {
+  readonly servers: Servers
+  /** Whether it may be repeated when it is not known what the last try did. */
+  readonly isRepeatable: boolean
   readonly retries: number
   readonly backoff: Backoff
   /** By `performance.now()`. */
@@ -72,19 +83,55 @@ export interface RetryPlan {
   readonly signal: AbortSignal
 }
 
+/** How far a call has come, for messages. */
+export interface Progress {
+  readonly begunAt: number
+  /** The server of the last try. */
+  server: string
+  tries: number
+  last: SignalboxError | undefined
+}
+
 /** Tries until it succeeds, fails for good, or there is no time left for another try; throws the last error. */
 export async function retrying<Reply>(
-  { retries, backoff, deadline, signal }: RetryPlan,
-  attempt: () => Promise<Try<Reply>>,
+  { servers, isRepeatable, retries, backoff, deadline, signal }: RetryPlan,
+  progress: Progress,
+  attempt: (server: string) => Promise<Try<Reply>>,
 ): Promise<Reply> {
-  for (let failureCount = 1; ; failureCount++) {
-    const outcome = await attempt()
+  let triedInRound = 0
+  let rounds = 0
+  for (;;) {
+    const server = servers.current
+    progress.server = server
+    progress.tries++
+    const outcome = await attempt(server)
     if (outcome.ok) return outcome.reply
-    const waitMs = Math.max(outcome.afterMs, backoffMs(backoff, failureCount))
-    const isInTime = performance.now() + waitMs < deadline
-    if (!outcome.passing || failureCount > retries || !isInTime) throw outcome.error
-    await pause(waitMs, signal)
+    const { error, passing, isUndone, isServers, afterMs } = outcome
+    progress.last = error
+    if (isServers) servers.leave(server)
+    if (!passing) throw error
+    if (!(isRepeatable || isUndone) || progress.tries > retries) throw givenUp(error, servers, progress)
+    if (isServers && ++triedInRound < servers.size) continue
+    triedInRound = 0
+    const leftMs = deadline - performance.now()
+    if (leftMs <= Math.max(afterMs, leastLeftMs)) throw givenUp(error, servers, progress)
+    // Half of what is left: the last tries are close together, so that a server that comes back late is still met.
+    await pause(Math.max(afterMs, Math.min(backoffMs(backoff, ++rounds), leftMs / 2)), signal)
   }
+}
+
+/** In less time than that no try comes to an end. */
+export const leastLeftMs = 20
+
+/** The last error, which also says how often, how long and where it was tried. */
+function givenUp(error: SignalboxError, servers: Servers, progress: Progress): SignalboxError {
+  if (progress.tries > 1) error.message += ` ${effort(servers, progress)}`
+  return error
+}
+
+export function effort(servers: Servers, { tries, begunAt }: Progress): string {
+  const seconds = ((performance.now() - begunAt) / 1_000).toFixed(1)
+  return `Tried ${tries} times in ${seconds} s at ${servers}.`
 }
 
 /** Waits so long; rejects with the signal's reason when it aborts. */

@@ -47,15 +47,24 @@ export async function runStream(
     throw new SignalboxError('invalid_argument', `${route.path} is no stream: ask it with client.call.`)
   const silenceMs = whole('silenceMs', options.silenceMs ?? 45_000, { min: 1, max: 2 ** 31 - 1 })
   const { params, query } = options as Shape
-  const url = client.base + targetOf(route, params, query)
+  const target = targetOf(route, params, query)
   const place: Place = { lastEventId: options.lastEventId ?? '', retryMs: undefined }
-  for (let failureCount = 1; ; failureCount++) {
-    const connection = new Connection(client, { route, url }, place, silenceMs, options)
+  const { servers } = client
+  let failedInRound = 0
+  let failedRounds = 0
+  for (;;) {
+    const server = servers.current
+    const connection = new Connection(client, { route, url: server + target }, place, silenceMs, options)
     const broken = await connection.run(signal)
     if (broken === undefined) return
     if (broken.isFinal) throw broken.error
-    if (connection.lastedMs >= goodMs) failureCount = 1
-    const retryInMs = waitMs(place.retryMs, failureCount, broken.afterMs)
+    if (connection.lastedMs >= goodMs) failedInRound = failedRounds = 0
+    servers.leave(server)
+    const isRoundOver = ++failedInRound >= servers.size
+    if (isRoundOver) failedInRound = 0
+    const retryInMs = isRoundOver
+      ? waitMs(place.retryMs, ++failedRounds, broken.afterMs)
+      : Math.random() * reconnect.baseMs
     options.onBreak?.(broken.error, retryInMs)
     try {
       await pause(retryInMs, signal)

@@ -2,7 +2,7 @@ import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { onlyKeys } from '../core/options.ts'
-import type { AcquireAnswer, LockEvent, LockHolder } from './lock.ts'
+import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './lock.ts'
 import type { Locks } from './locks.ts'
 import { deadlineSpan, lockSpan } from './options.ts'
 import { type Waits, waitClosed } from './waits.ts'
@@ -58,8 +58,15 @@ export interface HoldOptions {
 export type NestedHoldOptions = Omit<HoldOptions, 'node' | 'requestId'>
 
 /** Where a lock is taken and kept: in this process, or over the wire. */
-export type LocksPlace = Pick<Locks, 'acquire' | 'watch' | 'renew' | 'release' | 'leave'> & {
+export type LocksPlace = Pick<Locks, 'watch' | 'renew' | 'release' | 'leave'> & {
+  /** Over the wire, `limits` say how long to try. */
+  acquire(options: AcquireOptions, limits?: AcquireLimits): Promise<AcquireAnswer>
   readonly waits: Waits
+}
+
+export interface AcquireLimits {
+  readonly signal?: AbortSignal | undefined
+  readonly timeoutMs?: number | undefined
 }
 
 const nestedHoldKeys = ['ttlMs', 'deadlineMs', 'wait', 'signal']
@@ -130,41 +137,72 @@ async function askForTurn(
   locks: LocksPlace,
   operation: string,
   resource: string,
-  {
-    node,
-    requestId,
-    ttlMs = 30_000,
-    deadlineMs = null,
-    wait,
-    signal,
-    isNew,
-    inHand = new Set(),
-  }: TurnOptions,
+  options: TurnOptions,
   want: 'result' | 'turn',
 ): Promise<Turn> {
+  const { deadlineMs = null, signal } = options
   signal?.throwIfAborted()
-  const who = { operation, resource, node, requestId }
-  const ttl = lockSpan('ttlMs', ttlMs)
+  const who = { operation, resource, node: options.node, requestId: options.requestId }
   const deadline = deadlineMs === null ? null : deadlineSpan('deadlineMs', deadlineMs)
+  if (deadline === null) return askUntil(locks, who, options, want, { deadline, signal })
+  // The store ends the wait in time. When it cannot be asked, this process does so by its own clock.
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(lateTurn), Math.min(deadline + lateMs, 2 ** 31 - 1))
+  const signals = signal ? AbortSignal.any([signal, late.signal]) : late.signal
+  try {
+    return await askUntil(locks, who, options, want, { deadline, signal: signals })
+  } catch (error) {
+    if (error !== lateTurn) throw error
+    return { status: 'failed', error: { code: 'timeout', message: lateTurn.message } }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** How long after its deadline a wait ends that the store did not end. */
+const lateMs = 1_000
+/** A request has at least so long to be answered, however short the wait may be. */
+const leastAskMs = 1_000
+const lateTurn = new Error('The wait ended: timeout.')
+
+async function askUntil(
+  locks: LocksPlace,
+  who: Asking,
+  { ttlMs = 30_000, wait, isNew, inHand = new Set() }: TurnOptions,
+  want: 'result' | 'turn',
+  { deadline, signal }: { readonly deadline: number | null; readonly signal: AbortSignal | undefined },
+): Promise<Turn> {
+  const ttl = lockSpan('ttlMs', ttlMs)
   const askedAt = performance.now()
   for (let isFirst = true; ; isFirst = false) {
     const sentAt = performance.now()
     // Who gets in line again has waited for a while already.
     const leftMs = deadline === null ? null : Math.max(0, Math.round(deadline - (sentAt - askedAt)))
-    const answer: AcquireAnswer = await locks.acquire({ ...who, wait, want, ttlMs: ttl, deadlineMs: leftMs })
+    const timeoutMs = leftMs === null ? undefined : Math.max(leastAskMs, leftMs)
+    const asking = locks.acquire(
+      { ...who, wait, want, ttlMs: ttl, deadlineMs: leftMs },
+      { signal, timeoutMs },
+    )
+    const answer = await asking.catch(async (error: unknown) => {
+      // What came of it is not known: it may stand in line by now.
+      if (signal?.aborted) await leaveSoon(locks, who)
+      throw error
+    })
     let grant: Grant | undefined = answer.status === 'granted' ? answer : undefined
-    if (grant && isFirst && isNew)
+    // A grant that took its time may be as old as the asking, so it is taken up like one of which news came late.
+    const isFresh = performance.now() - sentAt < ttl / 3
+    if (grant && isFirst && isNew && isFresh)
       return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt, inHand) }
     if (answer.status === 'refused') throw refused(who, answer.holder)
     if (answer.status === 'completed' || answer.status === 'failed') return answer
     if (answer.status === 'queued') {
       const event = await lastEvent(locks, who, signal)
       if (signal?.aborted) {
-        await locks.leave(who).catch(() => undefined)
+        await leaveSoon(locks, who)
         throw signal.reason
       }
       if (event === undefined && locks.waits.isOver) {
-        await locks.leave(who).catch(() => undefined)
+        await leaveSoon(locks, who)
         throw waitClosed(who)
       }
       if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
@@ -176,6 +214,16 @@ async function askForTurn(
     if (held) return { status: 'granted', held }
   }
 }
+
+/** Leaves the line, and does not wait for a store that is away: the place lapses there. */
+async function leaveSoon(locks: LocksPlace, who: Asking): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, leaveMs)
+  await Promise.race([locks.leave(who).catch(() => undefined), late])
+  clearTimeout(timer)
+}
+
+const leaveMs = 1_000
 
 function refused({ operation, resource }: Asking, holder: LockHolder | null): SignalboxError {
   const whose = holder === null ? 'is not free yet' : `is held by ${holder.node}`

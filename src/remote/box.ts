@@ -20,7 +20,7 @@ import { createRemoteOnce, type RemoteOnce } from './once.ts'
 /** The address of a server. */
 export type RemoteUrl = `http://${string}` | `https://${string}`
 
-/** What `open` can be told of a server. */
+/** What `open` can be told of a server, or of several. */
 export interface RemoteOpenOptions {
   /** Who asks: what `signalbox token` printed. @default none, which a server on the loopback may allow */
   readonly token?: string | undefined
@@ -28,6 +28,8 @@ export interface RemoteOpenOptions {
   readonly namespace?: string | undefined
   /** How long one call may take, its retries included. @default 10_000 */
   readonly timeoutMs?: Duration | undefined
+  /** The most repetitions of one call, where it may be repeated. @default as many as fit into `timeoutMs` */
+  readonly retries?: number | undefined
   /** How jobs are kept: with a sealer, the server never sees what they carry. @default as they are */
   readonly jobs?: JobsOptions | undefined
   /** Spans and metrics of jobs by OpenTelemetry, as in process. @default false */
@@ -51,9 +53,12 @@ export interface RemoteBox extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** Opens a box on the server at `url`, once it has answered and taken the token. */
-export async function openRemote(url: string, options: RemoteOpenOptions = {}): Promise<RemoteBox> {
-  onlyKeys('open', options, ['token', 'namespace', 'timeoutMs', 'jobs', 'telemetry'])
+/** Opens a box on the server at `url`, or on several that share a store, once one has answered and taken the token. */
+export async function openRemote(
+  url: string | readonly string[],
+  options: RemoteOpenOptions = {},
+): Promise<RemoteBox> {
+  onlyKeys('open', options, ['token', 'namespace', 'timeoutMs', 'retries', 'jobs', 'telemetry'])
   const { jobs: jobsOptions, telemetry, ...connection } = options
   const sealer = resolveSealer('open.jobs', jobsOptions)
   const telemetryApi = await loadTelemetryApi('open.telemetry', telemetry)

@@ -8,7 +8,7 @@ import { RemoteJobStore } from './jobstore.ts'
 
 async function aStore(script: Script, options?: { readonly dropsResults: boolean }) {
   const server = await fakeServer(script)
-  const client = createClient(server.url, { backoff: { baseMs: 5, maxMs: 20 }, timeoutMs: 2_000 })
+  const client = createClient(server.url, { backoff: { baseMs: 5, maxMs: 20 }, timeoutMs: 2_000, retries: 4 })
   return {
     store: new RemoteJobStore(client, options),
     seen: server.seen,

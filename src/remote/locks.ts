@@ -40,7 +40,11 @@ export function createRemoteLocks(client: Client): Locks {
       await left
     },
   }
-  const place: LocksPlace = { ...locks, waits }
+  const place: LocksPlace = {
+    ...locks,
+    acquire: async (options, limits) => wire.acquire(withoutUndefined(options), limits),
+    waits,
+  }
   return locks
 }
 

@@ -135,7 +135,9 @@ export function createApi(parts: ApiParts): Api {
     const { key, principal } = passage
     if (key === undefined || !plan.isKeyBeside) return act(passage, plan)
     const { ownGuards, guards } = passage.space.stores
-    return answerOnce(ownGuards ?? guards, { caller: principal.id, ...key }, () => act(passage, plan))
+    const whenDown = passage.route.room === 'once' ? 'handle' : 'refuse'
+    const request = { caller: principal.id, ...key }
+    return answerOnce(ownGuards ?? guards, request, () => act(passage, plan), whenDown)
   }
 
   function act(passage: Passage, { act, handler }: Plan): Promise<Answer> {

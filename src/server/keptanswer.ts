@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { SignalboxError } from '../core/errors.ts'
-import type { GuardEnd, GuardStore } from '../once/index.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import type { GuardEnd, GuardStanding, GuardStore } from '../once/index.ts'
 import type { Answer } from './call.ts'
 import { keepMs } from './requestkey.ts'
 
@@ -22,17 +22,27 @@ export interface KeptRequest {
   readonly fingerprint: string
 }
 
-/** Does what `handle` does unless it was done with this key before; then answers what was answered. */
+/**
+ * Does what `handle` does unless it was done with this key before; then answers what was answered. `whenDown`: what
+ * becomes of a request whose key cannot be looked up. Guards have a policy of their own for that, which `handle` knows.
+ */
 export async function answerOnce(
   guards: GuardStore,
   { caller, key, fingerprint }: KeptRequest,
   handle: () => Promise<Answer>,
+  whenDown: 'refuse' | 'handle' = 'refuse',
 ): Promise<Answer> {
   const digest = createHash('sha256')
     .update(JSON.stringify([caller, key]))
     .digest('hex')
   const ask = { space: 'request', key: digest, leaseMs, keepMs, mode: 'at-least-once', fingerprint } as const
-  const [standing] = await guards.claim([ask])
+  let standing: GuardStanding | undefined
+  try {
+    standing = (await guards.claim([ask]))[0]
+  } catch (error) {
+    if (whenDown === 'refuse' || !isSignalboxError(error) || error.status < 503) throw error
+    return handle()
+  }
   if (standing?.status === 'done') return JSON.parse(standing.result!) as Answer
   if (standing?.status === 'mismatch') throw keyMismatch(key)
   if (standing?.status !== 'run') throw keyInProgress(key)

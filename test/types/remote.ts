@@ -33,6 +33,9 @@ export function opening(port: number, url: string): void {
     open('https://signalbox.example/a/path', { token: 't', namespace: 'n', timeoutMs: '5s' }),
   )
   gives<RemoteBox>()(open(`http://127.0.0.1:${port}` as const, { token: 't' }))
+  gives<RemoteBox>()(open(['https://one.example', 'https://two.example'], { token: 't', retries: 3 }))
+  // @ts-expect-error a list names servers, not databases
+  open(['https://one.example', 'postgres://127.0.0.1/app'])
   gives<Box>()(open('memory:'))
   gives<Box>()(open('sqlite:signalbox.db', { namespace: 'n', migrate: true, retentionMs: '1d' }))
   gives<Box>()(open('postgres://127.0.0.1/app', { migrate: true }))
@@ -44,7 +47,9 @@ export function opening(port: number, url: string): void {
 }
 
 export type Opened = [
-  Expect<Equal<keyof RemoteOpenOptions, 'token' | 'namespace' | 'timeoutMs' | 'jobs' | 'telemetry'>>,
+  Expect<
+    Equal<keyof RemoteOpenOptions, 'token' | 'namespace' | 'timeoutMs' | 'retries' | 'jobs' | 'telemetry'>
+  >,
   Expect<
     Equal<
       keyof RemoteBox,

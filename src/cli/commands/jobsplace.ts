@@ -36,7 +36,7 @@ export async function openJobs(
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
     const token = process.env.SIGNALBOX_TOKEN
-    const box = await openRemote(url, { namespace, ...(token ? { token } : {}) })
+    const box = await openRemote(url, { namespace, retries: 4, ...(token ? { token } : {}) })
     return { ...box.jobs, [Symbol.asyncDispose]: () => box.close() }
   }
   const database = resolveDatabase(command)

@@ -67,6 +67,7 @@ async function test(
   const { openRemote } = await import('../../remote/index.ts')
   const token = process.env.SIGNALBOX_TOKEN
   await using box = await openRemote(url, {
+    retries: 4,
     ...(namespace === undefined ? {} : { namespace: text('--namespace', namespace) }),
     ...(token ? { token } : {}),
   })

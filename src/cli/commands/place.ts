@@ -44,7 +44,7 @@ export async function openPlace(
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
     const token = process.env.SIGNALBOX_TOKEN
-    return openRemote(url, { namespace, ...(token ? { token } : {}) })
+    return openRemote(url, { namespace, retries: 4, ...(token ? { token } : {}) })
   }
   const database = resolveDatabase(command)
   const redis = resolveRedis(command)
