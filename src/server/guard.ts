@@ -21,6 +21,9 @@ export function checkSite(
   if (incoming.path.charCodeAt(0) !== slash)
     throw new SignalboxError('invalid_argument', 'The request target must be a path that begins with "/".')
   const host = incoming.header('host')
+  // Adapters join several of them. No name of a host has a comma.
+  if (host?.includes(','))
+    throw new SignalboxError('invalid_argument', 'The request has more than one Host header.')
   if (hosts !== undefined) checkHost(host, hosts)
   const site = incoming.header('sec-fetch-site')
   if (site !== undefined) {

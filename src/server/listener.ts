@@ -4,6 +4,7 @@ import type { BodyLimits } from '../wire/index.ts'
 import { notMounted, splitTarget, withoutBase } from './basepath.ts'
 import { bodyTooLarge, bodyTooLate } from './body.ts'
 import type { OutgoingText } from './call.ts'
+import { beginRequest } from './connection-order.ts'
 import type { InFlight } from './inflight.ts'
 import { requestIdOf } from './log.ts'
 import { discardRest, ignore, lingerMs, NodeIncoming, type NodeListener } from './nodehttp.ts'
@@ -44,6 +45,7 @@ export function createListener({
 
   /** Rejects only with what was thrown by something that the app put around the response. */
   async function serve(request: IncomingMessage, response: ServerResponse, url: string): Promise<void> {
+    if (!beginRequest(request, response)) return
     inFlight.enter()
     // `close` comes once for every response, also when the client went away.
     if (response.closed) leave()

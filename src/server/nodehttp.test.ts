@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
-import { NodeIncoming } from './nodehttp.ts'
+import { InFlight } from './inflight.ts'
+import { createListener } from './listener.ts'
+import { NodeIncoming, writeText } from './nodehttp.ts'
 
 const limits = { maxBytes: 100, maxKeys: 10 }
 
@@ -75,4 +77,28 @@ test('a body without a length is read to its end, and no further than it may be'
     server.read.map(({ body }) => body),
     ['abcd', 'abcd'],
   )
+})
+
+test('an answer that says that nothing has changed names no length, by every adapter of Node’s', async () => {
+  const unchanged = { status: 304, headers: { etag: '"a"' }, body: '' }
+  const listener = createListener({
+    service: { api: { answer: async () => unchanged }, streams: {} as never },
+    inFlight: new InFlight(),
+    basePath: '',
+    requestTimeoutMs: 1_000,
+  })
+  const adapters: readonly RequestListener[] = [
+    (request, response) => writeText(request, response, unchanged, []),
+    (request, response) => listener(request, response),
+  ]
+  for (const adapter of adapters) {
+    const server = createServer(adapter).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n')
+    const answer = await text(socket)
+    assert.match(answer, /^HTTP\/1\.1 304 Not Modified\r\n[\s\S]*\r\n\r\n$/)
+    assert.doesNotMatch(answer, /content-length|transfer-encoding/i)
+    server.close()
+  }
 })

@@ -36,6 +36,7 @@ export class NodeIncoming implements Incoming {
   }
 
   header(name: string): string | undefined {
+    if (name === 'host') return hostOf(this.#request)
     // The only one that comes as a list is `set-cookie`, which no client sends.
     return this.#request.headers[name] as string | undefined
   }
@@ -73,6 +74,18 @@ export class NodeIncoming implements Incoming {
     if (request.readableLength === Number(length)) return request.read() ?? nothing
     return read(request, maxBytes)
   }
+}
+
+/** The Host header. Node keeps the first of several; here all of them are shown, so that the guard refuses them. */
+export function hostOf({ rawHeaders, headers }: IncomingMessage): string | undefined {
+  let hosts: string | undefined
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length !== 4 || name.toLowerCase() !== 'host') continue
+    hosts = hosts === undefined ? rawHeaders[at + 1]! : `${hosts}, ${rawHeaders[at + 1]}`
+  }
+  // An app around us may have set or changed it.
+  return hosts?.includes(',') ? hosts : headers.host
 }
 
 function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {

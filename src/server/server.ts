@@ -9,12 +9,13 @@ import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import { SignalboxError } from '../core/errors.ts'
 import { whole } from '../core/options.ts'
 import { nodesPath } from '../wire/index.ts'
+import { beginRequest, refuseInOrder } from './connection-order.ts'
 import { checkSite } from './guard.ts'
 import { InFlight } from './inflight.ts'
 import { requestIdOf } from './log.ts'
 import { linesOf, NodeIncoming, writeText } from './nodehttp.ts'
 import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './options.ts'
-import { answerClientError, answerOnSocket } from './problem.ts'
+import { answerClientError } from './problem.ts'
 import { createService, type Service } from './service.ts'
 import { createShortcut, type Shortcut } from './shortcut.ts'
 import type { ShortcutRequest } from './shortcutrequest.ts'
@@ -156,10 +157,8 @@ class HttpServer implements Server {
     // An expectation that we do not know may be ignored (RFC 9110, 10.1.1).
     server.on('checkExpectation', (request, reply) => server.emit('request', request, reply))
     server.on('connect', (_request, socket) => {
-      answerOnSocket(
-        new SignalboxError('not_found', 'There is no route CONNECT: this server is no proxy.'),
-        socket,
-      )
+      const error = new SignalboxError('not_found', 'There is no route CONNECT: this server is no proxy.')
+      void refuseInOrder(socket, error)
     })
   }
 
@@ -214,6 +213,7 @@ class HttpServer implements Server {
 
   /** Never rejects. */
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!beginRequest(request, response)) return
     this.#inFlight.enter()
     // `close` comes once for every response, also when the client went away.
     response.once('close', this.#leave)

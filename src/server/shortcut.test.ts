@@ -228,6 +228,19 @@ test('the last answer says so, and closes', async () => {
   assert.match(await text(socket), /\r\nConnection: close\r\n\r\none$/)
 })
 
+test('an answer that says that nothing has changed names no length', async () => {
+  await using server = await setUp()
+  server.hold()
+  const socket = await server.connect()
+  const next = server.next()
+  socket.write(get)
+  const request = await next
+  request.reply({ status: 304, headers: { etag: '"a"' }, body: '' }, 'id', true)
+  const answer = await text(socket)
+  assert.match(answer, /^HTTP\/1\.1 304 Not Modified\r\netag: "a"\r\n[\s\S]*\r\n\r\n$/)
+  assert.doesNotMatch(answer, /content-length/i)
+})
+
 test('closing cuts those who wait for their next request', async () => {
   await using server = await setUp()
   const socket = await server.connect()

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { bodyTooLate } from './body.ts'
+import { markPipelined } from './connection-order.ts'
 import { answerOnSocket } from './problem.ts'
 import { ShortcutConnection, type ShortcutKeeper } from './shortcutconnection.ts'
 import { HeadReader } from './shortcuthead.ts'
@@ -49,8 +50,9 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
   const keeper: ShortcutKeeper = {
     options,
     reader: new HeadReader(options.maxHeaderBytes),
-    handOver(connection, chunk) {
+    handOver(connection, chunk, isBehind) {
       connections.delete(connection)
+      if (isBehind) markPipelined(connection.socket)
       goOn(connection.socket)
       connection.socket.emit('data', chunk)
     },

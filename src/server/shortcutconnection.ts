@@ -9,8 +9,8 @@ import { socketTransport, type Transport } from './transport.ts'
 export interface ShortcutKeeper {
   readonly options: Pick<ShortcutOptions, 'keepAliveMs' | 'serve' | 'over' | 'unsent'>
   readonly reader: HeadReader
-  /** Node goes on with this connection, which begins with that. */
-  handOver(connection: ShortcutConnection, chunk: Buffer): void
+  /** Node goes on with this connection, which begins with that. `isBehind`: it came before an earlier request was answered. */
+  handOver(connection: ShortcutConnection, chunk: Buffer, isBehind: boolean): void
   /** It is closed. */
   forget(connection: ShortcutConnection): void
   /** All that is still to come of it is a stream. */
@@ -34,7 +34,7 @@ export class ShortcutConnection {
   constructor(keeper: ShortcutKeeper, socket: Socket) {
     this.#keeper = keeper
     this.socket = socket
-    socket.on('data', this.#take).on('end', endAlso).on('close', this.#close)
+    socket.on('data', this.#read).on('end', endAlso).on('close', this.#close)
     // `close` follows; unheard, it would end the process.
     socket.on('error', ignore)
   }
@@ -72,7 +72,9 @@ export class ShortcutConnection {
     return socketTransport(socket)
   }
 
-  readonly #take = (chunk: Buffer): void => {
+  readonly #read = (chunk: Buffer): void => this.#take(chunk, false)
+
+  #take(chunk: Buffer, isBehind: boolean): void {
     if (this.#request !== undefined) {
       this.#ahead = this.#ahead === undefined ? chunk : Buffer.concat([this.#ahead, chunk])
       this.socket.pause()
@@ -82,7 +84,8 @@ export class ShortcutConnection {
     if (!this.socket.writable) return
     const whole = this.#keeper.reader.read(chunk)
     if (whole === undefined) {
-      this.#handOver(chunk)
+      this.#stopListening()
+      this.#keeper.handOver(this, chunk, isBehind)
       return
     }
     this.isFresh = false
@@ -100,7 +103,7 @@ export class ShortcutConnection {
     const ahead = this.#ahead
     if (ahead === undefined) return
     this.#ahead = undefined
-    this.#take(ahead)
+    this.#take(ahead, true)
     socket.resume()
   }
 
@@ -118,13 +121,8 @@ export class ShortcutConnection {
     this.#keeper.options.over()
   }
 
-  #handOver(chunk: Buffer): void {
-    this.#stopListening()
-    this.#keeper.handOver(this, chunk)
-  }
-
   #stopListening(): void {
-    this.socket.off('data', this.#take).off('end', endAlso).off('close', this.#close).off('error', ignore)
+    this.socket.off('data', this.#read).off('end', endAlso).off('close', this.#close).off('error', ignore)
   }
 }
 

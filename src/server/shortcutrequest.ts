@@ -58,7 +58,9 @@ export class ShortcutRequest implements Incoming {
   reply({ status, headers, body }: OutgoingText, requestId: string, closes: boolean): void {
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     const keeps = closes ? closing : keepingFor(this.#connection.keepAliveMs)
-    const head = `${headOf(status, headers)}x-request-id: ${requestId}\r\ncontent-length: ${bytes}\r\nDate: ${date()}\r\n${keeps}`
+    // What has not changed has the length it had, which nobody asked for.
+    const length = status === 304 ? '' : `content-length: ${bytes}\r\n`
+    const head = `${headOf(status, headers)}x-request-id: ${requestId}\r\n${length}Date: ${date()}\r\n${keeps}`
     // Text with a byte for each character, as nearly all is, goes out as it lies in memory.
     if (typeof body !== 'string')
       this.#connection.write(head + Buffer.from(body).toString('latin1'), 'latin1', closes)

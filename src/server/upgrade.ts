@@ -7,7 +7,9 @@ import { SignalboxError } from '../core/errors.ts'
 import { nodeSubprotocols } from '../wire/index.ts'
 import type { Admission } from './admission.ts'
 import type { Authenticator, Incoming, Principal } from './call.ts'
-import { answerOnSocket, asSignalboxError } from './problem.ts'
+import { isBehindAnother, refuseInOrder, upgradeBehindAnother } from './connection-order.ts'
+import { hostOf } from './nodehttp.ts'
+import { asSignalboxError } from './problem.ts'
 import { closeCodes, type GuardedSocket, OpenSocket, type SocketKeeper } from './socket.ts'
 import { createWheel } from './wheel.ts'
 
@@ -63,9 +65,12 @@ export type UpgradeRequest = Pick<Incoming, 'method' | 'path' | 'header' | 'addr
 const limits = { maxPayload: 262_144, maxFragments: 64, maxBufferedChunks: 1_024 }
 const authenticateMs = 10_000
 
-/** Whether a request wants to become a WebSocket; others that name an upgrade are ordinary requests. */
-export function isWebSocketUpgrade(request: Pick<IncomingMessage, 'headers'>): boolean {
-  return request.headers.upgrade?.toLowerCase() === 'websocket'
+/** Whether a request wants to become a WebSocket; others that name an upgrade are ordinary requests. HTTP/1.0 has no upgrades. */
+export function isWebSocketUpgrade({
+  headers,
+  httpVersion,
+}: Pick<IncomingMessage, 'headers' | 'httpVersion'>): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket' && httpVersion !== '1.0'
 }
 
 export function createUpgrades(options: UpgradesOptions): Upgrades {
@@ -104,7 +109,7 @@ class SocketUpgrades implements Upgrades {
     }
     this.#handshake = new WebSocketServer(handshakeOptions)
     this.#handshake.on('wsClientError', (error, socket) =>
-      refuse(socket, new SignalboxError('invalid_argument', `${error.message}.`, { cause: error })),
+      refuseInOrder(socket, new SignalboxError('invalid_argument', `${error.message}.`, { cause: error })),
     )
   }
 
@@ -115,10 +120,14 @@ class SocketUpgrades implements Upgrades {
   take(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until somebody else takes care of it. Unheard, it would end the process.
     socket.on('error', cut)
+    if (isBehindAnother(socket)) {
+      void refuseInOrder(socket, upgradeBehindAnother())
+      return
+    }
     this.#upgrade(request, socket, head).catch((error: unknown) => {
       const known = asSignalboxError(error)
       if (known.code === 'internal') this.#keeper.onError(error)
-      refuse(socket, known)
+      void refuseInOrder(socket, known)
     })
   }
 
@@ -204,16 +213,6 @@ function cut(this: Duplex): void {
   this.destroy()
 }
 
-function refuse(socket: Duplex, error: SignalboxError): void {
-  if (!socket.writable) {
-    socket.destroy()
-    return
-  }
-  // What the client has sent must be read, or closing turns into a reset that takes the answer with it.
-  socket.resume()
-  answerOnSocket(error, socket)
-}
-
 function readRequest(request: IncomingMessage): UpgradeRequest {
   const { method = 'GET', url = '/', headers, socket } = request
   const query = url.indexOf('?')
@@ -222,6 +221,7 @@ function readRequest(request: IncomingMessage): UpgradeRequest {
     path: query < 0 ? url : url.slice(0, query),
     address: socket.remoteAddress ?? '',
     header(name) {
+      if (name === 'host') return hostOf(request)
       const value = headers[name] ?? offeredInstead(name, headers['sec-websocket-protocol'])
       return Array.isArray(value) ? value.join(', ') : value
     },

@@ -310,9 +310,10 @@ test('nodes have a gateway, and every other path is not found', async () => {
 })
 
 test('only a wish for a WebSocket is taken for one', () => {
-  assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'WebSocket' } }), true)
-  assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'h2c' } }), false)
-  assert.equal(isWebSocketUpgrade({ headers: {} }), false)
+  assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'WebSocket' }, httpVersion: '1.1' }), true)
+  assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'h2c' }, httpVersion: '1.1' }), false)
+  assert.equal(isWebSocketUpgrade({ headers: { upgrade: 'websocket' }, httpVersion: '1.0' }), false)
+  assert.equal(isWebSocketUpgrade({ headers: {}, httpVersion: '1.1' }), false)
 })
 
 test('a caller above its cap is refused, and counts no more once its socket has closed', async () => {
