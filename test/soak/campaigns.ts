@@ -9,6 +9,7 @@ import { locksHistories, locksWalk } from './lockscampaigns.ts'
 import { monitorTelling } from './monitortelling.ts'
 import { mutationCampaign } from './mutations.ts'
 import { onceGuarding } from './onceguarding.ts'
+import { serverPipelining } from './server-pipelining.ts'
 import { serverDribblers } from './serverdribblers.ts'
 import { serverFuzz } from './serverfuzz.ts'
 import { serverLanguages } from './serverlanguages.ts'
@@ -29,6 +30,7 @@ export const campaigns: readonly Campaign[] = [
   serverLanguages,
   serverDribblers,
   serverFuzz,
+  serverPipelining,
   locksWalk,
   locksHistories,
   onceGuarding,

@@ -41,7 +41,8 @@ const aptMs = 300_000
  */
 async function run(aptGet: string, args: readonly string[]): Promise<string | undefined> {
   const child = spawn(aptGet, ['-qq', '-o', `DPkg::Lock::Timeout=${lockWaitSeconds}`, ...args], {
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    // At run level 1 a package does not start the service that it brings.
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let said = ''
