@@ -30,7 +30,13 @@ import {
   resolveLocksOptions,
 } from './locks/index.ts'
 import { meterBackend } from './metered.ts'
-import { createMonitor, type Monitor, type MonitorOptions, resolveMonitorOptions } from './monitor/index.ts'
+import {
+  createMonitor,
+  type Monitor,
+  type MonitorOptions,
+  resolveMonitorOptions,
+  SecretKeys,
+} from './monitor/index.ts'
 import { createOnce, type Once, type OnceOptions, OnceTally, resolveOnceOptions } from './once/index.ts'
 import type { RemoteBox, RemoteOpenOptions, RemoteUrl } from './remote/index.ts'
 
@@ -67,6 +73,11 @@ export interface OpenOptions {
   /** Addresses and ranges that channels may reach although they are not public: '127.0.0.0/8'. @default none */
   readonly allowPrivate?: readonly string[] | undefined
   /**
+   * Seals the secrets of channels in the store: a key of 32 bytes in base64 or as 64 hexadecimal digits. Several, in a list
+   * or separated by commas: the first seals, all open. @default none: they are kept in plain
+   */
+  readonly secretKey?: string | readonly string[] | undefined
+  /**
    * What the store reads the time from, in epoch milliseconds: for tests, and for `memory:` alone, since every other
    * store has a clock of its own. @default the system's
    */
@@ -85,6 +96,8 @@ export interface RoomSettings {
   readonly locks?: LocksOptions | undefined
   readonly once?: OnceOptions | undefined
   readonly monitor?: MonitorOptions | undefined
+  /** It shows no key when it is printed. */
+  readonly secretKeys?: SecretKeys | undefined
   readonly dispatch?: DispatchOptions | undefined
 }
 
@@ -166,6 +179,7 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
     'monitor',
     'dispatch',
     'allowPrivate',
+    'secretKey',
     'clock',
     'contention',
     'telemetry',
@@ -180,6 +194,8 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
   resolveDispatchOptions(options.dispatch)
   const monitorOptions = { ...options.monitor, allowPrivate: options.allowPrivate }
   resolveMonitorOptions(monitorOptions)
+  const { secretKey } = options
+  const secretKeys = secretKey === undefined ? undefined : new SecretKeys('open.secretKey', secretKey)
   const keepMs = retentionMs === undefined ? undefined : duration('open.retentionMs', retentionMs)
   const contention = contentionOf(options.contention)
   const { clock } = options
@@ -198,9 +214,11 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
     locks: options.locks,
     once: options.once,
     monitor: monitorOptions,
+    secretKeys,
     dispatch: options.dispatch,
   }
   return createBox(meterBackend(backend, namespace, contention), contention, keepMs, settings, {
+    namespace,
     sealer,
     telemetry: telemetryApi && createTelemetry(telemetryApi),
   })
@@ -226,7 +244,11 @@ function createBox(
   contention: Contention,
   retentionMs: number | undefined,
   settings: RoomSettings,
-  { sealer, telemetry }: { sealer: Sealer | undefined; telemetry: JobsTelemetry | undefined },
+  {
+    namespace,
+    sealer,
+    telemetry,
+  }: { namespace: string; sealer: Sealer | undefined; telemetry: JobsTelemetry | undefined },
 ): Box {
   // The backend itself stays as it is: a server that serves this box has no part in what is sealed.
   const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
@@ -242,7 +264,10 @@ function createBox(
   const once = createOnce({ store: backend.guards, tally }, settings.once)
   const guards = backend.ownGuards ?? backend.guards
   const monitor = createMonitor(
-    { store: backend.monitor, jobs: backend.jobs, guards, bell, tally },
+    {
+      ...{ store: backend.monitor, jobs: backend.jobs, guards, bell, tally },
+      ...{ namespace, secretKeys: settings.secretKeys },
+    },
     settings.monitor,
   )
   const dispatch = createDispatch(

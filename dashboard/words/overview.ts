@@ -41,14 +41,19 @@ export const overviewWords = catalogue({
     zh: '存储的时钟跳变了 {subject}：租约可能提前或推迟到期',
   },
   clockJumpNext: { en: 'See health', zh: '查看健康状态' },
-  channelFailing: {
+  deadNotifications: {
     en: {
-      one: '{count} notification by {subject} could not be sent',
-      other: '{count} notifications by {subject} could not be sent',
+      one: '{count} notification of the subscription {subject} is dead',
+      other: '{count} notifications of the subscription {subject} are dead',
     },
-    zh: '{subject} 渠道有 {count} 条通知发送失败',
+    zh: '订阅 {subject} 有 {count} 条通知发送失败且不再重试',
   },
-  channelFailingNext: { en: 'Look at notifications', zh: '查看通知' },
+  deadNotificationsNext: { en: 'See and replay them', zh: '查看并重新发送' },
+  channelSealed: {
+    en: 'The channel of the subscription {subject} does not open: its notifications wait',
+    zh: '订阅 {subject} 的渠道无法解封，其通知正在等待',
+  },
+  channelSealedNext: { en: 'See subscriptions', zh: '查看订阅' },
   weakNext: { en: 'See settings', zh: '查看设置' },
 
   jobsNow: { en: 'Jobs now', zh: '当前任务' },

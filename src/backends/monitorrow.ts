@@ -1,4 +1,5 @@
 import type {
+  DeadCount,
   DecisionRecord,
   KnownSubject,
   NotificationRecord,
@@ -73,6 +74,16 @@ export function decodeTold(row: ToldRow): ToldRecord {
     toldAt: instant(row.told_at),
     endsAt: instant(row.ends_at),
   }
+}
+
+export interface DeadCountRow {
+  readonly subscription_id: string
+  readonly count: Whole
+  readonly since: Whole
+}
+
+export function decodeDeadCount({ subscription_id, count, since }: DeadCountRow): DeadCount {
+  return { subscriptionId: subscription_id, count: Number(count), since: Number(since) }
 }
 
 export interface DecisionRow {

@@ -24,6 +24,7 @@ const steps = [
   { number: 10, name: 'lists' },
   { number: 11, name: 'node tokens' },
   { number: 12, name: 'taken fences' },
+  { number: 13, name: 'dead notifications' },
 ]
 const latest = steps.length
 const linesOf = (word: string) => steps.map(({ number, name }) => `${word} ${number} ${name}\n`).join('')

@@ -120,7 +120,7 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'monitor',
-    about: 'try a channel that changes are told through',
+    about: 'list and replay notifications, explain a venue, try a channel, seal channel secrets',
     group: fleet,
     load: async ({ printer, endWith }) =>
       (await import('./commands/monitor.ts')).monitorCommand(printer, endWith),

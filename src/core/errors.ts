@@ -89,7 +89,11 @@ export const errorCodes = {
   },
   seal_broken: {
     status: 500,
-    meaning: "What is sealed was changed, or is another job's: no key opens it.",
+    meaning: 'What is sealed was changed, or belongs to another owner: no key opens it.',
+  },
+  secret_sealed: {
+    status: 500,
+    meaning: 'The channel of a subscription is sealed, and there is no key here that opens it.',
   },
   seal_failed: {
     status: 500,

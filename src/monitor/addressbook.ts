@@ -1,13 +1,13 @@
-import { describeError } from '../core/failure.ts'
-import type { Channel } from './channels/channel.ts'
+import type { ChannelKeeper, KeptChannel } from './secrets/channel-keeper.ts'
 import type { MonitorStore, SubscriptionRecord } from './store.ts'
 
 /** What sending needs to know of a subscription. */
 export interface Addressee {
   readonly subscriptionId: string
-  /** Its channel, or why that cannot be used. */
-  readonly channel: Channel | { readonly problem: string }
-  /** The channel as it was written down: what shares a message shares all of it. */
+  /** The subscription's name. */
+  readonly name: string
+  readonly kept: KeptChannel
+  /** The whole channel: what shares a message shares all of it. */
   readonly group: string
   readonly template: string | null
   readonly digestMs: number | null
@@ -21,7 +21,7 @@ export interface Addressee {
  */
 export class AddressBook {
   readonly #store: Pick<MonitorStore, 'rules'>
-  readonly #parse: (config: unknown) => Channel
+  readonly #keeper: ChannelKeeper
   readonly #maxAgeMs: number
   #entries = new Map<string, { readonly record: SubscriptionRecord; readonly addressee: Addressee }>()
   #readAt = Number.NEGATIVE_INFINITY
@@ -29,11 +29,11 @@ export class AddressBook {
 
   constructor(
     store: Pick<MonitorStore, 'rules'>,
-    parse: (config: unknown) => Channel,
+    keeper: ChannelKeeper,
     { maxAgeMs = 1_000 }: { readonly maxAgeMs?: number } = {},
   ) {
     this.#store = store
-    this.#parse = parse
+    this.#keeper = keeper
     this.#maxAgeMs = maxAgeMs
   }
 
@@ -75,24 +75,18 @@ export class AddressBook {
     }
   }
 
-  #open({ id, channel, options }: SubscriptionRecord): Addressee {
-    const chosen = decodeOptions(options)
+  #open(record: SubscriptionRecord): Addressee {
+    const chosen = decodeOptions(record.options)
+    const kept = this.#keeper.read(record)
     return {
-      subscriptionId: id,
-      channel: this.#parseOr(channel),
-      group: channel,
+      subscriptionId: record.id,
+      name: record.name,
+      kept,
+      group: kept.plain ?? record.channel,
       template: typeof chosen.template === 'string' ? chosen.template : null,
       digestMs: span(chosen.digestMs),
       retryMs: span(chosen.retryInMs),
       onAmbiguous: chosen.onAmbiguous === 'hold' ? 'hold' : 'resend',
-    }
-  }
-
-  #parseOr(channel: string): Addressee['channel'] {
-    try {
-      return this.#parse(JSON.parse(channel))
-    } catch (error) {
-      return { problem: `the channel of its subscription cannot be used: ${describeError(error).message}` }
     }
   }
 }

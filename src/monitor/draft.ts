@@ -1,5 +1,5 @@
 import type { NewJob } from '../jobs/index.ts'
-import { digestParts, eventId } from '../once/index.ts'
+import { eventId } from '../once/index.ts'
 import { type Decision, decide, type Verdict } from './decide.ts'
 import { notifyJob } from './notifyqueue.ts'
 import type { PlanAsk, Planned } from './plan.ts'
@@ -121,8 +121,8 @@ function record(
     reason,
     fromHash: before?.stateHash ?? null,
     toHash: seen.stateHash,
-    fromText: before ? clip(before.state) : null,
-    toText: clip(seen.state),
+    fromText: before?.state ?? null,
+    toText: seen.state,
     eventId,
     observedAt: isReconcile ? before!.observedAt : observedAt,
     verdicts: JSON.stringify(
@@ -149,7 +149,7 @@ function nameEvent({ source, timeSlot, venueId, stateHash }: Seen, before: Known
 function notify(
   seen: Seen,
   from: string | null,
-  { id, channel, options }: Subscriber,
+  { id, kept, options }: Subscriber,
   { kind }: Verdict,
   marks: Marks & { readonly id: string },
 ): NewNotification {
@@ -157,8 +157,7 @@ function notify(
     ...nameOf(seen),
     ...marks,
     subscriptionId: id,
-    // One whose channel is refused by now has a lane of its own, in which the sender says so.
-    channel: channel?.key ?? digestParts(['channel.refused.1', id]),
+    channel: kept.key,
     kind,
     from,
     to: seen.state,
@@ -180,10 +179,4 @@ function silencedUntil({ silences }: RuleBook, seen: Seen, now: number): number 
 
 function nameOf({ subject, source, timeSlot, venueId }: Seen): SubjectName {
   return { subject, source, timeSlot, venueId }
-}
-
-const shownLength = 200
-
-function clip(text: string): string {
-  return text.length <= shownLength ? text : `${text.slice(0, shownLength - 1).toWellFormed()}…`
 }

@@ -25,8 +25,12 @@ export {
   type ResolvedMonitorOptions,
   resolveMonitorOptions,
 } from './options.ts'
+export type { DeadNotifications, MonitorProblems, UnreadableChannel } from './problems.ts'
 export type { FailedVenue, Report, ReportAnswer, ReportedChange } from './report.ts'
+export type { ResealAnswer } from './reseal.ts'
+export { SecretKeys } from './secrets/secret-keys.ts'
 export type { Sender, SenderOptions } from './sender.ts'
+export type { SendingTrouble } from './sending-trouble.ts'
 export type { SendingCounts } from './sendingcounts.ts'
 export type {
   ExplainedDecision,
@@ -35,6 +39,7 @@ export type {
   ShownNotification,
   ShownSubject,
   ShownVerdict,
+  ShownWindow,
 } from './shown.ts'
 export type { Silence, SilenceOptions } from './silence.ts'
 export * from './store.ts'

@@ -22,9 +22,13 @@ import { createMint } from './mint.ts'
 import { notifyJob, notifyQueue } from './notifyqueue.ts'
 import { type MonitorOptions, resolveMonitorOptions } from './options.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
+import { findProblems, type MonitorProblems } from './problems.ts'
 import type { Report, ReportAnswer } from './report.ts'
 import { runReport } from './reporting.ts'
+import { type ResealAnswer, resealChannels } from './reseal.ts'
 import { createRuleCache } from './rules.ts'
+import { ChannelKeeper } from './secrets/channel-keeper.ts'
+import type { SecretKeys } from './secrets/secret-keys.ts'
 import { createSender, type Sender, type SenderOptions } from './sender.ts'
 import {
   type Explanation,
@@ -87,6 +91,13 @@ export interface Monitor extends AsyncDisposable {
   sender(options?: SenderOptions): Sender
   /** Looks at one venue again, as the jobs do that a report left for it: tells what was held back, if it is due. */
   reconcile(place: unknown): Promise<void>
+  /** What needs an operator: subscriptions with dead notifications, and those whose channel is sealed with a missing key. */
+  problems(): Promise<MonitorProblems>
+  /**
+   * Seals the channel of every subscription with the first key: those in plain, and those that another key sealed. Throws
+   * `invalid_argument` when there is no key.
+   */
+  reseal(): Promise<ResealAnswer>
 }
 
 /** Newest first where there is a time. `cursor` is null at the end. */
@@ -103,6 +114,10 @@ export interface MonitorParts {
   /** What was decided is sent by jobs; in the same store. */
   readonly jobs: JobStore
   readonly bell: JobsBell
+  /** The namespace of the store: what is sealed here opens nowhere else. @default 'default' */
+  readonly namespace?: string | undefined
+  /** Seal the secrets of channels. @default none: they are kept in plain */
+  readonly secretKeys?: SecretKeys | undefined
   /** Counts together with guards. @default its own */
   readonly tally?: OnceTally | undefined
   /** @default the channels there are, with `allowPrivate` */
@@ -114,7 +129,9 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
   const resolved = resolveMonitorOptions(options)
   const { allowPrivate } = resolved
   const parseChannel = parts.parseChannel ?? ((config) => parseRealChannel(config, { allowPrivate }))
-  const rules = createRuleCache(store, parseChannel)
+  const { namespace = 'default', secretKeys: keys } = parts
+  const keeper = new ChannelKeeper({ namespace, keys, parse: parseChannel })
+  const rules = createRuleCache(store, keeper)
   const batchParts: BatchParts = {
     store,
     rules,
@@ -151,10 +168,10 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     async subscribe(options) {
       const record = resolveSubscription(options, resolved.notificationIntervalMs, parseChannel)
-      await store.subscribe(record)
+      await store.subscribe({ ...record, channel: keeper.keep(record.id, record.channel) })
       const { subscribers } = await present()
       const made = subscribers.find(({ id }) => id === record.id)
-      if (made) return decodeSubscription(made.record, made.channel)
+      if (made) return decodeSubscription(made.record, made.kept)
       throw new SignalboxError(
         'conflict',
         `The subscription "${record.id}" was ended as soon as it was made.`,
@@ -169,7 +186,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     async subscriptions() {
       const { subscribers } = await present()
-      return subscribers.map(({ record, channel }) => decodeSubscription(record, channel))
+      return subscribers.map(({ record, kept }) => decodeSubscription(record, kept))
     },
 
     async silence(options) {
@@ -199,9 +216,11 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       const ids = decisions.flatMap(({ verdicts }) =>
         verdicts.flatMap(({ notificationId }) => notificationId ?? []),
       )
-      const notices =
-        ids.length === 0 ? [] : await show(await store.notifications({ ids, limit: ids.length }))
-      const byId = new Map(notices.map((notice) => [notice.id, notice]))
+      const told = known?.windows.map(({ notificationId }) => notificationId) ?? []
+      const all = [...new Set([...ids, ...told])]
+      const notices = all.length === 0 ? [] : await store.notifications({ ids: all, limit: all.length })
+      const book = await present()
+      const byId = new Map(notices.map((notice) => [notice.id, showNotification(notice, book)]))
       const { source, timeSlot, venueId } = subject
       return {
         source,
@@ -210,7 +229,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
         present: known
           ? { state: JSON.parse(known.state), observedAt: known.observedAt, changedAt: known.changedAt }
           : null,
-        windows: showWindows(known),
+        windows: showWindows(known, notices, book),
         decisions: decisions.map((decision) => ({
           ...decision,
           verdicts: decision.verdicts.map((verdict) => ({
@@ -263,7 +282,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     sender(options) {
       const { jobs } = parts
-      const sender = createSender({ store, jobs, bell, outbound: reach(), parseChannel, reconcile }, options)
+      const sender = createSender({ store, jobs, bell, outbound: reach(), keeper, reconcile }, options)
       senders.add(sender)
       return {
         ...sender,
@@ -281,6 +300,12 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
     },
 
     reconcile,
+    reseal: () => resealChannels(store, keeper),
+
+    async problems() {
+      const [{ subscribers }, counts] = await Promise.all([present(), store.countDead()])
+      return findProblems(subscribers, counts)
+    },
 
     async [Symbol.asyncDispose]() {
       await Promise.all([...senders].map((sender) => sender.stop()))

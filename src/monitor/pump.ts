@@ -4,8 +4,9 @@ import type { AddressBook, Addressee } from './addressbook.ts'
 import type { Channel } from './channels/channel.ts'
 import { type Candidate, planMessages } from './digest.ts'
 import { Limiter } from './limiter.ts'
+import { isWaitingForKey, type SendingTrouble, troubleOf } from './sending-trouble.ts'
 import type { SendingTally } from './sendingcounts.ts'
-import { codeOf, deadEnd, judgeAbandoned, sendingCodes } from './sendingend.ts'
+import { codeOf, deadEnd, judgeAbandoned, sealedEnd, sendingCodes } from './sendingend.ts'
 import type { ChannelRef, DueAnswer, MonitorStore, NotificationRecord, SendingEnd } from './store.ts'
 import { StoreTime } from './storetime.ts'
 import { type Courier, prepareMessage, type Sendable, sendMessages } from './wave.ts'
@@ -33,6 +34,8 @@ export interface PumpParts {
   readonly courier: Courier
   readonly book: AddressBook
   readonly tally: SendingTally
+  /** Learns what is not delivered, once that is written. @default nothing */
+  readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
   readonly options: PumpOptions
   /** Milliseconds that only grow. @default performance.now */
   readonly clock?: () => number
@@ -82,6 +85,8 @@ class Turn {
   #kept: string | null = null
   #limiter: Limiter | undefined
   #stragglers = 0
+  /** What this turn looked at, by id, until its end is written. */
+  readonly #looked = new Map<string, { record: NotificationRecord; addressee: Addressee }>()
   /** How many requests the first message that found no room needs. */
   #needed = 1
 
@@ -165,11 +170,17 @@ class Turn {
       if (addressee === undefined) {
         ends.push({ id: record.id, outcome: 'cancelled', error: null, digestId: null })
         tally.add('none', 'cancelled')
-      } else if ('problem' in addressee.channel) {
-        ends.push(deadEnd(record.id, addressee.channel.problem))
-        tally.add('none', 'dead')
+        continue
+      }
+      this.#looked.set(record.id, { record, addressee })
+      const { channel, problem } = addressee.kept
+      if (channel === undefined) {
+        if (isWaitingForKey(addressee.kept)) ends.push(sealedEnd(record, problem!.message))
+        else {
+          ends.push(deadEnd(record.id, `the channel of its subscription cannot be used: ${problem!.message}`))
+          tally.add('none', 'dead')
+        }
       } else {
-        const { channel } = addressee
         const item = sendableOf(record, addressee, channel, options.retryMs)
         this.#open(channel, time)
         const abandoned = item.isAbandoned ? judgeAbandoned(item) : undefined
@@ -258,6 +269,7 @@ class Turn {
       throw error
     }
     if (!written) throw new Lost()
+    this.#announce(ends)
   }
 
   /** Writes how tries ended; tries again for a while, for what is not written is ambiguous. */
@@ -267,11 +279,26 @@ class Turn {
     for (let attempt = 1; ; attempt++) {
       try {
         const step = { leaseMs: options.leaseMs, state: this.#state(time), ends, begin: [] }
-        if (await store.proceed(this.#ref, step)) return
-        throw new Lost()
+        if (!(await store.proceed(this.#ref, step))) throw new Lost()
+        this.#announce(ends)
+        return
       } catch (error) {
         if (error instanceof Lost || attempt === 5) throw error
         await pause(50 * 2 ** attempt)
+      }
+    }
+  }
+
+  #announce(ends: readonly SendingEnd[]): void {
+    for (const end of ends) {
+      const looked = this.#looked.get(end.id)
+      this.#looked.delete(end.id)
+      const trouble = looked && troubleOf(end, looked.record, looked.addressee)
+      if (trouble === undefined) continue
+      try {
+        this.#parts.onTrouble?.(trouble)
+      } catch {
+        // A listener that throws must not stop the sending.
       }
     }
   }

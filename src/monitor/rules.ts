@@ -1,6 +1,6 @@
-import type { Channel } from './channels/channel.ts'
 import type { Listener } from './decide.ts'
 import { createMatcher, type Matcher } from './match.ts'
+import type { ChannelKeeper, KeptChannel } from './secrets/channel-keeper.ts'
 import type { MonitorStore, SilenceRecord, SubscriptionRecord } from './store.ts'
 import { decodeSubscriptionOptions, type ResolvedSubscriptionOptions } from './subscription.ts'
 
@@ -10,8 +10,7 @@ export interface Subscriber extends Listener {
   readonly matcher: Matcher
   readonly options: ResolvedSubscriptionOptions
   readonly record: SubscriptionRecord
-  /** Undefined: what was stored is refused by now. */
-  readonly channel: Channel | undefined
+  readonly kept: KeptChannel
 }
 
 /** All subscriptions and silences, as of one revision. */
@@ -33,17 +32,14 @@ export interface RuleCache {
 
 const keptMs = 60_000
 
-export function createRuleCache(
-  store: Pick<MonitorStore, 'rules'>,
-  parseChannel: (config: unknown) => Channel,
-): RuleCache {
+export function createRuleCache(store: Pick<MonitorStore, 'rules'>, keeper: ChannelKeeper): RuleCache {
   let kept: { readonly book: Promise<RuleBook>; readonly readAt: number } | undefined
 
   async function read(): Promise<RuleBook> {
     const { revision, subscriptions, silences } = await store.rules()
     return {
       revision,
-      subscribers: subscriptions.map((record) => createSubscriber(record, parseChannel)),
+      subscribers: subscriptions.map((record) => createSubscriber(record, keeper)),
       silences: silences.map((record) => ({ ...record, matcher: createMatcher(JSON.parse(record.match)) })),
     }
   }
@@ -65,10 +61,7 @@ export function createRuleCache(
   }
 }
 
-function createSubscriber(
-  record: SubscriptionRecord,
-  parseChannel: (config: unknown) => Channel,
-): Subscriber {
+function createSubscriber(record: SubscriptionRecord, keeper: ChannelKeeper): Subscriber {
   const options = decodeSubscriptionOptions(record)
   const { id, name } = record
   const { windowMs, tellNew, reconcile, throttle, flap } = options
@@ -83,17 +76,6 @@ function createSubscriber(
     matcher: createMatcher(JSON.parse(record.match)),
     options,
     record,
-    channel: parseStored(record, parseChannel),
-  }
-}
-
-function parseStored(
-  { channel }: SubscriptionRecord,
-  parseChannel: (config: unknown) => Channel,
-): Channel | undefined {
-  try {
-    return parseChannel(JSON.parse(channel))
-  } catch {
-    return undefined
+    kept: keeper.read(record),
   }
 }

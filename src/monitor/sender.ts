@@ -1,12 +1,13 @@
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
-import { duration, onlyKeys, whole } from '../core/options.ts'
+import { callable, duration, onlyKeys, whole } from '../core/options.ts'
 import { createJobs, type HandlerJob, type JobStore, type JobsBell } from '../jobs/index.ts'
 import { AddressBook } from './addressbook.ts'
-import type { Channel } from './channels/channel.ts'
 import { notifyQueue } from './notifyqueue.ts'
 import type { Outbound } from './outbound.ts'
 import { type PumpOptions, type PumpParts, pumpChannel, pumpDefaults } from './pump.ts'
+import type { ChannelKeeper } from './secrets/channel-keeper.ts'
+import type { SendingTrouble } from './sending-trouble.ts'
 import { type SendingCounts, SendingTally } from './sendingcounts.ts'
 import type { MonitorStore } from './store.ts'
 
@@ -37,8 +38,8 @@ export interface SenderParts {
   readonly jobs: JobStore
   readonly bell: JobsBell
   readonly outbound: Pick<Outbound, 'send'>
-  /** Reads a subscription's channel; throws if it cannot be used. */
-  readonly parseChannel: (config: unknown) => Channel
+  /** Reads the channels of subscriptions. */
+  readonly keeper: ChannelKeeper
   /** Does the job of looking at one subject again. */
   readonly reconcile: (payload: unknown) => Promise<unknown>
 }
@@ -58,12 +59,23 @@ export interface SenderOptions {
   readonly maxDigest?: number | undefined
   /** How often to look for jobs when nothing rings. @default 1_000 */
   readonly pollMs?: Duration | undefined
+  /** Called for every notification that is given up, and for every one that waits for a key. @default nothing */
+  readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
 }
 
 /** Crashes must not use it up: what dies is a notification, after its own tries. */
 const maxAttempts = 1_000
 
-const optionKeys = ['concurrency', 'leaseMs', 'retryMs', 'sendMs', 'turnMs', 'maxDigest', 'pollMs']
+const optionKeys = [
+  'concurrency',
+  'leaseMs',
+  'retryMs',
+  'sendMs',
+  'turnMs',
+  'maxDigest',
+  'pollMs',
+  'onTrouble',
+]
 
 /** A sender on this store. It does nothing until it is started. */
 export function createSender(parts: SenderParts, options: SenderOptions = {}): Sender {
@@ -86,8 +98,9 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
       if (state !== 'ready' && state !== 'scheduled') await jobs.add('send', { channel }, how)
     },
     courier: { send: (request) => parts.outbound.send(request), sendMs: sendSpan },
-    book: new AddressBook(parts.store, parts.parseChannel),
+    book: new AddressBook(parts.store, parts.keeper),
     tally,
+    onTrouble: options.onTrouble && callable('sender.onTrouble', options.onTrouble),
     options: pumpOptions,
   }
 

@@ -84,6 +84,15 @@ export function deadEnd(id: string, reason: string): SendingEnd {
   return { id, outcome: 'dead', error: encode(reason), digestId: null }
 }
 
+/** It waits until a process has the key. A sender that died may have sent it, so that stays known. */
+export function sealedEnd({ id, status, digestId }: NotificationRecord, reason: string): SendingEnd {
+  const code = status === 'sending' ? sendingCodes.ambiguous : 'secret_sealed'
+  return { id, outcome: 'retry', afterMs: sealedDelayMs, error: encode(reason, code), digestId }
+}
+
+/** How long a notification waits before its channel is tried again. */
+const sealedDelayMs = 10_000
+
 /** The code of the last failure, as it was written down. */
 export function codeOf(error: string | null): string | undefined {
   if (error === null) return undefined

@@ -40,9 +40,9 @@ export interface ShownDecision extends SubjectPlace {
   readonly id: string
   readonly taskId: string
   readonly reason: Reason
-  /** The states, shortened, as JSON text; `from` is null for a venue that was not known. */
-  readonly from: string | null
-  readonly to: string
+  /** The states; `from` is null for a venue that was not known. */
+  readonly from: unknown
+  readonly to: unknown
   readonly eventId: string | null
   readonly observedAt: number
   readonly decidedAt: number
@@ -69,6 +69,22 @@ export interface ShownSubject extends SubjectPlace {
   readonly changedAt: number
 }
 
+/** What one subscription was told of one state of a venue, or is about to be. */
+export interface ShownWindow {
+  readonly subscriptionId: string
+  /** The subscription's name; null: it has ended. */
+  readonly subscription: string | null
+  /** The state that it is about. Left out when it is not known any more: its notification is older than `keepMs`. */
+  readonly state?: unknown
+  readonly isPresentState: boolean
+  readonly status: 'pending' | 'told' | 'owed'
+  readonly notificationId: string
+  /** When it was last told; null: never yet. */
+  readonly toldAt: number | null
+  /** Until when the same state is not told again; null: there is no window. */
+  readonly endsAt: number | null
+}
+
 /** Why a venue was told of, or not. */
 export interface Explanation extends SubjectPlace {
   /** Null: it was never reported. */
@@ -78,14 +94,7 @@ export interface Explanation extends SubjectPlace {
     readonly changedAt: number
   } | null
   /** Who was told what of it lately, or is about to be, and until when that is not told again. */
-  readonly windows: readonly {
-    readonly subscriptionId: string
-    readonly isPresentState: boolean
-    readonly status: 'pending' | 'told' | 'owed'
-    readonly notificationId: string
-    readonly toldAt: number | null
-    readonly endsAt: number | null
-  }[]
+  readonly windows: readonly ShownWindow[]
   /** Newest first. */
   readonly decisions: readonly ExplainedDecision[]
   readonly cursor: string | null
@@ -97,7 +106,7 @@ export function showNotification(record: NotificationRecord, { subscribers }: Ru
   return {
     ...rest,
     subscription: subscriber?.name ?? null,
-    channel: subscriber?.channel?.shown ?? null,
+    channel: subscriber?.kept.shown ?? null,
     from: from === null ? null : JSON.parse(from),
     to: JSON.parse(to),
     error: error === null ? null : JSON.parse(error),
@@ -109,8 +118,8 @@ export function showDecision(record: DecisionRecord): ShownDecision {
   return {
     ...rest,
     reason: reason as Reason,
-    from: fromText,
-    to: toText,
+    from: fromText === null ? null : decodeState(fromText),
+    to: decodeState(toText),
     verdicts: JSON.parse(verdicts),
   }
 }
@@ -120,9 +129,33 @@ export function showSubject({ source, timeSlot, venueId, state, ...rest }: Subje
   return { source, timeSlot, venueId, state: JSON.parse(state), observedAt, changedAt }
 }
 
-export function showWindows(known: KnownSubject | undefined): Explanation['windows'] {
-  return (known?.windows ?? []).map(({ stateHash, ...window }) => ({
-    ...window,
-    isPresentState: stateHash === known?.stateHash,
-  }))
+/** `notices` are the notifications of the windows: they know the states. */
+export function showWindows(
+  known: KnownSubject | undefined,
+  notices: readonly NotificationRecord[],
+  { subscribers }: RuleBook,
+): Explanation['windows'] {
+  if (known === undefined) return []
+  const stateOf = new Map(notices.map(({ stateHash, to }) => [stateHash, to])).set(
+    known.stateHash,
+    known.state,
+  )
+  return known.windows.map(({ stateHash, ...window }) => {
+    const state = stateOf.get(stateHash)
+    return {
+      ...window,
+      subscription: subscribers.find(({ id }) => id === window.subscriptionId)?.name ?? null,
+      ...(state === undefined ? {} : { state: JSON.parse(state) }),
+      isPresentState: stateHash === known.stateHash,
+    }
+  })
+}
+
+/** A decision of an earlier version holds long states shortened, which is no JSON: that text is shown as it is. */
+function decodeState(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
 }

@@ -21,6 +21,8 @@ export interface MonitorStore {
   subscribe(subscription: NewSubscription): Promise<void>
   /** False: no such. Its `pending` notifications are cancelled in the same step, as by `cancelled` below. */
   unsubscribe(id: string): Promise<boolean>
+  /** Replaces the channel of a subscription if it is still `from`. It changes no rule: the revision stays. */
+  rewriteChannel(id: string, from: string, to: string): Promise<boolean>
   silence(silence: NewSilence): Promise<void>
   unsilence(id: string): Promise<boolean>
 
@@ -48,6 +50,8 @@ export interface MonitorStore {
   decisions(query: DecisionQuery): Promise<readonly DecisionRecord[]>
   notifications(query: NotificationQuery): Promise<readonly NotificationRecord[]>
   notification(id: string): Promise<NotificationRecord | undefined>
+  /** How many notifications are dead, by subscription, and since when. */
+  countDead(): Promise<readonly DeadCount[]>
   /** Subjects by source, time slot, venue. `after` is the last of the page before. */
   subjects(query: SubjectQuery): Promise<readonly SubjectRecord[]>
   /**
@@ -167,7 +171,7 @@ export interface NewDecision extends SubjectName {
   readonly reason: string
   readonly fromHash: string | null
   readonly toHash: string
-  /** Shortened for people, as text. */
+  /** The states, as JSON text. */
   readonly fromText: string | null
   readonly toText: string
   readonly eventId: string | null
@@ -269,7 +273,7 @@ export interface Rules {
   readonly silences: readonly SilenceRecord[]
 }
 
-/** `match`, `channel` (with its secrets) and `options` are JSON text. */
+/** `match`, `channel` and `options` are JSON text. The secrets of a channel are sealed where there is a key. */
 export interface NewSubscription {
   readonly id: string
   readonly name: string
@@ -314,6 +318,13 @@ export interface NotificationQuery {
   readonly ids?: readonly string[]
   readonly limit: number
   readonly before?: string
+}
+
+export interface DeadCount {
+  readonly subscriptionId: string
+  readonly count: number
+  /** When the oldest of them died. */
+  readonly since: number
 }
 
 export interface SubjectQuery {

@@ -2,9 +2,9 @@ import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
-import type { Channel } from './channels/channel.ts'
 import { checkTemplate } from './compose.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
+import type { KeptChannel } from './secrets/channel-keeper.ts'
 import type { NewSubscription, SubscriptionRecord } from './store.ts'
 
 /** How a subscription wants to be told. */
@@ -61,7 +61,12 @@ export interface Subscription extends ResolvedSubscriptionOptions {
   readonly id: string
   readonly name: string
   readonly match: SubjectMatch
-  readonly channel: { readonly type: string; readonly shown: string }
+  readonly channel: {
+    readonly type: string
+    readonly shown: string
+    /** How the store keeps its secrets; `unreadable`: sealed with a key that is not here, so its notifications wait. */
+    readonly secrets: 'plain' | 'sealed' | 'unreadable'
+  }
   readonly createdAt: number
 }
 
@@ -81,16 +86,16 @@ export const subscriptionDefaults: Omit<ResolvedSubscriptionOptions, 'windowMs'>
 const day = 86_400_000
 const optionKeys = ['windowMs', ...Object.keys(subscriptionDefaults)]
 
-/** The record to be kept, every option whole. The channel is checked by whoever knows channels. */
+/** The record to be kept, every option whole; `channel` is in plain. `checkChannel` throws if it cannot be used. */
 export function resolveSubscription(
   options: SubscribeOptions,
   windowMs: number,
-  parseChannel: (config: unknown) => Channel,
+  checkChannel: (config: unknown) => unknown,
 ): NewSubscription {
   onlyKeys('subscribe', options, ['name', 'match', 'channel', ...optionKeys])
   const name = text('subscribe.name', options.name)
   const match = resolveMatch('subscribe.match', options.match ?? {})
-  parseChannel(options.channel)
+  checkChannel(options.channel)
   return {
     id: createId(),
     name,
@@ -150,14 +155,16 @@ export function decodeSubscriptionOptions(record: SubscriptionRecord): ResolvedS
 }
 
 /** As people may see it. */
-export function decodeSubscription(record: SubscriptionRecord, channel: Channel | undefined): Subscription {
+export function decodeSubscription(
+  record: SubscriptionRecord,
+  { type, shown, secrets }: KeptChannel,
+): Subscription {
   const { id, name, createdAt } = record
   return {
     id,
     name,
     match: JSON.parse(record.match),
-    // One that is refused by now, perhaps because its address is no longer allowed, is shown by its type alone.
-    channel: { type: JSON.parse(record.channel).type, shown: channel?.shown ?? 'refused' },
+    channel: { type, shown, secrets },
     ...decodeSubscriptionOptions(record),
     createdAt,
   }

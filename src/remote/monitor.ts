@@ -7,7 +7,7 @@ import { sortVenues } from './venues.ts'
 /** What a box on a server has of the monitor: all but sending, which the server does. */
 export type RemoteMonitor = Omit<
   Monitor,
-  'sender' | 'reconcile' | 'notification' | typeof Symbol.asyncDispose
+  'sender' | 'reconcile' | 'notification' | 'problems' | 'reseal' | typeof Symbol.asyncDispose
 >
 
 /** The verbs of the monitor on a server elsewhere. */

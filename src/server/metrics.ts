@@ -4,11 +4,19 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { Loop } from '../core/loop.ts'
 import { version } from '../core/version.ts'
 import type { JobState } from '../jobs/index.ts'
+import type { Monitor } from '../monitor/index.ts'
 import type { Route } from '../wire/index.ts'
 import type { History } from './history.ts'
 import { createJobMeter, type MeteredJob } from './jobmeter.ts'
+import { knownProblemsOf, problemFamilies } from './monitor-problems.ts'
 import { type NodesSpace, nodeFamilies } from './nodegauges.ts'
-import { type CountedSpace, type NamespaceSendings, onceFamilies, sendingFamilies } from './oncemeter.ts'
+import {
+  type CountedSpace,
+  capped,
+  type NamespaceSendings,
+  onceFamilies,
+  sendingFamilies,
+} from './oncemeter.ts'
 import { createQueueGauges, type MeteredSpace } from './queuegauges.ts'
 import {
   createHistogramCell,
@@ -52,7 +60,9 @@ export interface Metrics {
 }
 
 /** A namespace that is shown. */
-export type MetricsSpace = MeteredSpace & CountedSpace & NodesSpace
+export type MetricsSpace = MeteredSpace &
+  CountedSpace &
+  NodesSpace & { readonly monitor?: Pick<Monitor, 'problems'> }
 
 /** Counts what happens in a room. */
 export interface RoomMeter {
@@ -210,8 +220,22 @@ export function createMetrics(parts: MetricsParts): Metrics {
       const sendings = [...parts.sendings()].filter(
         ({ namespace }) => everyNamespace || namespace === space.namespace,
       )
-      const [queues, isUp] = await Promise.all([
+      // Only where notifications are sent: a namespace without subscriptions has no such problem.
+      const sending = new Set(sendings.map(({ namespace }) => namespace))
+      const monitored = [...spaces.values()].filter(({ namespace }) => sending.has(namespace))
+      const [queues, problems, isUp] = await Promise.all([
         queueGauges.families(spaces.values()),
+        Promise.all(
+          capped(monitored).flatMap(({ label, item: { monitor } }) =>
+            monitor === undefined
+              ? []
+              : [
+                  knownProblemsOf(monitor)
+                    .recent()
+                    .then((problems) => ({ label, problems })),
+                ],
+          ),
+        ),
         // It has a deadline of its own.
         parts.storeUp().catch(() => false),
       ])
@@ -225,6 +249,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
         ...(parts.contention ? waitFamilies(parts.contention) : []),
         ...onceFamilies(spaces.values()),
         ...sendingFamilies(sendings),
+        ...problemFamilies(problems),
         ...nodeFamilies(spaces.values()),
       ])
       return text + (await processRegistry.metrics())

@@ -80,7 +80,7 @@ export function sendingFamilies(sendings: Iterable<NamespaceSendings>): readonly
 }
 
 /** Each with the namespace it is shown by; by name, so that from one scrape to the next the same ones are shown. */
-function capped<Item extends { readonly namespace: string }>(
+export function capped<Item extends { readonly namespace: string }>(
   items: Iterable<Item>,
 ): readonly { readonly label: string; readonly item: Item }[] {
   const sorted = [...items].sort((a, b) => (a.namespace < b.namespace ? -1 : 1))

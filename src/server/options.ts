@@ -5,7 +5,7 @@ import { callable, onlyKeys, show, text, whole, withDefaults } from '../core/opt
 import { resolveRedactPaths } from '../core/redactpaths.ts'
 import type { DispatchOptions } from '../dispatch/index.ts'
 import type { LocksOptions } from '../locks/index.ts'
-import type { MonitorOptions } from '../monitor/index.ts'
+import type { MonitorOptions, SecretKeys } from '../monitor/index.ts'
 import type { OnceOptions } from '../once/index.ts'
 import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } from './admission.ts'
 import type { Served } from './call.ts'
@@ -16,6 +16,8 @@ export interface RoomSettings {
   readonly locks?: LocksOptions | undefined
   readonly once?: OnceOptions | undefined
   readonly monitor?: MonitorOptions | undefined
+  /** The keys that seal the secrets of channels. */
+  readonly secretKeys?: SecretKeys | undefined
   readonly dispatch?: DispatchOptions | undefined
 }
 

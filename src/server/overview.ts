@@ -1,16 +1,17 @@
 import { version } from '../core/version.ts'
 import { isReserved, type QueueStats } from '../jobs/index.ts'
+import type { MonitorProblems } from '../monitor/index.ts'
 import type { Me, Overview, OverviewProblem, OverviewQuery, Readiness } from '../wire/index.ts'
 import type { Principal, Served, Space } from './call.ts'
 import type { ClockJump } from './clockwatch.ts'
 import type { Health } from './health.ts'
 import { type History, historyLimits } from './history.ts'
-import type { NamespaceSendings } from './oncemeter.ts'
+import { knownProblemsOf } from './monitor-problems.ts'
 import { queueCountsOf } from './queuecounts.ts'
 
 /**
- * What a dashboard shows first. The store is asked for the counts of queues and nothing else, at most once a second
- * however many look; all the rest is known here already.
+ * What a dashboard shows first. The store is asked for the counts of queues, at most once a second however many look, and
+ * for the problems of the monitor, at most every two; all the rest is known here already.
  */
 export interface Overviews {
   me(principal: Principal): Me
@@ -22,7 +23,6 @@ export interface OverviewParts {
   readonly spaces: Iterable<{ readonly namespace: string }>
   readonly health: Pick<Health, 'ready'>
   readonly history: History
-  sendings(): Iterable<NamespaceSendings>
   /** The last time that the store's clock was set, if that is not long ago. */
   clockJump(): ClockJump | undefined
 }
@@ -38,13 +38,6 @@ export const overviewLimits: {
 const dispatchQueue = 'signalbox.dispatch'
 
 export function createOverviews(parts: OverviewParts): Overviews {
-  function channelProblems(namespace: string): readonly OverviewProblem[] {
-    const found = [...parts.sendings()].find((one) => one.namespace === namespace)
-    return Object.entries(found?.counts ?? {}).flatMap(([type, { dead }]) =>
-      dead === 0 ? [] : [problem('channel_failing', type, dead)],
-    )
-  }
-
   return {
     me({ id, name = null, scope, namespace, everyNamespace }) {
       const known = everyNamespace ? Array.from(parts.spaces, (space) => space.namespace) : []
@@ -57,9 +50,10 @@ export function createOverviews(parts: OverviewParts): Overviews {
     },
 
     async of(space, { since = 0, waitMs }) {
-      const [readiness, { lines, isCounting }] = await Promise.all([
+      const [readiness, { lines, isCounting }, monitor] = await Promise.all([
         parts.health.ready(),
         queueCountsOf(space.stores).recent(waitMs),
+        knownProblemsOf(space.monitor).recent(),
       ])
       const at = Date.now()
       const queues = lines.filter(({ queue }) => !isReserved(queue)).sort(byQueue)
@@ -70,7 +64,7 @@ export function createOverviews(parts: OverviewParts): Overviews {
         ...clockProblems(parts.clockJump()),
         ...nodeProblems(space, lines),
         ...queueProblems(queues, at),
-        ...channelProblems(space.namespace),
+        ...monitorProblems(monitor),
       ]
       return {
         at,
@@ -141,5 +135,21 @@ function queueProblems(queues: readonly QueueStats[], now: number): readonly Ove
     ...behind.map(({ queue, ready, oldestReadyAt }) =>
       problem('queue_behind', queue, ready, { since: oldestReadyAt }),
     ),
+  ]
+}
+
+/** By the subscription's name: two of one name are one line. */
+function monitorProblems({ dead, unreadable }: MonitorProblems): readonly OverviewProblem[] {
+  const deadByName = Map.groupBy(dead, ({ subscription }) => subscription)
+  const unreadableByName = Map.groupBy(unreadable, ({ subscription }) => subscription)
+  return [
+    ...Array.from(unreadableByName, ([name, group]) =>
+      problem('channel_sealed', name, group.length, { detail: group[0]!.message }),
+    ),
+    ...Array.from(deadByName, ([name, group]) => {
+      const count = group.reduce((total, one) => total + one.count, 0)
+      const since = Math.min(...group.map((one) => one.since))
+      return problem('dead_notifications', name, count, { since })
+    }),
   ]
 }

@@ -1,5 +1,5 @@
 import { createLoop, type Loop, type LoopEvents } from '../core/loop.ts'
-import type { Sender, SendingCounts } from '../monitor/index.ts'
+import type { Sender, SendingCounts, SendingTrouble } from '../monitor/index.ts'
 import type { Served, Space } from './call.ts'
 import type { NamespaceSendings } from './oncemeter.ts'
 import type { Spaces } from './spaces.ts'
@@ -29,6 +29,10 @@ export interface SendersParts {
   readonly spaces: Spaces
   /** Learns of the loop's trouble. Must not throw. */
   readonly onTrouble?: (loop: string, trouble: keyof LoopEvents, event: object) => void
+  /**
+   * Learns of every notification that is given up. Of those that wait for a key it learns once for each subscription.
+   */
+  readonly onSendingTrouble?: (namespace: string, trouble: SendingTrouble) => void
 }
 
 const lookMs = 1_000
@@ -37,7 +41,12 @@ const defaultGraceMs = 10_000
 
 type Counts = Readonly<Record<string, Readonly<SendingCounts>>>
 
-export function createSenders({ served, spaces, onTrouble = () => {} }: SendersParts): Senders {
+export function createSenders({
+  served,
+  spaces,
+  onTrouble = () => {},
+  onSendingTrouble,
+}: SendersParts): Senders {
   const sending = new Map<string, Sending>()
   /** Of senders that have ended; the longest ended first. */
   const past = new Map<string, Counts>()
@@ -48,7 +57,7 @@ export function createSenders({ served, spaces, onTrouble = () => {} }: SendersP
     const space = spaces.enter(namespace)
     let sender: Sender
     try {
-      sender = space.monitor.sender()
+      sender = space.monitor.sender({ onTrouble: troubleTeller(namespace) })
     } catch (error) {
       spaces.leave(space)
       throw error
@@ -59,6 +68,16 @@ export function createSenders({ served, spaces, onTrouble = () => {} }: SendersP
     } catch (error) {
       await end(namespace)
       throw error
+    }
+  }
+
+  /** A notification that waits for a key is tried again and again: its subscription is named once. */
+  function troubleTeller(namespace: string): (trouble: SendingTrouble) => void {
+    const sealed = new Set<string>()
+    return (trouble) => {
+      const isKnown = trouble.kind === 'sealed' && sealed.has(trouble.subscriptionId)
+      if (trouble.kind === 'sealed') sealed.add(trouble.subscriptionId)
+      if (!isKnown) onSendingTrouble?.(namespace, trouble)
     }
   }
 

@@ -2,6 +2,7 @@ import { systemClock } from '../core/clock.ts'
 import type { ErrorCode, SignalboxError } from '../core/errors.ts'
 import type { Loop } from '../core/loop.ts'
 import { createFiring, createGatekeeper } from '../jobs/index.ts'
+import type { SendingTrouble } from '../monitor/index.ts'
 import { routes } from '../wire/index.ts'
 import { type Admission, createAdmission } from './admission.ts'
 import { type Answered, type Api, createApi } from './api.ts'
@@ -160,7 +161,6 @@ export function createService(parts: ServiceParts): Service {
       system: { health, metrics },
       overviews: createOverviews({
         ...{ served, spaces, health, history },
-        sendings: () => senders.counts(),
         clockJump: () => clockWatch.jump(),
       }),
       bulkBegun: (namespace) => bulkers.begun(namespace),
@@ -197,7 +197,7 @@ export function createService(parts: ServiceParts): Service {
     auditKeepMs: parts.auditKeepMs,
     onTrouble,
   })
-  const senders = createSenders({ served, spaces, onTrouble })
+  const senders = createSenders({ served, spaces, onTrouble, onSendingTrouble })
   const scheduling = createNamespaceLoops({
     name: 'server.schedules',
     find: (limit) => served.scheduledNamespaces(limit),
@@ -230,6 +230,10 @@ export function createService(parts: ServiceParts): Service {
   function onAuditFailed(action: string, error: unknown): void {
     metrics.auditFailed()
     log?.error('audit.failed', { action, error })
+  }
+
+  function onSendingTrouble(namespace: string, { kind, ...trouble }: SendingTrouble): void {
+    log?.warn(kind === 'dead' ? 'notification.dead' : 'notification.sealed', { namespace, ...trouble })
   }
 
   function onTrouble(loop: string, trouble: string, event: object): void {

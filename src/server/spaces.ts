@@ -228,11 +228,15 @@ class Room implements Space {
 
   /** Made when somebody first asks for it. */
   get monitor(): Monitor {
-    const { stores, tally } = this
+    const { namespace, stores, tally } = this
+    const { settings } = this.#spaces
     const guards = stores.ownGuards ?? stores.guards
     this.#monitor ??= createMonitor(
-      { store: stores.monitor, jobs: stores.jobs, guards, bell: stores.bell, tally },
-      this.#spaces.settings.monitor,
+      {
+        ...{ store: stores.monitor, jobs: stores.jobs, guards, bell: stores.bell, tally },
+        ...{ namespace, secretKeys: settings.secretKeys },
+      },
+      settings.monitor,
     )
     return this.#monitor
   }

@@ -148,8 +148,8 @@ const decisionFields = {
   ...place,
   taskId: Type.String(),
   reason,
-  from: textOrNull,
-  to: Type.String(),
+  from: Type.Unknown(),
+  to: Type.Unknown(),
   eventId: textOrNull,
   observedAt: instant,
   decidedAt: instant,
@@ -186,6 +186,8 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
         windows: Type.Array(
           Type.Object({
             subscriptionId: Type.String(),
+            subscription: textOrNull,
+            state: Type.Optional(Type.Unknown()),
             isPresentState: Type.Boolean(),
             status: Type.Union([Type.Literal('pending'), Type.Literal('told'), Type.Literal('owed')]),
             notificationId: Type.String(),

@@ -60,7 +60,8 @@ export interface OverviewProblem {
   /**
    * `check_failed`: the server is not ready, see `subject`. `dead_jobs`, `queue_paused` (with jobs that wait),
    * `queue_behind` (the oldest ready job waits for long): `subject` is the queue. `no_nodes`: tasks wait and no node is
-   * there. `channel_failing`: notifications died since the server started; `subject` is the type of channel.
+   * there. `dead_notifications`: notifications were given up; `channel_sealed`: notifications wait, because the channel is
+   * sealed with a key that the server does not have; `subject` is the name of the subscription.
    * `clock_jump`: the store's clock was set within the last hour; `subject` is by how much.
    */
   readonly kind: ProblemKind
@@ -77,7 +78,8 @@ export type ProblemKind =
   | 'queue_paused'
   | 'queue_behind'
   | 'no_nodes'
-  | 'channel_failing'
+  | 'dead_notifications'
+  | 'channel_sealed'
   | 'clock_jump'
 
 /** What passed through this server within one step, and how full the queues were when somebody looked. */
@@ -130,7 +132,8 @@ const kinds = Type.Union([
   Type.Literal('queue_paused'),
   Type.Literal('queue_behind'),
   Type.Literal('no_nodes'),
-  Type.Literal('channel_failing'),
+  Type.Literal('dead_notifications'),
+  Type.Literal('channel_sealed'),
   Type.Literal('clock_jump'),
 ])
 

@@ -55,7 +55,11 @@ const subscription: Schema<Subscription> = schemaFor<Subscription>()(
     id: Type.String(),
     name: Type.String(),
     match: match,
-    channel: Type.Object({ type: Type.String(), shown: Type.String() }),
+    channel: Type.Object({
+      type: Type.String(),
+      shown: Type.String(),
+      secrets: Type.Union([Type.Literal('plain'), Type.Literal('sealed'), Type.Literal('unreadable')]),
+    }),
     windowMs: count,
     tellNew: Type.Boolean(),
     reconcile: Type.Boolean(),

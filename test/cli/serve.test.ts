@@ -25,6 +25,7 @@ test('serve says where it listens, on what and who may come; it answers there, a
       `Signalbox ${version} is listening on ${url} (Ctrl+C stops it)\n` +
         'Database: sqlite:signalbox.db\n' +
         'Tokens: not needed, for only this machine can reach it\n' +
+        'Channel secrets: plain text in the database (SIGNALBOX_SECRET_KEY is not set)\n' +
         `Try: curl ${url}/v1/queues\n`,
     )
     assert.equal((await fetch(`${url}/readyz`)).status, 200)
@@ -48,6 +49,7 @@ test('serve --json prints one line for programs', async () => {
     pid,
     database: 'sqlite:mine.db',
     needsToken: false,
+    channelSecrets: 'plain',
   })
   assert.match(warnings[0], /synchronous=normal/)
 })

@@ -35,6 +35,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
     'copy',
     'jobs',
     'locks',
+    'monitor',
     'dispatch',
     'demo',
     '.',

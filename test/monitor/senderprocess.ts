@@ -2,6 +2,7 @@
 import { openSqlite } from '../../src/backends/sqlite/index.ts'
 import { parseChannel } from '../../src/monitor/channels/index.ts'
 import { createOutbound } from '../../src/monitor/outbound.ts'
+import { ChannelKeeper } from '../../src/monitor/secrets/channel-keeper.ts'
 import { createSender } from '../../src/monitor/sender.ts'
 
 const [url, options] = process.argv.slice(2)
@@ -14,7 +15,11 @@ const sender = createSender(
     jobs: backend.jobs,
     bell: backend.bell,
     outbound,
-    parseChannel: (config) => parseChannel(config, { allowPrivate }),
+    keeper: new ChannelKeeper({
+      namespace: 'default',
+      keys: undefined,
+      parse: (config) => parseChannel(config, { allowPrivate }),
+    }),
     reconcile: async () => undefined,
   },
   JSON.parse(options!),

@@ -9,6 +9,7 @@ import type { OutboundReply, OutboundRequest } from '../../src/monitor/channels/
 import { parseChannel } from '../../src/monitor/channels/index.ts'
 import { notifyJob, notifyQueue } from '../../src/monitor/notifyqueue.ts'
 import { createOutbound } from '../../src/monitor/outbound.ts'
+import { ChannelKeeper } from '../../src/monitor/secrets/channel-keeper.ts'
 import { createSender, type Sender, type SenderOptions } from '../../src/monitor/sender.ts'
 import type { MonitorStore, NewNotification, NotificationRecord } from '../../src/monitor/store.ts'
 import { aBatch, aNotification, aSubject, hash } from '../conformance/monitor/making.ts'
@@ -107,7 +108,11 @@ export async function createWorld({
           jobs,
           bell: backend.bell,
           outbound: { send: send === undefined ? real : (request) => send(request, real) },
-          parseChannel: (config) => parseChannel(config, { allowPrivate }),
+          keeper: new ChannelKeeper({
+            namespace: 'default',
+            keys: undefined,
+            parse: (config) => parseChannel(config, { allowPrivate }),
+          }),
           reconcile: async () => undefined,
         },
         { pollMs: 20, retryMs: 40, sendMs: timeoutMs + 100, ...options },

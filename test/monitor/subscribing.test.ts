@@ -87,7 +87,7 @@ test('a private address is taken where it is allowed, and shown as refused where
   const { subscriptions } = await stand.backend.monitor.rules()
   await stricter.backend.monitor.subscribe(subscriptions[0]!)
   const [shown] = await stricter.monitor.subscriptions()
-  assert.deepEqual(shown?.channel, { type: 'webhook', shown: 'refused' })
+  assert.deepEqual(shown?.channel, { type: 'webhook', shown: 'refused', secrets: 'plain' })
 })
 
 test('options have the defaults that are promised, and say what is wrong with them', () => {

@@ -142,18 +142,20 @@ test('explain says why: each decision with its reason, and what became of each n
       verdicts.map(({ told, notification }) => (told ? notification?.status : 'not told')),
     ]),
     [
-      ['"B"→"C"', 'stale', []],
-      ['"A"→"B"', 'told_lately', ['not told']],
-      ['"B"→"A"', 'changed', ['sent']],
-      ['"A"→"B"', 'changed', ['sent']],
-      ['null→"A"', 'new', ['not told']],
+      ['B→C', 'stale', []],
+      ['A→B', 'told_lately', ['not told']],
+      ['B→A', 'changed', ['sent']],
+      ['A→B', 'changed', ['sent']],
+      ['null→A', 'new', ['not told']],
     ],
   )
   assert.deepEqual(
-    windows.map(({ subscriptionId, status, isPresentState }) => [subscriptionId, status, isPresentState]),
+    windows.map(({ subscriptionId, subscription, state, status, isPresentState }) => [
+      ...[subscriptionId, subscription, state, status, isPresentState],
+    ]),
     [
-      [id, 'told', true],
-      [id, 'told', false],
+      [id, 'front desk', 'B', 'told', true],
+      [id, 'front desk', 'A', 'told', false],
     ],
   )
   const page = await stand.monitor.explain({ ...place, venueId: 'a', limit: 2 })
@@ -161,6 +163,46 @@ test('explain says why: each decision with its reason, and what became of each n
   assert.deepEqual([...page.decisions, ...next.decisions], decisions.slice(0, 4))
   const unknown = await stand.monitor.explain({ ...place, venueId: 'nobody' })
   assert.deepEqual([unknown.present, unknown.decisions, unknown.windows], [null, [], []])
+})
+
+test('the states of decisions, windows and notifications are values, however large they are', async () => {
+  await using stand = await openStand()
+  await stand.subscribe({ tellNew: true })
+  const [first, second] = ['x', 'y'].map((letter) => ({
+    free: 3,
+    note: letter.repeat(5_000),
+    list: [1, null],
+  }))
+  await stand.see({ a: first })
+  await stand.send()
+  await stand.see({ a: second })
+  const { present, windows, decisions } = await stand.monitor.explain({ ...place, venueId: 'a' })
+  assert.deepEqual(present?.state, second)
+  assert.deepEqual(
+    windows.map(({ state, status }) => [state, status]).sort(),
+    [
+      [first, 'told'],
+      [second, 'pending'],
+    ].sort(),
+  )
+  const changes = [
+    { from: first, to: second },
+    { from: null, to: first },
+  ]
+  assert.deepEqual(
+    decisions.map(({ from, to }) => ({ from, to })),
+    changes,
+  )
+  const notified = decisions.flatMap(({ verdicts }) => verdicts.map(({ notification }) => notification!))
+  assert.deepEqual(
+    notified.map(({ from, to }) => ({ from, to })),
+    changes,
+  )
+  const { items } = await stand.monitor.decisions({ ...place, venueId: 'a' })
+  assert.deepEqual(
+    items.map(({ from, to }) => ({ from, to })),
+    changes,
+  )
 })
 
 test('changes within one millisecond, decided by different processes, are sent in their order', async () => {

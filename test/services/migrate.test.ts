@@ -53,6 +53,7 @@ const steps = [
   { number: 10, name: 'lists' },
   { number: 11, name: 'node tokens' },
   { number: 12, name: 'taken fences' },
+  { number: 13, name: 'dead notifications' },
 ]
 
 for (const { name, own, runSql } of [

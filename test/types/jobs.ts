@@ -102,6 +102,7 @@ export type Boxes = [
         monitor?: Omit<MonitorOptions, 'allowPrivate'>
         dispatch?: DispatchOptions
         allowPrivate?: readonly string[]
+        secretKey?: string | readonly string[]
         clock?: { now(): number }
         contention?: boolean | Contention
         telemetry?: boolean | TelemetryApi

@@ -6,6 +6,7 @@
 import { open } from 'signalbox'
 import { parseChannel } from '../../../src/monitor/channels/index.ts'
 import { createOutbound } from '../../../src/monitor/outbound.ts'
+import { ChannelKeeper } from '../../../src/monitor/secrets/channel-keeper.ts'
 import { createSender } from '../../../src/monitor/sender.ts'
 import type { Contestant, Trial } from '../../case.ts'
 import { atMostTimes } from '../../goal.ts'
@@ -39,7 +40,11 @@ function tellAll(dead: number): Contestant {
       jobs: backend.jobs,
       bell: backend.bell,
       outbound,
-      parseChannel: (config) => parseChannel(config, { allowPrivate }),
+      keeper: new ChannelKeeper({
+        namespace: 'default',
+        keys: undefined,
+        parse: (config) => parseChannel(config, { allowPrivate }),
+      }),
       reconcile: (place) => monitor.reconcile(place),
     })
     const startedAt = performance.now()

@@ -2,12 +2,12 @@ import type { ReactNode } from 'react'
 import { Text } from '../../kit/text.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
-import { readState } from './statetext.ts'
+import { stateText } from './statetext.ts'
 
 export interface ChangeProps {
-  /** JSON, perhaps shortened; null: it was not known. */
-  readonly from: string | null
-  readonly to: string
+  /** The state before; null: it was not known. */
+  readonly from: unknown
+  readonly to: unknown
 }
 
 /** From which state to which. */
@@ -18,10 +18,10 @@ export function Change({ from, to }: ChangeProps): ReactNode {
       {from === null ? (
         <span className="aside">{say('wasUnknown')}</span>
       ) : (
-        <Text value={readState(from)} mono cut />
+        <Text value={stateText(from)} mono cut />
       )}
       <span className="aside">→</span>
-      <Text value={readState(to)} mono cut />
+      <Text value={stateText(to)} mono cut />
     </span>
   )
 }

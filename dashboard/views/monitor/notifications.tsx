@@ -18,7 +18,6 @@ import { DeliveryNote, type Notification, StatusBadge, statuses, wordOf } from '
 import { NothingMatches } from './nothing.tsx'
 import { PlaceFilter, placeOf, VenueName } from './place.tsx'
 import { Replaying } from './replaying.tsx'
-import { writeState } from './statetext.ts'
 import { useSubscriptions } from './subscribers.ts'
 import { SubscriberName } from './verdicts.tsx'
 
@@ -112,7 +111,7 @@ function useColumns(replay: (notification: Notification) => void): readonly Colu
       cell: (one) => (
         <span className="monitor-lines">
           <VenueName venue={one} />
-          <Change from={one.from === null ? null : writeState(one.from)} to={writeState(one.to)} />
+          <Change from={one.from} to={one.to} />
           <DeliveryNote notification={one} />
         </span>
       ),

@@ -1,14 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { readState, writeState } from './statetext.ts'
+import { stateText } from './statetext.ts'
 
-test('words are shown without quotes, and what looks like another value keeps them', () => {
-  assert.deepEqual(['"free"', '"1"', '"null"', '""', '3', 'null', '{"free":3}', '"cut sho'].map(readState), [
-    ...['free', '"1"', '"null"', '""', '3', 'null', '{"free":3}', '"cut sho'],
+test('a state is shown in one line: words without quotes, unless they look like another value', () => {
+  assert.deepEqual(['free', '1', 'null', '', 3, null, undefined, { free: 3 }, ['a']].map(stateText), [
+    'free',
+    '"1"',
+    '"null"',
+    '""',
+    '3',
+    'null',
+    'null',
+    '{"free":3}',
+    '["a"]',
   ])
 })
 
-test('a large state is shortened', () => {
-  assert.equal(writeState({ text: 'x'.repeat(10_000) }).length, 201)
-  assert.equal(writeState(undefined), 'null')
+test('a long state is shortened', () => {
+  assert.equal(stateText({ text: 'x'.repeat(10_000) }).length, 201)
+  assert.equal(stateText('word '.repeat(1_000)).length, 201)
 })

@@ -1,23 +1,18 @@
 /** No more of a state is shown in a line. */
 const shownChars = 200
 
-/** A state in one line: as JSON, shortened. */
-export function writeState(state: unknown): string {
-  const text = JSON.stringify(state) ?? 'null'
+/** A state in one line: as JSON, shortened. A plain word needs no quotes; what could be taken for another value keeps them. */
+export function stateText(state: unknown): string {
+  const isWord = typeof state === 'string' && state !== '' && !isJson(state)
+  const text = isWord ? state : (JSON.stringify(state) ?? 'null')
   return text.length > shownChars ? `${text.slice(0, shownChars)}…` : text
 }
 
-/** Plain words need no quotes; what could be taken for another value keeps them. */
-export function readState(json: string): string {
-  const word = parse(json)
-  return typeof word === 'string' && word !== '' && parse(word) === undefined ? word : json
-}
-
-function parse(json: string): unknown {
+function isJson(text: string): boolean {
   try {
-    return JSON.parse(json)
+    JSON.parse(text)
+    return true
   } catch {
-    // It was shortened, or is a word.
-    return undefined
+    return false
   }
 }

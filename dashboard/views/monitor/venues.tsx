@@ -13,7 +13,7 @@ import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import { NothingMatches, ReportFirst } from './nothing.tsx'
 import { VenueName } from './place.tsx'
-import { readState, writeState } from './statetext.ts'
+import { stateText } from './statetext.ts'
 
 type Subject = Awaited<ReturnType<MonitorClient['subjects']>>['items'][number]
 
@@ -83,7 +83,7 @@ function useColumns(): readonly Column<Subject>[] {
       ...{ key: 'state', head: say('state') },
       cell: ({ state, changedAt }) => (
         <span className="monitor-lines monitor-state">
-          <Text value={readState(writeState(state))} mono cut />
+          <Text value={stateText(state)} mono cut />
           <span className="aside monitor-narrow">
             <Time at={changedAt} />
           </span>

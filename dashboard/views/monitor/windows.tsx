@@ -2,11 +2,12 @@ import type { ReactNode } from 'react'
 import { Section } from '../../kit/page.tsx'
 import { Badge } from '../../kit/state.tsx'
 import { Table } from '../../kit/table.tsx'
+import { Text } from '../../kit/text.tsx'
 import { Time, useNow } from '../../kit/time.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import type { Explanation } from './explain.tsx'
-import { useNameOf } from './subscribers.ts'
+import { stateText } from './statetext.ts'
 import { SubscriberName } from './verdicts.tsx'
 
 type Window = Explanation['windows'][number]
@@ -14,7 +15,6 @@ type Window = Explanation['windows'][number]
 /** Who was told what lately, or is about to be, and until when that is not told again. */
 export function Windows({ windows }: Pick<Explanation, 'windows'>): ReactNode {
   const say = useWords(monitorWords)
-  const nameOf = useNameOf()
   return (
     <Section title={say('windows')}>
       <Table
@@ -27,11 +27,11 @@ export function Windows({ windows }: Pick<Explanation, 'windows'>): ReactNode {
         columns={[
           {
             ...{ key: 'subscription', head: say('subscription'), grow: true },
-            cell: ({ subscriptionId }) => <SubscriberName name={nameOf(subscriptionId)} />,
+            cell: ({ subscription }) => <SubscriberName name={subscription} />,
           },
           {
             ...{ key: 'about', head: say('about') },
-            cell: ({ isPresentState }) => say(isPresentState ? 'presentState' : 'earlierState'),
+            cell: (window) => <WindowSubject window={window} />,
           },
           { key: 'status', head: say('status'), cell: (window) => <WindowState window={window} /> },
           {
@@ -46,6 +46,17 @@ export function Windows({ windows }: Pick<Explanation, 'windows'>): ReactNode {
         empty={<p className="aside">{say('noWindows')}</p>}
       />
     </Section>
+  )
+}
+
+/** The state that the window is about, and whether that is the present one. */
+function WindowSubject({ window }: { readonly window: Window }): ReactNode {
+  const say = useWords(monitorWords)
+  return (
+    <span className="monitor-lines">
+      {'state' in window && <Text value={stateText(window.state)} mono cut />}
+      <span className="aside">{say(window.isPresentState ? 'presentState' : 'earlierState')}</span>
+    </span>
   )
 }
 

@@ -20,7 +20,8 @@ interface Kind {
     | 'queuePaused'
     | 'queueBehind'
     | 'noNodes'
-    | 'channelFailing'
+    | 'deadNotifications'
+    | 'channelSealed'
     | 'clockJump'
   readonly tone: Tone
   readonly icon: IconName
@@ -44,7 +45,14 @@ const kinds: Readonly<Record<Problem['kind'], Kind>> = {
     query: (name) => ({ name }),
   },
   clock_jump: { says: 'clockJump', tone: 'warn', icon: 'warning', to: 'settings' },
-  channel_failing: { says: 'channelFailing', tone: 'warn', icon: 'monitor', to: 'monitor' },
+  dead_notifications: {
+    ...{ says: 'deadNotifications', tone: 'bad', icon: 'monitor', to: 'monitor' },
+    query: () => ({ part: 'notifications', status: 'dead' }),
+  },
+  channel_sealed: {
+    ...{ says: 'channelSealed', tone: 'bad', icon: 'monitor', to: 'monitor' },
+    query: () => ({ part: 'subscriptions' }),
+  },
 }
 
 export interface ProblemsProps {

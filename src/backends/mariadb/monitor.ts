@@ -1,8 +1,8 @@
 import type { MonitorStore } from '../../monitor/store.ts'
 import { due, letGo, take } from './monitorchannels.ts'
 import { prune } from './monitorprune.ts'
-import { listDecisions, listNotifications, listSubjects, readKnown } from './monitorreads.ts'
-import { readRules, silence, subscribe, unsilence, unsubscribe } from './monitorrules.ts'
+import { countDead, listDecisions, listNotifications, listSubjects, readKnown } from './monitorreads.ts'
+import { readRules, rewriteChannel, silence, subscribe, unsilence, unsubscribe } from './monitorrules.ts'
 import { proceed, replay } from './monitorsending.ts'
 import { write } from './monitorwrite.ts'
 import type { Store } from './store.ts'
@@ -15,6 +15,7 @@ export function createMariadbMonitor(store: Store): MonitorStore {
     rules: () => readRules(store),
     subscribe: (one) => subscribe(store, one),
     unsubscribe: (id) => unsubscribe(store, id),
+    rewriteChannel: (id, from, to) => rewriteChannel(store, id, from, to),
     silence: (one) => silence(store, one),
     unsilence: (id) => unsilence(store, id),
     take: (ask) => take(store, ask),
@@ -24,6 +25,7 @@ export function createMariadbMonitor(store: Store): MonitorStore {
     decisions: (query) => listDecisions(store, query),
     notifications: (query) => listNotifications(store, query),
     notification: async (id) => (await listNotifications(store, { ids: [id], limit: 1 }))[0],
+    countDead: () => countDead(store),
     subjects: (query) => listSubjects(store, query),
     replay: (id, job) => replay(store, id, job),
     prune: (request) => prune(store, request),

@@ -1,4 +1,5 @@
 import type {
+  DeadCount,
   DecisionQuery,
   DecisionRecord,
   Known,
@@ -9,7 +10,9 @@ import type {
   SubjectRecord,
 } from '../../monitor/store.ts'
 import {
+  type DeadCountRow,
   type DecisionRow,
+  decodeDeadCount,
   decodeDecision,
   decodeKnownSubject,
   decodeNotification,
@@ -119,6 +122,17 @@ export async function listNotifications(
     table: store.tables.monitor.notification,
     order: 'id DESC',
     limit,
+  })
+}
+
+export function countDead({ calls, tables, namespace }: Store): Promise<readonly DeadCount[]> {
+  return calls.run('count dead notifications', async (call) => {
+    const rows = await call.rows<DeadCountRow>(
+      `SELECT subscription_id, COUNT(*) AS count, MIN(finished_at) AS since FROM ${tables.monitor.notification}
+        WHERE namespace = ? AND status = 'dead' GROUP BY subscription_id`,
+      [namespace],
+    )
+    return rows.map(decodeDeadCount)
   })
 }
 

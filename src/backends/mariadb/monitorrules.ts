@@ -41,6 +41,19 @@ export function subscribe(store: Store, one: NewSubscription): Promise<void> {
   ])
 }
 
+export function rewriteChannel(store: Store, id: string, from: string, to: string): Promise<boolean> {
+  const { subscription } = store.tables.monitor
+  return store.calls.run('reseal a channel', async (call) => {
+    const [answer] = await call.packet([
+      [
+        `UPDATE ${subscription} SET channel = ? WHERE namespace = ? AND id = ? AND channel = ?`,
+        [to, store.namespace, id, from],
+      ],
+    ])
+    return rowCount(answer) > 0
+  })
+}
+
 export function silence(store: Store, one: NewSilence): Promise<void> {
   return change(store, 'add a silence', [
     `REPLACE INTO ${store.tables.monitor.silence} (namespace, id, match_on, comment, starts_at, ends_at)

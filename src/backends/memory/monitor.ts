@@ -106,6 +106,27 @@ export class MemoryMonitor implements MonitorStore {
     })
   }
 
+  rewriteChannel(id: string, from: string, to: string): Promise<boolean> {
+    return this.#inTurn(() => {
+      const subscription = this.#subscriptions.get(id)
+      if (subscription?.channel !== from) return false
+      this.#subscriptions.set(id, { ...subscription, channel: to })
+      return true
+    })
+  }
+
+  countDead(): ReturnType<MonitorStore['countDead']> {
+    return this.#inTurn(() => {
+      const dead = [...this.#notifications.values()].filter(({ status }) => status === 'dead')
+      const groups = Map.groupBy(dead, ({ subscriptionId }) => subscriptionId)
+      return Array.from(groups, ([subscriptionId, members]) => ({
+        subscriptionId,
+        count: members.length,
+        since: Math.min(...members.map(({ finishedAt }) => finishedAt!)),
+      }))
+    })
+  }
+
   unsubscribe(id: string): Promise<boolean> {
     return this.#inTurn((now) => {
       if (!this.#subscriptions.delete(id)) return false

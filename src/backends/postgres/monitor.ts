@@ -25,6 +25,7 @@ export function createPostgresMonitor(
     rules: () => rules.rules(),
     subscribe: (subscription) => rules.subscribe(subscription),
     unsubscribe: (id) => rules.unsubscribe(id),
+    rewriteChannel: (id, from, to) => rules.rewriteChannel(id, from, to),
     silence: (silence) => rules.silence(silence),
     unsilence: (id) => rules.unsilence(id),
     take: (ask) => sending.take(ask),
@@ -35,6 +36,7 @@ export function createPostgresMonitor(
     decisions: (query) => reads.decisions(query),
     notifications: (query) => reads.notifications(query),
     notification: (id) => reads.notification(id),
+    countDead: () => reads.countDead(),
     subjects: (query) => reads.subjects(query),
     prune: (request) => reads.prune(request),
   }

@@ -1,4 +1,5 @@
 import type {
+  DeadCount,
   DecisionQuery,
   DecisionRecord,
   MonitorStore,
@@ -8,7 +9,9 @@ import type {
   SubjectRecord,
 } from '../../monitor/store.ts'
 import {
+  type DeadCountRow,
   type DecisionRow,
+  decodeDeadCount,
   decodeDecision,
   decodeNotification,
   decodeSubject,
@@ -20,7 +23,8 @@ import type { Connections, Statement } from './connection.ts'
 
 /** Looking at what was decided and sent, and forgetting what is old. */
 export class MonitorReads
-  implements Pick<MonitorStore, 'decisions' | 'notifications' | 'notification' | 'subjects' | 'prune'>
+  implements
+    Pick<MonitorStore, 'decisions' | 'notifications' | 'notification' | 'countDead' | 'subjects' | 'prune'>
 {
   readonly #connections: Connections
   readonly #namespace: string
@@ -57,6 +61,19 @@ export class MonitorReads
 
   async notification(id: string): Promise<NotificationRecord | undefined> {
     return (await this.notifications({ ids: [id], limit: 1 }))[0]
+  }
+
+  async countDead(): Promise<readonly DeadCount[]> {
+    const { rows } = await this.#connections.run<DeadCountRow & Record<string, unknown>>(
+      {
+        name: 'sb_monitor_dead',
+        text: `
+SELECT subscription_id, count(*) AS count, min(finished_at) AS since FROM ${this.#schema}.monitor_notification
+WHERE namespace = $1 AND status = 'dead' GROUP BY subscription_id`,
+      },
+      [this.#namespace],
+    )
+    return rows.map(decodeDeadCount)
   }
 
   async subjects({ source, search, limit, after }: SubjectQuery): Promise<readonly SubjectRecord[]> {

@@ -11,7 +11,8 @@ import type { Sender } from './sender.ts'
  * those that are writing, but not for those that come after it.
  */
 export class MonitorRules
-  implements Pick<MonitorStore, 'rules' | 'subscribe' | 'unsubscribe' | 'silence' | 'unsilence'>
+  implements
+    Pick<MonitorStore, 'rules' | 'subscribe' | 'unsubscribe' | 'rewriteChannel' | 'silence' | 'unsilence'>
 {
   readonly #connections: Connections
   readonly #namespace: string
@@ -41,6 +42,11 @@ export class MonitorRules
 
   async unsubscribe(id: string): Promise<boolean> {
     return this.#change(this.#statements.unsubscribe, [id])
+  }
+
+  async rewriteChannel(id: string, from: string, to: string): Promise<boolean> {
+    const values = [this.#namespace, id, from, to]
+    return ((await this.#connections.run(this.#statements.rewriteChannel, values)).rowCount ?? 0) > 0
   }
 
   async silence({ id, match, comment, startsAt, forMs }: NewSilence): Promise<void> {
@@ -83,7 +89,16 @@ interface RulesRow {
 const raises = new Set(['sb_monitor_subscribe', 'sb_monitor_silence'])
 
 type RuleStatements = Record<
-  'read' | 'lock' | 'share' | 'revision' | 'raise' | 'subscribe' | 'unsubscribe' | 'silence' | 'unsilence',
+  | 'read'
+  | 'lock'
+  | 'share'
+  | 'revision'
+  | 'raise'
+  | 'subscribe'
+  | 'unsubscribe'
+  | 'rewriteChannel'
+  | 'silence'
+  | 'unsilence',
   Statement
 >
 
@@ -134,6 +149,10 @@ freed AS (
 )
 SELECT id FROM gone`,
     },
+    rewriteChannel: named(
+      'rewrite_channel',
+      `UPDATE ${s}.monitor_subscription SET channel = $4 WHERE namespace = $1 AND id = $2 AND channel = $3`,
+    ),
     silence: named(
       'silence',
       `

@@ -1,6 +1,12 @@
 import type { MonitorStore } from '../../monitor/store.ts'
 import { type Connection, readNow } from './connection.ts'
-import { findNotification, listDecisions, listNotifications, listSubjects } from './monitorreads.ts'
+import {
+  countDead,
+  findNotification,
+  listDecisions,
+  listNotifications,
+  listSubjects,
+} from './monitorreads.ts'
 import { readKnown } from './monitorreport.ts'
 import { readRules } from './monitorrules.ts'
 import { readDue } from './monitorsending.ts'
@@ -53,6 +59,7 @@ export function createSqliteMonitor({
     rules: read(readRules),
     subscribe: step('subscribe'),
     unsubscribe: step('unsubscribe'),
+    rewriteChannel: step('rewriteChannel'),
     silence: step('silence'),
     unsilence: step('unsilence'),
     take: step('take'),
@@ -62,6 +69,7 @@ export function createSqliteMonitor({
     decisions: read(listDecisions),
     notifications: read(listNotifications),
     notification: read(findNotification),
+    countDead: read(countDead),
     subjects: read(listSubjects),
     replay: step('replay'),
     // Nearly always there is nothing to do, and then nobody needs the writer.

@@ -1,4 +1,5 @@
 import type {
+  DeadCount,
   DecisionQuery,
   DecisionRecord,
   NotificationQuery,
@@ -7,7 +8,9 @@ import type {
   SubjectRecord,
 } from '../../monitor/store.ts'
 import {
+  type DeadCountRow,
   type DecisionRow,
+  decodeDeadCount,
   decodeDecision,
   decodeNotification,
   decodeSubject,
@@ -73,6 +76,16 @@ export function findNotification(
   const sql = 'SELECT * FROM monitor_notification WHERE namespace = ?1 AND id = ?2'
   const row = connection.get<NotificationRow>(sql, namespace, id)
   return row && decodeNotification(row)
+}
+
+export function countDead(connection: Connection, namespace: string): readonly DeadCount[] {
+  return connection
+    .all<DeadCountRow>(
+      `SELECT subscription_id, count(*) AS count, min(finished_at) AS since FROM monitor_notification
+       WHERE namespace = ?1 AND status = 'dead' GROUP BY subscription_id`,
+      namespace,
+    )
+    .map(decodeDeadCount)
 }
 
 export function listSubjects(

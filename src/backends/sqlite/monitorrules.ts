@@ -36,6 +36,16 @@ export function subscribe(
   raiseRevision(connection, namespace)
 }
 
+export function rewriteChannel(
+  connection: Connection,
+  namespace: string,
+  id: string,
+  { from, to }: { readonly from: string; readonly to: string },
+): boolean {
+  const sql = 'UPDATE monitor_subscription SET channel = ?4 WHERE namespace = ?1 AND id = ?2 AND channel = ?3'
+  return connection.run(sql, namespace, id, from, to) > 0
+}
+
 export function unsubscribe(connection: Connection, namespace: string, id: string, now: number): boolean {
   const sql = 'DELETE FROM monitor_subscription WHERE namespace = ?1 AND id = ?2'
   if (connection.run(sql, namespace, id) === 0) return false

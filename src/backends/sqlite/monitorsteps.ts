@@ -1,13 +1,14 @@
 import type { MonitorStore } from '../../monitor/store.ts'
 import type { Connection } from './connection.ts'
 import { writeReport } from './monitorreport.ts'
-import { silence, subscribe, unsilence, unsubscribe } from './monitorrules.ts'
+import { rewriteChannel, silence, subscribe, unsilence, unsubscribe } from './monitorrules.ts'
 import { letGo, proceed, replay, takeChannel } from './monitorsending.ts'
 
 type Step =
   | 'write'
   | 'subscribe'
   | 'unsubscribe'
+  | 'rewriteChannel'
   | 'silence'
   | 'unsilence'
   | 'take'
@@ -39,6 +40,8 @@ export function takeMonitorStep(
       return subscribe(connection, namespace, args[0], now)
     case 'unsubscribe':
       return unsubscribe(connection, namespace, args[0], now)
+    case 'rewriteChannel':
+      return rewriteChannel(connection, namespace, args[0], { from: args[1], to: args[2] })
     case 'silence':
       return silence(connection, namespace, args[0], now)
     case 'unsilence':

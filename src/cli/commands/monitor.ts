@@ -5,6 +5,9 @@ import { show, text } from '../../core/options.ts'
 import { resolveSetting } from '../config/config.ts'
 import { addSettingFlags, sourcesOf } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
+import { explainCommand } from './monitor-explain.ts'
+import { notificationsCommand, replayCommand } from './monitor-notifications.ts'
+import { resealCommand } from './monitor-reseal.ts'
 
 interface TestFlags {
   readonly url?: string
@@ -12,16 +15,24 @@ interface TestFlags {
   readonly json?: boolean
 }
 
-/** `signalbox monitor test FILE`: sends a message through a channel now, and says how it went. */
+/** `signalbox monitor …`: what was told and why, what could not be sent, and the channels it goes through. */
 export function monitorCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   return new Command('monitor')
-    .description('try a channel that changes are told through')
+    .description('list and replay notifications, explain a venue, try a channel, seal channel secrets')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
-    .addHelpText('after', '\nExamples:\n  signalbox monitor test channel.json')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox monitor notifications --state dead\n  signalbox monitor replay --dead\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor test channel.json\n  signalbox monitor reseal',
+    )
+    .addCommand(notificationsCommand(printer))
+    .addCommand(replayCommand(printer, endWith))
+    .addCommand(explainCommand(printer))
     .addCommand(testCommand(printer, endWith))
+    .addCommand(resealCommand(printer, endWith))
 }
 
+/** `signalbox monitor test FILE`: sends a message through a channel now, and says how it went. */
 function testCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('test')
     .description('send a test message through a channel now, past all queues and limits')

@@ -36,7 +36,7 @@ export function serveCommand(
   return addSettingFlags(command)
 }
 
-async function serve({ values, secrets }: ResolvedConfig, printer: Printer): Promise<void> {
+async function serve({ values, secrets, secretKeys }: ResolvedConfig, printer: Printer): Promise<void> {
   const stop = listenForStop(values.grace + forceAfterMs, (why) => {
     printer.problem(`${why}; requests that had not ended were cut off.`)
     process.exit(1)
@@ -46,7 +46,8 @@ async function serve({ values, secrets }: ResolvedConfig, printer: Printer): Pro
   const { database, redis, guards, migrate, thread } = values
   if (!migrate) await requireSchema(database)
   // The store opens, in a thread of its own where it has one, while the server is being loaded.
-  const opening = open(database, { migrate, thread, redis, guards, ...roomOptions(values) })
+  const secretKey = secretKeys.length === 0 ? undefined : secretKeys
+  const opening = open(database, { migrate, thread, redis, guards, secretKey, ...roomOptions(values) })
   const [{ createLog, createServer }] = await Promise.all([import('../../server/index.ts'), opening])
   await using box = await opening
   await using log = createLog({
@@ -58,7 +59,8 @@ async function serve({ values, secrets }: ResolvedConfig, printer: Printer): Pro
   await using server = createServer({ box, bootstrap: secrets, log, ...serverOptions(values) })
   if (stop.isAsked) return
   const { url } = await server.listen()
-  await tell(values, url, secrets.length > 0, box.backend, printer)
+  const hasSecretKey = secretKey !== undefined
+  await tell(values, url, { hasToken: secrets.length > 0, hasSecretKey }, box.backend, printer)
   await stop.asked
 }
 
@@ -116,15 +118,17 @@ function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
 async function tell(
   { json, database }: Config,
   url: string,
-  hasSecret: boolean,
+  { hasToken, hasSecretKey }: { readonly hasToken: boolean; readonly hasSecretKey: boolean },
   { tokens, warnings }: Backend,
   printer: Printer,
 ): Promise<void> {
   const name = nameOfDatabase(database)
   const isLocal = /^http:\/\/(127\.|\[::1\])/.test(url)
-  const needsToken = hasSecret || !isLocal || (await tokens.hasLive())
+  const needsToken = hasToken || !isLocal || (await tokens.hasLive())
+  const channelSecrets = hasSecretKey ? 'sealed' : 'plain'
   if (json) {
-    printer.json({ event: 'listening', version, url, pid: process.pid, database: name, needsToken, warnings })
+    const where = { version, url, pid: process.pid, database: name }
+    printer.json({ event: 'listening', ...where, needsToken, channelSecrets, warnings })
     return
   }
   printer.line(`Signalbox ${version} is listening on ${url} (Ctrl+C stops it)`)
@@ -133,6 +137,11 @@ async function tell(
     needsToken
       ? 'Tokens: needed; `signalbox token create` makes them'
       : 'Tokens: not needed, for only this machine can reach it',
+  )
+  printer.line(
+    hasSecretKey
+      ? 'Channel secrets: sealed in the database'
+      : 'Channel secrets: plain text in the database (SIGNALBOX_SECRET_KEY is not set)',
   )
   for (const warning of warnings) printer.line(`Warning: ${warning}`)
   printer.line(`Try: curl ${needsToken ? '-H "authorization: Bearer $TOKEN" ' : ''}${url}/v1/queues`)

@@ -4,7 +4,7 @@ import { type ConfigFile, readConfigFile } from './file.ts'
 import type { Kind } from './kinds.ts'
 import { Problems } from './problems.ts'
 import { type Config, flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
-import { readTokenFile } from './tokenfile.ts'
+import { readSecretKeyFile, readTokenFile } from './tokenfile.ts'
 
 /**
  * A configuration, whole and checked, and where each value came from:
@@ -22,6 +22,8 @@ export interface ResolvedConfig {
   readonly file: string | undefined
   /** Those of `token` and of the token file. */
   readonly secrets: readonly string[]
+  /** Those of `secretKey`, then those of the secret key file; the first seals. Empty: secrets are kept in plain. */
+  readonly secretKeys: readonly string[]
 }
 
 export interface ConfigSources {
@@ -72,8 +74,10 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
   const config = values as unknown as Config
   addClashes(config, sources, problems)
   const secrets = problems.catch(() => readSecrets(config, sources)) ?? []
+  const secretKeys = problems.catch(() => readSecretKeys(config, sources)) ?? []
   problems.throwIfAny()
-  return { values: config, sources: sources as Record<SettingName, string>, file: file?.name, secrets }
+  const found = sources as Record<SettingName, string>
+  return { values: config, sources: found, file: file?.name, secrets, secretKeys }
 }
 
 /**
@@ -166,11 +170,15 @@ function addUnknownKeys(file: ConfigFile | undefined, names: readonly string[], 
     const meant = nearestTo(key, keys)
     const advice = meant ? `Did you mean ${meant}?` : `Remove it; there are ${keys.join(', ')}.`
     problems.add(
-      key === 'token'
-        ? `${file!.name}: token is not taken from a file of settings. Set ${variableOf('token')}, or name a token file with tokenFile.`
+      isSecret(key)
+        ? `${file!.name}: ${key} is not taken from a file of settings. Set ${variableOf(key)}, or name a file with ${key}File.`
         : `${file!.name}: ${show(key)} is no setting. ${advice}`,
     )
   }
+}
+
+function isSecret(key: string): boolean {
+  return settings[key as SettingName]?.secret === true
 }
 
 /** Values that are sound each by itself, and not together. */
@@ -192,4 +200,20 @@ function readSecrets(
 ): readonly string[] {
   const fromFile = tokenFile === undefined ? [] : readTokenFile(sources.tokenFile!, tokenFile)
   return [...new Set([...(token === undefined ? [] : [token]), ...fromFile])]
+}
+
+function readSecretKeys(
+  { secretKey, secretKeyFile }: Pick<Config, 'secretKey' | 'secretKeyFile'>,
+  sources: { readonly secretKeyFile?: string },
+): readonly string[] {
+  const fromFile = secretKeyFile === undefined ? [] : readSecretKeyFile(sources.secretKeyFile!, secretKeyFile)
+  return [...(secretKey?.split(',') ?? []), ...fromFile]
+}
+
+/** The keys alone, for commands that open a store and need no server's configuration. */
+export function resolveSecretKeys(given: ConfigSources): readonly string[] {
+  const secretKey = resolveSetting('secretKey', given)
+  const { source, value } = findMeant('secretKeyFile', given)
+  const secretKeyFile = checkValue('secretKeyFile', { source, value }) as string | undefined
+  return readSecretKeys({ secretKey, secretKeyFile }, { secretKeyFile: source })
 }

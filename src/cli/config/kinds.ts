@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { SignalboxError } from '../../core/errors.ts'
 import { duration, flag, oneOf, type Range, show, text, whole } from '../../core/options.ts'
 import { resolveRedactPaths } from '../../core/redactpaths.ts'
+import { parseSecretKeys } from '../../core/secret-keys.ts'
 import { type LocksOptions, resolveConflicts } from '../../locks/index.ts'
 import { numberOr } from '../span.ts'
 
@@ -176,6 +177,16 @@ export const secret: Kind<string> = {
     const fault = typeof value === 'string' ? secretFault(value) : 'it must be text'
     if (fault === undefined) return value as string
     throw refuse(name, `a secret such as \`openssl rand -hex 32\` prints: ${fault}`)
+  },
+  show: () => '(set)',
+}
+
+/** Keys that seal secrets. No message quotes them. */
+export const secretKeyText: Kind<string> = {
+  parse: (given) => given,
+  check: (name, value) => {
+    parseSecretKeys(name, value)
+    return value as string
   },
   show: () => '(set)',
 }

@@ -12,6 +12,7 @@ import {
   redactPaths,
   redisAddress,
   secret,
+  secretKeyText,
   span,
   trueOrFalse,
   wholeNumber,
@@ -43,6 +44,8 @@ export interface Config {
   readonly monitorPerformanceMaxConcurrent: number
   readonly monitorKeep: number
   readonly allowPrivate: readonly string[]
+  readonly secretKey: string | undefined
+  readonly secretKeyFile: string | undefined
   readonly migrate: boolean
   readonly thread: boolean
   /** In milliseconds, as all spans here; undefined is for ever. */
@@ -184,6 +187,19 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     default: [],
     none: 'none',
     description: 'addresses that notifications may go to although they are not public, such as 127.0.0.0/8',
+  },
+  secretKey: {
+    kind: optional(secretKeyText),
+    secret: true,
+    default: undefined,
+    description:
+      'key of 32 bytes (base64 or hexadecimal) that seals the secrets of channels; several by commas: the first seals',
+  },
+  secretKeyFile: {
+    kind: optional(line(4_096)),
+    takes: 'path',
+    default: undefined,
+    description: 'file of such keys, one a line, which no other user can read',
   },
   migrate: {
     kind: trueOrFalse,

@@ -1,6 +1,7 @@
 import { readFileSync, type Stats, statSync } from 'node:fs'
 import { SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
+import { parseSecretKeys } from '../../core/secret-keys.ts'
 import { secretFault } from './kinds.ts'
 
 const maxBytes = 65_536
@@ -11,10 +12,7 @@ const maxBytes = 65_536
  * came from. Nothing of its content is ever in a message.
  */
 export function readTokenFile(name: string, path: string): readonly string[] {
-  const refuse = (why: string) =>
-    new SignalboxError('invalid_argument', `${name} names ${show(path)}, ${why}`, {
-      details: { option: name },
-    })
+  const refuse = refusalOf(name, path)
   const secrets = readLines(path, refuse)
   if (secrets.length === 0)
     throw refuse('which holds no secret. Write one a line, such as `openssl rand -hex 32` prints.')
@@ -25,6 +23,23 @@ export function readTokenFile(name: string, path: string): readonly string[] {
   return secrets
 }
 
+/** The keys of a secret key file, under the same rules: one a line, the first one seals. */
+export function readSecretKeyFile(name: string, path: string): readonly string[] {
+  const refuse = refusalOf(name, path)
+  const keys = readLines(path, refuse)
+  if (keys.length === 0)
+    throw refuse('which holds no key. Write one a line, such as `openssl rand -base64 32` prints.')
+  parseSecretKeys(`${name} (${show(path)})`, keys)
+  return keys
+}
+
+function refusalOf(name: string, path: string): (why: string) => SignalboxError {
+  return (why) =>
+    new SignalboxError('invalid_argument', `${name} names ${show(path)}, ${why}`, {
+      details: { option: name },
+    })
+}
+
 function readLines(path: string, refuse: (why: string) => SignalboxError): readonly string[] {
   let stats: Stats
   try {
@@ -33,7 +48,8 @@ function readLines(path: string, refuse: (why: string) => SignalboxError): reado
     throw refuse(`which cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
   if (!stats.isFile()) throw refuse('which is not a file.')
-  if (stats.size > maxBytes) throw refuse(`which is larger than ${maxBytes} bytes, so it is no token file.`)
+  if (stats.size > maxBytes)
+    throw refuse(`which is larger than ${maxBytes} bytes, so it is no file of secrets.`)
   if ((stats.mode & readableByOthers(stats)) !== 0)
     throw refuse(
       `which other users may read or write (mode ${(stats.mode & 0o777).toString(8)}). Run: chmod 600 ${show(path)}`,

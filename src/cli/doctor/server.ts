@@ -4,6 +4,7 @@ import { version } from '../../core/version.ts'
 import { type ClockReading, judgeClocks, readClock } from './clocks.ts'
 import { isLoopback } from './configuration.ts'
 import { type Finding, ok, problem, reasonOf, warning } from './finding.ts'
+import { judgeDead, judgeUnreadable } from './monitor.ts'
 import { judgeQueues } from './queues.ts'
 import { judgeWarnings } from './store.ts'
 import { judgeTokens } from './tokens.ts'
@@ -91,7 +92,8 @@ export function judgeOther({
   kind,
   subject,
   count,
-}: Pick<WireOverview['problems'][number], 'kind' | 'subject' | 'count'>): readonly Finding[] {
+  detail,
+}: Pick<WireOverview['problems'][number], 'kind' | 'subject' | 'count' | 'detail'>): readonly Finding[] {
   if (kind === 'no_nodes')
     return [
       warning(
@@ -101,15 +103,8 @@ export function judgeOther({
         'Start nodes, or see `signalbox nodes ls`.',
       ),
     ]
-  if (kind === 'channel_failing')
-    return [
-      warning(
-        'channels',
-        subject,
-        `${count} notifications could not be delivered since the server started.`,
-        'See why on the dashboard’s page of notifications, and replay them.',
-      ),
-    ]
+  if (kind === 'dead_notifications') return [judgeDead(subject, count)]
+  if (kind === 'channel_sealed') return [judgeUnreadable(subject, detail)]
   return []
 }
 

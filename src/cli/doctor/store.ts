@@ -1,11 +1,13 @@
 import type { Backend } from '../../backends/open.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { isReserved } from '../../jobs/index.ts'
+import type { MonitorProblems } from '../../monitor/index.ts'
 import type { ResolvedConfig } from '../config/config.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import { type ClockReading, judgeClocks } from './clocks.ts'
 import { isLoopback, whereOf } from './configuration.ts'
 import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
+import { judgeMonitor } from './monitor.ts'
 import { probeDatabase } from './probes.ts'
 import { judgeQueues, judgeRetention, manyEnded } from './queues.ts'
 import { examineRedis } from './redis.ts'
@@ -76,7 +78,7 @@ function judgeEncryption(name: string, database: string, isEncrypted: boolean): 
 }
 
 async function examineOpened(
-  { values, sources }: ResolvedConfig,
+  { values, sources, secretKeys }: ResolvedConfig,
   namespace: string,
   name: string,
 ): Promise<StoreExamined> {
@@ -85,6 +87,8 @@ async function examineOpened(
   const tokens = await listTokens(backend)
   const now = Date.now()
   const queues = await backend.jobs.stats()
+  const problems = await monitorProblems(backend, namespace, secretKeys)
+  const secretSource = values.secretKey === undefined ? sources.secretKeyFile : sources.secretKey
   const completed = values.retention === undefined ? await countCompleted(backend) : 0
   return {
     findings: [
@@ -94,6 +98,10 @@ async function examineOpened(
         queues.filter(({ queue }) => !isReserved(queue)),
         now,
       ),
+      ...judgeMonitor(problems, {
+        hasKey: secretKeys.length > 0,
+        source: whereOf('secretKey', secretSource),
+      }),
       judgeRetention(whereOf('retention', sources.retention), values.retention, completed),
     ],
     hasTokens: await backend.tokens.hasLive(),
@@ -118,6 +126,18 @@ async function listTokens({
     if (page.length < 500) break
   }
   return all
+}
+
+async function monitorProblems(
+  { monitor: store, jobs, guards, ownGuards, bell }: Backend,
+  namespace: string,
+  keys: readonly string[],
+): Promise<MonitorProblems> {
+  const { createMonitor, SecretKeys } = await import('../../monitor/index.ts')
+  const secretKeys = keys.length === 0 ? undefined : new SecretKeys('secretKey', keys)
+  const parts = { store, jobs, guards: ownGuards ?? guards, bell, namespace, secretKeys }
+  await using monitor = createMonitor(parts)
+  return await monitor.problems()
 }
 
 /** How many completed jobs are kept, as far as one search looks. */

@@ -29,6 +29,9 @@ export function openConfig(config: unknown, { allowPrivate }: ChannelOptions): C
   return { fields: object('channel', config), rules, allowsPrivate: allowPrivate.length > 0 }
 }
 
+/** The fields of a robot that are its credentials: the whole url, because its path or query holds a key. */
+export const robotSecrets: readonly string[] = ['url', 'secret', 'robots']
+
 const robotFields = ['type', 'url', 'secret', 'robots']
 
 /** That there are no fields but those of every channel and these. */

@@ -12,6 +12,7 @@ import {
   readText,
   readTexts,
   refuse,
+  robotSecrets,
   textOf,
 } from './config.ts'
 import { createHiding } from './hiding.ts'
@@ -63,6 +64,9 @@ interface Button {
   readonly title: string
   readonly url: string
 }
+
+/** The access_token is in the url. */
+export const dingTalkSecrets: readonly string[] = robotSecrets
 
 /** A channel through one DingTalk robot, or a pool of them. */
 export function createDingTalk(config: ChannelConfig): Channel {

@@ -9,6 +9,7 @@ import {
   readRobots,
   readText,
   readTexts,
+  robotSecrets,
 } from './config.ts'
 import { createHiding } from './hiding.ts'
 import { layOut, type Page } from './paging.ts'
@@ -35,6 +36,9 @@ interface Manner {
   readonly mentioned: readonly string[]
   readonly keyword: string | undefined
 }
+
+/** The key of the bot is in the path of the url. */
+export const feishuSecrets: readonly string[] = robotSecrets
 
 /** A channel through one Feishu bot, or a pool of them. */
 export function createFeishu(config: ChannelConfig): Channel {

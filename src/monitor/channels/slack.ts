@@ -1,6 +1,6 @@
 import { judgeStatus } from './answers.ts'
 import type { Channel, Message, OutboundReply, OutboundRequest, Robot, SendVerdict } from './channel.ts'
-import { allowFields, type ChannelConfig, identify, readRobots } from './config.ts'
+import { allowFields, type ChannelConfig, identify, readRobots, robotSecrets } from './config.ts'
 import { createHiding } from './hiding.ts'
 import { layOut, type Page } from './paging.ts'
 import { jsonBytes } from './plaintext.ts'
@@ -9,6 +9,9 @@ import { jsonBytes } from './plaintext.ts'
 
 // Slack cuts a message at 40,000 characters; these bytes are fewer in every script, and still one screen after another.
 const maxBytes = 16_000
+
+/** The path of the url is the key. */
+export const slackSecrets: readonly string[] = robotSecrets
 
 /** A channel through one Slack webhook, or a pool of them. */
 export function createSlack(config: ChannelConfig): Channel {

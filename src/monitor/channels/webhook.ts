@@ -1,6 +1,14 @@
 import { judgeStatus } from './answers.ts'
 import type { Channel, Message, MessageChange, OutboundRequest, Robot } from './channel.ts'
-import { allowFields, type ChannelConfig, identify, object, readRobots, refuse } from './config.ts'
+import {
+  allowFields,
+  type ChannelConfig,
+  identify,
+  object,
+  readRobots,
+  refuse,
+  robotSecrets,
+} from './config.ts'
 import { createHiding } from './hiding.ts'
 import { oneLine, shorten } from './plaintext.ts'
 import { signWebhook } from './verify.ts'
@@ -11,6 +19,9 @@ import { signWebhook } from './verify.ts'
  */
 
 const maxBytes = 262_144
+
+/** Headers often carry a token of the receiver. */
+export const webhookSecrets: readonly string[] = [...robotSecrets, 'headers']
 
 /** A channel to one address, or a pool of them. */
 export function createWebhook(config: ChannelConfig): Channel {

@@ -8,6 +8,7 @@ import {
   readRobots,
   readTexts,
   refuse,
+  robotSecrets,
 } from './config.ts'
 import { createHiding } from './hiding.ts'
 import { escapeMarkdown } from './markdown.ts'
@@ -35,6 +36,9 @@ interface Manner {
   readonly mentioned: readonly string[]
   readonly mentionedMobiles: readonly string[]
 }
+
+/** The key is in the url. */
+export const weComSecrets: readonly string[] = robotSecrets
 
 /** A channel through one WeCom robot, or a pool of them. */
 export function createWeCom(config: ChannelConfig): Channel {

@@ -13,6 +13,7 @@ import {
   hash,
   known,
   longMs,
+  notification,
   now,
   past,
   present,
@@ -39,6 +40,34 @@ export function lookingContract({ open }: Candidate): void {
     assert.deepEqual(ids(await monitor.decisions({ subject, reason: 'new', limit: 10 })), [fourth, second])
     const [one] = await monitor.decisions({ reason: 'new', limit: 1, before: fourth! })
     assert.deepEqual([one?.fromHash, one?.fromText], [null, null])
+  })
+
+  test('dead notifications are counted by subscription, with when the oldest of them died', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    assert.deepEqual(await monitor.countDead(), [])
+    const [first, second, third, fourth] = await tell(
+      backend,
+      {},
+      aSubject('court-2'),
+      { ...aSubject('court-3'), subscriptionId: 'sub-2' },
+      aSubject('court-4'),
+    )
+    const ref = await take(backend)
+    const before = await now(backend)
+    for (const id of [first!, second!, third!]) await finish(backend, ref, id, { outcome: 'dead' })
+    await finish(backend, ref, fourth!)
+    const counts = (await monitor.countDead()).toSorted((a, b) => b.count - a.count)
+    assert.deepEqual(
+      counts.map(({ subscriptionId, count }) => [subscriptionId, count]),
+      [
+        ['sub-1', 2],
+        ['sub-2', 1],
+      ],
+    )
+    const died = (await notification(backend, first!)).finishedAt
+    assert.ok(died !== null && died >= before)
+    assert.equal(counts[0]!.since, died)
   })
 
   test('notifications come newest first, by subject, subscription, status and id, in pages', async () => {

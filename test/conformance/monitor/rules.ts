@@ -53,6 +53,28 @@ export function rulesContract({ open }: Candidate): void {
     for (const { createdAt } of subscriptions) assert.ok(Math.abs(at - createdAt) < 10_000)
   })
 
+  test('a channel is rewritten only if it is what was read, and that changes no rule', async () => {
+    await using backend = await open()
+    const { monitor } = backend
+    const one = aSubscription({ channel: '{"secret":"Ä"}' })
+    const two = aSubscription()
+    await monitor.subscribe(one)
+    await monitor.subscribe(two)
+    assert.equal(await monitor.rewriteChannel(one.id, '{"secret":"ä"}', 'x'), false)
+    assert.equal(await monitor.rewriteChannel('nobody', one.channel, 'x'), false)
+    assert.equal(await monitor.rewriteChannel(one.id, one.channel, '{"sealed":"東京"}'), true)
+    assert.equal(await monitor.rewriteChannel(one.id, one.channel, 'x'), false)
+    const { revision, subscriptions } = await monitor.rules()
+    assert.equal(revision, 2)
+    assert.deepEqual(
+      new Map(subscriptions.map(({ id, channel }) => [id, channel])),
+      new Map([
+        [one.id, '{"sealed":"東京"}'],
+        [two.id, two.channel],
+      ]),
+    )
+  })
+
   test('a silence begins when it says, or now, and is not among the rules once it ended', async () => {
     await inGrowingSpans('the first was seen before its end', async (forMs) => {
       await using backend = await open()

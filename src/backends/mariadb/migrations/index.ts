@@ -12,6 +12,7 @@ import { gatesMigration } from './009-gates.ts'
 import { listsMigration } from './010-lists.ts'
 import { nodeTokensMigration } from './011-nodetokens.ts'
 import { takenFencesMigration } from './012-takenfences.ts'
+import { deadNotificationsMigration } from './013-dead-notifications.ts'
 
 export const migrations: readonly Migration[] = [
   jobsMigration,
@@ -26,4 +27,5 @@ export const migrations: readonly Migration[] = [
   listsMigration,
   nodeTokensMigration,
   takenFencesMigration,
+  deadNotificationsMigration,
 ]

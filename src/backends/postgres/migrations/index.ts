@@ -12,6 +12,7 @@ import { gates } from './0009-gates.ts'
 import { lists } from './0010-lists.ts'
 import { nodeTokens } from './0011-nodetokens.ts'
 import { takenFences } from './0012-takenfences.ts'
+import { deadNotifications } from './0013-dead-notifications.ts'
 
 /** The steps for one schema, whose name comes quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
@@ -28,5 +29,6 @@ export function migrationsFor(schema: string): readonly Migration[] {
     lists(schema),
     nodeTokens(schema),
     takenFences(schema),
+    deadNotifications(schema),
   ]
 }

@@ -11,6 +11,7 @@ import { gates } from './009-gates.ts'
 import { lists } from './010-lists.ts'
 import { nodeTokens } from './011-nodetokens.ts'
 import { takenFences } from './012-takenfences.ts'
+import { deadNotifications } from './013-dead-notifications.ts'
 
 /** Every step of SQLite's schema, in order. */
 export const migrations: readonly Migration[] = [
@@ -26,4 +27,5 @@ export const migrations: readonly Migration[] = [
   lists,
   nodeTokens,
   takenFences,
+  deadNotifications,
 ]

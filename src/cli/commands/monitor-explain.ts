@@ -1,0 +1,100 @@
+import { Command } from 'commander'
+import type { Explanation } from '../../monitor/index.ts'
+import type { Printer } from '../print.ts'
+import { numberOr } from '../span.ts'
+import { printTable, showSpan } from '../table.ts'
+import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
+
+interface ExplainFlags extends PlaceFlags {
+  readonly limit?: string
+}
+
+/** `signalbox monitor explain`: why subscribers were told of a venue, or not. */
+export function explainCommand(printer: Printer): Command {
+  const command = new Command('explain')
+    .description('say why a venue was told of, or not: its state, its windows, and what was decided')
+    .argument('<source>', 'the source of the reports')
+    .argument('<timeSlot>', 'the time slot')
+    .argument('<venueId>', 'the venue')
+    .option('--limit <number>', 'at most so many decisions, newest first', '20')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor explain siteA 2025-06-01 court-1 --json',
+    )
+    .action(
+      async (source: string, timeSlot: string, venueId: string, { json, limit, ...place }: ExplainFlags) => {
+        await using box = await openPlace(command, place)
+        const explanation = await box.monitor.explain({
+          ...{ source, timeSlot, venueId },
+          limit: numberOr(limit!) as number,
+        })
+        if (json) printer.json(explanation)
+        else printExplanation(printer, explanation)
+      },
+    )
+  return addBoxFlags(command)
+}
+
+function printExplanation(printer: Printer, explanation: Explanation): void {
+  const { present, windows, decisions } = explanation
+  const now = Date.now()
+  const ago = (at: number) => `${showSpan(now - at)} ago`
+  const names = namesOf(explanation)
+  if (present === null) printer.line('It was never reported.')
+  else
+    printer.line(
+      `State: ${textOf(present.state)} (changed ${ago(present.changedAt)}, observed ${ago(present.observedAt)})`,
+    )
+  if (windows.length > 0) {
+    printer.line('')
+    printTable(
+      printer,
+      ['SUBSCRIPTION', 'WINDOW', 'STATE', 'TOLD', 'ENDS'],
+      windows.map((window) => [
+        window.subscription ?? window.subscriptionId,
+        window.status,
+        'state' in window ? textOf(window.state) : null,
+        window.toldAt && ago(window.toldAt),
+        window.endsAt && (window.endsAt > now ? `in ${showSpan(window.endsAt - now)}` : ago(window.endsAt)),
+      ]),
+    )
+  }
+  if (decisions.length === 0) return
+  printer.line('')
+  printTable(
+    printer,
+    ['DECIDED', 'REASON', 'FROM', 'TO', 'SUBSCRIBERS'],
+    decisions.map(({ decidedAt, reason, from, to, verdicts }) => [
+      ago(decidedAt),
+      reason,
+      from === null ? null : textOf(from),
+      textOf(to),
+      verdicts
+        .map(({ subscriptionId, told, reason: why, notification }) => {
+          const what = told ? (notification?.status ?? 'told') : why
+          return `${names.get(subscriptionId) ?? subscriptionId}: ${what}`
+        })
+        .join(', ') || null,
+    ]),
+  )
+}
+
+/** The names of subscriptions, from wherever the explanation has them. */
+function namesOf({ windows, decisions }: Explanation): ReadonlyMap<string, string> {
+  const known = [
+    ...windows,
+    ...decisions.flatMap(({ verdicts }) => verdicts.flatMap(({ notification }) => notification ?? [])),
+  ]
+  return new Map(
+    known.flatMap(({ subscriptionId, subscription }) =>
+      subscription === null ? [] : [[subscriptionId, subscription] as const],
+    ),
+  )
+}
+
+const shownChars = 60
+
+function textOf(state: unknown): string {
+  const text = typeof state === 'string' ? state : JSON.stringify(state)
+  return text.length > shownChars ? `${text.slice(0, shownChars - 1).toWellFormed()}…` : text
+}

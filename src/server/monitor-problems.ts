@@ -1,0 +1,89 @@
+import type { Monitor, MonitorProblems } from '../monitor/index.ts'
+import type { Family, Value } from './series.ts'
+
+/**
+ * What the monitors say that needs an operator, for overviews and scrapes. A store is asked at most every two seconds,
+ * however many look. An answer that is late or fails leaves the one before.
+ */
+export interface KnownProblems {
+  recent(): Promise<MonitorProblems>
+}
+
+type Asked = Pick<Monitor, 'problems'>
+
+const keepMs = 2_000
+const patienceMs = 1_000
+const none: MonitorProblems = { dead: [], unreadable: [], plain: 0 }
+const known = new WeakMap<Asked, KnownProblems>()
+
+/** The one of that monitor. */
+export function knownProblemsOf(monitor: Asked): KnownProblems {
+  let problems = known.get(monitor)
+  if (problems === undefined) {
+    problems = createKnownProblems(monitor)
+    known.set(monitor, problems)
+  }
+  return problems
+}
+
+function createKnownProblems(monitor: Asked): KnownProblems {
+  let last = none
+  let askedAt = Number.NEGATIVE_INFINITY
+  let asking: Promise<void> | undefined
+
+  async function ask(): Promise<void> {
+    askedAt = performance.now()
+    try {
+      last = await monitor.problems()
+    } catch {
+      // That the store does not answer is a problem of its own: the server is not ready.
+    } finally {
+      asking = undefined
+    }
+  }
+
+  return {
+    async recent() {
+      if (asking === undefined && performance.now() - askedAt >= keepMs) asking = ask()
+      if (asking !== undefined) await atMost(patienceMs, asking)
+      return last
+    },
+  }
+}
+
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([work, late])
+  clearTimeout(timer)
+}
+
+/** By type of channel, never by subscription: there may be thousands of those. */
+export function problemFamilies(
+  namespaces: readonly { readonly label: string; readonly problems: MonitorProblems }[],
+): readonly Family[] {
+  const dead = new Map<string, Value>()
+  const unreadable = new Map<string, Value>()
+  const add = (sums: Map<string, Value>, labels: Record<string, string>, count: number) => {
+    const key = JSON.stringify(labels)
+    sums.set(key, { labels, value: count + (sums.get(key)?.value ?? 0) })
+  }
+  for (const { label: namespace, problems } of namespaces) {
+    for (const { channel, count } of problems.dead) add(dead, { namespace, channel }, count)
+    add(unreadable, { namespace }, problems.unreadable.length)
+  }
+  return [
+    {
+      name: 'signalbox_notifications_dead',
+      help: 'Notifications that were given up and not sent again, by type of channel, in the namespaces that this server sends for.',
+      type: 'gauge',
+      values: [...dead.values()],
+    },
+    {
+      name: 'signalbox_subscriptions_unreadable',
+      help: 'Subscriptions whose channel is sealed and does not open here: the key is missing, or the seal is broken.',
+      type: 'gauge',
+      values: [...unreadable.values()],
+    },
+  ]
+}
