@@ -6,7 +6,8 @@ import type { Family, Value } from './series.ts'
  * however many look. An answer that is late or fails leaves the one before.
  */
 export interface KnownProblems {
-  recent(): Promise<MonitorProblems>
+  /** `waitMs`: how long to wait for the store. @default a second */
+  recent(waitMs?: number): Promise<MonitorProblems>
 }
 
 type Asked = Pick<Monitor, 'problems'>
@@ -43,9 +44,9 @@ function createKnownProblems(monitor: Asked): KnownProblems {
   }
 
   return {
-    async recent() {
+    async recent(waitMs = patienceMs) {
       if (asking === undefined && performance.now() - askedAt >= keepMs) asking = ask()
-      if (asking !== undefined) await atMost(patienceMs, asking)
+      if (asking !== undefined) await atMost(Math.min(waitMs, patienceMs), asking)
       return last
     },
   }

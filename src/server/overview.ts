@@ -53,7 +53,7 @@ export function createOverviews(parts: OverviewParts): Overviews {
       const [readiness, { lines, isCounting }, monitor] = await Promise.all([
         parts.health.ready(),
         queueCountsOf(space.stores).recent(waitMs),
-        knownProblemsOf(space.monitor).recent(),
+        knownProblemsOf(space.monitor).recent(waitMs),
       ])
       const at = Date.now()
       const queues = lines.filter(({ queue }) => !isReserved(queue)).sort(byQueue)
