@@ -132,10 +132,9 @@ async function idOf(monitor: AnyMonitor, given: string | undefined): Promise<str
   const all = await monitor.subscriptions()
   const found = all.filter(({ id, name }) => id === given || name === given)
   if (found.length === 1) return found[0]!.id
+  if (found.length === 0) throw new SignalboxError('not_found', `There is no subscription "${given}".`)
   throw new SignalboxError(
-    found.length === 0 ? 'not_found' : 'invalid_argument',
-    found.length === 0
-      ? `There is no subscription "${given}".`
-      : `${found.length} subscriptions are called "${given}". Name one by its id: ${found.map(({ id }) => id).join(', ')}.`,
+    'invalid_argument',
+    `${found.length} subscriptions are called "${given}". Name one by its id: ${found.map(({ id }) => id).join(', ')}.`,
   )
 }

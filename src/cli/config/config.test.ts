@@ -92,7 +92,7 @@ test('each setting can be said by its variable, as text, and in a file, as JSON,
     json: ['true', true],
   }
   for (const name of settingNames) {
-    if (name === 'token' || name === 'tokenFile') continue
+    if (/^(token|secretKey)(File)?$/.test(name)) continue
     const [text, json] = said[name] ?? ['9', 9]
     const byVariable = resolve({ env: { [variableOf(name)]: text } })
     const byFile = resolve({
