@@ -47,7 +47,7 @@ function printNotifications(printer: Printer, items: readonly ShownNotification[
   const now = Date.now()
   printTable(
     printer,
-    ['ID', 'STATE', 'SUBSCRIPTION', 'VENUE', 'TRIES', 'AGE', 'ERROR'],
+    ['=ID', 'STATE', 'SUBSCRIPTION', 'VENUE', 'TRIES', 'AGE', 'ERROR'],
     items.map((one) => [
       ...[one.id, one.status, one.subscription, `${one.source} ${one.timeSlot} ${one.venueId}`],
       `${one.attempt}/${one.maxAttempts}`,
