@@ -11,34 +11,33 @@ function stage(max = 20, maxNetworks = 1_000) {
 test('after so many wrong tokens an address must wait for the end of its minute; others need not', () => {
   const { clock, failures } = stage()
   for (let i = 0; i < 20; i++) {
-    failures.check('10.0.0.1')
-    failures.note('10.0.0.1')
+    failures.count('10.0.0.1')
     clock.advance(100)
   }
-  assert.throws(() => failures.check('10.0.0.1'), {
+  assert.throws(() => failures.count('10.0.0.1'), {
     code: 'too_many',
     details: { retryAfterMs: 58_000 },
   })
-  failures.check('10.0.0.2')
+  failures.count('10.0.0.2')
   clock.advance(58_000)
-  failures.check('10.0.0.1')
+  failures.count('10.0.0.1')
 })
 
 test('an address that is not known is never shut out: nobody knows who else has none', () => {
   const { failures } = stage(1)
-  for (let i = 0; i < 5; i++) {
-    failures.check('')
-    failures.note('')
-  }
+  for (let i = 0; i < 5; i++) failures.count('')
   assert.equal(failures.size, 0)
 })
 
 test('what is counted is bounded, and gone when its time is over', () => {
   const { clock, failures } = stage(5, 100)
-  for (let i = 0; i < 1_000; i++) failures.note(`10.0.${i >> 8}.${i & 255}`)
+  for (let i = 0; i < 1_000; i++) failures.count(`10.0.${i >> 8}.${i & 255}`)
   assert.equal(failures.size, 100)
+  for (let i = 0; i < 4; i++) failures.count('10.0.3.231')
+  assert.throws(() => failures.count('10.0.3.231'), { code: 'too_many' })
+  assert.equal(failures.size, 100, 'one more of a network that is counted pushes out no other')
   clock.advance(60_000)
-  failures.note('10.9.9.9')
+  failures.count('10.9.9.9')
   assert.equal(failures.size, 1)
 })
 

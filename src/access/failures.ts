@@ -11,8 +11,9 @@ export interface FailedAttemptsOptions {
 }
 
 /**
- * Counts the wrong tokens that come from a network, each network by itself. Guessing 256 random bits is hopeless
- * anyway; this keeps those who try from costing a look into the store each time.
+ * Counts the wrong tokens that come from a network, each network by itself. Only answers to wrong tokens are throttled:
+ * a valid token comes in whatever others do from the same address. Guessing 256 random bits is hopeless anyway; this tells
+ * a client that goes on trying to wait.
  */
 export class FailedAttempts {
   readonly #options: FailedAttemptsOptions
@@ -23,29 +24,26 @@ export class FailedAttempts {
     this.#options = options
   }
 
-  /** Throws `too_many` when too many attempts from there have failed lately. An unknown address is let through. */
-  check(address: string): void {
-    if (address === '') return
-    const window = this.#windows.get(networkOf(address))
-    if (window === undefined || window.count < this.#options.max) return
-    const retryAfterMs = window.endsAt - this.#options.clock.now()
-    if (retryAfterMs <= 0) return
-    throw new SignalboxError(
-      'too_many',
-      `Too many wrong tokens came from this address. Wait ${Math.ceil(retryAfterMs / 1_000)} s and send a valid one.`,
-      { details: { retryAfterMs: Math.ceil(retryAfterMs) } },
-    )
-  }
-
-  /** Counts one. */
-  note(address: string): void {
+  /** Counts one wrong token; throws `too_many` when there were too many from there lately. An unknown address is not counted. */
+  count(address: string): void {
     if (address === '') return
     const now = this.#options.clock.now()
     this.#forget(now)
     const network = networkOf(address)
     const window = this.#windows.get(network)
-    if (window) window.count++
-    else this.#windows.set(network, { count: 1, endsAt: now + this.#options.windowMs })
+    if (window === undefined) {
+      if (this.#windows.size >= this.#options.maxNetworks) this.#forgetFirst()
+      this.#windows.set(network, { count: 1, endsAt: now + this.#options.windowMs })
+      return
+    }
+    window.count++
+    if (window.count <= this.#options.max) return
+    const retryAfterMs = window.endsAt - now
+    throw new SignalboxError(
+      'too_many',
+      `Too many wrong tokens came from this address. Wait ${Math.ceil(retryAfterMs / 1_000)} s and send a valid one.`,
+      { details: { retryAfterMs: Math.ceil(retryAfterMs) } },
+    )
   }
 
   /** How many networks are counted. */
@@ -55,9 +53,14 @@ export class FailedAttempts {
 
   #forget(now: number): void {
     for (const [network, { endsAt }] of this.#windows) {
-      if (endsAt > now && this.#windows.size < this.#options.maxNetworks) return
+      if (endsAt > now) return
       this.#windows.delete(network)
     }
+  }
+
+  #forgetFirst(): void {
+    const [first] = this.#windows.keys()
+    this.#windows.delete(first!)
   }
 }
 

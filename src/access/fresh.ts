@@ -77,7 +77,8 @@ export async function inTime<Value>(
   }
 }
 
-function asStoreTrouble(error: unknown): unknown {
+/** What the store threw, as an error whose message says nothing of the store. */
+export function asStoreTrouble(error: unknown): unknown {
   if (isSignalboxError(error)) return error
   return new SignalboxError(
     'store_unavailable',

@@ -9,6 +9,7 @@ export {
   createTokens,
   type ListedToken,
   type ListTokensOptions,
+  type TokenChange,
   type TokenPage,
   type Tokens,
   type TokensParts,

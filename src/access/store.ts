@@ -7,7 +7,8 @@ import type { Scope, Token } from './token.ts'
 export interface TokenStore {
   /** Writes it; answers it as kept. */
   create(token: NewToken): Promise<TokenRecord>
-  find(id: string): Promise<TokenRecord | undefined>
+  /** Those of these ids that there are, also those that ended, in no order. */
+  find(ids: readonly string[]): Promise<readonly TokenRecord[]>
   /** Oldest first by id, also those that ended; of one namespace, or of all. `after` is the last id of the page before. */
   list(query: {
     readonly namespace?: string

@@ -48,7 +48,7 @@ test('a token is made with a secret that the store never sees', async () => {
     expiresAt: 1_000_000 + 3_600_000,
     revokedAt: null,
   })
-  const record = await store.find(token.id)
+  const [record] = await store.find([token.id])
   assert.equal(JSON.stringify(record).includes(secret.slice(-43)), false)
   assert.match(record!.digest, /^[0-9a-f]{64}$/)
 })

@@ -54,11 +54,14 @@ export interface ListedToken extends Token {
   readonly live: boolean
 }
 
+/** What became of a token; `unknown` when the store failed, so that it may or may not have been written. */
+export type TokenChange = 'created' | 'revoked' | 'unknown'
+
 /** What tokens are made of. */
 export interface TokensParts {
   readonly store: TokenStore
-  /** Is told the id whenever one was made or ended here, also when it is not certain that it was. Must not throw. */
-  readonly onChange?: (id: string) => void
+  /** Called whenever a token was made or revoked here, also when that is not certain. Must not throw. */
+  readonly onChange?: (id: string, change: TokenChange) => void
 }
 
 const maxSpanMs = 3_155_760_000_000
@@ -85,15 +88,18 @@ export function createTokens({ store, onChange = () => {} }: TokensParts): Token
             ? null
             : duration('token.expiresInMs', expiresInMs, { min: 1, max: maxSpanMs }),
       }
+      let change: TokenChange = 'unknown'
       try {
-        return { ...tokenOf(await store.create(token)), secret }
+        const record = await store.create(token)
+        change = 'created'
+        return { ...tokenOf(record), secret }
       } finally {
-        onChange(id)
+        onChange(id, change)
       }
     },
 
     async find(id) {
-      const record = await store.find(id)
+      const [record] = await store.find([id])
       return record && listed(record)
     },
 
@@ -110,17 +116,21 @@ export function createTokens({ store, onChange = () => {} }: TokensParts): Token
     },
 
     async revoke(id) {
+      let change: TokenChange = 'unknown'
       try {
         const record = await store.revoke(id)
         if (!record) throw noSuchToken(id)
+        change = 'revoked'
         return tokenOf(record)
       } finally {
-        onChange(id)
+        onChange(id, change)
       }
     },
 
     async verify(secret) {
-      return findPresented(store, presentSecret(secret))
+      const presented = presentSecret(secret)
+      const [record] = presented.id === undefined ? [] : await store.find([presented.id])
+      return judgePresented(presented, record)
     },
   }
 }
@@ -149,11 +159,10 @@ function notNodes(value: unknown): SignalboxError {
 const noDigest = '0'.repeat(64)
 
 /** The live token of a secret. One whose id is not known costs the same comparison as one that is. */
-export async function findPresented(
-  store: TokenStore,
+export function judgePresented(
   presented: PresentedSecret,
-): Promise<Token | undefined> {
-  const record = presented.id === undefined ? undefined : await store.find(presented.id)
+  record: TokenRecord | undefined,
+): Token | undefined {
   const same = sameDigest(presented.digest, record?.digest ?? noDigest)
   return same && record?.live ? tokenOf(record) : undefined
 }

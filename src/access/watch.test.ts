@@ -6,21 +6,20 @@ import { TokenWatch } from './watch.ts'
 
 function stage() {
   const clock = createFakeClock()
-  const asked: string[] = []
+  const asked: (readonly string[])[] = []
   const ended = new Set<string>()
-  const store = { broken: false, inFlight: 0, most: 0 }
+  const known: string[] = []
+  const store = { broken: false }
   const watch = new TokenWatch({
     clock,
     everyMs: 2_000,
     unsureMs: 30_000,
-    concurrency: 4,
-    async isLive(id) {
-      asked.push(id)
-      store.most = Math.max(store.most, ++store.inFlight)
+    onEnded: (id) => known.push(id),
+    async live(ids) {
+      asked.push(ids)
       await new Promise(setImmediate)
-      store.inFlight--
       if (store.broken) throw new Error('cut')
-      return !ended.has(id)
+      return new Set(ids.filter((id) => !ended.has(id)))
     },
   })
   /** Lets the next round happen, to its end: the timer for the one after it is set then. */
@@ -28,7 +27,7 @@ function stage() {
     clock.advance(2_000)
     while (clock.timerCount === 0 && watch.size > 0) await new Promise(setImmediate)
   }
-  return { clock, asked, ended, store, watch, round }
+  return { clock, asked, ended, known, store, watch, round }
 }
 
 test('every stream of a token is told once when it ends, and no other', async () => {
@@ -52,24 +51,41 @@ test('every stream of a token is told once when it ends, and no other', async ()
   assert.deepEqual(told, ['a1 unauthorized', 'a2 unauthorized', 'b unauthorized'])
 })
 
-test('a thousand streams of two tokens cost one timer and two questions a round', async () => {
+test('a thousand streams of two tokens cost one timer and one question a round, and none once they are over', async () => {
   const { watch, asked, clock, round } = stage()
   const stops = Array.from({ length: 1_000 }, (_, i) => watch.watch(i % 2 ? 'a' : 'b', () => {}))
   assert.equal(clock.timerCount, 1)
   await round()
-  assert.deepEqual(asked.sort(), ['a', 'b'])
+  await round()
+  assert.deepEqual(asked, [
+    ['b', 'a'],
+    ['b', 'a'],
+  ])
   for (const stop of stops) stop()
-  assert.equal(clock.timerCount, 0)
-  assert.equal(watch.size, 0)
+  clock.advance(2_000)
+  assert.deepEqual([clock.timerCount, watch.size, asked.length], [0, 0, 2])
 })
 
-test('many tokens are asked about a few at a time', async () => {
-  const { watch, asked, store, round } = stage()
-  for (let i = 0; i < 50; i++) watch.watch(`t${i}`, () => {})
+test('a token that requests use is asked about with those that something waits with, while it is used', async () => {
+  const { watch, asked, clock, round } = stage()
+  const stop = watch.watch('a', () => {})
+  watch.use('b', clock.now())
+  assert.deepEqual([watch.confirmedAt('a'), watch.confirmedAt('b')], [Number.NEGATIVE_INFINITY, 0])
   await round()
-  assert.equal(new Set(asked).size, 50)
-  assert.equal(asked.length, 50)
-  assert.equal(store.most, 4)
+  assert.deepEqual([watch.confirmedAt('a'), watch.confirmedAt('b')], [2_000, 2_000])
+  await round()
+  assert.deepEqual(asked, [['a', 'b'], ['a']])
+  assert.equal(watch.confirmedAt('b'), Number.NEGATIVE_INFINITY)
+  stop()
+})
+
+test('a token that ended here ends what waits with it before anybody is asked', () => {
+  const { watch, asked, known } = stage()
+  const told: string[] = []
+  watch.watch('a', ({ code }) => told.push(code))
+  watch.end('b')
+  watch.end('a')
+  assert.deepEqual([told, known, asked, watch.size], [['unauthorized'], ['a'], [], 0])
 })
 
 test('while the store is away streams stay for a while, and then end because nobody can know', async () => {

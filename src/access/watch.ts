@@ -3,33 +3,41 @@ import { SignalboxError } from '../core/errors.ts'
 
 export interface TokenWatchOptions {
   readonly clock: Clock
-  /** Whether the token with this id still counts; throws when that cannot be known now. */
-  readonly isLive: (id: string) => Promise<boolean>
+  /** Those of these tokens that still count, by one call of the store; throws when that cannot be known now. */
+  readonly live: (ids: readonly string[]) => Promise<ReadonlySet<string>>
   /** How long between two rounds. */
   readonly everyMs: number
   /** How long a watched token is believed while the store cannot be asked. */
   readonly unsureMs: number
-  /** How many are asked about at a time. */
-  readonly concurrency: number
+  /** Learns of every token that ended, before those who wait with it. Must not throw. */
+  readonly onEnded?: (id: string) => void
 }
 
 type Ended = (reason: SignalboxError) => void
 
 interface Watched {
   readonly watchers: Set<{ readonly ended: Ended }>
-  /** When its last good answer was asked for. */
-  liveAt: number
+  /** Since when it is watched. */
+  readonly since: number
+  /** When the last answer that it is live was asked for. */
+  confirmedAt: number
+  /** A request used it since the last round. */
+  isUsed: boolean
 }
 
 /**
- * Tells the holders of open streams when their token no longer counts. One timer serves them all, and each token is
- * read once a round, however many streams it has; without streams there is no timer. While the store cannot be asked
- * the streams stay, but not for long: after `unsureMs` they end, for a revocation might be what cannot be read.
+ * Ends what waits with a token when the token no longer counts: claims, long polls, streams and sockets. One timer serves
+ * them all. Each round asks about all tokens with one call of the store: about those that something waits with, and
+ * those that a request used since the round before. Without either there is no timer.
+ *
+ * While the store cannot be asked the waits go on, but not for long: after `unsureMs` they end, for a revocation might be
+ * what cannot be read.
  */
 export class TokenWatch {
   readonly #options: TokenWatchOptions
   readonly #watched = new Map<string, Watched>()
   #timer: unknown
+  #isRound = false
   #closed = false
 
   constructor(options: TokenWatchOptions) {
@@ -38,34 +46,36 @@ export class TokenWatch {
 
   /** Calls `ended` once when the token ends, until the returned function is called. */
   watch(id: string, ended: Ended): () => void {
-    let watched = this.#watched.get(id)
-    if (!watched) {
-      watched = { watchers: new Set(), liveAt: this.#options.clock.now() }
-      this.#watched.set(id, watched)
-    }
+    const watched = this.#enter(id)
     const watcher = { ended }
     watched.watchers.add(watcher)
-    this.#arm()
-    return () => {
-      watched.watchers.delete(watcher)
-      // By then another may stand under this id, with watchers of its own.
-      if (watched.watchers.size === 0 && this.#watched.get(id) === watched) this.#watched.delete(id)
-      if (this.#watched.size === 0) this.#disarm()
-    }
+    return () => void watched.watchers.delete(watcher)
   }
 
-  /** Asks about this token now instead of at the next round. */
+  /** A request came with this token, which was live at `askedAt`: the next round asks about it. */
+  use(id: string, askedAt: number): void {
+    const watched = this.#enter(id)
+    watched.isUsed = true
+    if (askedAt > watched.confirmedAt) watched.confirmedAt = askedAt
+  }
+
+  /** When the last answer that this token is live was asked for; long ago where there is none. */
+  confirmedAt(id: string): number {
+    return this.#watched.get(id)?.confirmedAt ?? Number.NEGATIVE_INFINITY
+  }
+
+  /** Asks about this token now instead of at the next round; until then nothing is known of it. */
   async check(id: string): Promise<void> {
     const watched = this.#watched.get(id)
-    if (!watched) return
-    const askedAt = this.#options.clock.now()
-    try {
-      if (await this.#options.isLive(id)) watched.liveAt = askedAt
-      else this.#end(id, watched, tokenEnded())
-    } catch (error) {
-      if (this.#options.clock.now() - watched.liveAt < this.#options.unsureMs) return
-      this.#end(id, watched, cannotKnow(error))
-    }
+    if (watched === undefined) return
+    watched.confirmedAt = Number.NEGATIVE_INFINITY
+    await this.#ask([[id, watched]])
+  }
+
+  /** The token has ended, as is known without asking. */
+  end(id: string): void {
+    const watched = this.#watched.get(id)
+    if (watched !== undefined) this.#end(id, watched, tokenEnded())
   }
 
   /** How many tokens are watched. */
@@ -73,48 +83,82 @@ export class TokenWatch {
     return this.#watched.size
   }
 
-  /** Watches nothing any more and tells nobody. */
+  /** Watches nothing any more and calls nobody. */
   close(): void {
     this.#closed = true
     this.#watched.clear()
-    this.#disarm()
-  }
-
-  #arm(): void {
-    if (this.#timer !== undefined || this.#closed || this.#watched.size === 0) return
-    this.#timer = this.#options.clock.setTimeout(() => void this.#round(), this.#options.everyMs)
-    // Whoever watches has something open that keeps the process; the timer need not.
-    const { unref } = this.#timer as { unref?: () => void }
-    unref?.call(this.#timer)
-  }
-
-  #disarm(): void {
     if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
     this.#timer = undefined
   }
 
-  /** Never rejects: `check` catches what can fail. The next round is set when this one has ended, so none overlap. */
-  async #round(): Promise<void> {
-    const ids = [...this.#watched.keys()]
-    const askOn = async () => {
-      for (let id = ids.pop(); id !== undefined && !this.#closed; id = ids.pop()) await this.check(id)
+  #enter(id: string): Watched {
+    const known = this.#watched.get(id)
+    if (known !== undefined) return known
+    const since = this.#options.clock.now()
+    const watched = {
+      watchers: new Set<never>(),
+      since,
+      confirmedAt: Number.NEGATIVE_INFINITY,
+      isUsed: false,
     }
-    await Promise.all(Array.from({ length: this.#options.concurrency }, askOn))
-    this.#timer = undefined
+    if (this.#closed) return watched
+    this.#watched.set(id, watched)
     this.#arm()
+    return watched
+  }
+
+  /** Requests come and go, so the timer is not cleared when the last one went: the next round finds that and ends. */
+  #arm(): void {
+    if (this.#timer !== undefined || this.#isRound || this.#closed || this.#watched.size === 0) return
+    this.#timer = this.#options.clock.setTimeout(() => void this.#round(), this.#options.everyMs)
+    // What waits keeps the process; the timer need not.
+    const { unref } = this.#timer as { unref?: () => void }
+    unref?.call(this.#timer)
+  }
+
+  /** Never rejects. The next round is set when this one has ended, so none overlap. */
+  async #round(): Promise<void> {
+    this.#timer = undefined
+    this.#isRound = true
+    for (const [id, watched] of this.#watched) {
+      if (watched.watchers.size === 0 && !watched.isUsed) this.#watched.delete(id)
+      watched.isUsed = false
+    }
+    if (this.#watched.size > 0) await this.#ask([...this.#watched])
+    this.#isRound = false
+    this.#arm()
+  }
+
+  async #ask(asked: readonly (readonly [string, Watched])[]): Promise<void> {
+    const { clock, live, unsureMs } = this.#options
+    const askedAt = clock.now()
+    try {
+      const lives = await live(asked.map(([id]) => id))
+      for (const [id, watched] of asked) {
+        if (lives.has(id)) watched.confirmedAt = askedAt
+        else this.#end(id, watched, tokenEnded())
+      }
+    } catch (error) {
+      const now = clock.now()
+      for (const [id, watched] of asked) {
+        const { since, confirmedAt } = watched
+        if (now - Math.max(since, confirmedAt) >= unsureMs) this.#end(id, watched, cannotKnow(error))
+      }
+    }
   }
 
   #end(id: string, watched: Watched, reason: SignalboxError): void {
     if (this.#closed) return
     if (this.#watched.get(id) === watched) this.#watched.delete(id)
+    this.#options.onEnded?.(id)
     const watchers = [...watched.watchers]
     watched.watchers.clear()
     for (const { ended } of watchers) {
       try {
         ended(reason)
       } catch (error) {
-        // One stream that fails to close must not keep the others open.
-        console.error('A stream whose token ended could not be told:', error)
+        // One that fails to end must not keep the others open.
+        console.error('A wait whose token ended could not be ended:', error)
       }
     }
   }
@@ -123,7 +167,7 @@ export class TokenWatch {
 function tokenEnded(): SignalboxError {
   return new SignalboxError(
     'unauthorized',
-    'The token of this stream was revoked or has expired. Come back with another.',
+    'The token was revoked or has expired, so what waited with it ended. Come back with another token.',
     { details: { authenticate: true } },
   )
 }
@@ -131,7 +175,7 @@ function tokenEnded(): SignalboxError {
 function cannotKnow(cause: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    'Whether the token of this stream still counts cannot be known: the store does not answer. Come back a little later.',
+    'The store does not answer, so it is not known whether the token still counts. Come back a little later.',
     { cause },
   )
 }

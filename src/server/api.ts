@@ -1,6 +1,13 @@
 import { includesScope, type Scope } from '../access/index.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
-import { type BodyLimits, bodyLimits, keepsKeyWithEffect, type Route, routes } from '../wire/index.ts'
+import {
+  type BodyLimits,
+  bodyLimits,
+  keepsKeyWithEffect,
+  mayWait,
+  type Route,
+  routes,
+} from '../wire/index.ts'
 import type { Admission } from './admission.ts'
 import type { Assets } from './assets.ts'
 import type { AuditTrail } from './audittrail.ts'
@@ -27,6 +34,9 @@ import { bodySubject, compileSoon, pathSubject, validate } from './validate.ts'
  *
  * The order is a promise: who has no right learns that before anything is read from them, and nothing is looked up for
  * a request that is not as it must be.
+ *
+ * A request that waits, for a job or for the rest of its body, ends with its token: 401 as soon as that was revoked or has
+ * expired. Streams and sockets watch their tokens themselves. What a handler does without waiting is done.
  */
 export interface Api {
   /** Whatever happens, an answer; never rejects. */
@@ -75,6 +85,8 @@ interface Plan {
   readonly act: OperatorAct | undefined
   /** An Idempotency-Key is not kept by the store of the effect. */
   readonly isKeyBeside: boolean
+  /** It may wait, so it ends with its token. */
+  readonly mayWait: boolean
   readonly status: number
   readonly limits: BodyLimits
   readonly listLimits: BodyLimits
@@ -111,6 +123,7 @@ export function createApi(parts: ApiParts): Api {
     const { route, incoming } = passage
     judge(passage)
     let leave: (() => void) | undefined
+    let handling: Promise<Answer> | undefined
     if (route.scope !== 'none') {
       const asking = authenticator.authenticate(incoming)
       leave = enter(passage, asking instanceof Promise ? await asking : asking, route.scope)
@@ -121,13 +134,34 @@ export function createApi(parts: ApiParts): Api {
       if (route.params !== undefined) validate(pathSubject, route.params, passage.params)
       passage.query = readQuery(incoming.query, route.query)
       const reading = readBytes(route, plan, incoming)
-      const bytes = reading instanceof Promise ? await reading : reading
+      const bytes = reading instanceof Promise ? await waitFor(passage, () => reading) : reading
       passage.body = readBody(route, plan, bytes)
       if (key !== undefined) passage.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
-      return reply(passage, plan, await handle(passage, plan))
+      if (!plan.mayWait) return reply(passage, plan, await handle(passage, plan))
+      const begin = () => {
+        handling = handle(passage, plan)
+        return handling
+      }
+      return reply(passage, plan, await waitFor(passage, begin))
     } finally {
-      passage.leave()
-      leave?.()
+      const over = () => {
+        passage.leave()
+        leave?.()
+      }
+      // A handler whose token ended goes on to its end: it hands back what it was just given.
+      if (handling !== undefined && passage.hasLostToken) void handling.then(over, over)
+      else over()
+    }
+  }
+
+  /** Waits as long as the caller's token lasts. */
+  async function waitFor<Value>(passage: Passage, begin: () => Promise<Value>): Promise<Value> {
+    if (passage.route.scope === 'none') return begin()
+    passage.watchToken(authenticator)
+    try {
+      return await passage.whileTokenLasts(begin())
+    } finally {
+      passage.unwatchToken()
     }
   }
 
@@ -228,6 +262,7 @@ function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
     handler,
     act: operatorActs.get(route.id),
     isKeyBeside: !keepsKeyWithEffect(route),
+    mayWait: mayWait(route),
     status: Math.min(...Object.keys(route.replies).map(Number)),
     limits: route.limitsForLists ? ordinary : listLimits,
     listLimits,
@@ -243,11 +278,15 @@ function readBytes(route: Route, { listLimits }: Plan, incoming: Incoming): Uint
   return route.body === undefined ? readNothing(incoming) : incoming.readBody(listLimits)
 }
 
-async function readNothing(incoming: Incoming): Promise<Uint8Array> {
-  try {
-    return await incoming.readBody(noBodyLimits)
-  } catch (error) {
+function readNothing(incoming: Incoming): Uint8Array | Promise<Uint8Array> {
+  const refuse = (error: unknown): never => {
     throw isSignalboxError(error, 'too_large') ? takesNoBody() : error
+  }
+  try {
+    const reading = incoming.readBody(noBodyLimits)
+    return reading instanceof Promise ? reading.catch(refuse) : reading
+  } catch (error) {
+    return refuse(error)
   }
 }
 

@@ -20,8 +20,13 @@ async function stage(options: Partial<AuthenticatorOptions> = {}) {
       return await target[name](argument)
     },
   })
+  /** Lets half a second pass, with the round in it to its end. */
+  const pass = async () => {
+    clock.advance(500)
+    await new Promise(setImmediate)
+  }
   const make = () => createAuthenticator(watched, { bootstrap: [], loopback: true, clock, ...options })
-  return { clock, shared, store: tokens, auth: make(), another: make() }
+  return { clock, shared, store: tokens, auth: make(), another: make(), pass }
 }
 
 type Headers = Readonly<Record<string, string>>
@@ -132,8 +137,8 @@ test('a token speaks for its own namespace, and one of every namespace for which
     await assert.rejects(named(wrong), { code: 'invalid_argument' }, wrong)
 })
 
-test('a token revoked on another server, or expired, is refused within 5 seconds', async () => {
-  const { auth, another, clock, shared } = await stage()
+test('a token revoked on another server, or expired, is refused within a second', async () => {
+  const { auth, another, pass, shared } = await stage()
   await another.tokens.create({ name: 'keeper', scope: 'read', namespace: 'x' })
   const revoked = await another.tokens.create({ name: 'n', scope: 'work', namespace: 'shop' })
   const expiring = await another.tokens.create({
@@ -145,7 +150,7 @@ test('a token revoked on another server, or expired, is refused within 5 seconds
   for (const { secret } of [revoked, expiring]) await ask(auth, bearer(secret))
   await another.tokens.revoke(revoked.id)
   shared.now += 100
-  clock.advance(2_000)
+  await pass()
   for (const { secret } of [revoked, expiring]) await assert.rejects(ask(auth, bearer(secret)), unauthorized)
 })
 
@@ -180,7 +185,7 @@ test('when the store cannot say, nobody comes in, and nothing of it is told', as
   assert.deepEqual(await ask(auth), local)
 })
 
-test('an address with too many wrong tokens waits; others, and who was let in before, do not', async () => {
+test('only answers to wrong tokens are throttled: a valid one that was not seen yet comes in', async () => {
   const clock = createFakeClock()
   const { failures } = createAdmission({ maxFailuresPerAddress: 20 }, clock)
   const { auth, shared } = await stage({ failures, clock })
@@ -191,16 +196,17 @@ test('an address with too many wrong tokens waits; others, and who was let in be
   await ask(auth, bearer(known.secret))
   for (let i = 0; i < 20; i++)
     await assert.rejects(ask(auth, bearer(wrongOf(known.secret, `${10 + i}`))), unauthorized)
-  shared.looks = 0
   const wrong = bearer(wrongOf(known.secret, '__'))
-  await assert.rejects(ask(auth, wrong), { code: 'too_many', details: { retryAfterMs: 60_000 } })
-  await assert.rejects(ask(auth, bearer(fresh.secret)), { code: 'too_many' })
-  assert.equal(shared.looks, 0, 'what is refused costs no look into the store')
-  clock.advance(10_000)
-  assert.equal((await ask(auth, bearer(known.secret))).id, known.id, 'also when it must be read again')
-  assert.equal((await ask(auth, bearer(fresh.secret), '10.0.0.2')).id, fresh.id)
+  const tooMany = { code: 'too_many', details: { retryAfterMs: 60_000 } }
+  await assert.rejects(ask(auth, wrong), tooMany)
+  await assert.rejects(ask(auth, bearer('no token at all')), tooMany)
+  assert.equal((await ask(auth, bearer(fresh.secret))).id, fresh.id)
+  assert.equal((await ask(auth, bearer(known.secret))).id, known.id)
   await assert.rejects(ask(auth, wrong, '10.0.0.2'), unauthorized)
-  clock.advance(50_000)
+  shared.looks = 0
+  for (let i = 0; i < 100; i++) await assert.rejects(ask(auth, wrong), tooMany)
+  assert.equal(shared.looks, 0, 'what is known to be wrong costs no look into the store')
+  clock.advance(60_000)
   await assert.rejects(ask(auth, wrong), unauthorized)
 })
 
@@ -221,33 +227,34 @@ function watching(auth: TokenAuthenticator, principal: Awaited<ReturnType<typeof
   return new Promise((resolve) => auth.watch(principal, ({ code }) => resolve(code)))
 }
 
-test('the streams of a revoked token end at once here and within 5 seconds on other servers', async () => {
-  const { auth, another, clock } = await stage()
+test('the streams of a revoked token end at once here and within a second on other servers', async () => {
+  const { auth, another, pass } = await stage()
   const { id, secret } = await auth.tokens.create({ name: 'n', scope: 'read', namespace: 'shop' })
   const here = watching(auth, await ask(auth, bearer(secret)))
   const there = watching(another, await ask(another, bearer(secret)))
   await auth.tokens.revoke(id)
   assert.equal(await here, 'unauthorized')
-  clock.advance(2_000)
+  await pass()
   assert.equal(await there, 'unauthorized')
 })
 
-test('the streams of an expired token end within 5 seconds', async () => {
-  const { auth, clock, shared } = await stage()
+test('the streams of an expired token end within a second', async () => {
+  const { auth, pass, shared } = await stage()
   const { secret } = await auth.tokens.create({ name: 'n', scope: 'read', namespace: 'a', expiresInMs: 50 })
   const stream = watching(auth, await ask(auth, bearer(secret)))
   shared.now += 50
-  clock.advance(2_000)
+  await pass()
   assert.equal(await stream, 'unauthorized')
 })
 
 test('local streams end when tokens come to be needed', async () => {
-  const { auth, another, clock } = await stage()
+  const { auth, another, pass } = await stage()
   const here = watching(auth, await ask(auth))
   const there = watching(another, await ask(another))
   await auth.tokens.create({ name: 'n', scope: 'read', namespace: 'shop' })
   assert.equal(await here, 'unauthorized')
-  clock.advance(2_000)
+  // Whether tokens are needed at all is read every two seconds.
+  for (let i = 0; i < 5; i++) await pass()
   assert.equal(await there, 'unauthorized')
 })
 

@@ -9,6 +9,7 @@ import {
   presentSecret,
   sameDigest,
   type Token,
+  type TokenChange,
   type TokenStore,
   type Tokens,
   TokenWatch,
@@ -24,7 +25,8 @@ import type { Authenticator, Incoming, Principal } from './call.ts'
  * or when the store holds a live token; else whoever reaches the port is `local` and may do everything. A token that
  * is presented must be valid, also where none is needed. When the store cannot say, nobody is let in.
  *
- * What the store said counts for 2 s, so a token revoked anywhere ends within 5 s here, for requests and for streams.
+ * A token revoked here ends at once. One revoked elsewhere ends within a second, while the store can be asked: what the
+ * store said counts for half a second for requests, and what waits with a token is asked about every 400 ms.
  */
 export interface TokenAuthenticator extends Authenticator {
   /** The tokens, to be made and ended through: what is done here is obeyed at once. */
@@ -39,17 +41,27 @@ export interface AuthenticatorOptions {
   /** The app that mounts the server has judged who comes: no token is needed, whatever the store holds. @default false */
   readonly trust?: boolean
   /** Where wrong tokens are counted. @default nowhere */
-  readonly failures?: Pick<FailedAttempts, 'check' | 'note'>
+  readonly failures?: Pick<FailedAttempts, 'count'>
   /** @default the process's */
   readonly clock?: Clock
 }
 
-/** How long what the store said counts, how long it may take to say it, and how long a stream is kept without. */
-const maxAgeMs = 2_000
+/** How long the store may take to answer, and how long a wait goes on without an answer. */
 const deadlineMs = 5_000
 const unsureMs = 30_000
+/**
+ * How old an answer about a token may be for a request, and how often tokens in use are asked about. A wait may begin with
+ * the oldest answer and ends with the next round, so together they stay below a second.
+ */
+const maxAgeMs = 500
+const everyMs = 400
+/** How old the answer may be whether there is a token at all. */
+const anyLiveMaxAgeMs = 2_000
+/** How long a wrong secret is known to be wrong without another look. */
+const wrongMs = 5_000
 const maxRemembered = 10_000
-const watchConcurrency = 8
+/** How many tokens one call of the store asks about. */
+const maxIds = 500
 const leastSecretChars = 32
 
 /** Makes an authenticator over the store's tokens. */
@@ -65,6 +77,7 @@ const bootstrap: Identity = { id: 'bootstrap', scope: 'admin', namespace: everyN
 
 class StoreAuthenticator implements TokenAuthenticator {
   readonly tokens: Tokens
+  readonly #store: TokenStore
   readonly #options: AuthenticatorOptions
   readonly #bootstrapDigests: readonly string[]
   readonly #anyLive: Fresh<boolean>
@@ -74,21 +87,18 @@ class StoreAuthenticator implements TokenAuthenticator {
   constructor(store: TokenStore, options: AuthenticatorOptions) {
     const { clock = systemClock } = options
     const freshness = { clock, maxAgeMs, deadlineMs }
+    this.#store = store
     this.#options = options
     this.#bootstrapDigests = options.bootstrap.map(checkBootstrap)
-    this.#anyLive = new Fresh(() => store.hasLive(), freshness)
-    this.#verified = new VerifiedTokens(store, { ...freshness, maxEntries: maxRemembered })
+    this.#anyLive = new Fresh(() => store.hasLive(), { clock, maxAgeMs: anyLiveMaxAgeMs, deadlineMs })
     this.#watch = new TokenWatch({
-      clock,
-      everyMs: maxAgeMs,
-      unsureMs,
-      concurrency: watchConcurrency,
-      isLive: async (id) => {
-        if (id === local.id) return !(await this.isRequired())
-        return (await inTime(() => store.find(id), freshness))?.live === true
-      },
+      ...{ clock, everyMs, unsureMs },
+      live: (ids) => inTime(() => this.#live(ids), { clock, deadlineMs }),
+      onEnded: (id) => this.#verified.forget(id),
     })
-    this.tokens = createTokens({ store, onChange: (id) => this.#changed(id) })
+    const remembering = { maxEntries: maxRemembered, wrongMs, watch: this.#watch }
+    this.#verified = new VerifiedTokens(store, { ...freshness, ...remembering })
+    this.tokens = createTokens({ store, onChange: (id, change) => this.#changed(id, change) })
   }
 
   async isRequired(): Promise<boolean> {
@@ -133,13 +143,22 @@ class StoreAuthenticator implements TokenAuthenticator {
       throw unauthorized('The Authorization header is not understood: it must be "Bearer <token>".')
     const presented = presentSecret(secret)
     if (this.#isBootstrap(presented)) return bootstrap
-    const { failures } = this.#options
-    // Whoever was let in before is not shut out by what others do from the same address, as behind a proxy.
-    if (!this.#verified.knows(presented.digest)) failures?.check(address)
+    // Looked up before anything is throttled: a valid token comes in whatever others do from the same address.
     const token = await this.#verified.find(presented)
     if (token) return token
-    failures?.note(address)
+    this.#options.failures?.count(address)
     throw unauthorized('The token is not valid: it is unknown, has expired or was revoked.')
+  }
+
+  /** Which of these still count. Whoever came without a token counts until one is needed. */
+  async #live(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const live = new Set<string>()
+    const made = ids.filter((id) => id !== local.id)
+    for (let from = 0; from < made.length; from += maxIds)
+      for (const token of await this.#store.find(made.slice(from, from + maxIds)))
+        if (token.live) live.add(token.id)
+    if (made.length < ids.length && !(await this.isRequired())) live.add(local.id)
+    return live
   }
 
   #isBootstrap({ digest }: PresentedSecret): boolean {
@@ -149,10 +168,12 @@ class StoreAuthenticator implements TokenAuthenticator {
     return found
   }
 
-  #changed(id: string): void {
+  #changed(id: string, change: TokenChange): void {
     this.#anyLive.forget()
     this.#verified.forget(id)
-    void this.#watch.check(id)
+    // Before the answer to the revocation goes out, so that nothing waits with the token any more when it is read.
+    if (change === 'revoked') this.#watch.end(id)
+    else void this.#watch.check(id)
     void this.#watch.check(local.id)
   }
 }

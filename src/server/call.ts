@@ -85,7 +85,7 @@ export interface Authenticator extends AsyncDisposable {
   authenticate(
     incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
   ): Principal | Promise<Principal>
-  /** Calls `ended` once when the principal's token no longer counts, within 5 s; until the returned function is called. */
+  /** Calls `ended` once when the principal's token no longer counts, within a second; until the returned function is called. */
   watch(principal: Principal, ended: (reason: SignalboxError) => void): () => void
 }
 
@@ -101,9 +101,12 @@ export interface Call<S extends Shape = Shape> {
   readonly jobs: Jobs
   /** The Idempotency-Key, and what it is bound to. */
   readonly key: { readonly key: string; readonly fingerprint: string } | undefined
+  /** Aborts when the client has gone; on a route that may wait, also when the token ended. */
   readonly signal: AbortSignal
-  /** Whether the client has gone. */
+  /** Whether it has: then nobody takes an answer. */
   readonly isGone: boolean
+  /** Whether the token ended while this request waited: then nobody may ask for its answer again, not even by its key. */
+  readonly hasLostToken: boolean
   /** What a stream was read up to, as its reader says. */
   readonly lastEventId: string | undefined
 }

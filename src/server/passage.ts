@@ -1,6 +1,7 @@
+import type { SignalboxError } from '../core/errors.ts'
 import { createJobs, type Jobs } from '../jobs/index.ts'
 import type { Route } from '../wire/index.ts'
-import type { Call, Incoming, Principal, Space } from './call.ts'
+import type { Authenticator, Call, Incoming, Principal, Space } from './call.ts'
 import { keepMs } from './requestkey.ts'
 import type { Spaces } from './spaces.ts'
 
@@ -24,6 +25,10 @@ export class Passage implements Call {
   key: { readonly key: string; readonly fingerprint: string } | undefined
   #space: Space | undefined
   #keyed: Jobs | undefined
+  #unwatch: (() => void) | undefined
+  #tokenEnd: SignalboxError | undefined
+  #over: AbortController | undefined
+  #fail: ((reason: SignalboxError) => void) | undefined
 
   constructor(spaces: Spaces, route: Route, params: unknown, incoming: Incoming, begunAt: number) {
     this.#spaces = spaces
@@ -38,12 +43,26 @@ export class Passage implements Call {
     return this.principal === nobody ? undefined : this.principal.id
   }
 
+  /** Aborts when the client has gone, or when the token ended in a wait. */
   get signal(): AbortSignal {
-    return this.incoming.signal
+    const { signal } = this.incoming
+    if (this.#unwatch === undefined && this.#tokenEnd === undefined) return signal
+    if (this.#over === undefined) {
+      const over = new AbortController()
+      this.#over = over
+      if (this.hasLostToken) over.abort(this.#tokenEnd)
+      else if (signal.aborted) over.abort(signal.reason)
+      else signal.addEventListener('abort', () => over.abort(signal.reason), { once: true })
+    }
+    return this.#over.signal
   }
 
   get isGone(): boolean {
-    return this.incoming.isGone
+    return this.hasLostToken || this.incoming.isGone
+  }
+
+  get hasLostToken(): boolean {
+    return this.#tokenEnd !== undefined
   }
 
   get lastEventId(): string | undefined {
@@ -61,8 +80,32 @@ export class Passage implements Call {
     return this.#keyed
   }
 
+  /** From now on it ends with its token. Every wait is to be begun after this and awaited by `whileTokenLasts`. */
+  watchToken(authenticator: Pick<Authenticator, 'watch'>): void {
+    this.#unwatch ??= authenticator.watch(this.principal, (reason) => {
+      this.#tokenEnd = reason
+      this.#over?.abort(reason)
+      this.#fail?.(reason)
+    })
+  }
+
+  /** Its waits are over: what comes is done, whatever becomes of the token. */
+  unwatchToken(): void {
+    this.#unwatch?.()
+    this.#unwatch = undefined
+  }
+
+  /** What the wait comes to, or the token's end if that is first. What is waited for then goes on by itself. */
+  whileTokenLasts<Value>(wait: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      this.#fail = reject
+      wait.then(resolve, reject)
+    })
+  }
+
   /** It is over: lets go of the space. */
   leave(): void {
+    this.unwatchToken()
     if (this.#space !== undefined) this.#spaces.leave(this.#space)
     this.#space = undefined
   }

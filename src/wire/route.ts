@@ -62,6 +62,20 @@ export interface Shape {
 
 export type ShapeOf<R> = R extends Route<infer S> ? S : never
 
+/**
+ * Whether a request of this route may wait: its caller says for how long, by `waitMs` in the query or the body. A stream of
+ * events waits too, after its head was sent.
+ */
+export function mayWait({ query, body }: Pick<Route, 'query' | 'body'>): boolean {
+  return [query, body].some(
+    (schema) => 'waitMs' in ((schema as WithProperties | undefined)?.properties ?? {}),
+  )
+}
+
+interface WithProperties {
+  readonly properties?: Readonly<Record<string, unknown>>
+}
+
 /** How much of a body is taken, counted before it is parsed. */
 export interface BodyLimits {
   readonly maxBytes: number

@@ -111,7 +111,8 @@ export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
   path: '/v1/tokens/{id}',
   scope: 'admin',
   room: 'access',
-  summary: 'Revoke a token. It ends at once here, and within 5 seconds on every server and open stream.',
+  summary:
+    'Revoke a token. It ends at once on this server and within one second on every other: for requests, waiting claims, streams and sockets.',
   params: idParams,
   replies: { 200: schemaFor<Token>()(tokenObject) },
   mutates: true,

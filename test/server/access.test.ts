@@ -142,7 +142,7 @@ for (const [name, url] of Object.entries(stores)) {
   })
 }
 
-test('a token revoked on one server ends requests and open streams of another within 5 seconds', async () => {
+test('a token revoked on one server ends requests and open streams of another', async () => {
   const place = { file: '' }
   await using one = await serving({ bootstrap: [bootstrap] }, (folder) => {
     place.file = stores.sqlite(folder)
@@ -219,7 +219,7 @@ test('when the store cannot say who may come, nobody comes in', async () => {
   }
 })
 
-test('one stream, one request and one wrong token more than the caps are 429, and others are not', async () => {
+test('one stream, one request and one wrong token more than the caps are 429, and valid tokens are not', async () => {
   await using stage = await serving({
     bootstrap: [bootstrap],
     maxStreamsPerPrincipal: 1,
@@ -257,6 +257,8 @@ test('one stream, one request and one wrong token more than the caps are 429, an
 
   for (const _ of [1, 2]) assertUnauthorized(await stage.ask('GET', '/v1/queues', as('wrong')), 'wrong')
   assertTooMany(await stage.ask('GET', '/v1/queues', as('wrong')))
+  const unseen = await makeToken(stage, 'read')
+  assert.equal((await stage.ask('GET', '/v1/queues', as(unseen.secret))).status, 200)
   assert.equal((await stage.ask('GET', '/v1/queues', as(other.secret))).status, 200)
   assert.equal((await stage.ask('GET', '/v1/queues', as(bootstrap))).status, 200)
 })

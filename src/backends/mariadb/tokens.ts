@@ -25,10 +25,12 @@ export function createTokens(calls: Calls, { token: table }: Tables): TokenStore
       })
     },
 
-    find(id) {
-      return calls.run('find a token', async (call) => {
-        const [row] = await call.rows<TokenRow>(selectOne, [id])
-        return row && decodeToken(row)
+    async find(ids) {
+      // `IN ()` is no SQL.
+      if (ids.length === 0) return []
+      return calls.run('find tokens', async (call) => {
+        const rows = await call.rows<TokenRow>(`SELECT ${shown} FROM ${table} WHERE id IN (?)`, [ids])
+        return rows.map(decodeToken)
       })
     },
 

@@ -17,9 +17,9 @@ export class MemoryTokens implements TokenStore {
     return this.#judged(kept)
   }
 
-  async find(id: string): Promise<TokenRecord | undefined> {
-    const token = this.#tokens.get(id)
-    return token && this.#judged(token)
+  async find(ids: readonly string[]): Promise<readonly TokenRecord[]> {
+    const found = [...new Set(ids)].map((id) => this.#tokens.get(id))
+    return found.filter((token) => token !== undefined).map((token) => this.#judged(token))
   }
 
   async list(query: { namespace?: string; limit: number; after?: string }): Promise<readonly TokenRecord[]> {

@@ -15,7 +15,7 @@ export function createTokens(connections: Connections, schema: string): TokenSto
       const [made] = await ask(statements.create, [namespace, id, name, scope, nodes, digest, expiresInMs])
       return made!
     },
-    find: async (id) => (await ask(statements.find, [id]))[0],
+    find: (ids) => ask(statements.find, [ids]),
     list: ({ namespace = null, limit, after = null }) => ask(statements.list, [namespace, after, limit]),
     revoke: async (id) => (await ask(statements.revoke, [id]))[0],
     async hasLive() {
@@ -36,7 +36,10 @@ INSERT INTO ${s}.access_token (namespace, id, name, scope, nodes, digest, create
 SELECT $1, $2, $3, $4, $5, $6, clock.now, clock.now + $7::bigint FROM (SELECT ${nowMs} AS now) clock
 RETURNING ${shown}`,
     },
-    find: { name: 'sb_token_find', text: `SELECT ${shown} FROM ${s}.access_token WHERE id = $1` },
+    find: {
+      name: 'sb_token_find',
+      text: `SELECT ${shown} FROM ${s}.access_token WHERE id = ANY ($1::text[])`,
+    },
     list: {
       name: 'sb_token_list',
       text: `

@@ -8,7 +8,7 @@ import type { Writer } from './writer.ts'
 export function createTokens(reader: Reader, writer: Writer): TokenStore {
   return {
     create: (token) => writer.write({ operation: 'createToken', namespace: token.namespace, args: [token] }),
-    find: (id) => reader.read((connection) => findToken(connection, id, readNow(connection))),
+    find: (ids) => reader.read((connection) => findTokens(connection, ids, readNow(connection))),
     list: (query) => reader.read((connection) => listTokens(connection, query, readNow(connection))),
     // Ids are unique over all namespaces, so which one it is in is not asked.
     revoke: (id) => writer.write({ operation: 'revokeToken', namespace: '', args: [id] }),
@@ -32,20 +32,24 @@ export function insertToken(connection: Connection, token: NewToken, now: number
     now,
     expiresAt,
   )
-  return findToken(connection, id, now)!
+  return findTokens(connection, [id], now)[0]!
 }
 
 export function revokeToken(connection: Connection, id: string, now: number): TokenRecord | undefined {
   connection.run('UPDATE access_token SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL', id, now)
-  return findToken(connection, id, now)
+  return findTokens(connection, [id], now)[0]
 }
 
 const live = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1)'
 const columns = `namespace, id, name, scope, nodes, digest, created_at, expires_at, revoked_at, ${live} AS live`
 
-function findToken(connection: Connection, id: string, now: number): TokenRecord | undefined {
-  const row = connection.get<TokenRow>(`SELECT ${columns} FROM access_token WHERE id = ?2`, now, id)
-  return row && decodeToken(row)
+function findTokens(connection: Connection, ids: readonly string[], now: number): readonly TokenRecord[] {
+  const rows = connection.all<TokenRow>(
+    `SELECT ${columns} FROM access_token WHERE id IN (SELECT value FROM json_each(?2))`,
+    now,
+    JSON.stringify(ids),
+  )
+  return rows.map(decodeToken)
 }
 
 function listTokens(

@@ -158,17 +158,19 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
 /** The same without a wait: a client that has gone meanwhile takes no job with it. */
 async function claimAtOnce(call: Call, options: ClaimOptions): Promise<readonly ClaimedJob[]> {
   const items = await call.jobs.claim(options)
-  const giveBack = giverBack(call)
   // Whether it has gone is looked up only now: most claims are answered before anybody could go.
-  if (items.length === 0 || giveBack === undefined || !call.isGone) return items
-  await giveBack(items)
+  if (items.length === 0 || !call.isGone) return items
+  await handBack(call, call.space.jobs, items)
   return []
 }
 
-/** Puts jobs back in line. With a key, whoever was cut off may ask again and gets the same jobs: those are kept for it. */
-function giverBack({ jobs, space }: Call): ((given: readonly ClaimedJob[]) => Promise<unknown>) | undefined {
-  if (jobs !== space.jobs) return undefined
-  return (given) => Promise.allSettled(given.map((job) => jobs.nack(job, { handBack: true })))
+/**
+ * Puts jobs back into the queue, with the attempt they had. With a key, a client that was cut off may ask again and gets the
+ * same jobs, so those stay claimed; but nobody may ask again with a token that ended.
+ */
+async function handBack(call: Call, jobs: Call['jobs'], given: readonly ClaimedJob[]): Promise<void> {
+  if (call.key !== undefined && !call.hasLostToken) return
+  await Promise.allSettled(given.map((job) => jobs.nack(job, { handBack: true })))
 }
 
 /** Stands in line with whoever waits for the same, until there is a job, the time is over or the client has gone. */
@@ -180,8 +182,10 @@ async function claimInLine(
 ): Promise<readonly ClaimedJob[]> {
   const { jobs, space, signal } = call
   const { queues = ['default'], kinds } = options
-  const giveBack = giverBack(call)
-  const request = { queues, kinds, ...(giveBack && { giveBack }) }
+  // It may be called after this request has left its space.
+  const { jobs: unkeyed } = space
+  const giveBack = (given: readonly ClaimedJob[]) => handBack(call, unkeyed, given)
+  const request = { queues, kinds, giveBack }
   meter.claimWaits()
   try {
     return await space.desk.wait(request, waitMs, signal, () => jobs.claim(options))

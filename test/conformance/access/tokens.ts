@@ -25,13 +25,13 @@ export function tokensContract({ open, isShared }: Candidate): void {
     })
     // The store's clock is of this machine or near it.
     assert.ok(Number.isSafeInteger(createdAt) && Math.abs(createdAt - before) < 60_000)
-    assert.deepEqual(await backend.tokens.find(token.id), created)
+    assert.deepEqual(await findOne(backend, token.id), created)
   })
 
   test('a token that never expires has no such instant', async () => {
     await using backend = await open()
     const { id } = await backend.tokens.create(aToken())
-    const found = await backend.tokens.find(id)
+    const found = await findOne(backend, id)
     assert.deepEqual([found?.expiresAt, found?.revokedAt, found?.live], [null, null, true])
   })
 
@@ -41,21 +41,37 @@ export function tokensContract({ open, isShared }: Candidate): void {
     const bound = await backend.tokens.create(aToken({ scope: 'work', nodes }))
     const free = await backend.tokens.create(aToken({ scope: 'work' }))
     assert.deepEqual([bound.scope, bound.nodes, free.nodes], ['work', nodes, null])
-    assert.deepEqual(await backend.tokens.find(bound.id), bound)
+    assert.deepEqual(await findOne(backend, bound.id), bound)
     const listed = await backend.tokens.list({ limit: 10 })
     assert.deepEqual(listed.find(({ id }) => id === bound.id)?.nodes, nodes)
     const revoked = await backend.tokens.revoke(bound.id)
     assert.deepEqual([revoked?.nodes, revoked?.live], [nodes, false])
   })
 
+  test('many tokens are found with one call, each once, and ids without a token are left out', async () => {
+    await using backend = await open()
+    const made = await Promise.all(Array.from({ length: 5 }, () => backend.tokens.create(aToken())))
+    const revoked = await backend.tokens.revoke(made[0]!.id)
+    const kept = [revoked!, ...made.slice(1)]
+    const asked = [...ids(kept), createId(), made[1]!.id, '', "a'b"]
+    const found = await backend.tokens.find(asked)
+    assert.deepEqual(
+      [...found].sort((a, b) => (a.id < b.id ? -1 : 1)),
+      kept.sort((a, b) => (a.id < b.id ? -1 : 1)),
+    )
+    assert.deepEqual(await backend.tokens.find([]), [])
+    const strangers = Array.from({ length: 1_000 }, () => createId())
+    assert.deepEqual(ids(await backend.tokens.find([...strangers, made[4]!.id])), [made[4]!.id])
+  })
+
   test('an id that nobody has is not found, nor one that is only nearly the same', async () => {
     await using backend = await open()
     const { id } = await backend.tokens.create(aToken())
     for (const other of [createId(), id.toUpperCase(), `${id} `, '', `${id.slice(0, -1)}%`]) {
-      assert.equal(await backend.tokens.find(other), undefined, JSON.stringify(other))
+      assert.equal(await findOne(backend, other), undefined, JSON.stringify(other))
       assert.equal(await backend.tokens.revoke(other), undefined, JSON.stringify(other))
     }
-    assert.equal((await backend.tokens.find(id))?.live, true)
+    assert.equal((await findOne(backend, id))?.live, true)
   })
 
   test('names and namespaces are kept as they were given, whatever characters they have', async () => {
@@ -71,7 +87,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     for (const name of odd) {
       for (const scope of scopes) {
         const { id } = await backend.tokens.create(aToken({ name, namespace: name, scope }))
-        const found = await backend.tokens.find(id)
+        const found = await findOne(backend, id)
         assert.deepEqual([found?.name, found?.namespace, found?.scope], [name, name, scope])
       }
     }
@@ -120,7 +136,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     const revoked = await backend.tokens.revoke(token.id)
     assert.ok(revoked?.revokedAt != null && revoked.revokedAt >= token.createdAt)
     assert.deepEqual(revoked, { ...token, revokedAt: revoked.revokedAt, live: false })
-    assert.deepEqual(await backend.tokens.find(token.id), revoked)
+    assert.deepEqual(await findOne(backend, token.id), revoked)
 
     // Another instant would show.
     await until("the store's clock moves on", async () => {
@@ -128,7 +144,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
       return createdAt > revoked.revokedAt!
     })
     assert.deepEqual(await backend.tokens.revoke(token.id), revoked)
-    assert.deepEqual(await backend.tokens.find(neighbour.id), neighbour)
+    assert.deepEqual(await findOne(backend, neighbour.id), neighbour)
   })
 
   test("a token ends by itself when the store's clock has come to its instant", async () => {
@@ -137,7 +153,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     const token = await backend.tokens.create(aToken({ namespace, expiresInMs: shortMs }))
     const lasting = await backend.tokens.create(aToken({ namespace, expiresInMs: longMs }))
     assert.equal(token.live, true)
-    await until('it expires', async () => (await backend.tokens.find(token.id))?.live === false)
+    await until('it expires', async () => (await findOne(backend, token.id))?.live === false)
     const now = (await backend.tokens.create(aToken())).createdAt
     assert.ok(now >= token.expiresAt!, 'not before its time')
     const listed = await backend.tokens.list({ namespace, limit: 10 })
@@ -152,7 +168,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     await revokeAll(backend.tokens)
     assert.equal(await backend.tokens.hasLive(), false)
     const short = await backend.tokens.create(aToken({ expiresInMs: shortMs }))
-    await until('it expires', async () => (await backend.tokens.find(short.id))?.live === false)
+    await until('it expires', async () => (await findOne(backend, short.id))?.live === false)
     assert.equal(await backend.tokens.hasLive(), false, 'an expired one does not count')
     const { id } = await backend.tokens.create(aToken({ namespace: '*', scope: 'read' }))
     assert.equal(await backend.tokens.hasLive(), true)
@@ -182,9 +198,9 @@ export function tokensContract({ open, isShared }: Candidate): void {
     await using backend = await open()
     await using other = await open()
     const { id } = await backend.tokens.create(aToken())
-    assert.equal((await other.tokens.find(id))?.live, true)
+    assert.equal((await findOne(other, id))?.live, true)
     await backend.tokens.revoke(id)
-    assert.equal((await other.tokens.find(id))?.live, false)
+    assert.equal((await findOne(other, id))?.live, false)
   })
 
   test('a closed backend refuses every call about tokens', async () => {
@@ -193,7 +209,7 @@ export function tokensContract({ open, isShared }: Candidate): void {
     const { tokens } = backend
     const calls: Record<string, () => Promise<unknown>> = {
       create: () => tokens.create(aToken()),
-      find: () => tokens.find('a'),
+      find: () => tokens.find(['a']),
       list: () => tokens.list({ limit: 1 }),
       revoke: () => tokens.revoke('a'),
       hasLive: () => tokens.hasLive(),
@@ -214,6 +230,11 @@ function aToken(token: Partial<NewToken> = {}): NewToken {
     expiresInMs: null,
     ...token,
   }
+}
+
+async function findOne({ tokens }: Backend, id: string): Promise<TokenRecord | undefined> {
+  const [found] = await tokens.find([id])
+  return found
 }
 
 async function revokeAll(tokens: TokenStore): Promise<void> {
