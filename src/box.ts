@@ -78,8 +78,8 @@ export interface OpenOptions {
    */
   readonly secretKey?: string | readonly string[] | undefined
   /**
-   * What the store reads the time from, in epoch milliseconds: for tests, and for `memory:` alone, since every other
-   * store has a clock of its own. @default the system's
+   * What the store reads the time from, in epoch milliseconds: for tests, on `memory:` and `sqlite:FILE` (without
+   * `thread`). Every other store has a clock of its own. @default the system's
    */
   readonly clock?: { now(): number } | undefined
   /** Measure who waits on whom, with the recorder of this process, or one of yours; false: not at all. @default true */
@@ -199,7 +199,7 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
   const keepMs = retentionMs === undefined ? undefined : duration('open.retentionMs', retentionMs)
   const contention = contentionOf(options.contention)
   const { clock } = options
-  if (clock !== undefined) checkClock(clock, url)
+  if (clock !== undefined) checkClock(clock, url, thread)
   const telemetryApi = await loadTelemetryApi('open.telemetry', options.telemetry)
   const backend = await openBackend(url, {
     namespace: text('open.namespace', namespace),
@@ -224,12 +224,12 @@ async function openStore(url: string, options: OpenOptions): Promise<Box> {
   })
 }
 
-function checkClock(clock: { now(): number }, url: string): void {
+function checkClock(clock: { now(): number }, url: string, thread: boolean): void {
   callable('open.clock.now', clock?.now)
-  if (url.startsWith('memory:')) return
+  if (url.startsWith('memory:') || (url.startsWith('sqlite:') && !thread)) return
   throw new SignalboxError(
     'invalid_argument',
-    'open.clock is for memory: alone; every other store reads the time from its own clock.',
+    'open.clock is for tests on memory: and sqlite: (without thread). Every other store reads the time from its own clock.',
     { details: { option: 'open.clock' } },
   )
 }

@@ -164,7 +164,10 @@ export interface BackendOptions {
   readonly redis?: string | undefined
   /** Where guards are kept when there is a Redis. @default 'redis' */
   readonly guards?: 'sql' | 'redis' | undefined
-  /** For memory alone: its clock, in epoch milliseconds. Every other store reads the time from its own. @default Date.now */
+  /**
+   * The clock of a test, in epoch milliseconds, for memory and for SQLite without `thread`. Every other store reads the
+   * time from its own. @default the store’s own
+   */
   readonly now?: (() => number) | undefined
   /** Learns how long calls stood in line for a connection or the writer, and who was in it. @default nobody does */
   readonly meter?: Meter

@@ -31,7 +31,7 @@ test('a batch takes up to its size of its kind, and returning completes them all
     },
   })
   const added = await box.jobs.addMany([...numbered(10), { kind: 'other' }])
-  assert.deepEqual(await box.drain(), { completed: 11, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 11, failed: 0, dead: 0, errors: [] })
   assert.deepEqual(sizes, [4, 4, 2])
   assert.deepEqual(new Set(await statesOf(box.jobs, added)), new Set(['completed']))
 })
@@ -52,7 +52,7 @@ test('an outcome for each job ends each in its own way: by position, by id, or a
     await using box = await openTestBox()
     box.jobs.worker({ handlers: { send: { batch: { size: 3 }, runBatch } } })
     const added = await box.jobs.addMany(numbered(3))
-    assert.deepEqual(await box.drain(), { completed: 2, failed: 0, dead: 1 })
+    assert.partialDeepStrictEqual(await box.drain(), { completed: 2, failed: 0, dead: 1 })
     const jobs = await Promise.all(added.map(({ id }) => box.jobs.find(id)))
     assert.deepEqual(
       jobs.map((job) => [job?.state, job?.result, job?.error?.message]),
@@ -263,7 +263,7 @@ test('a job whose time is up fails alone, and its batch goes on with the others'
   await begun
   box.clock.advance(101)
   open()
-  assert.deepEqual(await drained, { completed: 1, failed: 0, dead: 1 })
+  assert.partialDeepStrictEqual(await drained, { completed: 1, failed: 0, dead: 1 })
   assert.equal((await box.jobs.find(hasty!.id))?.error?.code, 'timeout')
   assert.equal((await box.jobs.find(patient!.id))?.state, 'completed')
 })
@@ -327,7 +327,7 @@ test('a defined kind’s batch is given what the schema made of each, and never 
     { kind: 'price', payload: 'three' },
     price.job({ amount: 3 }),
   ])
-  assert.deepEqual(await box.drain(), { completed: 2, failed: 0, dead: 1 })
+  assert.partialDeepStrictEqual(await box.drain(), { completed: 2, failed: 0, dead: 1 })
   const jobs = await Promise.all(added.map(({ id }) => box.jobs.find(id)))
   assert.deepEqual(seen, [[2, 6]])
   assert.deepEqual(

@@ -123,7 +123,7 @@ class DrivenWorker implements Worker {
   readonly #onStopped: () => void
   readonly #tally = new Tally()
   readonly #runner: Runner
-  /** By token, for a job may run again before its first run was looked at. */
+  /** By job and token: a job may run again before its first run was looked at, and jobs of one claim may share a token. */
   readonly #pending = new Map<string, Pending>()
   /** Begun in one batch with another, and not told of yet. */
   readonly #begunWith: DrivenRun[] = []
@@ -216,7 +216,7 @@ class DrivenWorker implements Worker {
 
   #watched(job: ClaimedRecord): DrivenRun {
     const { promise: ended, resolve } = Promise.withResolvers<DrivenEnd>()
-    this.#pending.set(job.token, { resolve, hasLeft: false, end: undefined })
+    this.#pending.set(keyOf(job.id, job.token), { resolve, hasLeft: false, end: undefined })
     return { job, ended }
   }
 
@@ -224,26 +224,32 @@ class DrivenWorker implements Worker {
     for (const attempt of this.#runner.running) if (attempt.jobId === id) attempt.cancel()
   }
 
-  #left({ token }: Attempt): void {
-    const pending = this.#pending.get(token)
+  #left({ jobId, token }: Attempt): void {
+    const key = keyOf(jobId, token)
+    const pending = this.#pending.get(key)
     if (pending === undefined) return
     pending.hasLeft = true
-    this.#tell(token, pending)
+    this.#tell(key, pending)
   }
 
   #settled(attempt: Attempt, end: DrivenEnd): void {
-    const pending = this.#pending.get(attempt.token)
+    const key = keyOf(attempt.jobId, attempt.token)
+    const pending = this.#pending.get(key)
     if (pending === undefined) return
     pending.end = end
     // What is handed back unbegun has never been there to leave.
     if (!this.#runner.running.has(attempt)) pending.hasLeft = true
-    this.#tell(attempt.token, pending)
+    this.#tell(key, pending)
   }
 
   /** Both: a handler may end its job and go on, and may go before its end is written. */
-  #tell(token: string, { hasLeft, end, resolve }: Pending): void {
+  #tell(key: string, { hasLeft, end, resolve }: Pending): void {
     if (!hasLeft || end === undefined) return
-    this.#pending.delete(token)
+    this.#pending.delete(key)
     resolve(end)
   }
+}
+
+function keyOf(jobId: string, token: string): string {
+  return `${jobId} ${token}`
 }

@@ -19,13 +19,13 @@ test('a job that is snoozed comes back after that time, with the same attempt, h
     },
   })
   const { id } = await box.jobs.add('wait', null, { maxAttempts: 1 })
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0, errors: [] })
   const waiting = await box.jobs.find(id)
   assert.deepEqual(
     [waiting?.state, waiting?.attempt, waiting?.runAt, waiting?.snoozeCount],
     ['scheduled', 0, at + 60_000, 1],
   )
-  assert.deepEqual(await box.drain({ withScheduled: true }), { completed: 1, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain({ withScheduled: true }), { completed: 1, failed: 0, dead: 0, errors: [] })
   assert.deepEqual(
     seen,
     Array.from({ length: 31 }, (_, round) => [1, round, round * 60_000]),

@@ -4,6 +4,7 @@ import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
 import type { DrivenEnd, DrivenJobs, DrivenRun, Job } from '../jobs/index.ts'
 import type { TestClock } from './clock.ts'
 import { listAll } from './listing.ts'
+import { thrownBy } from './thrown.ts'
 
 /** What to run. */
 export interface DrainOptions {
@@ -17,12 +18,26 @@ export interface DrainOptions {
   readonly timeoutMs?: Duration | undefined
 }
 
-/** How many runs ended how; those that were put off count nowhere. */
+/** How many runs ended how, and why those failed that did; runs that were put off count nowhere. */
 export interface Drained {
   readonly completed: number
   /** Runs that failed and did not kill their job: it will be tried again, or was cancelled. */
   readonly failed: number
   readonly dead: number
+  /** Why runs failed, those of dead jobs included, in the order in which they ended. */
+  readonly errors: readonly DrainedError[]
+}
+
+/** One run that failed. */
+export interface DrainedError {
+  readonly id: string
+  readonly kind: string
+  /** Which attempt of the job it was: 1 is the first. */
+  readonly attempt: number
+  /** What the job is now: `scheduled` for another attempt, `dead`, `cancelled`, or `lost` to somebody else. */
+  readonly state: 'scheduled' | 'dead' | 'cancelled' | 'lost'
+  /** What the handler threw, itself; of a `nack`, an Error with what it said. */
+  readonly error: unknown
 }
 
 export interface DrainParts {
@@ -44,6 +59,7 @@ export async function drain(parts: DrainParts, options: DrainOptions = {}): Prom
     max: 2 ** 31 - 1,
   })
   const counts = { completed: 0, failed: 0, dead: 0 }
+  const errors: DrainedError[] = []
   for (let runs = 0; limit === undefined || runs < limit; runs++) {
     const run = await next(parts, queue, withScheduled)
     if (run === undefined) break
@@ -52,8 +68,10 @@ export async function drain(parts: DrainParts, options: DrainOptions = {}): Prom
     // Put off, or handed back: it has not failed.
     if (state === 'ready' || (state === 'scheduled' && (error ?? null) === null)) continue
     counts[state === 'completed' || state === 'dead' ? state : 'failed']++
+    const { id, kind, attempt } = run.job
+    if (state !== 'completed') errors.push({ id, kind, attempt, state, error: thrownBy(error) })
   }
-  return counts
+  return { ...counts, errors }
 }
 
 async function next(

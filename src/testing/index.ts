@@ -10,5 +10,5 @@ export {
   type PartOf,
 } from './assertions.ts'
 export { createTestClock, type TestClock } from './clock.ts'
-export type { Drained, DrainOptions } from './drain.ts'
+export type { Drained, DrainedError, DrainOptions } from './drain.ts'
 export { openTestBox, type TestBox, type TestBoxOptions } from './testbox.ts'

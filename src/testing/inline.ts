@@ -1,7 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { SignalboxError } from '../core/errors.ts'
-import type { Added, AddOptions, AnyDefinition, DrivenEnd, DrivenJobs, Jobs } from '../jobs/index.ts'
+import type {
+  Added,
+  AddInTransaction,
+  AddOptions,
+  AnyDefinition,
+  DrivenEnd,
+  DrivenJobs,
+  Jobs,
+} from '../jobs/index.ts'
 import { endOf, runTimeoutMs } from './drain.ts'
+import { thrownBy } from './thrown.ts'
 
 /** So deep may jobs be run inside of jobs: one that adds its own kind would never come to an end. */
 const maxDepth = 200
@@ -11,12 +20,17 @@ const depth = new AsyncLocalStorage<number>()
 /**
  * The same jobs, but an `add` comes back when what it added was run, and throws what its handler threw. What is not due,
  * or has no handler here, stays in line. What was in line before and is due goes first, as ever.
+ *
+ * A job that is added with `tx` is not there before the commit. Where a handler adds it, it is run when that handler has
+ * ended, and its error is thrown by the `add` that ran the handler. Where a test adds it, the next `add` or `drain` runs it.
  */
 export function runInline(driven: DrivenJobs): Jobs {
   const { jobs } = driven
   /** Begun and not ended; what ended, for an `add` that did not run its job itself. */
   const begun = new Map<string, Promise<DrivenEnd>>()
   const ended = new Map<string, DrivenEnd>()
+  /** Added with `tx` and not looked for yet. */
+  const uncommitted: string[] = []
 
   async function runUntilEnded(id: string): Promise<DrivenEnd | undefined> {
     while (!ended.has(id)) {
@@ -47,34 +61,43 @@ export function runInline(driven: DrivenJobs): Jobs {
 
   async function runAll(added: readonly Added[]): Promise<void> {
     const failures: unknown[] = []
+    const run = async (id: string): Promise<void> => {
+      const end = await runUntilEnded(id)
+      if (end?.error !== undefined && end.error !== null) failures.push(thrownBy(end.error))
+    }
     for (const { id, duplicate } of added) {
       // One that was there already may be waiting for this very call.
-      const end = duplicate ? undefined : await runUntilEnded(id)
-      if (end?.error !== undefined && end.error !== null) failures.push(thrown(end.error))
+      if (!duplicate) await run(id)
+      // Inside of a handler its transaction may still be open.
+      while (depth.getStore() === undefined && uncommitted.length > 0) await run(uncommitted.shift()!)
     }
     if (failures.length > 0) throw failures[0]
   }
 
+  /** A claim would wait for the caller's transaction, and the caller for this. */
+  function runLater(added: readonly Added[]): void {
+    for (const { id, duplicate } of added) if (!duplicate) uncommitted.push(id)
+  }
+
   return {
     ...jobs,
-    async add(kind: string | AnyDefinition, payload?: unknown, options?: AddOptions): Promise<Added> {
+    async add(
+      kind: string | AnyDefinition,
+      payload?: unknown,
+      options?: AddOptions & AddInTransaction,
+    ): Promise<Added> {
       const added = await jobs.add(kind as string, payload, options)
-      await runAll([added])
+      if (options?.tx === undefined) await runAll([added])
+      else runLater([added])
       return added
     },
     async addMany(list, options) {
       const added = await jobs.addMany(list, options)
-      await runAll(added)
+      if (options?.tx === undefined) await runAll(added)
+      else runLater(added)
       return added
     },
   }
-}
-
-/** What was thrown is thrown again as it is; of what a handler said by `nack` only the words are left. */
-function thrown(error: unknown): unknown {
-  if (error instanceof Error || typeof error !== 'object' || error === null) return error
-  const { message } = error as { message?: unknown }
-  return typeof message === 'string' ? Object.assign(new Error(message), error) : error
 }
 
 function tooDeep(): SignalboxError {

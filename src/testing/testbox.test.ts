@@ -23,11 +23,11 @@ test('in manual mode nothing runs before drain, and then all that is due does, i
   ])
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual(ran, [])
-  assert.deepEqual(await box.drain(), { completed: 2, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 2, failed: 0, dead: 0, errors: [] })
   assert.deepEqual(ran, ['high', 'low'])
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0, errors: [] })
   box.clock.advance('5m')
-  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0, errors: [] })
   assert.deepEqual(worker.counts.completed, 3)
 })
 
@@ -36,9 +36,9 @@ test('schedules whose time has come by the clock are run by drain', async () => 
   const ran: unknown[] = []
   box.jobs.worker({ handlers: { report: (job) => ran.push(job.schedule) } })
   await box.jobs.schedules.set('daily', { cron: '0 9 * * *', catchUp: 'all', job: { kind: 'report' } })
-  assert.deepEqual(await box.drain({ withScheduled: true }), { completed: 0, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain({ withScheduled: true }), { completed: 0, failed: 0, dead: 0, errors: [] })
   box.clock.advance('2d')
-  assert.deepEqual(await box.drain(), { completed: 2, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 2, failed: 0, dead: 0, errors: [] })
   const nine = at + 9 * 3_600_000
   assert.deepEqual(ran, [
     { name: 'daily', slotAt: nine },
@@ -77,13 +77,13 @@ test('a failed job is tried again only when the clock says so, until it is dead'
     },
   })
   const { id } = await box.jobs.add('fails', null, { maxAttempts: 3, backoff: { baseMs: 60_000, jitter: 0 } })
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 1, dead: 0 })
+  assert.partialDeepStrictEqual(await box.drain(), { completed: 0, failed: 1, dead: 0 })
   box.clock.advance('59s')
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0, errors: [] })
   box.clock.advance('1s')
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 1, dead: 0 })
+  assert.partialDeepStrictEqual(await box.drain(), { completed: 0, failed: 1, dead: 0 })
   box.clock.advance('2m')
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 1 })
+  assert.partialDeepStrictEqual(await box.drain(), { completed: 0, failed: 0, dead: 1 })
   assert.equal(attempts, 3)
   assert.equal((await box.jobs.find(id))?.state, 'dead')
 })
@@ -108,7 +108,11 @@ test('drain can move the clock itself to whatever falls due, also past a paused 
     { kind: 'fails', backoff: { jitter: 0 } },
     { kind: 'nobody’s', delayMs: '7d' },
   ])
-  assert.deepEqual(await box.drain({ withScheduled: true }), { completed: 3, failed: 2, dead: 0 })
+  assert.partialDeepStrictEqual(await box.drain({ withScheduled: true }), {
+    completed: 3,
+    failed: 2,
+    dead: 0,
+  })
   assert.deepEqual(ran, [
     ['hour', 3_600_000],
     ['day', 86_400_000],
@@ -120,10 +124,10 @@ test('drain runs one queue when told, and stops after so many', async () => {
   await using box = await openTestBox({ at })
   box.jobs.worker({ queues: ['a', 'b'], handlers: { note: () => undefined } })
   for (const queue of ['a', 'a', 'a', 'b']) await box.jobs.add('note', null, { queue })
-  assert.deepEqual(await box.drain({ queue: 'b' }), { completed: 1, failed: 0, dead: 0 })
-  assert.deepEqual(await box.drain({ limit: 2 }), { completed: 2, failed: 0, dead: 0 })
-  assert.deepEqual(await box.drain({ queue: 'none' }), { completed: 0, failed: 0, dead: 0 })
-  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain({ queue: 'b' }), { completed: 1, failed: 0, dead: 0, errors: [] })
+  assert.deepEqual(await box.drain({ limit: 2 }), { completed: 2, failed: 0, dead: 0, errors: [] })
+  assert.deepEqual(await box.drain({ queue: 'none' }), { completed: 0, failed: 0, dead: 0, errors: [] })
+  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0, errors: [] })
 })
 
 test('a job that adds itself for ever ends the drain with too_many', async () => {
@@ -131,14 +135,14 @@ test('a job that adds itself for ever ends the drain with too_many', async () =>
   box.jobs.worker({ handlers: { again: () => box.jobs.add('again') } })
   await box.jobs.add('again')
   await assert.rejects(box.drain(), (error) => isSignalboxError(error, 'too_many'))
-  assert.deepEqual(await box.drain({ limit: 5 }), { completed: 5, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain({ limit: 5 }), { completed: 5, failed: 0, dead: 0, errors: [] })
 })
 
 test('a thousand jobs are not for ever', async () => {
   await using box = await openTestBox({ at })
   box.jobs.worker({ handlers: { note: () => undefined } })
   await box.jobs.addMany(Array.from({ length: 1_000 }, () => ({ kind: 'note' })))
-  assert.deepEqual(await box.drain(), { completed: 1_000, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 1_000, failed: 0, dead: 0, errors: [] })
 })
 
 test('a handler that never ends is named when the drain’s own time is over', async () => {
@@ -169,7 +173,7 @@ test('a time-out of a job is the clock’s to call', async () => {
   box.clock.advance('59s')
   assert.equal((await box.jobs.find(id))?.state, 'running')
   box.clock.advance('1s')
-  assert.deepEqual(await draining, { completed: 0, failed: 0, dead: 1 })
+  assert.partialDeepStrictEqual(await draining, { completed: 0, failed: 0, dead: 1 })
   assert.equal((await box.jobs.find(id))?.error?.code, 'timeout')
 })
 
@@ -188,7 +192,7 @@ test('a wish to cancel reaches the handler’s signal', async () => {
   const draining = box.drain()
   await begun.promise
   assert.deepEqual(await box.jobs.cancel(id), { state: 'running', cancelRequested: true })
-  assert.deepEqual(await draining, { completed: 0, failed: 1, dead: 0 })
+  assert.partialDeepStrictEqual(await draining, { completed: 0, failed: 1, dead: 0 })
   assert.equal((await box.jobs.find(id))?.state, 'cancelled')
 })
 
@@ -205,7 +209,7 @@ test('a handler keeps its job however long the clock is moved, and may end it it
     },
   })
   const added = await box.jobs.addMany([{ kind: 'acks' }, { kind: 'nacks' }, { kind: 'commits' }])
-  assert.deepEqual(await box.drain(), { completed: 2, failed: 0, dead: 1 })
+  assert.partialDeepStrictEqual(await box.drain(), { completed: 2, failed: 0, dead: 1 })
   const jobs = await Promise.all(added.map(({ id }) => box.jobs.find(id)))
   assert.deepEqual(
     jobs.map((job) => job?.result ?? job?.error?.message),
@@ -226,7 +230,7 @@ test('drain waits for a handler that goes on after it ended its job', async () =
     },
   })
   await box.jobs.add('acks')
-  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0, errors: [] })
   assert.equal(isOver, true)
 })
 
@@ -275,7 +279,7 @@ test('in inline mode add throws what the handler threw, and the job is kept as i
     'fine completed',
   ])
   box.clock.advance('1h')
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 3, dead: 0 })
+  assert.partialDeepStrictEqual(await box.drain(), { completed: 0, failed: 3, dead: 0 })
 })
 
 test('in inline mode what is not due, paused or nobody’s stays in line', async () => {
@@ -287,7 +291,7 @@ test('in inline mode what is not due, paused or nobody’s stays in line', async
   await box.jobs.add('note', null, { queue: 'elsewhere' })
   assert.equal(ran, 0)
   box.clock.advance('1m')
-  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 1, failed: 0, dead: 0, errors: [] })
 })
 
 test('in inline mode jobs added at once each get their own answer', async () => {
@@ -336,7 +340,7 @@ test('a stopped worker’s handlers are gone, and a closed box runs nothing', as
   await worker.stop()
   await assert.rejects(worker.start(), (error) => isSignalboxError(error, 'closed'))
   await box.jobs.add('note')
-  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0 })
+  assert.deepEqual(await box.drain(), { completed: 0, failed: 0, dead: 0, errors: [] })
   await box.close()
   await assert.rejects(box.drain(), (error) => isSignalboxError(error, 'closed'))
   assert.throws(
@@ -346,9 +350,11 @@ test('a stopped worker’s handlers are gone, and a closed box runs nothing', as
   await assert.rejects(box.jobs.add('note'), (error) => isSignalboxError(error, 'closed'))
 })
 
-test('only memory takes a clock, and options that are not there are refused', async () => {
+test('only memory and SQLite take a clock, and options that are not there are refused', async () => {
   const refused = (error: unknown) => isSignalboxError(error, 'invalid_argument')
-  await assert.rejects(open('sqlite::memory:', { clock: { now: () => 1 } }), refused)
+  const clock = { now: () => 1 }
+  await assert.rejects(open('postgres://127.0.0.1:1/none', { clock }), refused)
+  await assert.rejects(open('sqlite:none.db', { clock, thread: true }), refused)
   await assert.rejects(open('memory:', { clock: {} as never }), refused)
   await assert.rejects(openTestBox({ mode: 'sometimes' as never }), refused)
   await assert.rejects(openTestBox({ at: 'now' as never }), refused)

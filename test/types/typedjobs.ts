@@ -2,7 +2,7 @@
 import { type Box, defineJob, type RemoteBox } from 'signalbox'
 import type { HandledJob, HandlerJob, JobDefinition, JobToAdd } from 'signalbox/jobs'
 import type * as room from 'signalbox/testing'
-import { assertAdded, assertDead, openTestBox, type TestBox } from 'signalbox/testing'
+import { assertAdded, assertDead, type DrainedError, openTestBox, type TestBox } from 'signalbox/testing'
 import * as v from 'valibot'
 import * as z from 'zod'
 
@@ -107,11 +107,16 @@ export type Testing = [
       | 'assertDead'
     >
   >,
-  Expect<Equal<Exclude<keyof TestBox, keyof Box>, 'clock' | 'mode' | 'drain'>>,
+  Expect<Equal<Exclude<keyof TestBox, keyof Box>, 'clock' | 'mode' | 'drain' | 'database'>>,
   Expect<
     Equal<
       Awaited<ReturnType<TestBox['drain']>>,
-      { readonly completed: number; readonly failed: number; readonly dead: number }
+      {
+        readonly completed: number
+        readonly failed: number
+        readonly dead: number
+        readonly errors: readonly DrainedError[]
+      }
     >
   >,
 ]

@@ -14,6 +14,8 @@ import { SqliteTransaction } from './tx.ts'
 export interface Home {
   readonly path: string
   readonly storeId: string
+  /** The clock of a test, where the store has one. */
+  readonly now?: (() => number) | undefined
 }
 
 export function writeInCallers<Value>(
@@ -29,7 +31,7 @@ export function writeInCallers<Value>(
     )
   }
   // Made anew each time: a connection kept for a caller's database would keep that database alive.
-  const connection = new Connection(plainly(db))
+  const connection = new Connection(plainly(db), undefined, home.now)
   requireHome(connection, home)
   connection.run('SAVEPOINT signalbox_caller')
   try {

@@ -18,6 +18,8 @@ import type { ReadyRow } from './readylines.ts'
 export interface Location {
   readonly path: string
   readonly synchronous: 'full' | 'normal'
+  /** A clock that a test moves by hand, in epoch milliseconds; it stands for SQLite's clock and for that of leases. */
+  readonly now?: (() => number) | undefined
 }
 
 /** The file that `sqlite:FILE` or `sqlite:FILE?synchronous=normal` names. */
@@ -77,13 +79,20 @@ export class Connection {
   readonly #reading = new WeakMap<StatementSync, boolean>()
   /** The file as it was when we opened it, and where; of a caller's own connection we know neither. */
   readonly #file: { readonly path: string; readonly dev: number; readonly ino: number } | undefined
+  readonly #now: (() => number) | undefined
   #turn = createTurn()
 
-  constructor(db: DatabaseSync, path?: string) {
+  constructor(db: DatabaseSync, path?: string, now?: () => number) {
     this.db = db
+    this.#now = now
     if (path === undefined) return
     const { dev, ino } = statSync(path)
     this.#file = { path, dev, ino }
+  }
+
+  /** What the clock of a test reads; undefined where the store has its own clock. */
+  testedNow(): number | undefined {
+    return this.#now && Math.floor(this.#now())
   }
 
   /** False when the file was moved, deleted or replaced: what is written then is written to nowhere. */
@@ -203,12 +212,13 @@ export const now = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER)`
 const selectNow = `SELECT ${now} AS now`
 
 export function readNow(connection: Connection): number {
-  return connection.get<{ now: number }>(selectNow)!.now
+  return connection.testedNow() ?? connection.get<{ now: number }>(selectNow)!.now
 }
 
 /** Opens the file for writing. Throws busy faults as SQLite gives them, for the caller to try again. */
-export function openWriter({ path, synchronous }: Location): Connection {
-  return opened(path, false, (db) => {
+export function openWriter(location: Location): Connection {
+  const { path, synchronous } = location
+  return opened(location, false, (db) => {
     const { journal_mode: mode } = db.prepare('PRAGMA journal_mode = WAL').get() as { journal_mode: string }
     if (mode !== 'wal') {
       throw new SignalboxError(
@@ -226,11 +236,15 @@ export function openWriter({ path, synchronous }: Location): Connection {
 }
 
 /** Opens the file for reading only; a writer must be open, for WAL's own files have to be there. */
-export function openReader({ path }: Location): Connection {
-  return opened(path, true, (db) => db.exec('PRAGMA cache_size = -8000'))
+export function openReader(location: Location): Connection {
+  return opened(location, true, (db) => db.exec('PRAGMA cache_size = -8000'))
 }
 
-function opened(path: string, readOnly: boolean, prepare: (db: DatabaseSync) => void): Connection {
+function opened(
+  { path, now: testedNow }: Location,
+  readOnly: boolean,
+  prepare: (db: DatabaseSync) => void,
+): Connection {
   let db: DatabaseSync | undefined
   // SQLite would make an empty one in its place.
   if (!existsSync(path)) {
@@ -243,7 +257,7 @@ function opened(path: string, readOnly: boolean, prepare: (db: DatabaseSync) => 
     db = new DatabaseSync(path, { readOnly, timeout: 0, allowExtension: false, defensive: true })
     db.exec('PRAGMA trusted_schema = OFF')
     prepare(db)
-    return new Connection(db, path)
+    return new Connection(db, path, testedNow)
   } catch (error) {
     if (db?.isOpen) db.close()
     throw isBusy(error) ? error : explain(error)

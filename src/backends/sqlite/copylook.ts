@@ -67,7 +67,7 @@ export function readLiveLeases(db: Connection): readonly LiveLease[] {
   const now = readNow(db)
   const boot = db.get<{ value: string }>(`SELECT value FROM signalbox_meta WHERE key = 'boot_id'`)?.value
   // Leases of another boot are of nobody who runs: nobody has opened the file since.
-  const leaseNow = boot === readBootId() ? readLeaseClock() : Number.MAX_SAFE_INTEGER
+  const leaseNow = boot === readBootId() ? readLeaseClock(db) : Number.MAX_SAFE_INTEGER
   const rows = db.all<Omit<LiveLease, 'restMs'> & { isLock: number }>(leases, now, leaseNow)
   return rows
     .map(({ isLock, ...lease }) => ({ ...lease, restMs: lease.endsAt - (isLock === 1 ? leaseNow : now) }))

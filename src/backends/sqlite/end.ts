@@ -54,6 +54,7 @@ export function endIfHeld(connection: Connection, namespace: string, verdict: Ve
     ranMs,
     result,
     error,
+    connection.testedNow() ?? null,
   )
   if (ended === 0) return false
   connection.run('DELETE FROM job_queue WHERE namespace = ?1 AND id = ?2', namespace, jobId)
@@ -65,13 +66,16 @@ const historyColumns = `
   created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta, result,
   error, cancel_ignored, settled_tokens`
 
+/** The moment of the statement, by the clock that `readNow` reads. */
+const here = `coalesce(?10, ${now})`
+
 const copyHeld = `
   INSERT INTO job_history (${historyColumns})
   SELECT namespace, id, queue, kind, payload, priority, unique_key, ?4, ?5, max_attempts, ?6, run_at, created_at,
-    iif(?7 IS NULL, started_at, ${now} - ?7), ${now}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
+    iif(?7 IS NULL, started_at, ${here} - ?7), ${here}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
     ?8, ?9, 0, settled_tokens
   FROM job_queue
-  WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at > ${now}
+  WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at > ${here}
     AND lease_no || '.' || lease_nonce = ?3
     AND NOT EXISTS (SELECT 1 FROM job_cancel WHERE namespace = ?1 AND job_id = ?2)`
 

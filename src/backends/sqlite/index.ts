@@ -31,9 +31,9 @@ import { writeHere, writeInThread } from './writing.ts'
  */
 export async function openSqlite(
   url: string,
-  { namespace, thread = false, meter, schemaLookMs }: BackendOptions,
+  { namespace, thread = false, meter, schemaLookMs, now }: BackendOptions,
 ): Promise<Backend> {
-  const location = parseLocation(url)
+  const location = { ...parseLocation(url), now }
   createFile(location)
   let isClosed = false
   const check = () => {
@@ -59,7 +59,7 @@ export async function openSqlite(
     requireSchema(await migrator.status())
     await writer.write({ operation: 'rebaseLeases', namespace: '', args: [readBootId()] })
     const storeId = await reader.read((connection) => readStoreId(connection, 'main')!)
-    const transactions = writing.transactionsAt({ path: location.path, storeId })
+    const transactions = writing.transactionsAt({ path: location.path, storeId, now })
     const storesOf = (name: string): Stores => {
       const jobs = new SqliteJobs({
         namespace: name,

@@ -6,7 +6,9 @@ import type { Connection } from './connection.ts'
  * The clock of lock leases: the host's monotonic one, in whole milliseconds, which all processes of the host share and
  * no change of the time moves. It begins anew when the host boots, so the store keeps which boot its instants are of.
  */
-export function readLeaseClock(): number {
+export function readLeaseClock(connection: Pick<Connection, 'testedNow'>): number {
+  const tested = connection.testedNow()
+  if (tested !== undefined) return tested
   const [seconds, nanos] = process.hrtime()
   return seconds * 1_000 + Math.floor(nanos / 1_000_000)
 }
@@ -18,7 +20,9 @@ let known: number | undefined
  * milliseconds differ by one more or less each time, and a lease would seem to end at another instant whenever it is
  * looked at. So it is measured once, at a tick of the wall clock, where it is exact; and again when the clock was set.
  */
-export function readWallAhead(): number {
+export function readWallAhead(connection: Pick<Connection, 'testedNow'>): number {
+  // The clock of a test is both.
+  if (connection.testedNow() !== undefined) return 0
   const rough = Date.now() - preciseLeaseClock()
   // The wall clock shows the beginning of its millisecond: it is up to one behind.
   if (known === undefined || rough < known - setByMs - 1 || rough > known + setByMs) known = measureAhead()

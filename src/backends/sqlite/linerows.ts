@@ -14,7 +14,7 @@ export class SqliteLine implements LineRows {
   readonly #namespace: string
   readonly #key: LockKey
   readonly #wall: number
-  readonly #now = readLeaseClock()
+  readonly #now: number
   /** Undefined while there is no row yet. */
   #line: number | undefined
   #waiterCount = 0
@@ -30,6 +30,7 @@ export class SqliteLine implements LineRows {
     this.#namespace = namespace
     this.#key = key
     this.#wall = wall
+    this.#now = readLeaseClock(connection)
   }
 
   operation(): string {
@@ -37,7 +38,7 @@ export class SqliteLine implements LineRows {
   }
 
   clock(): { now: number; wall: number; aheadMs: number } {
-    return { now: this.#now, wall: this.#wall, aheadMs: readWallAhead() }
+    return { now: this.#now, wall: this.#wall, aheadMs: readWallAhead(this.#connection) }
   }
 
   line(): LineRow | undefined {

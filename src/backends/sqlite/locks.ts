@@ -60,7 +60,7 @@ export function createSqliteLocks(
 }
 
 function findTangles(connection: Connection, namespace: string, keys: readonly LockKey[]): readonly Tangle[] {
-  const now = readLeaseClock()
+  const now = readLeaseClock(connection)
   const tangles = keys.flatMap(({ operation, resource }) =>
     connection
       .all<StoredTangle>(
@@ -104,7 +104,7 @@ function inspectLine(
     limit,
   )
   return {
-    ...summaryOf(record),
+    ...summaryOf(connection, record),
     revision: record.revision,
     waiters: waiters.map(({ node, request_id: requestId, since, want }, index) => ({
       node,
@@ -136,13 +136,13 @@ function listLines(
       after?.resource ?? null,
       limit,
     )
-    .map(summaryOf)
+    .map((record) => summaryOf(connection, record))
 }
 
 /** Leases are kept in the lease clock's time and shown in the wall clock's. */
-function summaryOf(record: LineRecord): LineSummary {
-  const aheadMs = readWallAhead()
-  const now = readLeaseClock() + aheadMs
+function summaryOf(connection: Connection, record: LineRecord): LineSummary {
+  const aheadMs = readWallAhead(connection)
+  const now = readLeaseClock(connection) + aheadMs
   return decodeSummary({ ...record, lease_ends_at: record.lease_ends_at + aheadMs, now })
 }
 

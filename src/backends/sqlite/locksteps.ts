@@ -95,7 +95,7 @@ export function maySweep(connection: Connection, namespace: string, times: LineT
   const { due } = connection.get<{ due: number }>(
     maySweepSql,
     namespace,
-    readLeaseClock(),
+    readLeaseClock(connection),
     readNow(connection) - times.keepMs,
   )!
   return due === 1
@@ -123,7 +123,7 @@ export function sweepLines(
   times: LineTimes,
   wall: number,
 ): Awaited<ReturnType<LockStore['sweep']>> {
-  const now = readLeaseClock()
+  const now = readLeaseClock(connection)
   const swept: { key: LockKey; told: Told }[] = []
   const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
     swept.push(...tellings(key, runRule(connection, namespace, key, rule, wall)))

@@ -33,7 +33,7 @@ export function acquireFree(
   const { connection, namespace, key, wall } = place
   const { operation, resource } = key
   if (groupOf(conflicts, operation)) return undefined
-  const now = readLeaseClock()
+  const now = readLeaseClock(connection)
   // To take tokens is a write. Who is refused must not cost one, nor the commit that would have to reach the disk then.
   if (!hasTaken(connection) && !looksFree(place, now)) return undefined
   const revision = wall * 1_000
@@ -55,7 +55,7 @@ export function acquireFree(
       return undefined
     }
     return {
-      standing: { status: 'granted', token, expiresAt: now + ttlMs + readWallAhead(), attempt: 1 },
+      standing: { status: 'granted', token, expiresAt: now + ttlMs + readWallAhead(connection), attempt: 1 },
       told: { requesters: [{ node, requestId }], everyone: false, changed: true },
       revision,
     }
@@ -102,7 +102,18 @@ export function releaseAlone(
          AND token = ?10 AND lease_ends_at > ?4 AND (take_up_by IS NULL OR take_up_by > ?4) AND waiter_count = 0
          AND grant_from <= ?4 AND revision < ?5`,
     )
-    .run(namespace, operation, resource, readLeaseClock(), revision, wall, value, node, requestId, token)
+    .run(
+      namespace,
+      operation,
+      resource,
+      readLeaseClock(connection),
+      revision,
+      wall,
+      value,
+      node,
+      requestId,
+      token,
+    )
   if (changes === 0) return undefined
   return {
     released: { next: null },

@@ -149,7 +149,7 @@ const performers: Performers = {
   writeFleet: ({ connection, namespace, now }, writes) => writeFleet(connection, namespace, writes, now),
   pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
     pruneFleet(connection, namespace, limit, now - olderThanMs),
-  rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock()),
+  rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock(connection)),
   createToken: ({ connection, now }, token) => insertToken(connection, token, now),
   revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),
   forgetKeys: ({ connection, now }, limit) => forgetKeys(connection, limit, now),
