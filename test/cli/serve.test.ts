@@ -240,3 +240,21 @@ test('--no-migrate leaves a database alone: one without a schema is a clear line
   await using server = await place.serve(['--no-migrate'])
   assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
 })
+
+test('the timeouts of dispatch are settings: nodes are told the heartbeat, from a flag or a YAML file', async () => {
+  using place = createWorkplace()
+  const heartbeatOf = async (url: string) => {
+    const reply = await fetch(`${url}/v1/nodes/connect`)
+    return ((await reply.json()) as { heartbeatMs: number }).heartbeatMs
+  }
+  {
+    await using server = await place.serve(['--log-level=error', '--dispatch-heartbeat=3s'])
+    assert.equal(await heartbeatOf(server.url), 3_000)
+  }
+  writeFileSync(
+    join(place.folder, 'signalbox.config.yaml'),
+    'log_level: error\ndispatch:\n  heartbeat: 4s\n  gone_after: 1m\n',
+  )
+  await using server = await place.serve()
+  assert.equal(await heartbeatOf(server.url), 4_000)
+})

@@ -8,6 +8,8 @@ import {
   settings,
   variableOf,
 } from '../../src/cli/config/settings.ts'
+import { dispatchDefaults } from '../../src/dispatch/options.ts'
+import { registryDefaults } from '../../src/dispatch/policy.ts'
 import { admissionDefaults } from '../../src/server/admission.ts'
 import { serverDefaults } from '../../src/server/options.ts'
 import { readSource } from '../house/sources.ts'
@@ -37,6 +39,15 @@ test("what serve's settings are by default is what the server's own options are"
     [host.default, port.default, grace.default],
     [serverDefaults.host, serverDefaults.port, serverDefaults.graceMs],
   )
+  const { dispatchHeartbeat, dispatchClosedGrace, dispatchLease, dispatchServerLease } = settings
+  assert.deepEqual(
+    [dispatchHeartbeat, dispatchClosedGrace, dispatchLease, dispatchServerLease].map((one) => one.default),
+    [
+      ...[dispatchDefaults.heartbeatMs, dispatchDefaults.closedGraceMs],
+      ...[dispatchDefaults.leaseMs, dispatchDefaults.serverLeaseMs],
+    ],
+  )
+  assert.equal(settings.dispatchAccept.default, registryDefaults.acceptMs)
   for (const [name, value] of Object.entries(admissionDefaults))
     if (name in settings) assert.equal(settings[name as SettingName].default, value, name)
 })

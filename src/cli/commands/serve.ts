@@ -77,6 +77,15 @@ function roomOptions(values: Config): OpenOptions {
       maxConcurrent: values.monitorPerformanceMaxConcurrent,
       keepMs: values.monitorKeep,
     },
+    dispatch: {
+      heartbeatMs: values.dispatchHeartbeat,
+      suspectAfterMs: values.dispatchSuspectAfter,
+      goneAfterMs: values.dispatchGoneAfter,
+      closedGraceMs: values.dispatchClosedGrace,
+      leaseMs: values.dispatchLease,
+      serverLeaseMs: values.dispatchServerLease,
+      policy: { acceptMs: values.dispatchAccept },
+    },
     allowPrivate: values.allowPrivate,
   }
 }

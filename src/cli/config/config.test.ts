@@ -81,6 +81,13 @@ test('each setting can be said by its variable, as text, and in a file, as JSON,
     onceTimeout: ['1s', '1s'],
     monitorDistributedLockTtl: ['1m', 60_000],
     monitorKeep: ['30d', '30d'],
+    dispatchHeartbeat: ['5s', 5_000],
+    dispatchSuspectAfter: ['1m', '1m'],
+    dispatchGoneAfter: ['90s', 90_000],
+    dispatchClosedGrace: ['0', 0],
+    dispatchAccept: ['20s', '20s'],
+    dispatchLease: ['1m', 60_000],
+    dispatchServerLease: ['20s', '20s'],
     allowPrivate: ['127.0.0.0/8, ::1', ['127.0.0.0/8', '::1']],
     migrate: ['false', false],
     thread: ['false', false],
@@ -103,6 +110,17 @@ test('each setting can be said by its variable, as text, and in a file, as JSON,
     assert.equal(byVariable.sources[name], variableOf(name))
     assert.equal(byFile.sources[name], `signalbox.config.json: ${name}`)
   }
+})
+
+test('timeouts of dispatch that contradict each other are refused, with the setting to change', () => {
+  const lines = problemsOf({
+    flags: { dispatchHeartbeat: '10s', dispatchSuspectAfter: '5s' },
+    env: { SIGNALBOX_DISPATCH_GONE_AFTER: '4s' },
+  })
+  assert.deepEqual(lines, [
+    '--dispatch-suspect-after must not be below the heartbeat of nodes (dispatchHeartbeat, 10000 ms).',
+    'SIGNALBOX_DISPATCH_GONE_AFTER must not be below dispatchSuspectAfter (5000 ms): a node is suspect before it is gone.',
+  ])
 })
 
 test('everything that is wrong is said at once, each with the place it came from', () => {
@@ -286,7 +304,7 @@ test('settings of a room may stand together in the file, and pairs of operations
   const { values, sources } = resolve({ folder: folderWith({ 'signalbox.config.json': nested }) })
   assert.equal(values.locksMultiNode, false)
   assert.deepEqual(values.locksConflicts, [['pull', 'delete']])
-  assert.equal(sources.locksMultiNode, 'signalbox.config.json: locksMultiNode')
+  assert.equal(sources.locksMultiNode, 'signalbox.config.json: locks.multi_node')
 
   const env = { SIGNALBOX_LOCKS_MULTI_NODE: 'false', SIGNALBOX_LOCKS_CONFLICTS: 'pull+delete, update+delete' }
   const other = resolve({ env })
@@ -298,12 +316,18 @@ test('settings of a room may stand together in the file, and pairs of operations
   assert.equal(resolve({ env, flags: { locksConflicts: 'a+b' } }).sources.locksConflicts, '--locks-conflicts')
 
   const wrong: readonly [string, RegExp][] = [
-    ['{"locks":{"multiNode":false,"multi_node":true}}', /locksMultiNode twice/],
-    ['{"locks":{"multiNode":"off"}}', /locksMultiNode must be/],
-    ['{"locks":{"conflicts":[["pull"]]}}', /locksConflicts\[0\] must be a pair/],
-    ['{"locks":{"delay":1}}', /"locksDelay" is no setting/],
+    [
+      '{"locks":{"multiNode":false,"multi_node":true}}',
+      /locks\.multi_node is a second locksMultiNode; the first is at .*locks\.multiNode\. Keep one/,
+    ],
+    ['{"locks":{"multiNode":"off"}}', /locks\.multiNode must be/],
+    ['{"locks":{"conflicts":[["pull"]]}}', /locks\.conflicts\[0\] must be a pair/],
+    [
+      '{"locks":{"delay":1}}',
+      /"locks\.delay" is no setting\. Remove it; there are locks\.multiNode, locks\.conflicts/,
+    ],
     ['{"port":{"a":1}}', /port must be/],
-    ['{"lock":{"a":1}}', /"lock" is no setting/],
+    ['{"lock":{"a":1}}', /"lock" is no setting\. Did you mean locks\?/],
   ]
   for (const [text, message] of wrong) {
     const [problem = ''] = problemsOf({ folder: folderWith({ 'signalbox.config.json': text }) })
@@ -311,4 +335,71 @@ test('settings of a room may stand together in the file, and pairs of operations
   }
   const [inText = ''] = problemsOf({ env: { SIGNALBOX_LOCKS_CONFLICTS: 'pull' } })
   assert.match(inText, /SIGNALBOX_LOCKS_CONFLICTS\[0\] must be a pair/)
+})
+
+/** As the seed of the monitor has it, comments included. */
+const seedYaml = `monitor:
+  distributed:
+    lock_ttl: 20s              # 处理锁超时时间
+    notification_interval: 6m   # 相同状态通知间隔
+    event_dedup_ttl: 7m        # 事件去重有效期
+
+  performance:
+    batch_size: 50            # 批量操作大小
+    max_concurrent: 5         # 最大并发处理数
+`
+
+test('a YAML file is read as it stands, with the groups and spellings of its users', () => {
+  for (const name of ['signalbox.config.yaml', 'signalbox.config.yml']) {
+    const { values, sources, file } = resolve({ folder: folderWith({ [name]: seedYaml }) })
+    assert.equal(file, name)
+    assert.deepEqual(
+      [
+        ...[values.monitorDistributedLockTtl, values.monitorDistributedNotificationInterval],
+        ...[values.monitorDistributedEventDedupTtl, values.monitorPerformanceBatchSize],
+        values.monitorPerformanceMaxConcurrent,
+      ],
+      [20_000, 360_000, 420_000, 50, 5],
+    )
+    assert.equal(sources.monitorDistributedLockTtl, `${name}:3:5: monitor.distributed.lock_ttl`)
+  }
+  const text = 'allowed_hosts: [jobs.example.com]\nlocks: { multi-node: false }\ndispatch:\n  heartbeat: 5s\n'
+  const { values } = resolve({ folder: folderWith({ 'signalbox.config.yaml': text }) })
+  assert.deepEqual(
+    [values.allowedHosts, values.locksMultiNode, values.dispatchHeartbeat],
+    [['jobs.example.com'], false, 5_000],
+  )
+  const comments = resolve({ folder: folderWith({ 'signalbox.config.yaml': '# nothing yet\n' }) })
+  assert.equal(comments.values.port, 7420)
+})
+
+test('what is wrong with a YAML file is said with its line and column, and the nearest key', () => {
+  const name = 'signalbox.config.yaml'
+  for (const [text, expected] of [
+    [
+      seedYaml.replace('lock_ttl', 'lock_tll'),
+      `${name}:3:5: "monitor.distributed.lock_tll" is no setting. Did you mean monitor.distributed.lock_ttl?`,
+    ],
+    [
+      seedYaml.replace('distributed', 'distribted'),
+      `${name}:2:3: "monitor.distribted" is no setting. Did you mean monitor.distributed?`,
+    ],
+    ['port: 80\nprot: 81', `${name}:2:1: "prot" is no setting. Did you mean port?`],
+    ['port: eighty', `${name}:1:1: port must be a whole number from 0 to 65535, not "eighty".`],
+    ['quiet_health: on', `${name}:1:1: quiet_health must be true or false, not "on".`],
+    [
+      'token: abc',
+      `${name}:1:1: token is not taken from a file of settings. Set SIGNALBOX_TOKEN, or name a file with tokenFile.`,
+    ],
+    ['port: 1\nport: 2', `${name}:2:1 is not YAML: Map keys must be unique.`],
+    ['a: b: canary', `${name}:1:4 is not YAML: Nested mappings are not allowed in compact mappings.`],
+    ['- 1', `${name} must hold an object of settings.`],
+    [
+      'dispatch: { gone_after: 1s }',
+      `${name}:1:13: dispatch.gone_after must not be below dispatchSuspectAfter (30000 ms): a node is suspect before it is gone.`,
+    ],
+  ] as const) {
+    const problems = problemsOf({ folder: folderWith({ [name]: text }) })
+    assert.deepEqual(problems, [expected])
+  }
 })

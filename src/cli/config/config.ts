@@ -9,7 +9,7 @@ import { readSecretKeyFile, readTokenFile } from './tokenfile.ts'
 /**
  * A configuration, whole and checked, and where each value came from:
  *
- *     flags  >  SIGNALBOX_* variables  >  signalbox.config.{ts,json}  >  defaults
+ *     flags  >  SIGNALBOX_* variables  >  signalbox.config.{ts,json,yaml,yml}  >  defaults
  *
  * Every source is read to its end before anything is refused, so that whoever starts the server sees all that is wrong
  * at once, each with its place. Nothing outside is touched but the files that were named.
@@ -70,7 +70,7 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
     values[name] = problems.catch(() => checkValue(name, found))
   }
   addUnknownVariables(unfamiliarVariables(given.env), given.twins ?? [], problems)
-  addUnknownKeys(file, Object.keys(file?.values ?? {}), problems)
+  for (const { problem } of file?.unknown ?? []) problems.add(problem)
   const config = values as unknown as Config
   addClashes(config, sources, problems)
   const secrets = problems.catch(() => readSecrets(config, sources)) ?? []
@@ -101,14 +101,16 @@ export function resolveGiven<Name extends SettingName>(
 function findMeant(name: SettingName, given: ConfigSources): Found {
   const file = readFile(given)
   const found = findValue(name, given, file)
-  if (found.source !== 'default') return found
   const problems = new Problems()
+  for (const unknown of file?.unknown ?? []) if (unknown.name === name) problems.add(unknown.problem)
+  problems.throwIfAny()
+  if (found.source !== 'default') return found
   const variables = unfamiliarVariables(given.env).filter(
     (word) => meantVariable(word, usualVariables) === variableOf(name),
   )
-  const keys = Object.keys(file?.values ?? {}).filter((key) => nearestTo(key, settingNames) === name)
   addUnknownVariables(variables, [], problems)
-  addUnknownKeys(file, keys, problems)
+  for (const unknown of file?.unknown ?? [])
+    if (nearestTo(unknown.name, settingNames) === name) problems.add(unknown.problem)
   problems.throwIfAny()
   return found
 }
@@ -131,13 +133,8 @@ function findValue(name: SettingName, { flags, env }: ConfigSources, file: Confi
   const variable = variableOf(name)
   // An empty variable is a mistake, not a missing value: `check` refuses it.
   if (env[variable] !== undefined) return { source: variable, value: read(env[variable]) }
-  if (
-    file !== undefined &&
-    !settings[name].secret &&
-    Object.hasOwn(file.values, name) &&
-    file.values[name] !== undefined
-  )
-    return { source: `${file.name}: ${name}`, value: file.values[name] }
+  const said = file !== undefined && Object.hasOwn(file.values, name) ? file.values[name] : undefined
+  if (said?.value !== undefined) return { source: said.place, value: said.value }
   return { source: 'default', value: fallback }
 }
 
@@ -163,30 +160,18 @@ function meantVariable(name: string, all: readonly string[]): string | undefined
   return meant && prefix + meant
 }
 
-function addUnknownKeys(file: ConfigFile | undefined, names: readonly string[], problems: Problems): void {
-  const keys = settingNames.filter((name) => !settings[name].secret)
-  for (const key of names) {
-    if (keys.includes(key as SettingName)) continue
-    const meant = nearestTo(key, keys)
-    const advice = meant ? `Did you mean ${meant}?` : `Remove it; there are ${keys.join(', ')}.`
-    problems.add(
-      isSecret(key)
-        ? `${file!.name}: ${key} is not taken from a file of settings. Set ${variableOf(key)}, or name a file with ${key}File.`
-        : `${file!.name}: ${show(key)} is no setting. ${advice}`,
-    )
-  }
-}
-
-function isSecret(key: string): boolean {
-  return settings[key as SettingName]?.secret === true
-}
-
 /** Values that are sound each by itself, and not together. */
-function addClashes(
-  { host, allowedHosts }: Config,
-  sources: Readonly<Record<string, string>>,
-  problems: Problems,
-): void {
+function addClashes(config: Config, sources: Readonly<Record<string, string>>, problems: Problems): void {
+  const { host, allowedHosts, dispatchHeartbeat, dispatchSuspectAfter, dispatchGoneAfter } = config
+  const suspectAfter = dispatchSuspectAfter ?? 2 * dispatchHeartbeat
+  if (suspectAfter < dispatchHeartbeat)
+    problems.add(
+      `${sources.dispatchSuspectAfter} must not be below the heartbeat of nodes (dispatchHeartbeat, ${dispatchHeartbeat} ms).`,
+    )
+  if (dispatchGoneAfter !== undefined && dispatchGoneAfter < suspectAfter)
+    problems.add(
+      `${sources.dispatchGoneAfter} must not be below dispatchSuspectAfter (${suspectAfter} ms): a node is suspect before it is gone.`,
+    )
   if (/^(0\.0\.0\.0|\[?::\]?)$/.test(host ?? '') && allowedHosts?.length === 0)
     problems.add(
       `${sources.host} is ${host}, every address of this machine, so the names by which clients reach it must be given: ` +

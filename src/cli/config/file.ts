@@ -2,64 +2,57 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { SignalboxError } from '../../core/errors.ts'
-import { settingNames } from './settings.ts'
+import { type FileKeys, type PlaceOf, readKeys } from './file-keys.ts'
+import { parseYaml } from './yaml-file.ts'
 
 /** What a configuration file says. */
-export interface ConfigFile {
+export interface ConfigFile extends FileKeys {
   /** For people: as it was named, or its name in the working directory. */
   readonly name: string
-  readonly values: Readonly<Record<string, unknown>>
 }
 
-const usualNames = ['signalbox.config.ts', 'signalbox.config.json']
+const usualNames = [
+  'signalbox.config.ts',
+  'signalbox.config.json',
+  'signalbox.config.yaml',
+  'signalbox.config.yml',
+]
 
 /** Reads the file that was asked for, else the one that lies in `folder`, if any. Throws `invalid_argument`. */
 export function readConfigFile(folder: string, asked?: string): ConfigFile | undefined {
   const found = usualNames.filter((name) => existsSync(resolve(folder, name)))
-  // Which of the two counted would be a guess.
+  // Which of them counted would be a guess.
   if (asked === undefined && found.length > 1)
     throw refuse(`There are ${found.join(' and ')} here; keep one, or name one with --config.`)
   const name = asked ?? found[0]
   if (name === undefined) return undefined
-  const values = /\.m?[jt]s$/.test(name)
-    ? runProgram(name, resolve(folder, name))
-    : readJson(name, resolve(folder, name))
+  const { values, placeOf } = readValues(name, resolve(folder, name))
   if (typeof values !== 'object' || values === null || Array.isArray(values))
     throw refuse(`${name} must hold an object of settings.`)
-  return { name, values: flatten(name, values) }
+  return { name, ...readKeys(values, placeOf) }
 }
 
-/** Settings of a room may stand together: `{ locks: { multiNode: false } }`, or `multi_node`, is `locksMultiNode`. */
-function flatten(name: string, values: object): Readonly<Record<string, unknown>> {
-  const entries = Object.entries(values).flatMap(([key, value]) => entriesOf(key, value))
-  const [twice] = entries.filter(([key], at) => entries.findIndex(([other]) => other === key) < at)
-  if (twice) throw refuse(`${name} says ${twice[0]} twice; keep one.`)
-  return Object.fromEntries(entries)
+function readValues(name: string, path: string): { readonly values: unknown; readonly placeOf: PlaceOf } {
+  if (/\.m?[jt]s$/.test(name)) return { values: runProgram(name, path), placeOf: () => name }
+  const text = readText(name, path)
+  if (!/\.ya?ml$/.test(name)) return { values: parseJson(name, text), placeOf: () => name }
+  const { values, positionOf } = parseYaml(name, text)
+  const placeOf: PlaceOf = (keys) => {
+    const position = positionOf(keys)
+    return position === undefined ? name : `${name}:${position}`
+  }
+  return { values, placeOf }
 }
 
-function entriesOf(key: string, value: unknown): readonly (readonly [string, unknown])[] {
-  const isGroup = typeof value === 'object' && value !== null && !Array.isArray(value)
-  if (!isGroup || !settingNames.some((name) => isOfRoom(name, key))) return [[key, value]]
-  return Object.entries(value).flatMap(([own, one]) => entriesOf(key + capitalized(own), one))
-}
-
-/** Whether it is one of a room's settings: `locksMultiNode` is one of `locks`. */
-function isOfRoom(setting: string, room: string): boolean {
-  return setting.startsWith(room) && /^[A-Z]/.test(setting.slice(room.length))
-}
-
-/** `multi_node` and `multiNode` as `MultiNode`. */
-function capitalized(key: string): string {
-  return `_${key}`.replace(/_+([a-zA-Z])/g, (_, letter: string) => letter.toUpperCase())
-}
-
-function readJson(name: string, path: string): unknown {
-  let text: string
+function readText(name: string, path: string): string {
   try {
-    text = readFileSync(path, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch (error) {
     throw refuse(`${name} cannot be read (${(error as NodeJS.ErrnoException).code}).`, error)
   }
+}
+
+function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {

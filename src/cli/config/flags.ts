@@ -17,7 +17,7 @@ export function addSettingFlags(command: Command, names: readonly SettingName[] 
     addOption(command, option, variableOf(name), shownDefault(name))
   }
   const file = new Option('--config <file>', 'configuration file')
-  return addOption(command, file, 'SIGNALBOX_CONFIG', 'signalbox.config.ts or .json here')
+  return addOption(command, file, 'SIGNALBOX_CONFIG', 'signalbox.config.ts, .json or .yaml here')
 }
 
 /** Gives a command that works on a database, without a server, the flags to name it by. */

@@ -19,6 +19,7 @@ import {
 } from './kinds.ts'
 
 const day = 86_400_000
+const hour = 3_600_000
 
 type Conflicts = NonNullable<LocksOptions['conflicts']>
 
@@ -43,6 +44,13 @@ export interface Config {
   readonly monitorPerformanceBatchSize: number
   readonly monitorPerformanceMaxConcurrent: number
   readonly monitorKeep: number
+  readonly dispatchHeartbeat: number
+  readonly dispatchSuspectAfter: number | undefined
+  readonly dispatchGoneAfter: number | undefined
+  readonly dispatchClosedGrace: number
+  readonly dispatchAccept: number
+  readonly dispatchLease: number
+  readonly dispatchServerLease: number
   readonly allowPrivate: readonly string[]
   readonly secretKey: string | undefined
   readonly secretKeyFile: string | undefined
@@ -180,6 +188,50 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     takes: 'span',
     default: 7 * day,
     description: 'how long decisions and notifications that ended are kept',
+  },
+  dispatchHeartbeat: {
+    kind: span({ min: 10, max: hour }),
+    takes: 'span',
+    default: 15_000,
+    description: 'how often nodes are to send a sign of life',
+  },
+  dispatchSuspectAfter: {
+    kind: optional(span({ min: 10, max: 10 * hour })),
+    takes: 'span',
+    default: undefined,
+    none: 'twice the heartbeat',
+    description: 'a node that is silent for so long gets no new work',
+  },
+  dispatchGoneAfter: {
+    kind: optional(span({ min: 10, max: 10 * hour })),
+    takes: 'span',
+    default: undefined,
+    none: 'three times the heartbeat',
+    description: 'a node that is silent for so long is gone, and its tasks go to others',
+  },
+  dispatchClosedGrace: {
+    kind: span({ max: hour }),
+    takes: 'span',
+    default: 2_000,
+    description: 'how long a node whose connection closed may stay away before it is gone',
+  },
+  dispatchAccept: {
+    kind: span({ max: hour }),
+    takes: 'span',
+    default: 10_000,
+    description: 'how long a node may take to accept a task before another attempt; 0 for no bound',
+  },
+  dispatchLease: {
+    kind: span({ min: 300, max: hour }),
+    takes: 'span',
+    default: 30_000,
+    description: 'how long tasks stay with a server that gives no sign of life',
+  },
+  dispatchServerLease: {
+    kind: span({ min: 300, max: hour }),
+    takes: 'span',
+    default: 10_000,
+    description: 'a server that gives the others no sign of life for so long does not count',
   },
   allowPrivate: {
     kind: addressRanges,

@@ -24,6 +24,14 @@ check('Configuration', () => {
   rmSync('signalbox.config.ts')
 })
 
+check('Configuration #2', () => {
+  const { retention, monitorDistributedLockTtl, dispatchHeartbeat } = printed()
+  assert.deepEqual(retention, { value: '30d', source: 'signalbox.config.yaml:3:1: retention' })
+  assert.equal(monitorDistributedLockTtl!.source, 'signalbox.config.yaml:7:5: monitor.distributed.lock_ttl')
+  assert.equal(dispatchHeartbeat!.value, '5s')
+  rmSync('signalbox.config.yaml')
+})
+
 check('Notifications', () => {
   const settings = printed()
   const fromFile = Object.values(settings).filter(({ source }) => source.startsWith('signalbox.config.json'))
