@@ -59,6 +59,7 @@ test('the values that are there by default are valid, and mistakes are not', () 
     ['database.uri', 'postgres://db'],
     ['redis.url', 'http://redis'],
     ['settings.SIGNALBOX_TOKEN', 'a secret in plain sight'],
+    ['settings.SIGNALBOX_SECRET_KEY', 'a key in plain sight'],
     ['settings.SIGNALBOX_DATABASE', 'postgres://db'],
     ['settings.retention', '30d'],
     // Helm would write 20000000 as 2e+07.

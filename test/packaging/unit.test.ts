@@ -23,10 +23,11 @@ test('every setting that the unit’s file of settings suggests is one', async (
   const env: Record<string, string> = {}
   for (let at = 0; at < pairs.length; at += 2) env[pairs[at]!] = pairs[at + 1]!
   assert.ok(Object.keys(env).length > 5)
-  assert.equal(env.SIGNALBOX_TOKEN, '', 'no secret that somebody might use as it stands')
+  for (const secret of [env.SIGNALBOX_TOKEN, env.SIGNALBOX_SECRET_KEY])
+    assert.equal(secret, '', 'no secret that an operator might use as it stands')
   const { values } = resolveConfig({
     flags: {},
-    env: { ...env, SIGNALBOX_TOKEN: 'x'.repeat(32) },
+    env: { ...env, SIGNALBOX_TOKEN: 'x'.repeat(32), SIGNALBOX_SECRET_KEY: '0'.repeat(64) },
     folder: `${root}packaging`,
   })
   assert.equal(values.host, '0.0.0.0')
