@@ -14,7 +14,7 @@ import { answerOnSocket } from './problem.ts'
  */
 export interface Admission {
   /** Counts the connections of a server from now on; those above a cap are told so and closed. */
-  attach(server: Server): void
+  attach(server: Server, onRefused?: (socket: Socket, error: SignalboxError) => void): void
   /** A request begins; the returned function says that it has ended. Throws `too_many`. */
   enterRequest(principal: Pick<Principal, 'id'>): () => void
   /** A stream begins; the returned function says that it has ended. Throws `too_many`. */
@@ -71,8 +71,10 @@ export function createAdmission(options?: AdmissionOptions, clock: Clock = syste
   const streams = new Tally()
   let connectionCount = 0
   let toldCount = 0
+  let tellRefused = (_socket: Socket, _error: SignalboxError): void => {}
 
   function refuse(socket: Socket, error: SignalboxError): void {
+    tellRefused(socket, error)
     if (toldCount >= maxTold) {
       socket.destroy()
       return
@@ -104,7 +106,8 @@ export function createAdmission(options?: AdmissionOptions, clock: Clock = syste
   }
 
   return {
-    attach(server) {
+    attach(server, onRefused) {
+      if (onRefused !== undefined) tellRefused = onRefused
       // The server's own listener must not see a socket that is refused: it would read a request from it and answer.
       const own = server.listeners('connection')
       server.removeAllListeners('connection')

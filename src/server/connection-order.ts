@@ -39,7 +39,7 @@ export function beginRequest(request: IncomingMessage, response: ServerResponse)
   }
   const underWay = answerUnderWay(socket)
   if (underWay !== undefined && underWay !== response) enqueue(socket, response)
-  if (request.headers.upgrade !== undefined || !response.shouldKeepAlive) endWith(request, response)
+  if (request.headers.upgrade !== undefined || !response.shouldKeepAlive) endConnection(request, response)
   return true
 }
 
@@ -101,7 +101,8 @@ function keepAnswering(socket: Duplex): void {
   })
 }
 
-function endWith(request: IncomingMessage, response: ServerResponse): void {
+/** Makes a request the last of its connection, which ends with its answer. */
+export function endConnection(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request
   ending.add(socket)
   response.shouldKeepAlive = false

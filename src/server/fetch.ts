@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { SignalboxError } from '../core/errors.ts'
 import { type BodyLimits, nodesPath } from '../wire/index.ts'
@@ -43,6 +44,12 @@ export function createHandler(options: HandlerOptions): FetchHandler {
     authenticator: withToken(service.authenticator),
     checkSite: (incoming) => checkSite(incoming, undefined, undefined),
     gateways: new Map([[`${basePath}${nodesPath}`, service.nodeGateway]]),
+    onRefused: ({ code, message }, socket) =>
+      service.refusals.refused('upgrade_refused', {
+        address: (socket as Partial<Socket>).remoteAddress,
+        code,
+        message,
+      }),
     ...(parts.onError === undefined ? {} : { onError: parts.onError }),
   })
   let closing: Promise<void> | undefined

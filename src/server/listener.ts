@@ -4,10 +4,10 @@ import type { BodyLimits } from '../wire/index.ts'
 import { notMounted, splitTarget, withoutBase } from './basepath.ts'
 import { bodyTooLarge, bodyTooLate } from './body.ts'
 import type { OutgoingText } from './call.ts'
-import { beginRequest } from './connection-order.ts'
+import { beginRequest, endConnection } from './connection-order.ts'
 import type { InFlight } from './inflight.ts'
 import { requestIdOf } from './log.ts'
-import { discardRest, ignore, lingerMs, NodeIncoming, type NodeListener } from './nodehttp.ts'
+import { discardRest, ignore, NodeIncoming, type NodeListener } from './nodehttp.ts'
 import { replyProblem } from './reply.ts'
 import type { Service } from './service.ts'
 import { httpTransport } from './transport.ts'
@@ -134,23 +134,6 @@ function isOver(response: ServerResponse): boolean {
   return response.destroyed || response.headersSent
 }
 
-/**
- * Node closes a connection with the end of its last answer, also while its client still sends, and the client would not
- * read it. Others may have wrapped the response, so all that is known to end it is `end`, which has to wait.
- */
-function endLast(request: IncomingMessage, end: () => void): void {
-  const whole = () => {
-    clearTimeout(timer)
-    request.off('end', whole)
-    end()
-  }
-  const timer = setTimeout(whole, lingerMs).unref()
-  request
-    .once('end', whole)
-    .once('close', () => clearTimeout(timer))
-    .resume()
-}
-
 /** Each by itself: what others wrapped around a response does not always know the other forms that Node takes. */
 function setHeaders(
   response: ServerResponse,
@@ -173,10 +156,7 @@ function write(
   // What has not changed has the length it had, which nobody asked for.
   if (status !== 304) response.setHeader('content-length', Buffer.byteLength(body))
   response.writeHead(status)
-  if (!request.complete && !response.shouldKeepAlive) {
-    endLast(request, () => response.end(body))
-    return
-  }
+  if (!response.shouldKeepAlive) endConnection(request, response)
   response.end(body)
-  if (!request.complete) discardRest(request)
+  if (!request.complete) discardRest(request, response)
 }

@@ -1,3 +1,4 @@
+import { Counter, Registry } from 'prom-client'
 import type { Contention } from '../contention/index.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/errors.ts'
@@ -18,6 +19,7 @@ import {
   sendingFamilies,
 } from './oncemeter.ts'
 import { createQueueGauges, type MeteredSpace } from './queuegauges.ts'
+import { type RefusalReason, refusalReasons } from './refusals.ts'
 import {
   createHistogramCell,
   type Family,
@@ -53,6 +55,8 @@ export interface Metrics {
   settled(namespace: string, jobId: string, state: JobState): void
   /** The store failed a request, or something of ours that asks it. */
   storeFailed(code: ErrorCode): void
+  /** Something was refused or cut below HTTP. */
+  refused(reason: RefusalReason): void
   /** What an operator did could not be written to the audit. */
   auditFailed(): void
   /** Everything its caller may see, in the text format of Prometheus. */
@@ -113,6 +117,15 @@ export function createMetrics(parts: MetricsParts): Metrics {
   const unknownRoute = createRouteCells()
   const routes = new Map(parts.routes.map(({ id }) => [id, createRouteCells()]))
   const storeErrors = new Map<ErrorCode, number>()
+  const registry = new Registry()
+  const refusals = new Counter({
+    name: 'signalbox_http_refused_total',
+    help: 'What was refused or cut below HTTP, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  // Shown from the start, so that the first of a kind is an increase.
+  for (const reason of Object.keys(refusalReasons)) refusals.inc({ reason }, 0)
   const now = { inFlight: 0, streams: 0, waiting: 0 }
   const total = { streams: 0, dropped: 0, unaudited: 0 }
 
@@ -210,6 +223,9 @@ export function createMetrics(parts: MetricsParts): Metrics {
     storeFailed(code) {
       storeErrors.set(code, (storeErrors.get(code) ?? 0) + 1)
     },
+    refused(reason) {
+      refusals.inc({ reason })
+    },
     auditFailed() {
       total.unaudited++
     },
@@ -252,7 +268,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
         ...problemFamilies(problems),
         ...nodeFamilies(spaces.values()),
       ])
-      return text + (await processRegistry.metrics())
+      return `${text}${await registry.metrics()}\n${await processRegistry.metrics()}`
     },
   }
 }

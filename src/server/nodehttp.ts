@@ -142,19 +142,8 @@ export function writeText(
   const all = [...lines, ...more, ...length]
   response.on('error', ignore)
   response.writeHead(status, all)
-  if (request.complete || response.shouldKeepAlive) response.end(body)
-  else endFirst(request, response, body)
-  if (!request.complete) discardRest(request)
-}
-
-/**
- * Node closes a connection with the end of its last answer, also while its client still sends. So here the answer is not
- * ended: our half of the connection is, and the other is read from as long as `discardRest` says.
- */
-function endFirst(request: IncomingMessage, response: ServerResponse, body: string | Uint8Array): void {
-  response.flushHeaders()
-  response.write(body, () => request.socket.end())
-  request.once('end', () => request.socket.destroySoon())
+  response.end(body)
+  if (!request.complete) discardRest(request, response)
 }
 
 /** Name and value by turns, as Node writes them fastest. Most answers share one of a few sets of headers. */
@@ -170,12 +159,17 @@ const flattened = new WeakMap<object, readonly string[]>()
 
 /**
  * Reads on without keeping anything. Closing while the client still sends would reset the connection and take the
- * answer with it; but nobody may go on for ever.
+ * answer with it; but nobody may go on for ever once it is out. Until then it may stand behind other answers.
  */
-export function discardRest(request: IncomingMessage): void {
+export function discardRest(request: IncomingMessage, response: ServerResponse): void {
   request.resume()
-  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
-  timer.unref()
-  const done = () => clearTimeout(timer)
-  request.once('end', done).once('close', done)
+  const begin = () => {
+    if (request.complete) return
+    const timer = setTimeout(() => request.socket.destroy(), lingerMs)
+    timer.unref()
+    const done = () => clearTimeout(timer)
+    request.once('end', done).once('close', done)
+  }
+  if (response.writableFinished) begin()
+  else response.once('finish', begin)
 }

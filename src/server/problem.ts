@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorCodes, isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { problemOf, problemType } from '../wire/index.ts'
+import type { RefusalReason } from './refusals.ts'
 
 /** Headers of every answer. It is data and never a page: nothing in it may load, run, be framed or be kept. */
 export const answerHeaders: Readonly<Record<string, string>> = {
@@ -68,6 +69,19 @@ interface UnderWay {
 
 /** Those that will be told why once the answers before it are out. */
 const toBeTold = new WeakSet<Socket>()
+
+/** Why Node gave up a connection; undefined when nothing was refused: its client has gone. */
+export function refusalOf(error: Error, socket: Socket): RefusalReason | undefined {
+  const { code } = error as NodeJS.ErrnoException
+  // What comes after a refusal, or behind the last request of a connection, is not refused once more.
+  if (socket.writableEnded || code === 'HPE_CLOSED_CONNECTION') return undefined
+  const isInBody = (socket as UnderWay)._httpMessage?.req.complete === false
+  if (code === 'HPE_HEADER_OVERFLOW') return 'oversized_head'
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return isInBody ? 'request_timeout' : 'headers_timeout'
+  if (code === 'HPE_INVALID_EOF_STATE') return 'cut_request'
+  if (code?.startsWith('HPE_')) return 'parse_error'
+  return isInBody ? 'cut_request' : undefined
+}
 
 /** Answers what never became a request (broken or late headers) on the bare socket, and closes it. */
 export function answerClientError(error: Error, socket: Socket): void {

@@ -4,18 +4,20 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { SignalboxError } from '../core/errors.ts'
 import { whole } from '../core/options.ts'
 import { nodesPath } from '../wire/index.ts'
-import { beginRequest, refuseInOrder } from './connection-order.ts'
+import { beginRequest, endConnection, refuseInOrder } from './connection-order.ts'
 import { checkSite } from './guard.ts'
 import { InFlight } from './inflight.ts'
 import { requestIdOf } from './log.ts'
 import { linesOf, NodeIncoming, writeText } from './nodehttp.ts'
 import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './options.ts'
-import { answerClientError } from './problem.ts'
+import { answerClientError, refusalOf } from './problem.ts'
+import type { RefusalReason } from './refusals.ts'
 import { createService, type Service } from './service.ts'
 import { createShortcut, type Shortcut } from './shortcut.ts'
 import type { ShortcutRequest } from './shortcutrequest.ts'
@@ -68,8 +70,9 @@ class HttpServer implements Server {
   readonly #service: Service
   readonly #upgrades: Upgrades
   readonly #inFlight = new InFlight()
-  readonly #unsent = new Unsent()
+  readonly #unsent: Unsent
   readonly #shortcut: Shortcut
+  readonly #givenUp = new WeakSet<Socket>()
   readonly #leave = () => this.#inFlight.leave()
   /** The values of the Host header that are ours; known once the port is. */
   #ownHosts: ReadonlySet<string> = new Set()
@@ -85,11 +88,16 @@ class HttpServer implements Server {
       trust: false,
       hosts: () => this.#ownHosts,
     })
+    const { refusals } = this.#service
+    this.#unsent = new Unsent({
+      onCut: (answer) => refusals.refused('cut_stream', { address: addressOf(answer) }),
+    })
     this.#shortcut = createShortcut({
       ...options,
       serve: (request) => void this.#serveWhole(request),
       over: this.#leave,
       unsent: (socket) => this.#unsent.keep(socket),
+      late: (socket) => refusals.refused('headers_timeout', { address: socket.remoteAddress }),
     })
     const { authenticator } = this.#service
     this.#upgrades = createUpgrades({
@@ -97,13 +105,14 @@ class HttpServer implements Server {
       authenticator,
       checkSite: (incoming) => checkSite(incoming, undefined, this.#ownHosts),
       gateways: new Map([[nodesPath, this.#service.nodeGateway]]),
+      onRefused: (error, socket) => this.#refused('upgrade_refused', error, socket),
       ...(service.onError === undefined ? {} : { onError: service.onError }),
     })
     this.#app = fastify({
       // Idle keep-alive connections and, after the grace, hung ones must not hold up `close`.
       forceCloseConnections: true,
       schemaController: { compilersFactory: noCompilers },
-      clientErrorHandler: answerClientError,
+      clientErrorHandler: (error, socket) => this.#giveUp(error, socket as Socket),
       // Which route a request has is decided in api.ts, for every adapter; what Fastify would find out before costs as
       // much as that, and nobody would ask for it.
       serverFactory: () => this.#createHttpServer(),
@@ -150,7 +159,9 @@ class HttpServer implements Server {
   #answerWhatNodeWould(): void {
     const { server } = this.#app
     this.#shortcut.attach(server)
-    this.#service.admission.attach(server)
+    this.#service.admission.attach(server, (socket, error) =>
+      this.#refused('connection_limit', error, socket),
+    )
     this.#upgrades.attach(server)
     // Node would leave out what stands behind the first 2,000, in silence; their bytes bound them already.
     server.maxHeadersCount = 0
@@ -158,8 +169,26 @@ class HttpServer implements Server {
     server.on('checkExpectation', (request, reply) => server.emit('request', request, reply))
     server.on('connect', (_request, socket) => {
       const error = new SignalboxError('not_found', 'There is no route CONNECT: this server is no proxy.')
+      this.#refused('connect_refused', error, socket)
       void refuseInOrder(socket, error)
     })
+  }
+
+  /** Node could not read a request, or lost its connection. */
+  #giveUp(error: Error, socket: Socket): void {
+    const reason = refusalOf(error, socket)
+    // Node says so again with every byte that follows.
+    if (reason !== undefined && !this.#givenUp.has(socket)) {
+      this.#givenUp.add(socket)
+      this.#refused(reason, error, socket)
+    }
+    answerClientError(error, socket)
+  }
+
+  #refused(reason: RefusalReason, error: Error, socket: Duplex): void {
+    const { code } = error as NodeJS.ErrnoException
+    const { message } = error
+    this.#service.refusals.refused(reason, { address: addressOf(socket), code, message })
   }
 
   async #open(): Promise<{ readonly url: string }> {
@@ -224,7 +253,7 @@ class HttpServer implements Server {
     const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
     const more = ['x-request-id', requestId]
     // Keep-alive would bring the next request to a server that is going away.
-    if (this.#service.isDraining) response.shouldKeepAlive = false
+    if (this.#service.isDraining) endConnection(request, response)
     if (!('feed' in outgoing)) {
       writeText(request, response, outgoing, more)
       this.#unsent.watch(response)
@@ -245,6 +274,10 @@ class HttpServer implements Server {
     // Keep-alive would bring the next request to a server that is going away.
     else request.reply(outgoing, requestId, this.#service.isDraining)
   }
+}
+
+function addressOf(from: Duplex | ServerResponse): string | undefined {
+  return (('socket' in from ? from.socket : from) as Partial<Socket> | null)?.remoteAddress
 }
 
 function listenError(error: unknown, host: string, port: number): SignalboxError {

@@ -26,6 +26,7 @@ import type { ResolvedServiceOptions } from './options.ts'
 import { createOverviews } from './overview.ts'
 import { queueCountsOf } from './queuecounts.ts'
 import { createRedactor } from './redactjob.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
 import { createRequestMeter, type RequestMeter } from './requestmeter.ts'
 import { rootRoute } from './root.ts'
 import { createSenders } from './senders.ts'
@@ -45,6 +46,8 @@ export interface Service extends AsyncDisposable {
   readonly streams: Streams
   readonly admission: Admission
   readonly authenticator: TokenAuthenticator
+  /** What is refused or cut below HTTP is told here. */
+  readonly refusals: Refusals
   readonly isDraining: boolean
   /** Where nodes come in. */
   readonly nodeGateway: Gateway
@@ -82,7 +85,7 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set([
 ])
 
 /** Codes that say that it takes nothing now: told once when that begins, not with every request. */
-const refusals: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
+const takingNothing: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
 
 /** What dispatchers tell that somebody should look at. */
 const troubles: ReadonlySet<string> = new Set([
@@ -148,6 +151,7 @@ export function createService(parts: ServiceParts): Service {
     logDropped: () => log?.droppedCount ?? 0,
     contention,
   })
+  const refusals = createRefusals({ count: metrics.refused, log })
   const requestMeter = createRequestMeter(contention, [...routes, rootRoute])
   const unwatch = contention.events.on('slow', (wait) => log?.warn('contention.slow', { ...wait }))
   const streams = createStreams({ authenticator })
@@ -178,11 +182,12 @@ export function createService(parts: ServiceParts): Service {
     onBegan: () => metrics.requestBegan(),
     onProblem: (error, thrown, requestId) => {
       if (storeCodes.has(error.code)) metrics.storeFailed(error.code)
-      if (error.status >= 500 && !refusals.has(error.code)) report(error, thrown, requestId)
+      if (error.status >= 500 && !takingNothing.has(error.code)) report(error, thrown, requestId)
     },
     onAnswered,
     onStreamEnded: (route, how, ms) => {
       metrics.streamClosed(how)
+      if (how === 'dropped') refusals.refused('cut_stream', { route: route.id })
       metrics.request(route.id, 200, ms / 1_000)
     },
   })
@@ -268,6 +273,7 @@ export function createService(parts: ServiceParts): Service {
     streams,
     admission,
     authenticator,
+    refusals,
     get isDraining() {
       return isDraining
     },
@@ -303,6 +309,7 @@ export function createService(parts: ServiceParts): Service {
     async [Symbol.asyncDispose]() {
       isDraining = true
       loopLag.stop()
+      refusals.close()
       unwatch()
       await senders[Symbol.asyncDispose]()
       await scheduling.stop()

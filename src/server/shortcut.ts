@@ -37,6 +37,8 @@ export interface ShortcutOptions {
   serve(request: ShortcutRequest): void
   /** A request that was to be served is over: its answer was taken, or its client has gone. */
   over(): void
+  /** A connection asked for nothing in time, and is told so. */
+  late?(socket: Socket): void
   /** An answer was not taken at once; the returned function says that it was, or that its client has gone. */
   unsent(socket: Socket): () => void
 }
@@ -77,7 +79,10 @@ export function createShortcut(options: ShortcutOptions): Shortcut {
       if (restsSince === undefined || !socket.writable) continue
       const idleMs = now - restsSince
       if (!isFresh && idleMs > options.keepAliveMs) socket.destroy()
-      else if (isFresh && idleMs > options.headersTimeoutMs) answerOnSocket(bodyTooLate(), socket)
+      else if (isFresh && idleMs > options.headersTimeoutMs) {
+        options.late?.(socket)
+        answerOnSocket(bodyTooLate(), socket)
+      }
     }
   }
 

@@ -57,13 +57,15 @@ test('a small answer goes out at once and is never counted', async () => {
 })
 
 test('above the bound those that have waited longest are cut, and the last one is not', async () => {
-  await using stand = await stage(large, { maxBytes: 2.5 * large })
+  const cut: unknown[] = []
+  await using stand = await stage(large, { maxBytes: 2.5 * large, onCut: (answer) => cut.push(answer) })
   for (let i = 0; i < 3; i++) await stand.ask()
   const last = await stand.ask()
   assert.deepEqual(
     stand.answers.map(({ destroyed }) => destroyed),
     [true, true, false, false],
   )
+  assert.deepEqual(cut, stand.answers.slice(0, 2))
   assert.ok(stand.unsent.bytes <= 2.5 * large)
   last.resume()
   await within(5_000, 'the answer', once(last, 'close'))

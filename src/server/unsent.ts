@@ -11,6 +11,8 @@ export interface UnsentOptions {
   /** How fast it must read at least, when that takes longer. @default 16_384 */
   readonly bytesPerSecond?: number
   readonly clock?: Clock
+  /** An answer was cut, with its connection. @default does nothing */
+  readonly onCut?: (answer: ServerResponse | Socket) => void
 }
 
 export const unsentDefaults: Required<UnsentOptions> = {
@@ -19,6 +21,7 @@ export const unsentDefaults: Required<UnsentOptions> = {
   graceMs: 90_000,
   bytesPerSecond: 16_384,
   clock: systemClock,
+  onCut() {},
 }
 
 /**
@@ -52,7 +55,7 @@ export class Unsent {
   keep(answer: ServerResponse | Socket): () => void {
     const { maxBytes, graceMs, bytesPerSecond, clock } = this.#options
     const bytes = answer.writableLength
-    const timer = clock.setTimeout(() => answer.destroy(), graceMs + (bytes / bytesPerSecond) * 1_000)
+    const timer = clock.setTimeout(() => this.#cut(answer), graceMs + (bytes / bytesPerSecond) * 1_000)
     ;(timer as { unref?(): void }).unref?.()
     this.#answers.set(answer, bytes)
     this.#bytes += bytes
@@ -69,7 +72,12 @@ export class Unsent {
       if (this.#bytes <= maxBytes || this.#answers.size === 1) return
       this.#answers.delete(answer)
       this.#bytes -= bytes
-      answer.destroy()
+      this.#cut(answer)
     }
+  }
+
+  #cut(answer: ServerResponse | Socket): void {
+    this.#options.onCut(answer)
+    answer.destroy()
   }
 }

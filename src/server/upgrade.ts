@@ -53,6 +53,8 @@ export interface UpgradesOptions {
   readonly maxBufferedBytes?: number
   /** How long a peer may take to say goodbye. @default 2_000 */
   readonly lingerMs?: number
+  /** An upgrade is refused. @default does nothing */
+  readonly onRefused?: (error: SignalboxError, socket: Duplex) => void
   /** Gets what a gateway threw. @default prints it */
   readonly onError?: (error: unknown) => void
   readonly clock?: Clock
@@ -109,7 +111,7 @@ class SocketUpgrades implements Upgrades {
     }
     this.#handshake = new WebSocketServer(handshakeOptions)
     this.#handshake.on('wsClientError', (error, socket) =>
-      refuseInOrder(socket, new SignalboxError('invalid_argument', `${error.message}.`, { cause: error })),
+      this.#refuse(socket, new SignalboxError('invalid_argument', `${error.message}.`, { cause: error })),
     )
   }
 
@@ -121,13 +123,13 @@ class SocketUpgrades implements Upgrades {
     // Until somebody else takes care of it. Unheard, it would end the process.
     socket.on('error', cut)
     if (isBehindAnother(socket)) {
-      void refuseInOrder(socket, upgradeBehindAnother())
+      this.#refuse(socket, upgradeBehindAnother())
       return
     }
     this.#upgrade(request, socket, head).catch((error: unknown) => {
       const known = asSignalboxError(error)
       if (known.code === 'internal') this.#keeper.onError(error)
-      void refuseInOrder(socket, known)
+      this.#refuse(socket, known)
     })
   }
 
@@ -142,6 +144,11 @@ class SocketUpgrades implements Upgrades {
       this.#checkEnd()
     }
     return this.#whenClosed.promise
+  }
+
+  #refuse(socket: Duplex, error: SignalboxError): void {
+    this.#options.onRefused?.(error, socket)
+    void refuseInOrder(socket, error)
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {

@@ -153,6 +153,25 @@ test('a WebSocket or a CONNECT behind an unanswered request is refused after its
   assert.deepEqual(await kindsOf(stage), [])
 })
 
+test('an early answer to an unfinished request does not overtake, or cut, the answers before it', async () => {
+  await using stage = await serving()
+  const write = writerOf(stage)
+  const cases = [upgrade, 'Connection: close\r\n', ''].flatMap((headers) =>
+    // The second is longer than an answered client may go on sending.
+    [300, 2_600].map((waitMs) => ({ headers, waitMs })),
+  )
+  const ask = async ({ headers, waitMs }: (typeof cases)[number]) => {
+    using connection = connectTo(stage)
+    const early = write.post('/nowhere', 'x'.repeat(100), headers)
+    connection.send(write.claim(waitMs) + early.slice(0, -50))
+    await sleep(waitMs - 200)
+    connection.send(early.slice(-50))
+    const answers = headers === '' ? await connection.comes(2) : await connection.closes()
+    assert.deepEqual([answers.map(({ status }) => status), connection.error], [[200, 404], undefined])
+  }
+  await Promise.all(cases.map(ask))
+})
+
 test('an answered connection may become a WebSocket', async () => {
   await using stage = await serving()
   const write = writerOf(stage)

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLog, type ServerOptions } from 'signalbox/server'
+import { test } from 'vitest'
+import { type RefusalReason, refusalReasons } from '../../src/server/refusals.ts'
+import { within } from '../support/deadline.ts'
+import { RawConnection } from './pipelining/raw-connection.ts'
+import { type Stage, serving } from './stage.ts'
+
+/** A server that is looked at: what it counted, and what it logged. */
+async function watched(options: Omit<ServerOptions, 'box' | 'log'> = {}) {
+  const lines: Record<string, unknown>[] = []
+  const destination = {
+    write(chunk: string, taken: () => void) {
+      for (const line of chunk.split('\n').slice(0, -1)) lines.push(JSON.parse(line))
+      taken()
+    },
+  }
+  const stage = await serving({ ...options, log: createLog({ destination }) })
+  return {
+    stage,
+    host: new URL(stage.url).host,
+    port: Number(new URL(stage.url).port),
+    logged: () => lines.filter(({ event }) => event === 'connection.refused'),
+    [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose](),
+  }
+}
+
+async function countsOf({ ask }: Stage): Promise<Record<string, number>> {
+  const { body } = await ask('GET', '/metrics')
+  const found = (body as string).matchAll(/^signalbox_http_refused_total\{reason="(\w+)"\} (\d+)$/gm)
+  return Object.fromEntries(Array.from(found, ([, reason, count]) => [reason!, Number(count)]))
+}
+
+/** Waits until the server has counted so many of a reason. */
+async function counted(stage: Stage, reason: RefusalReason, count = 1): Promise<void> {
+  const wait = async () => {
+    while (((await countsOf(stage))[reason] ?? 0) < count) await sleep(10)
+  }
+  await within(10_000, `${count} of ${reason}`, wait())
+}
+
+test('every reason is shown from the start', async () => {
+  await using server = await watched()
+  assert.deepEqual(
+    await countsOf(server.stage),
+    Object.fromEntries(Object.keys(refusalReasons).map((reason) => [reason, 0])),
+  )
+})
+
+const webSocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+
+/** What to send, and what the server says of it. */
+const cases: Readonly<Record<string, readonly [reason: RefusalReason, (host: string) => string]>> = {
+  'what is not HTTP': ['parse_error', () => 'GARBAGE\r\n\r\n'],
+  'a body that is not as it says': [
+    'parse_error',
+    (host) => `POST /v1/jobs HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+  ],
+  'a head that is too large': [
+    'oversized_head',
+    (host) => `GET /livez HTTP/1.1\r\nHost: ${host}\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`,
+  ],
+  'no request at all': ['headers_timeout', () => ''],
+  'a head that does not end': ['headers_timeout', (host) => `GET /livez HTTP/1.1\r\nHost: ${host}\r\n`],
+  'a body that does not end': [
+    'request_timeout',
+    (host) =>
+      `POST /v1/jobs HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+  ],
+  'a WebSocket at no gateway': [
+    'upgrade_refused',
+    (host) => `GET /nowhere HTTP/1.1\r\nHost: ${host}\r\n${webSocket}\r\n`,
+  ],
+  'a CONNECT': ['connect_refused', (host) => `CONNECT elsewhere:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`],
+}
+
+for (const [what, [reason, write]] of Object.entries(cases))
+  test(`the server counts and logs ${what} as ${reason}, once`, async () => {
+    await using server = await watched({ headersTimeoutMs: 150, requestTimeoutMs: 300, timeoutCheckMs: 20 })
+    using connection = new RawConnection(server.port)
+    connection.send(write(server.host))
+    await connection.closes()
+    await counted(server.stage, reason)
+    const counts = Object.entries(await countsOf(server.stage)).filter(([, count]) => count > 0)
+    assert.deepEqual(counts, [[reason, 1]])
+    const [line, ...others] = server.logged()
+    assert.deepEqual([line?.level, line?.reason, line?.address, others], ['warn', reason, '127.0.0.1', []])
+  })
+
+test('the server counts and logs a client that leaves in the middle of its request', async () => {
+  await using server = await watched()
+  const half = `POST /v1/jobs HTTP/1.1\r\nHost: ${server.host}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`
+  for (const leave of ['end', 'resetAndDestroy'] as const) {
+    const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+    socket.write(half)
+    await sleep(50)
+    socket[leave]()
+  }
+  await counted(server.stage, 'cut_request', 2)
+  assert.deepEqual(
+    server.logged().map(({ reason }) => reason),
+    ['cut_request', 'cut_request'],
+  )
+})
+
+test('a client that leaves after its answer, or between two requests, is not counted', async () => {
+  await using server = await watched()
+  for (const leave of ['end', 'resetAndDestroy'] as const) {
+    const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+    socket.write(`GET /livez HTTP/1.1\r\nHost: ${server.host}\r\n\r\n`)
+    await new Promise((resolve) => socket.once('data', resolve))
+    socket[leave]()
+  }
+  await sleep(50)
+  assert.deepEqual(server.logged(), [])
+})
+
+test('the server counts and logs a connection above the cap', async () => {
+  await using server = await watched({ maxConnectionsPerAddress: 1 })
+  {
+    using first = new RawConnection(server.port)
+    first.send(`GET /livez HTTP/1.1\r\nHost: ${server.host}\r\n\r\n`)
+    await first.comes(1)
+    using second = new RawConnection(server.port)
+    assert.equal((await second.closes())[0]?.status, 429)
+  }
+  assert.deepEqual(
+    server.logged().map(({ reason, code }) => [reason, code]),
+    [['connection_limit', 'too_many']],
+  )
+})
+
+test('a flood of garbage is counted whole, and is a few lines in the log', async () => {
+  await using server = await watched()
+  const flood = Array.from({ length: 200 }, async () => {
+    using connection = new RawConnection(server.port)
+    connection.send('GARBAGE\r\n\r\n')
+    await connection.closes()
+  })
+  await Promise.all(flood)
+  assert.equal((await countsOf(server.stage)).parse_error, 200)
+  assert.ok(server.logged().length <= 10, `${server.logged().length} lines`)
+})
