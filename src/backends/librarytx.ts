@@ -69,6 +69,16 @@ function connectionOfRunner(runner: Shape): unknown {
   return runner.connect()
 }
 
+/**
+ * Whether a connection must be closed to end its transaction. TypeORM counts its nested transactions: when a savepoint is
+ * gone it rolls back no further, and gives its pool a connection that is still in a transaction.
+ */
+export function losesCount(tx: unknown): boolean {
+  if (!isShape(tx)) return false
+  const runner = isShape(tx.queryRunner) ? tx.queryRunner : tx
+  return Number(runner.transactionDepth) > 1
+}
+
 /** A pool of `pg` or `mysql2`, or the root of postgres.js: each statement may run on another connection. */
 function isPool(client: unknown): boolean {
   if (!isShape(client)) return false

@@ -1,4 +1,5 @@
 import type { Backoff } from '../core/backoff.ts'
+import { inCallerTransaction, throwIfRefused } from '../core/caller-transaction.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
@@ -232,6 +233,8 @@ export class Attempt implements LeaseRef, Judged {
     const step = async (tx: StoreTransaction): Promise<Verdict> => {
       try {
         result = await work(tx)
+        // A call in this transaction failed, and the work caught the error.
+        throwIfRefused(tx)
       } catch (error) {
         own.error = error
         throw error
@@ -254,11 +257,16 @@ export class Attempt implements LeaseRef, Judged {
   }
 
   async ack(options: AckOptions = {}): Promise<Ended> {
-    return this.#write(resolveAck(options), options.tx)
+    return this.#endIn(options.tx, resolveAck(options))
   }
 
   async nack(options: NackOptions = {}): Promise<Ended> {
-    return this.#write(resolveNack(options), options.tx)
+    return this.#endIn(options.tx, resolveNack(options))
+  }
+
+  /** Also when the attempt has ended already: then the caller's work was for nothing, and must not be committed. */
+  #endIn(tx: unknown, ending: Ending): Promise<Ended> {
+    return inCallerTransaction(this.#host.store, tx, () => this.#write(ending, tx))
   }
 
   async #write({ outcome, ranMs }: Ending, tx: unknown): Promise<Ended> {

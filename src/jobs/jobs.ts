@@ -1,3 +1,4 @@
+import { inCallerTransaction } from '../core/caller-transaction.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
@@ -100,11 +101,13 @@ export function createJobs(parts: JobsParts): Jobs {
       const job = isDefinition(kind)
         ? await resolveDefined(kind, payload, options)
         : resolveNewJob('add', kind, payload, options, reserved)
-      if (job.gate) await gating.checkNeeds([job], options.tx, () => 'add')
-      if (telemetry === undefined) return putOne(job, options.tx, tells)
-      return (
-        await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, tells)])
-      )[0]!
+      return inCallerTransaction(store, options.tx, async () => {
+        if (job.gate) await gating.checkNeeds([job], options.tx, () => 'add')
+        if (telemetry === undefined) return putOne(job, options.tx, tells)
+        return (
+          await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, tells)])
+        )[0]!
+      })
     },
 
     async addMany(list, options = {}) {
@@ -121,18 +124,18 @@ export function createJobs(parts: JobsParts): Jobs {
       if (given.length === 0) return []
       const refs = Array.from(list as readonly JobToAdd[], ({ ref }) => ref)
       const records = resolveRefs('addMany', refs, given)
-      await gating.checkNeeds(records, options.tx, (at) => `addMany[${at}]`)
-      await checkPayloads(
-        Array.from(list as readonly JobToAdd[], (job) => job[definedBy]),
-        records,
-      )
+      const schemas = Array.from(list as readonly JobToAdd[], (job) => job[definedBy])
       const put = async (all: readonly NewJob[]) => {
         const added = await store.add(all, options.tx)
         if (options.tx === undefined) announcer.announce(all)
         else if (tells) await tellAtCommit(options.tx, all)
         return added
       }
-      return telemetry === undefined ? put(records) : telemetry.adding(records, put)
+      return inCallerTransaction(store, options.tx, async () => {
+        await gating.checkNeeds(records, options.tx, (at) => `addMany[${at}]`)
+        await checkPayloads(schemas, records)
+        return telemetry === undefined ? put(records) : telemetry.adding(records, put)
+      })
     },
 
     async claim(options = {}) {
@@ -165,25 +168,29 @@ export function createJobs(parts: JobsParts): Jobs {
       const { outcome, ranMs } = resolveAck(options)
       const { id, token } = checkHeld(job)
       // Where it was claimed here nothing has to be asked; a nack must also know of a wish to cancel.
-      const judged = recent.find(id, token) ?? (await judgedOf(store, job))
-      const ended = await write(judge(judged, outcome, ranMs), options.tx)
-      recent.forget(job.id)
-      return ended
+      return inCallerTransaction(store, options.tx, async () => {
+        const judged = recent.find(id, token) ?? (await judgedOf(store, job))
+        const ended = await write(judge(judged, outcome, ranMs), options.tx)
+        recent.forget(job.id)
+        return ended
+      })
     },
 
     async nack(job, options = {}) {
       if (job instanceof RunningJob) return job.nack(options)
       const { outcome, ranMs } = resolveNack(options)
-      const judged = await judgedOf(store, job)
-      const verdict = judge(judged, outcome, ranMs)
-      // Where it would come back the store ends it itself when that was asked for; death must ask first.
-      if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isUnwanted(judged)))) {
-        const ended = await write(verdict, options.tx)
-        if (options.tx === undefined) comesBack(judged, verdict)
-        return ended
-      }
-      const error = outcome.kind === 'threw' ? outcome.error : null
-      return write(judge(judged, { kind: 'cancelled', error }, ranMs), options.tx)
+      return inCallerTransaction(store, options.tx, async () => {
+        const judged = await judgedOf(store, job)
+        const verdict = judge(judged, outcome, ranMs)
+        // Where it would come back the store ends it itself when that was asked for; death must ask first.
+        if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isUnwanted(judged)))) {
+          const ended = await write(verdict, options.tx)
+          if (options.tx === undefined) comesBack(judged, verdict)
+          return ended
+        }
+        const error = outcome.kind === 'threw' ? outcome.error : null
+        return write(judge(judged, { kind: 'cancelled', error }, ranMs), options.tx)
+      })
     },
 
     async renew(job, leaseMs = 30_000) {

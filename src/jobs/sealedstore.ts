@@ -92,6 +92,10 @@ export class SealedJobStore implements JobStore {
     return this.#store.settleIn(tx, await this.#sealVerdict(verdict))
   }
 
+  endTransaction(tx: unknown, error: unknown): Promise<void> {
+    return this.#store.endTransaction(tx, error)
+  }
+
   transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
     return this.#store.transact(async (tx) => this.#sealVerdict(await work(tx)), options)
   }

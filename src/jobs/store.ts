@@ -1,3 +1,4 @@
+import type { TransactionEnder } from '../core/caller-transaction.ts'
 import type { NewGate } from './gatestore.ts'
 import type { FinalState, JobState, LiveState } from './job.ts'
 import type { QueueLimits } from './limits.ts'
@@ -15,7 +16,7 @@ import type { StopSignal } from './stopsignal.ts'
  * Values users gave (payload, result, error, back-off, meta) come and go as JSON text that is kept byte for byte. Of
  * `meta` a store reads one word: its `limitKey`, which is what the limits of a queue are counted by.
  */
-export interface JobStore {
+export interface JobStore extends TransactionEnder {
   /**
    * Writes all of them or none; answers in order. With a unique key that a live job of the queue has (compared byte
    * by byte), nothing is written for it and the answer is that job's id, `duplicate: true`; also when two adds race,
@@ -69,7 +70,8 @@ export interface JobStore {
   /**
    * The same for one verdict, inside the caller's open transaction, which decides when it counts. Throws
    * `invalid_argument` (not a transaction of this engine's drivers, or a pool), `transaction_required` (not in a
-   * transaction), `wrong_database`; whatever else the database says is passed on.
+   * transaction), `wrong_database`; whatever else the database says is passed on. Where the answer is no, or it throws,
+   * the transaction may have failed, and the caller must not commit it: see `endTransaction`.
    */
   settleIn(tx: unknown, verdict: Verdict): Promise<boolean>
 

@@ -1,3 +1,4 @@
+import { inCallerTransaction } from '../core/caller-transaction.ts'
 import type { Clock } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { askWithin, createDegradedToken, isDown } from './asking.ts'
@@ -67,7 +68,7 @@ export function createClaims({ store, tally, clock, whenDown, timeoutMs }: Claim
     if (ends.length > 0) await askWithin(within, 'fail', () => store.settle(ends)).catch(() => undefined)
   }
 
-  return claimKeys
+  return (call, keys, terms, tx) => inCallerTransaction(store, tx, () => claimKeys(call, keys, terms, tx))
 }
 
 function answerOf(standing: GuardStanding): ClaimAnswer {

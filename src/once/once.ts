@@ -1,3 +1,4 @@
+import { inCallerTransaction } from '../core/caller-transaction.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
@@ -104,9 +105,11 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
   /** Ends a claim; one that was the policy's ends without the store, which never knew of it. */
   async function settle(call: string, end: GuardEnd, tx: unknown): Promise<{ readonly degraded?: true }> {
     if (isDegradedToken(end.token)) return degradedEnd(call)
-    const [took] = await askWithin(within, call, () => store.settle([end], tx))
-    if (!took) throw guardLost(end.key)
-    return {}
+    return inCallerTransaction(store, tx, async () => {
+      const [took] = await askWithin(within, call, () => store.settle([end], tx))
+      if (!took) throw guardLost(end.key)
+      return {}
+    })
   }
 
   function degradedEnd(call: string): { readonly degraded: true } {
@@ -152,9 +155,11 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
       const ref = { space, key: text('renew.key', key), token: resolveToken('renew', token) }
       const span = leaseSpan('renew.leaseMs', leaseMs)
       if (isDegradedToken(ref.token)) return { expiresAt: Date.now() + span, ...degradedEnd('renew') }
-      const expiresAt = await askWithin(within, 'renew', () => store.renew(ref, span, options.tx))
-      if (expiresAt === undefined) throw guardLost(ref.key)
-      return { expiresAt }
+      return inCallerTransaction(store, options.tx, async () => {
+        const expiresAt = await askWithin(within, 'renew', () => store.renew(ref, span, options.tx))
+        if (expiresAt === undefined) throw guardLost(ref.key)
+        return { expiresAt }
+      })
     },
 
     async forget(key, options = {}) {
@@ -171,7 +176,9 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
       const { subject, ...ask } = resolveSighting(sighting, options)
       upkeep.wake()
       try {
-        const [seen = false] = await askWithin(within, 'seen', () => store.seen([ask], options.tx))
+        const [seen = false] = await inCallerTransaction(store, options.tx, () =>
+          askWithin(within, 'seen', () => store.seen([ask], options.tx)),
+        )
         tally.seen(subject, seen)
         return { seen }
       } catch (error) {

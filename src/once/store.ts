@@ -1,3 +1,4 @@
+import type { TransactionEnder } from '../core/caller-transaction.ts'
 import type { GuardMode } from './guard.ts'
 
 /**
@@ -14,7 +15,7 @@ import type { GuardMode } from './guard.ts'
  * 'monitor.task', 'monitor.event'. With `tx`, a step is taken in that transaction of the caller's; engines that cannot
  * throw `transaction_unsupported`.
  */
-export interface GuardStore {
+export interface GuardStore extends TransactionEnder {
   /**
    * Claims each key, in the order given (a key twice in one call: the second sees the first). A token is
    * `<number>.<nonce>` as in backends/token.ts, the number = max(that of the claim before + 1, store time in µs), so it

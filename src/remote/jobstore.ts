@@ -107,6 +107,9 @@ export class RemoteJobStore implements JobStore {
     throw noTransaction('A job cannot be ended in a transaction of yours')
   }
 
+  /** There is none: a transaction cannot be sent to a server. */
+  async endTransaction(): Promise<void> {}
+
   async transact(): Promise<never> {
     throw noTransaction('job.transaction cannot be used')
   }

@@ -31,6 +31,7 @@ import { lookingContract } from './jobs/looking.ts'
 import { metaContract } from './jobs/meta.ts'
 import { queuedContract } from './jobs/queued.ts'
 import { reclaimingContract } from './jobs/reclaiming.ts'
+import { refusedCallsContract } from './jobs/refused-calls.ts'
 import { removingContract } from './jobs/removing.ts'
 import { retryingContract } from './jobs/retrying.ts'
 import { settlingContract } from './jobs/settling.ts'
@@ -59,6 +60,7 @@ export function everyContract(engine: EngineName): void {
     if (!candidate.sql) return
     describe('transactions with your data', () => withDataContract(borrower))
     describe('transactions of the caller', () => callersContract(borrower))
+    describe('calls that fail in transactions of the caller', () => refusedCallsContract(borrower))
     describe('gates in transactions of the caller', () => gatesInTransactions(borrower))
   })
 }

@@ -1,6 +1,7 @@
 import { ackFirst } from './ackfirst.ts'
 import { crashTest } from './engines.ts'
 import { pauseWorkers } from './pauses.ts'
+import { swallowRefusals } from './swallowed-refusals.ts'
 
 crashTest(
   ['sqlite', 'postgres', 'mariadb'],
@@ -12,4 +13,10 @@ crashTest(
   ['sqlite', 'postgres', 'mariadb'],
   'who acks first and commits three leases later is done once',
   (ground) => ackFirst(ground, { seed: 1, jobs: ground.engine === 'sqlite' ? 2 : 4 }),
+)
+
+crashTest(
+  ['sqlite', 'postgres', 'mariadb'],
+  'a worker stopped past its lease that swallows the refused ack and commits leaves its rows once',
+  (ground) => swallowRefusals(ground, { seed: 1, pauses: 3 }),
 )

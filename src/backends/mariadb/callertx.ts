@@ -1,7 +1,8 @@
 import type { Connection } from 'mysql2/promise'
-import { SignalboxError } from '../../core/errors.ts'
+import { refuseCommit } from '../../core/caller-transaction.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
-import { askKysely, findInnerTx, isKysely, isPrisma } from '../librarytx.ts'
+import { askKysely, findInnerTx, isKysely, isPrisma, losesCount } from '../librarytx.ts'
 import { isStoreTransaction } from '../storetx.ts'
 
 /**
@@ -39,6 +40,26 @@ export async function toCallerTx(tx: unknown): Promise<CallerTx> {
       }
     },
   }
+}
+
+/**
+ * Ends the caller's transaction (see core/caller-transaction.ts). After ROLLBACK alone, the caller's next statements
+ * would commit one by one. So a transaction that is READ ONLY takes its place: it writes nothing and has no savepoint,
+ * and lasts until the caller's COMMIT or ROLLBACK. After an error of MariaDB's own, such as a deadlock, it may have rolled
+ * back by itself; after one of ours, a connection that is in no transaction never was in one, and is left alone.
+ */
+export async function endTransaction(tx: unknown, error: unknown): Promise<void> {
+  if (isStoreTransaction(tx)) {
+    refuseCommit(tx, error)
+    return
+  }
+  const caller = await toCallerTx(tx)
+  const isOpen = isSignalboxError(error) ? '@@in_transaction = 1 OR @@autocommit = 0' : 'TRUE'
+  await caller.query(
+    `BEGIN NOT ATOMIC IF ${isOpen} THEN ROLLBACK; START TRANSACTION READ ONLY; END IF; END`,
+    [],
+  )
+  if (losesCount(tx)) findConnection(await findInnerTx(tx)).destroy()
 }
 
 function findConnection(tx: unknown): Connection {

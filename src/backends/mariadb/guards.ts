@@ -1,5 +1,6 @@
 import type { GuardAsk, GuardEnd, GuardRef, GuardStanding, GuardStore } from '../../once/store.ts'
 import { decodeToken } from '../token.ts'
+import { endTransaction } from './callertx.ts'
 import { rowCount, type Statement } from './calls.ts'
 import { movingMs, nowMs } from './clock.ts'
 import { type ClaimedRow, decodeStanding, encodeClaims } from './guardsclaim.ts'
@@ -19,6 +20,7 @@ export function createMariadbGuards(store: Store): GuardStore {
   return {
     claim: (asks, tx) => claim(store, asks, tx),
     settle: (ends, tx) => settle(store, ends, tx),
+    endTransaction,
     renew: (ref, leaseMs, tx) => renew(store, ref, leaseMs, tx),
     forget: (space, key) =>
       calls.run('forget a guard', async (call) => {

@@ -1,5 +1,6 @@
 import type { JobStore, StoreTransaction, Verdict } from '../../jobs/index.ts'
 import { createAdd } from './add.ts'
+import { endTransaction } from './callertx.ts'
 import { createClaim } from './claim.ts'
 import { limit, pause, resume } from './control.ts'
 import { cancelRequests, outcomes, renew } from './leases.ts'
@@ -42,6 +43,7 @@ export function createMariadbJobs(store: Store): JobStore {
     renew: (leases, leaseMs) => renew(store, leases, leaseMs),
     settle: (verdicts) => settle(store, verdicts),
     settleIn: (tx, verdict) => settleIn(store, tx, verdict),
+    endTransaction,
     transact: (work, options) => watched((watch) => transact(store, watch(work), options)),
     transactAll: (works, options) => watched((watch) => transactAll(store, works.map(watch), options)),
     outcomes: (leases) => outcomes(store, leases),

@@ -68,6 +68,9 @@ export class MemoryGuards implements GuardStore {
     return { status: 'run', token, attempt }
   }
 
+  /** There is none to end: memory takes part in no transaction. */
+  async endTransaction(): Promise<void> {}
+
   async settle(ends: readonly GuardEnd[], tx?: unknown): Promise<readonly boolean[]> {
     if (tx !== undefined) throw unsupported()
     return ends.map((ref) => {

@@ -141,6 +141,9 @@ export class MemoryJobs implements JobStore, GatedJobs {
     throw unsupported()
   }
 
+  /** There is none to end: memory takes part in no transaction. */
+  async endTransaction(): Promise<void> {}
+
   async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
     const [failed] = await this.transactAll([work], options)
     if (failed) throw failed.error

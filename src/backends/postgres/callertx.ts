@@ -1,5 +1,7 @@
+import type { Client } from 'pg'
+import { refuseCommit } from '../../core/caller-transaction.ts'
 import { SignalboxError } from '../../core/errors.ts'
-import { findInnerTx, isKysely, isPostgresJs, isPrisma } from '../librarytx.ts'
+import { findInnerTx, isKysely, isPostgresJs, isPrisma, losesCount } from '../librarytx.ts'
 import { isStoreTransaction } from '../storetx.ts'
 import type { Runner } from './connection.ts'
 import { statusOf } from './driver.ts'
@@ -15,9 +17,8 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
   // Ours: BEGIN is on its way, though perhaps not answered, so the connection's status says nothing yet.
   if (isStoreTransaction(tx)) return tx.raw as Runner
   const inner = await findInnerTx(tx)
-  if (isKysely(inner)) return probed(throughKysely(inner))
-  if (isPostgresJs(inner)) return probed(throughPostgresJs(inner))
-  if (isPrisma(inner)) return probed(throughPrisma(inner))
+  const library = throughLibrary(inner)
+  if (library !== undefined) return probed(library)
   const shape = inner as { query?: unknown; idleCount?: unknown; totalCount?: unknown } | null | undefined
   if (typeof shape !== 'object' || shape === null || typeof shape.query !== 'function') {
     throw notTaken()
@@ -36,6 +37,52 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
   if (status === 'I' && !mayBeLate) throw notInTransaction()
   if (status === 'E') throw failedAlready()
   return status === null || status === 'I' ? probed(client) : client
+}
+
+/** A runner for a library that shows no `pg` client. */
+function throughLibrary(inner: unknown): Runner | undefined {
+  if (isKysely(inner)) return throughKysely(inner)
+  if (isPostgresJs(inner)) return throughPostgresJs(inner)
+  return isPrisma(inner) ? throughPrisma(inner) : undefined
+}
+
+/**
+ * Ends the caller's transaction (see core/caller-transaction.ts). A failed statement alone would not: a caller in a
+ * savepoint could go back to it, and commit what was written before. So all of it is rolled back, and the transaction
+ * that takes its place, in which there is no savepoint, has failed from the start: every statement in it is refused, and
+ * COMMIT rolls back. Outside a transaction the first statement is refused, and the second is not looked at.
+ */
+export async function endTransaction(tx: unknown, error: unknown): Promise<void> {
+  if (isStoreTransaction(tx)) {
+    refuseCommit(tx, error)
+    return
+  }
+  const inner = await findInnerTx(tx)
+  const client = throughLibrary(inner) ?? (inner as Runner)
+  try {
+    // One text without values: it goes to the server as one message, and nothing comes between.
+    await fail(client, `${beginAnew}; ${raise}`)
+  } catch (error) {
+    // A client that prepares every text takes one statement at a time.
+    if (sqlState(error) !== '42601') throw error
+    await client.query(beginAnew)
+    await fail(client, raise)
+  }
+  if (losesCount(tx)) await (inner as Client).end()
+}
+
+const endedState = 'SBX04'
+const beginAnew = 'ROLLBACK AND CHAIN'
+const raise = `DO $$ BEGIN
+  RAISE EXCEPTION 'Signalbox ended this transaction after an error. Roll it back.' USING ERRCODE = '${endedState}';
+END $$`
+
+async function fail(client: Runner, text: string): Promise<void> {
+  try {
+    await client.query(text)
+  } catch (error) {
+    if (sqlState(error) !== endedState) throw error
+  }
 }
 
 /** For a client that does not tell: a savepoint is refused outside a transaction, and harmless inside one. */

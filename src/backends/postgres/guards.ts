@@ -13,7 +13,7 @@ import type {
 } from '../../once/store.ts'
 import { decodeGuardRow, type GuardRow, judgeGuard } from '../guardrow.ts'
 import { createNonce, decodeToken, encodeToken } from '../token.ts'
-import { inCallers, requireTransaction, wrongDatabase } from './callertx.ts'
+import { endTransaction, inCallers, requireTransaction, wrongDatabase } from './callertx.ts'
 import { repeated, sparse } from './columns.ts'
 import type { Connections, Runner, Statement } from './connection.ts'
 import type { GuardStatements } from './guardsql.ts'
@@ -60,6 +60,10 @@ export class PostgresGuards implements GuardStore {
       })
     }
     return answers
+  }
+
+  endTransaction(tx: unknown, error: unknown): Promise<void> {
+    return endTransaction(tx, error)
   }
 
   async settle(ends: readonly GuardEnd[], tx?: unknown): Promise<readonly boolean[]> {

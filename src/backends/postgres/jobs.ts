@@ -22,15 +22,16 @@ import { decodeToken } from '../token.ts'
 import { ClaimedAdder } from './addclaimed.ts'
 import { Adder } from './adder.ts'
 import { Attempts } from './attempts.ts'
-import { inCallers, requireTransaction, wrongDatabase } from './callertx.ts'
+import { endTransaction, inCallers, requireTransaction, wrongDatabase } from './callertx.ts'
 import { Claimer } from './claimer.ts'
 import type { Connections } from './connection.ts'
+import { sqlState } from './failures.ts'
 import { Operations } from './operate.ts'
 import { Reads } from './reads.ts'
 import { type Reclaimed, Reclaimer } from './reclaim.ts'
 import { Remover } from './remove.ts'
 import type { Sender } from './sender.ts'
-import { givenValues, type SettledInRow, verdictValues } from './settle.ts'
+import { givenValues, leaseLostState, notHereState, verdictValues } from './settle.ts'
 import { Settler } from './settler.ts'
 import type { Space } from './space.ts'
 import { Transactor } from './transact.ts'
@@ -83,15 +84,24 @@ export class PostgresJobs implements JobStore {
     const { namespace, storeId, leases, statements } = this.#space
     const values = [...verdictValues(namespace, [{ verdict, token }]), storeId]
     const job = leases.find(verdict)
-    const row = await inCallers(async () => {
+    const { givenOrFail, someOrFail } = statements.settle
+    try {
       // Without a name: what is prepared on a caller's connection is the caller's business.
-      const { rows } = job
-        ? await client.query<SettledInRow>(statements.settle.givenIn.text, [...values, ...givenValues(job)])
-        : await client.query<SettledInRow>(statements.settle.someIn.text, values)
-      return rows[0]!
-    })
-    if (!row.here) throw wrongDatabase()
-    return row.took
+      await inCallers(() =>
+        job
+          ? client.query(givenOrFail.text, [...values, ...givenValues(job)])
+          : client.query(someOrFail.text, values),
+      )
+      return true
+    } catch (error) {
+      if (sqlState(error) === notHereState) throw wrongDatabase(error)
+      if (sqlState(error) === leaseLostState) return false
+      throw error
+    }
+  }
+
+  endTransaction(tx: unknown, error: unknown): Promise<void> {
+    return endTransaction(tx, error)
   }
 
   async addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {

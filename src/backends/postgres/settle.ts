@@ -14,13 +14,12 @@ import type { Statement } from './connection.ts'
  *     final   as `given`, for a job without a unique key that is over: the least there is to do, in two statements of
  *             one packet, so that the second sees what was committed while the first waited for the lease's lock
  *
- * `…OrFail` raises an error instead of answering no, so that a COMMIT sent behind it cannot take effect.
+ * `…OrFail` raises an error instead of answering no, so that a COMMIT behind it cannot take effect: in transactions of
+ * the store's own and of callers.
  */
 export interface SettleStatements {
   readonly whole: Statement
   readonly some: Statement
-  readonly someIn: Statement
-  readonly givenIn: Statement
   readonly someOrFail: Statement
   readonly givenOrFail: Statement
   readonly leaseLock: Statement
@@ -32,17 +31,12 @@ export interface SettledRow {
   readonly id: string
 }
 
-/** What the forms for a caller's transaction answer. */
-export interface SettledInRow {
-  readonly took: boolean
-  /** Whether the transaction's database is the store's. */
-  readonly here: boolean
-}
-
 export const leaseLostState = 'SBX01'
 /** What `final` raises: the lease that it looks for is none, and the key of job_end may not be. */
 export const noLeaseState = '23502'
 export const notWholeState = 'SBX02'
+/** The transaction is in another database than the store. */
+export const notHereState = 'SBX03'
 
 /** How long a verdict waits for another transaction that is ending the same attempt. */
 const fenceWaitMs = 250
@@ -148,18 +142,18 @@ freed AS (
     AND u.namespace = $1 AND u.queue = s.queue AND u.unique_key = s.unique_key AND u.job_id = s.id
 )`
   const answer = 'SELECT lease_no, id FROM settled'
-  const answerIn = `SELECT EXISTS (SELECT FROM settled) AS took,
-       EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13) AS here`
   const answerOrFail = `SELECT CASE WHEN (SELECT count(*) FROM settled) = cardinality($5::text[]) THEN 0
-       ELSE ${s}.signalbox_refuse('${leaseLostState}', 'the lease is lost') END AS took`
+       WHEN EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
+       THEN ${s}.signalbox_refuse('${leaseLostState}', 'the lease is lost')
+       ELSE ${s}.signalbox_refuse('${notHereState}', 'this is another store') END AS took`
   // A lease may go only if each of its open jobs has a verdict here; else this is undone and done one by one.
   const answerWhole = `SELECT lease_no,
        CASE WHEN (SELECT count(*) FROM settled) = (SELECT sum(count) FROM gone) THEN 0
             ELSE ${s}.signalbox_refuse('${notWholeState}', 'not the whole lease') END AS whole
 FROM gone`
 
-  const one = (checked: boolean, from: string, end: string) =>
-    `WITH ${[clock(false), verdict, held(checked), sentence(from), ends, writes(ended)].join(',')}\n${end}`
+  const one = (from: string, end: string) =>
+    `WITH ${[clock(false), verdict, held(true), sentence(from), ends, writes(ended)].join(',')}\n${end}`
   return {
     whole: {
       name: 'sb_settle_whole',
@@ -177,10 +171,8 @@ ${answerWhole}`,
       name: 'sb_settle',
       text: `WITH ${[clock(true), verdict, held(false), sentence(fromLease), ends, writes(ended)].join(',')}\n${answer}`,
     },
-    someIn: { name: 'sb_settle_in', text: one(true, fromLease, answerIn) },
-    givenIn: { name: 'sb_settle_given_in', text: one(true, fromGiven, answerIn) },
-    someOrFail: { name: 'sb_settle_or_fail', text: one(true, fromLease, answerOrFail) },
-    givenOrFail: { name: 'sb_settle_given_or_fail', text: one(true, fromGiven, answerOrFail) },
+    someOrFail: { name: 'sb_settle_or_fail', text: one(fromLease, answerOrFail) },
+    givenOrFail: { name: 'sb_settle_given_or_fail', text: one(fromGiven, answerOrFail) },
     leaseLock: {
       name: 'sb_lease_lock',
       text: `SELECT ${leaseLock(s, 'pg_advisory_xact_lock_shared', '$1::bigint')}`,

@@ -35,6 +35,9 @@ export function createRedisGuards({ connection, calls }: GuardsParts, namespace:
       return call.answer
     },
 
+    // There is none to end: Redis takes part in no transaction.
+    endTransaction: async () => undefined,
+
     async settle(ends, tx) {
       if (tx !== undefined) throw refusedTransaction()
       const answers = ends.map(({ space, key, token, end, result }) => {

@@ -46,6 +46,48 @@ const settings: Readonly<Record<string, DatabaseSyncOptions>> = {
   'knows no bare names': { allowBareNamedParameters: false, allowUnknownNamedParameters: false },
 }
 
+for (const [what, options] of Object.entries({ ...settings, 'has no peculiarities': {} })) {
+  test(`a transaction of a database that ${what} is ended, and COMMIT refused until ROLLBACK`, async () => {
+    await using place = await opened()
+    using db = new DatabaseSync(place.path, options)
+    db.exec('CREATE TABLE rows (note TEXT); BEGIN IMMEDIATE; INSERT INTO rows VALUES (1)')
+    await place.backend.jobs.endTransaction(db, new Error('refused'))
+    db.exec('INSERT INTO rows VALUES (2)')
+    for (const _ of [1, 2]) assert.throws(() => db.exec('COMMIT'), /FOREIGN KEY constraint failed/)
+    db.exec('ROLLBACK')
+    db.exec('BEGIN; INSERT INTO rows VALUES (3); COMMIT')
+    const statement = db.prepare('SELECT CAST(note AS TEXT) AS note FROM rows')
+    statement.setReturnArrays(false)
+    assert.deepEqual(
+      statement.all().map(({ note }) => note),
+      ['3'],
+    )
+  })
+}
+
+test('an ended transaction holds no lock on the file', async () => {
+  await using place = await opened()
+  using db = new DatabaseSync(place.path)
+  db.exec('BEGIN IMMEDIATE')
+  await place.backend.jobs.endTransaction(db, new Error('refused'))
+  const [added] = await place.backend.jobs.add([job()])
+  assert.equal(added?.duplicate, false)
+})
+
+for (const off of ['enableForeignKeyConstraints: false', 'PRAGMA foreign_keys = OFF'])
+  test(`a database with ${off} would commit, so it is closed`, async () => {
+    await using place = await opened()
+    const isOption = !off.startsWith('PRAGMA')
+    const db = new DatabaseSync(place.path, { enableForeignKeyConstraints: !isOption })
+    if (!isOption) db.exec(off)
+    db.exec('CREATE TABLE rows (note TEXT); BEGIN IMMEDIATE; INSERT INTO rows VALUES (1)')
+    await place.backend.jobs.endTransaction(db, new Error('refused'))
+    assert.equal(db.isOpen, false)
+    assert.throws(() => db.exec('COMMIT'), /not open/)
+    using reader = new DatabaseSync(place.path)
+    assert.deepEqual(reader.prepare('SELECT * FROM rows').all(), [])
+  })
+
 for (const [what, options] of Object.entries(settings)) {
   test(`a caller’s database that ${what} takes part like any other`, async () => {
     await using store = await opened()

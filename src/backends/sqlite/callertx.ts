@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
-import { SignalboxError } from '../../core/errors.ts'
+import { refuseCommit } from '../../core/caller-transaction.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import { drizzleClient } from '../librarytx.ts'
 import { Connection } from './connection.ts'
 import { isReadOnly } from './fault.ts'
@@ -9,7 +10,7 @@ import { SqliteTransaction } from './tx.ts'
 /**
  * Taking part in a transaction of the caller's: a node:sqlite database that is in one, or the `tx` of a transaction of
  * ours. The caller begins and commits; what is written here counts when they do. All of it stands in one savepoint, so
- * an error leaves their transaction as it was, and it is theirs to decide what becomes of it.
+ * an error leaves their transaction as it was; `endTransaction` ends it where it must not be committed.
  */
 export interface Home {
   readonly path: string
@@ -46,6 +47,41 @@ export function writeInCallers<Value>(
     throw isReadOnly(error) ? readOnly(error) : error
   }
 }
+
+/**
+ * Ends the caller's transaction (see core/caller-transaction.ts). After ROLLBACK alone, the caller's next statements
+ * would commit one by one. So another transaction takes its place, with a row in a temporary table that refers to nothing:
+ * SQLite checks that at COMMIT and refuses it, until the caller rolls back. It locks nothing in the file. A connection
+ * that does not check foreign keys would commit, so it is closed.
+ */
+export function endTransaction(tx: unknown, error: unknown): void {
+  if (tx instanceof SqliteTransaction) {
+    refuseCommit(tx, error)
+    return
+  }
+  const db = databaseOf(tx)
+  if (!db.isOpen) return
+  // After an error of its own SQLite may have rolled back by itself; after one of ours, there was no transaction.
+  if (!db.isTransaction && isSignalboxError(error)) return
+  if (db.isTransaction) db.exec('ROLLBACK')
+  if (plainly(db).prepare('PRAGMA foreign_keys').get()?.foreign_keys !== 1) {
+    db.close()
+    return
+  }
+  try {
+    db.exec(beginToFail)
+  } catch (failure) {
+    db.close()
+    throw failure
+  }
+}
+
+const beginToFail = `BEGIN;
+CREATE TEMP TABLE signalbox_ended (
+  id INTEGER PRIMARY KEY,
+  missing_id INTEGER NOT NULL REFERENCES signalbox_ended (id) DEFERRABLE INITIALLY DEFERRED
+);
+INSERT INTO temp.signalbox_ended (id, missing_id) VALUES (1, 2);`
 
 function databaseOf(tx: unknown): DatabaseSync {
   // Drizzle shows the database it was made with; other libraries do not, and one hands in the database itself.

@@ -11,7 +11,7 @@ export interface SqliteGuardsOptions {
   readonly namespace: string
   readonly writer: Writer
   readonly reader: Reader
-  readonly transactions: Pick<SqliteTransactions, 'join'>
+  readonly transactions: Pick<SqliteTransactions, 'join' | 'end'>
   /** Throws when the store was closed. */
   check(): void
 }
@@ -42,6 +42,7 @@ export function createSqliteGuards({
   return {
     claim: (asks, tx) => take('claim', [asks], tx),
     settle: (ends, tx) => take('settle', [ends], tx),
+    endTransaction: async (tx, error) => transactions.end(tx, error),
     renew: (ref, leaseMs, tx) => take('renew', [ref, leaseMs], tx),
     forget: (space, key) => take('forget', [space, key]),
     seen: (asks, tx) => take('seen', [asks], tx),

@@ -51,6 +51,8 @@ export interface SqliteJobsOptions {
 export interface SqliteTransactions extends Pick<Transactions, 'transact' | 'transactAll'> {
   /** Does `work` in the caller's transaction, which decides when it counts. */
   join<Value>(tx: unknown, work: (connection: Connection) => Value): Value
+  /** Ends the caller's transaction: nothing written in it can be committed. */
+  end(tx: unknown, error: unknown): void
 }
 
 export class SqliteJobs implements JobStore {
@@ -83,6 +85,10 @@ export class SqliteJobs implements JobStore {
 
   async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
     return this.#join(tx, (connection) => settleOne(connection, this.#namespace, verdict))
+  }
+
+  async endTransaction(tx: unknown, error: unknown): Promise<void> {
+    this.#options.transactions.end(tx, error)
   }
 
   async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {

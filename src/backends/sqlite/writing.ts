@@ -1,6 +1,6 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Meter } from '../../core/meter.ts'
-import { type Home, writeInCallers } from './callertx.ts'
+import { endTransaction, type Home, writeInCallers } from './callertx.ts'
 import { type Connection, type Location, openWriter } from './connection.ts'
 import { DataVersion, type Watch } from './dataversion.ts'
 import { Gate } from './gate.ts'
@@ -36,6 +36,7 @@ export function writeHere(location: Location, reader: Reader, meter?: Meter): Wr
       transact: (namespace, work, options) => transactions.transact(namespace, work, options),
       transactAll: (namespace, works, options) => transactions.transactAll(namespace, works, options),
       join: (tx, work) => writeInCallers(tx, home, work),
+      end: endTransaction,
     }),
     async close() {
       await writer.close()
@@ -56,7 +57,7 @@ export function writeInThread(location: Location, meter?: Meter): Writing {
   return {
     writer: thread,
     watch: thread,
-    transactionsAt: () => ({ transact: refuse, transactAll: refuse, join: refuse }),
+    transactionsAt: () => ({ transact: refuse, transactAll: refuse, join: refuse, end: () => undefined }),
     close: () => thread.close(),
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Kysely, PostgresDialect } from 'kysely'
-import { createConnection } from 'mysql2/promise'
-import { Client, type CustomTypesConfig, Pool } from 'pg'
+import { createConnection, createPool } from 'mysql2/promise'
+import { Client, type CustomTypesConfig, Pool, type QueryConfig } from 'pg'
 import postgres from 'postgres'
 import { type Box, open } from 'signalbox'
 import { afterAll, beforeAll, describe, test } from 'vitest'
@@ -50,6 +50,8 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
       try {
         await client.query('BEGIN')
         await assert.rejects(box.jobs.ack(lost, { tx: client }), { code: 'lease_lost' })
+        await client.query('ROLLBACK')
+        await client.query('BEGIN')
         assert.deepEqual(await box.jobs.ack(held, { tx: client }), { state: 'completed' })
         const options = { uniqueKey: `types-${name}`, tx: client }
         const first = await box.jobs.add('mail', 1, options)
@@ -62,6 +64,37 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
       }
     },
   )
+
+  test('a client goes back to its pool after a refused ack, and none is left behind', async () => {
+    const pool = new Pool({ connectionString: own.url, max: 1 })
+    const { lost } = await claimTwo('pooled')
+    for (const end of ['COMMIT', 'ROLLBACK']) {
+      const client = await pool.connect()
+      await client.query('BEGIN')
+      await assert.rejects(box.jobs.ack(lost, { tx: client }), { code: 'lease_lost' })
+      await client.query(end)
+      client.release()
+      assert.deepEqual((await pool.query('SELECT 1 AS one')).rows, [{ one: 1 }])
+      assert.deepEqual([pool.totalCount, pool.idleCount], [1, 1])
+    }
+    await pool.end()
+  })
+
+  test('a refused ack ends the transaction of a client that prepares every text', async () => {
+    const { lost } = await claimTwo('prepared')
+    const client = new Client({ connectionString: own.url })
+    await client.connect()
+    const query = (text: string, values: unknown[] = []) =>
+      client.query({ text, values, queryMode: 'extended' } as QueryConfig)
+    await query('BEGIN')
+    await box.jobs.add('before the savepoint', {}, { tx: { query } })
+    await query('SAVEPOINT part')
+    await assert.rejects(box.jobs.ack(lost, { tx: { query } }), { code: 'lease_lost', message: /was ended/ })
+    await assert.rejects(query('ROLLBACK TO SAVEPOINT part'), { code: '3B001' })
+    await query('COMMIT')
+    await client.end()
+    assert.deepEqual((await box.jobs.list({ kind: 'before the savepoint' })).items, [])
+  })
 
   test('a transaction that has failed is refused, whichever library it is of', async () => {
     const failed = { code: 'transaction_required', message: /failed already/ }
@@ -115,6 +148,29 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
 })
 
 describe.skipIf(!hasService('mariadb'))('mariadb', () => {
+  test('a connection goes back to its pool after a refused ack, and nothing in between commits alone', async () => {
+    await using own = await ownMariadb()
+    await using box = await open(own.url, { migrate: true })
+    const pool = createPool({ uri: own.url.replace(/^mariadb:/, 'mysql:'), connectionLimit: 1 })
+    await pool.query('CREATE TABLE paid (note varchar(40))')
+    await box.jobs.add('lost', {})
+    const [lost] = await box.jobs.claim({ limit: 1 })
+    await box.jobs.ack(lost!)
+    for (const end of ['COMMIT', 'ROLLBACK']) {
+      const connection = await pool.getConnection()
+      await connection.beginTransaction()
+      await connection.query("INSERT INTO paid VALUES ('before')")
+      await assert.rejects(box.jobs.ack(lost!, { tx: connection }), { code: 'lease_lost' })
+      await assert.rejects(connection.query("INSERT INTO paid VALUES ('after')"), { errno: 1792 })
+      await connection.query(end)
+      connection.release()
+      await pool.query("INSERT INTO paid VALUES ('alone')")
+    }
+    const [rows] = await pool.query('SELECT note FROM paid')
+    assert.deepEqual(rows, [{ note: 'alone' }, { note: 'alone' }])
+    await pool.end()
+  })
+
   test('a connection that was ended is refused as in no transaction', async () => {
     await using own = await ownMariadb()
     await using box = await open(own.url, { migrate: true })

@@ -22,6 +22,7 @@ libraryStories('Drizzle', 'postgres', async (url) => {
     transaction: (work) =>
       db.transaction((tx) => work(tx, (note) => tx.insert(pgPaid).values({ note }).execute())),
     nested: (work) => db.transaction((tx) => work(tx, (inner) => tx.transaction(inner))),
+    alone: (note) => db.insert(pgPaid).values({ note }).execute(),
     outside: [db],
     [Symbol.asyncDispose]: () => pool.end(),
   }
@@ -34,6 +35,7 @@ libraryStories('Drizzle over postgres.js', 'postgres', async (url) => {
     transaction: (work) =>
       db.transaction((tx) => work(tx, (note) => tx.insert(pgPaid).values({ note }).execute())),
     nested: (work) => db.transaction((tx) => work(tx, (inner) => tx.transaction(inner))),
+    alone: (note) => db.insert(pgPaid).values({ note }).execute(),
     outside: [db],
     [Symbol.asyncDispose]: () => sql.end(),
   }
@@ -46,6 +48,7 @@ libraryStories('Drizzle', 'mariadb', async (url) => {
     transaction: (work) =>
       db.transaction((tx) => work(tx, (note) => tx.insert(mysqlPaid).values({ note }).execute())),
     nested: (work) => db.transaction((tx) => work(tx, (inner) => tx.transaction(inner))),
+    alone: (note) => db.insert(mysqlPaid).values({ note }).execute(),
     outside: [db],
     [Symbol.asyncDispose]: () => pool.end(),
   }
@@ -62,6 +65,7 @@ libraryStories('Drizzle', 'sqlite', async (url) => {
   return {
     transaction: (work) =>
       db.transaction((tx) => work(database, (note) => tx.insert(sqlitePaid).values({ note }).execute())),
+    alone: (note) => db.insert(sqlitePaid).values({ note }).execute(),
     outside: [database],
     [Symbol.asyncDispose]: async () => database.close(),
   }

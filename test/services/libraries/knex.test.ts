@@ -6,6 +6,7 @@ async function connect(client: 'pg' | 'mysql2', url: string): Promise<Library> {
   return {
     transaction: (work) => knex.transaction((trx) => work(trx, (note) => trx('paid').insert({ note }))),
     nested: (work) => knex.transaction((trx) => work(trx, (inner) => trx.transaction(inner))),
+    alone: (note) => knex('paid').insert({ note }),
     outside: [knex],
     [Symbol.asyncDispose]: () => knex.destroy(),
   }

@@ -28,6 +28,7 @@ function inKysely(db: Kysely<Tables>): Library {
       db
         .transaction()
         .execute((trx) => work(trx, (note) => trx.insertInto('paid').values({ note }).execute())),
+    alone: (note) => db.insertInto('paid').values({ note }).execute(),
     outside: [db],
     [Symbol.asyncDispose]: () => db.destroy(),
   }
@@ -67,6 +68,7 @@ libraryStories('Kysely', 'sqlite', async (url) => {
   const library = inKysely(db)
   return {
     transaction: (work) => library.transaction((_, pay) => work(database, pay)),
+    alone: library.alone,
     outside: [database],
     [Symbol.asyncDispose]: () => db.destroy(),
   }

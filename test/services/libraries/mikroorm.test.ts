@@ -11,6 +11,7 @@ libraryStories('MikroORM', 'postgres', async (clientUrl) => {
     transaction: (work) =>
       orm.em.fork().transactional((em) => work(em, (note) => em.execute(insert, [note]))),
     nested: (work) => orm.em.fork().transactional((em) => work(em, (inner) => em.transactional(inner))),
+    alone: (note) => orm.em.fork().execute(insert, [note]),
     outside: [orm.em.fork()],
     [Symbol.asyncDispose]: () => orm.close(),
   }
@@ -22,6 +23,7 @@ libraryStories('MikroORM', 'mariadb', async (clientUrl) => {
     transaction: (work) =>
       orm.em.fork().transactional((em) => work(em, (note) => em.execute(insert, [note]))),
     nested: (work) => orm.em.fork().transactional((em) => work(em, (inner) => em.transactional(inner))),
+    alone: (note) => orm.em.fork().execute(insert, [note]),
     outside: [orm.em.fork()],
     [Symbol.asyncDispose]: () => orm.close(),
   }

@@ -14,6 +14,7 @@ for (const [title, options] of [
     return {
       transaction: (work) => sql.begin((sql) => work(sql, (note) => sql`INSERT INTO paid ${sql({ note })}`)),
       nested: (work) => sql.begin((sql) => work(sql, (inner) => sql.savepoint(inner))),
+      alone: (note) => sql`INSERT INTO paid ${sql({ note })}`,
       outside: [sql, reserved],
       async [Symbol.asyncDispose]() {
         reserved.release()
@@ -40,6 +41,7 @@ libraryStories('postgres.js with a reserved connection', 'postgres', async (url)
         reserved.release()
       }
     },
+    alone: (note) => sql`INSERT INTO paid ${sql({ note })}`,
     outside: [sql],
     [Symbol.asyncDispose]: () => sql.end(),
   }

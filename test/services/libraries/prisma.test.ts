@@ -67,6 +67,7 @@ libraryStories('Prisma (by its shape)', 'postgres', async (url) => {
         client.release()
       }
     },
+    alone: (note) => pool.query('INSERT INTO paid VALUES ($1)', [note]),
     outside: [prismaOver(pool, () => false)],
     [Symbol.asyncDispose]: () => pool.end(),
   }

@@ -3,7 +3,7 @@
  * not at all, whichever library began the transaction. Each library's file says how it connects and how it begins one.
  */
 import assert from 'node:assert/strict'
-import { type Box, open } from 'signalbox'
+import { type Box, isSignalboxError, open } from 'signalbox'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { type Caller, mariadbCaller, postgresCaller, sqliteCaller } from '../../conformance/callers.ts'
 import { ownSqlite } from '../../conformance/candidates.ts'
@@ -16,6 +16,8 @@ export interface Library extends AsyncDisposable {
   transaction(work: (tx: unknown, pay: Pay) => Promise<unknown>): Promise<unknown>
   /** A transaction, and `nest` for one inside it: what is done in there is rolled back alone when it throws. */
   nested?(work: (tx: unknown, nest: Nest) => Promise<unknown>): Promise<unknown>
+  /** Writes a row of the user's outside any transaction. */
+  readonly alone: Pay
   /** What a program might hand in by mistake: the library outside any transaction. */
   readonly outside: readonly unknown[]
 }
@@ -185,6 +187,61 @@ export function libraryStories(
       })
       await assert.rejects(work, (error) => error === changedMind)
       assert.equal((await claim()).status, 'run')
+    })
+
+    /** More often than the library has connections: one that was left in a transaction would be met. */
+    const goOnWorking = async (note: string) => {
+      for (let nr = 1; nr <= 3; nr++) {
+        await library.alone(note)
+        await library.transaction((_, pay) => pay(note))
+        assert.equal(await paid(note), 2 * nr)
+      }
+    }
+
+    for (const verb of ['ack', 'nack'] as const) {
+      test(`a refused ${verb} cannot be committed past, and the library goes on working`, async () => {
+        const [job] = await claimOne()
+        const note = `refused ${verb}`
+        // The lease ran out, and another worker did the job.
+        await library.transaction(async (tx, pay) => {
+          await pay(note)
+          await box.jobs.ack(job!, { tx })
+        })
+        let seen: unknown
+        const swallowing = library.transaction(async (tx, pay) => {
+          await pay(note)
+          await box.jobs[verb](job!, { tx }).catch((error: unknown) => {
+            seen = error
+          })
+          await pay(note).catch(() => undefined)
+        })
+        // Some libraries and engines say so at COMMIT, others only keep nothing.
+        await swallowing.catch(() => undefined)
+        assert.ok(isSignalboxError(seen, 'lease_lost'), String(seen))
+        assert.match(seen.message, /transaction handed in as `tx` was ended/)
+        assert.equal(await paid(note), 1)
+        const rethrowing = library.transaction(async (tx, pay) => {
+          await pay(note)
+          await box.jobs[verb](job!, { tx })
+        })
+        await assert.rejects(rethrowing, { code: 'lease_lost' })
+        assert.equal(await paid(note), 1)
+        await goOnWorking(`after a refused ${verb}`)
+      })
+    }
+
+    test('an ack that is refused in a nested transaction ends the whole of it', async (context) => {
+      if (!library.nested) return context.skip('it has none, or is joined without it')
+      const [job] = await claimOne()
+      await box.jobs.ack(job!)
+      const whole = library.nested(async (tx, nest) => {
+        await box.jobs.add('before the savepoint', {}, { tx })
+        const inner = nest((tx) => box.jobs.ack(job!, { tx }))
+        await inner.catch(() => undefined)
+      })
+      await whole.catch(() => undefined)
+      assert.deepEqual((await box.jobs.list({ kind: 'before the savepoint' })).items, [])
+      await goOnWorking('after a refused nested ack')
     })
 
     test('what is in no transaction, or in one that has ended, is refused and nothing is written', async () => {

@@ -9,6 +9,7 @@ async function connect(type: 'postgres' | 'mariadb', url: string): Promise<Libra
       dataSource.transaction((manager) => work(manager, (note) => manager.query(insert, [note]))),
     nested: (work) =>
       dataSource.transaction((manager) => work(manager, (inner) => manager.transaction(inner))),
+    alone: (note) => dataSource.query(insert, [note]),
     outside: [dataSource, dataSource.manager, dataSource.createQueryRunner()],
     [Symbol.asyncDispose]: () => dataSource.destroy(),
   }
@@ -35,6 +36,7 @@ libraryStories('TypeORM with a query runner', 'postgres', async (url) => {
         await runner.release()
       }
     },
+    alone: (note) => dataSource.query('INSERT INTO paid VALUES ($1)', [note]),
     outside: [dataSource.createQueryRunner()],
     [Symbol.asyncDispose]: () => dataSource.destroy(),
   }

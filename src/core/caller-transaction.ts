@@ -1,0 +1,95 @@
+import { type ErrorCode, isSignalboxError, SignalboxError } from './errors.ts'
+
+/**
+ * What a failed call does to the caller's transaction it was made in. The call may have been refused (a lost lease), or
+ * half of it may be written. A caller who catches the error and commits would keep rows that say otherwise. So the
+ * transaction is ended: the engine rolls it back and leaves the connection in a state that cannot commit.
+ *
+ * Only errors after which nothing was written, and nothing was refused, leave the transaction as it was. Answers that
+ * are values (`duplicate`, `running`, `done`) are no errors. docs/transactions.md has the same table.
+ */
+const leavesOpen: readonly ErrorCode[] = [
+  // The arguments were refused before anything was written.
+  'invalid_argument',
+  'too_large',
+  'schema_failed',
+  // There is no open transaction to end.
+  'transaction_required',
+  'transaction_unsupported',
+]
+
+/** The part of a store that ends transactions of callers. */
+export interface TransactionEnder {
+  /**
+   * Rolls back the transaction of the caller's that `tx` stands for, and leaves its connection so that it cannot be
+   * committed: nothing written in it is kept, whatever the caller does next. For a transaction that the store gave, it
+   * calls `refuseCommit` instead. `error` is the reason.
+   */
+  endTransaction(tx: unknown, error: unknown): Promise<void>
+}
+
+/** How long the caller waits for the rollback. The statement stands before any COMMIT of theirs, answered or not. */
+const endMs = 5_000
+
+/** Does `work` in the caller's transaction, and ends the transaction if `work` fails. Without `tx`, it just does it. */
+export function inCallerTransaction<Result>(
+  ender: TransactionEnder,
+  tx: unknown,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  return tx === undefined ? work() : orEnd(ender, tx, work)
+}
+
+async function orEnd<Result>(
+  ender: TransactionEnder,
+  tx: unknown,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (leavesOpen.some((code) => isSignalboxError(error, code))) throw error
+    const isEnded = await end(ender, tx, error)
+    throw isSignalboxError(error) ? explained(error, isEnded) : error
+  }
+}
+
+async function end(ender: TransactionEnder, tx: unknown, error: unknown): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), endMs)
+  })
+  // A connection that is lost, or a transaction that is over by now, cannot be ended and cannot be committed either.
+  const ended = ender.endTransaction(tx, error).then(
+    () => true,
+    () => false,
+  )
+  try {
+    return await Promise.race([ended, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function explained(error: SignalboxError, isEnded: boolean): SignalboxError {
+  const end = isEnded
+    ? 'The transaction handed in as `tx` was ended, and nothing written in it can be committed. Roll it back; to try again, begin a new one.'
+    : 'The transaction handed in as `tx` must not be committed: roll it back.'
+  return new SignalboxError(error.code as ErrorCode, `${error.message} ${end}`, {
+    cause: error,
+    details: { ...error.details, transactionEnded: isEnded },
+  })
+}
+
+const refusals = new WeakMap<object, { readonly error: unknown }>()
+
+/** For a transaction that the store gave: the store rolls it back when its work is over, whatever the work returns. */
+export function refuseCommit(tx: object, error: unknown): void {
+  if (!refusals.has(tx)) refusals.set(tx, { error })
+}
+
+/** Throws the error that ended this transaction of the store's, if one did. */
+export function throwIfRefused(tx: object): void {
+  const refusal = refusals.get(tx)
+  if (refusal !== undefined) throw refusal.error
+}

@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Backend } from '../../../src/backends/backend.ts'
+import { isSignalboxError, type SignalboxError } from '../../../src/core/errors.ts'
+import {
+  type ClaimedRecord,
+  createJobs,
+  type HandlerJob,
+  type JobStore,
+  type Jobs,
+} from '../../../src/jobs/index.ts'
+import { createOnce } from '../../../src/once/index.ts'
+import { within } from '../../support/deadline.ts'
+import type { Caller } from '../callers.ts'
+import type { Candidate, SqlSide } from '../candidates.ts'
+import { type Ledger, openLedger } from './ledger.ts'
+import { addOne, claimOne, find, lapsedJob, longMs, runningJob } from './making.ts'
+
+/** A call that fails in a caller's transaction ends that transaction: the caller cannot commit past the error. */
+export function refusedCallsContract({ name, open, sql: side }: Candidate): void {
+  const sql: SqlSide = side!
+
+  for (const verb of ['ack', 'nack'] as const) {
+    test(`a caller who swallows a refused ${verb} and commits keeps nothing: its rows are there once`, async () => {
+      await using backend = await open()
+      await using stage = await openStage(backend, sql)
+      // The first worker stood still past its lease, and another one does the job.
+      const first = held(await lapsedJob(backend))
+      const second = held(await claimOne(backend, { workerId: 'w2' }))
+      await stage.inTransaction(async ({ caller, jobs, note }) => {
+        await note('by the second')
+        await jobs.ack(second, { tx: caller.tx })
+      })
+
+      const refused = await stage.swallowing(({ caller, jobs }) => jobs[verb](first, { tx: caller.tx }))
+      assert.equal(refused.code, 'lease_lost')
+      assert.match(refused.message, /Job ".+" is no longer held.+transaction handed in as `tx` was ended/s)
+      assert.deepEqual(refused.details, { jobId: first.id, transactionEnded: true })
+      assert.deepEqual(await stage.ledger.notes(), ['by the second'])
+      assert.equal((await find(backend, first.id)).state, 'completed')
+      await stage.worksAgain()
+    })
+  }
+
+  test('a refused ack ends a transaction also from within a savepoint', async () => {
+    await using backend = await open()
+    await using stage = await openStage(backend, sql)
+    const job = held(await lapsedJob(backend))
+    const { caller, jobs, note } = stage
+    await caller.begin()
+    await note('before the savepoint')
+    await caller.exec('SAVEPOINT part')
+    await assert.rejects(jobs.ack(job, { tx: caller.tx }), { code: 'lease_lost' })
+    await caller.exec('ROLLBACK TO SAVEPOINT part').catch(() => undefined)
+    await note('after the savepoint').catch(() => undefined)
+    await caller.commit().catch(() => undefined)
+    await caller.rollback().catch(() => undefined)
+    assert.deepEqual(await stage.ledger.notes(), [])
+    await stage.worksAgain()
+  })
+
+  test('a token that can be nobody’s, and a store that was closed, end the transaction as well', async () => {
+    await using backend = await open({})
+    await using stage = await openStage(backend, sql)
+    const job = held(await runningJob(backend))
+    const forged = { ...job, token: 'no token' }
+    const first = await stage.swallowing(({ caller, jobs }) => jobs.ack(forged, { tx: caller.tx }))
+    assert.equal(first.code, 'lease_lost')
+    await stage.worksAgain()
+    await backend.close()
+    const second = await stage.swallowing(({ caller, jobs }) => jobs.nack(job, { tx: caller.tx }))
+    assert.equal(second.code, 'closed')
+    assert.deepEqual(await stage.ledger.notes(), ['works again'])
+  })
+
+  test('adds that fail after some were written leave nothing, also when the caller commits', async () => {
+    await using backend = await open()
+    const added: string[] = []
+    const halfway: JobStore = failing(backend.jobs, async (jobs, tx) => {
+      added.push(...(await backend.jobs.add(jobs.slice(0, 1), tx)).map(({ id }) => id))
+      throw new Error('the disk is full')
+    })
+    await using stage = await openStage(backend, sql, halfway)
+    const list = [{ kind: 'welcome' }, { kind: 'welcome' }]
+    const { caller, jobs, note } = stage
+    await caller.begin()
+    await note('lost with its jobs')
+    await assert.rejects(jobs.addMany(list, { tx: caller.tx }), /the disk is full/)
+    await note('written after it').catch(() => undefined)
+    await caller.commit().catch(() => undefined)
+    await caller.rollback().catch(() => undefined)
+    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.equal(added.length, 1)
+    assert.equal(await backend.jobs.find(added[0]!), undefined)
+    await stage.worksAgain()
+  })
+
+  // Postgres never does: a transaction that failed stays until it is ended.
+  test.skipIf(name === 'postgres')(
+    'after an error by which the database rolled back itself, nothing commits alone',
+    async () => {
+      await using backend = await open()
+      await using stage = await openStage(
+        backend,
+        sql,
+        failing(backend.jobs, async () => {
+          await stage.caller.rollback()
+          throw new Error('a deadlock')
+        }),
+      )
+      const { caller, jobs, note } = stage
+      await caller.begin()
+      await assert.rejects(jobs.add('welcome', {}, { tx: caller.tx }), /a deadlock/)
+      await note('written after it').catch(() => undefined)
+      await caller.commit().catch(() => undefined)
+      await caller.rollback().catch(() => undefined)
+      assert.deepEqual(await stage.ledger.notes(), [])
+      await stage.worksAgain()
+    },
+  )
+
+  test('a refused call on a connection that is in no transaction begins none', async () => {
+    await using backend = await open()
+    await using stage = await openStage(backend, sql)
+    const { caller, jobs, note } = stage
+    const seen = await runOne(jobs, async (job) => {
+      await job.ack()
+      return job.ack({ tx: caller.tx }).catch((error: unknown) => error)
+    })
+    assert.ok(isSignalboxError(seen, 'lease_lost'))
+    await note('by itself')
+    assert.deepEqual(await stage.ledger.notes(), ['by itself'])
+  })
+
+  test('claims of several keys that fail at one of them leave none claimed', async () => {
+    await using backend = await open()
+    await using stage = await openStage(backend, sql)
+    const once = createOnce({ store: backend.guards })
+    await once.claim('b', { fingerprint: 'another' })
+    const refused = await stage.swallowing(({ caller }) => once.claimMany(['a', 'b'], { tx: caller.tx }))
+    assert.equal(refused.code, 'fingerprint_mismatch')
+    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.equal((await once.claim('a')).status, 'run')
+    await stage.worksAgain()
+    await once[Symbol.asyncDispose]()
+  })
+
+  test('a claim that was lost cannot be ended, failed or renewed, and the transaction goes with it', async () => {
+    await using backend = await open()
+    await using stage = await openStage(backend, sql)
+    const once = createOnce({ store: backend.guards })
+    const claim = await once.claim('order', {})
+    assert.ok(claim.status === 'run')
+    const { token } = claim
+    await once.done('order', token, 'first')
+    const { tx } = stage.caller
+    for (const call of [
+      () => once.done('order', token, 'second', { tx }),
+      () => once.fail('order', token, { tx }),
+      () => once.renew('order', token, longMs, { tx }),
+    ]) {
+      const refused = await stage.swallowing(call)
+      assert.equal(refused.code, 'lease_lost')
+      assert.match(refused.message, /transaction handed in as `tx` was ended/)
+    }
+    assert.deepEqual(await stage.ledger.notes(), [])
+    assert.deepEqual(await once.claim('order'), { status: 'done', result: 'first' })
+    await stage.worksAgain()
+    await once[Symbol.asyncDispose]()
+  })
+
+  test('wrong arguments and answers that are no errors leave the transaction open', async () => {
+    await using backend = await open()
+    await using stage = await openStage(backend, sql)
+    const once = createOnce({ store: backend.guards })
+    const job = held(await runningJob(backend))
+    await addOne(backend, { uniqueKey: 'taken' })
+    await once.claim('running')
+    await stage.inTransaction(async ({ caller: { tx }, jobs, note }) => {
+      await note('kept')
+      const wrong = { code: 'invalid_argument' }
+      await assert.rejects(jobs.add('', {}, { tx }), wrong)
+      await assert.rejects(jobs.addMany([{ kind: 'welcome', maxAttempts: 0 }], { tx }), wrong)
+      await assert.rejects(jobs.ack(job, { tx, result: 1n as never }), wrong)
+      await assert.rejects(jobs.ack({ id: job.id } as never, { tx }), wrong)
+      await assert.rejects(once.claim('', { tx }), wrong)
+      const again = await jobs.add('welcome', {}, { tx, queue: 'mail', uniqueKey: 'taken' })
+      assert.equal(again.duplicate, true)
+      assert.equal((await once.claim('running', { tx })).status, 'running')
+      await jobs.ack(job, { tx })
+    })
+    assert.deepEqual(await stage.ledger.notes(), ['kept'])
+    assert.equal((await find(backend, job.id)).state, 'completed')
+    await once[Symbol.asyncDispose]()
+  })
+
+  test('a handler that ended its job elsewhere cannot commit rows behind a second ack', async () => {
+    await using backend = await open()
+    await using stage = await openStage(backend, sql)
+    const { caller, jobs, note } = stage
+    const seen = await runOne(jobs, async (job) => {
+      await job.ack()
+      await caller.begin()
+      await note('behind a second ack')
+      const error = await job.ack({ tx: caller.tx }).catch((error: unknown) => error)
+      await caller.commit().catch(() => undefined)
+      await caller.rollback().catch(() => undefined)
+      return error
+    })
+    assert.ok(isSignalboxError(seen, 'lease_lost'))
+    assert.deepEqual(await stage.ledger.notes(), [])
+    await stage.worksAgain()
+  })
+
+  for (const group of [1, 5])
+    test(`job.transaction${group > 1 ? ' of a group' : ''} is rolled back when a call in it failed and the error was swallowed`, async () => {
+      await using backend = await open()
+      await using stage = await openStage(backend, sql)
+      const { jobs, ledger } = stage
+      const lost = held(await lapsedJob(backend, { queue: 'other' }))
+      const insert = `INSERT INTO ${ledger.table} (note) VALUES ('swallowed inside')`
+      const seen = await runOne(
+        jobs,
+        (job) =>
+          job
+            .transaction(async (tx) => {
+              await tx.query(insert)
+              await jobs.ack(lost, { tx }).catch(() => undefined)
+            })
+            .catch((error: unknown) => error),
+        group,
+      )
+      assert.ok(isSignalboxError(seen, 'lease_lost'), String(seen))
+      assert.match(seen.message, new RegExp(lost.id))
+      assert.deepEqual(await ledger.notes(), [])
+    })
+}
+
+interface Stage extends AsyncDisposable {
+  readonly caller: Caller
+  readonly jobs: Jobs
+  readonly ledger: Ledger
+  note(text: string): Promise<unknown>
+  /** Commits what `work` did. */
+  inTransaction(work: (stage: Stage) => Promise<unknown>): Promise<void>
+  /** Writes rows around a call that is refused, swallows every error and commits; answers what the call threw. */
+  swallowing(call: (stage: Stage) => Promise<unknown>): Promise<SignalboxError>
+  /** The same connection is good for the next transaction, and for a statement alone. */
+  worksAgain(): Promise<void>
+}
+
+async function openStage(backend: Backend, sql: SqlSide, store: JobStore = backend.jobs): Promise<Stage> {
+  const ledger = await openLedger(sql)
+  const caller = await sql.connect()
+  const jobs = createJobs({ store, bell: backend.bell })
+  const note = (text: string) => caller.exec(`INSERT INTO ${ledger.table} (note) VALUES (?)`, text)
+  const stage: Stage = {
+    caller,
+    jobs,
+    ledger,
+    note,
+    async inTransaction(work) {
+      await caller.begin()
+      await work(stage)
+      await caller.commit()
+    },
+    async swallowing(call) {
+      await caller.begin()
+      await note('before a refused call')
+      const error: unknown = await call(stage).then(
+        () => assert.fail('the call was not refused'),
+        (error: unknown) => error,
+      )
+      await note('after a refused call').catch(() => undefined)
+      await caller.commit().catch(() => undefined)
+      // Where COMMIT throws, its caller rolls back.
+      await caller.rollback().catch(() => undefined)
+      assert.ok(isSignalboxError(error), String(error))
+      return error
+    },
+    async worksAgain() {
+      await note('works again')
+      await caller.exec(`DELETE FROM ${ledger.table}`)
+      await stage.inTransaction(() => note('works again'))
+      assert.deepEqual(await ledger.notes(), ['works again'])
+    },
+    async [Symbol.asyncDispose]() {
+      await caller[Symbol.asyncDispose]()
+      await jobs[Symbol.asyncDispose]()
+      await ledger[Symbol.asyncDispose]()
+    },
+  }
+  return stage
+}
+
+/** As much of a claimed job as ending it takes. */
+function held({ id, token }: ClaimedRecord): { readonly id: string; readonly token: string } {
+  return { id, token }
+}
+
+/** The store, with another way to add. */
+function failing(store: JobStore, add: JobStore['add']): JobStore {
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = name === 'add' ? add : Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}
+
+/** Has a worker run one job; answers what its handler returned. */
+async function runOne(jobs: Jobs, run: (job: HandlerJob) => Promise<unknown>, group = 1): Promise<unknown> {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const handler = async (job: HandlerJob) => resolve(await run(job))
+  const worker = jobs.worker({ queues: ['mail'], pollMs: 20, handlers: { run: { run: handler, group } } })
+  await worker.start()
+  try {
+    await jobs.add('run', {}, { queue: 'mail' })
+    return await within(20_000, 'the handler', promise)
+  } finally {
+    await worker.stop({ graceMs: 1_000 })
+  }
+}
