@@ -282,8 +282,9 @@ export class OpenLine {
     return true
   }
 
-  extend(ttlMs: number, progress: string | null | undefined): number {
+  extend(givenMs: number | undefined, progress: string | null | undefined): number {
     const holder = this.#row.holder!
+    const ttlMs = givenMs ?? holder.ttlMs
     const leaseEndsAt = Math.max(holder.leaseEndsAt, this.#now + ttlMs)
     const extended = { ...holder, leaseEndsAt, ttlMs, takeUpBy: null }
     this.#change({ holder: progress === undefined ? extended : { ...extended, progress } })

@@ -56,6 +56,15 @@ export type Ruled<Answer> = Answer & {
   readonly elsewhere?: readonly { readonly operation: string; readonly told: Told }[]
 }
 
+/** How long a grant lasts without renewal, unless another time is asked for. */
+export const defaultTtlMs = 30_000
+
+export interface RenewTerms {
+  /** For how long; undefined: for as long as the grant was asked for, or renewed for last. */
+  readonly ttlMs: number | undefined
+  readonly progress: string | null | undefined
+}
+
 export interface AcquireAsk extends Requester {
   readonly wait: boolean
   readonly want: Want

@@ -1,6 +1,6 @@
 import type { Requester } from './line.ts'
 import { openLine } from './openline.ts'
-import type { AcquireAsk, LineTimes, Rule, Ruled, Standing } from './rule.ts'
+import type { AcquireAsk, LineTimes, RenewTerms, Rule, Ruled, Standing } from './rule.ts'
 
 /**
  * The rules of a fair line, once for every store that keeps rows. A rule knows no clock but the one it is given and does
@@ -40,7 +40,7 @@ export function* release(
 /** Keeps the lease, and tells how far the work is; undefined when it is not the holder's any more. */
 export function* renew(
   who: Requester & { readonly token: number },
-  { ttlMs, progress }: { readonly ttlMs: number; readonly progress: string | null | undefined },
+  { ttlMs, progress }: RenewTerms,
   times: LineTimes,
 ): Rule<Ruled<{ readonly expiresAt: number | undefined }>> {
   const line = yield* openLine(times)

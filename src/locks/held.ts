@@ -2,6 +2,7 @@ import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { onlyKeys } from '../core/options.ts'
+import { defaultTtlMs } from '../lines/index.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './lock.ts'
 import type { Locks } from './locks.ts'
 import { deadlineSpan, lockSpan } from './options.ts'
@@ -168,7 +169,7 @@ const lateTurn = new Error('The wait ended: timeout.')
 async function askUntil(
   locks: LocksPlace,
   who: Asking,
-  { ttlMs = 30_000, wait, isNew, inHand = new Set() }: TurnOptions,
+  { ttlMs = defaultTtlMs, wait, isNew, inHand = new Set() }: TurnOptions,
   want: 'result' | 'turn',
   { deadline, signal }: { readonly deadline: number | null; readonly signal: AbortSignal | undefined },
 ): Promise<Turn> {

@@ -38,7 +38,7 @@ export interface Locks extends AsyncDisposable {
   acquire(options: AcquireOptions): Promise<AcquireAnswer>
   /** Ends a turn with its outcome. Throws `lease_lost` when it is not yours any more; then nothing changed. */
   release(options: ReleaseOptions): Promise<{ readonly next: string | null }>
-  /** Keeps the grant for another `ttlMs`, and tells those who wait how far it is. Throws `lease_lost`. */
+  /** Keeps the grant for another `ttlMs`, its own when none is given, and tells those who wait how far it is. Throws `lease_lost`. */
   renew(options: RenewOptions): Promise<{ readonly expiresAt: number }>
   /** Leaves the line, or declines a grant that was not taken up yet. Throws `conflict` for a turn that has begun. */
   leave(options: LockRequest): Promise<{ readonly left: boolean }>
@@ -72,7 +72,7 @@ export interface ReleaseOptions extends LockRequest {
 
 export interface RenewOptions extends LockRequest {
   readonly token: number
-  /** @default 30_000 */
+  /** @default what the grant has: as it was asked for, or renewed with last */
   readonly ttlMs?: Duration | undefined
   /** Any JSON value; without one the last is kept. */
   readonly progress?: unknown
@@ -140,9 +140,9 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       onlyRequestKeys('renew', options, renewKeys)
       const key = resolveKey('renew', options)
       const who = { ...resolveRequester('renew', options), token: resolveToken('renew', options.token) }
-      const { ttlMs = 30_000, progress } = options
+      const { ttlMs, progress } = options
       const terms = {
-        ttlMs: lockSpan('renew.ttlMs', ttlMs),
+        ttlMs: ttlMs === undefined ? undefined : lockSpan('renew.ttlMs', ttlMs),
         progress: progress === undefined ? undefined : encodeJson('renew.progress', progress),
       }
       const { expiresAt } = told(key, await store.renew(key, who, terms, times))

@@ -2,7 +2,13 @@ import { SignalboxError } from '../core/errors.ts'
 import { encodeError } from '../core/failure.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole, withDefaults } from '../core/options.ts'
-import type { AcquireAsk, Conflicts, LineTimes, Requester } from '../lines/index.ts'
+import {
+  type AcquireAsk,
+  type Conflicts,
+  defaultTtlMs,
+  type LineTimes,
+  type Requester,
+} from '../lines/index.ts'
 import type { AcquireOptions, LockRequest } from './lock.ts'
 import type { LineQuery, LockKey } from './store.ts'
 
@@ -121,7 +127,7 @@ export function resolveAcquire(
   isStreamed: boolean,
 ): AcquireAsk {
   onlyRequestKeys('acquire', options, acquireKeys)
-  const { wait = waitByDefault, want = 'result', ttlMs = 30_000, deadlineMs = null } = options
+  const { wait = waitByDefault, want = 'result', ttlMs = defaultTtlMs, deadlineMs = null } = options
   return {
     ...resolveRequester('acquire', options),
     wait: flag('acquire.wait', wait),

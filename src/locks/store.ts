@@ -3,6 +3,7 @@ import type {
   HolderView,
   LastOutcome,
   LineTimes,
+  RenewTerms,
   Requester,
   Ruled,
   Standing,
@@ -32,7 +33,7 @@ export interface LockStore {
   renew(
     key: LockKey,
     who: Requester & { readonly token: number },
-    terms: { readonly ttlMs: number; readonly progress: string | null | undefined },
+    terms: RenewTerms,
     times: LineTimes,
   ): Promise<Ruled<{ readonly expiresAt: number | undefined }>>
   shorten(

@@ -176,7 +176,8 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   scope: 'work',
   relieves: true,
   room: 'locks',
-  summary: 'Keep the lock for another `ttlMs`, and tell those who wait how far the work is.',
+  summary:
+    'Keep the lock for another `ttlMs` (its own when none is given), and tell those who wait how far the work is.',
   description: `Never shortens a lease.`,
   body: schemaFor<RenewLockBody>()(
     Type.Object(

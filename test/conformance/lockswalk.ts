@@ -280,8 +280,8 @@ class LocksWalk {
   async #renew(): Promise<void> {
     const { key, who, token } = this.#grant()
     const progress = this.#random.pick([undefined, null, '1', '{"ä":"😀"}'])
-    const [ttlMs, times] = [this.#random.pick([shortMs, farMs, 2 * farMs]), this.#times()]
-    this.#note([key, who, ttlMs, progress ?? 'none', times])
+    const [ttlMs, times] = [this.#random.pick([shortMs, farMs, 2 * farMs, undefined]), this.#times()]
+    this.#note([key, who, ttlMs ?? 'its own', progress ?? 'none', times])
     await this.#rule(
       key,
       (store, side) => store.renew(key, { ...who, token: token[side] }, { ttlMs, progress }, times),

@@ -110,7 +110,7 @@ const mistakes: Readonly<Record<string, (store: LockStore) => LockStore>> = {
     ...store,
     async renew(key, who, terms, times) {
       const answer = await store.renew(key, who, terms, times)
-      return { ...answer, expiresAt: answer.expiresAt ?? Date.now() + terms.ttlMs }
+      return { ...answer, expiresAt: answer.expiresAt ?? Date.now() + (terms.ttlMs ?? 30_000) }
     },
   }),
   'tells an end again': (store) => {

@@ -142,6 +142,24 @@ test('a renewal keeps the lock and shows its progress; leaving takes the place o
   assert.deepEqual([holding.status, holding.body.code], [409, 'conflict'])
 })
 
+test('a renewal without ttlMs keeps the time the lock was asked for, over HTTP and in a remote box', async () => {
+  await using stage = await serving()
+  await using remote = await open(stage.url as 'http://x')
+  const { token } = (await acquire(stage, 'a', { ttlMs: '10m' })).body
+  const gained = async (renew: () => Promise<{ expiresAt: number }>) => (await renew()).expiresAt - Date.now()
+  const overHttp = await gained(
+    async () => (await stage.ask('POST', '/v1/locks/renew', { body: { ...line, node: 'a', token } })).body,
+  )
+  const inBox = await gained(() => remote.locks.renew({ ...line, node: 'a', token }))
+  for (const ms of [overHttp, inBox]) assert.ok(ms > 580_000 && ms < 620_000, `${ms} ms`)
+  // A short one is not made longer.
+  const brief = await remote.locks.acquire({ ...line, resource: 'brief', node: 'a', ttlMs: 5_000 })
+  assert.ok(brief.status === 'granted')
+  const request = { ...line, resource: 'brief', node: 'a', token: brief.token }
+  const briefMs = await gained(() => remote.locks.renew(request))
+  assert.ok(briefMs < 6_000, `${briefMs} ms`)
+})
+
 test('lines are listed page by page, whatever their names', async () => {
   await using stage = await serving()
   const names = ['a/b', '100%', '镜像:1', '😀'.repeat(1_024)]

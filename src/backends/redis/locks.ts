@@ -94,9 +94,9 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
     },
 
     async renew(key, who, { ttlMs, progress }, times) {
-      recovery.noteTtl(ttlMs)
+      if (ttlMs !== undefined) recovery.noteTtl(ttlMs)
       const kind = progress === undefined ? '' : progress === null ? 'none' : 'text'
-      const args = [encodeRequester(who), `${who.token}`, `${ttlMs}`, kind, progress ?? '']
+      const args = [encodeRequester(who), `${who.token}`, `${ttlMs ?? ''}`, kind, progress ?? '']
       const reply = await step(key, 'renew', args, times)
       const [status, expiresAt] = reply[4] as readonly [string, number]
       return decodeRuled(reply, { expiresAt: status === 'renewed' ? expiresAt : undefined })

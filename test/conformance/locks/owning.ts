@@ -113,6 +113,31 @@ export function owningContract({ open }: LocksCandidate): void {
     assert.equal(renewal.expiresAt, undefined)
   })
 
+  test('renewing without a time keeps the grant for its own time', async () => {
+    await using backend = await open()
+    const stage = new Stage(backend)
+    const key = keyOf('pull')
+    for (const ttlMs of [5_000, 600_000]) {
+      const { token } = await stage.granted('pull', 'A', { ttlMs })
+      const who = { ...named('A'), token }
+      await stage.store.shorten(key, who, 1_000, longTimes)
+      const renew = async (givenMs: number | undefined) => {
+        const before = (await stage.look('pull')).holder!.expiresAt
+        const terms = { ttlMs: givenMs, progress: undefined }
+        return (await stage.store.renew(key, who, terms, longTimes)).expiresAt! - before
+      }
+      const gainedMs = await renew(undefined)
+      assert.ok(gainedMs > ttlMs - 1_000 - clockMs && gainedMs < 1.5 * ttlMs, `${gainedMs} ms`)
+      // What it was renewed for last is its own time from then on.
+      await renew(2 * ttlMs)
+      await stage.store.shorten(key, who, 1_000, longTimes)
+      const laterMs = await renew(undefined)
+      assert.ok(laterMs > 2 * ttlMs - 1_000 - clockMs && laterMs < 2.5 * ttlMs, `${laterMs} ms`)
+      const end = { outcome: 'success', value: null, terminal: false } as const
+      await stage.store.release(key, who, end, longTimes)
+    }
+  })
+
   test('a grant is taken up by asking or renewing, and then its window is nothing to it', async () => {
     await using backend = await open()
     const stage = new Stage(backend)

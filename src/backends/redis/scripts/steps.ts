@@ -1,3 +1,4 @@
+import { defaultTtlMs } from '../../../lines/index.ts'
 import { clockText } from './clock.ts'
 import { aloneText, closingText } from './closing.ts'
 import { groupDueText, groupTakingText, groupText, settleText } from './group.ts'
@@ -63,7 +64,9 @@ end
 function steps.renew(at)
   advance()
   local who, number, ms = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  if not isHeldBy(who, number) and not reassert(who, number, ms) then return { 'lost' } end
+  -- What a grant had that Redis has lost is known to nobody here.
+  if not isHeldBy(who, number) and not reassert(who, number, ms or ${defaultTtlMs}) then return { 'lost' } end
+  ms = ms or ttlMs
   local shard = shardInHand()
   if noteTtl(shard, ms) then saveShard(shard) end
   return { 'renewed', extend(ms, ARGV[at + 3], ARGV[at + 4]) }
