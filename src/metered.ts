@@ -16,6 +16,9 @@ export function meterBackend(backend: Backend, namespace: string, contention: Co
     ...backend,
     ...meter(backend, namespace),
     tokens: contention.store(backend.tokens, 'tokens'),
+    get warnings() {
+      return backend.warnings
+    },
     within: (name) => meter(backend.within(name), name),
   }
 }

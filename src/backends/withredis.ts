@@ -30,17 +30,20 @@ export async function withRedis(
     return closed
   }
   return {
+    ...compose(backend, redis),
     name: backend.name,
     tokens: backend.tokens,
     migrator: backend.migrator,
     traits: backend.traits,
-    warnings: [...backend.warnings, ...redis.warnings],
+    // Both may find more, or less, at a later connection.
+    get warnings() {
+      return [...backend.warnings, ...redis.warnings]
+    },
     pruneKeys: (limit) => backend.pruneKeys(limit),
     subscribedNamespaces: (limit) => backend.subscribedNamespaces(limit),
     scheduledNamespaces: (limit) => backend.scheduledNamespaces(limit),
     gatedNamespaces: (limit) => backend.gatedNamespaces(limit),
     queuedNamespaces: (queue, limit) => backend.queuedNamespaces(queue, limit),
-    ...compose(backend, redis),
     // Where the boards are.
     dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),
     within: (name) => compose(backend.within(name), redis.within(name)),
