@@ -2,7 +2,7 @@ import { type Backend, openBackend } from './backends/open.ts'
 import { type Contention, noContention, processContention } from './contention/index.ts'
 import type { Duration } from './core/duration.ts'
 import { SignalboxError } from './core/errors.ts'
-import { callable, duration, flag, oneOf, onlyKeys, text } from './core/options.ts'
+import { callable, duration, flag, oneOf, text } from './core/options.ts'
 import {
   createDispatch,
   type Dispatch,
@@ -38,6 +38,7 @@ import {
   SecretKeys,
 } from './monitor/index.ts'
 import { createOnce, type Once, type OnceOptions, OnceTally, resolveOnceOptions } from './once/index.ts'
+import { checkRemoteOptions, checkStoreOptions } from './open-options.ts'
 import type { RemoteBox, RemoteOpenOptions, RemoteUrl } from './remote/index.ts'
 
 /** What `open` can be told. */
@@ -145,6 +146,7 @@ export async function open(
   options: OpenOptions | RemoteOpenOptions = {},
 ): Promise<Box | RemoteBox> {
   if (!isOfServers(url)) return openStore(url as string, options as OpenOptions)
+  checkRemoteOptions(options)
   return (await import('./remote/index.ts')).openRemote(url, options as RemoteOpenOptions)
 }
 
@@ -166,24 +168,7 @@ function isOfServer(url: unknown): boolean {
 }
 
 async function openStore(url: string, options: OpenOptions): Promise<Box> {
-  onlyKeys('open', options, [
-    'namespace',
-    'migrate',
-    'retentionMs',
-    'thread',
-    'redis',
-    'guards',
-    'jobs',
-    'locks',
-    'once',
-    'monitor',
-    'dispatch',
-    'allowPrivate',
-    'secretKey',
-    'clock',
-    'contention',
-    'telemetry',
-  ])
+  checkStoreOptions(options)
   if (typeof url !== 'string')
     throw new SignalboxError('invalid_argument', 'open takes a URL, such as "sqlite:signalbox.db".')
   const { namespace = 'default', migrate = false, retentionMs, thread = false, redis } = options
@@ -235,7 +220,10 @@ function checkClock(clock: { now(): number }, url: string, thread: boolean): voi
 }
 
 function contentionOf(option: boolean | Contention | undefined): Contention {
-  if (typeof option === 'object' && option !== null) return option
+  if (typeof option === 'object' && option !== null) {
+    callable('open.contention.start', option.start)
+    return option
+  }
   return flag('open.contention', option ?? true) ? processContention() : noContention
 }
 
@@ -304,7 +292,9 @@ function createBox(
     contention,
     settings,
     backend,
-    warnings: backend.warnings,
+    get warnings() {
+      return backend.warnings
+    },
     ping: () => backend.ping(),
     close: () => {
       closed ??= close()

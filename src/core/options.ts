@@ -90,19 +90,27 @@ export function callable<Value extends (...args: never[]) => unknown>(name: stri
   return typeof value === 'function' ? value : refuse(name, 'a function', value)
 }
 
-/** That `options` is an object with no keys but those listed; a misspelt option is an error, not a default. */
-export function onlyKeys(name: string, options: unknown, keys: readonly string[]): void {
+/**
+ * That `options` is an object with no keys but those listed; a misspelt option is an error, not a default. `placeOf` may
+ * say where an option belongs that is not listed.
+ */
+export function onlyKeys(
+  name: string,
+  options: unknown,
+  keys: readonly string[],
+  placeOf?: (key: string) => string | undefined,
+): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     refuse(name, 'an object', options)
   }
   // Own keys, compared with the list itself: `__proto__` or `constructor` are unknown like any other.
   for (const key of Reflect.ownKeys(options as object)) {
     if (typeof key === 'string' && keys.includes(key)) continue
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} has no option ${show(typeof key === 'string' ? key : String(key))}; it has ${keys.join(', ')}.`,
-      { details: { option: String(key), allowed: keys } },
-    )
+    const place = placeOf?.(String(key))
+    const more = place === undefined ? `; it has ${keys.join(', ')}.` : `. ${place}`
+    throw new SignalboxError('invalid_argument', `${name} has no option ${show(String(key))}${more}`, {
+      details: { option: String(key), allowed: keys },
+    })
   }
 }
 

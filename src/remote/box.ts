@@ -1,7 +1,6 @@
 import { type ContentionClient, createClient, listJobs, readyz } from '../client/index.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
-import { onlyKeys } from '../core/options.ts'
 import {
   createTelemetry,
   type JobsOptions,
@@ -58,7 +57,6 @@ export async function openRemote(
   url: string | readonly string[],
   options: RemoteOpenOptions = {},
 ): Promise<RemoteBox> {
-  onlyKeys('open', options, ['token', 'namespace', 'timeoutMs', 'retries', 'jobs', 'telemetry'])
   const { jobs: jobsOptions, telemetry, ...connection } = options
   const sealer = resolveSealer('open.jobs', jobsOptions)
   const telemetryApi = await loadTelemetryApi('open.telemetry', telemetry)
