@@ -1,6 +1,6 @@
 /** Terms and slots that come from outside: checked and bounded before anything is kept of them. */
 import { SignalboxError } from '../core/errors.ts'
-import { onlyKeys, real, show, text, whole } from '../core/options.ts'
+import { show, text, whole } from '../core/options.ts'
 import type { Term } from './node.ts'
 
 /** How much a task or a pool may ask for. */
@@ -17,7 +17,6 @@ const noTerms: readonly Term[] = []
 
 function checkList(name: string, value: unknown, budget: { left: number }, depth: number): readonly Term[] {
   if (!Array.isArray(value)) throw refused(name, 'a list of terms', value)
-  if (depth > termLimits.depth) throw tooMuch(name, `nested more than ${termLimits.depth} levels deep`)
   if (value.length === 0) return noTerms
   // Not `map`, which leaves holes as they are.
   return Array.from(value, (term, index) => checkTerm(`${name}[${index}]`, term, budget, depth))
@@ -26,27 +25,47 @@ function checkList(name: string, value: unknown, budget: { left: number }, depth
 function checkTerm(name: string, value: unknown, budget: { left: number }, depth: number): Term {
   budget.left -= 1
   if (budget.left < 0) throw tooMuch(name, `more than ${termLimits.terms} terms`)
-  if (typeof value !== 'object' || value === null) throw refused(name, 'a term', value)
-  if ('any' in value) {
-    onlyKeys(name, value, ['any'])
-    return { any: checkList(`${name}.any`, value.any, budget, depth + 1) }
+  if (depth > termLimits.depth) throw wrong(name, `is nested more than ${termLimits.depth} levels deep.`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw refused(name, 'an object with service, label, any or not', value)
+  const [kind, other] = termKinds.filter((each) => Object.hasOwn(value, each))
+  if (other !== undefined)
+    throw wrong(
+      name,
+      `has both ${kind} and ${other}. Make two terms of it; a list of terms asks for all of them.`,
+    )
+  switch (kind) {
+    case 'any':
+      return checkAnyTerm(name, value, budget, depth)
+    case 'not':
+      onlyFields(name, value, ['not'])
+      return { not: checkTerm(`${name}.not`, (value as { not: unknown }).not, budget, depth + 1) }
+    case 'service':
+      return checkServiceTerm(name, value as { service: unknown })
+    case 'label':
+      return checkLabelTerm(name, value as { label: unknown })
+    default:
+      throw wrong(name, `has ${listed(Object.keys(value))} and none of service, label, any and not.`)
   }
-  if ('not' in value) {
-    onlyKeys(name, value, ['not'])
-    if (depth >= termLimits.depth) throw tooMuch(name, `nested more than ${termLimits.depth} levels deep`)
-    return { not: checkTerm(`${name}.not`, value.not, budget, depth + 1) }
-  }
-  if ('service' in value) return checkServiceTerm(name, value)
-  if ('label' in value) return checkLabelTerm(name, value)
-  throw refused(name, 'a term with service, label, any or not', value)
+}
+
+/** By one of these a term says what it is. */
+const termKinds = ['service', 'label', 'any', 'not'] as const
+
+function checkAnyTerm(name: string, value: object, budget: { left: number }, depth: number): Term {
+  onlyFields(name, value, ['any'])
+  const { any } = value as { any: unknown }
+  if (Array.isArray(any) && any.length === 0)
+    throw wrong(`${name}.any`, 'is an empty list, so no node would do. Name at least one term.')
+  return { any: checkList(`${name}.any`, any, budget, depth + 1) }
 }
 
 function checkServiceTerm(name: string, value: { service: unknown; where?: unknown }): Term {
-  onlyKeys(name, value, ['service', 'where'])
+  onlyFields(name, value, ['service', 'where'])
   const service = text(`${name}.service`, value.service)
   if (value.where === undefined) return { service }
-  if (typeof value.where !== 'object' || value.where === null)
-    throw refused(`${name}.where`, 'an object', value.where)
+  if (typeof value.where !== 'object' || value.where === null || Array.isArray(value.where))
+    throw refused(`${name}.where`, "an object of tags, such as { pair: 'zh>en' }", value.where)
   const entries = Object.entries(value.where)
   if (entries.length > termLimits.tags) throw tooMuch(`${name}.where`, `more than ${termLimits.tags} tags`)
   const where = entries.map(([tag, word]) => [
@@ -60,19 +79,28 @@ function checkLabelTerm(
   name: string,
   value: { label: unknown; in?: unknown; gte?: unknown; lte?: unknown },
 ): Term {
-  onlyKeys(name, value, ['label', 'in', 'gte', 'lte'])
-  const { gte, lte } = value
-  const bounds = { min: -Number.MAX_VALUE }
+  onlyFields(name, value, ['label', 'in', 'gte', 'lte'])
+  const label = text(`${name}.label`, value.label)
+  const [gte, lte] = [checkBound(`${name}.gte`, value.gte), checkBound(`${name}.lte`, value.lte)]
+  if (gte !== undefined && lte !== undefined && gte > lte)
+    throw wrong(name, `has gte ${gte} above lte ${lte}, so no node would do.`)
   return {
-    label: text(`${name}.label`, value.label),
+    label,
     ...(value.in === undefined ? {} : { in: checkValues(`${name}.in`, value.in) }),
-    ...(gte === undefined ? {} : { gte: real(`${name}.gte`, gte, bounds) }),
-    ...(lte === undefined ? {} : { lte: real(`${name}.lte`, lte, bounds) }),
+    ...(gte === undefined ? {} : { gte }),
+    ...(lte === undefined ? {} : { lte }),
   }
+}
+
+function checkBound(name: string, value: unknown): number | undefined {
+  if (value === undefined || Number.isFinite(value)) return value as number | undefined
+  throw refused(name, 'a number, for it is compared with labels that are numbers', value)
 }
 
 function checkValues(name: string, value: unknown): readonly string[] {
   if (!Array.isArray(value)) throw refused(name, 'a list of words', value)
+  if (value.length === 0)
+    throw wrong(name, 'is an empty list, so no node would do. Name at least one word, or leave it out.')
   if (value.length > termLimits.values) throw tooMuch(name, `more than ${termLimits.values} words`)
   return Array.from(value, (word, index) => text(`${name}[${index}]`, word))
 }
@@ -104,5 +132,25 @@ function refused(name: string, allowed: string, value: unknown): SignalboxError 
 }
 
 function tooMuch(name: string, what: string): SignalboxError {
-  return new SignalboxError('invalid_argument', `${name} has ${what}.`, { details: { option: name } })
+  return wrong(name, `has ${what}.`)
+}
+
+function wrong(name: string, what: string): SignalboxError {
+  return new SignalboxError('invalid_argument', `${name} ${what}`, { details: { option: name } })
+}
+
+function onlyFields(name: string, term: object, fields: readonly string[]): void {
+  const unknown = Object.keys(term).find((field) => !fields.includes(field))
+  if (unknown === undefined) return
+  const kind = fields[0]
+  const rest = fields.length === 1 ? 'alone' : `with ${listed(fields.slice(1))}`
+  throw wrong(name, `has the unknown field ${show(unknown)}: ${kind} stands ${rest}.`)
+}
+
+function listed(words: readonly string[]): string {
+  if (words.length === 0) return 'no field'
+  return words
+    .map((word) => (/^\w{1,40}$/.test(word) ? word : show(word)))
+    .slice(0, 8)
+    .join(', ')
 }

@@ -1,5 +1,7 @@
+import { isSignalboxError } from '../core/errors.ts'
 import { show } from '../core/options.ts'
-import { nameOptions, type Schema } from '../wire/index.ts'
+import { checkTerms } from '../dispatch/index.ts'
+import { nameOptions, type Schema, term } from '../wire/index.ts'
 import type { Subject } from './validate.ts'
 
 /**
@@ -40,6 +42,10 @@ function asRule(schema: Schema): Rule {
 }
 
 function judge(subject: Subject, rule: Rule, value: unknown, path: string): Complaint | undefined {
+  if (rule.items !== undefined && rule.items === asRule(term)) {
+    const complaint = judgeTerms(path, value)
+    if (complaint !== undefined) return complaint
+  }
   if (rule.anyOf !== undefined) return judgeUnion(subject, rule, rule.anyOf, value, path)
   if (!isOfType(rule, value)) return refuse(subject, rule, value, path)
   switch (rule.type) {
@@ -54,6 +60,17 @@ function judge(subject: Subject, rule: Rule, value: unknown, path: string): Comp
       return isInRange(rule, value as number) ? undefined : refuse(subject, rule, value, path)
     default:
       return undefined
+  }
+}
+
+/** Terms are explained as the library explains them: by the kind of term that was meant. */
+function judgeTerms(path: string, value: unknown): Complaint | undefined {
+  try {
+    checkTerms(path, value)
+    return undefined
+  } catch (error) {
+    if (!isSignalboxError(error)) throw error
+    return { place: String(error.details.option ?? path), text: error.message }
   }
 }
 
