@@ -13,14 +13,14 @@ export const serviceTermSchema: Schema = Type.Object(
 export const labelTermSchema: Schema = Type.Object(
   {
     label: name,
-    in: Type.Optional(Type.Array(name, { maxItems: 64 })),
+    in: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 64 })),
     gte: Type.Optional(Type.Number()),
     lte: Type.Optional(Type.Number()),
   },
   strict,
 )
 const plainTerms = [serviceTermSchema, labelTermSchema]
-const anyOf = (inner: Schema) => Type.Object({ any: Type.Array(inner, { maxItems: 64 }) }, strict)
+const anyOf = (inner: Schema) => Type.Object({ any: Type.Array(inner, { minItems: 1, maxItems: 64 }) }, strict)
 const notOf = (inner: Schema) => Type.Object({ not: inner }, strict)
 const lastTerm = Type.Union(plainTerms)
 const deepTerms = [anyOf(lastTerm), notOf(lastTerm)] as const
