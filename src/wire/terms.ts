@@ -20,7 +20,8 @@ export const labelTermSchema: Schema = Type.Object(
   strict,
 )
 const plainTerms = [serviceTermSchema, labelTermSchema]
-const anyOf = (inner: Schema) => Type.Object({ any: Type.Array(inner, { minItems: 1, maxItems: 64 }) }, strict)
+const anyOf = (inner: Schema) =>
+  Type.Object({ any: Type.Array(inner, { minItems: 1, maxItems: 64 }) }, strict)
 const notOf = (inner: Schema) => Type.Object({ not: inner }, strict)
 const lastTerm = Type.Union(plainTerms)
 const deepTerms = [anyOf(lastTerm), notOf(lastTerm)] as const

@@ -110,6 +110,7 @@ const rulesBeyondSchema = [
   /^(submit|definePool)\.(uses|requires|prefers)/,
   /limits nothing|after names|goes round in a ring|each ref of a list must be its own/,
   /^schedule needs either|^schedule\.(cron|timeZone|everyMs|startAt|endAt)/,
+  /cursor continues a count/,
   /names that begin with "signalbox\." belong to Signalbox itself/,
 ]
 
