@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { test } from 'vitest'
+import { startReceiver } from '../support/robots/index.ts'
 import { expectNoViolations, openDashboard } from './dashboard.ts'
 
 test('an empty overview says how to add the first job, and the first load is small', async () => {
@@ -53,6 +54,25 @@ test('problems come first, each with the way to it, then numbers, charts with wo
   await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
   assert.equal(new URL(page.url()).search, '?state=dead&queue=mail')
   await page.getByText('the relay is away').waitFor()
+})
+
+test('dead notifications are a problem by the name of their subscription, and lead to the list of them', async () => {
+  await using receiver = await startReceiver()
+  receiver.misbehave('500')
+  await using dashboard = await openDashboard({ box: { allowPrivate: ['127.0.0.0/8'] } })
+  const { page, client } = dashboard
+  const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret } as const
+  await client.monitor.subscribe({ name: 'front desk', tellNew: true, maxRetries: 0, channel })
+  const venues = [{ venueId: 'court-1', state: { free: 2 } }]
+  const place = { source: 'booking', timeSlot: '18:00' }
+  await client.monitor.report({ taskId: 't1', ...place, observedAt: Date.now(), venues })
+  await dashboard.visit('/')
+  const line = page.locator('.problems li').filter({ hasText: 'front desk' })
+  await line.getByText('1 notification of the subscription front desk is dead').waitFor()
+  await expectNoViolations(page)
+  await line.getByRole('link').click()
+  await page.getByRole('row', { name: /court-1.*front desk/ }).waitFor()
+  assert.equal(new URL(page.url()).search, '?part=notifications&status=dead')
 })
 
 test('while very many jobs are being counted it says so instead of that there are none', async () => {

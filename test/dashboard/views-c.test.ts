@@ -319,7 +319,7 @@ test('a channel is tried and subscribed to; what is told and what is not is show
   await page.getByRole('link', { name: 'court-1' }).first().click()
   await page.getByRole('heading', { level: 1, name: 'court-1' }).waitFor()
   await page.locator('pre', { hasText: '"taken"' }).waitFor()
-  await page.getByRole('row', { name: /front desk.*the present state.*not told again/ }).waitFor()
+  await page.getByRole('row', { name: /front desk.*taken.*the present state.*not told again/ }).waitFor()
   await page.getByText('the window in which it is not told again is open').waitFor()
   assert.equal(await page.locator('.monitor-chapter').count(), 4)
   await expectNoViolations(page)

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'vitest'
 import { copy } from '../../src/copy/index.ts'
 import { type Box, open } from '../../src/index.ts'
+import { createServer } from '../../src/server/index.ts'
 import { within } from '../support/deadline.ts'
 import { startReceiver } from '../support/robots/index.ts'
 import { hasService } from '../support/services/own.ts'
@@ -55,12 +56,18 @@ async function useChannels(box: Box): Promise<void> {
     format: 'text',
   }
   const slack = { type: 'slack', url: `${robot.url}/services/${canary}` }
+  // By way of a server, which also keeps keys of requests and an audit.
+  await using server = createServer({ box, port: 0 })
+  const { url } = await server.listen()
   const options = { tellNew: true, maxRetries: 0 }
-  await box.monitor.subscribe({ ...options, name: 'signed desk', channel: webhook })
+  const subscribe = async (body: object) => {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': randomBytes(8).toString('hex') }
+    const request = { method: 'POST', headers, body: JSON.stringify({ ...options, ...body }) }
+    assert.equal((await fetch(`${url}/v1/monitor/subscriptions`, request)).status, 201)
+  }
+  await subscribe({ name: 'signed desk', channel: webhook })
   for (const channel of [dingtalk, slack])
-    await box.monitor.subscribe({ ...options, name: channel.type, match: { venueId: 'chat' }, channel })
-  await using sender = box.monitor.sender({ pollMs: 20 })
-  await sender.start()
+    await subscribe({ name: channel.type, match: { venueId: 'chat' }, channel })
   await reportOne(box, 'a', 1)
   await untilStatus(box, 'a', 'sent')
   robot.misbehave('500')

@@ -6,9 +6,11 @@ import { resolveConfig } from '../config/config.ts'
 import { judgeClocks, readClock } from './clocks.ts'
 import { isLoopback, judgeConfiguration } from './configuration.ts'
 import { type Finding, reasonOf } from './finding.ts'
+import { judgeMonitor } from './monitor.ts'
 import { judgeQueues, judgeRetention } from './queues.ts'
 import { judgeRedis, readFacts } from './redis.ts'
 import { judgeSchema } from './schema.ts'
+import { judgeOther } from './server.ts'
 import { judgeTokens } from './tokens.ts'
 
 const brief = (findings: readonly Finding[]) => findings.map(({ level, check }) => `${level} ${check}`)
@@ -135,4 +137,31 @@ test('of an error that is not ours only the code is shown, for its words may hol
   assert.equal(reasonOf(error), 'ENOTFOUND')
   assert.equal(reasonOf(new Error('WRONGPASS invalid pair me:hush')), 'WRONGPASS')
   assert.doesNotMatch(reasonOf(new Error('hush')), /hush/)
+})
+
+test('dead notifications and channels that do not open are told by the name of their subscription', () => {
+  const none = { dead: [], unreadable: [], plain: 0 }
+  const keyed = { hasKey: true, source: 'SIGNALBOX_SECRET_KEY' }
+  const keyless = { hasKey: false, source: 'secretKey' }
+  assert.deepEqual(brief(judgeMonitor(none, keyless)), ['ok secrets', 'ok notifications'])
+  assert.deepEqual(brief(judgeMonitor({ ...none, plain: 1 }, keyless)), [
+    'warning secrets',
+    'ok notifications',
+  ])
+  assert.deepEqual(brief(judgeMonitor({ ...none, plain: 1 }, keyed)), ['warning secrets', 'ok notifications'])
+  const problems = {
+    dead: [{ subscriptionId: 's1', subscription: 'desk', channel: 'slack', count: 3, since: 1 }],
+    unreadable: [{ subscriptionId: 's2', subscription: 'office', code: 'secret_sealed', message: 'No key.' }],
+    plain: 0,
+  }
+  const findings = judgeMonitor(problems, keyed)
+  assert.deepEqual(
+    findings.map(({ level, check, subject }) => `${level} ${check} ${subject}`),
+    ['ok secrets SIGNALBOX_SECRET_KEY', 'problem secrets office', 'warning notifications desk'],
+  )
+  const byServer = [
+    ...judgeOther({ kind: 'channel_sealed', subject: 'office', count: 1, detail: 'No key.' }),
+    ...judgeOther({ kind: 'dead_notifications', subject: 'desk', count: 3, detail: null }),
+  ]
+  assert.deepEqual(byServer, findings.slice(1))
 })
