@@ -1,4 +1,11 @@
-/** Who may do what: bearer tokens with a scope and a namespace. */
+/** Who may do what: bearer tokens with a scope and a namespace, and ranges of addresses. */
+export {
+  embeddedIpv4,
+  groupsOfIpv6,
+  type IsInRanges,
+  parseRanges,
+  readAddress,
+} from './address-ranges.ts'
 export { FailedAttempts, type FailedAttemptsOptions, networkOf } from './failures.ts'
 export { Fresh, type FreshOptions, inTime } from './fresh.ts'
 export { digestOf, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'

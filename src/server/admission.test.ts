@@ -4,8 +4,10 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
+import { systemClock } from '../core/clock.ts'
 import { createFakeClock } from '../core/fakeclock.ts'
 import { type Admission, type AdmissionOptions, admissionDefaults, createAdmission } from './admission.ts'
+import { createClientAddresses } from './client-address.ts'
 
 const ci = { id: 'ci' }
 const ops = { id: 'ops' }
@@ -56,9 +58,10 @@ test('what is counted is gone when it is over, however many came', () => {
 async function serving(
   options: AdmissionOptions,
   story: (port: number, server: Server, admission: Admission) => Promise<void>,
+  trustedProxies: readonly string[] = [],
 ): Promise<void> {
   const server = createServer((_request, reply) => reply.end('served'))
-  const admission = createAdmission(options)
+  const admission = createAdmission(options, systemClock, createClientAddresses(trustedProxies))
   admission.attach(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -105,6 +108,18 @@ test('one connection more than an address may have is told so; other addresses s
     await leave(server, first)
     await stay(port)
   })
+})
+
+test('a trusted proxy may have more connections than one address, and no more than all', async () => {
+  const story = async (port: number, server: Server) => {
+    const [first] = await Promise.all([stay(port), stay(port), stay(port)])
+    await stay(port, '127.0.0.2')
+    assert.match(await knock(port), /^HTTP\/1\.1 429 /)
+    await leave(server, first)
+    assert.match(await knock(port, '127.0.0.2'), /^HTTP\/1\.1 429 /, 'another address is capped as ever')
+    await stay(port)
+  }
+  await serving({ maxConnections: 4, maxConnectionsPerAddress: 1 }, story, ['127.0.0.1'])
 })
 
 test('one connection more than the server takes in all is refused, wherever it comes from', async () => {

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { whole, withDefaults } from '../core/options.ts'
 import type { Principal } from './call.ts'
+import type { ClientAddresses } from './client-address.ts'
 import { answerOnSocket } from './problem.ts'
 
 /**
@@ -29,7 +30,7 @@ export interface Admission {
 export interface AdmissionOptions {
   /** The most connections in all. @default 20_000 */
   readonly maxConnections?: number
-  /** The most connections from one address (IPv6: one /64). @default 12_000 */
+  /** The most connections from one address (IPv6: one /64) that is no trusted proxy. @default 12_000 */
   readonly maxConnectionsPerAddress?: number
   /** The most requests in flight of one token, those that wait for a job included. @default 2_000 */
   readonly maxRequestsPerPrincipal?: number
@@ -64,7 +65,11 @@ const maxNetworks = 10_000
 const maxTold = 100
 
 /** Makes the counters of one server. */
-export function createAdmission(options?: AdmissionOptions, clock: Clock = systemClock): Admission {
+export function createAdmission(
+  options?: AdmissionOptions,
+  clock: Clock = systemClock,
+  clients: Pick<ClientAddresses, 'isProxy'> = { isProxy: () => false },
+): Admission {
   const caps = resolveAdmissionOptions(options)
   const connections = new Tally()
   const requests = new Tally()
@@ -92,7 +97,11 @@ export function createAdmission(options?: AdmissionOptions, clock: Clock = syste
       refuse(socket, tooMany('This server has as many connections as it takes.', caps.maxConnections, 1_000))
       return false
     }
-    if (!connections.enter(network, caps.maxConnectionsPerAddress)) {
+    // Behind a trusted proxy everybody has its address, so that is not one client's.
+    const max = clients.isProxy(socket.remoteAddress ?? '')
+      ? caps.maxConnections
+      : caps.maxConnectionsPerAddress
+    if (!connections.enter(network, max)) {
       const message = 'There are as many connections from this address as are taken.'
       refuse(socket, tooMany(message, caps.maxConnectionsPerAddress, 1_000))
       return false

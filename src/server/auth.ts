@@ -19,6 +19,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { text } from '../core/options.ts'
 import type { Authenticator, Incoming, Principal } from './call.ts'
+import type { ClientAddresses, ForwardedRequest } from './client-address.ts'
 
 /**
  * Who asks. A token is needed when a bootstrap secret is configured, when others than this machine can reach the port,
@@ -42,6 +43,8 @@ export interface AuthenticatorOptions {
   readonly trust?: boolean
   /** Where wrong tokens are counted. @default nowhere */
   readonly failures?: Pick<FailedAttempts, 'count'>
+  /** From which address a request comes. @default its peer's */
+  readonly clients?: Pick<ClientAddresses, 'of'>
   /** @default the process's */
   readonly clock?: Clock
 }
@@ -112,7 +115,7 @@ class StoreAuthenticator implements TokenAuthenticator {
     const authorization = incoming.header('authorization')
     const namespace = incoming.header('signalbox-namespace')
     if (authorization !== undefined) {
-      const identifying = this.#identify(authorization, incoming.address ?? '')
+      const identifying = this.#identify(authorization, incoming)
       return identifying.then((identity) => asPrincipal(identity, namespace))
     }
     const required = this.#isRequired()
@@ -137,7 +140,7 @@ class StoreAuthenticator implements TokenAuthenticator {
     return bootstrap.length > 0 || !loopback || this.#anyLive.get()
   }
 
-  async #identify(authorization: string, address: string): Promise<Identity> {
+  async #identify(authorization: string, incoming: ForwardedRequest): Promise<Identity> {
     const secret = readBearer(authorization)
     if (secret === undefined)
       throw unauthorized('The Authorization header is not understood: it must be "Bearer <token>".')
@@ -146,7 +149,8 @@ class StoreAuthenticator implements TokenAuthenticator {
     // Looked up before anything is throttled: a valid token comes in whatever others do from the same address.
     const token = await this.#verified.find(presented)
     if (token) return token
-    this.#options.failures?.count(address)
+    const { failures, clients } = this.#options
+    failures?.count(clients?.of(incoming) ?? incoming.address ?? '')
     throw unauthorized('The token is not valid: it is unknown, has expired or was revoked.')
   }
 

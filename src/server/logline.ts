@@ -23,6 +23,8 @@ export interface RequestLine {
   readonly ms: number
   /** The token's id; undefined when nobody was recognised. */
   readonly principal: string | undefined
+  /** The client's address, behind a trusted proxy the one that the proxy names; '' when it is not known. */
+  readonly address?: string | undefined
   /** Bytes of the answer's body, where that is known. */
   readonly bytes?: number | undefined
 }
@@ -43,6 +45,7 @@ export function requestLine({
   status,
   ms,
   principal,
+  address,
   bytes,
 }: RequestLine): string {
   return (
@@ -50,6 +53,7 @@ export function requestLine({
     `"method":${quote(clip(redact(method), 32))},"route":${route === undefined ? 'null' : quote(route)},` +
     `"path":${quotePath(path)},"status":${status},"ms":${Math.round(ms * 1_000) / 1_000},` +
     `"principal":${principal === undefined ? 'null' : quote(principal)}` +
+    `${address ? `,"address":${quote(address)}` : ''}` +
     `${bytes === undefined ? '' : `,"bytes":${bytes}`}}\n`
   )
 }

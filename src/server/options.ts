@@ -9,6 +9,7 @@ import type { MonitorOptions, SecretKeys } from '../monitor/index.ts'
 import type { OnceOptions } from '../once/index.ts'
 import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } from './admission.ts'
 import type { Served } from './call.ts'
+import { type ClientAddresses, createClientAddresses } from './client-address.ts'
 import type { Log } from './log.ts'
 
 /** How rooms behave, as `open` was told. */
@@ -47,6 +48,11 @@ export interface ServiceOptions extends AdmissionOptions {
    * `payload.card.*`. Whoever claims a job gets it whole. @default nothing
    */
   readonly redact?: readonly string[] | undefined
+  /**
+   * Addresses and ranges (CIDR) of the proxies in front, such as `10.0.0.0/8`: of requests that come from them the header
+   * `X-Forwarded-For` says whose they are. @default none, and the header is ignored
+   */
+  readonly trustedProxies?: readonly string[] | undefined
   /** Where requests and events are logged. @default nowhere */
   readonly log?: Log | undefined
   /** Gets what went wrong inside a request; its client is told no more than `internal`. @default the log, else console.error */
@@ -90,7 +96,9 @@ export interface HandlerOptions extends ServiceOptions {
   readonly graceMs?: number | undefined
 }
 
-type ServiceDefaults = Required<Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs' | 'redact'>>
+type ServiceDefaults = Required<
+  Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs' | 'redact' | 'trustedProxies'>
+>
 type ServerSettings = Omit<ServerOptions, keyof ServiceOptions>
 
 /** Options of any way of serving, whole and checked. */
@@ -104,13 +112,14 @@ export interface ResolvedServiceOptions {
   readonly retentionMs: number | undefined
   readonly auditKeepMs: number
   readonly redact: readonly string[]
+  readonly clients: ClientAddresses
   readonly log: Log | undefined
   readonly onError: ((error: unknown) => void) | undefined
 }
 
 /** What any way of serving does unless told otherwise. */
 export const serviceDefaults: { readonly [Key in keyof ServiceDefaults]: NonNullable<ServiceDefaults[Key]> } =
-  { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000, redact: [] }
+  { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000, redact: [], trustedProxies: [] }
 
 type Whole<Options> = { readonly [Key in keyof Options]-?: NonNullable<Options[Key]> }
 
@@ -143,6 +152,7 @@ const serviceKeys = [
   'retentionMs',
   'auditKeepMs',
   'redact',
+  'trustedProxies',
   'log',
   'onError',
   ...capKeys,
@@ -212,7 +222,18 @@ function splitService<Options extends ServiceOptions>(
   name: string,
   options: Options,
 ): { service: ResolvedServiceOptions; rest: Omit<Options, keyof ServiceOptions> } {
-  const { box, bootstrap, maxBodyBytes, retentionMs, auditKeepMs, redact, log, onError, ...others } = options
+  const {
+    box,
+    bootstrap,
+    maxBodyBytes,
+    retentionMs,
+    auditKeepMs,
+    redact,
+    trustedProxies,
+    log,
+    onError,
+    ...others
+  } = options
   const isCap = ([key]: [string, unknown]) => capKeys.includes(key)
   const caps = Object.fromEntries(Object.entries(others).filter(isCap))
   const rest = Object.fromEntries(Object.entries(others).filter((entry) => !isCap(entry)))
@@ -236,6 +257,7 @@ function splitService<Options extends ServiceOptions>(
     retentionMs: retentionMs === undefined ? undefined : whole('retentionMs', retentionMs, { min: 1_000 }),
     auditKeepMs: whole('auditKeepMs', auditKeepMs ?? serviceDefaults.auditKeepMs, { min: 1_000 }),
     redact: resolveRedactPaths('redact', redact ?? serviceDefaults.redact),
+    clients: createClientAddresses(trustedProxies ?? serviceDefaults.trustedProxies),
     log,
     onError: onError === undefined ? undefined : callable('onError', onError),
   }

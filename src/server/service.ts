@@ -100,12 +100,12 @@ const troubles: ReadonlySet<string> = new Set([
 ])
 
 export function createService(parts: ServiceParts): Service {
-  const { served, log, caps, contention } = parts
+  const { served, log, caps, contention, clients } = parts
   let isDraining = false
-  const admission = createAdmission(caps)
+  const admission = createAdmission(caps, systemClock, clients)
   const { failures } = admission
   const { bootstrap, loopback, trust } = parts
-  const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures })
+  const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures, clients })
   const redactor = createRedactor(parts.redact)
   const lockMeter = createLockMeter(systemClock)
   const dispatchMeter = createDispatchMeter(systemClock)
@@ -251,7 +251,19 @@ export function createService(parts: ServiceParts): Service {
     if (bytes === undefined) metrics.streamOpened()
     else metrics.request(route?.id, status, ms / 1_000)
     const { method, path } = incoming
-    log?.request({ requestId, method, path, route: route?.id, status, ms, principal: principalId, bytes })
+    if (log === undefined) return
+    const address = clients.of(incoming)
+    log.request({
+      requestId,
+      method,
+      path,
+      route: route?.id,
+      status,
+      ms,
+      principal: principalId,
+      address,
+      bytes,
+    })
   }
 
   /** A store that does not answer is for the log alone; what nobody foresaw is told to whoever wants to know. */

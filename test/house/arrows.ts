@@ -15,7 +15,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   lines: ['core'],
   locks: ['core', 'contention', 'lines'],
   once: ['core', 'contention'],
-  monitor: ['core', 'contention', 'once', 'jobs'],
+  monitor: ['core', 'access', 'contention', 'once', 'jobs'],
   dispatch: ['core', 'contention', 'jobs', 'once'],
   access: ['core'],
   audit: ['core'],

@@ -105,13 +105,14 @@ async function requireSchema(database: string): Promise<void> {
 
 /** What the server is told of the settings, in its own words. */
 function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
-  const { host, port, allowedHosts, grace, retention, redact } = values
+  const { host, port, allowedHosts, trustedProxies, grace, retention, redact } = values
   const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values
   const { maxStreamsPerPrincipal, maxFailuresPerAddress } = values
   return {
     host,
     port,
     allowedHosts,
+    trustedProxies,
     graceMs: grace,
     retentionMs: retention,
     redact,

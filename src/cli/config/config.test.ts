@@ -72,6 +72,7 @@ test('each setting can be said by its variable, as text, and in a file, as JSON,
     host: ['127.0.0.9', '127.0.0.9'],
     port: ['0', 0],
     allowedHosts: ['a.example, b.example:8080', ['a.example', 'b.example:8080']],
+    trustedProxies: ['127.0.0.1, fd00::/8', ['127.0.0.1', 'fd00::/8']],
     database: ['memory:', 'memory:'],
     redis: ['redis://127.0.0.1', 'redis://127.0.0.1'],
     locksMultiNode: ['false', false],
@@ -402,4 +403,16 @@ test('what is wrong with a YAML file is said with its line and column, and the n
     const problems = problemsOf({ folder: folderWith({ [name]: text }) })
     assert.deepEqual(problems, [expected])
   }
+})
+
+test('a trusted proxy that is no address or range is refused before anything is opened, with what was said', () => {
+  for (const [text, message] of [
+    [
+      '10.0.0.0/33',
+      /^SIGNALBOX_TRUSTED_PROXIES must be an address or a range such as "10\.1\.0\.0\/16".*not "10\.0\.0\.0\/33"/,
+    ],
+    ['10.0.0.1,proxy.example.com', /^SIGNALBOX_TRUSTED_PROXIES\[1\] must be .*not "proxy\.example\.com"/],
+    ['::ffff:10.0.0.0/104', /is an IPv4 address written as IPv6; write the IPv4 range itself/],
+  ] as const)
+    assert.throws(() => resolve({ env: { SIGNALBOX_TRUSTED_PROXIES: text } }), { message })
 })

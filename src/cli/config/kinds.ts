@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { parseRanges } from '../../access/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { duration, flag, oneOf, type Range, show, text, whole } from '../../core/options.ts'
 import { resolveRedactPaths } from '../../core/redactpaths.ts'
@@ -104,12 +105,7 @@ export const addressRanges: Kind<readonly string[]> = {
   parse: (given) => given.split(',').map((range) => range.trim()),
   check: (name, value) => {
     const ranges: readonly unknown[] = Array.isArray(value) ? value : [value]
-    for (const range of ranges) {
-      const [ip = '', prefix = '0', ...rest] = typeof range === 'string' ? range.split('/') : []
-      const bits = { 0: -1, 4: 32, 6: 128 }[isIP(ip)]!
-      if (rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits) continue
-      throw refuse(name, `addresses or ranges such as "127.0.0.0/8", not ${show(range)}`)
-    }
+    parseRanges(name, ranges)
     return ranges as readonly string[]
   },
   show: (value) => value,

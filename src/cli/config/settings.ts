@@ -31,6 +31,7 @@ export interface Config {
   readonly host: string
   readonly port: number
   readonly allowedHosts: readonly string[]
+  readonly trustedProxies: readonly string[]
   readonly database: string
   readonly redis: string | undefined
   readonly locksMultiNode: boolean
@@ -109,6 +110,13 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     default: [],
     none: 'its own address',
     description: 'further names by which clients reach it, separated by commas, as behind a proxy',
+  },
+  trustedProxies: {
+    kind: addressRanges,
+    takes: 'ranges',
+    default: [],
+    none: 'none',
+    description: 'addresses of proxies in front whose X-Forwarded-For counts, such as 10.0.0.0/8',
   },
   database: {
     kind: database,
