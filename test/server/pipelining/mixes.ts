@@ -129,8 +129,9 @@ export class MixMaker {
       return { what: 'hidden', bytes, statuses: [400] }
     }
     if (turn < 0.8) {
-      // Answered before its body has come.
-      const bytes = this.#write(id, 'POST /nowhere', headers, this.#hidden())
+      // Answered before its body has come. If that is large, a proxy sends the next client's request right behind it.
+      const padding = this.#chance(0.4) ? ' '.repeat(this.#numbers() * 300_000) : ''
+      const bytes = this.#write(id, 'POST /nowhere', headers, this.#hidden() + padding)
       // Nginx then may end the connection instead of reading the rest, whatever it said.
       return { what: 'early', bytes, statuses: [404], mayBeLast: this.#front === 'streaming proxy' }
     }
