@@ -24,10 +24,10 @@ test('an empty overview says how to add the first job, and the first load is sma
   // Of a server that does not answer nobody knows whether all is well.
   await page.route('**/v1/**', (route) => route.abort('connectionrefused'))
   await page.keyboard.press('r')
-  await page.getByText('is tried again by itself').first().waitFor()
+  await page.getByText('This page keeps trying').first().waitFor()
   await page.getByText('Nothing needs attention').waitFor({ state: 'detached' })
   await page.keyboard.press('p')
-  await page.getByText('while you pause it is not tried again').waitFor()
+  await page.getByText('This page does not try again while paused').waitFor()
 })
 
 test('problems come first, each with the way to it, then numbers, charts with words, and queues', async () => {
