@@ -253,6 +253,45 @@ test('making a token is never repeated and carries no key', async () => {
   }
 })
 
+test('a request that never left is repeated whatever it is, and a server that is not trusted is not asked again', async () => {
+  const failing = (code: string, failures: number) => {
+    let tries = 0
+    const client = createClient('http://127.0.0.1:9', {
+      backoff: quick,
+      timeoutMs: 2_000,
+      fetch: async () => {
+        tries++
+        if (tries <= failures) throw new TypeError('fetch failed', { cause: { code } })
+        const token = { id: '1', name: 'ci', scope: 'work', secret: 's' }
+        return Response.json(token, { status: 201 })
+      },
+    })
+    const made = client.call(createToken, { body: { name: 'ci', scope: 'work' } })
+    return made.then(
+      () => ({ code: 'ok', tries }),
+      (error: SignalboxError) => ({ code: error.code, tries }),
+    )
+  }
+  for (const code of ['ECONNREFUSED', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'])
+    assert.equal((await failing(code, 3)).tries, 4, code)
+  assert.deepEqual(await failing('ECONNRESET', 3), { code: 'store_unavailable', tries: 1 })
+  assert.deepEqual(await failing('DEPTH_ZERO_SELF_SIGNED_CERT', 3), { code: 'store_unavailable', tries: 1 })
+})
+
+test('guards and the monitor carry a key, and a lock that is asked for none', async () => {
+  await using server = await fakeServer((_, response) => problem(response, 400, 'invalid_argument'))
+  const client = clientOf(server)
+  const key = 'k'
+  await failure(client.once.claim({ key }))
+  await failure(client.once.done({ key, token: '1.a' }))
+  await failure(client.once.seen({ subject: ['s'], state: 1 }))
+  await failure(client.monitor.silence({ match: {}, forMs: 1 }))
+  await failure(client.locks.acquire({ operation: 'o', resource: 'r', node: 'n' }))
+  await failure(client.once.renew({ key, token: '1.a' }))
+  const isKeyed = server.seen.map(({ headers }) => headers['idempotency-key'] !== undefined)
+  assert.deepEqual(isKeyed, [true, true, true, true, false, false])
+})
+
 test('Retry-After is honoured, and when it asks for more than the deadline the call ends at once', async () => {
   const at: number[] = []
   const patient = await callOf((_, response, nth) => {
