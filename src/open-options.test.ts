@@ -44,7 +44,7 @@ test('an option of open that is unknown or stands in the wrong place is refused,
     [
       remote,
       { nope: 1 },
-      /^open has no option "nope"; it has token, namespace, timeoutMs, retries, jobs, telemetry\.$/,
+      /^open has no option "nope"; it has token, namespace, timeoutMs, retries, fetch, jobs, telemetry\.$/,
     ],
     [remote, 5, /^open must be an object, not 5\.$/],
   ]

@@ -25,7 +25,7 @@ const storeKeys = [
 ] as const
 
 /** The options of `open` for servers, by name. */
-const remoteKeys = ['token', 'namespace', 'timeoutMs', 'retries', 'jobs', 'telemetry'] as const
+const remoteKeys = ['token', 'namespace', 'timeoutMs', 'retries', 'fetch', 'jobs', 'telemetry'] as const
 
 /** What stands in the options of one module. `allowPrivate` is the monitor's, and stands beside it. */
 const moduleKeys: Readonly<Record<string, readonly string[]>> = {

@@ -1,4 +1,4 @@
-import { type ContentionClient, createClient, listJobs, readyz } from '../client/index.ts'
+import { type ContentionClient, createClient, type FetchFunction, listJobs, readyz } from '../client/index.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import {
@@ -29,6 +29,8 @@ export interface RemoteOpenOptions {
   readonly timeoutMs?: Duration | undefined
   /** The most repetitions of one call, where it may be repeated. @default as many as fit into `timeoutMs` */
   readonly retries?: number | undefined
+  /** Sends the requests, such as one that shows a certificate of the client. @default the platform's own */
+  readonly fetch?: FetchFunction | undefined
   /** How jobs are kept: with a sealer, the server never sees what they carry. @default as they are */
   readonly jobs?: JobsOptions | undefined
   /** Spans and metrics of jobs by OpenTelemetry, as in process. @default false */

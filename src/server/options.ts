@@ -11,6 +11,7 @@ import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } fro
 import type { Served } from './call.ts'
 import { type ClientAddresses, createClientAddresses } from './client-address.ts'
 import type { Log } from './log.ts'
+import { checkTls, type TlsOptions } from './tls.ts'
 
 /** How rooms behave, as `open` was told. */
 export interface RoomSettings {
@@ -79,6 +80,8 @@ export interface ServerOptions extends ServiceOptions {
   readonly keepAliveMs?: number | undefined
   /** The most bytes of headers. @default 16_384 */
   readonly maxHeaderBytes?: number | undefined
+  /** Speaks HTTPS with this certificate. @default plain HTTP */
+  readonly tls?: TlsOptions | undefined
 }
 
 /** What mounting can be told. */
@@ -99,7 +102,7 @@ export interface HandlerOptions extends ServiceOptions {
 type ServiceDefaults = Required<
   Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs' | 'redact' | 'trustedProxies'>
 >
-type ServerSettings = Omit<ServerOptions, keyof ServiceOptions>
+type ServerSettings = Omit<ServerOptions, keyof ServiceOptions | 'tls'>
 
 /** Options of any way of serving, whole and checked. */
 export interface ResolvedServiceOptions {
@@ -142,6 +145,7 @@ export interface ResolvedServerOptions extends Whole<ServerSettings> {
   readonly service: ResolvedServiceOptions
   /** Whether only this machine can reach it. */
   readonly isLoopback: boolean
+  readonly tls: TlsOptions | undefined
 }
 
 const capKeys = Object.keys(admissionDefaults)
@@ -160,8 +164,9 @@ const serviceKeys = [
 
 /** Checks a server's options and makes them whole. */
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
-  onlyKeys('createServer', options, [...serviceKeys, ...Object.keys(serverDefaults)])
-  const { service, rest } = splitService('createServer', options)
+  onlyKeys('createServer', options, [...serviceKeys, ...Object.keys(serverDefaults), 'tls'])
+  const { tls, ...others } = options
+  const { service, rest } = splitService('createServer', others)
   const given = withDefaults<Whole<ServerSettings>>('createServer', rest, serverDefaults)
   const time = { min: 1, max: 3_600_000 }
   const host = bindAddress(text('host', given.host))
@@ -169,6 +174,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
     service,
     host,
     isLoopback: isLoopback(host),
+    tls,
     port: whole('port', given.port, { max: 65_535 }),
     allowedHosts: hostNames(given.allowedHosts),
     graceMs: whole('graceMs', given.graceMs, { max: 3_600_000 }),
@@ -185,6 +191,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
         `(${resolved.requestTimeoutMs}): headers are a part of the request.`,
     )
   }
+  if (tls !== undefined) checkTls(tls)
   if (isEverywhere(host) && resolved.allowedHosts.length === 0) throw needsNames(host)
   return Object.freeze(resolved)
 }

@@ -15,6 +15,7 @@ export interface Refusals {
 
 /** Every reason, and what it means. */
 export const refusalReasons = {
+  tls_handshake: 'a TLS handshake failed: no certificate that counts, plain HTTP, or a client that left',
   parse_error: 'what came is not HTTP',
   oversized_head: 'the head of a request is larger than `maxHeaderBytes`',
   headers_timeout: 'a head did not come whole within `headersTimeout`',

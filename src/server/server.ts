@@ -21,6 +21,8 @@ import type { RefusalReason } from './refusals.ts'
 import { createService, type Service } from './service.ts'
 import { createShortcut, type Shortcut } from './shortcut.ts'
 import type { ShortcutRequest } from './shortcutrequest.ts'
+import { checkTls, type TlsOptions } from './tls.ts'
+import { createTlsServer, type TlsServer } from './tls-server.ts'
 import { httpTransport } from './transport.ts'
 import { Unsent } from './unsent.ts'
 import { createUpgrades, isWebSocketUpgrade, type Upgrades } from './upgrade.ts'
@@ -37,6 +39,11 @@ import { createUpgrades, isWebSocketUpgrade, type Upgrades } from './upgrade.ts'
 export interface Server extends AsyncDisposable {
   /** Opens the port and says where; asking again gives the same answer. */
   listen(): Promise<{ readonly url: string }>
+  /**
+   * Replaces the certificates of a server with TLS, for connections to come; open ones are kept. Throws, and keeps the ones it
+   * has, when these do not fit together.
+   */
+  setTls(tls: TlsOptions): void
   /** Drains and closes; asking again waits for the same end. */
   close(options?: CloseOptions): Promise<void>
 }
@@ -73,6 +80,7 @@ class HttpServer implements Server {
   readonly #unsent: Unsent
   readonly #shortcut: Shortcut
   readonly #givenUp = new WeakSet<Socket>()
+  #tls: TlsServer | undefined
   readonly #leave = () => this.#inFlight.leave()
   /** The values of the Host header that are ours; known once the port is. */
   #ownHosts: ReadonlySet<string> = new Set()
@@ -129,6 +137,19 @@ class HttpServer implements Server {
     return this.#listening
   }
 
+  setTls(tls: TlsOptions): void {
+    if (this.#tls === undefined)
+      throw new SignalboxError(
+        'invalid_argument',
+        'This server speaks plain HTTP: give createServer the option tls.',
+        {
+          details: { option: 'tls' },
+        },
+      )
+    checkTls(tls)
+    this.#tls.replace(tls)
+  }
+
   close({ graceMs = this.#options.graceMs }: CloseOptions = {}): Promise<void> {
     whole('graceMs', graceMs)
     this.#closing ??= this.#shut(graceMs)
@@ -140,7 +161,8 @@ class HttpServer implements Server {
   }
 
   #createHttpServer(): HttpServerOfNode {
-    const { requestTimeoutMs, keepAliveMs, headersTimeoutMs, timeoutCheckMs, maxHeaderBytes } = this.#options
+    const { requestTimeoutMs, keepAliveMs, headersTimeoutMs, timeoutCheckMs, maxHeaderBytes, tls } =
+      this.#options
     const options = {
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: keepAliveMs,
@@ -152,13 +174,19 @@ class HttpServer implements Server {
       // Others that name an upgrade, as clients that hope for HTTP/2 do, are ordinary requests.
       shouldUpgradeCallback: isWebSocketUpgrade,
     }
-    return createHttpServer(options, (request, response) => void this.#serve(request, response))
+    const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response)
+    if (tls === undefined) return createHttpServer(options, serve)
+    this.#tls = createTlsServer(tls, options, serve, (socket, error) =>
+      this.#refused('tls_handshake', error, socket),
+    )
+    return this.#tls.server
   }
 
   /** Some requests never become any: Node answers them without a document, or drops them. */
   #answerWhatNodeWould(): void {
     const { server } = this.#app
-    this.#shortcut.attach(server)
+    // It reads from the bare connection, which over TLS Node alone can.
+    if (this.#tls === undefined) this.#shortcut.attach(server)
     this.#service.admission.attach(server, (socket, error) =>
       this.#refused('connection_limit', error, socket),
     )
@@ -203,7 +231,7 @@ class HttpServer implements Server {
     const inUrl = host.includes(':') ? `[${host}]` : host
     this.#ownHosts = this.#namesOf(inUrl, address.port)
     this.#service.countAhead()
-    return { url: `http://${inUrl}:${address.port}` }
+    return { url: `${this.#tls === undefined ? 'http' : 'https'}://${inUrl}:${address.port}` }
   }
 
   /** Where others than this machine can reach it, somebody must be able to come in and everybody else must not. */
@@ -222,7 +250,7 @@ class HttpServer implements Server {
     const names = [...(isLoopback ? ['localhost', '127.0.0.1', '[::1]'] : []), inUrl]
     const own = names.map((name) => `${name}:${port}`)
     // Browsers leave out the port of the scheme.
-    if (port === 80) own.push(...names)
+    if (port === (this.#tls === undefined ? 80 : 443)) own.push(...names)
     for (const name of allowedHosts) own.push(name, `${name}:${port}`)
     return new Set(own)
   }
@@ -235,6 +263,7 @@ class HttpServer implements Server {
     const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
     await this.#inFlight.drained(graceMs)
     this.#shortcut.close()
+    this.#tls?.cut()
     await this.#app.close()
     await ended
     await this.#service[Symbol.asyncDispose]()

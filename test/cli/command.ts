@@ -92,7 +92,7 @@ function watch(child: Child): { out(): string; err(): string; ended: Promise<End
 
 /** It prints everything at once, so the last line's end is the end of what it says. */
 async function urlOf(child: Child, out: () => string): Promise<string | undefined> {
-  const listening = /listening.*?(http:\/\/[^\s"]+)[\s\S]*\n$/
+  const listening = /listening.*?(https?:\/\/[^\s"]+)[\s\S]*\n$/
   while (!listening.test(out()) || !/"pid"|Try: /.test(out())) await once(child.stdout, 'data')
   return listening.exec(out())![1]
 }

@@ -48,7 +48,10 @@ export function opening(port: number, url: string): void {
 
 export type Opened = [
   Expect<
-    Equal<keyof RemoteOpenOptions, 'token' | 'namespace' | 'timeoutMs' | 'retries' | 'jobs' | 'telemetry'>
+    Equal<
+      keyof RemoteOpenOptions,
+      'token' | 'namespace' | 'timeoutMs' | 'retries' | 'fetch' | 'jobs' | 'telemetry'
+    >
   >,
   Expect<
     Equal<

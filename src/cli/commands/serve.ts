@@ -3,12 +3,13 @@ import type { Backend } from '../../backends/open.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
 import type { OpenOptions } from '../../index.ts'
-import type { ServerOptions } from '../../server/index.ts'
+import type { Log, Server, ServerOptions } from '../../server/index.ts'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
 import { addSettingFlags } from '../config/flags.ts'
 import { configSources } from '../config/given.ts'
 import { nameOfDatabase } from '../config/kinds.ts'
 import type { Config } from '../config/settings.ts'
+import { createTlsReader, type ReadTls } from '../config/tls-files.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
 
@@ -30,13 +31,24 @@ export function serveCommand(
     .action(async () => {
       // Everything is checked before anything is opened.
       const config = resolveConfig(configSources(command))
+      const readTls = await createTlsReader(config)
+      const tls = readTls?.()
       await prepare()
-      await serve(config, printer)
+      await serve(config, printer, tls && { ...tls, readAgain: readTls! })
     })
   return addSettingFlags(command)
 }
 
-async function serve({ values, secrets, secretKeys }: ResolvedConfig, printer: Printer): Promise<void> {
+/** The certificates, and how they are read again. */
+interface ReloadableTls extends ReadTls {
+  readAgain(): ReadTls
+}
+
+async function serve(
+  { values, secrets, secretKeys }: ResolvedConfig,
+  printer: Printer,
+  tls: ReloadableTls | undefined,
+): Promise<void> {
   const stop = listenForStop(values.grace + forceAfterMs, (why) => {
     printer.problem(`${why}; requests that had not ended were cut off.`)
     process.exit(1)
@@ -56,12 +68,26 @@ async function serve({ values, secrets, secretKeys }: ResolvedConfig, printer: P
     // Standard output is for answers: where it listens.
     destination: process.stderr,
   })
-  await using server = createServer({ box, bootstrap: secrets, log, ...serverOptions(values) })
+  await using server = createServer({ box, bootstrap: secrets, log, tls: tls?.tls, ...serverOptions(values) })
+  if (tls !== undefined) reloadOnHangup(tls.readAgain, server, log)
   if (stop.isAsked) return
   const { url } = await server.listen()
   const hasSecretKey = secretKey !== undefined
   await tell(values, url, { hasToken: secrets.length > 0, hasSecretKey }, box.backend, printer)
   await stop.asked
+}
+
+/** SIGHUP: reads the certificates again. Those that do not fit are refused, and the server keeps the ones it has. */
+function reloadOnHangup(read: () => ReadTls, server: Server, log: Log): void {
+  process.on('SIGHUP', () => {
+    try {
+      const { tls, expiresAt } = read()
+      server.setTls(tls)
+      log.info('tls.reloaded', { expiresAt: new Date(expiresAt).toISOString() })
+    } catch (error) {
+      log.error('tls.reload_failed', { error })
+    }
+  })
 }
 
 /** How the rooms behave in every namespace. */
@@ -133,7 +159,7 @@ async function tell(
   printer: Printer,
 ): Promise<void> {
   const name = nameOfDatabase(database)
-  const isLocal = /^http:\/\/(127\.|\[::1\])/.test(url)
+  const isLocal = /^https?:\/\/(127\.|\[::1\])/.test(url)
   const needsToken = hasToken || !isLocal || (await tokens.hasLive())
   const channelSecrets = hasSecretKey ? 'sealed' : 'plain'
   if (json) {

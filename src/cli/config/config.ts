@@ -73,6 +73,7 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
   for (const { problem } of file?.unknown ?? []) problems.add(problem)
   const config = values as unknown as Config
   addClashes(config, sources, problems)
+  addTlsClashes(config, sources, problems)
   const secrets = problems.catch(() => readSecrets(config, sources)) ?? []
   const secretKeys = problems.catch(() => readSecretKeys(config, sources)) ?? []
   problems.throwIfAny()
@@ -177,6 +178,23 @@ function addClashes(config: Config, sources: Readonly<Record<string, string>>, p
       `${sources.host} is ${host}, every address of this machine, so the names by which clients reach it must be given: ` +
         `${flagOf('allowedHosts')} or ${variableOf('allowedHosts')}, such as "jobs.example.com". Other names are refused.`,
     )
+}
+
+/** TLS needs a certificate and its key. */
+function addTlsClashes(
+  { tlsCert, tlsKey, tlsClientCa }: Config,
+  sources: Readonly<Record<string, string>>,
+  problems: Problems,
+): void {
+  for (const [given, missing] of [
+    ['tlsCert', 'tlsKey'],
+    ['tlsKey', 'tlsCert'],
+    ['tlsClientCa', 'tlsCert'],
+  ] as const)
+    if ({ tlsCert, tlsKey, tlsClientCa }[given] !== undefined && { tlsCert, tlsKey }[missing] === undefined)
+      problems.add(
+        `${sources[given]} is given without ${flagOf(missing)} or ${variableOf(missing)}: TLS needs a certificate and its key.`,
+      )
 }
 
 function readSecrets(

@@ -62,6 +62,9 @@ export interface Config {
   readonly redact: readonly string[]
   readonly token: string | undefined
   readonly tokenFile: string | undefined
+  readonly tlsCert: string | undefined
+  readonly tlsKey: string | undefined
+  readonly tlsClientCa: string | undefined
   readonly grace: number
   readonly logLevel: LogLevel
   readonly quietHealth: boolean
@@ -296,6 +299,27 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     takes: 'path',
     default: undefined,
     description: 'file of secrets that may do everything, one a line, which no other user can read',
+  },
+  tlsCert: {
+    kind: optional(line(4_096)),
+    takes: 'path',
+    default: undefined,
+    none: 'plain HTTP',
+    description:
+      'file with the certificate of the server in PEM, and those that signed it; SIGHUP reads it again',
+  },
+  tlsKey: {
+    kind: optional(line(4_096)),
+    takes: 'path',
+    default: undefined,
+    description: 'file with the private key of that certificate in PEM, which no other user can read',
+  },
+  tlsClientCa: {
+    kind: optional(line(4_096)),
+    takes: 'path',
+    default: undefined,
+    none: 'clients need no certificate',
+    description: 'file with the certificates in PEM that sign those of clients; others are refused',
   },
   grace: {
     kind: span({ max: 3_600_000 }),

@@ -38,7 +38,7 @@ function judgeAddress(url: string, hasToken: boolean): readonly Finding[] {
       'tls',
       url,
       `It is reached over plain HTTP: ${hasToken ? 'the token and ' : ''}what is sent can be read on the way.`,
-      'Reach it by https://, through a proxy that speaks TLS.',
+      'Reach it by https://: give the server a certificate (--tls-cert), or put a proxy with TLS in front.',
     ),
   ]
 }
