@@ -203,7 +203,7 @@ function endingOf(name: string): RegExp {
 async function beginAll(stage: Stage): Promise<ReadonlyMap<string, Promise<Ending>>> {
   const waits = new Map([['node', beginNode(stage)]])
   for (const route of waiting) waits.set(route.id, beginRoute(route, stage))
-  await sleep(300)
+  await sleep(700)
   return waits
 }
 
@@ -235,7 +235,7 @@ for (const candidate of candidates()) {
 
     test('every wait ends within a second of the end of its token', async () => {
       await using stage = await servers(candidate)
-      const token = await stage.makeToken(4_000)
+      const token = await stage.makeToken(6_000)
       const waits = await beginAll(stage.stageOf(token))
       const isOver = async () => (await stage.backend.tokens.find([token.id]))[0]?.live === false
       await assertEnds(stage.backend, waits, async () => {
@@ -247,7 +247,7 @@ for (const candidate of candidates()) {
       await using stage = await servers(candidate)
       const [worker, keeper] = [await stage.makeToken(), await stage.makeToken()]
       const claims = [claim(stage, worker), claim(stage, worker), claim(stage, worker, 'a-key')]
-      await sleep(300)
+      await sleep(700)
       await stage.ask(bootstrap, 'DELETE', `/v1/tokens/${worker.id}`)
       for (const { status } of await within(5_000, 'the end of the claims', Promise.all(claims)))
         assert.equal(status, 401)
