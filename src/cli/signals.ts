@@ -7,8 +7,8 @@
  */
 export interface StopSignal {
   readonly isAsked: boolean
-  /** Settles at the first signal. */
-  readonly asked: Promise<void>
+  /** Settles at the first signal, with its name. */
+  readonly asked: Promise<NodeJS.Signals>
 }
 
 /** Sooner than anybody presses a key again. */
@@ -17,7 +17,7 @@ const echoMs = 500
 /** `force` must not come back. `limitMs` runs from the first signal. */
 export function listenForStop(limitMs: number, force: (why: string) => never): StopSignal {
   let first: { readonly signal: NodeJS.Signals; readonly at: number } | undefined
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   const heard = (signal: NodeJS.Signals) => {
     const at = performance.now()
     if (first !== undefined) {
@@ -28,7 +28,7 @@ export function listenForStop(limitMs: number, force: (why: string) => never): S
     // It must not keep a process that has nothing else to do, but it outlives the server on purpose: whatever still
     // holds the process then is ended by it.
     setTimeout(() => force('Closing took too long'), limitMs).unref()
-    resolve()
+    resolve(signal)
   }
   process.on('SIGINT', heard).on('SIGTERM', heard)
   return {

@@ -2,7 +2,7 @@ import { createEvents, type EventSource } from '../core/events.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
 import { Commands } from './commands.ts'
 import { KeyWaits, type WaitKey } from './keys.ts'
-import { Kinds, noteWait } from './kinds.ts'
+import { type Kind, Kinds, noteWait } from './kinds.ts'
 import { LoopWatch, loopActiveMs } from './loop.ts'
 import { Matrix, type Pending, type Share } from './matrix.ts'
 import { Recorder } from './meter.ts'
@@ -66,20 +66,23 @@ export interface ContentionSeries {
 }
 
 export interface ContentionEvents {
-  /** Somebody waited longer than the bound. At most one in `warnEveryMs` for each kind. */
-  readonly slow: SlowWait
+  /** Waits of a kind were longer than the bound: a summary, at most one in `warnEveryMs` for each kind. */
+  readonly slow: SlowWaits
 }
 
-export interface SlowWait {
+/** The slow waits of one kind in one interval. */
+export interface SlowWaits {
   readonly kind: string
+  /** How many waits were longer than `aboveMs`, within how long. */
+  readonly count: number
+  readonly aboveMs: number
+  readonly withinMs: number
+  /** The longest of them: how long, what it was about, and when it ended, in epoch milliseconds. */
+  readonly longestMs: number
   readonly what: string | null
-  readonly waitMs: number
-  /** Epoch milliseconds. */
   readonly at: number
-  /** On whom, and how long; most first. */
+  /** On whom the longest waited, and how long; most first. */
   readonly holders: readonly HolderTotal[]
-  /** How many more there were since the last that was told. */
-  readonly untold: number
 }
 
 /** For those who measure nothing: everything is there and does nothing. */
@@ -124,7 +127,7 @@ export function createContention(options?: ContentionOptions): Contention {
   const holder = (name: string) => kinds.get(kinds.of(name))
   const named = { gc: holder('gc'), eventLoop: holder('event-loop'), host: holder('host') }
   const store = kinds.of('store')
-  const timer = kinds.of('timer', { warnMs: 100 })
+  const timer = kinds.of('timer')
   const matrix = new Matrix({ kinds, tickets, named, onSettled })
   const slowest = new Slowest(slowestCount, now())
   const recorder = new Recorder({ kinds, tickets, matrix, slowest, now })
@@ -143,27 +146,48 @@ export function createContention(options?: ContentionOptions): Contention {
       onTick: (until) => {
         matrix.settle(until)
         slowest.tick(until)
+        warn(until)
       },
     },
     named,
   )
+  /** Those with slow waits that no warning was given of yet. */
+  const slowKinds = new Set<Kind>()
   let starts = 0
 
   function onSettled({ kind: id, from, to, what, count }: Pending, shares: readonly Share[]): void {
     const kind = kinds.get(id)
-    if (to - from <= (kind.warnMs ?? warnMs) || events.listenerCount('slow') === 0) return
-    if (to - kind.warnedAt < warnEveryMs) {
-      kind.untold += count
+    const ms = to - from
+    if (ms <= (kind.warnMs ?? warnMs) || events.listenerCount('slow') === 0) return
+    warn(to)
+    if (kind.slow !== undefined && ms <= kind.slow.longest.ms) {
+      kind.slow.count += count
       return
     }
     const holders = shares
       .map((share) => ({ holder: kinds.get(share.holder).name, ms: share.ms }))
       .sort((one, other) => other.ms - one.ms)
-    const { name, untold } = kind
-    kind.warnedAt = to
-    kind.untold = count - 1
-    const at = Math.round(performance.timeOrigin + to)
-    events.emit('slow', { kind: name, what: what ?? null, waitMs: to - from, at, holders, untold })
+    const longest = { ms, endedAt: to, what, holders }
+    kind.slow ??= { beganAt: to, count: 0, longest }
+    kind.slow.count += count
+    kind.slow.longest = longest
+    slowKinds.add(kind)
+  }
+
+  /** Gives the warnings whose interval is over; all of them where nothing will come after. */
+  function warn(until: number, isLast = false): void {
+    for (const kind of slowKinds) {
+      const { beganAt, count, longest } = kind.slow!
+      if (!isLast && until - beganAt < warnEveryMs) continue
+      slowKinds.delete(kind)
+      kind.slow = undefined
+      events.emit('slow', {
+        ...{ kind: kind.name, count, aboveMs: kind.warnMs ?? warnMs },
+        withinMs: Math.round(Math.max(0, until - beganAt)),
+        ...{ longestMs: longest.ms, what: longest.what ?? null, holders: longest.holders },
+        at: Math.round(performance.timeOrigin + longest.endedAt),
+      })
+    }
   }
 
   /** All that is known is shared out: the latest lateness, the latest waits. */
@@ -204,7 +228,9 @@ export function createContention(options?: ContentionOptions): Contention {
       if (starts++ === 0) loop.start()
     },
     stop() {
-      if (starts > 0 && --starts === 0) loop.stop()
+      if (starts === 0 || --starts > 0) return
+      loop.stop()
+      warn(now(), true)
     },
   }
 }

@@ -9,7 +9,7 @@ export {
   type LockWaits,
   noContention,
   processContention,
-  type SlowWait,
+  type SlowWaits,
   type SnapshotOptions,
 } from './contention.ts'
 export type { WaitKey } from './keys.ts'

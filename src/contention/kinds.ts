@@ -36,8 +36,7 @@ export class Kinds {
       lane: lane === undefined ? undefined : this.lane(lane, size),
       sync,
       warnMs,
-      warnedAt: Number.NEGATIVE_INFINITY,
-      untold: 0,
+      slow: undefined,
       alike: undefined,
       holds: undefined,
       wait: undefined,
@@ -82,16 +81,27 @@ export interface Kind {
   readonly lane: Lane | undefined
   readonly sync: boolean
   readonly warnMs: number | undefined
-  /** When a warning was last given of it. */
-  warnedAt: number
-  /** Warnings that were not given since then. */
-  untold: number
+  /** Its waits above the bound that no warning was given of yet. */
+  slow: SlowRun | undefined
   /** The last of its waits that is not shared out yet. */
   alike: Pending | undefined
   /** Made when it first has a turn, or a wait. */
   holds: Holds | undefined
   wait: Histogram | undefined
   hold: Histogram | undefined
+}
+
+/** Slow waits of a kind since the last warning of it, or since the first one. */
+export interface SlowRun {
+  readonly beganAt: number
+  count: number
+  /** The longest of them. */
+  longest: {
+    readonly ms: number
+    readonly endedAt: number
+    readonly what: string | undefined
+    readonly holders: readonly { readonly holder: string; readonly ms: number }[]
+  }
 }
 
 export interface Lane {

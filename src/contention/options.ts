@@ -2,9 +2,9 @@ import { real, whole, withDefaults } from '../core/options.ts'
 
 /** What a recorder can be told. */
 export interface ContentionOptions {
-  /** Above how long a wait the event `slow` is told. @default 10 */
+  /** A wait above this is slow. A healthy machine stays below it. @default 500 */
   readonly warnMs?: number | undefined
-  /** How long after one `slow` of a kind no other is told of it. @default 10_000 */
+  /** Slow waits of a kind within this time are one `slow` event. @default 60_000 */
   readonly warnEveryMs?: number | undefined
   /** The most kinds of commands; what comes beyond is counted as `other`. @default 512 */
   readonly maxKinds?: number | undefined
@@ -17,8 +17,8 @@ export type ResolvedContentionOptions = { readonly [Key in keyof ContentionOptio
 
 /** What a recorder does unless told otherwise. */
 export const contentionDefaults: ResolvedContentionOptions = {
-  warnMs: 10,
-  warnEveryMs: 10_000,
+  warnMs: 500,
+  warnEveryMs: 60_000,
   maxKinds: 512,
   maxKeys: 1_000,
 }

@@ -9,6 +9,7 @@ import { explainSteps, whyNotWaiting } from './explain.ts'
 import { inTime } from './intime.ts'
 import { type NodeView, taskStatuses } from './node.ts'
 import { type DispatchOptions, resolveDispatchOptions } from './options.ts'
+import { countServices } from './service-counts.ts'
 import { stopEngine } from './stopping.ts'
 import { resolveSubmit } from './submitoptions.ts'
 import type { Dispatch, Submitted, Task } from './task.ts'
@@ -175,6 +176,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       unwritten: ends.size,
       connections: desk.size,
     }),
+    serviceCounts: () => countServices(registry.tasks(), sharing.nodes(), engine.now()),
     get ready() {
       return engine.isStarted && stopping === null && engine.intake.healthy && engine.keeper.healthy
     },

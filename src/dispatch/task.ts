@@ -4,6 +4,7 @@ import type { Explanation } from './explain.ts'
 import type { NodeDesk } from './link.ts'
 import type { NodeView, PoolView, TaskError, TaskStatus, Term } from './node.ts'
 import type { RegistryCounts } from './registry.ts'
+import type { ServiceCounts } from './service-counts.ts'
 
 /** What to do, and where it may be done. Only `service` must be given. */
 export interface SubmitOptions {
@@ -175,6 +176,8 @@ export interface Dispatch extends AsyncDisposable {
   /** Where sockets bring their nodes. */
   readonly desk: NodeDesk
   counts(): DispatchCounts
+  /** By service: what waits in this process, and the slots of the nodes that are connected to it. */
+  serviceCounts(): readonly ServiceCounts[]
   /** It places tasks, and its claims go through. */
   readonly ready: boolean
   /** Begins to claim tasks and to place them. */

@@ -30,6 +30,7 @@ import { createRefusals, type Refusals } from './refusals.ts'
 import { createRequestMeter, type RequestMeter } from './requestmeter.ts'
 import { rootRoute } from './root.ts'
 import { createSenders } from './senders.ts'
+import { slowWaitsLine } from './slow-waits.ts'
 import { createSpaces } from './spaces.ts'
 import { createStreams, type Streams } from './stream.ts'
 import type { Gateway } from './upgrade.ts'
@@ -153,7 +154,7 @@ export function createService(parts: ServiceParts): Service {
   })
   const refusals = createRefusals({ count: metrics.refused, log })
   const requestMeter = createRequestMeter(contention, [...routes, rootRoute])
-  const unwatch = contention.events.on('slow', (wait) => log?.warn('contention.slow', { ...wait }))
+  const unwatch = contention.events.on('slow', (waits) => log?.warn('contention.slow', slowWaitsLine(waits)))
   const streams = createStreams({ authenticator })
   const api = createApi({
     spaces,

@@ -1,6 +1,6 @@
 import { type Audit, createAudit } from '../audit/index.ts'
 import { type Meter, noMeter } from '../core/meter.ts'
-import { createDispatch, type Dispatch, type DispatchEvent } from '../dispatch/index.ts'
+import { createDispatch, type Dispatch, type DispatchEvent, type ServiceCounts } from '../dispatch/index.ts'
 import { createJobs, type GateStore, isReserved, type JobLocks, type Jobs } from '../jobs/index.ts'
 import {
   createLocks,
@@ -263,6 +263,11 @@ class Room implements Space {
     for (const { status, via } of this.#dispatch?.nodes() ?? [])
       if (via === null) counts.set(status, (counts.get(status) ?? 0) + 1)
     return counts
+  }
+
+  /** By service, of this server alone. None while nobody has asked for dispatch here. */
+  serviceCounts(): readonly ServiceCounts[] {
+    return this.#dispatch?.serviceCounts() ?? []
   }
 
   async stopDispatch(graceMs: number): Promise<void> {

@@ -132,7 +132,9 @@ test('a port in use is one clear line and a failure', async () => {
   assert.equal(out, '')
   assert.match(
     err,
-    new RegExp(`^signalbox: Port ${port} on 127\\.0\\.0\\.1 is already in use\\..*--port.*\\n$`),
+    new RegExp(
+      `^{.*"server.start".*}\\nsignalbox: Port ${port} on 127\\.0\\.0\\.1 is already in use\\..*--port.*\\n$`,
+    ),
   )
 })
 
@@ -153,7 +155,10 @@ test('an address that others could reach refuses to start without a token, and w
   const everywhere = ['--host=0.0.0.0', '--allowed-hosts=127.0.0.1,jobs.example.com']
   const refused = await place.run(['serve', '--port=0', ...everywhere])
   assert.equal(refused.code, 2)
-  assert.match(refused.err, /^signalbox: host "0\.0\.0\.0" can be reached from other machines.*token.*\n$/)
+  assert.match(
+    refused.err,
+    /^\{.*"server\.start".*\}\nsignalbox: host "0\.0\.0\.0" can be reached from other machines.*token.*\n$/,
+  )
 
   await using server = await place.serve([...everywhere, '--log-level=info'], { SIGNALBOX_TOKEN: aSecret })
   const url = `http://127.0.0.1:${new URL(server.url).port}`
@@ -257,4 +262,26 @@ test('the timeouts of dispatch are settings: nodes are told the heartbeat, from 
   )
   await using server = await place.serve()
   assert.equal(await heartbeatOf(server.url), 4_000)
+})
+
+test('start, ready, draining and stop are lines of the log, in that order', async () => {
+  using place = createWorkplace()
+  await using server = await place.serve(['--grace=1s'])
+  server.kill('SIGTERM')
+  const { code, err } = await server.ended
+  assert.equal(code, 0)
+  const lines = err
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ event }) => event.startsWith('server.'))
+  assert.deepEqual(
+    lines.map(({ level, event }) => `${level} ${event}`),
+    ['info server.start', 'info server.ready', 'info server.draining', 'info server.stop'],
+  )
+  const [start, ready, draining, stop] = lines
+  assert.deepEqual([start.version, start.pid, start.database], [version, server.pid, 'sqlite:signalbox.db'])
+  assert.equal(ready.url, server.url)
+  assert.deepEqual([draining.signal, draining.graceMs], ['SIGTERM', 1_000])
+  assert.ok(stop.uptimeMs >= 0 && stop.drainedMs >= 0)
 })

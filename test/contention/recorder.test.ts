@@ -176,7 +176,7 @@ test('hundreds of thousands of records take no memory that was not there before'
   assert.equal(counted, 800_000)
 })
 
-test('a warning names who waited, how long and on whom, and the next of its kind only after a while', async () => {
+test('slow waits of a kind are one warning for an interval: how many, the longest, and on whom it waited', async () => {
   const contention = createContention({ warnMs: 10, warnEveryMs: 1_000 })
   const told: unknown[] = []
   contention.events.on('slow', (wait) => told.push(wait))
@@ -189,20 +189,34 @@ test('a warning names who waited, how long and on whom, and the next of its kind
   contention.turn(rebuild, 1_900, 1_900, 2_000)
   contention.turn(dispatch, 1_900, 2_000, 2_000)
   contention.snapshot()
+  assert.equal(told.length, 1)
+  contention.turn(dispatch, 3_900, 4_000, 4_000)
+  contention.snapshot()
 
-  const about = { kind: 'dispatch', waitMs: 50, holders: [{ holder: 'rebuild', ms: 50 }] }
   const at = (ms: number) => Math.round(performance.timeOrigin + ms)
   assert.deepEqual(told, [
-    { ...about, what: 'task 7', at: at(50), untold: 0 },
     {
-      ...about,
-      what: null,
-      waitMs: 100,
-      holders: [{ holder: 'rebuild', ms: 100 }],
-      at: at(2_000),
-      untold: 1,
+      ...{ kind: 'dispatch', count: 2, aboveMs: 10, withinMs: 1_950, longestMs: 50, what: 'task 7' },
+      ...{ at: at(50), holders: [{ holder: 'rebuild', ms: 50 }] },
+    },
+    {
+      ...{ kind: 'dispatch', count: 1, aboveMs: 10, withinMs: 2_000, longestMs: 100, what: null },
+      ...{ at: at(2_000), holders: [{ holder: 'rebuild', ms: 100 }] },
     },
   ])
+})
+
+test('what no warning was given of yet is given when the recorder stops', () => {
+  const contention = createContention({ warnMs: 10 })
+  const told: { kind: string; count: number }[] = []
+  contention.events.on('slow', ({ kind, count }) => told.push({ kind, count }))
+  contention.start()
+  const now = performance.now()
+  contention.turn(contention.kind('mine'), now - 50, now, now)
+  contention.snapshot()
+  assert.deepEqual(told, [])
+  contention.stop()
+  assert.deepEqual(told, [{ kind: 'mine', count: 1 }])
 })
 
 test('a snapshot is plain data: it is the same after a way through JSON', () => {

@@ -49,6 +49,39 @@ test('nodes that are connected are counted by status, and nobody asks for dispat
   )
 })
 
+test('waiting tasks, their oldest wait and slots in use are counted by service', async () => {
+  await using stage = await serving()
+  await using _node = await connect(stage, {
+    services: [{ name: 'nmt', slots: 2 }],
+    onTask: (_, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)),
+  })
+  for (let task = 0; task < 5; task++) await stage.ask('POST', '/v1/tasks', { body: { service: 'nmt' } })
+  await stage.ask('POST', '/v1/tasks', { body: { service: 'tts' } })
+  const readGauge = async (name: string, service: string) => {
+    const { body } = await stage.ask('GET', '/metrics')
+    const [, value] =
+      new RegExp(`^${name}\\{namespace="default",service="${service}"\\} (.*)$`, 'm').exec(body as string) ??
+      []
+    return value === undefined ? undefined : Number(value)
+  }
+  await eventually(
+    'both slots are in use',
+    async () => (await readGauge('signalbox_slots_used', 'nmt')) === 2,
+  )
+  await eventually('the rest waits', async () => (await readGauge('signalbox_tasks_waiting', 'nmt')) === 3)
+  assert.equal(await readGauge('signalbox_slots', 'nmt'), 2)
+  await eventually(
+    'one waits for a node',
+    async () => (await readGauge('signalbox_tasks_waiting', 'tts')) === 1,
+  )
+  const oldest = await readGauge('signalbox_tasks_oldest_wait_seconds', 'tts')
+  assert.ok(oldest! > 0 && oldest! < 60, `${oldest}`)
+  await eventually(
+    'it waits on',
+    async () => (await readGauge('signalbox_tasks_oldest_wait_seconds', 'tts'))! > oldest!,
+  )
+})
+
 test('a task submitted over HTTP is done by a node over WebSocket, and its stream tells how', async () => {
   await using stage = await serving()
   using client = createClient(stage.url)

@@ -49,6 +49,7 @@ async function serve(
   printer: Printer,
   tls: ReloadableTls | undefined,
 ): Promise<void> {
+  const begunAt = performance.now()
   const stop = listenForStop(values.grace + forceAfterMs, (why) => {
     printer.problem(`${why}; requests that had not ended were cut off.`)
     process.exit(1)
@@ -68,13 +69,26 @@ async function serve(
     // Standard output is for answers: where it listens.
     destination: process.stderr,
   })
+  const sinceMs = (at: number) => Math.round(performance.now() - at)
+  log.info('server.start', {
+    version,
+    pid: process.pid,
+    node: process.versions.node,
+    database: nameOfDatabase(database),
+  })
   await using server = createServer({ box, bootstrap: secrets, log, tls: tls?.tls, ...serverOptions(values) })
   if (tls !== undefined) reloadOnHangup(tls.readAgain, server, log)
   if (stop.isAsked) return
   const { url } = await server.listen()
   const hasSecretKey = secretKey !== undefined
   await tell(values, url, { hasToken: secrets.length > 0, hasSecretKey }, box.backend, printer)
-  await stop.asked
+  const readyAt = performance.now()
+  log.info('server.ready', { url, afterMs: sinceMs(begunAt) })
+  const signal = await stop.asked
+  log.info('server.draining', { signal, graceMs: values.grace })
+  const drainingAt = performance.now()
+  await server.close()
+  log.info('server.stop', { drainedMs: sinceMs(drainingAt), uptimeMs: sinceMs(readyAt) })
 }
 
 /** SIGHUP: reads the certificates again. Those that do not fit are refused, and the server keeps the ones it has. */
