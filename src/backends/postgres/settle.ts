@@ -143,9 +143,8 @@ freed AS (
 )`
   const answer = 'SELECT lease_no, id FROM settled'
   const answerOrFail = `SELECT CASE WHEN (SELECT count(*) FROM settled) = cardinality($5::text[]) THEN 0
-       WHEN EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
-       THEN ${s}.signalbox_refuse('${leaseLostState}', 'the lease is lost')
-       ELSE ${s}.signalbox_refuse('${notHereState}', 'this is another store') END AS took`
+       ELSE ${s}.signalbox_refuse(CASE WHEN EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
+         THEN '${leaseLostState}' ELSE '${notHereState}' END, 'the lease is lost, or of another store') END AS took`
   // A lease may go only if each of its open jobs has a verdict here; else this is undone and done one by one.
   const answerWhole = `SELECT lease_no,
        CASE WHEN (SELECT count(*) FROM settled) = (SELECT sum(count) FROM gone) THEN 0

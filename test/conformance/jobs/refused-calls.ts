@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
-import { isSignalboxError, type SignalboxError } from '../../../src/core/errors.ts'
-import {
-  type ClaimedRecord,
-  createJobs,
-  type HandlerJob,
-  type JobStore,
-  type Jobs,
-} from '../../../src/jobs/index.ts'
+import { isSignalboxError } from '../../../src/core/errors.ts'
+import type { JobStore } from '../../../src/jobs/index.ts'
 import { createOnce } from '../../../src/once/index.ts'
-import { within } from '../../support/deadline.ts'
-import type { Caller } from '../callers.ts'
 import type { Candidate, SqlSide } from '../candidates.ts'
-import { type Ledger, openLedger } from './ledger.ts'
 import { addOne, claimOne, find, lapsedJob, longMs, runningJob } from './making.ts'
+import { failing, held, openStage, runOne } from './refused-calls-stage.ts'
 
 /** A call that fails in a caller's transaction ends that transaction: the caller cannot commit past the error. */
 export function refusedCallsContract({ name, open, sql: side }: Candidate): void {
@@ -234,90 +225,4 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
       assert.match(seen.message, new RegExp(lost.id))
       assert.deepEqual(await ledger.notes(), [])
     })
-}
-
-interface Stage extends AsyncDisposable {
-  readonly caller: Caller
-  readonly jobs: Jobs
-  readonly ledger: Ledger
-  note(text: string): Promise<unknown>
-  /** Commits what `work` did. */
-  inTransaction(work: (stage: Stage) => Promise<unknown>): Promise<void>
-  /** Writes rows around a call that is refused, swallows every error and commits; answers what the call threw. */
-  swallowing(call: (stage: Stage) => Promise<unknown>): Promise<SignalboxError>
-  /** The same connection is good for the next transaction, and for a statement alone. */
-  worksAgain(): Promise<void>
-}
-
-async function openStage(backend: Backend, sql: SqlSide, store: JobStore = backend.jobs): Promise<Stage> {
-  const ledger = await openLedger(sql)
-  const caller = await sql.connect()
-  const jobs = createJobs({ store, bell: backend.bell })
-  const note = (text: string) => caller.exec(`INSERT INTO ${ledger.table} (note) VALUES (?)`, text)
-  const stage: Stage = {
-    caller,
-    jobs,
-    ledger,
-    note,
-    async inTransaction(work) {
-      await caller.begin()
-      await work(stage)
-      await caller.commit()
-    },
-    async swallowing(call) {
-      await caller.begin()
-      await note('before a refused call')
-      const error: unknown = await call(stage).then(
-        () => assert.fail('the call was not refused'),
-        (error: unknown) => error,
-      )
-      await note('after a refused call').catch(() => undefined)
-      await caller.commit().catch(() => undefined)
-      // Where COMMIT throws, its caller rolls back.
-      await caller.rollback().catch(() => undefined)
-      assert.ok(isSignalboxError(error), String(error))
-      return error
-    },
-    async worksAgain() {
-      await note('works again')
-      await caller.exec(`DELETE FROM ${ledger.table}`)
-      await stage.inTransaction(() => note('works again'))
-      assert.deepEqual(await ledger.notes(), ['works again'])
-    },
-    async [Symbol.asyncDispose]() {
-      await caller[Symbol.asyncDispose]()
-      await jobs[Symbol.asyncDispose]()
-      await ledger[Symbol.asyncDispose]()
-    },
-  }
-  return stage
-}
-
-/** As much of a claimed job as ending it takes. */
-function held({ id, token }: ClaimedRecord): { readonly id: string; readonly token: string } {
-  return { id, token }
-}
-
-/** The store, with another way to add. */
-function failing(store: JobStore, add: JobStore['add']): JobStore {
-  return new Proxy(store, {
-    get(target, name) {
-      const member: unknown = name === 'add' ? add : Reflect.get(target, name)
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
-}
-
-/** Has a worker run one job; answers what its handler returned. */
-async function runOne(jobs: Jobs, run: (job: HandlerJob) => Promise<unknown>, group = 1): Promise<unknown> {
-  const { promise, resolve } = Promise.withResolvers<unknown>()
-  const handler = async (job: HandlerJob) => resolve(await run(job))
-  const worker = jobs.worker({ queues: ['mail'], pollMs: 20, handlers: { run: { run: handler, group } } })
-  await worker.start()
-  try {
-    await jobs.add('run', {}, { queue: 'mail' })
-    return await within(20_000, 'the handler', promise)
-  } finally {
-    await worker.stop({ graceMs: 1_000 })
-  }
 }
