@@ -66,6 +66,9 @@ test('the values that are there by default are valid, and mistakes are not', () 
     ['settings.SIGNALBOX_MAX_CONNECTIONS', 20_000_000],
     ['allowedHosts', ['https://jobs.example.com']],
     ['service.port', 0],
+    ['networkPolicy.from', 'shop'],
+    ['networkPolicy.egress.rules', { to: [] }],
+    ['networkPolicy.ingress', []],
     ['podDisruptionBudget.maxUnavailable', 0],
   ] as const) {
     assert.equal(isValid(withValue(path, value)).valid, false, `${path}: ${JSON.stringify(value)}`)
@@ -76,6 +79,7 @@ test('the values that are there by default are valid, and mistakes are not', () 
     ['settings.SIGNALBOX_RETENTION', '30d'],
     ['settings.SIGNALBOX_QUIET_HEALTH', true],
     ['podDisruptionBudget.maxUnavailable', '50%'],
+    ['networkPolicy.from', [{ podSelector: { matchLabels: { app: 'shop' } } }]],
     ['allowedHosts', ['jobs.example.com', '[::1]:7420']],
   ] as const) {
     assert.ok(isValid(withValue(path, value)).valid, `${path}: ${JSON.stringify(value)}`)
@@ -138,4 +142,30 @@ test('a pod has the time it needs to stop, and is asked where it answers', () =>
     ['liveness', '/livez'],
     ['readiness', '/readyz'],
   ])
+})
+
+/** A template without its instructions, as it is when everything in it is switched on and nothing is listed. */
+function bare(text: string) {
+  const name = text.replaceAll('{{ include "signalbox.fullname" . }}', 'box')
+  return parse(
+    name
+      .replaceAll(/^ *\{\{-? include "signalbox\.selector".*$/gm, '      app: box')
+      .replaceAll(/^.*\{\{.*\}\}.*\n/gm, ''),
+  )
+}
+
+test('the network policy opens the port of the server and nothing else', () => {
+  const { spec, kind, apiVersion } = bare(templates.get('templates/networkpolicy.yaml')!)
+  assert.deepEqual([apiVersion, kind], ['networking.k8s.io/v1', 'NetworkPolicy'])
+  assert.deepEqual(spec.podSelector, { matchLabels: { app: 'box' } })
+  assert.deepEqual(spec.policyTypes, ['Ingress', 'Egress'])
+  assert.deepEqual(spec.ingress, [{ ports: [{ port: 'http', protocol: 'TCP' }], from: null }])
+  assert.match(deployment, /- name: http\s+containerPort: 7420/)
+  // Without the lookup of names it would find no database.
+  const ports = spec.egress[0].ports as { port: number; protocol: string }[]
+  assert.deepEqual(
+    ports.map(({ port, protocol }) => `${port}/${protocol}`),
+    ['53/UDP', '53/TCP'],
+  )
+  assert.deepEqual(values.networkPolicy, { enabled: true, from: [], egress: { enabled: false, rules: [] } })
 })

@@ -71,6 +71,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
 {{- fail "ingress.enabled is true, so ingress.hosts must name the hosts: the server refuses requests for any other name." -}}
 {{- end -}}
+{{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.egress.rules) (or (ne $engine "sqlite") .Values.redis.enabled) -}}
+{{- fail "networkPolicy.egress.enabled is true, so networkPolicy.egress.rules must let the server reach its database and Redis: it could not start." -}}
+{{- end -}}
 {{- if and .Values.serviceMonitor.enabled (not .Values.serviceMonitor.token.existingSecret) -}}
 {{- fail "serviceMonitor.enabled is true, so serviceMonitor.token.existingSecret must name a secret with a token of the scope read: /metrics is not open to everybody." -}}
 {{- end -}}
