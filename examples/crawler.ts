@@ -187,7 +187,7 @@ async function supervise(given: string | undefined): Promise<void> {
   try {
     const address = (await server.start()) as `http://${string}`
     await using box = await open(address)
-    const channel = { type: 'webhook', url: `${people.url}/people`, secret }
+    const channel = { type: 'webhook' as const, url: `${people.url}/people`, secret }
     await box.monitor.subscribe({ name: 'people', match: { source: slot.source }, channel, retryInMs: 500 })
     // The baseline: all venues as they are now, of which nobody is told.
     const { at, venues } = truth.look()

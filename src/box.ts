@@ -3,6 +3,7 @@ import { type Contention, noContention, processContention } from './contention/i
 import type { Duration } from './core/duration.ts'
 import { SignalboxError } from './core/errors.ts'
 import { callable, duration, flag, oneOf, text } from './core/options.ts'
+import { requireUrl } from './core/requireurl.ts'
 import {
   createDispatch,
   type Dispatch,
@@ -129,7 +130,7 @@ export interface Box extends AsyncDisposable {
  *
  *     await using box = await open('sqlite:signalbox.db')
  */
-export function open<Url extends string>(
+export function open<Url extends string | undefined>(
   url: Url & (Url extends RemoteUrl ? never : unknown),
   options?: OpenOptions,
 ): Promise<Box>
@@ -141,10 +142,20 @@ export function open<Url extends string>(
  *     await using box = await open(['https://one.example', 'https://two.example'], { token })
  */
 export function open(url: RemoteUrl | readonly RemoteUrl[], options?: RemoteOpenOptions): Promise<RemoteBox>
+/**
+ * Opens a box on a server whose address is read from somewhere. Only servers take a token, so the address must be one.
+ *
+ *     await using box = await open(process.env.SIGNALBOX_URL, { token: process.env.SIGNALBOX_TOKEN })
+ */
+export function open<Url extends string | undefined>(
+  url: (Url & (string extends Url ? unknown : never)) | readonly string[],
+  options: RemoteOpenOptions & { readonly token: string | undefined },
+): Promise<RemoteBox>
 export async function open(
-  url: string | readonly string[],
+  url: string | readonly string[] | undefined,
   options: OpenOptions | RemoteOpenOptions = {},
 ): Promise<Box | RemoteBox> {
+  requireUrl('open', url)
   if (!isOfServers(url)) return openStore(url as string, options as OpenOptions)
   checkRemoteOptions(options)
   return (await import('./remote/index.ts')).openRemote(url, options as RemoteOpenOptions)

@@ -52,7 +52,10 @@ const maxReplyBytes = 8 * 1_048_576
  * Makes a client of the server at `url`, or of several servers that share a store; nothing is sent before it is asked
  * something.
  */
-export function createClient(url: string | readonly string[], options: ClientOptions = {}): Client {
+export function createClient(
+  url: string | readonly string[] | undefined,
+  options: ClientOptions = {},
+): Client {
   return new HttpClient(resolveClientOptions(url, options))
 }
 

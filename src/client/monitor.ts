@@ -19,6 +19,7 @@ import {
   type SilenceBody,
   type SubscribeBody,
   subscribe,
+  type TestChannelBody,
   type TestChannelReply,
   testChannel,
   unsubscribe,
@@ -45,7 +46,7 @@ export interface MonitorClient {
   replay(id: string): Promise<Replayed>
   subjects(query?: ListSubjectsQuery): Promise<Reply<typeof listSubjects>>
   /** Sends a test message through a channel now. */
-  test(channel: Readonly<Record<string, unknown>>): Promise<TestChannelReply>
+  test(channel: TestChannelBody['channel']): Promise<TestChannelReply>
 }
 
 export function createMonitorClient(client: Pick<Client, 'call'>): MonitorClient {

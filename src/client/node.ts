@@ -35,7 +35,7 @@ const goodMs = 5_000
  * `unauthorized`, `forbidden`, `conflict` (another instance has taken over), `timeout`.
  */
 export async function connectNode(
-  url: string | readonly string[],
+  url: string | readonly string[] | undefined,
   options: ConnectNodeOptions,
 ): Promise<NodeConnection> {
   const resolved = resolveNodeOptions(url, options)

@@ -3,6 +3,7 @@ import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { callable, duration, onlyKeys, text, whole } from '../core/options.ts'
+import { requireUrl } from '../core/requireurl.ts'
 import { frameLimits, type Labels, type NodeLoad, nodesPath, type ServiceOffer } from '../wire/index.ts'
 import type { NodeAddress } from './nodeaddresses.ts'
 import { maxServers } from './options.ts'
@@ -126,9 +127,10 @@ const keys = [
 ]
 
 export function resolveNodeOptions(
-  url: string | readonly string[],
+  url: string | readonly string[] | undefined,
   options: ConnectNodeOptions,
 ): ResolvedNodeOptions {
+  requireUrl('connectNode', url)
   onlyKeys('connectNode', options, keys)
   const { token, namespace, instanceId, load, connectMs = 30_000, backoff, signal } = options
   return Object.freeze({

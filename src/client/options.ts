@@ -2,6 +2,7 @@ import { type Backoff, resolveBackoff } from '../core/backoff.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { callable, duration, onlyKeys, text, whole } from '../core/options.ts'
+import { requireUrl } from '../core/requireurl.ts'
 import { Servers } from './servers.ts'
 
 /** What a client can be told. */
@@ -40,9 +41,10 @@ const maxTimerMs = 2 ** 31 - 1
 const keys = ['token', 'namespace', 'timeoutMs', 'retries', 'backoff', 'fetch']
 
 export function resolveClientOptions(
-  url: string | readonly string[],
+  url: string | readonly string[] | undefined,
   options: ClientOptions,
 ): ResolvedClientOptions {
+  requireUrl('createClient', url)
   onlyKeys('createClient', options, keys)
   const { token, namespace, timeoutMs = 10_000, retries, backoff, fetch } = options
   return Object.freeze({

@@ -93,3 +93,15 @@ export function throwIfRefused(tx: object): void {
   const refusal = refusals.get(tx)
   if (refusal !== undefined) throw refusal.error
 }
+
+/**
+ * What can be handed in as `tx`: your open transaction, as your driver or library gave it to you. It is known by its shape
+ * when it is used (see docs/transactions.md), so the type refuses only what is certain to be wrong: a pool, each statement
+ * of which may run on another connection.
+ */
+export type CallerTransaction = object & {
+  /** A pool of `pg` has it. */
+  readonly totalCount?: 'A pool is not a transaction. Hand in the client that pool.connect() gave you, after BEGIN.'
+  /** A pool of `mysql2` has it. */
+  readonly releaseConnection?: 'A pool is not a transaction. Hand in the connection that pool.getConnection() gave you, after beginTransaction().'
+}

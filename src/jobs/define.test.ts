@@ -288,7 +288,7 @@ test('what cannot be a definition or a handler is refused where it is written', 
     assert.throws(make, (error) => isSignalboxError(error, 'invalid_argument'), String(make))
   }
   for (const kind of [{}, null, 5, { kind: 'a' }]) {
-    const error = await refusal(bench.jobs.add(kind as never, 'x'))
+    const error = await refusal(bench.jobs.add(kind as string, 'x'))
     assert.equal(error.code, 'invalid_argument')
   }
 })
@@ -303,4 +303,14 @@ test('a list of handlers takes plain ones too, and a schema that is a function',
   const { id } = await bench.jobs.add('plain', 5)
   const handlers = [first.handle(() => 1), { kind: 'plain', handler: () => 'done' }]
   assert.equal((await bench.run(handlers, id)).result, 'done')
+})
+
+test('a handled definition by its kind is refused with what to write instead', async () => {
+  await using bench = await aBench()
+  const charge = defineJob('charge', { schema: z.number() })
+  const handlers = { charge: charge.handle(() => 1) } as never
+  assert.throws(() => bench.jobs.worker({ handlers }), {
+    code: 'invalid_argument',
+    message: /worker\.handlers\.charge is a handled definition.*Write handlers: \[charge\.handle\(…\)\]/,
+  })
 })

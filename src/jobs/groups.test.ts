@@ -30,7 +30,7 @@ function aStore({ fail }: { fail?: () => Error | undefined } = {}) {
           return { rows: [], rowCount: 0 }
         },
         sql: async () => ({ rows: [], rowCount: 0 }),
-        raw: 'connection',
+        raw: {},
       }
       answers.push(
         await work(tx).then(

@@ -1,4 +1,7 @@
 /** Jobs that commit with your data: leased, fenced, retried, kept. */
+
+export type { CallerTransaction } from '../core/caller-transaction.ts'
+export type { AddArguments, AddTarget } from './addarguments.ts'
 export {
   type BulkAction,
   type BulkCount,
@@ -90,5 +93,6 @@ export type {
   HandlerFunction,
   HandlerSpec,
   Handlers,
+  MisplacedHandledJob,
   WorkerOptions,
 } from './workeroptions.ts'

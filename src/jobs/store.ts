@@ -1,4 +1,4 @@
-import type { TransactionEnder } from '../core/caller-transaction.ts'
+import type { CallerTransaction, TransactionEnder } from '../core/caller-transaction.ts'
 import type { NewGate } from './gatestore.ts'
 import type { FinalState, JobState, LiveState } from './job.ts'
 import type { QueueLimits } from './limits.ts'
@@ -259,7 +259,7 @@ export interface StoreTransaction {
   /** The same as a template, with the same text on every engine: tx.sql`UPDATE t SET a = ${a}`. */
   sql(strings: TemplateStringsArray, ...params: readonly unknown[]): Promise<QueryResult>
   /** The driver's own connection. */
-  readonly raw: unknown
+  readonly raw: CallerTransaction
 }
 
 export interface QueryResult {

@@ -1,7 +1,8 @@
 import type { Backoff } from '../core/backoff.ts'
+import type { CallerTransaction } from '../core/caller-transaction.ts'
 import type { Duration } from '../core/duration.ts'
+import type { AddArguments, AddTarget } from './addarguments.ts'
 import type { BulkVerbs } from './bulk.ts'
-import type { JobDefinition } from './define.ts'
 import type { ClaimedJob, FoundJob, Job } from './job.ts'
 import type { LimitOptions, QueueLimits } from './limits.ts'
 import type { JobLine, LinesOptions, NoteOptions } from './notes.ts'
@@ -19,14 +20,14 @@ import type { WorkerOptions } from './workeroptions.ts'
 export interface Jobs extends AsyncDisposable, BulkVerbs {
   /** Jobs that are added by the clock. */
   readonly schedules: Schedules
-  /** Puts one job of a defined kind in line. Throws `invalid_argument` when its payload does not fit the schema. */
-  add<Input>(
-    definition: JobDefinition<string, Input, unknown>,
-    payload: NoInfer<Input>,
-    options?: AddOptions & AddInTransaction,
+  /**
+   * Puts one job in line, by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the
+   * payload does not fit the definition. With `tx`, in that transaction of yours: it exists when you commit.
+   */
+  add<const Target extends AddTarget>(
+    kind: Target,
+    ...rest: AddArguments<Target, AddOptions & AddInTransaction>
   ): Promise<Added>
-  /** Puts one job in line. With `tx`, in that transaction of yours: it exists when you commit. */
-  add(kind: string, payload?: unknown, options?: AddOptions & AddInTransaction): Promise<Added>
   /** Puts many in line, all or none; answers in order. */
   addMany(jobs: readonly JobToAdd[], options?: AddInTransaction): Promise<readonly Added[]>
   /** Takes due jobs in hand, each under a lease. */
@@ -90,7 +91,7 @@ export type Held = Pick<ClaimedJob, 'id' | 'token'> & Partial<ClaimedJob>
 
 export interface InTransaction {
   /** Your own open transaction on the same database. */
-  readonly tx?: unknown
+  readonly tx?: CallerTransaction | undefined
 }
 
 export interface AddInTransaction extends InTransaction {

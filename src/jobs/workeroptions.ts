@@ -74,10 +74,19 @@ export interface HandledJob {
 }
 
 /**
+ * Not a handler, and refused when it is used. `{ charge: charge.handle(…) }` comes closest to this type, so the compiler
+ * shows its text.
+ */
+export interface MisplacedHandledJob {
+  readonly kind: 'A handled definition belongs in a list: write handlers: [charge.handle(…)], without the kind before it.'
+  readonly handler: Handler
+}
+
+/**
  * By kind, or as a list. (Not an array by its type: the names of an array's methods would be kinds whose handlers
  * TypeScript could not type.)
  */
-export type Handlers = Readonly<Record<string, Handler>> | Iterable<HandledJob>
+export type Handlers = Readonly<Record<string, Handler | MisplacedHandledJob>> | Iterable<HandledJob>
 
 /** What a worker is made of. */
 export interface WorkerOptions {
@@ -172,16 +181,32 @@ function resolveHandlers(handlers: unknown): ReadonlyMap<string, ResolvedHandler
 
 /** Both forms as one list. */
 function handledJobs(handlers: Handlers): readonly HandledJob[] {
-  if (!isList(handlers)) return Object.entries(handlers).map(([kind, handler]) => ({ kind, handler }))
+  if (!isList(handlers)) {
+    return Object.entries(handlers).map(([kind, handler]) => {
+      if (isHandled(handler)) throw misplaced(kind)
+      return { kind, handler: handler as Handler }
+    })
+  }
   return Array.from(handlers, (handled: unknown, index) => {
-    if (typeof handled === 'object' && handled !== null && 'kind' in handled && 'handler' in handled)
-      return handled as HandledJob
+    if (isHandled(handled)) return handled
     throw new SignalboxError(
       'invalid_argument',
       `worker.handlers[${index}] must be what a definition's handle gave, or { kind, handler }, not ${show(handled)}.`,
       { details: { option: `worker.handlers[${index}]` } },
     )
   })
+}
+
+function isHandled(handled: unknown): handled is HandledJob {
+  return typeof handled === 'object' && handled !== null && 'kind' in handled && 'handler' in handled
+}
+
+function misplaced(kind: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `worker.handlers.${kind} is a handled definition, which belongs in a list. Write handlers: [${kind}.handle(…)], without the kind before it.`,
+    { details: { option: `worker.handlers.${kind}` } },
+  )
 }
 
 function isList(handlers: Handlers): handlers is Iterable<HandledJob> {

@@ -1,5 +1,13 @@
 /** Changes told once: reports are compared, decided on and kept, and what is to be told goes out through channels. */
 export type { Channel } from './channels/channel.ts'
+export type {
+  DingTalkChannel,
+  FeishuChannel,
+  SlackChannel,
+  SubscriptionChannel,
+  WebhookChannel,
+  WeComChannel,
+} from './channels/subscription-channel.ts'
 export {
   signWebhook,
   verifyWebhook,

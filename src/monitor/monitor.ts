@@ -5,6 +5,7 @@ import { type GuardStore, OnceTally } from '../once/index.ts'
 import { type BatchParts, runBatch } from './batch.ts'
 import type { Channel } from './channels/channel.ts'
 import { parseChannel as parseRealChannel } from './channels/index.ts'
+import type { SubscriptionChannel } from './channels/subscription-channel.ts'
 import {
   type ExplainOptions,
   encodeCursor,
@@ -80,7 +81,7 @@ export interface Monitor extends AsyncDisposable {
   replay(id: string): Promise<{ readonly id: string; readonly status: 'pending' }>
   subjects(options?: ListSubjectsOptions): Promise<Page<ShownSubject>>
   /** Sends a message through a channel now, past all queues and limits: for whoever sets it up. */
-  test(channel: Readonly<Record<string, unknown>>): Promise<TestSendAnswer>
+  test(channel: SubscriptionChannel): Promise<TestSendAnswer>
   /**
    * Something that sends what was decided, once it is started. Any number may run, in any number of processes; a server
    * has one of its own.

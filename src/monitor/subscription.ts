@@ -2,6 +2,7 @@ import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
+import type { SubscriptionChannel } from './channels/subscription-channel.ts'
 import { checkTemplate } from './compose.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
 import type { KeptChannel } from './secrets/channel-keeper.ts'
@@ -39,8 +40,8 @@ export interface SubscribeOptions extends SubscriptionOptions {
   readonly name: string
   /** Which subjects; what is left out may be anything. @default all */
   readonly match?: SubjectMatch | undefined
-  /** `{ type: 'dingtalk', url, secret }` and the like. */
-  readonly channel: Readonly<Record<string, unknown>>
+  /** `{ type: 'dingtalk', url, secret }` and the like; the fields depend on the type. */
+  readonly channel: SubscriptionChannel
 }
 
 export interface ResolvedSubscriptionOptions {

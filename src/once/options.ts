@@ -1,3 +1,4 @@
+import type { CallerTransaction } from '../core/caller-transaction.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text, whole, withDefaults } from '../core/options.ts'
@@ -44,7 +45,7 @@ export interface PlaceOptions {
   /** @default 'once' */
   readonly space?: OnceSpace | undefined
   /** A transaction of yours, or of `job.transaction`: the step counts when it commits. Needs guards in SQL. */
-  readonly tx?: unknown
+  readonly tx?: CallerTransaction | undefined
 }
 
 export interface ClaimManyOptions extends PlaceOptions {

@@ -1,3 +1,4 @@
+import type { CallerTransaction } from '../core/caller-transaction.ts'
 import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text } from '../core/options.ts'
@@ -23,7 +24,7 @@ export interface SeenOptions {
    */
   readonly by?: 'state' | 'last' | 'transition' | undefined
   /** A transaction of yours: the window opens when it commits. Needs guards in SQL. */
-  readonly tx?: unknown
+  readonly tx?: CallerTransaction | undefined
 }
 
 const year = 31_536_000_000

@@ -3,9 +3,11 @@ import { isSignalboxError } from '../core/errors.ts'
 import { text } from '../core/options.ts'
 import {
   type AckOptions,
+  type AddArguments,
   type Added,
   type AddInTransaction,
   type AddOptions,
+  type AddTarget,
   type AnyDefinition,
   type BatchSpec,
   createJobs,
@@ -14,13 +16,13 @@ import {
   type HandlerContext,
   type HandlerJob,
   type Held,
-  type JobDefinition,
   type JobStore,
   type Jobs,
   type JobsBell,
   type JobsTelemetry,
   type JobToAdd,
   type LinesOptions,
+  type MisplacedHandledJob,
   type NackOptions,
   type NoteOptions,
   openShown,
@@ -41,14 +43,14 @@ import { createRemoteSchedules } from './schedules.ts'
  * the types below, and again when it is called, with `transaction_unsupported`.
  */
 export interface RemoteJobs extends Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'> {
-  /** Puts one job of a defined kind in line. Throws `invalid_argument` when its payload does not fit the schema. */
-  add<Input>(
-    definition: JobDefinition<string, Input, unknown>,
-    payload: NoInfer<Input>,
-    options?: AddOptions & RemoteAdd,
+  /**
+   * Puts one job in line, by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the
+   * payload does not fit the definition.
+   */
+  add<const Target extends AddTarget>(
+    kind: Target,
+    ...rest: AddArguments<Target, AddOptions & RemoteAdd>
   ): Promise<Added>
-  /** Puts one job in line. */
-  add(kind: string, payload?: unknown, options?: AddOptions & RemoteAdd): Promise<Added>
   /** Puts up to 1,000 in line, all or none; answers in order. */
   addMany(jobs: readonly JobToAdd[], options?: RemoteAdd): Promise<readonly Added[]>
   /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
@@ -110,7 +112,7 @@ export type RemoteHandler<Payload = any> =
 /** What a worker is made of. */
 export interface RemoteWorkerOptions extends Omit<WorkerOptions, 'handlers'> {
   /** By kind, or a list of handled definitions. Jobs of other kinds are left for workers that know them. */
-  readonly handlers: Readonly<Record<string, RemoteHandler>> | Iterable<HandledJob>
+  readonly handlers: Readonly<Record<string, RemoteHandler | MisplacedHandledJob>> | Iterable<HandledJob>
 }
 
 /** What is done with jobs on their way. */

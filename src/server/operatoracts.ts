@@ -163,7 +163,7 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
 const maxMatchChars = 500
 
 /** The word for its kind. All else of a channel may be secret, its address included. */
-function channelType({ type }: Readonly<Record<string, unknown>>): string | undefined {
+function channelType({ type }: { readonly type?: unknown }): string | undefined {
   return typeof type === 'string' && /^[a-z]{1,32}$/.test(type) ? type : undefined
 }
 

@@ -1,7 +1,7 @@
 import { AssertionError } from 'node:assert'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys, text, whole } from '../core/options.ts'
-import type { AnyDefinition, Job, JobDefinition, JobState, Jobs } from '../jobs/index.ts'
+import type { AddTarget, AnyDefinition, Job, JobDefinition, JobState, Jobs } from '../jobs/index.ts'
 import { listAll } from './listing.ts'
 import { fitsPart, tellJobs } from './tell.ts'
 
@@ -17,6 +17,10 @@ export type PartOf<Value> = Value extends readonly (infer Item)[]
     ? { readonly [Key in keyof Value]?: PartOf<Value[Key]> | undefined }
     : Value
 
+/** A part of the payload of a definition; of a kind that has none, of anything. */
+export type PartFor<Target extends AddTarget> =
+  Target extends JobDefinition<string, infer Input, infer _> ? PartOf<Input> : unknown
+
 /** Which jobs count, besides kind and payload. */
 export interface AddedOptions {
   /** Only those of this queue. @default any */
@@ -26,44 +30,20 @@ export interface AddedOptions {
 }
 
 /** That such a job was added, whatever became of it; answers those that were, newest first. */
-export function assertAdded<Input>(
+export async function assertAdded<const Target extends AddTarget>(
   box: HasJobs,
-  definition: JobDefinition<string, Input, unknown>,
-  part?: PartOf<NoInfer<Input>>,
-  options?: AddedOptions,
-): Promise<readonly Job[]>
-export function assertAdded(
-  box: HasJobs,
-  kind: string,
-  part?: unknown,
-  options?: AddedOptions,
-): Promise<readonly Job[]>
-export async function assertAdded(
-  box: HasJobs,
-  kind: string | AnyDefinition,
-  part?: unknown,
+  kind: Target,
+  part?: PartFor<Target>,
   options: AddedOptions = {},
 ): Promise<readonly Job[]> {
   return assertThere(assertAdded, box, { kind, part, options, state: undefined })
 }
 
 /** That no such job was added. */
-export function assertNotAdded<Input>(
+export async function assertNotAdded<const Target extends AddTarget>(
   box: HasJobs,
-  definition: JobDefinition<string, Input, unknown>,
-  part?: PartOf<NoInfer<Input>>,
-  options?: Pick<AddedOptions, 'queue'>,
-): Promise<void>
-export function assertNotAdded(
-  box: HasJobs,
-  kind: string,
-  part?: unknown,
-  options?: Pick<AddedOptions, 'queue'>,
-): Promise<void>
-export async function assertNotAdded(
-  box: HasJobs,
-  kind: string | AnyDefinition,
-  part?: unknown,
+  kind: Target,
+  part?: PartFor<Target>,
   options: Pick<AddedOptions, 'queue'> = {},
 ): Promise<void> {
   onlyKeys('options', options, ['queue'])
@@ -71,44 +51,20 @@ export async function assertNotAdded(
 }
 
 /** That such a job completed; answers those that did, newest first. */
-export function assertCompleted<Input>(
+export async function assertCompleted<const Target extends AddTarget>(
   box: HasJobs,
-  definition: JobDefinition<string, Input, unknown>,
-  part?: PartOf<NoInfer<Input>>,
-  options?: AddedOptions,
-): Promise<readonly Job[]>
-export function assertCompleted(
-  box: HasJobs,
-  kind: string,
-  part?: unknown,
-  options?: AddedOptions,
-): Promise<readonly Job[]>
-export async function assertCompleted(
-  box: HasJobs,
-  kind: string | AnyDefinition,
-  part?: unknown,
+  kind: Target,
+  part?: PartFor<Target>,
   options: AddedOptions = {},
 ): Promise<readonly Job[]> {
   return assertThere(assertCompleted, box, { kind, part, options, state: 'completed' })
 }
 
 /** That such a job is dead; answers those that are, newest first, each with its `error`. */
-export function assertDead<Input>(
+export async function assertDead<const Target extends AddTarget>(
   box: HasJobs,
-  definition: JobDefinition<string, Input, unknown>,
-  part?: PartOf<NoInfer<Input>>,
-  options?: AddedOptions,
-): Promise<readonly Job[]>
-export function assertDead(
-  box: HasJobs,
-  kind: string,
-  part?: unknown,
-  options?: AddedOptions,
-): Promise<readonly Job[]>
-export async function assertDead(
-  box: HasJobs,
-  kind: string | AnyDefinition,
-  part?: unknown,
+  kind: Target,
+  part?: PartFor<Target>,
   options: AddedOptions = {},
 ): Promise<readonly Job[]> {
   return assertThere(assertDead, box, { kind, part, options, state: 'dead' })

@@ -1,5 +1,5 @@
 import type { Duration } from '../core/duration.ts'
-import type { Silence, SubjectMatch, Subscription } from '../monitor/index.ts'
+import type { Silence, SubjectMatch, Subscription, SubscriptionChannel } from '../monitor/index.ts'
 import { type IdParams, idParams, type Page, pageOf } from './page.ts'
 import type { Route } from './route.ts'
 import { type Schema, schemaFor, strict, Type } from './schema.ts'
@@ -26,7 +26,7 @@ const match = Type.Unsafe<SubjectMatch>(
 )
 
 // What else it has depends on its type; the channel itself says what is wrong, and never quotes it.
-const channel = Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Object({ type: Type.String() }))
+const channel = Type.Unsafe<SubscriptionChannel>(Type.Object({ type: Type.String() }))
 
 const throttle = Type.Object({ max: Type.Integer({ minimum: 1, maximum: 1_000_000 }), perMs: span }, strict)
 const flap = Type.Object({ changes: Type.Integer({ minimum: 1, maximum: 99 }), withinMs: span }, strict)
@@ -35,7 +35,7 @@ export interface SubscribeBody {
   readonly name: string
   readonly match?: SubjectMatch
   /** `{ type: 'dingtalk', url, secret }` and the like. */
-  readonly channel: Readonly<Record<string, unknown>>
+  readonly channel: SubscriptionChannel
   readonly windowMs?: Duration
   readonly tellNew?: boolean
   readonly reconcile?: boolean
@@ -199,7 +199,7 @@ export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: tr
 }
 
 export interface TestChannelBody {
-  readonly channel: Readonly<Record<string, unknown>>
+  readonly channel: SubscriptionChannel
 }
 /** How a test went; `reason` says what is wrong, without secrets. */
 export interface TestChannelReply {

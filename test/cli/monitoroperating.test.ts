@@ -28,7 +28,7 @@ async function leaveDead(place: Workplace, options: { readonly secretKey?: strin
     ['front desk', 'north'],
     ['back office', 'south'],
   ] as const) {
-    const channel = { type: 'webhook', url: `${robot.url}?${venueId}`, secret }
+    const channel = { type: 'webhook' as const, url: `${robot.url}?${venueId}`, secret }
     await box.monitor.subscribe({ name, match: { venueId }, tellNew: true, maxRetries: 0, channel })
   }
   const venues = ['north', 'south'].map((venueId) => ({ venueId, state: { free: 2 } }))
@@ -164,7 +164,10 @@ test('a server with a key says at its start that channel secrets are sealed, and
   const key = randomBytes(32).toString('base64')
   await using server = await place.serve(['--log-level=error'], { SIGNALBOX_SECRET_KEY: key })
   assert.match(server.out(), /^Channel secrets: sealed in the database$/m)
-  const body = { name: 'desk', channel: { type: 'slack', url: `https://hooks.slack.com/services/${secret}` } }
+  const body = {
+    name: 'desk',
+    channel: { type: 'slack' as const, url: `https://hooks.slack.com/services/${secret}` },
+  }
   const reply = await fetch(`${server.url}/v1/monitor/subscriptions`, {
     ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
   })

@@ -2,13 +2,15 @@
  * A user's own connection, one shape for the three drivers: what a program does with its tables, and the object it
  * would hand to Signalbox as `tx`. Statements take `?` everywhere; each driver gets its own placeholders.
  */
+
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { createConnection, createPool, type RowDataPacket } from 'mysql2/promise'
 import { Client, Pool } from 'pg'
+import type { CallerTransaction } from 'signalbox/jobs'
 
 export interface Caller extends AsyncDisposable {
   /** What the program's library holds: the driver's own connection. */
-  readonly tx: unknown
+  readonly tx: CallerTransaction
   begin(): Promise<void>
   commit(): Promise<void>
   rollback(): Promise<void>

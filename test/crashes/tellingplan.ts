@@ -1,3 +1,4 @@
+import type { WebhookChannel } from 'signalbox/monitor'
 import type { ReportAnswer } from '../../src/monitor/index.ts'
 
 /** What the processes that report and send are given, where they report, and what they write down. */
@@ -10,7 +11,7 @@ export interface TellingProcessOptions {
   /** The longest pause between two reports. */
   readonly pauseMs: number
   /** Where a guest of a moment is told. */
-  readonly guest: Readonly<Record<string, string>>
+  readonly guest: WebhookChannel
 }
 
 /** What a reporter was answered. */

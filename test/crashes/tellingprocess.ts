@@ -1,4 +1,5 @@
 /** A process that reports, or one that sends, until it is killed or asked to leave. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isSignalboxError, open } from '../../src/index.ts'
 import { keepCompiled } from '../support/compiled.ts'

@@ -2,11 +2,13 @@
  * A provider of webhooks that fails, cuts off before or after it took a message, and answers late. What it took is
  * what people heard.
  */
+
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { WebhookChannel } from 'signalbox/monitor'
 import type { Random } from './random.ts'
 import type { TakenMessage } from './tellingchecker.ts'
 
@@ -15,7 +17,7 @@ export interface TellingProvider extends AsyncDisposable {
   /** How often it did what it should not. */
   readonly faults: number
   /** A channel of its own; one that is `mortal` refuses some messages for good. */
-  channel(name: string, kind?: 'mortal'): Readonly<Record<string, string>>
+  channel(name: string, kind?: 'mortal'): WebhookChannel
   /** From now on it takes everything at once. */
   calm(): void
 }

@@ -13,7 +13,7 @@ import { startReceiver } from '../support/robots/index.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
 const place = { source: 'gym', timeSlot: 'monday' }
-const slack = { type: 'slack', url: 'https://hooks.slack.com/services/T0/B0/Canary9Canary9' }
+const slack = { type: 'slack' as const, url: 'https://hooks.slack.com/services/T0/B0/Canary9Canary9' }
 
 function monitorOn(backend: Backend, keys?: string, namespace = 'default'): Monitor {
   const secretKeys = keys === undefined ? undefined : new SecretKeys('secretKey', keys)
@@ -38,10 +38,10 @@ test('with a key the store has no secret of a channel; what may be shown stays r
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   await using monitor = monitorOn(backend, newKey())
   const channel = {
-    type: 'dingtalk',
+    type: 'dingtalk' as const,
     url: 'https://oapi.dingtalk.com/robot/send?access_token=Canary9Canary9',
     secret: 'Canary9Canary9',
-    format: 'text',
+    format: 'text' as const,
     keyword: 'gym',
   }
   const { id, channel: shown } = await monitor.subscribe({ name: 'desk', channel })
@@ -49,7 +49,10 @@ test('with a key the store has no secret of a channel; what may be shown stays r
   const stored = await storedChannel(backend, id)
   assert.doesNotMatch(stored, /Canary9/)
   const { type, format, keyword } = JSON.parse(stored)
-  assert.deepEqual({ type, format, keyword }, { type: 'dingtalk', format: 'text', keyword: 'gym' })
+  assert.deepEqual(
+    { type, format, keyword },
+    { type: 'dingtalk' as const, format: 'text' as const, keyword: 'gym' },
+  )
 })
 
 test('of every type of channel the url and the secret are sealed, of a webhook its headers too', async () => {
@@ -57,11 +60,16 @@ test('of every type of channel the url and the secret are sealed, of a webhook i
   await using monitor = monitorOn(backend, newKey())
   const secret = 'Canary9Canary9'
   const channels = [
-    { type: 'dingtalk', robots: [{ url: `https://a.example.com/?access_token=${secret}`, secret }] },
-    { type: 'feishu', url: `https://b.example.com/hook/${secret}`, secret },
-    { type: 'wecom', url: `https://c.example.com/?key=${secret}` },
+    { type: 'dingtalk' as const, robots: [{ url: `https://a.example.com/?access_token=${secret}`, secret }] },
+    { type: 'feishu' as const, url: `https://b.example.com/hook/${secret}`, secret },
+    { type: 'wecom' as const, url: `https://c.example.com/?key=${secret}` },
     slack,
-    { type: 'webhook', url: `https://d.example.com/${secret}`, secret, headers: { 'x-api-key': secret } },
+    {
+      type: 'webhook' as const,
+      url: `https://d.example.com/${secret}`,
+      secret,
+      headers: { 'x-api-key': secret },
+    },
   ]
   for (const channel of channels) {
     const { id } = await monitor.subscribe({ name: channel.type, channel })
@@ -131,7 +139,7 @@ test('without the key the notifications of a sealed channel wait, others go on, 
   })
   const key = newKey()
   await using robot = await startReceiver()
-  const channel = { type: 'webhook', url: robot.url, secret: robot.secret }
+  const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
   await using keyed = monitorOn(backend, key)
   await keyed.subscribe({ name: 'sealed desk', tellNew: true, maxRetries: 0, channel })
   await using keyless = monitorOn(backend)
@@ -177,7 +185,7 @@ test('without the key the notifications of a sealed channel wait, others go on, 
 test('a report of a process without the key puts notifications where a sender with the key finds them', async () => {
   await using backend = await openMemory({ namespace: 'default', migrate: true })
   await using robot = await startReceiver()
-  const channel = { type: 'webhook', url: robot.url, secret: robot.secret }
+  const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
   await using keyed = monitorOn(backend, newKey())
   const { id } = await keyed.subscribe({ name: 'desk', tellNew: true, channel })
   await using keyless = monitorOn(backend)

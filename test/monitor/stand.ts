@@ -15,7 +15,7 @@ import { OnceTally } from '../../src/once/index.ts'
 
 export const place = { source: 'gym', timeSlot: '18:00-19:00' }
 export const webhook = {
-  type: 'webhook',
+  type: 'webhook' as const,
   url: 'https://example.com/hook',
   secret: 'eight-or-more-characters',
 }

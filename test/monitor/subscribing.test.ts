@@ -7,7 +7,7 @@ import { openStand, place, webhook } from './stand.ts'
 
 const secret = 'SEC-do-not-show-this'
 const robot = {
-  type: 'dingtalk',
+  type: 'dingtalk' as const,
   url: 'https://oapi.dingtalk.com/robot/send?access_token=do-not-show-that',
   secret,
 }
@@ -87,7 +87,7 @@ test('a private address is taken where it is allowed, and shown as refused where
   const { subscriptions } = await stand.backend.monitor.rules()
   await stricter.backend.monitor.subscribe(subscriptions[0]!)
   const [shown] = await stricter.monitor.subscriptions()
-  assert.deepEqual(shown?.channel, { type: 'webhook', shown: 'refused', secrets: 'plain' })
+  assert.deepEqual(shown?.channel, { type: 'webhook' as const, shown: 'refused', secrets: 'plain' })
 })
 
 test('options have the defaults that are promised, and say what is wrong with them', () => {

@@ -67,7 +67,7 @@ test('dead notifications are in the overview, the log and the metrics, by subscr
   robot.misbehave('500')
   const { log, lines } = createLogText()
   await using stage = await serving({ log }, 'memory:', { allowPrivate })
-  const channel = { type: 'webhook', url: robot.url, secret: robot.secret }
+  const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
   const body = { name: 'front desk', tellNew: true, maxRetries: 0, channel }
   await stage.ask('POST', '/v1/monitor/subscriptions', { body })
   await report(stage, 'north', 1)
@@ -105,7 +105,7 @@ test('a server without the key names the subscription that waits for it, and sen
     const url = `sqlite:${join(folder, 'signalbox.db')}`
     const secretKey = randomBytes(32).toString('hex')
     await using robot = await startReceiver()
-    const channel = { type: 'webhook', url: robot.url, secret: robot.secret }
+    const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
     {
       await using box = await open(url, { allowPrivate, secretKey })
       await box.monitor.subscribe({ name: 'sealed desk', tellNew: true, channel })

@@ -8,7 +8,7 @@ import { serving } from './stage.ts'
 
 type Rooms = Pick<Box, 'monitor'> | Pick<RemoteBox, 'monitor'>
 const slot = { source: 's', timeSlot: 't' }
-const channel = { type: 'webhook', url: 'https://hooks.example.com/x', secret: 'a-secret-of-mine' }
+const channel = { type: 'webhook' as const, url: 'https://hooks.example.com/x', secret: 'a-secret-of-mine' }
 const at = Date.UTC(2026, 0, 1)
 
 /** What every verb answers, in order; ids and instants aside. */
@@ -38,7 +38,11 @@ async function story({ monitor }: Rooms): Promise<readonly unknown[]> {
   note(failed.map(({ venueId, error }) => [venueId, error]))
   note((await monitor.subjects({ search: 'good' })).items.length)
   note(await monitor.report({ taskId: '', ...slot, observedAt: at, venues: [] }).catch(({ code }) => code))
-  note(await monitor.subscribe({ name: 'n', channel: { type: 'pigeon' } }).catch(({ message }) => message))
+  note(
+    await monitor
+      .subscribe({ name: 'n', channel: { type: 'pigeon' } as never })
+      .catch(({ message }) => message),
+  )
   const explained = await monitor.explain({ ...slot, venueId: 'v', limit: 10 })
   note([
     explained.present?.state,
@@ -56,7 +60,7 @@ async function story({ monitor }: Rooms): Promise<readonly unknown[]> {
   note(await report('5', { free: 9 }, at + 3))
   note([await monitor.unsilence(silence.id), await monitor.unsilence(silence.id)])
   note([await monitor.unsubscribe(made.id), await monitor.unsubscribe(made.id)])
-  note(await monitor.test({ type: 'slack', url: 'https://10.0.0.1/x' }))
+  note(await monitor.test({ type: 'slack' as const, url: 'https://10.0.0.1/x' }))
   return answers
 }
 
@@ -72,7 +76,7 @@ test('what is reported through a box on a server is sent by the server', async (
   await using receiver = await startReceiver()
   await using served = await serving({}, 'memory:', { allowPrivate: ['127.0.0.0/8'] })
   await using remote = await open(served.url as 'http://x', { namespace: 'shop' })
-  const own = { type: 'webhook', url: receiver.url, secret: receiver.secret }
+  const own = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
   assert.equal((await remote.monitor.test(own)).ok, true)
   await remote.monitor.subscribe({ name: 'n', channel: own, tellNew: true })
   const many = Array.from({ length: 10_000 }, (_, index) => ({ venueId: `v${index}`, state: index }))

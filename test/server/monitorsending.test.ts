@@ -50,7 +50,7 @@ interface Shown {
 test('a change that is reported reaches a signed webhook, once, and is counted', async () => {
   await using receiver = await startReceiver()
   await using stage = await serving({}, 'memory:', { allowPrivate })
-  const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret }
+  const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
   const tried = await stage.ask('POST', '/v1/monitor/test', { body: { channel } })
   assert.deepEqual([tried.body.ok, tried.body.reason], [true, null])
   await stage.ask('POST', '/v1/monitor/subscriptions', { body: { name: 'people', channel } })
@@ -80,7 +80,7 @@ test('a robot that answers 500, nonsense or nothing, or has another secret: a re
     await using robot = await startDingTalk({ secret: 'SEC-of-the-robot' })
     await using stage = await serving({}, 'memory:', { allowPrivate })
     const secret = how === 'secret' ? 'SEC-of-another' : 'SEC-of-the-robot'
-    const channel = { type: 'dingtalk', url: robot.url, secret }
+    const channel = { type: 'dingtalk' as const, url: robot.url, secret }
     if (how !== 'secret') robot.misbehave(how)
     const tried = await stage.ask('POST', '/v1/monitor/test', { body: { channel } })
     assert.equal(tried.body.ok, false, how)
@@ -107,7 +107,7 @@ test('what was left to send is sent by a server that starts anew, also in a name
     {
       // Reported into the store itself, where nobody sends.
       await using box = await open(url, { namespace: 'shop 2', allowPrivate })
-      const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret }
+      const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
       await box.monitor.subscribe({ name: 'people', channel, tellNew: true })
       const answer = await box.monitor.report({
         taskId: 't',
@@ -136,7 +136,7 @@ test('what was left to send is sent by a server that starts anew, also in a name
 test('who unsubscribes is told no more, and the next subscription is served again', async () => {
   await using receiver = await startReceiver()
   await using stage = await serving({}, 'memory:', { allowPrivate })
-  const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret }
+  const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
   const subscribe = async () =>
     (await stage.ask('POST', '/v1/monitor/subscriptions', { body: { name: 'p', channel, tellNew: true } }))
       .body

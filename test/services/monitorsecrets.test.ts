@@ -47,15 +47,15 @@ async function leaksOf(url: string): Promise<readonly string[]> {
 async function useChannels(box: Box): Promise<void> {
   await using robot = await startReceiver({ secret: `${canary}-secret` })
   const webhook = {
-    ...{ type: 'webhook', url: `${robot.url}?key=${canary}`, secret: robot.secret },
+    ...{ type: 'webhook' as const, url: `${robot.url}?key=${canary}`, secret: robot.secret },
     headers: { authorization: `Bearer ${canary}` },
   }
   const dingtalk = {
-    type: 'dingtalk',
+    type: 'dingtalk' as const,
     robots: [{ url: `${robot.url}/robot?access_token=${canary}`, secret: canary }],
-    format: 'text',
+    format: 'text' as const,
   }
-  const slack = { type: 'slack', url: `${robot.url}/services/${canary}` }
+  const slack = { type: 'slack' as const, url: `${robot.url}/services/${canary}` }
   // By way of a server, which also keeps keys of requests and an audit.
   await using server = createServer({ box, port: 0 })
   const { url } = await server.listen()
@@ -128,7 +128,7 @@ for (const engine of engines) {
       await using robot = await startReceiver({ secret: `${canary}-secret` })
       {
         await using box = await open(from.url, { migrate: true, allowPrivate, secretKey })
-        const channel = { type: 'webhook', url: robot.url, secret: robot.secret }
+        const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
         await box.monitor.subscribe({ name: 'signed desk', tellNew: true, channel })
       }
       await copy(from.url, to.url)

@@ -5,9 +5,11 @@ import type { Contention } from 'signalbox/contention'
 import type { DispatchOptions } from 'signalbox/dispatch'
 import type * as room from 'signalbox/jobs'
 import type {
+  AddArguments,
   Added,
   AddInTransaction,
   AddOptions,
+  AddTarget,
   CancelAnswer,
   ClaimedJob,
   ClaimOptions,
@@ -18,7 +20,6 @@ import type {
   HandlerJob,
   Held,
   Job,
-  JobDefinition,
   JobError,
   JobState,
   Jobs,
@@ -163,14 +164,10 @@ export type Verbs = [
   Expect<
     Equal<
       Jobs['add'],
-      {
-        <Input>(
-          definition: JobDefinition<string, Input, unknown>,
-          payload: NoInfer<Input>,
-          options?: AddOptions & AddInTransaction,
-        ): Promise<Added>
-        (kind: string, payload?: unknown, options?: AddOptions & AddInTransaction): Promise<Added>
-      }
+      <const Target extends AddTarget>(
+        kind: Target,
+        ...rest: AddArguments<Target, AddOptions & AddInTransaction>
+      ) => Promise<Added>
     >
   >,
   Expect<

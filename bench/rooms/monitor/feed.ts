@@ -55,7 +55,11 @@ function createVenue(at: number, nr: number): Venue {
 
 /** Somebody who wants to be told everything. Nobody sends here, so the address is never used. */
 export async function subscribeToAll(box: Box): Promise<void> {
-  const channel = { type: 'webhook', url: 'https://93.184.216.34/hook', secret: 'bench-secret-0123456789' }
+  const channel = {
+    type: 'webhook' as const,
+    url: 'https://93.184.216.34/hook',
+    secret: 'bench-secret-0123456789',
+  }
   await box.monitor.subscribe({ name: 'everything', channel })
 }
 

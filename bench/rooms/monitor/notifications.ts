@@ -25,7 +25,7 @@ function tellAll(dead: number): Contestant {
     await using box = await open(place.url, { allowPrivate })
     const { backend, monitor } = box
     for (const [nr, url] of receivers.urls.entries()) {
-      const channel = { type: 'webhook', url, secret: 'bench-secret-0123456789' }
+      const channel = { type: 'webhook' as const, url, secret: 'bench-secret-0123456789' }
       const source = `source-${nr}`
       await monitor.subscribe({ name: source, match: { source }, channel, tellNew: true })
       const venues = Array.from({ length: messages }, (_, at) => ({ venueId: `venue-${at}`, state: { at } }))

@@ -30,9 +30,10 @@ function hasSecret(type: WrittenChannel['type']): boolean {
 export function channelOf(
   { type, url, secret }: WrittenChannel,
   say: Say<typeof monitorWords>,
-): Readonly<Record<string, string>> {
+): Parameters<MonitorClient['test']>[0] {
   if (url.trim() === '') throw new Error(say('urlNeeded'))
-  return { type, url: url.trim(), ...(hasSecret(type) && secret !== '' ? { secret } : {}) }
+  const given = { type, url: url.trim(), ...(hasSecret(type) && secret !== '' ? { secret } : {}) }
+  return given as Parameters<MonitorClient['test']>[0]
 }
 
 export interface ChannelFormProps {

@@ -1,4 +1,4 @@
-import type { SQLInputValue } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import { SignalboxError } from '../../core/errors.ts'
 import type { QueryResult, StoreTransaction } from '../../jobs/index.ts'
 import type { Connection } from './connection.ts'
@@ -16,7 +16,7 @@ export class SqliteTransaction implements StoreTransaction {
     this.#connection = connection
   }
 
-  get raw(): unknown {
+  get raw(): DatabaseSync {
     // Afterwards the connection is in somebody else's transaction.
     if (this.#isEnded) throw this.#reason ?? over()
     return this.#connection.db

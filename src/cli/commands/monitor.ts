@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
 import { show, text } from '../../core/options.ts'
+import type { SubscriptionChannel } from '../../monitor/index.ts'
 import { resolveSetting } from '../config/config.ts'
 import { addSettingFlags, sourcesOf } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
@@ -65,7 +66,7 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Com
 /** Through the server where one is named, by its settings; else from this machine, which needs no store. */
 async function test(
   command: Command,
-  channel: Readonly<Record<string, unknown>>,
+  channel: SubscriptionChannel,
   url: string | undefined,
   namespace: string | undefined,
 ) {
@@ -85,7 +86,7 @@ async function test(
   return await box.monitor.test(channel)
 }
 
-function readChannel(file: string): Readonly<Record<string, unknown>> {
+function readChannel(file: string): SubscriptionChannel {
   const name = file === '-' ? 'Standard input' : show(file)
   const refuse = (why: string) =>
     new SignalboxError('invalid_argument', `${name} ${why}`, { details: { option: 'file' } })
@@ -103,6 +104,6 @@ function readChannel(file: string): Readonly<Record<string, unknown>> {
     throw refuse('does not hold JSON.')
   }
   if (typeof channel === 'object' && channel !== null && !Array.isArray(channel))
-    return channel as Readonly<Record<string, unknown>>
+    return channel as SubscriptionChannel
   throw refuse('must hold one channel: an object with a type, such as {"type":"webhook","url":…,"secret":…}.')
 }

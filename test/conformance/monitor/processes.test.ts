@@ -26,7 +26,11 @@ for (const { name, own, isThere } of engines) {
     async () => {
       await using database = await own()
       await using box = await open(database.url, { namespace: 'race', migrate: true })
-      const channel = { type: 'webhook', url: 'https://example.com/', secret: 'eight-or-more-characters' }
+      const channel = {
+        type: 'webhook' as const,
+        url: 'https://example.com/',
+        secret: 'eight-or-more-characters',
+      }
       await box.monitor.subscribe({ name: 'desk', channel })
       const start = Date.now() - 600_000
       const baseline = ['own', 'shared'].flatMap((prefix) =>

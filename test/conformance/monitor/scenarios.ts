@@ -8,7 +8,7 @@ import { anEnd, aStep, longMs, now, past } from './making.ts'
 
 const place = { source: 'gym', timeSlot: '18:00-19:00' }
 const channel = {
-  type: 'webhook',
+  type: 'webhook' as const,
   url: 'https://example.com/hook',
   secret: 'eight-or-more-characters',
 }

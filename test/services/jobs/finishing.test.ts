@@ -469,14 +469,14 @@ for (const stage of stages()) {
         await scene.work(box, {
           handlers: {
             charge: async (job) => {
-              for (const tx of [session.tx, {}, 'tx', null, 5]) {
+              for (const tx of [session.tx, {}, 'tx', null, 5] as never[]) {
                 await job.ack({ tx }).catch((error: { code: unknown }) => codes.push(error.code))
               }
               return 'plain'
             },
           },
         })
-        for (const tx of [session.tx, {}, 'tx', null, 5]) {
+        for (const tx of [session.tx, {}, 'tx', null, 5] as never[]) {
           await assert.rejects(box.jobs.add('x', {}, { tx }), { name: 'SignalboxError' })
           await assert.rejects(box.jobs.addMany([{ kind: 'x' }], { tx }), { name: 'SignalboxError' })
         }

@@ -4,6 +4,7 @@ import { createConnection, createPool } from 'mysql2/promise'
 import { Client, type CustomTypesConfig, Pool, type QueryConfig } from 'pg'
 import postgres from 'postgres'
 import { type Box, open } from 'signalbox'
+import type { CallerTransaction } from 'signalbox/jobs'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { within } from '../../support/deadline.ts'
 import { hasService, type OwnDatabase, ownMariadb, ownPostgres } from '../../support/services/own.ts'
@@ -87,9 +88,12 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
     const query = (text: string, values: unknown[] = []) =>
       client.query({ text, values, queryMode: 'extended' } as QueryConfig)
     await query('BEGIN')
-    await box.jobs.add('before the savepoint', {}, { tx: { query } })
+    await box.jobs.add('before the savepoint', {}, { tx: { query } as object })
     await query('SAVEPOINT part')
-    await assert.rejects(box.jobs.ack(lost, { tx: { query } }), { code: 'lease_lost', message: /was ended/ })
+    await assert.rejects(box.jobs.ack(lost, { tx: { query } as object }), {
+      code: 'lease_lost',
+      message: /was ended/,
+    })
     await assert.rejects(query('ROLLBACK TO SAVEPOINT part'), { code: '3B001' })
     await query('COMMIT')
     await client.end()
@@ -98,7 +102,7 @@ describe.skipIf(!hasService('postgres'))('postgres', () => {
 
   test('a transaction that has failed is refused, whichever library it is of', async () => {
     const failed = { code: 'transaction_required', message: /failed already/ }
-    const add = (tx: unknown) => assert.rejects(box.jobs.add('stray', 1, { tx }), failed)
+    const add = (tx: CallerTransaction) => assert.rejects(box.jobs.add('stray', 1, { tx }), failed)
     const sql = postgres(own.url)
     const begun = sql.begin(async (tx) => {
       await tx.unsafe('SELECT 1 / 0').catch(() => undefined)

@@ -2,8 +2,10 @@
  * The stories that every library's own transaction must hold to: a job and a row of the user's are written together or
  * not at all, whichever library began the transaction. Each library's file says how it connects and how it begins one.
  */
+
 import assert from 'node:assert/strict'
 import { type Box, isSignalboxError, open } from 'signalbox'
+import type { CallerTransaction } from 'signalbox/jobs'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { type Caller, mariadbCaller, postgresCaller, sqliteCaller } from '../../conformance/callers.ts'
 import { ownSqlite } from '../../conformance/candidates.ts'
@@ -13,17 +15,17 @@ import { jobIn } from '../jobs/stage.ts'
 /** A program's way to its database, through its library. */
 export interface Library extends AsyncDisposable {
   /** Runs `work` in a transaction of the library's: it commits, or rolls back when `work` throws. */
-  transaction(work: (tx: unknown, pay: Pay) => Promise<unknown>): Promise<unknown>
+  transaction(work: (tx: CallerTransaction, pay: Pay) => Promise<unknown>): Promise<unknown>
   /** A transaction, and `nest` for one inside it: what is done in there is rolled back alone when it throws. */
-  nested?(work: (tx: unknown, nest: Nest) => Promise<unknown>): Promise<unknown>
+  nested?(work: (tx: CallerTransaction, nest: Nest) => Promise<unknown>): Promise<unknown>
   /** Writes a row of the user's outside any transaction. */
   readonly alone: Pay
   /** What a program might hand in by mistake: the library outside any transaction. */
-  readonly outside: readonly unknown[]
+  readonly outside: readonly CallerTransaction[]
 }
 
 /** Runs `work` in a transaction inside another, by the library's own means. */
-export type Nest = (work: (tx: unknown) => Promise<unknown>) => Promise<unknown>
+export type Nest = (work: (tx: CallerTransaction) => Promise<unknown>) => Promise<unknown>
 
 /** Writes a row of the user's through the library. */
 export type Pay = (note: string) => Promise<unknown>
@@ -96,7 +98,7 @@ export function libraryStories(
 
     test('jobs that wait for each other, for a lock or under a limit are written in it like any other', async () => {
       const queue = 'gated'
-      const add = (tx: unknown) =>
+      const add = (tx: CallerTransaction) =>
         box.jobs.addMany(
           [
             { kind: 'second', queue, after: { jobs: ['first'], onFailure: 'run' }, limitKey: 'ä"1' },
@@ -165,7 +167,7 @@ export function libraryStories(
     test('what is added in a nested transaction goes with that one alone', async (context) => {
       if (!library.nested) return context.skip('it has none, or is joined without it')
       const ids: string[] = []
-      const add = async (tx: unknown) => ids.push((await box.jobs.add('nested', {}, { tx })).id)
+      const add = async (tx: CallerTransaction) => ids.push((await box.jobs.add('nested', {}, { tx })).id)
       await library.nested(async (tx, nest) => {
         await add(tx)
         await nest(add)
@@ -180,7 +182,7 @@ export function libraryStories(
     })
 
     test('a guard claimed in it is free again after its rollback', async () => {
-      const claim = (tx?: unknown) => box.once.claim('order 7', tx === undefined ? {} : { tx })
+      const claim = (tx?: CallerTransaction) => box.once.claim('order 7', tx === undefined ? {} : { tx })
       const work = library.transaction(async (tx) => {
         assert.equal((await claim(tx)).status, 'run')
         throw changedMind
@@ -245,7 +247,7 @@ export function libraryStories(
     })
 
     test('what is in no transaction, or in one that has ended, is refused and nothing is written', async () => {
-      let ended: unknown
+      let ended: CallerTransaction | undefined
       await library.transaction(async (tx) => {
         ended = tx
       })
