@@ -93,7 +93,7 @@ export const errorCodes = {
   },
   secret_sealed: {
     status: 500,
-    meaning: 'The channel of a subscription is sealed, and there is no key here that opens it.',
+    meaning: 'The channel of a subscription is sealed, and this process has no key that opens it.',
   },
   seal_failed: {
     status: 500,
