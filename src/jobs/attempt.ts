@@ -1,5 +1,5 @@
 import type { Backoff } from '../core/backoff.ts'
-import { inCallerTransaction, throwIfRefused } from '../core/caller-transaction.ts'
+import { inCallerTransaction, refuseCommit, throwIfRefused } from '../core/caller-transaction.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { isSignalboxError, SignalboxError } from '../core/errors.ts'
@@ -65,6 +65,8 @@ export class Attempt implements LeaseRef, Judged {
   #isEnded = false
   #pledged: Verdict | undefined
   #transaction: Promise<unknown> | undefined
+  /** The transaction whose work is running now. It ends the job, and nothing else may. */
+  #workIn: StoreTransaction | undefined
   #isCancelled = false
   #trouble: unknown
   #page: Page | undefined
@@ -226,11 +228,13 @@ export class Attempt implements LeaseRef, Judged {
         ? this.#host.transactionTimeoutMs
         : duration('transaction.timeoutMs', options.timeoutMs, { min: 1 })
     this.#mustBeOpen()
+    this.#mustBeOutsideWork('transaction')
     let result!: Result
     let verdict!: Verdict
     // What the work itself threw may look like the store's answer: it may be about another job.
     const own: { error?: unknown } = {}
     const step = async (tx: StoreTransaction): Promise<Verdict> => {
+      this.#workIn = tx
       try {
         result = await work(tx)
         // A call in this transaction failed, and the work caught the error.
@@ -238,6 +242,8 @@ export class Attempt implements LeaseRef, Judged {
       } catch (error) {
         own.error = error
         throw error
+      } finally {
+        this.#workIn = undefined
       }
       const kept = result === undefined ? null : encodeJson('the result', result)
       verdict = this.judge({ kind: 'returned', result: kept })
@@ -257,10 +263,12 @@ export class Attempt implements LeaseRef, Judged {
   }
 
   async ack(options: AckOptions = {}): Promise<Ended> {
+    this.#mustBeOutsideWork('ack')
     return this.#endIn(options.tx, resolveAck(options))
   }
 
   async nack(options: NackOptions = {}): Promise<Ended> {
+    this.#mustBeOutsideWork('nack')
     return this.#endIn(options.tx, resolveNack(options))
   }
 
@@ -322,6 +330,20 @@ export class Attempt implements LeaseRef, Judged {
     if (this.#isEnded) return undefined
     this.#page ??= this.#host.notebook?.open(this)
     return this.#page
+  }
+
+  /**
+   * The job would be ended twice, and the second end would roll back the first. Also work that swallows this error is
+   * rolled back: it meant another end than it would get.
+   */
+  #mustBeOutsideWork(verb: 'ack' | 'nack' | 'transaction'): void {
+    if (this.#workIn === undefined) return
+    const error = new SignalboxError(
+      'invalid_argument',
+      `job.${verb} was called inside job.transaction, which ends job "${this.jobId}" itself. Return the result from its function to complete the job, or throw to fail it. To ack or nack by hand, begin a transaction of your own.`,
+    )
+    refuseCommit(this.#workIn, error)
+    throw error
   }
 
   #mustBeOpen(): void {

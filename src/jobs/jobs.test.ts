@@ -82,7 +82,7 @@ test('handing back and failing are two things: together they are refused and not
   for (const also of [{ error: 'x' }, { retryInMs: 0 }, { dead: true }]) {
     await assert.rejects(box.jobs.nack(job, { handBack: true, ...also }), {
       code: 'invalid_argument',
-      message: /handBack and also error, retryInMs, snoozeMs or dead/,
+      message: /handBack and also error, retryInMs, backoff, snoozeMs or dead/,
     })
   }
   assert.equal((await box.jobs.find(job.id))?.state, 'running')

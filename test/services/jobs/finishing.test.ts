@@ -460,6 +460,41 @@ for (const stage of stages()) {
       },
     )
 
+    stage.localStory(
+      'a job that is acked, nacked or begun again inside job.transaction says what to do instead',
+      async (scene) => {
+        const box = await scene.open()
+        const worker = await scene.work(box, {
+          handlers: {
+            ends: (job) =>
+              job.transaction(async (tx) => {
+                const verbs = {
+                  ack: () => job.ack({ tx }),
+                  bare: () => job.ack(),
+                  nack: () => job.nack({ tx, dead: true }),
+                  snooze: () => job.snooze('1h'),
+                  nested: () => job.transaction(() => 'inner'),
+                }
+                const ended = verbs[job.payload.verb as keyof typeof verbs]()
+                return job.payload.swallows ? ended.catch(() => 'swallowed') : ended
+              }),
+          },
+        })
+        const jobs = ['ack', 'bare', 'nack', 'snooze', 'nested'].flatMap((verb) =>
+          [false, true].map((swallows) => ({ kind: 'ends', payload: { verb, swallows }, maxAttempts: 1 })),
+        )
+        for (const { id } of await box.jobs.addMany(jobs)) {
+          const { error, payload } = await jobIn(box, id, 'dead')
+          assert.equal(error?.code, 'invalid_argument', JSON.stringify(payload))
+          assert.match(
+            error.message,
+            /inside job\.transaction, which ends job ".+" itself\. Return the result/,
+          )
+        }
+        assert.equal(worker.counts.lost, 0)
+      },
+    )
+
     stage.callerStory(
       'a transaction that is none, or of another kind, is refused and nothing is written',
       async (scene) => {
