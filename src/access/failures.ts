@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
+import { groupsOfIpv6, readAddress } from './address-ranges.ts'
 
 export interface FailedAttemptsOptions {
   readonly clock: Clock
@@ -70,17 +71,9 @@ export class FailedAttempts {
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
-  const mapped = address.slice(address.lastIndexOf(':') + 1)
-  if (mapped.includes('.') && /^::ffff:/i.test(address)) return mapped
-  const [head = '', tail] = address.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  // `::` stands for as many zeros as are missing; only those among the first four groups matter.
-  if (tail !== undefined) while (groups.length < 4 && groups.length + countGroups(tail) < 8) groups.push('0')
-  if (groups.length < 4 && tail !== undefined) groups.push(...tail.split(':'))
-  return groups.slice(0, 4).join(':')
-}
-
-function countGroups(tail: string): number {
-  if (tail === '') return 0
-  return tail.split(':').length + (tail.includes('.') ? 1 : 0)
+  const plain = readAddress(address)
+  if (plain !== undefined && !plain.includes(':')) return plain
+  // By number: the same network can be written in many ways.
+  const groups = groupsOfIpv6(address).slice(0, 4)
+  return groups.map((group) => group.toString(16)).join(':')
 }
