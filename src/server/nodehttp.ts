@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { SignalboxError } from '../core/errors.ts'
 import type { BodyLimits } from '../wire/index.ts'
 import { bodyTooLarge } from './body.ts'
@@ -165,6 +166,7 @@ export function discardRest(request: IncomingMessage, response: ServerResponse):
   request.resume()
   const begin = () => {
     if (request.complete) return
+    answeredBodies.set(request.socket, request)
     const timer = setTimeout(() => request.socket.destroy(), lingerMs)
     timer.unref()
     const done = () => clearTimeout(timer)
@@ -172,4 +174,12 @@ export function discardRest(request: IncomingMessage, response: ServerResponse):
   }
   if (response.writableFinished) begin()
   else response.once('finish', begin)
+}
+
+/** Requests that were answered before all of their body came, by connection. */
+const answeredBodies = new WeakMap<Duplex, IncomingMessage>()
+
+/** Whether a connection is in the middle of a body whose request was answered already: what is wrong with it gets no second answer. */
+export function isInAnsweredBody(socket: Duplex): boolean {
+  return answeredBodies.get(socket)?.complete === false
 }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorCodes, isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { problemOf, problemType } from '../wire/index.ts'
+import { isInAnsweredBody } from './nodehttp.ts'
 import type { RefusalReason } from './refusals.ts'
 
 /** Headers of every answer. It is data and never a page: nothing in it may load, run, be framed or be kept. */
@@ -92,6 +93,8 @@ export function answerClientError(error: Error, socket: Socket): void {
   const isAnother = reply?.req.complete === true
   // A peer that is gone gets no answer, nor one to whom a reply to this is already on its way: it would land inside that.
   if (code === 'ECONNRESET' || !socket.writable || (!isAnother && reply?._headerSent)) socket.destroy()
+  // Its request has its answer; a second one would be taken for the answer to another request.
+  else if (isInAnsweredBody(socket)) socket.destroySoon()
   else if (!isAnother) answerOnSocket(unreadable(error), socket)
   // Who ends a connection while we work for it has gone, as far as anybody can tell.
   else if (socket.readableEnded) socket.destroySoon()

@@ -172,6 +172,26 @@ test('an early answer to an unfinished request does not overtake, or cut, the an
   await Promise.all(cases.map(ask))
 })
 
+test('a request that was answered early gets no second answer when the rest of its body is broken', async () => {
+  await using stage = await serving()
+  const write = writerOf(stage)
+  const chunked = write.chunkedAdd('early').replace('/v1/jobs', '/nowhere')
+  const middle = chunked.indexOf('\r\n\r\n') + 4
+  for (const before of ['', write.get('/livez'), write.claim(150)]) {
+    using connection = connectTo(stage)
+    connection.send(`${before}${chunked.slice(0, middle)}5\r\nhello\r\n`)
+    const earlier = before === '' ? [] : [200]
+    await connection.comes(earlier.length + 1)
+    connection.send(`no chunk\r\n${write.add('behind')}`)
+    const answers = await connection.closes()
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [...earlier, 404],
+    )
+  }
+  assert.deepEqual(await kindsOf(stage), [])
+})
+
 test('an answered connection may become a WebSocket', async () => {
   await using stage = await serving()
   const write = writerOf(stage)
