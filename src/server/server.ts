@@ -21,7 +21,7 @@ import type { RefusalReason } from './refusals.ts'
 import { createService, type Service } from './service.ts'
 import { createShortcut, type Shortcut } from './shortcut.ts'
 import type { ShortcutRequest } from './shortcutrequest.ts'
-import { checkTls, type TlsOptions } from './tls.ts'
+import { checkTls, mustLast, type TlsOptions } from './tls.ts'
 import { createTlsServer, type TlsServer } from './tls-server.ts'
 import { httpTransport } from './transport.ts'
 import { Unsent } from './unsent.ts'
@@ -41,7 +41,7 @@ export interface Server extends AsyncDisposable {
   listen(): Promise<{ readonly url: string }>
   /**
    * Replaces the certificates of a server with TLS, for connections to come; open ones are kept. Throws, and keeps the ones it
-   * has, when these do not fit together.
+   * has, when these do not fit together or have expired.
    */
   setTls(tls: TlsOptions): void
   /** Drains and closes; asking again waits for the same end. */
@@ -146,7 +146,7 @@ class HttpServer implements Server {
           details: { option: 'tls' },
         },
       )
-    checkTls(tls)
+    mustLast(checkTls(tls))
     this.#tls.replace(tls)
   }
 

@@ -33,6 +33,15 @@ export function checkTls(options: TlsOptions): TlsCheck {
   return { expiresAt: certificate!.validToDate.getTime() }
 }
 
+/** A certificate that has expired never takes the place of another: every client would refuse it. */
+export function mustLast({ expiresAt }: TlsCheck): void {
+  if (expiresAt > Date.now()) return
+  throw refusedTls(
+    'cert',
+    `expired at ${new Date(expiresAt).toISOString()}. The server keeps the certificate that it has.`,
+  )
+}
+
 function certificatesOf(option: 'cert' | 'clientCa', pem: unknown): readonly X509Certificate[] {
   const blocks =
     typeof pem === 'string' ? pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) : null

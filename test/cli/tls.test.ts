@@ -118,6 +118,22 @@ test('SIGHUP takes new certificates, and those that do not fit are refused and l
   assert.equal((await server.ended).code, 0)
 })
 
+test('an expired certificate is refused on SIGHUP, and the log of a server that starts with one says so', async () => {
+  using place = createWorkplace()
+  const expired = await authority.expiredServer()
+  write(place, first)
+  {
+    await using server = await place.serve(flags)
+    write(place, expired)
+    server.kill('SIGHUP')
+    assert.match(await logged(server, 'tls.reload_failed'), /tls\.cert expired at 20\d\d-/)
+    assert.equal(await peerOf(server.url), '200 first')
+  }
+  await using late = await place.serve(flags)
+  assert.match(await logged(late, 'tls.expired'), /"level":"warn".*"expiresAt":"20\d\d-/)
+  await assert.rejects(peerOf(late.url), { code: 'CERT_HAS_EXPIRED' })
+})
+
 test('certificates that cannot be used are refused at the start, each by its file', async () => {
   using place = createWorkplace()
   const other = await authority.server('other')

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -18,6 +18,8 @@ export interface KeyPair {
 export interface Authority extends AsyncDisposable, KeyPair {
   /** For 127.0.0.1 and localhost, valid for two days. */
   server(name?: string): Promise<KeyPair>
+  /** The same, but it expired a day ago. */
+  expiredServer(name?: string): Promise<KeyPair>
   client(name?: string): Promise<KeyPair>
 }
 
@@ -48,12 +50,23 @@ export async function createAuthority(name = 'Signalbox tests'): Promise<Authori
     return { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') }
   }
 
+  /** Signs the key of a certificate again, with an end in the past. */
+  async function expired({ cert, key }: KeyPair): Promise<KeyPair> {
+    const at = (name: string) => join(folder, `expired.${name}`)
+    await Promise.all([writeFile(at('pem'), cert), writeFile(at('key'), key, { mode: 0o600 })])
+    await run(openssl, ['x509', '-x509toreq', '-in', at('pem'), '-signkey', at('key'), '-out', at('csr')])
+    const signer = ['-CA', join(folder, '1.pem'), '-CAkey', join(folder, '1.key'), '-set_serial', '1']
+    await run(openssl, ['x509', '-req', '-in', at('csr'), ...signer, '-days', '-1', '-out', at('pem')])
+    return { cert: await readFile(at('pem'), 'utf8'), key }
+  }
+
   const own = await make(name, ['keyUsage=critical,keyCertSign'], false)
   const leaf = 'basicConstraints=critical,CA:FALSE'
+  const ofServer = [leaf, 'subjectAltName=IP:127.0.0.1,DNS:localhost', 'extendedKeyUsage=serverAuth']
   return {
     ...own,
-    server: (subject = 'server') =>
-      make(subject, [leaf, 'subjectAltName=IP:127.0.0.1,DNS:localhost', 'extendedKeyUsage=serverAuth'], true),
+    server: (subject = 'server') => make(subject, ofServer, true),
+    expiredServer: (subject = 'expired') => make(subject, ofServer, true).then(expired),
     client: (subject = 'client') => make(subject, [leaf, 'extendedKeyUsage=clientAuth'], true),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   }

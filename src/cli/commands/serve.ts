@@ -77,7 +77,11 @@ async function serve(
     database: nameOfDatabase(database),
   })
   await using server = createServer({ box, bootstrap: secrets, log, tls: tls?.tls, ...serverOptions(values) })
-  if (tls !== undefined) reloadOnHangup(tls.readAgain, server, log)
+  if (tls !== undefined) {
+    const expiresAt = new Date(tls.expiresAt).toISOString()
+    if (tls.expiresAt <= Date.now()) log.warn('tls.expired', { expiresAt })
+    reloadOnHangup(tls.readAgain, server, log)
+  }
   if (stop.isAsked) return
   const { url } = await server.listen()
   const hasSecretKey = secretKey !== undefined
