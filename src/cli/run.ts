@@ -113,7 +113,9 @@ function exitCodeOf(error: unknown, printer: Printer): number {
 
 /** What to do at a shell, where the message cannot know that it is read there. */
 function adviceFor({ code }: SignalboxError): string {
-  return code === 'unauthorized' ? ' Put one into SIGNALBOX_TOKEN; `signalbox token create` makes them.' : ''
+  return code === 'unauthorized'
+    ? ' Put one into SIGNALBOX_TOKEN. `signalbox token create` makes them: on a server with an admin token, or with --database on its database, without one.'
+    : ''
 }
 
 /** What the database itself said: a person at a shell has no other way to see it. */

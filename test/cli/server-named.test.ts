@@ -39,6 +39,29 @@ test('tokens are made, listed and revoked on the server that SIGNALBOX_URL names
   assert.deepEqual(readdirSync(place.folder), [])
 })
 
+test('the first token of an open server says that the server is closed now, and where the next is made', async () => {
+  using place = createWorkplace()
+  await using own = await open(`sqlite:${place.folder}/box.db`)
+  await using opened = createServer({ box: own, port: 0 })
+  const { url } = await opened.listen()
+  const there = { SIGNALBOX_URL: url }
+  assert.equal((await place.run(['token', 'ls'], there)).out, 'There are no tokens.\n')
+  const first = await place.run(['token', 'create', '--name', 'ci', '--scope', 'work'], there)
+  assert.equal(first.code, 0)
+  assert.match(
+    first.err,
+    /needs a token, and this one may not make others\. .*--scope admin --database URL\n$/,
+  )
+  const refused = await place.run(['token', 'ls'], there)
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /on a server with an admin token, or with --database on its database/)
+  // As the message says: the database is the way in.
+  const create = ['token', 'create', '--name', 'ops', '--scope', 'admin', '--database', 'sqlite:box.db']
+  const { out, err } = await place.run(create, there)
+  assert.equal(err, '')
+  assert.equal((await place.run(['token', 'ls'], { ...there, SIGNALBOX_TOKEN: out.trim() })).code, 0)
+})
+
 test('migrate and bench work on a database, so they refuse while only a server is named', async () => {
   using place = createWorkplace()
   for (const args of [

@@ -81,6 +81,11 @@ test('queues are listed, paused, resumed and limited at a shell', async () => {
     isUsed: false,
     nearest: 'post',
   })
+  assert.equal(
+    (await signalbox('queues', 'limit', 'psot', '--concurrency', '5', ...at)).out,
+    'psot: 5 at once (no job has used this queue yet; did you mean post?)\n',
+  )
+  await signalbox('queues', 'limit', 'psot', '--none', ...at)
   const limit = ['queues', 'limit', 'post', '--concurrency', '5', '--per-key-rate', '100/1m'] as const
   assert.equal((await signalbox(...limit, ...at)).out, 'post: 5 at once, 100 per 60 s per key\n')
   assert.match(

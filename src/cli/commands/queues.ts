@@ -69,25 +69,30 @@ function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string
       const paused = name === 'pause'
       await using box = await openPlace(command, place, paused ? 'make' : 'look')
       await box.jobs[name](queue)
-      const { isUsed, nearest } = await usageOf(box, queue)
-      if (json) return printer.json({ queue, paused, isUsed, ...(nearest === undefined ? {} : { nearest }) })
-      const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`
-      printer.line(
-        `${paused ? 'paused' : 'resumed'} ${queue}${isUsed ? '' : ` (no job has used this queue yet${hint})`}`,
-      )
+      const usage = await usageOf(box, queue)
+      if (json) return printer.json({ queue, paused, ...usage })
+      printer.line(`${paused ? 'paused' : 'resumed'} ${queue}${showUsage(usage)}`)
     })
   return addBoxFlags(command)
 }
 
+interface Usage {
+  readonly isUsed: boolean
+  readonly nearest?: string
+}
+
 /** Whether a job is or was in the queue; where none was, the queue whose name is nearest: its name may be misspelt. */
-async function usageOf(
-  box: Box | RemoteBox,
-  queue: string,
-): Promise<{ readonly isUsed: boolean; readonly nearest?: string | undefined }> {
+async function usageOf(box: Box | RemoteBox, queue: string): Promise<Usage> {
   const { items } = await box.jobs.list({ queue, limit: 1 })
   if (items.length > 0) return { isUsed: true }
   const others = (await box.jobs.stats()).map((line) => line.queue).filter((name) => name !== queue)
-  return { isUsed: false, nearest: nearestTo(queue, others) }
+  const nearest = nearestTo(queue, others)
+  return { isUsed: false, ...(nearest === undefined ? {} : { nearest }) }
+}
+
+function showUsage({ isUsed, nearest }: Usage): string {
+  if (isUsed) return ''
+  return ` (no job has used this queue yet${nearest === undefined ? '' : `; did you mean ${nearest}?`})`
 }
 
 interface LimitFlags extends PlaceFlags {
@@ -116,8 +121,11 @@ function limitCommand(printer: Printer): Command {
       const given = limitsOf(flags)
       await using box = await openPlace(command, flags, 'make')
       const limits = await box.jobs.limit(queue, given)
-      if (flags.json) printer.json({ queue, limits })
-      else printer.line(limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`)
+      const usage = await usageOf(box, queue)
+      if (flags.json) return printer.json({ queue, limits, ...usage })
+      printer.line(
+        `${limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`}${showUsage(usage)}`,
+      )
     })
   return addBoxFlags(command)
 }

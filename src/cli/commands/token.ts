@@ -67,6 +67,7 @@ function createCommand(printer: Printer): Command {
         if (json) printer.json(token)
         else printer.line(token.secret)
       })
+      if (scope !== 'admin' && isOpenServer(command, url)) printer.problem(closesServer)
     })
   return finish(command)
 }
@@ -90,6 +91,7 @@ function listCommand(printer: Printer): Command {
       await withTokens(command, url, 'look', async (tokens) => {
         const items = await listAll(tokens, namespace)
         if (json) printer.json({ items })
+        else if (items.length === 0) printer.line('There are no tokens.')
         else printTokens(printer, items)
       })
     })
@@ -140,6 +142,14 @@ interface PlacedTokens extends Pick<Tokens, 'revoke'> {
     readonly cursor: string | null
   }>
 }
+
+/** After the token was made: the server took it without a token, so it was open until now. */
+function isOpenServer(command: Command, url: string | undefined): boolean {
+  return serverOf(command, { url }) !== undefined && !process.env.SIGNALBOX_TOKEN
+}
+
+const closesServer =
+  'From now on this server needs a token, and this one may not make others. To make one that may, name the server’s database: signalbox token create --name ops --scope admin --database URL'
 
 /**
  * The tokens of a server where one is named, else of the database. `make` brings SQLite's file and schema into being, as
