@@ -57,13 +57,21 @@ export function createHandler(options: HandlerOptions): FetchHandler {
   async function handle(request: Request): Promise<Response> {
     inFlight.enter()
     try {
-      const url = new URL(request.url)
-      const path = withoutBase(url.pathname, basePath)
-      if (path === undefined) return respond(replyProblem(notMounted(url.pathname, basePath)), request.method)
-      return await serve(service, new FetchIncoming(request, url, path, requestTimeoutMs))
+      const response = await answer(request)
+      // On Node, what follows on its connection could be read wrongly (see connection-order.ts). A `Request` shows no
+      // connection, but the app's server closes it after an answer that says so.
+      if (request.headers.has('upgrade')) response.headers.set('connection', 'close')
+      return response
     } finally {
       inFlight.leave()
     }
+  }
+
+  async function answer(request: Request): Promise<Response> {
+    const url = new URL(request.url)
+    const path = withoutBase(url.pathname, basePath)
+    if (path === undefined) return respond(replyProblem(notMounted(url.pathname, basePath)), request.method)
+    return serve(service, new FetchIncoming(request, url, path, requestTimeoutMs))
   }
 
   async function shut(): Promise<void> {

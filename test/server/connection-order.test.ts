@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { serve } from '@hono/node-server'
 import { test } from 'vitest'
 import { RawConnection } from './pipelining/raw-connection.ts'
 import { listening, type Stage, serving } from './stage.ts'
@@ -300,4 +303,36 @@ test('what is mounted in an app keeps to the same rules', async () => {
     )
   }
   assert.deepEqual(await kindsOf(stage), ['taken'])
+})
+
+test('what is mounted as a fetch function ends connections whose request carries Upgrade', async () => {
+  await using stage = await listening()
+  // An app without WebSockets listens to no `upgrade`, so these are ordinary requests.
+  const app = serve({ fetch: stage.handler, port: 0, hostname: '127.0.0.1' })
+  try {
+    if (!app.listening) await once(app, 'listening')
+    const mounted = { ...stage, url: `http://127.0.0.1:${(app.address() as AddressInfo).port}` }
+    const write = writerOf(mounted)
+    const hidden = write.add('hidden')
+    const outer = write.post('/v1/jobs', hidden).slice(0, -hidden.length)
+    for (const [request, status] of [
+      [write.add('first', upgrade), 201],
+      [write.get('/livez', offers['HTTP/2']), 200],
+      [write.get('/nowhere', upgrade), 404],
+    ] as const) {
+      using connection = connectTo(mounted)
+      connection.send(request + outer)
+      await connection.comes(1)
+      connection.send(hidden)
+      const answers = await connection.closes()
+      assert.deepEqual(
+        answers.map((answer) => answer.status),
+        [status],
+      )
+      assert.match(answers[0]!.head, /\r\nconnection: close(\r|$)/)
+    }
+    assert.deepEqual(await kindsOf(stage), ['first'])
+  } finally {
+    app.close()
+  }
 })
