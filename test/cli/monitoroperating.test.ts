@@ -130,7 +130,7 @@ test('reseal seals what was in plain; doctor says how secrets are kept; the key 
   )
   assert.equal(
     await ok(place, ['monitor', 'reseal'], env),
-    '2 sealed with the first key, 0 were before, 0 could not be opened\n',
+    '2 sealed with the first key, 0 already sealed with it, 0 could not be opened\n',
   )
   assert.match((await secretsOf(env)).join(), /^ok: .*sealed/)
   const [problem] = (await secretsOf({})).filter((text) => text.startsWith('problem'))

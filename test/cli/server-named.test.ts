@@ -62,17 +62,18 @@ test('the first token of an open server says that the server is closed now, and 
   assert.equal((await place.run(['token', 'ls'], { ...there, SIGNALBOX_TOKEN: out.trim() })).code, 0)
 })
 
-test('migrate and bench work on a database, so they refuse while only a server is named', async () => {
+test('migrate, bench and reseal work on a database, so they refuse while only a server is named', async () => {
   using place = createWorkplace()
   for (const args of [
     ['migrate', 'up'],
     ['migrate', 'status'],
     ['migrate', 'sql'],
     ['bench', 'jobs', '--seconds', '1'],
+    ['monitor', 'reseal'],
   ]) {
     const { code, out, err } = await place.run(args, env)
     assert.deepEqual([code, out], [2, ''], args.join(' '))
-    assert.match(err, /SIGNALBOX_URL names a server, and \w+ works on a database\. .*--database/)
+    assert.match(err, /SIGNALBOX_URL names a server, and [\w ]+ works on a database\. .*--database/)
   }
   assert.deepEqual(readdirSync(place.folder), [])
   // A database that is named is what is meant, whatever else stands in the environment.

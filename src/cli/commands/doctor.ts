@@ -7,7 +7,7 @@ import { configSources } from '../config/given.ts'
 import { problemLines } from '../config/problems.ts'
 import { type Finding, levels, ok, problem } from '../doctor/finding.ts'
 import type { Printer } from '../print.ts'
-import { serverOf } from './place.ts'
+import { remoteOptions, serverOf } from './place.ts'
 
 interface DoctorFlags {
   readonly url?: string
@@ -47,8 +47,7 @@ async function examine(command: Command, flags: DoctorFlags): Promise<readonly F
   const node = ok('node', 'this machine', `It runs Node ${process.versions.node}.`)
   if (url !== undefined) {
     const { examineServer } = await import('../doctor/server.ts')
-    const token = process.env.SIGNALBOX_TOKEN || undefined
-    return [node, ...(await examineServer(url, { token, namespace }))]
+    return [node, ...(await examineServer(url, { ...remoteOptions(), namespace }))]
   }
   return [node, ...(await examineHere(configSources(command), namespace ?? 'default'))]
 }

@@ -24,7 +24,7 @@ export function jobsCommand(printer: Printer, endWith: (exitCode: number) => voi
     .addCommand(bulkCommand(printer, endWith))
 }
 
-/** As jobs have them; said again here, so that a line of help does not load the whole room. */
+/** Written again here, so that the help does not load the module of jobs. */
 const states: readonly JobState[] = [
   'scheduled',
   'ready',
@@ -76,7 +76,7 @@ function listCommand(printer: Printer): Command {
   return addPlaceFlags(command)
 }
 
-/** As jobs have them; said again here, so that a line of help does not load the whole room. */
+/** Written again here, so that the help does not load the module of jobs. */
 const bulkActions: readonly BulkAction[] = ['retry', 'cancel', 'delete']
 
 interface BulkFlags extends PlaceFlags {

@@ -3,7 +3,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import type { Jobs } from '../../jobs/index.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
-import { requireFile, serverOf } from './place.ts'
+import { remoteOptions, requireFile, serverOf } from './place.ts'
 
 /** Where the jobs are that a command is about: on a server, or in a database. */
 export interface PlaceFlags {
@@ -35,8 +35,7 @@ export async function openJobs(
   const url = serverOf(command, flags)
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
-    const token = process.env.SIGNALBOX_TOKEN
-    const box = await openRemote(url, { namespace, retries: 4, ...(token ? { token } : {}) })
+    const box = await openRemote(url, { namespace, ...remoteOptions() })
     return { ...box.jobs, [Symbol.asyncDispose]: () => box.close() }
   }
   const database = resolveDatabase(command)

@@ -62,7 +62,6 @@ interface EvictFlags extends PlaceFlags {
   readonly requestId?: string
 }
 
-/** Removes the holder of a lock, or one that waits for it. */
 function evictCommand(printer: Printer): Command {
   const command = new Command('evict')
     .description('end the turn of a lock’s holder as a failure, or remove a waiter from its wait queue')
@@ -72,14 +71,17 @@ function evictCommand(printer: Printer): Command {
     .option('--request-id <id>', 'which of its requests (default: the node’s name)')
     .addHelpText(
       'after',
-      '\nThe next in the wait queue is granted the lock. An evicted holder is not stopped: what it writes with its fencing token\n' +
-        'can be refused, and its renewal and release get lease_lost.\n' +
+      '\nThe first waiter gets the lock. The evicted program is not stopped: its renewal and release get lease_lost, and stores\n' +
+        'that check the fencing token can refuse its writes.\n' +
         '\nExamples:\n  signalbox locks evict pull nginx\n  signalbox locks evict pull nginx --node machine-2 --json',
     )
     .action(async (operation: string, resource: string, flags: EvictFlags) => {
       const { node, requestId, json, ...place } = flags
       if (node === undefined && requestId !== undefined)
-        throw new SignalboxError('invalid_argument', '--request-id is one of a node’s: give --node as well.')
+        throw new SignalboxError(
+          'invalid_argument',
+          '--request-id needs --node: it names one request of that node.',
+        )
       await using box = await openPlace(command, place)
       const key = { operation, resource }
       const { holder } = await box.locks.inspect(key)

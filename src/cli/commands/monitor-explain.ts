@@ -9,14 +9,16 @@ interface ExplainFlags extends PlaceFlags {
   readonly limit?: string
 }
 
-/** `signalbox monitor explain`: why subscribers were told of a venue, or not. */
+/** `signalbox monitor explain`: why subscribers were notified of a venue, or why not. */
 export function explainCommand(printer: Printer): Command {
   const command = new Command('explain')
-    .description('say why a venue was told of, or not: its state, its windows, and what was decided')
+    .description(
+      'say why subscribers were notified of a venue, or why not: its state, its windows, the decisions',
+    )
     .argument('<source>', 'the source of the reports')
     .argument('<timeSlot>', 'the time slot')
     .argument('<venueId>', 'the venue')
-    .option('--limit <number>', 'at most so many decisions, newest first', '20')
+    .option('--limit <number>', 'how many decisions at most, newest first', '20')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor explain siteA 2025-06-01 court-1 --json',
@@ -79,7 +81,7 @@ function printExplanation(printer: Printer, explanation: Explanation): void {
   )
 }
 
-/** The names of subscriptions, from wherever the explanation has them. */
+/** The names of subscriptions, as far as the explanation has them. */
 function namesOf({ windows, decisions }: Explanation): ReadonlyMap<string, string> {
   const known = [
     ...windows,

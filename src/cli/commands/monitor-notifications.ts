@@ -22,7 +22,7 @@ export function notificationsCommand(printer: Printer): Command {
     .description('list notifications, newest first: to whom, in which state, and why they failed')
     .option('--state <state>', `only those in this state: ${notificationStatuses.join(', ')}`)
     .option('--subscription <name>', 'only those of this subscription, by its name or id')
-    .option('--limit <number>', 'at most so many', '50')
+    .option('--limit <number>', 'how many at most', '50')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox monitor notifications --state dead\n  signalbox monitor notifications --subscription desk --json',
@@ -71,14 +71,14 @@ export function replayCommand(printer: Printer, endWith: (exitCode: number) => v
     .option('--subscription <name>', 'with --dead: only those of this subscription, by its name or id')
     .addHelpText(
       'after',
-      '\nExit codes: 0 all of them are sent again, 1 some are not.\n' +
+      '\nExit codes: 0 all are sent again, 1 some were refused.\n' +
         '\nExamples:\n  signalbox monitor replay 01k9z3v8qe0m4t9wq3rb5c7xkd\n  signalbox monitor replay --dead --subscription desk',
     )
     .action(async (ids: readonly string[], { json, dead = false, subscription, ...place }: ReplayFlags) => {
       if (dead === ids.length > 0 || (subscription !== undefined && !dead))
         throw new SignalboxError(
           'invalid_argument',
-          'Name notifications by their ids, or give --dead for all that are dead (with --subscription: of that one).',
+          'Give the ids of notifications, or --dead for all dead ones. --subscription needs --dead.',
         )
       await using box = await openPlace(command, place)
       const chosen = dead ? await findDead(box.monitor, await idOf(box.monitor, subscription)) : ids

@@ -1,10 +1,9 @@
 import { Command } from 'commander'
-import { SignalboxError } from '../../core/errors.ts'
 import { text } from '../../core/options.ts'
 import { resolveSecretKeys } from '../config/config.ts'
-import { addSettingFlags, givenFlags, resolveDatabase, sourcesOf } from '../config/flags.ts'
+import { addSettingFlags, resolveDatabase, sourcesOf } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
-import { requireFile } from './place.ts'
+import { requireDatabase, requireFile } from './place.ts'
 
 interface ResealFlags {
   readonly namespace?: string
@@ -17,13 +16,15 @@ const maxNamespaces = 10_000
 /** `signalbox monitor reseal`: seals the secrets of all channels with the first key. It works on the database itself. */
 export function resealCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   const command = new Command('reseal')
-    .description('seal the secrets of all channels in the database with the first key, also those in plain')
+    .description(
+      'seal the secrets of all channels in the database with the first key, also those in plain text',
+    )
     .option('--namespace <name>', 'of this namespace alone (default: of all)')
     .option('--json', 'answer with one line of JSON')
     .helpOption('-h, --help', 'print this help')
     .addHelpText(
       'after',
-      '\nThe keys stand in SIGNALBOX_SECRET_KEY, separated by commas, or in the file that --secret-key-file names: the first\nseals, all of them open. The servers that share the database must have the first key before.\n' +
+      '\nSIGNALBOX_SECRET_KEY holds the keys, separated by commas; or --secret-key-file names a file with one key a line. The first\nkey seals, every key opens. Give the first key to all servers of the database before you run this.\n' +
         '\nExit codes: 0 all are sealed with the first key, 1 some could not be opened.\n' +
         '\nExamples:\n  signalbox monitor reseal\n  signalbox monitor reseal --database postgres://app@db/shop --secret-key-file /run/secrets/signalbox-keys',
     )
@@ -33,7 +34,7 @@ export function resealCommand(printer: Printer, endWith: (exitCode: number) => v
       else {
         for (const { message } of answer.unreadable) printer.problem(message)
         printer.line(
-          `${answer.resealed} sealed with the first key, ${answer.current} were before, ${answer.unreadable.length} could not be opened`,
+          `${answer.resealed} sealed with the first key, ${answer.current} already sealed with it, ${answer.unreadable.length} could not be opened`,
         )
       }
       if (answer.unreadable.length > 0) endWith(1)
@@ -42,13 +43,8 @@ export function resealCommand(printer: Printer, endWith: (exitCode: number) => v
 }
 
 async function reseal(command: Command, namespace: string | undefined) {
-  const sources = sourcesOf(command)
-  if (process.env.SIGNALBOX_URL !== undefined && givenFlags(command).database === undefined)
-    throw new SignalboxError(
-      'invalid_argument',
-      'reseal works on the database and not through a server, and SIGNALBOX_URL is set. Name the database with --database, or unset it.',
-    )
-  const keys = resolveSecretKeys(sources)
+  requireDatabase(command, 'monitor reseal', 'A server has no route for it.')
+  const keys = resolveSecretKeys(sourcesOf(command))
   const database = resolveDatabase(command)
   requireFile(database)
   const { open } = await import('../../index.ts')
@@ -70,7 +66,7 @@ async function reseal(command: Command, namespace: string | undefined) {
     total.current += answer.current
     unreadable.push(...answer.unreadable.map((one) => ({ namespace: name, ...one })))
   }
-  // Without subscriptions there is nothing to seal; without a key that is still said.
+  // Without subscriptions there is nothing to seal, but a missing key is still refused.
   if (namespaces.length === 0) await first.monitor.reseal()
   return { ...total, unreadable }
 }

@@ -9,6 +9,7 @@ import type { Printer } from '../print.ts'
 import { explainCommand } from './monitor-explain.ts'
 import { notificationsCommand, replayCommand } from './monitor-notifications.ts'
 import { resealCommand } from './monitor-reseal.ts'
+import { remoteOptions } from './place.ts'
 
 interface TestFlags {
   readonly url?: string
@@ -16,7 +17,7 @@ interface TestFlags {
   readonly json?: boolean
 }
 
-/** `signalbox monitor …`: what was told and why, what could not be sent, and the channels it goes through. */
+/** `signalbox monitor …`: notifications and the reasons for them, and the channels that they go through. */
 export function monitorCommand(printer: Printer, endWith: (exitCode: number) => void): Command {
   return new Command('monitor')
     .description('list and replay notifications, explain a venue, try a channel, seal channel secrets')
@@ -77,11 +78,9 @@ async function test(
     return await box.monitor.test(channel)
   }
   const { openRemote } = await import('../../remote/index.ts')
-  const token = process.env.SIGNALBOX_TOKEN
   await using box = await openRemote(url, {
-    retries: 4,
     ...(namespace === undefined ? {} : { namespace: text('--namespace', namespace) }),
-    ...(token ? { token } : {}),
+    ...remoteOptions(),
   })
   return await box.monitor.test(channel)
 }

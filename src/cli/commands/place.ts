@@ -43,8 +43,7 @@ export async function openPlace(
   const url = serverOf(command, flags)
   if (url !== undefined) {
     const { openRemote } = await import('../../remote/index.ts')
-    const token = process.env.SIGNALBOX_TOKEN
-    return openRemote(url, { namespace, retries: 4, ...(token ? { token } : {}) })
+    return openRemote(url, { namespace, ...remoteOptions() })
   }
   const database = resolveDatabase(command)
   const redis = resolveRedis(command)
@@ -71,15 +70,21 @@ export function serverOf(
   if (url !== undefined && namesStore)
     throw new SignalboxError(
       'invalid_argument',
-      'Either a server (--url) or a store (--database, --redis) is asked; give one of them.',
+      '--url names a server, --database and --redis name a store. Give one or the other.',
     )
   // A flag goes before what merely stands in the environment.
   return url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
 }
 
+/** How commands speak to a server. They give up after a few tries, because a person or a script waits for them. */
+export function remoteOptions(): { readonly retries: number; readonly token?: string } {
+  const token = process.env.SIGNALBOX_TOKEN
+  return { retries: 4, ...(token ? { token } : {}) }
+}
+
 /**
- * Refuses a command that works on a database alone while SIGNALBOX_URL names a server and no database is named: the
- * default would be a new SQLite file here, which no one meant.
+ * Refuses a command that works on a database only while SIGNALBOX_URL names a server and no database is named: the
+ * default would be a new SQLite file in the working directory.
  */
 export function requireDatabase(command: Command, verb: string, advice: string): void {
   if (process.env.SIGNALBOX_URL === undefined) return

@@ -81,7 +81,7 @@ interface Usage {
   readonly nearest?: string
 }
 
-/** Whether a job is or was in the queue; where none was, the queue whose name is nearest: its name may be misspelt. */
+/** Whether the queue has or had jobs. If not, its name may be misspelt: also gives the queue with the nearest name. */
 async function usageOf(box: Box | RemoteBox, queue: string): Promise<Usage> {
   const { items } = await box.jobs.list({ queue, limit: 1 })
   if (items.length > 0) return { isUsed: true }

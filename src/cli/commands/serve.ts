@@ -95,7 +95,7 @@ async function serve(
   log.info('server.stop', { drainedMs: sinceMs(drainingAt), uptimeMs: sinceMs(readyAt) })
 }
 
-/** SIGHUP: reads the certificates again. Those that do not fit are refused, and the server keeps the ones it has. */
+/** Reads the certificates again on SIGHUP. If they cannot be used, the server keeps the ones it has. */
 function reloadOnHangup(read: () => ReadTls, server: Server, log: Log): void {
   process.on('SIGHUP', () => {
     try {

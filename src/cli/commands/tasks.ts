@@ -23,7 +23,7 @@ export function tasksCommand(printer: Printer): Command {
     .addCommand(explainCommand(printer))
 }
 
-/** As dispatch has them; written again here, so that a line of help does not load the module. */
+/** Written again here, so that the help does not load the module of dispatch. */
 const statuses: readonly TaskStatus[] = ['waiting', 'assigned', 'running', 'completed', 'failed', 'cancelled']
 
 interface ListFlags extends PlaceFlags {
@@ -122,7 +122,7 @@ function cancelCommand(printer: Printer): Command {
   const command = new Command('cancel')
     .description('end tasks that wait, and ask the nodes of those that run to stop')
     .argument('<id...>', 'the tasks')
-    .option('--reason <text>', 'why; the node and whoever watches the task see it')
+    .option('--reason <text>', 'why; the node and those who watch the task see it')
     .addHelpText(
       'after',
       '\nA task that has ended stays as it is.\n\nExamples:\n  signalbox tasks cancel 01k9z3v8qe0m4t9wq3rb5c7xkd --reason "wrong file"',

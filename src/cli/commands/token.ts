@@ -6,12 +6,12 @@ import { nameOfDatabase } from '../config/kinds.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
 import { printTable } from '../table.ts'
-import { serverOf } from './place.ts'
+import { remoteOptions, serverOf } from './place.ts'
 
 /**
  * `signalbox token create|list|revoke`: the tokens of a server, or of a database without a server. On a server it needs a
- * token with the scope admin. Who may open the database may do everything already, so there it needs none, and it is the
- * way in when the last one is lost.
+ * token with the scope admin. On a database it needs none, because a user who can open the database can do everything
+ * already; this is the way in when the last token is lost.
  */
 export function tokenCommand(printer: Printer): Command {
   return new Command('token')
@@ -164,8 +164,7 @@ async function withTokens(
   const server = serverOf(command, { url })
   if (server !== undefined) {
     const { createClient } = await import('../../client/index.ts')
-    const token = process.env.SIGNALBOX_TOKEN
-    await using client = createClient(server, token ? { token } : {})
+    await using client = createClient(server, remoteOptions())
     return await use(client.tokens)
   }
   const database = resolveDatabase(command)

@@ -4,8 +4,8 @@ import { type SettingName, settingNames, settings, variableOf } from './settings
 
 /**
  * The keys of a configuration file as settings. A key may be spelt in camelCase, snake_case or kebab-case, and settings
- * that begin alike may stand together: `monitor: { distributed: { lock_ttl: 30s } }` is `monitorDistributedLockTtl`. A
- * key that is none is an error, which names the nearest one: a default in its place would be a surprise.
+ * that begin alike may stand together: `monitor: { distributed: { lock_ttl: 30s } }` is `monitorDistributedLockTtl`. An
+ * unknown key is an error that names the nearest known key; it is never ignored.
  */
 export interface FileKeys {
   /** By setting, with the place in the file. */
@@ -20,9 +20,9 @@ export interface FileValue {
 }
 
 export interface UnknownKey {
-  /** As a setting would be called. */
+  /** In camelCase, as the settings are. */
   readonly name: string
-  /** What is wrong with it, and what was probably meant. */
+  /** The mistake, and the key that was probably meant. */
   readonly problem: string
 }
 
@@ -86,7 +86,7 @@ function explain(place: string, path: readonly string[], prefix: string, value: 
   return `${place.slice(0, place.length - name.length)}${show(name)} is no setting. ${advice}`
 }
 
-/** What may stand below a group: the rests of its settings' names; for a key that holds a group, what those begin with. */
+/** The keys that a group may have: its settings without the group's name. `ofGroups`: the groups inside it instead. */
 function candidates(prefix: string, ofGroups: boolean): readonly string[] {
   const rests = settingNames
     .filter((name) => !settings[name].secret && (prefix === '' || isOfGroup(name, prefix)))
@@ -100,7 +100,7 @@ function candidates(prefix: string, ofGroups: boolean): readonly string[] {
   return [...new Set(beginnings)]
 }
 
-/** In the spelling of the key that it stands for. */
+/** The candidate in the spelling of `key`: camelCase, snake_case or kebab-case. */
 function spelt(candidate: string, key: string): string {
   const sign = key.includes('-') ? '-' : key.includes('_') ? '_' : undefined
   return sign === undefined ? candidate : candidate.replace(/[A-Z]/g, (letter) => sign + letter.toLowerCase())

@@ -24,13 +24,13 @@ export function refuseFile(
   })
 }
 
-/** The text of a file that anybody may read. */
+/** The text of a file that every user may read. */
 export function readNamedFile(file: NamedFile): string {
   statFile(file)
   return read(file)
 }
 
-/** The text of a file that gives power to its reader: one that other users can read is refused rather than trusted. */
+/** The text of a file that holds secrets. A file that other users can read is refused. */
 export function readPrivateFile(file: NamedFile): string {
   const stats = statFile(file)
   if ((stats.mode & readableByOthers(stats)) !== 0)
@@ -50,7 +50,7 @@ function statFile(file: NamedFile): Stats {
   }
   if (!stats.isFile()) throw refuseFile(file, 'which is not a file.')
   if (stats.size > file.maxBytes)
-    throw refuseFile(file, `which is larger than ${file.maxBytes} bytes, so it is no ${file.holds}.`)
+    throw refuseFile(file, `which is larger than ${file.maxBytes} bytes, so it cannot be a ${file.holds}.`)
   return stats
 }
 
@@ -66,7 +66,7 @@ function unreadable(file: NamedFile, error: unknown): SignalboxError {
   return refuseFile(file, `which cannot be read (${(error as NodeJS.ErrnoException).code}).`, error)
 }
 
-/** A file of root's reaches a server that is not root by its group alone, as mounted secrets do; else nobody shares it. */
+/** A server that is not root can read a file of root by its group only, as with mounted secrets. Else only the owner may read it. */
 function readableByOthers({ uid }: Stats): number {
   return uid === 0 && process.getuid?.() !== 0 ? 0o037 : 0o077
 }

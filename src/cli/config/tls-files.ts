@@ -12,7 +12,7 @@ const maxBytes = 1_048_576
 
 /**
  * Reads the certificates that the settings name, and checks them together; undefined where the server speaks plain HTTP.
- * It is called at the start, and again on SIGHUP.
+ * `serve` calls the reader at its start, and again on SIGHUP.
  */
 export async function createTlsReader({
   values,
@@ -42,7 +42,7 @@ export async function createTlsReader({
     try {
       return { tls, ...checkTls(tls) }
     } catch (error) {
-      // The server knows options, and people know files.
+      // The server names the option; the operator needs the name of the file.
       const file = isSignalboxError(error) ? files.get(error.details.option) : undefined
       if (file === undefined) throw error
       const why = (error as Error).message.replace(/^tls\.\w+ /, 'which ').replaceAll('tls.cert', cert.name)

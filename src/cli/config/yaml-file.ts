@@ -4,11 +4,11 @@ import { SignalboxError } from '../../core/errors.ts'
 /** What a YAML file holds, and where each of its keys stands. */
 export interface YamlFile {
   readonly values: unknown
-  /** The line and column of a key, such as `3:5`; undefined for one that is not written out, as behind an alias. */
+  /** The line and column of a key, such as `3:5`; undefined for a key that stands behind an alias. */
   positionOf(path: readonly string[]): string | undefined
 }
 
-/** Aliases that are taken again and again make a small file huge. */
+/** Repeated aliases can make a small file huge. */
 const maxAliasCount = 100
 
 /**
@@ -16,7 +16,7 @@ const maxAliasCount = 100
  * and without the text at that place, which may be secret.
  */
 export function parseYaml(name: string, text: string): YamlFile {
-  // Only who has such a file pays for the parser.
+  // Loaded here, so that only a YAML file costs the time to load the parser.
   const yaml = createRequire(import.meta.url)('yaml') as typeof import('yaml')
   const lines = new yaml.LineCounter()
   const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false })

@@ -18,7 +18,11 @@ export function judgeMonitor(
 function judgeSecrets(hasKey: boolean, source: string, plain: number): Finding {
   const many = `${plain} subscription${plain === 1 ? '' : 's'}`
   if (!hasKey && plain === 0)
-    return ok('secrets', source, 'There is no key to seal the secrets of channels with; there are none yet.')
+    return ok(
+      'secrets',
+      source,
+      'There is no key to seal channel secrets with, and no subscription needs one yet.',
+    )
   if (!hasKey)
     return warning(
       'secrets',
@@ -48,7 +52,7 @@ export function judgeUnreadable(subscription: string, message: string | null): F
   return problem(
     'secrets',
     subscription,
-    message ?? 'Its channel is sealed and does not open on the server.',
+    message ?? 'Its channel is sealed, and the server cannot open it.',
     'Give the server the key (SIGNALBOX_SECRET_KEY; several are separated by commas).',
   )
 }

@@ -15,7 +15,7 @@ export async function examineServer(
   options: { readonly token?: string | undefined; readonly namespace?: string | undefined },
 ): Promise<readonly Finding[]> {
   const { createClient } = await import('../../client/index.ts')
-  using client = createClient(url, { ...options, retries: 4 })
+  using client = createClient(url, options)
   const findings = [...judgeAddress(client.url, options.token !== undefined)]
   try {
     findings.push(...(await examine(client)))
