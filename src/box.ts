@@ -161,7 +161,7 @@ export async function open(
   return (await import('./remote/index.ts')).openRemote(url, options as RemoteOpenOptions)
 }
 
-/** Whether it names servers, and not a store. A list may name servers only. */
+/** Whether `url` names servers and not a store. Throws for a list with anything else in it. */
 function isOfServers(url: string | readonly string[]): boolean {
   if (!Array.isArray(url)) return isOfServer(url)
   if (url.length > 0 && url.every(isOfServer)) return true
@@ -170,7 +170,7 @@ function isOfServers(url: string | readonly string[]): boolean {
     'invalid_argument',
     url.length === 0
       ? 'open got an empty list. Name at least one server: ["http://127.0.0.1:7420"].'
-      : `open takes a list of servers (http://… or https://…) that share a store, and item ${rest + 1} is none. A database has one URL and no list.`,
+      : `open takes a list of servers (http://… or https://…) that share a store; item ${rest + 1} is not a server. A database is one URL, not a list.`,
   )
 }
 

@@ -27,7 +27,7 @@ const storeKeys = [
 /** The options of `open` for servers, by name. */
 const remoteKeys = ['token', 'namespace', 'timeoutMs', 'retries', 'fetch', 'jobs', 'telemetry'] as const
 
-/** What stands in the options of one module. `allowPrivate` is the monitor's, and stands beside it. */
+/** The options of each module. `allowPrivate` belongs to the monitor, but is given at the top level. */
 const moduleKeys: Readonly<Record<string, readonly string[]>> = {
   jobs: ['sealer'],
   locks: Object.keys(locksDefaults),
@@ -36,7 +36,7 @@ const moduleKeys: Readonly<Record<string, readonly string[]>> = {
   dispatch: Object.keys(dispatchDefaults),
 }
 
-/** Refuses options of a store that are not known, and says where an option belongs that stands in the wrong place. */
+/** Refuses unknown options for a store. For an option in the wrong place, the message says where it belongs. */
 export function checkStoreOptions(options: object): void {
   onlyKeys('open', options, storeKeys, (key) => placeOf(key, 'store'))
   const { monitor } = options as { readonly monitor?: unknown }
@@ -49,7 +49,7 @@ export function checkRemoteOptions(options: object): void {
   onlyKeys('open', options, remoteKeys, (key) => placeOf(key, 'remote'))
 }
 
-/** Where an option belongs, in words; undefined when there is no such option anywhere. */
+/** A sentence that says where an option belongs; undefined when no part of `open` has it. */
 function placeOf(key: string, box: 'store' | 'remote'): string | undefined {
   const isOf = (keys: readonly string[]) => keys.includes(key)
   const modules = Object.keys(moduleKeys).filter((name) => isOf(moduleKeys[name]!))

@@ -16,8 +16,8 @@ export function readAddress(text: string): string | undefined {
 }
 
 /**
- * The ranges of a list of addresses and CIDRs. Throws `invalid_argument` for what is neither, and for an IPv6 range of
- * addresses that `read` makes IPv4 ones: it would never meet one.
+ * The ranges of a list of addresses and CIDRs. Throws `invalid_argument` for text that is neither, and for an IPv6 range
+ * whose addresses `read` turns into IPv4: no address would ever match it.
  */
 export function parseRanges(
   name: string,
@@ -25,7 +25,7 @@ export function parseRanges(
   read: typeof readAddress = readAddress,
 ): IsInRanges {
   if (!Array.isArray(texts)) throw refused(name, `must be a list of addresses or ranges, not ${show(texts)}.`)
-  // One list for each family: in a list of both, Node holds IPv4 addresses against the IPv6 ranges as mapped ones.
+  // One list for each family: in a mixed list, Node compares IPv4 addresses, as mapped ones, with the IPv6 ranges.
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const [at, text] of texts.entries()) {
     const { address, prefix } = parseCidr(texts.length > 1 ? `${name}[${at}]` : name, text, read)

@@ -13,8 +13,8 @@ export interface FailedAttemptsOptions {
 
 /**
  * Counts the wrong tokens that come from a network, each network by itself. Only answers to wrong tokens are throttled:
- * a valid token comes in whatever others do from the same address. Guessing 256 random bits is hopeless anyway; this tells
- * a client that goes on trying to wait.
+ * a valid token is let in whatever others send from the same address. Guessing 256 random bits is hopeless anyway; the
+ * limit makes a client that keeps trying slow down.
  */
 export class FailedAttempts {
   readonly #options: FailedAttemptsOptions

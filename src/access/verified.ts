@@ -11,7 +11,7 @@ export interface VerifiedTokensOptions extends FreshOptions {
   readonly maxEntries: number
   /** How long a wrong secret is known to be wrong. */
   readonly wrongMs: number
-  /** Asks about tokens in use, all with one call: what it confirmed counts as if it was asked for here. */
+  /** Asks the store about all tokens in use with one call. What it confirmed counts as an answer here, too. */
   readonly watch?: Pick<TokenWatch, 'use' | 'confirmedAt'>
 }
 
@@ -142,7 +142,7 @@ interface Asking {
   readonly answer: Promise<Token | undefined>
 }
 
-/** Forgets the oldest where there are as many as may be. */
+/** Forgets the oldest entry when there are `max`. */
 function makeSpace(entries: Map<string, unknown>, max: number): void {
   if (entries.size < max) return
   const [oldest] = entries.keys()

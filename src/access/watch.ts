@@ -9,7 +9,7 @@ export interface TokenWatchOptions {
   readonly everyMs: number
   /** How long a watched token is believed while the store cannot be asked. */
   readonly unsureMs: number
-  /** Learns of every token that ended, before those who wait with it. Must not throw. */
+  /** Called for every token that ended, before what waits with it is ended. Must not throw. */
   readonly onEnded?: (id: string) => void
 }
 
@@ -72,7 +72,7 @@ export class TokenWatch {
     await this.#ask([[id, watched]])
   }
 
-  /** The token has ended, as is known without asking. */
+  /** Ends what waits with a token that is known to have ended; the store is not asked. */
   end(id: string): void {
     const watched = this.#watched.get(id)
     if (watched !== undefined) this.#end(id, watched, tokenEnded())
@@ -83,7 +83,7 @@ export class TokenWatch {
     return this.#watched.size
   }
 
-  /** Watches nothing any more and calls nobody. */
+  /** Stops watching; no callback is called any more. */
   close(): void {
     this.#closed = true
     this.#watched.clear()
@@ -107,11 +107,11 @@ export class TokenWatch {
     return watched
   }
 
-  /** Requests come and go, so the timer is not cleared when the last one went: the next round finds that and ends. */
+  /** The timer is not cleared when the last request ends: the next round finds nothing to ask about and sets none. */
   #arm(): void {
     if (this.#timer !== undefined || this.#isRound || this.#closed || this.#watched.size === 0) return
     this.#timer = this.#options.clock.setTimeout(() => void this.#round(), this.#options.everyMs)
-    // What waits keeps the process; the timer need not.
+    // What waits keeps the process alive; the timer need not.
     const { unref } = this.#timer as { unref?: () => void }
     unref?.call(this.#timer)
   }
@@ -167,7 +167,7 @@ export class TokenWatch {
 function tokenEnded(): SignalboxError {
   return new SignalboxError(
     'unauthorized',
-    'The token was revoked or has expired, so what waited with it ended. Come back with another token.',
+    'The token was revoked or has expired, so this wait ended. Use another token.',
     { details: { authenticate: true } },
   )
 }
@@ -175,7 +175,7 @@ function tokenEnded(): SignalboxError {
 function cannotKnow(cause: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    'The store does not answer, so it is not known whether the token still counts. Come back a little later.',
+    'The store does not answer, so the server cannot tell whether the token is still valid. Try again later.',
     { cause },
   )
 }

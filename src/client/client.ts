@@ -157,7 +157,7 @@ class HttpClient implements Client {
       // Ended by the caller, the deadline or `close`; or more than may be read, which it would be again.
       if (request.signal.aborted || !isSignalboxError(error, 'store_unavailable')) throw error
       const passing = !isDistrusted(error)
-      return { ok: false, error, passing, isUndone: isUnsent(error), isServers: true, afterMs: 0 }
+      return { ok: false, error, passing, isUndone: isUnsent(error), isServerFault: true, afterMs: 0 }
     }
   }
 

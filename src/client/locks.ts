@@ -49,7 +49,7 @@ export type AcquireCallOptions = Pick<CallOptions, 'signal' | 'timeoutMs'>
 
 /** The verbs of locks, over HTTP. Whoever wants a lock that renews itself opens a box with `open(url)`. */
 export interface LocksClient {
-  /** Once asked, the place in line stays. `timeoutMs` is how long to try. @default the client's */
+  /** When the call times out, the request may stay in the wait queue. `timeoutMs` is how long to try. @default the client's */
   acquire(request: AcquireBody, options?: AcquireCallOptions): Promise<WireAcquired>
   /**
    * Throws `lease_lost`; or `commit_unknown` when the answer to an earlier try was lost, and the turn is over by now:
@@ -137,10 +137,8 @@ async function release(
   }
 }
 
-/** After these it is not known what became of a request. */
-const unheardCodes: ReadonlySet<string> = new Set([
-  ...['store_unavailable', 'store_busy', 'commit_unknown', 'timeout'],
-])
+/** After these it is not known whether the server carried out the request. */
+const unheardCodes: ReadonlySet<string> = new Set(['store_unavailable', 'store_busy', 'commit_unknown', 'timeout'])
 
 const never: AbortSignal = new AbortController().signal
 

@@ -31,13 +31,13 @@ export function decodeAnswer(request: OutgoingRequest, answer: Answer): Try<unkn
   return { ok: true, reply }
 }
 
-/** By these a server turns a request away before it does anything. */
+/** With these a server refuses a request before it does anything. */
 const refusals: ReadonlySet<string> = new Set(['too_many', 'draining', 'overloaded'])
 
 function failed(error: SignalboxError, passing: boolean, afterMs: number): FailedTry {
-  // A limit of the caller's, and a request that is under way, are the same on every server.
-  const isServers = passing && error.code !== 'too_many' && error.code !== 'in_progress'
-  return { ok: false, error, passing, isUndone: refusals.has(error.code), isServers, afterMs }
+  // A limit of the caller, and a request in progress, are the same on every server.
+  const isServerFault = passing && error.code !== 'too_many' && error.code !== 'in_progress'
+  return { ok: false, error, passing, isUndone: refusals.has(error.code), isServerFault, afterMs }
 }
 
 /** Whether it may go away by itself. */

@@ -157,7 +157,7 @@ function systemCode(error: unknown): string | undefined {
   return typeof reason === 'string' && /^\w{1,60}$/.test(reason) ? reason : undefined
 }
 
-/** No connection came to be, so nothing was sent. */
+/** There was no connection, so nothing was sent. */
 const unsent: ReadonlySet<string> = new Set([
   ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN'],
   ...['EADDRNOTAVAIL', 'UND_ERR_CONNECT_TIMEOUT'],
@@ -168,7 +168,7 @@ export function isUnsent({ cause }: SignalboxError): boolean {
   return unsent.has(systemCode(cause) ?? '')
 }
 
-/** Whether the server is not trusted, which no other try would change. */
+/** Whether the server's certificate is not trusted: another try would not change that. */
 export function isDistrusted({ cause }: SignalboxError): boolean {
   return /CERT|SIGNATURE|^ERR_TLS|^UNABLE_TO/.test(systemCode(cause) ?? '')
 }

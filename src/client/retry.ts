@@ -62,12 +62,12 @@ export type Try<Reply> = { readonly ok: true; readonly reply: Reply } | FailedTr
 export interface FailedTry {
   readonly ok: false
   readonly error: SignalboxError
-  /** It may go away by itself. */
+  /** The fault may go away by itself. */
   readonly passing: boolean
-  /** The server did nothing, for certain. */
+  /** It is certain that the server did nothing. */
   readonly isUndone: boolean
-  /** It is this server's trouble: another server may answer. */
-  readonly isServers: boolean
+  /** The fault is this server's: another server may answer. */
+  readonly isServerFault: boolean
   /** How long the server asked to stay away. */
   readonly afterMs: number
 }
@@ -83,7 +83,7 @@ export interface RetryPlan {
   readonly signal: AbortSignal
 }
 
-/** How far a call has come, for messages. */
+/** The progress of a call, for messages. */
 export interface Progress {
   readonly begunAt: number
   /** The server of the last try. */
@@ -106,21 +106,21 @@ export async function retrying<Reply>(
     progress.tries++
     const outcome = await attempt(server)
     if (outcome.ok) return outcome.reply
-    const { error, passing, isUndone, isServers, afterMs } = outcome
+    const { error, passing, isUndone, isServerFault, afterMs } = outcome
     progress.last = error
-    if (isServers) servers.leave(server)
+    if (isServerFault) servers.leave(server)
     if (!passing) throw error
     if (!(isRepeatable || isUndone) || progress.tries > retries) throw givenUp(error, servers, progress)
-    if (isServers && ++triedInRound < servers.size) continue
+    if (isServerFault && ++triedInRound < servers.size) continue
     triedInRound = 0
     const leftMs = deadline - performance.now()
     if (leftMs <= Math.max(afterMs, leastLeftMs)) throw givenUp(error, servers, progress)
-    // Half of what is left: the last tries are close together, so that a server that comes back late is still met.
+    // At most half of the time left: the last tries are close together, so that a server that comes back late is reached.
     await pause(Math.max(afterMs, Math.min(backoffMs(backoff, ++rounds), leftMs / 2)), signal)
   }
 }
 
-/** In less time than that no try comes to an end. */
+/** With less time than that left, another try is not worth it. */
 export const leastLeftMs = 20
 
 /** The last error, which also says how often, how long and where it was tried. */

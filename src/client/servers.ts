@@ -1,6 +1,6 @@
 /**
- * The servers of one client, which share a store. A client keeps to one that works and turns to the next when that one
- * fails. Each client has an order of its own, so that the clients of a server that died spread over the others.
+ * The servers of one client, which share a store. A client stays with one that works and turns to the next when it
+ * fails. Each client has its own random order, so that the clients of a server that died spread over the others.
  */
 export class Servers {
   readonly #order: readonly string[]

@@ -151,7 +151,7 @@ export function createContention(options?: ContentionOptions): Contention {
     },
     named,
   )
-  /** Those with slow waits that no warning was given of yet. */
+  /** Kinds with slow waits that were not reported yet. */
   const slowKinds = new Set<Kind>()
   let starts = 0
 
@@ -174,7 +174,7 @@ export function createContention(options?: ContentionOptions): Contention {
     slowKinds.add(kind)
   }
 
-  /** Gives the warnings whose interval is over; all of them where nothing will come after. */
+  /** Reports the kinds whose interval is over; with `isLast`, all of them. */
   function warn(until: number, isLast = false): void {
     for (const kind of slowKinds) {
       const { beganAt, count, longest } = kind.slow!

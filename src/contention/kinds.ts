@@ -81,7 +81,7 @@ export interface Kind {
   readonly lane: Lane | undefined
   readonly sync: boolean
   readonly warnMs: number | undefined
-  /** Its waits above the bound that no warning was given of yet. */
+  /** Its slow waits that were not reported yet. */
   slow: SlowRun | undefined
   /** The last of its waits that is not shared out yet. */
   alike: Pending | undefined
@@ -91,7 +91,7 @@ export interface Kind {
   hold: Histogram | undefined
 }
 
-/** Slow waits of a kind since the last warning of it, or since the first one. */
+/** The slow waits of a kind that were not reported yet; the first of them begins the interval. */
 export interface SlowRun {
   readonly beganAt: number
   count: number

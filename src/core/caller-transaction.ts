@@ -28,7 +28,7 @@ export interface TransactionEnder {
   endTransaction(tx: unknown, error: unknown): Promise<void>
 }
 
-/** How long the caller waits for the rollback. The statement stands before any COMMIT of theirs, answered or not. */
+/** How long the caller waits for the rollback. It was sent before any COMMIT of the caller, so it runs first even if its answer is late. */
 const endMs = 5_000
 
 /** Does `work` in the caller's transaction, and ends the transaction if `work` fails. Without `tx`, it just does it. */

@@ -1,6 +1,6 @@
 /**
- * The JSON of any value, for messages and errors: what JSON cannot hold is written as text (a bigint, a circle) instead of
- * refused, and what some stores cannot hold is replaced. Undefined when the value throws when it is read, or has no JSON.
+ * The JSON of any value, for messages and errors. What JSON cannot hold (a bigint, a circle) becomes text instead of an
+ * error, and characters that some stores refuse are replaced. Undefined when reading the value throws, or it has no JSON.
  */
 export function looseJson(value: unknown): string | undefined {
   const holders: unknown[] = []
@@ -8,7 +8,7 @@ export function looseJson(value: unknown): string | undefined {
     if (typeof part === 'string') return sound(part)
     if (typeof part === 'bigint') return String(part)
     if (typeof part !== 'object' || part === null) return part
-    // `this` holds the part: what was gone into since then, and is not around it, has been left.
+    // `this` holds the part: holders behind it on the stack are finished.
     while (holders.length > 0 && holders.at(-1) !== this) holders.pop()
     if (holders.includes(part)) return '[circular]'
     const readable = withSoundKeys(part)

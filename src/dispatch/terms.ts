@@ -32,7 +32,7 @@ function checkTerm(name: string, value: unknown, budget: { left: number }, depth
   if (other !== undefined)
     throw wrong(
       name,
-      `has both ${kind} and ${other}. Make two terms of it; a list of terms asks for all of them.`,
+      `has both ${kind} and ${other}. Write two terms; all terms of a list must hold.`,
     )
   switch (kind) {
     case 'any':
@@ -45,18 +45,18 @@ function checkTerm(name: string, value: unknown, budget: { left: number }, depth
     case 'label':
       return checkLabelTerm(name, value as { label: unknown })
     default:
-      throw wrong(name, `has ${listed(Object.keys(value))} and none of service, label, any and not.`)
+      throw wrong(name, `must have one of service, label, any or not; it has ${listed(Object.keys(value))}.`)
   }
 }
 
-/** By one of these a term says what it is. */
+/** The field that says what kind of term it is. */
 const termKinds = ['service', 'label', 'any', 'not'] as const
 
 function checkAnyTerm(name: string, value: object, budget: { left: number }, depth: number): Term {
   onlyFields(name, value, ['any'])
   const { any } = value as { any: unknown }
   if (Array.isArray(any) && any.length === 0)
-    throw wrong(`${name}.any`, 'is an empty list, so no node would do. Name at least one term.')
+    throw wrong(`${name}.any`, 'is an empty list, so no node can match. Name at least one term.')
   return { any: checkList(`${name}.any`, any, budget, depth + 1) }
 }
 
@@ -83,7 +83,7 @@ function checkLabelTerm(
   const label = text(`${name}.label`, value.label)
   const [gte, lte] = [checkBound(`${name}.gte`, value.gte), checkBound(`${name}.lte`, value.lte)]
   if (gte !== undefined && lte !== undefined && gte > lte)
-    throw wrong(name, `has gte ${gte} above lte ${lte}, so no node would do.`)
+    throw wrong(name, `has gte ${gte} above lte ${lte}, so no node can match.`)
   return {
     label,
     ...(value.in === undefined ? {} : { in: checkValues(`${name}.in`, value.in) }),
@@ -94,13 +94,13 @@ function checkLabelTerm(
 
 function checkBound(name: string, value: unknown): number | undefined {
   if (value === undefined || Number.isFinite(value)) return value as number | undefined
-  throw refused(name, 'a number, for it is compared with labels that are numbers', value)
+  throw refused(name, 'a number, because labels that are numbers are compared with it', value)
 }
 
 function checkValues(name: string, value: unknown): readonly string[] {
   if (!Array.isArray(value)) throw refused(name, 'a list of words', value)
   if (value.length === 0)
-    throw wrong(name, 'is an empty list, so no node would do. Name at least one word, or leave it out.')
+    throw wrong(name, 'is an empty list, so no node can match. Name at least one word, or leave it out.')
   if (value.length > termLimits.values) throw tooMuch(name, `more than ${termLimits.values} words`)
   return Array.from(value, (word, index) => text(`${name}[${index}]`, word))
 }
@@ -142,9 +142,7 @@ function wrong(name: string, what: string): SignalboxError {
 function onlyFields(name: string, term: object, fields: readonly string[]): void {
   const unknown = Object.keys(term).find((field) => !fields.includes(field))
   if (unknown === undefined) return
-  const kind = fields[0]
-  const rest = fields.length === 1 ? 'alone' : `with ${listed(fields.slice(1))}`
-  throw wrong(name, `has the unknown field ${show(unknown)}: ${kind} stands ${rest}.`)
+  throw wrong(name, `has the unknown field ${show(unknown)}. Allowed fields: ${fields.join(', ')}.`)
 }
 
 function listed(words: readonly string[]): string {

@@ -60,7 +60,7 @@ export type Ruled<Answer> = Answer & {
 export const defaultTtlMs = 30_000
 
 export interface RenewTerms {
-  /** For how long; undefined: for as long as the grant was asked for, or renewed for last. */
+  /** For how long. Undefined: the last `ttlMs`, of the acquire or of an earlier renewal. */
   readonly ttlMs: number | undefined
   readonly progress: string | null | undefined
 }

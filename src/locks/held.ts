@@ -146,7 +146,7 @@ async function askForTurn(
   const who = { operation, resource, node: options.node, requestId: options.requestId }
   const deadline = deadlineMs === null ? null : deadlineSpan('deadlineMs', deadlineMs)
   if (deadline === null) return askUntil(locks, who, options, want, { deadline, signal })
-  // The store ends the wait in time. When it cannot be asked, this process does so by its own clock.
+  // The store ends the wait in time. When the store does not answer, this process ends it by its own clock.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(lateTurn), Math.min(deadline + lateMs, 2 ** 31 - 1))
   const signals = signal ? AbortSignal.any([signal, late.signal]) : late.signal
@@ -160,7 +160,7 @@ async function askForTurn(
   }
 }
 
-/** How long after its deadline a wait ends that the store did not end. */
+/** How long after the deadline this process ends a wait that the store did not end. */
 const lateMs = 1_000
 /** A request has at least so long to be answered, however short the wait may be. */
 const leastAskMs = 1_000
@@ -185,12 +185,12 @@ async function askUntil(
       { signal, timeoutMs },
     )
     const answer = await asking.catch(async (error: unknown) => {
-      // What came of it is not known: it may stand in line by now.
+      // The outcome is unknown: the request may be in the wait queue by now.
       if (signal?.aborted) await leaveSoon(locks, who)
       throw error
     })
     let grant: Grant | undefined = answer.status === 'granted' ? answer : undefined
-    // A grant that took its time may be as old as the asking, so it is taken up like one of which news came late.
+    // A grant that came late may be as old as the request, so it is renewed before it is used.
     const isFresh = performance.now() - sentAt < ttl / 3
     if (grant && isFirst && isNew && isFresh)
       return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt, inHand) }
@@ -216,7 +216,7 @@ async function askUntil(
   }
 }
 
-/** Leaves the line, and does not wait for a store that is away: the place lapses there. */
+/** Leaves the wait queue. It does not wait long for a store that is away: the position expires there by itself. */
 async function leaveSoon(locks: LocksPlace, who: Asking): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, leaveMs)

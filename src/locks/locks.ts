@@ -38,7 +38,7 @@ export interface Locks extends AsyncDisposable {
   acquire(options: AcquireOptions): Promise<AcquireAnswer>
   /** Ends a turn with its outcome. Throws `lease_lost` when it is not yours any more; then nothing changed. */
   release(options: ReleaseOptions): Promise<{ readonly next: string | null }>
-  /** Keeps the grant for another `ttlMs`, its own when none is given, and tells those who wait how far it is. Throws `lease_lost`. */
+  /** Keeps the grant for another `ttlMs`, or the last `ttlMs` when none is given, and shows its progress to waiters. Throws `lease_lost`. */
   renew(options: RenewOptions): Promise<{ readonly expiresAt: number }>
   /** Leaves the line, or declines a grant that was not taken up yet. Throws `conflict` for a turn that has begun. */
   leave(options: LockRequest): Promise<{ readonly left: boolean }>
@@ -72,7 +72,7 @@ export interface ReleaseOptions extends LockRequest {
 
 export interface RenewOptions extends LockRequest {
   readonly token: number
-  /** @default what the grant has: as it was asked for, or renewed with last */
+  /** @default the last one: of the acquire, or of an earlier renewal */
   readonly ttlMs?: Duration | undefined
   /** Any JSON value; without one the last is kept. */
   readonly progress?: unknown

@@ -34,7 +34,7 @@ export interface PumpParts {
   readonly courier: Courier
   readonly book: AddressBook
   readonly tally: SendingTally
-  /** Learns what is not delivered, once that is written. @default nothing */
+  /** Called for what is not delivered, once that is written. @default nothing */
   readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
   readonly options: PumpOptions
   /** Milliseconds that only grow. @default performance.now */

@@ -87,7 +87,7 @@ export const subscriptionDefaults: Omit<ResolvedSubscriptionOptions, 'windowMs'>
 const day = 86_400_000
 const optionKeys = ['windowMs', ...Object.keys(subscriptionDefaults)]
 
-/** The record to be kept, every option whole; `channel` is in plain. `checkChannel` throws if it cannot be used. */
+/** The record to store, with every option filled in and `channel` in plain text. `checkChannel` throws if the channel cannot be used. */
 export function resolveSubscription(
   options: SubscribeOptions,
   windowMs: number,

@@ -76,10 +76,10 @@ export function createAdmission(
   const streams = new Tally()
   let connectionCount = 0
   let toldCount = 0
-  let tellRefused = (_socket: Socket, _error: SignalboxError): void => {}
+  let reportRefused = (_socket: Socket, _error: SignalboxError): void => {}
 
   function refuse(socket: Socket, error: SignalboxError): void {
-    tellRefused(socket, error)
+    reportRefused(socket, error)
     if (toldCount >= maxTold) {
       socket.destroy()
       return
@@ -97,7 +97,7 @@ export function createAdmission(
       refuse(socket, tooMany('This server has as many connections as it takes.', caps.maxConnections, 1_000))
       return false
     }
-    // Behind a trusted proxy everybody has its address, so that is not one client's.
+    // All clients behind a trusted proxy have its address, so it is not capped as one client.
     const max = clients.isProxy(socket.remoteAddress ?? '')
       ? caps.maxConnections
       : caps.maxConnectionsPerAddress
@@ -116,7 +116,7 @@ export function createAdmission(
 
   return {
     attach(server, onRefused) {
-      if (onRefused !== undefined) tellRefused = onRefused
+      if (onRefused !== undefined) reportRefused = onRefused
       // The server's own listener must not see a socket that is refused: it would read a request from it and answer.
       const own = server.listeners('connection')
       server.removeAllListeners('connection')

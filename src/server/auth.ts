@@ -146,7 +146,7 @@ class StoreAuthenticator implements TokenAuthenticator {
       throw unauthorized('The Authorization header is not understood: it must be "Bearer <token>".')
     const presented = presentSecret(secret)
     if (this.#isBootstrap(presented)) return bootstrap
-    // Looked up before anything is throttled: a valid token comes in whatever others do from the same address.
+    // Looked up before anything is throttled: a valid token is let in whatever others send from the same address.
     const token = await this.#verified.find(presented)
     if (token) return token
     const { failures, clients } = this.#options
@@ -154,7 +154,7 @@ class StoreAuthenticator implements TokenAuthenticator {
     throw unauthorized('The token is not valid: it is unknown, has expired or was revoked.')
   }
 
-  /** Which of these still count. Whoever came without a token counts until one is needed. */
+  /** Which of these are still valid. `local`, for clients without a token, is valid until tokens are needed. */
   async #live(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const live = new Set<string>()
     const made = ids.filter((id) => id !== local.id)
@@ -175,7 +175,7 @@ class StoreAuthenticator implements TokenAuthenticator {
   #changed(id: string, change: TokenChange): void {
     this.#anyLive.forget()
     this.#verified.forget(id)
-    // Before the answer to the revocation goes out, so that nothing waits with the token any more when it is read.
+    // At once: when the client reads the answer to its revocation, nothing waits with the token any more.
     if (change === 'revoked') this.#watch.end(id)
     else void this.#watch.check(id)
     void this.#watch.check(local.id)

@@ -103,9 +103,9 @@ export interface Call<S extends Shape = Shape> {
   readonly key: { readonly key: string; readonly fingerprint: string } | undefined
   /** Aborts when the client has gone; on a route that may wait, also when the token ended. */
   readonly signal: AbortSignal
-  /** Whether it has: then nobody takes an answer. */
+  /** Whether `signal` has aborted, so that no client takes the answer. */
   readonly isGone: boolean
-  /** Whether the token ended while this request waited: then nobody may ask for its answer again, not even by its key. */
+  /** Whether the token ended while this request waited. Then no client may ask for the answer again, not even by its key. */
   readonly hasLostToken: boolean
   /** What a stream was read up to, as its reader says. */
   readonly lastEventId: string | undefined

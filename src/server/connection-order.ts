@@ -15,7 +15,7 @@ import { answerOnSocket } from './problem.ts'
  * - Node hands an upgrade or a CONNECT over while requests before it are still unanswered. It is refused, behind their answers.
  */
 
-/** What Node writes to a socket at the moment. It has no public name; it also shows the answers of an app around us. */
+/** The answer that Node is writing to a socket, also one of the app that mounts us. Node has no public name for it. */
 interface Answering {
   readonly _httpMessage?: ServerResponse | null
 }
@@ -43,17 +43,17 @@ export function beginRequest(request: IncomingMessage, response: ServerResponse)
   return true
 }
 
-/** What is read from now on was sent before an earlier request was answered. */
+/** Notes that the requests read from now on were sent before an earlier one was answered. */
 export function markPipelined(socket: Duplex): void {
   pipelined.add(socket)
 }
 
-/** Whether a request stands, or stood when it came, behind one that is not answered. */
+/** Whether an earlier request of the connection is unanswered, or was when this one came. */
 export function isBehindAnother(socket: Duplex): boolean {
   return pipelined.has(socket) || answerUnderWay(socket) !== undefined
 }
 
-/** Refuses what Node handed over, once all earlier requests are answered, and closes the connection. */
+/** Refuses an upgrade or a CONNECT after the answers to all earlier requests, and closes the connection. */
 export async function refuseInOrder(socket: Duplex, error: SignalboxError): Promise<void> {
   socket.on('error', ignore)
   // What the client has sent must be read, or closing turns into a reset that takes the answer with it.

@@ -2,8 +2,8 @@ import type { Monitor, MonitorProblems } from '../monitor/index.ts'
 import type { Family, Value } from './series.ts'
 
 /**
- * What the monitors say that needs an operator, for overviews and scrapes. A store is asked at most every two seconds,
- * however many look. An answer that is late or fails leaves the one before.
+ * The problems of a monitor that need an operator, for overviews and scrapes. The store is asked at most every two seconds,
+ * however many callers there are. Where the answer is late or fails, the one before is used.
  */
 export interface KnownProblems {
   /** `waitMs`: how long to wait for the store. @default a second */
@@ -17,7 +17,7 @@ const patienceMs = 1_000
 const none: MonitorProblems = { dead: [], unreadable: [], plain: 0 }
 const known = new WeakMap<Asked, KnownProblems>()
 
-/** The one of that monitor. */
+/** The known problems of a monitor: one object for each monitor, so that all callers share its answers. */
 export function knownProblemsOf(monitor: Asked): KnownProblems {
   let problems = known.get(monitor)
   if (problems === undefined) {
@@ -37,7 +37,7 @@ function createKnownProblems(monitor: Asked): KnownProblems {
     try {
       last = await monitor.problems()
     } catch {
-      // That the store does not answer is a problem of its own: the server is not ready.
+      // `/readyz` reports a store that does not answer.
     } finally {
       asking = undefined
     }

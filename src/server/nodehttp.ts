@@ -160,7 +160,7 @@ const flattened = new WeakMap<object, readonly string[]>()
 
 /**
  * Reads on without keeping anything. Closing while the client still sends would reset the connection and take the
- * answer with it; but nobody may go on for ever once it is out. Until then it may stand behind other answers.
+ * answer with it. Once the answer is out, the client may send for `lingerMs`; before that, other answers may be ahead of it.
  */
 export function discardRest(request: IncomingMessage, response: ServerResponse): void {
   request.resume()

@@ -80,7 +80,7 @@ export class Passage implements Call {
     return this.#keyed
   }
 
-  /** From now on it ends with its token. Every wait is to be begun after this and awaited by `whileTokenLasts`. */
+  /** From now on the request ends with its token. Begin every wait after this, and await it by `whileTokenLasts`. */
   watchToken(authenticator: Pick<Authenticator, 'watch'>): void {
     this.#unwatch ??= authenticator.watch(this.principal, (reason) => {
       this.#tokenEnd = reason
@@ -89,13 +89,13 @@ export class Passage implements Call {
     })
   }
 
-  /** Its waits are over: what comes is done, whatever becomes of the token. */
+  /** Its waits are over: the rest is done, even if the token ends now. */
   unwatchToken(): void {
     this.#unwatch?.()
     this.#unwatch = undefined
   }
 
-  /** What the wait comes to, or the token's end if that is first. What is waited for then goes on by itself. */
+  /** Resolves with the wait, or rejects when the token ends first. The work that was waited for then goes on by itself. */
   whileTokenLasts<Value>(wait: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       this.#fail = reject

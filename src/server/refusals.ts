@@ -4,30 +4,30 @@ import type { LogFields } from './logline.ts'
 
 /**
  * What the server refuses or cuts below HTTP, where no request is logged or counted: each is counted by its reason and
- * written to the log. A flood does not flood the log: of each reason a few lines are written in a while, and then one
- * line says how many were left out.
+ * written to the log. A flood does not fill the log: each reason gets a few lines in ten seconds, and then one line that says
+ * how many were left out.
  */
 export interface Refusals {
   refused(reason: RefusalReason, fields?: LogFields): void
-  /** Says what was left out so far, and arms no timer any more. */
+  /** Logs what was left out so far, and sets no more timers. */
   close(): void
 }
 
-/** Every reason, and what it means. */
-export const refusalReasons = {
-  tls_handshake: 'a TLS handshake failed: no certificate that counts, plain HTTP, or a client that left',
-  parse_error: 'what came is not HTTP',
-  oversized_head: 'the head of a request is larger than `maxHeaderBytes`',
-  headers_timeout: 'a head did not come whole within `headersTimeout`',
-  request_timeout: 'a request did not come whole within `requestTimeout`',
-  cut_request: 'a client left in the middle of its request',
-  cut_stream: 'a client did not read a stream or an answer fast enough',
-  connection_limit: 'a connection was above a cap',
-  upgrade_refused: 'a WebSocket was refused',
-  connect_refused: 'a CONNECT was refused',
-} as const
+/** Every reason. docs/server.md says what each means. */
+export const refusalReasons = [
+  'tls_handshake',
+  'parse_error',
+  'oversized_head',
+  'headers_timeout',
+  'request_timeout',
+  'cut_request',
+  'cut_stream',
+  'connection_limit',
+  'upgrade_refused',
+  'connect_refused',
+] as const
 
-export type RefusalReason = keyof typeof refusalReasons
+export type RefusalReason = (typeof refusalReasons)[number]
 
 export interface RefusalsParts {
   count(reason: RefusalReason): void
@@ -35,7 +35,7 @@ export interface RefusalsParts {
   readonly clock?: Clock
 }
 
-/** So many lines are written of one reason within so long. */
+/** How many lines one reason may write within `windowMs`. */
 const maxLines = 5
 const windowMs = 10_000
 

@@ -57,7 +57,7 @@ export function createSenders({
     const space = spaces.enter(namespace)
     let sender: Sender
     try {
-      sender = space.monitor.sender({ onTrouble: troubleTeller(namespace) })
+      sender = space.monitor.sender({ onTrouble: troubleReporter(namespace) })
     } catch (error) {
       spaces.leave(space)
       throw error
@@ -71,8 +71,8 @@ export function createSenders({
     }
   }
 
-  /** A notification that waits for a key is tried again and again: its subscription is named once. */
-  function troubleTeller(namespace: string): (trouble: SendingTrouble) => void {
+  /** A notification that waits for a key is tried again and again, so each subscription is reported once. */
+  function troubleReporter(namespace: string): (trouble: SendingTrouble) => void {
     const sealed = new Set<string>()
     return (trouble) => {
       const isKnown = trouble.kind === 'sealed' && sealed.has(trouble.subscriptionId)

@@ -40,8 +40,8 @@ export interface Server extends AsyncDisposable {
   /** Opens the port and says where; asking again gives the same answer. */
   listen(): Promise<{ readonly url: string }>
   /**
-   * Replaces the certificates of a server with TLS, for connections to come; open ones are kept. Throws, and keeps the ones it
-   * has, when these do not fit together or have expired.
+   * Replaces the certificates of a server with TLS, for new connections; open ones are kept. Throws when they do not match
+   * or have expired; the server then keeps the ones it has.
    */
   setTls(tls: TlsOptions): void
   /** Drains and closes; asking again waits for the same end. */
@@ -141,7 +141,7 @@ class HttpServer implements Server {
     if (this.#tls === undefined)
       throw new SignalboxError(
         'invalid_argument',
-        'This server speaks plain HTTP: give createServer the option tls.',
+        'This server speaks plain HTTP. Give createServer the option tls.',
         {
           details: { option: 'tls' },
         },
@@ -205,7 +205,7 @@ class HttpServer implements Server {
   /** Node could not read a request, or lost its connection. */
   #giveUp(error: Error, socket: Socket): void {
     const reason = refusalOf(error, socket)
-    // Node says so again with every byte that follows.
+    // Node reports the same error again with every byte that follows.
     if (reason !== undefined && !this.#givenUp.has(socket)) {
       this.#givenUp.add(socket)
       this.#refused(reason, error, socket)

@@ -47,7 +47,7 @@ export interface Service extends AsyncDisposable {
   readonly streams: Streams
   readonly admission: Admission
   readonly authenticator: TokenAuthenticator
-  /** What is refused or cut below HTTP is told here. */
+  /** Counts and logs what is refused or cut below HTTP. */
   readonly refusals: Refusals
   readonly isDraining: boolean
   /** Where nodes come in. */
@@ -85,7 +85,7 @@ const storeCodes: ReadonlySet<ErrorCode> = new Set([
   'schema_outdated',
 ])
 
-/** Codes that say that it takes nothing now: told once when that begins, not with every request. */
+/** Codes by which the server takes no work now. It logs that once when it begins, not with every request. */
 const takingNothing: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
 
 /** What dispatchers tell that somebody should look at. */

@@ -58,7 +58,7 @@ export class ShortcutRequest implements Incoming {
   reply({ status, headers, body }: OutgoingText, requestId: string, closes: boolean): void {
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     const keeps = closes ? closing : keepingFor(this.#connection.keepAliveMs)
-    // What has not changed has the length it had, which nobody asked for.
+    // A 304 has no body, and its length would be that of the page that the client has.
     const length = status === 304 ? '' : `content-length: ${bytes}\r\n`
     const head = `${headOf(status, headers)}x-request-id: ${requestId}\r\n${length}Date: ${date()}\r\n${keeps}`
     // Text with a byte for each character, as nearly all is, goes out as it lies in memory.

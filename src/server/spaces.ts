@@ -265,7 +265,7 @@ class Room implements Space {
     return counts
   }
 
-  /** By service, of this server alone. None while nobody has asked for dispatch here. */
+  /** By service, of this server only. Empty until dispatch is first used here. */
   serviceCounts(): readonly ServiceCounts[] {
     return this.#dispatch?.serviceCounts() ?? []
   }

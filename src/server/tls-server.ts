@@ -7,10 +7,10 @@ import { refusedTls, type TlsOptions } from './tls.ts'
 /** How long a handshake may take. */
 const handshakeMs = 10_000
 
-/** A server of Node's that speaks HTTPS, and what it is told later. */
+/** An HTTPS server of Node, whose certificates can be replaced. */
 export interface TlsServer {
   readonly server: HttpsServer
-  /** Takes this pair for connections to come. */
+  /** New connections get these certificates. */
   replace(options: TlsOptions): void
   /** Cuts connections, also those whose handshake has not ended: Node does not count them as connections yet. */
   cut(): void
@@ -48,7 +48,7 @@ export function createTlsServer(
     server,
     replace(next) {
       if ((next.clientCa !== undefined) !== needsCertificate)
-        throw refusedTls('clientCa', 'cannot be added or taken away while the server runs. Start it again.')
+        throw refusedTls('clientCa', 'cannot be added or removed while the server runs. Restart the server.')
       server.setSecureContext(contextOf(next))
     },
     cut() {

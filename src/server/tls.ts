@@ -4,7 +4,7 @@ import { onlyKeys } from '../core/options.ts'
 
 /**
  * TLS of the server itself, for machines without a proxy in front. A certificate and its key are checked together before they
- * are used, at the start and when they are replaced: a pair that does not fit never takes the place of one that does.
+ * are used, at the start and when they are replaced: a pair that does not match never replaces one that does.
  * Connections that are open keep the certificate they began with; the next handshake gets the new one.
  */
 export interface TlsOptions {
@@ -16,7 +16,7 @@ export interface TlsOptions {
   readonly clientCa?: string | undefined
 }
 
-/** What a check of certificates says. */
+/** The result of a check of certificates. */
 export interface TlsCheck {
   /** Until when the server's certificate is valid, as an instant. */
   readonly expiresAt: number
@@ -71,7 +71,6 @@ function privateKeyOf(pem: unknown): KeyObject {
   }
 }
 
-/** What is wrong with an option of TLS. */
 export function refusedTls(option: keyof TlsOptions, why: string, cause?: unknown): SignalboxError {
   return new SignalboxError('invalid_argument', `tls.${option} ${why}`, {
     cause,

@@ -18,7 +18,7 @@ export interface DrainOptions {
   readonly timeoutMs?: Duration | undefined
 }
 
-/** How many runs ended how, and why those failed that did; runs that were put off count nowhere. */
+/** How runs ended, and why failed runs failed. Runs that were put off are not counted. */
 export interface Drained {
   readonly completed: number
   /** Runs that failed and did not kill their job: it will be tried again, or was cancelled. */
@@ -34,7 +34,7 @@ export interface DrainedError {
   readonly kind: string
   /** Which attempt of the job it was: 1 is the first. */
   readonly attempt: number
-  /** What the job is now: `scheduled` for another attempt, `dead`, `cancelled`, or `lost` to somebody else. */
+  /** What the job is now: `scheduled` for another attempt, `dead`, `cancelled`, or `lost` to another worker. */
   readonly state: 'scheduled' | 'dead' | 'cancelled' | 'lost'
   /** What the handler threw, itself; of a `nack`, an Error with what it said. */
   readonly error: unknown

@@ -29,7 +29,7 @@ export function runInline(driven: DrivenJobs): Jobs {
   /** Begun and not ended; what ended, for an `add` that did not run its job itself. */
   const begun = new Map<string, Promise<DrivenEnd>>()
   const ended = new Map<string, DrivenEnd>()
-  /** Added with `tx` and not looked for yet. */
+  /** Ids of jobs that were added with `tx` and not run yet. */
   const uncommitted: string[] = []
 
   async function runUntilEnded(id: string): Promise<DrivenEnd | undefined> {
@@ -74,7 +74,7 @@ export function runInline(driven: DrivenJobs): Jobs {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** A claim would wait for the caller's transaction, and the caller for this. */
+  /** Running it now would wait for the caller's transaction, which waits for this call. */
   function runLater(added: readonly Added[]): void {
     for (const { id, duplicate } of added) if (!duplicate) uncommitted.push(id)
   }

@@ -66,7 +66,7 @@ export async function openTestBox(options: TestBoxOptions = {}): Promise<TestBox
   return {
     ...box,
     jobs: mode === 'inline' ? runInline(driven) : driven.jobs,
-    // What is weak about a database that lives for one test concerns no one.
+    // Warnings about weak settings do not matter for a database that lives for one test.
     warnings: [],
     clock,
     mode,

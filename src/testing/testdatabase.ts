@@ -41,7 +41,7 @@ function fileOf(url: string): string {
   if (url.startsWith('sqlite:')) return url.slice('sqlite:'.length).replace(/\?.*$/s, '')
   throw new SignalboxError(
     'transaction_unsupported',
-    'This test box is on memory:, which has no tables. Open it without `url`, and it has a SQLite database.',
+    'This test box is on memory:, which has no tables. Open it without `url` to get a SQLite database.',
   )
 }
 

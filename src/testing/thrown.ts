@@ -1,6 +1,6 @@
 /**
- * The error of a run as a test can throw and compare it: what a handler threw is that very value. Of what it said by
- * `nack` only the description is left; it becomes an Error with the same name, message, code and details.
+ * The error of a run, for tests to throw and compare. What a handler threw is the same value. Of a `nack` only the
+ * description is left; it becomes an Error with the same name, message, code and details.
  */
 export function thrownBy(error: unknown): unknown {
   if (error instanceof Error || typeof error !== 'object' || error === null) return error

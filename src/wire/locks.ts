@@ -177,7 +177,7 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   relieves: true,
   room: 'locks',
   summary:
-    'Keep the lock for another `ttlMs` (its own when none is given), and tell those who wait how far the work is.',
+    'Keep the lock for another `ttlMs` (the last one when none is given), and show the progress of the work to those who wait.',
   description: `Never shortens a lease.`,
   body: schemaFor<RenewLockBody>()(
     Type.Object(

@@ -45,7 +45,7 @@ test('every reason is shown from the start', async () => {
   await using server = await watched()
   assert.deepEqual(
     await countsOf(server.stage),
-    Object.fromEntries(Object.keys(refusalReasons).map((reason) => [reason, 0])),
+    Object.fromEntries(refusalReasons.map((reason) => [reason, 0])),
   )
 })
 

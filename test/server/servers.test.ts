@@ -152,7 +152,7 @@ async function until(isSo: () => boolean): Promise<void> {
 test('a list of servers holds servers only, and at least one', async () => {
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     [[], /empty list/],
-    [['http://127.0.0.1:1', 'sqlite:x.db'], /item 2 is none.*A database has one URL/],
+    [['http://127.0.0.1:1', 'sqlite:x.db'], /item 2 is not a server.*A database is one URL/],
     [['postgres://a/b'], /item 1 is none/],
     [[undefined], /item 1 is none/],
   ]

@@ -223,7 +223,7 @@ test('certificates that do not fit never replace those that do', async () => {
     ],
     [{ ...second, clientCa: 'nothing' }, /tls\.clientCa holds no certificate/],
     [{ ...second, cert: '' }, /tls\.cert holds no certificate/],
-    [second, /tls\.clientCa cannot be added or taken away/],
+    [second, /tls\.clientCa cannot be added or removed/],
   ] as const)
     assert.throws(() => stage.server.setTls(tls), reason)
   using agent = createAgent(await authority.client())

@@ -166,7 +166,7 @@ async function claimAtOnce(call: Call, options: ClaimOptions): Promise<readonly 
 
 /**
  * Puts jobs back into the queue, with the attempt they had. With a key, a client that was cut off may ask again and gets the
- * same jobs, so those stay claimed; but nobody may ask again with a token that ended.
+ * same jobs, so those stay claimed. With a token that ended no client can ask again.
  */
 async function handBack(call: Call, jobs: Call['jobs'], given: readonly ClaimedJob[]): Promise<void> {
   if (call.key !== undefined && !call.hasLostToken) return
