@@ -153,8 +153,8 @@ test('a list of servers holds servers only, and at least one', async () => {
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     [[], /empty list/],
     [['http://127.0.0.1:1', 'sqlite:x.db'], /item 2 is not a server.*A database is one URL/],
-    [['postgres://a/b'], /item 1 is none/],
-    [[undefined], /item 1 is none/],
+    [['postgres://a/b'], /item 1 is not a server/],
+    [[undefined], /item 1 is not a server/],
   ]
   for (const [urls, message] of wrong)
     await assert.rejects(open(urls as never), { code: 'invalid_argument', message })
