@@ -138,7 +138,12 @@ async function release(
 }
 
 /** After these it is not known whether the server carried out the request. */
-const unheardCodes: ReadonlySet<string> = new Set(['store_unavailable', 'store_busy', 'commit_unknown', 'timeout'])
+const unheardCodes: ReadonlySet<string> = new Set([
+  'store_unavailable',
+  'store_busy',
+  'commit_unknown',
+  'timeout',
+])
 
 const never: AbortSignal = new AbortController().signal
 

@@ -8,8 +8,14 @@ const wrong: readonly (readonly [unknown, RegExp])[] = [
   [[], /^requires\[0\] must be an object with service, label, any or not, not an array\.$/],
   [{}, /^requires\[0\] must have one of service, label, any or not; it has no field\.$/],
   [{ lable: 'gpu' }, /^requires\[0\] must have one of service, label, any or not; it has lable\.$/],
-  [{ label: 'gpu', eq: 1 }, /^requires\[0\] has the unknown field "eq"\. Allowed fields: label, in, gte, lte\.$/],
-  [{ service: 'nmt', in: ['a'] }, /^requires\[0\] has the unknown field "in"\. Allowed fields: service, where\.$/],
+  [
+    { label: 'gpu', eq: 1 },
+    /^requires\[0\] has the unknown field "eq"\. Allowed fields: label, in, gte, lte\.$/,
+  ],
+  [
+    { service: 'nmt', in: ['a'] },
+    /^requires\[0\] has the unknown field "in"\. Allowed fields: service, where\.$/,
+  ],
   [{ any: [{ label: 'a' }], in: [] }, /^requires\[0\] has the unknown field "in"\. Allowed fields: any\.$/],
   [{ label: 'a', service: 'b' }, /^requires\[0\] has both service and label\. Write two terms/],
   [{ any: [{ label: 'a' }], not: { label: 'b' } }, /^requires\[0\] has both any and not\./],

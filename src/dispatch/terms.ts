@@ -30,10 +30,7 @@ function checkTerm(name: string, value: unknown, budget: { left: number }, depth
     throw refused(name, 'an object with service, label, any or not', value)
   const [kind, other] = termKinds.filter((each) => Object.hasOwn(value, each))
   if (other !== undefined)
-    throw wrong(
-      name,
-      `has both ${kind} and ${other}. Write two terms; all terms of a list must hold.`,
-    )
+    throw wrong(name, `has both ${kind} and ${other}. Write two terms; all terms of a list must hold.`)
   switch (kind) {
     case 'any':
       return checkAnyTerm(name, value, budget, depth)
