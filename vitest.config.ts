@@ -10,7 +10,7 @@ import { filesThatShare } from './test/support/sharing.ts'
 
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
 const withServices = ['test/{conformance,services,docs}/**/*.test.ts']
-const withFaults = ['test/crashes/**/*.test.ts', 'test/server/fuzz/**/*.test.ts']
+const withFaults = ['test/{crashes,examples}/**/*.test.ts', 'test/server/{fuzz,pipelining}/**/*.test.ts']
 const withBrowser = ['test/dashboard/**/*.test.ts']
 // Tests of modules that keep nothing for the whole process. For a small file, starting a process and loading its module takes
 // longer than its tests do. Those that watch leases of a few hundred milliseconds have a process, and its heap, to themselves.
