@@ -98,7 +98,14 @@ for (const [name, flags] of [
       })
       assert.equal((await json('nodes', 'cordon', 'gpu-1', '--service', 'asr')).service, 'asr')
       await seen(({ cordoned, services }) => !cordoned && services[0]!.cordoned)
+      assert.match((await signalbox('nodes', 'ls')).out, /^gpu-1 .* asr cordoned$/m)
       await json('nodes', 'uncordon', 'gpu-1', '--service', 'asr')
+      const misspelt = await signalbox('nodes', 'cordon', 'gpu-1', '--service', 'ars')
+      assert.equal(
+        misspelt.out,
+        'ars of gpu-1 is cordoned: it gets no new work (it does not offer it; it has asr)\n',
+      )
+      await json('nodes', 'uncordon', 'gpu-1', '--service', 'ars')
       const absent = await signalbox('nodes', 'cordon', 'gpu-9')
       assert.deepEqual([absent.code, /There is no node "gpu-9"/.test(absent.err)], [1, true])
     })

@@ -41,11 +41,17 @@ test('jobs are searched, counted and cancelled in bulk from the command line', a
   assert.deepEqual([JSON.parse(page.out).items.length, JSON.parse(page.out).stopped], [2, null])
 
   const bulk = ['bulk', 'cancel', '--search', 'payload.n:1*']
-  assert.equal((await jobs(...bulk, '--dry-run')).out, '3 jobs are meant\n')
+  assert.equal((await jobs(...bulk, '--dry-run')).out, '3 jobs match: 3 ready\n')
   const done = await jobs(...bulk, '--json')
   const { state, matched, skipped } = JSON.parse(done.out)
   assert.deepEqual([done.code, state, matched, skipped], [0, 'completed', 3, 0])
   assert.equal((await service.find(added[11]!.id))?.state, 'cancelled')
+  const [claimed] = await service.claim()
+  await service.ack(claimed!)
+  assert.match(
+    (await jobs('bulk', 'retry', '--search', 'kind:mail', '--dry-run')).out,
+    /^\d+ jobs match: \d+ ready, 1 completed, 3 cancelled\. The completed ones would run again; state:dead leaves them out\n$/,
+  )
 
   for (const [args, word] of [
     [['list', '--search', 'kind:'], 'at column 6'],

@@ -1,6 +1,6 @@
 import { Argument, Command, Option } from 'commander'
 import { SignalboxError } from '../../core/errors.ts'
-import type { BulkAction, BulkOperation, BulkOptions, Job, JobState } from '../../jobs/index.ts'
+import type { BulkAction, BulkCount, BulkOperation, BulkOptions, Job, JobState } from '../../jobs/index.ts'
 import type { Printer } from '../print.ts'
 import { createProgress } from '../progress.ts'
 import { type Cell, printTable, showSpan } from '../table.ts'
@@ -103,8 +103,7 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Com
       if (dryRun) {
         const answer = await jobs.bulk({ ...options, dryRun: true })
         if (json) return printer.json(answer)
-        const atLeast = answer.stopped === null ? '' : ` at least, among the newest ${answer.scanned}`
-        return printer.line(`${answer.matched} jobs are meant${atLeast}`)
+        return printer.line(showMatches(action, answer))
       }
       const total = await countFirst(jobs, options)
       const { id } = await jobs.bulk(options)
@@ -114,6 +113,18 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Com
       if (operation.state !== 'completed') endWith(1)
     })
   return addPlaceFlags(command)
+}
+
+/** As `3 jobs match: 1 completed, 2 dead`, and what a retry would do that the word does not say. */
+function showMatches(action: BulkAction, { matched, states, stopped, scanned }: BulkCount): string {
+  const byState = Object.entries(states).filter(([, count]) => count > 0)
+  const shown = byState.map(([state, count]) => `${count} ${state}`).join(', ')
+  const atLeast = stopped === null ? '' : `; at least, among the newest ${scanned}`
+  const again =
+    action === 'retry' && states.completed > 0
+      ? `. The completed ones would run again; state:dead leaves them out`
+      : ''
+  return `${matched} ${matched === 1 ? 'job matches' : 'jobs match'}${shown && `: ${shown}`}${atLeast}${again}`
 }
 
 const lookMs = 200

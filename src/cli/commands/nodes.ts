@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import type { Box, RemoteBox } from '../../index.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
 import { printTable, showSpan } from '../table.ts'
@@ -43,7 +44,11 @@ function listCommand(printer: Printer): Command {
           node.services.map(({ name, used, slots }) => `${name} ${used}/${slots}`).join(', '),
           node.taskIds.length,
           `${showSpan(now - node.seenAt)} ago`,
-          [...(node.draining ? ['draining'] : []), ...(node.cordoned ? ['cordoned'] : [])].join(', '),
+          [
+            ...(node.draining ? ['draining'] : []),
+            ...(node.cordoned ? ['cordoned'] : []),
+            ...node.services.flatMap(({ name, cordoned }) => (cordoned ? [`${name} cordoned`] : [])),
+          ].join(', '),
         ]),
       )
     })
@@ -81,6 +86,15 @@ interface CordonFlags extends PlaceFlags {
   readonly service?: string
 }
 
+/** A service may be cordoned before its node offers it. Says when the node has others: the name may be misspelt. */
+async function showOthers(box: Box | RemoteBox, nodeId: string, service: string): Promise<string> {
+  if ('look' in box.dispatch) await box.dispatch.look()
+  const names = (await box.dispatch.node(nodeId))?.services.map(({ name }) => name) ?? []
+  return names.length === 0 || names.includes(service)
+    ? ''
+    : ` (it does not offer it; it has ${names.join(', ')})`
+}
+
 /** Unlike a drain, a cordon stays when the node connects anew, and may be of one service alone. */
 function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: string): Command {
   const command = new Command(name)
@@ -97,7 +111,8 @@ function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: str
       await box.dispatch.cordon(node, service ?? null, { on })
       if (json) return printer.json({ nodeId: node, service: service ?? null, cordoned: on })
       const what = service === undefined ? node : `${service} of ${node}`
-      printer.line(on ? `${what} is cordoned: it gets no new work` : `${what} is no longer cordoned`)
+      const done = on ? `${what} is cordoned: it gets no new work` : `${what} is no longer cordoned`
+      printer.line(done + (service === undefined ? '' : await showOthers(box, node, service)))
     })
   return addBoxFlags(command)
 }
