@@ -42,7 +42,7 @@ export function createTlsServer(
   server.removeAllListeners('tlsClientError')
   server.on('tlsClientError', (error, socket) => {
     socket.destroy()
-    onRefused(socket, error)
+    onRefused(socket, certificateRefusal(socket) ?? error)
   })
   return {
     server,
@@ -55,6 +55,15 @@ export function createTlsServer(
       for (const socket of sockets) socket.destroy()
     },
   }
+}
+
+/** Node says "socket hang up" of a client whose certificate it refused. */
+function certificateRefusal({ authorizationError }: TLSSocket): Error | undefined {
+  // The type says Error; Node sets the code of OpenSSL.
+  const code: unknown = authorizationError
+  if (typeof code !== 'string') return undefined
+  const message = `The client's certificate is not signed by the authority in tls.clientCa, or does not count: ${code}.`
+  return Object.assign(new Error(message), { code })
 }
 
 function contextOf({ cert, key, clientCa }: TlsOptions): { cert: string; key: string; ca?: string } {

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { connect as connectTls, getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls'
 import { open } from 'signalbox'
 import { connectNode, createClient, type FetchFunction, type WebSocketMaker } from 'signalbox/client'
-import { createServer, type Server, type TlsOptions } from 'signalbox/server'
+import { createLog, createServer, type Log, type Server, type TlsOptions } from 'signalbox/server'
 import { afterAll, beforeAll, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Authority, createAuthority, type KeyPair } from '../support/certificates.ts'
@@ -32,9 +32,9 @@ interface Stage extends AsyncDisposable {
   readonly url: string
 }
 
-async function serving(tls: TlsOptions): Promise<Stage> {
+async function serving(tls: TlsOptions, log?: Log): Promise<Stage> {
   const box = await open('memory:')
-  const server = createServer({ box, port: 0, tls })
+  const server = createServer({ box, port: 0, tls, ...(log === undefined ? {} : { log }) })
   const { url } = await server.listen()
   return {
     server,
@@ -137,6 +137,27 @@ test('where client certificates are needed, a client without one of ours is refu
   assert.match(await metricsOf(stage.url, known), /^signalbox_\w*refus\w*\{.*tls_handshake.*\} [3-9]$/m)
   using again = createAgent(await authority.client())
   assert.equal((await ask(stage.url, again)).status, 200)
+})
+
+test('the log says why a certificate of a client was refused', async () => {
+  await using strangers = await createAuthority('Strangers')
+  const { promise: logged, resolve } = Promise.withResolvers<string>()
+  let text = ''
+  const destination = {
+    write(lines: string, taken: () => void) {
+      text += lines
+      if (text.includes('tls_handshake')) resolve(text)
+      taken()
+    },
+  }
+  await using log = createLog({ destination, level: 'warn' })
+  await using stage = await serving({ ...first, clientCa: authority.cert }, log)
+  using agent = createAgent(await strangers.client())
+  await assert.rejects(ask(stage.url, agent))
+  assert.match(
+    await within(10_000, 'a line', logged),
+    /"reason":"tls_handshake".*"code":"UNABLE_TO_[A-Z_]+","message":"The client's certificate is not signed/,
+  )
 })
 
 test('a box and a node that show a certificate work where one is needed', async () => {
