@@ -79,7 +79,7 @@ test('a token that requests use is asked about with those that something waits w
   stop()
 })
 
-test('a token that ended here ends what waits with it before anybody is asked', () => {
+test('a token that was revoked here ends what waits with it, and the store is not asked', () => {
   const { watch, asked, known } = stage()
   const told: string[] = []
   watch.watch('a', ({ code }) => told.push(code))

@@ -1,4 +1,4 @@
-import type { ChannelKeeper, KeptChannel } from './secrets/channel-keeper.ts'
+import type { StoredChannel, StoredChannels } from './secrets/stored-channels.ts'
 import type { MonitorStore, SubscriptionRecord } from './store.ts'
 
 /** What sending needs to know of a subscription. */
@@ -6,7 +6,7 @@ export interface Addressee {
   readonly subscriptionId: string
   /** The subscription's name. */
   readonly name: string
-  readonly kept: KeptChannel
+  readonly stored: StoredChannel
   /** The whole channel: what shares a message shares all of it. */
   readonly group: string
   readonly template: string | null
@@ -21,7 +21,7 @@ export interface Addressee {
  */
 export class AddressBook {
   readonly #store: Pick<MonitorStore, 'rules'>
-  readonly #keeper: ChannelKeeper
+  readonly #channels: StoredChannels
   readonly #maxAgeMs: number
   #entries = new Map<string, { readonly record: SubscriptionRecord; readonly addressee: Addressee }>()
   #readAt = Number.NEGATIVE_INFINITY
@@ -29,11 +29,11 @@ export class AddressBook {
 
   constructor(
     store: Pick<MonitorStore, 'rules'>,
-    keeper: ChannelKeeper,
+    channels: StoredChannels,
     { maxAgeMs = 1_000 }: { readonly maxAgeMs?: number } = {},
   ) {
     this.#store = store
-    this.#keeper = keeper
+    this.#channels = channels
     this.#maxAgeMs = maxAgeMs
   }
 
@@ -77,12 +77,12 @@ export class AddressBook {
 
   #open(record: SubscriptionRecord): Addressee {
     const chosen = decodeOptions(record.options)
-    const kept = this.#keeper.read(record)
+    const stored = this.#channels.decode(record)
     return {
       subscriptionId: record.id,
       name: record.name,
-      kept,
-      group: kept.plain ?? record.channel,
+      stored,
+      group: stored.plain ?? record.channel,
       template: typeof chosen.template === 'string' ? chosen.template : null,
       digestMs: span(chosen.digestMs),
       retryMs: span(chosen.retryInMs),

@@ -149,7 +149,7 @@ function nameEvent({ source, timeSlot, venueId, stateHash }: Seen, before: Known
 function notify(
   seen: Seen,
   from: string | null,
-  { id, kept, options }: Subscriber,
+  { id, stored, options }: Subscriber,
   { kind }: Verdict,
   marks: Marks & { readonly id: string },
 ): NewNotification {
@@ -157,7 +157,7 @@ function notify(
     ...nameOf(seen),
     ...marks,
     subscriptionId: id,
-    channel: kept.key,
+    channel: stored.key,
     kind,
     from,
     to: seen.state,

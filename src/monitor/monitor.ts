@@ -28,8 +28,8 @@ import type { Report, ReportAnswer } from './report.ts'
 import { runReport } from './reporting.ts'
 import { type ResealAnswer, resealChannels } from './reseal.ts'
 import { createRuleCache } from './rules.ts'
-import { ChannelKeeper } from './secrets/channel-keeper.ts'
 import type { SecretKeys } from './secrets/secret-keys.ts'
+import { StoredChannels } from './secrets/stored-channels.ts'
 import { createSender, type Sender, type SenderOptions } from './sender.ts'
 import {
   type Explanation,
@@ -131,8 +131,8 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
   const { allowPrivate } = resolved
   const parseChannel = parts.parseChannel ?? ((config) => parseRealChannel(config, { allowPrivate }))
   const { namespace = 'default', secretKeys: keys } = parts
-  const keeper = new ChannelKeeper({ namespace, keys, parse: parseChannel })
-  const rules = createRuleCache(store, keeper)
+  const channels = new StoredChannels({ namespace, keys, parse: parseChannel })
+  const rules = createRuleCache(store, channels)
   const batchParts: BatchParts = {
     store,
     rules,
@@ -169,10 +169,10 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     async subscribe(options) {
       const record = resolveSubscription(options, resolved.notificationIntervalMs, parseChannel)
-      await store.subscribe({ ...record, channel: keeper.keep(record.id, record.channel) })
+      await store.subscribe({ ...record, channel: channels.encode(record.id, record.channel) })
       const { subscribers } = await present()
       const made = subscribers.find(({ id }) => id === record.id)
-      if (made) return decodeSubscription(made.record, made.kept)
+      if (made) return decodeSubscription(made.record, made.stored)
       throw new SignalboxError(
         'conflict',
         `The subscription "${record.id}" was ended as soon as it was made.`,
@@ -187,7 +187,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     async subscriptions() {
       const { subscribers } = await present()
-      return subscribers.map(({ record, kept }) => decodeSubscription(record, kept))
+      return subscribers.map(({ record, stored }) => decodeSubscription(record, stored))
     },
 
     async silence(options) {
@@ -283,7 +283,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     sender(options) {
       const { jobs } = parts
-      const sender = createSender({ store, jobs, bell, outbound: reach(), keeper, reconcile }, options)
+      const sender = createSender({ store, jobs, bell, outbound: reach(), channels, reconcile }, options)
       senders.add(sender)
       return {
         ...sender,
@@ -301,7 +301,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
     },
 
     reconcile,
-    reseal: () => resealChannels(store, keeper),
+    reseal: () => resealChannels(store, channels),
 
     async problems() {
       const [{ subscribers }, counts] = await Promise.all([present(), store.countDead()])

@@ -39,13 +39,13 @@ export function findProblems(
     dead: counts.flatMap(({ subscriptionId, count, since }) => {
       const found = byId.get(subscriptionId)
       if (found === undefined) return []
-      return [{ subscriptionId, subscription: found.name, channel: found.kept.type, count, since }]
+      return [{ subscriptionId, subscription: found.name, channel: found.stored.type, count, since }]
     }),
-    unreadable: subscribers.flatMap(({ id, name, kept }) => {
-      if (kept.secrets !== 'unreadable') return []
-      const { code, message } = kept.problem!
+    unreadable: subscribers.flatMap(({ id, name, stored }) => {
+      if (stored.secrets !== 'unreadable') return []
+      const { code, message } = stored.problem!
       return [{ subscriptionId: id, subscription: name, code, message }]
     }),
-    plain: subscribers.filter(({ kept }) => kept.secrets === 'plain').length,
+    plain: subscribers.filter(({ stored }) => stored.secrets === 'plain').length,
   }
 }

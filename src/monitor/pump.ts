@@ -173,9 +173,9 @@ class Turn {
         continue
       }
       this.#looked.set(record.id, { record, addressee })
-      const { channel, problem } = addressee.kept
+      const { channel, problem } = addressee.stored
       if (channel === undefined) {
-        if (isWaitingForKey(addressee.kept)) ends.push(sealedEnd(record, problem!.message))
+        if (isWaitingForKey(addressee.stored)) ends.push(sealedEnd(record, problem!.message))
         else {
           ends.push(deadEnd(record.id, `the channel of its subscription cannot be used: ${problem!.message}`))
           tally.add('none', 'dead')

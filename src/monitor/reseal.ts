@@ -1,5 +1,5 @@
 import { SignalboxError } from '../core/errors.ts'
-import type { ChannelKeeper } from './secrets/channel-keeper.ts'
+import type { StoredChannels } from './secrets/stored-channels.ts'
 import type { MonitorStore } from './store.ts'
 
 /** What became of the channels of a namespace's subscriptions. */
@@ -22,8 +22,8 @@ export interface ResealAnswer {
 const maxRounds = 5
 
 /** Seals every channel with the first key. Running it twice, or in two processes, does no harm. */
-export async function resealChannels(store: MonitorStore, keeper: ChannelKeeper): Promise<ResealAnswer> {
-  if (!keeper.hasKey) {
+export async function resealChannels(store: MonitorStore, channels: StoredChannels): Promise<ResealAnswer> {
+  if (!channels.hasKey) {
     throw new SignalboxError(
       'invalid_argument',
       'There is no key to seal with. Set SIGNALBOX_SECRET_KEY or SIGNALBOX_SECRET_KEY_FILE, or give `secretKey` to open.',
@@ -37,13 +37,13 @@ export async function resealChannels(store: MonitorStore, keeper: ChannelKeeper)
     let overtaken = 0
     let current = 0
     for (const record of subscriptions) {
-      const { plain, problem } = keeper.read(record)
+      const { plain, problem } = channels.decode(record)
       const { id, name, channel } = record
       if (plain === undefined) {
         const { code, message } = problem!
         unreadable.push({ subscriptionId: id, subscription: name, code, message })
-      } else if (keeper.isCurrent(record)) current += resealed.has(id) ? 0 : 1
-      else if (await store.rewriteChannel(id, channel, keeper.keep(id, plain))) resealed.add(id)
+      } else if (channels.isCurrent(record)) current += resealed.has(id) ? 0 : 1
+      else if (await store.rewriteChannel(id, channel, channels.encode(id, plain))) resealed.add(id)
       else overtaken++
     }
     if (overtaken === 0) return { resealed: resealed.size, current, unreadable }

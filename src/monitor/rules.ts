@@ -1,6 +1,6 @@
 import type { Listener } from './decide.ts'
 import { createMatcher, type Matcher } from './match.ts'
-import type { ChannelKeeper, KeptChannel } from './secrets/channel-keeper.ts'
+import type { StoredChannel, StoredChannels } from './secrets/stored-channels.ts'
 import type { MonitorStore, SilenceRecord, SubscriptionRecord } from './store.ts'
 import { decodeSubscriptionOptions, type ResolvedSubscriptionOptions } from './subscription.ts'
 
@@ -10,7 +10,7 @@ export interface Subscriber extends Listener {
   readonly matcher: Matcher
   readonly options: ResolvedSubscriptionOptions
   readonly record: SubscriptionRecord
-  readonly kept: KeptChannel
+  readonly stored: StoredChannel
 }
 
 /** All subscriptions and silences, as of one revision. */
@@ -32,14 +32,14 @@ export interface RuleCache {
 
 const keptMs = 60_000
 
-export function createRuleCache(store: Pick<MonitorStore, 'rules'>, keeper: ChannelKeeper): RuleCache {
+export function createRuleCache(store: Pick<MonitorStore, 'rules'>, channels: StoredChannels): RuleCache {
   let kept: { readonly book: Promise<RuleBook>; readonly readAt: number } | undefined
 
   async function read(): Promise<RuleBook> {
     const { revision, subscriptions, silences } = await store.rules()
     return {
       revision,
-      subscribers: subscriptions.map((record) => createSubscriber(record, keeper)),
+      subscribers: subscriptions.map((record) => createSubscriber(record, channels)),
       silences: silences.map((record) => ({ ...record, matcher: createMatcher(JSON.parse(record.match)) })),
     }
   }
@@ -61,7 +61,7 @@ export function createRuleCache(store: Pick<MonitorStore, 'rules'>, keeper: Chan
   }
 }
 
-function createSubscriber(record: SubscriptionRecord, keeper: ChannelKeeper): Subscriber {
+function createSubscriber(record: SubscriptionRecord, channels: StoredChannels): Subscriber {
   const options = decodeSubscriptionOptions(record)
   const { id, name } = record
   const { windowMs, tellNew, reconcile, throttle, flap } = options
@@ -76,6 +76,6 @@ function createSubscriber(record: SubscriptionRecord, keeper: ChannelKeeper): Su
     matcher: createMatcher(JSON.parse(record.match)),
     options,
     record,
-    kept: keeper.read(record),
+    stored: channels.decode(record),
   }
 }

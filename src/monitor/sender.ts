@@ -6,7 +6,7 @@ import { AddressBook } from './addressbook.ts'
 import { notifyQueue } from './notifyqueue.ts'
 import type { Outbound } from './outbound.ts'
 import { type PumpOptions, type PumpParts, pumpChannel, pumpDefaults } from './pump.ts'
-import type { ChannelKeeper } from './secrets/channel-keeper.ts'
+import type { StoredChannels } from './secrets/stored-channels.ts'
 import type { SendingTrouble } from './sending-trouble.ts'
 import { type SendingCounts, SendingTally } from './sendingcounts.ts'
 import type { MonitorStore } from './store.ts'
@@ -39,7 +39,7 @@ export interface SenderParts {
   readonly bell: JobsBell
   readonly outbound: Pick<Outbound, 'send'>
   /** Reads the channels of subscriptions. */
-  readonly keeper: ChannelKeeper
+  readonly channels: StoredChannels
   /** Does the job of looking at one subject again. */
   readonly reconcile: (payload: unknown) => Promise<unknown>
 }
@@ -98,7 +98,7 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
       if (state !== 'ready' && state !== 'scheduled') await jobs.add('send', { channel }, how)
     },
     courier: { send: (request) => parts.outbound.send(request), sendMs: sendSpan },
-    book: new AddressBook(parts.store, parts.keeper),
+    book: new AddressBook(parts.store, parts.channels),
     tally,
     onTrouble: options.onTrouble && callable('sender.onTrouble', options.onTrouble),
     options: pumpOptions,

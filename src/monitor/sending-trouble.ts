@@ -21,20 +21,20 @@ export interface SendingTrouble {
 export function troubleOf(
   { outcome, error }: SendingEnd,
   { id, subscriptionId, source, timeSlot, venueId }: NotificationRecord,
-  { name, kept }: Addressee,
+  { name, stored }: Addressee,
 ): SendingTrouble | undefined {
   const kind =
-    outcome === 'dead' ? 'dead' : outcome === 'retry' && isWaitingForKey(kept) ? 'sealed' : undefined
+    outcome === 'dead' ? 'dead' : outcome === 'retry' && isWaitingForKey(stored) ? 'sealed' : undefined
   if (kind === undefined) return undefined
   return {
-    ...{ kind, notificationId: id, subscriptionId, subscription: name, channel: kept.type },
+    ...{ kind, notificationId: id, subscriptionId, subscription: name, channel: stored.type },
     ...{ source, timeSlot, venueId },
     reason: messageOf(error),
   }
 }
 
 /** Its channel may open once this process has the key. */
-export function isWaitingForKey({ problem }: Addressee['kept']): boolean {
+export function isWaitingForKey({ problem }: Addressee['stored']): boolean {
   return problem?.code === 'secret_sealed'
 }
 

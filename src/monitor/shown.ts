@@ -106,7 +106,7 @@ export function showNotification(record: NotificationRecord, { subscribers }: Ru
   return {
     ...rest,
     subscription: subscriber?.name ?? null,
-    channel: subscriber?.kept.shown ?? null,
+    channel: subscriber?.stored.shown ?? null,
     from: from === null ? null : JSON.parse(from),
     to: JSON.parse(to),
     error: error === null ? null : JSON.parse(error),

@@ -5,7 +5,7 @@ import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts
 import type { SubscriptionChannel } from './channels/subscription-channel.ts'
 import { checkTemplate } from './compose.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
-import type { KeptChannel } from './secrets/channel-keeper.ts'
+import type { StoredChannel } from './secrets/stored-channels.ts'
 import type { NewSubscription, SubscriptionRecord } from './store.ts'
 
 /** How a subscription wants to be told. */
@@ -158,7 +158,7 @@ export function decodeSubscriptionOptions(record: SubscriptionRecord): ResolvedS
 /** As people may see it. */
 export function decodeSubscription(
   record: SubscriptionRecord,
-  { type, shown, secrets }: KeptChannel,
+  { type, shown, secrets }: StoredChannel,
 ): Subscription {
   const { id, name, createdAt } = record
   return {

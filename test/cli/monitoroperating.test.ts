@@ -96,7 +96,7 @@ test('notifications, replay and explain act on a server too', async () => {
   assert.deepEqual(why.present.state, { free: 2 })
 })
 
-test('explain says in a few lines why a venue was told of, with states as they are', async () => {
+test('explain says in a few lines why subscribers were notified of a venue, with whole states', async () => {
   using place = createWorkplace()
   await leaveDead(place)
   const text = await ok(place, ['monitor', 'explain', 'courts', '18:00', 'north'])

@@ -246,7 +246,7 @@ test('--no-migrate leaves a database alone: one without a schema is a clear line
   assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
 })
 
-test('the timeouts of dispatch are settings: nodes are told the heartbeat, from a flag or a YAML file', async () => {
+test('the timeouts of dispatch are settings: nodes get the heartbeat of a flag or a YAML file', async () => {
   using place = createWorkplace()
   const heartbeatOf = async (url: string) => {
     const reply = await fetch(`${url}/v1/nodes/connect`)

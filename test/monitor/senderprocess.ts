@@ -2,7 +2,7 @@
 import { openSqlite } from '../../src/backends/sqlite/index.ts'
 import { parseChannel } from '../../src/monitor/channels/index.ts'
 import { createOutbound } from '../../src/monitor/outbound.ts'
-import { ChannelKeeper } from '../../src/monitor/secrets/channel-keeper.ts'
+import { StoredChannels } from '../../src/monitor/secrets/stored-channels.ts'
 import { createSender } from '../../src/monitor/sender.ts'
 
 const [url, options] = process.argv.slice(2)
@@ -15,7 +15,7 @@ const sender = createSender(
     jobs: backend.jobs,
     bell: backend.bell,
     outbound,
-    keeper: new ChannelKeeper({
+    channels: new StoredChannels({
       namespace: 'default',
       keys: undefined,
       parse: (config) => parseChannel(config, { allowPrivate }),

@@ -9,7 +9,7 @@ import type { OutboundReply, OutboundRequest } from '../../src/monitor/channels/
 import { parseChannel } from '../../src/monitor/channels/index.ts'
 import { notifyJob, notifyQueue } from '../../src/monitor/notifyqueue.ts'
 import { createOutbound } from '../../src/monitor/outbound.ts'
-import { ChannelKeeper } from '../../src/monitor/secrets/channel-keeper.ts'
+import { StoredChannels } from '../../src/monitor/secrets/stored-channels.ts'
 import { createSender, type Sender, type SenderOptions } from '../../src/monitor/sender.ts'
 import type { MonitorStore, NewNotification, NotificationRecord } from '../../src/monitor/store.ts'
 import { aBatch, aNotification, aSubject, hash } from '../conformance/monitor/making.ts'
@@ -108,7 +108,7 @@ export async function createWorld({
           jobs,
           bell: backend.bell,
           outbound: { send: send === undefined ? real : (request) => send(request, real) },
-          keeper: new ChannelKeeper({
+          channels: new StoredChannels({
             namespace: 'default',
             keys: undefined,
             parse: (config) => parseChannel(config, { allowPrivate }),

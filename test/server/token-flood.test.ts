@@ -92,7 +92,7 @@ test('one wrong token that comes again and again is looked up once in five secon
   assert.ok(it.calls.length <= 3, `${it.calls.length} calls of the store`)
 })
 
-test('what waits costs the store five statements in two seconds, and a server that nobody uses costs none', async () => {
+test('what waits costs the store five statements in two seconds, and an idle server costs none', async () => {
   await using it = await stage()
   const made = await Promise.all(
     Array.from({ length: 50 }, () => it.tokens.create({ name: 'n', scope: 'work', namespace: 'default' })),

@@ -26,7 +26,7 @@ async function knock({ url }: Stage, forwardedFor: string): Promise<number> {
   return response.statusCode
 }
 
-test('behind a trusted proxy wrong tokens are counted by client, and nobody can speak for another', async () => {
+test('behind a trusted proxy wrong tokens are counted by client, and no client can pretend to be another', async () => {
   await using stage = await serving({ ...caps, trustedProxies: ['127.0.0.0/8'] })
   assert.equal((await guess(stage, '203.0.113.7')).status, 401)
   assert.equal((await guess(stage, '203.0.113.7')).status, 429)

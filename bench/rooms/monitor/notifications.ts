@@ -6,7 +6,7 @@
 import { open } from 'signalbox'
 import { parseChannel } from '../../../src/monitor/channels/index.ts'
 import { createOutbound } from '../../../src/monitor/outbound.ts'
-import { ChannelKeeper } from '../../../src/monitor/secrets/channel-keeper.ts'
+import { StoredChannels } from '../../../src/monitor/secrets/stored-channels.ts'
 import { createSender } from '../../../src/monitor/sender.ts'
 import type { Contestant, Trial } from '../../case.ts'
 import { atMostTimes } from '../../goal.ts'
@@ -40,7 +40,7 @@ function tellAll(dead: number): Contestant {
       jobs: backend.jobs,
       bell: backend.bell,
       outbound,
-      keeper: new ChannelKeeper({
+      channels: new StoredChannels({
         namespace: 'default',
         keys: undefined,
         parse: (config) => parseChannel(config, { allowPrivate }),

@@ -50,7 +50,7 @@ export function refusedCallsContract({ name, open, sql: side }: Candidate): void
     await stage.worksAgain()
   })
 
-  test('a token that can be nobody’s, and a store that was closed, end the transaction as well', async () => {
+  test('a malformed token and a closed store end the transaction as well', async () => {
     await using backend = await open({})
     await using stage = await openStage(backend, sql)
     const job = held(await runningJob(backend))

@@ -7,31 +7,32 @@ import type { SubscriptionRecord } from '../store.ts'
 import type { SecretKeys } from './secret-keys.ts'
 
 /**
- * How the channel of a subscription is kept in the store. Without a key it is the JSON that the subscriber gave. With a
- * key its secret fields are sealed:
+ * How the channel of a subscription is stored. Without a key it is the JSON that the subscriber gave. With a key its
+ * secret fields are sealed:
  *
  *     {"type":"dingtalk","format":"text","$sealed":{"key":"a1b2c3d4","channel":"5f1c…","shown":"dingtalk oapi.dingtalk.com #5f1c02","data":"AQg1…"}}
  *
- * `key` is the id of the key that opens it. `channel` and `shown` are what a process without the key needs: which wait queue its notifications go to, and how the
- * channel is shown. The seal is bound to namespace, subscription and type.
+ * `key` is the id of the key that opens it. `channel` and `shown` are for processes without the key: `channel` is a
+ * digest of the address, by which notifications share one queue; `shown` is the text for people. The seal is bound to namespace, subscription
+ * and type.
  */
-export interface KeptChannel {
+export interface StoredChannel {
   /** `unreadable`: sealed, and not opened here; `problem` says why. */
   readonly secrets: 'plain' | 'sealed' | 'unreadable'
   readonly type: string
   /** Undefined: it cannot be used here; `problem` says why. */
   readonly channel: Channel | undefined
-  /** `invalid_argument` (refused by now), `secret_sealed` (the key is missing here) or `seal_broken`. */
+  /** `invalid_argument` (the rules refuse it now), `secret_sealed` (this process lacks the key) or `seal_broken`. */
   readonly problem: SignalboxError | undefined
-  /** Which wait queue its notifications go to. */
+  /** A digest of the address: notifications with the same key share one queue and the provider's limits. */
   readonly key: string
   /** As people may see it. */
   readonly shown: string
-  /** All of it in plain, canonical: equal texts are equal channels. Undefined: unreadable. */
+  /** The whole channel as JSON with sorted fields: equal texts are equal channels. Undefined: unreadable. */
   readonly plain: string | undefined
 }
 
-type Kept = Pick<SubscriptionRecord, 'id' | 'name' | 'channel'>
+type Stored = Pick<SubscriptionRecord, 'id' | 'name' | 'channel'>
 type Fields = Readonly<Record<string, unknown>>
 
 interface Seal {
@@ -41,19 +42,19 @@ interface Seal {
   readonly data: string
 }
 
-export interface ChannelKeeperParts {
+export interface StoredChannelsParts {
   readonly namespace: string
-  /** Undefined: secrets are kept in plain. */
+  /** Undefined: secrets are stored in plain text. */
   readonly keys: SecretKeys | undefined
   readonly parse: (config: unknown) => Channel
 }
 
-export class ChannelKeeper {
+export class StoredChannels {
   readonly #namespace: string
   readonly #keys: SecretKeys | undefined
   readonly #parse: (config: unknown) => Channel
 
-  constructor({ namespace, keys, parse }: ChannelKeeperParts) {
+  constructor({ namespace, keys, parse }: StoredChannelsParts) {
     this.#namespace = namespace
     this.#keys = keys
     this.#parse = parse
@@ -63,8 +64,8 @@ export class ChannelKeeper {
     return this.#keys !== undefined
   }
 
-  /** The text to store for a subscription's channel, which is JSON in plain. */
-  keep(id: string, plain: string): string {
+  /** The text to store for a subscription's channel; `plain` is its JSON. */
+  encode(id: string, plain: string): string {
     if (this.#keys === undefined) return plain
     const fields: Fields = JSON.parse(plain)
     const type = typeOf(fields)
@@ -79,9 +80,9 @@ export class ChannelKeeper {
     return JSON.stringify({ ...open, $sealed: seal })
   }
 
-  /** Never throws: what is wrong is in `problem`. */
-  read(record: Kept): KeptChannel {
-    const { $sealed, ...open } = decode(record.channel)
+  /** Never throws: `problem` says what is wrong. */
+  decode(record: Stored): StoredChannel {
+    const { $sealed, ...open } = parseStored(record.channel)
     if ($sealed === undefined) return { secrets: 'plain', ...this.#understand(record.id, open) }
     const type = typeOf(open)
     const opened = this.#keys?.open($sealed.data, this.#boundTo(record.id, type))
@@ -95,9 +96,9 @@ export class ChannelKeeper {
     }
   }
 
-  /** Whether it is sealed with the key that seals now. */
-  isCurrent({ channel }: Pick<Kept, 'channel'>): boolean {
-    const { $sealed } = decode(channel)
+  /** Whether it is sealed with the first key. */
+  isCurrent({ channel }: Pick<Stored, 'channel'>): boolean {
+    const { $sealed } = parseStored(channel)
     return $sealed !== undefined && $sealed.key === this.#keys?.currentId
   }
 
@@ -105,14 +106,14 @@ export class ChannelKeeper {
     return JSON.stringify(['monitor.channel', this.#namespace, id, type])
   }
 
-  #understand(id: string, fields: Fields): Omit<KeptChannel, 'secrets'> {
+  #understand(id: string, fields: Fields): Omit<StoredChannel, 'secrets'> {
     const type = typeOf(fields)
     const plain = JSON.stringify(Object.fromEntries(Object.entries(fields).sort(byName)))
     try {
       const channel = this.#parse(fields)
       return { type, channel, problem: undefined, key: channel.key, shown: channel.shown, plain }
     } catch (error) {
-      // Its notifications have a wait queue of their own, in which the sender says so.
+      // A key of its own: the sender takes its notifications apart from others, and reports the problem.
       const key = digestParts(['channel.refused.1', id])
       const problem = isSignalboxError(error)
         ? error
@@ -122,8 +123,8 @@ export class ChannelKeeper {
   }
 }
 
-/** A text that is no JSON becomes a channel without a type. The parser's own message would quote the text. */
-function decode(channel: string): Fields & { readonly $sealed?: Seal } {
+/** Text that is not JSON becomes a channel without a type, because the parser's message would quote the text. */
+function parseStored(channel: string): Fields & { readonly $sealed?: Seal } {
   try {
     return JSON.parse(channel)
   } catch {
@@ -139,7 +140,7 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
   return a < b ? -1 : 1
 }
 
-function missingKey({ id, name }: Kept, keyId: string): SignalboxError {
+function missingKey({ id, name }: Stored, keyId: string): SignalboxError {
   return new SignalboxError(
     'secret_sealed',
     `The channel of the subscription "${name}" (${id}) is sealed with the key ${keyId}, which is not here. ` +
@@ -148,7 +149,7 @@ function missingKey({ id, name }: Kept, keyId: string): SignalboxError {
   )
 }
 
-function broken({ id, name }: Kept): SignalboxError {
+function broken({ id, name }: Stored): SignalboxError {
   return new SignalboxError(
     'seal_broken',
     `The sealed channel of the subscription "${name}" (${id}) was changed, or was copied from another subscription. ` +
