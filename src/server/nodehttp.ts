@@ -179,7 +179,7 @@ export function discardRest(request: IncomingMessage, response: ServerResponse):
 /** Requests that were answered before all of their body came, by connection. */
 const answeredBodies = new WeakMap<Duplex, IncomingMessage>()
 
-/** Whether a connection is in the middle of a body whose request was answered already: what is wrong with it gets no second answer. */
+/** Whether a connection is in the middle of a body whose request is already answered. A fault in that body gets no second answer. */
 export function isInAnsweredBody(socket: Duplex): boolean {
   return answeredBodies.get(socket)?.complete === false
 }

@@ -50,7 +50,7 @@ test('the first token of an open server says that the server is closed now, and 
   assert.equal(first.code, 0)
   assert.match(
     first.err,
-    /needs a token, and this one may not make others\. .*--scope admin --database URL\n$/,
+    /needs a token, and this one cannot make others\. .*--scope admin --database URL\n$/,
   )
   const refused = await place.run(['token', 'ls'], there)
   assert.equal(refused.code, 1)

@@ -149,7 +149,7 @@ function isOpenServer(command: Command, url: string | undefined): boolean {
 }
 
 const closesServer =
-  'From now on this server needs a token, and this one may not make others. To make one that may, name the server’s database: signalbox token create --name ops --scope admin --database URL'
+  'From now on this server needs a token, and this one cannot make others. To make an admin token, name the server’s database: signalbox token create --name ops --scope admin --database URL'
 
 /**
  * The tokens of a server where one is named, else of the database. `make` brings SQLite's file and schema into being, as
