@@ -131,3 +131,18 @@ test('no command that reads, and none that acts on a server, makes a file here',
   }
   await Promise.all([lane(), lane()])
 }, 120_000)
+
+test('an empty SIGNALBOX_URL is named as the mistake, and no file is made', async () => {
+  using place = createWorkplace()
+  for (const args of [
+    ['jobs', 'ls'],
+    ['add', 'mail'],
+    ['migrate', 'up'],
+    ['token', 'create', '--name', 'ci', '--scope', 'work'],
+  ]) {
+    const { code, err } = await place.run(args, { SIGNALBOX_URL: '' })
+    assert.equal(code, 2, args.join(' '))
+    assert.match(err, /^signalbox: SIGNALBOX_URL is empty\. Set it to .*, or unset it\.\n$/)
+  }
+  assert.deepEqual(readdirSync(place.folder), [])
+})

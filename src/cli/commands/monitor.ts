@@ -9,7 +9,7 @@ import type { Printer } from '../print.ts'
 import { explainCommand } from './monitor-explain.ts'
 import { notificationsCommand, replayCommand } from './monitor-notifications.ts'
 import { resealCommand } from './monitor-reseal.ts'
-import { remoteOptions } from './place.ts'
+import { remoteOptions, serverInEnvironment } from './place.ts'
 
 interface TestFlags {
   readonly url?: string
@@ -53,7 +53,7 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Com
         '\nExit codes: 0 it was taken, 1 it was not.\n' +
         '\nExamples:\n  signalbox monitor test channel.json\n  signalbox monitor test channel.json --url http://127.0.0.1:7420 --json\n  signalbox monitor test - < channel.json',
     )
-    .action(async (file: string, { url = process.env.SIGNALBOX_URL, namespace, json }: TestFlags) => {
+    .action(async (file: string, { url = serverInEnvironment(), namespace, json }: TestFlags) => {
       const channel = readChannel(file)
       const answer = await test(command, channel, url, namespace)
       if (json) printer.json(answer)

@@ -73,7 +73,18 @@ export function serverOf(
       '--url names a server, --database and --redis name a store. Give one or the other.',
     )
   // A flag goes before what merely stands in the environment.
-  return url ?? (namesStore ? undefined : process.env.SIGNALBOX_URL)
+  return url ?? (namesStore ? undefined : serverInEnvironment())
+}
+
+/** SIGNALBOX_URL. An empty one is a mistake, as of a variable in a script that has no value: no store is meant by it. */
+export function serverInEnvironment(): string | undefined {
+  const url = process.env.SIGNALBOX_URL
+  if (url?.trim() === '')
+    throw new SignalboxError(
+      'invalid_argument',
+      'SIGNALBOX_URL is empty. Set it to the address of a server, such as http://127.0.0.1:7420, or unset it.',
+    )
+  return url
 }
 
 /** How commands speak to a server. They give up after a few tries, because a person or a script waits for them. */
@@ -87,8 +98,8 @@ export function remoteOptions(): { readonly retries: number; readonly token?: st
  * default would be a new SQLite file in the working directory.
  */
 export function requireDatabase(command: Command, verb: string, advice: string): void {
-  if (process.env.SIGNALBOX_URL === undefined) return
   if (resolveGiven('database', sourcesOf(command)) !== undefined) return
+  if (serverInEnvironment() === undefined) return
   throw new SignalboxError(
     'invalid_argument',
     `SIGNALBOX_URL names a server, and ${verb} works on a database. ${advice} Name the database with --database or SIGNALBOX_DATABASE, or unset SIGNALBOX_URL.`,
