@@ -11,7 +11,13 @@ export const manyEnded = 10_000
 export function judgeQueues(queues: readonly QueueStats[], now: number): readonly Finding[] {
   const findings = queues.flatMap((line) => judgeQueue(line, now))
   if (findings.length > 0) return findings
-  return [ok('queues', 'queues', `${queues.length} looked at: none has dead jobs, is paused or behind.`)]
+  return [
+    ok(
+      'queues',
+      'queues',
+      `${queues.length} looked at: none has dead jobs, is behind, or is paused with jobs in it.`,
+    ),
+  ]
 }
 
 function judgeQueue({ queue, dead, paused, ready, oldestReadyAt }: QueueStats, now: number): Finding[] {
