@@ -87,7 +87,7 @@ test('a store that is named goes before a server in the environment, and naming 
   assert.equal((await box.locks.inspect(key)).lastOutcome?.outcome, 'failure')
   const both = await place.run(['lock', 'deploy', 'eu-1', '--url', nobodyThere, ...store, ...js('')])
   assert.equal(both.code, 2)
-  assert.match(both.err, /give one of them/)
+  assert.match(both.err, /Give one or the other/)
   const nameless = await place.run(['lock', 'deploy', 'eu-1', '--namespace', '', ...js('')])
   assert.equal(nameless.code, 2)
   assert.match(nameless.err, /--namespace/)
