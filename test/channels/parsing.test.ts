@@ -133,8 +133,8 @@ test('a private address is refused at once, and plain http unless the operator n
   // What a name stands for is judged when it is connected to.
   assert.equal(open('http://localhost:8080/hook', ['127.0.0.0/8']), 'http://localhost:8080/hook')
   assert.throws(
-    () => parseChannel({ type: 'slack', url: slack }, { allowPrivate: ['everything'] }),
-    /allowPrivate\[0\]/,
+    () => parseChannel({ type: 'slack', url: slack }, { allowPrivate: ['127.0.0.1', 'everything'] }),
+    /allowPrivate\[1\] must be an address or a range/,
   )
 })
 
