@@ -59,7 +59,10 @@ async function atMost(ms: number, work: Promise<void>): Promise<void> {
   clearTimeout(timer)
 }
 
-/** By type of channel, never by subscription: there may be thousands of those. */
+/** Subscriptions with a label of their own: those with the most dead notifications. All others share one, `other`. */
+export const namedSubscriptions = 100
+
+/** By subscription, so that an alert names it. People choose these names, so their number is bounded. */
 export function problemFamilies(
   namespaces: readonly { readonly label: string; readonly problems: MonitorProblems }[],
 ): readonly Family[] {
@@ -69,14 +72,19 @@ export function problemFamilies(
     const key = JSON.stringify(labels)
     sums.set(key, { labels, value: count + (sums.get(key)?.value ?? 0) })
   }
+  const all = namespaces.flatMap(({ label: namespace, problems }) =>
+    problems.dead.map((one) => ({ namespace, ...one })),
+  )
+  all.sort((a, b) => b.count - a.count)
+  for (const [at, { namespace, channel, subscription, count }] of all.entries())
+    add(dead, { namespace, channel, subscription: at < namedSubscriptions ? subscription : 'other' }, count)
   for (const { label: namespace, problems } of namespaces) {
-    for (const { channel, count } of problems.dead) add(dead, { namespace, channel }, count)
     add(unreadable, { namespace }, problems.unreadable.length)
   }
   return [
     {
       name: 'signalbox_notifications_dead',
-      help: 'Notifications that were given up and not sent again, by type of channel, in the namespaces that this server sends for.',
+      help: 'Notifications that were given up and not sent again, by subscription, in the namespaces that this server sends for.',
       type: 'gauge',
       values: [...dead.values()],
     },

@@ -88,7 +88,7 @@ test('dead notifications are in the overview, the log and the metrics, by subscr
     assert.ok(!JSON.stringify(line).includes(robot.secret))
   }
   const metrics = async () => (await (await fetch(`${stage.url}/metrics`)).text()).split('\n')
-  const dead = 'signalbox_notifications_dead{namespace="default",channel="webhook"}'
+  const dead = 'signalbox_notifications_dead{namespace="default",channel="webhook",subscription="front desk"}'
   assert.ok((await metrics()).includes(`${dead} 2`))
 
   robot.misbehave(null)

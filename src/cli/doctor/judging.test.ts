@@ -157,7 +157,7 @@ test('dead notifications and channels that do not open are told by the name of t
   const findings = judgeMonitor(problems, keyed)
   assert.deepEqual(
     findings.map(({ level, check, subject }) => `${level} ${check} ${subject}`),
-    ['ok secrets SIGNALBOX_SECRET_KEY', 'problem secrets office', 'warning notifications desk'],
+    ['ok secrets SIGNALBOX_SECRET_KEY', 'problem secrets office', 'problem notifications desk'],
   )
   const byServer = [
     ...judgeOther({ kind: 'channel_sealed', subject: 'office', count: 1, detail: 'No key.' }),

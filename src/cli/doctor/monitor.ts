@@ -40,7 +40,8 @@ function judgeSecrets(hasKey: boolean, source: string, plain: number): Finding {
 }
 
 export function judgeDead(subscription: string, count: number): Finding {
-  return warning(
+  // Subscribers were not notified: that is lost until an operator replays it.
+  return problem(
     'notifications',
     subscription,
     `${count} of its notifications ${count === 1 ? 'is' : 'are'} dead.`,
