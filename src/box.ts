@@ -1,15 +1,15 @@
-import { type Backend, openBackend } from './backends/open.ts'
 import { type Contention, noContention, processContention } from './contention/index.ts'
 import type { Duration } from './core/duration.ts'
 import { SignalboxError } from './core/errors.ts'
 import { callable, duration, flag, oneOf, text } from './core/options.ts'
-import { requireUrl } from './core/requireurl.ts'
+import { requireUrl } from './core/require-url.ts'
 import {
   createDispatch,
   type Dispatch,
   type DispatchOptions,
   resolveDispatchOptions,
 } from './dispatch/index.ts'
+import type { RemoteBox, RemoteOpenOptions, RemoteUrl } from './http/remote/index.ts'
 import {
   createJobs,
   createTelemetry,
@@ -40,7 +40,7 @@ import {
 } from './monitor/index.ts'
 import { createOnce, type Once, type OnceOptions, OnceTally, resolveOnceOptions } from './once/index.ts'
 import { checkRemoteOptions, checkStoreOptions } from './open-options.ts'
-import type { RemoteBox, RemoteOpenOptions, RemoteUrl } from './remote/index.ts'
+import { type Backend, openBackend } from './storage/open.ts'
 
 /** What `open` can be told. */
 export interface OpenOptions {
@@ -158,7 +158,7 @@ export async function open(
   requireUrl('open', url)
   if (!isOfServers(url)) return openStore(url as string, options as OpenOptions)
   checkRemoteOptions(options)
-  return (await import('./remote/index.ts')).openRemote(url, options as RemoteOpenOptions)
+  return (await import('./http/remote/index.ts')).openRemote(url, options as RemoteOpenOptions)
 }
 
 /** Whether `url` names servers and not a store. Throws for a list with anything else in it. */

@@ -7,19 +7,6 @@ export {
   SignalboxError,
   type SignalboxErrorOptions,
 } from './core/errors.ts'
-export {
-  type AesSealerOptions,
-  createAesSealer,
-  type DefineOptions,
-  defineJob,
-  type JobDefinition,
-  type JobsOptions,
-  type SealContext,
-  type SealedPart,
-  type SealedView,
-  type Sealer,
-  type StandardSchema,
-} from './jobs/index.ts'
 export type {
   RemoteAckOptions,
   RemoteAdd,
@@ -34,4 +21,17 @@ export type {
   RemoteUrl,
   RemoteWorkerOptions,
   WithoutTransaction,
-} from './remote/index.ts'
+} from './http/remote/index.ts'
+export {
+  type AesSealerOptions,
+  createAesSealer,
+  type DefineOptions,
+  defineJob,
+  type JobDefinition,
+  type JobsOptions,
+  type SealContext,
+  type SealedPart,
+  type SealedView,
+  type Sealer,
+  type StandardSchema,
+} from './jobs/index.ts'

@@ -1,6 +1,6 @@
-import type { Backend } from './backends/open.ts'
 import type { Contention, LockWaits } from './contention/index.ts'
 import type { LockKey, LockStore } from './locks/index.ts'
+import type { Backend } from './storage/open.ts'
 
 type Stores = ReturnType<Backend['within']>
 type Standing = Awaited<ReturnType<LockStore['acquire']>>['standing']

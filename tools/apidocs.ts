@@ -5,12 +5,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ErrorCode, errorCodes } from '../src/core/errors.ts'
-import { rooms } from '../src/wire/openapi.ts'
-import { type Components, createComponents, type JsonSchema } from '../src/wire/openapischemas.ts'
-import { streamEventsOf } from '../src/wire/openapistreams.ts'
-import { bodyLimits, maxBodyDepth, type Route } from '../src/wire/route.ts'
-import { commonProblems, problemsOf, takesIdempotencyKey } from '../src/wire/routeproblems.ts'
-import { routes } from '../src/wire/routes.ts'
+import { rooms } from '../src/http/contract/openapi.ts'
+import { type Components, createComponents, type JsonSchema } from '../src/http/contract/openapi-schemas.ts'
+import { streamEventsOf } from '../src/http/contract/openapi-streams.ts'
+import { bodyLimits, maxBodyDepth, type Route } from '../src/http/contract/route.ts'
+import { commonProblems, problemsOf, takesIdempotencyKey } from '../src/http/contract/route-problems.ts'
+import { routes } from '../src/http/contract/routes.ts'
 import { printCurl } from './apiexamples.ts'
 
 /** The page, from the routes. */

@@ -1,4 +1,4 @@
-import type { Route } from '../src/wire/route.ts'
+import type { Route } from '../src/http/contract/route.ts'
 
 /** One request for every route, as a person would type it. test/house/apidocs.test.ts checks that each is allowed. */
 export interface ApiExample {

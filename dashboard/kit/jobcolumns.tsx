@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireJob } from '../../src/client/index.ts'
+import type { WireJob } from '../../src/http/client/index.ts'
 import { Link } from '../shell/router.tsx'
 import type { Say } from '../words/catalogue.ts'
 import type { jobsWords } from '../words/jobs.ts'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { isSignalboxError } from '../../src/client/index.ts'
+import { isSignalboxError } from '../../src/http/client/index.ts'
 import { kitWords } from '../words/kit.ts'
 import { useWords } from '../words/language.tsx'
 import { Button } from './button.tsx'

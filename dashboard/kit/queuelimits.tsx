@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireQueueStats } from '../../src/client/index.ts'
+import type { WireQueueStats } from '../../src/http/client/index.ts'
 import { useFormat, useWords } from '../words/language.tsx'
 import { queuesWords } from '../words/queues.ts'
 

@@ -1,4 +1,4 @@
-import type { Duration } from '../../src/client/index.ts'
+import type { Duration } from '../../src/http/client/index.ts'
 
 const units = [
   ['d', 86_400_000],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { WireJob } from '../../src/client/index.ts'
+import type { WireJob } from '../../src/http/client/index.ts'
 import { furtherLimits, type JobsPage, joined, mayHaveMore, type Walked, walkFurther } from './furtherwalk.ts'
 
 const jobOf = (id: string) => ({ id }) as WireJob

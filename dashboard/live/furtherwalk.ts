@@ -1,4 +1,4 @@
-import type { JobsClient, WireJob } from '../../src/client/index.ts'
+import type { JobsClient, WireJob } from '../../src/http/client/index.ts'
 
 /**
  * What is rare among very many jobs is found a short answer at a time: the server looks for a tenth of a second, says how

@@ -1,4 +1,4 @@
-import { isSignalboxError } from '../../src/client/index.ts'
+import { isSignalboxError } from '../../src/http/client/index.ts'
 
 /** Why nothing comes from the server: one word for the banner, which alone reports it. */
 export type Loss = 'server_unreachable' | 'store_unavailable' | 'timeout' | 'draining'

@@ -1,5 +1,5 @@
 import type { UseQueryResult } from '@tanstack/react-query'
-import type { WireOverview } from '../../src/client/index.ts'
+import type { WireOverview } from '../../src/http/client/index.ts'
 import { useClient } from '../shell/session.ts'
 import { queryClient, useLive } from './queries.ts'
 import { soonerWhileCounting, waitMs } from './queues.ts'

@@ -5,7 +5,7 @@ import {
   type UseQueryResult,
   useQuery,
 } from '@tanstack/react-query'
-import { isSignalboxError } from '../../src/client/index.ts'
+import { isSignalboxError } from '../../src/http/client/index.ts'
 import { signOut } from '../shell/session.ts'
 import { createStored, type Stored } from '../shell/stored.ts'
 import { connectionBack, connectionLost, useLiveness } from './connection.ts'

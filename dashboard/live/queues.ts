@@ -1,5 +1,5 @@
 import type { UseQueryResult } from '@tanstack/react-query'
-import type { WireQueues } from '../../src/client/index.ts'
+import type { WireQueues } from '../../src/http/client/index.ts'
 import { useClient } from '../shell/session.ts'
 import { useLive } from './queries.ts'
 

@@ -1,4 +1,4 @@
-import type { ClientOptions } from '../../src/client/index.ts'
+import type { ClientOptions } from '../../src/http/client/index.ts'
 
 /**
  * The present as the server has it. All times that are shown come from there, and a browser's clock may be wrong by

@@ -1,5 +1,5 @@
 import { useEffect } from 'react'
-import { type Client, events, isSignalboxError } from '../../src/client/index.ts'
+import { type Client, events, isSignalboxError } from '../../src/http/client/index.ts'
 import { signOut } from '../shell/session.ts'
 import { connectionBack, liveness } from './connection.ts'
 import { hint } from './hints.ts'

@@ -1,4 +1,4 @@
-import { SignalboxError } from '../../src/client/index.ts'
+import { SignalboxError } from '../../src/http/client/index.ts'
 import { liveness } from '../live/connection.ts'
 import { askWhetherLost } from '../live/queries.ts'
 

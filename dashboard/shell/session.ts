@@ -1,4 +1,4 @@
-import { type Client, createClient, isSignalboxError, type WireMe } from '../../src/client/index.ts'
+import { type Client, createClient, isSignalboxError, type WireMe } from '../../src/http/client/index.ts'
 import { timedFetch } from '../live/serverclock.ts'
 import { createStored, type Stored, useStored } from './stored.ts'
 

@@ -6,11 +6,12 @@ export {
   parseRanges,
   readAddress,
 } from './address-ranges.ts'
-export { FailedAttempts, type FailedAttemptsOptions, networkOf } from './failures.ts'
-export { Fresh, type FreshOptions, inTime } from './fresh.ts'
+export { FailedAttempts, type FailedAttemptsOptions, networkOf } from './failed-attempts.ts'
+export { Fresh, type FreshOptions, inTime } from './fresh-answer.ts'
 export { digestOf, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'
-export * from './store.ts'
 export * from './token.ts'
+export * from './token-store.ts'
+export { TokenWatch, type TokenWatchOptions } from './token-watch.ts'
 export {
   type CreateTokenOptions,
   createTokens,
@@ -22,5 +23,4 @@ export {
   type TokensParts,
   type TokenWithSecret,
 } from './tokens.ts'
-export { VerifiedTokens, type VerifiedTokensOptions } from './verified.ts'
-export { TokenWatch, type TokenWatchOptions } from './watch.ts'
+export { VerifiedTokens, type VerifiedTokensOptions } from './verified-tokens.ts'

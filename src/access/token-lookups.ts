@@ -1,5 +1,5 @@
-import { type FreshOptions, inTime } from './fresh.ts'
-import type { TokenRecord, TokenStore } from './store.ts'
+import { type FreshOptions, inTime } from './fresh-answer.ts'
+import type { TokenRecord, TokenStore } from './token-store.ts'
 
 /** How many calls of the store are under way at a time, and how many ids each may ask for. */
 const maxUnderWay = 2

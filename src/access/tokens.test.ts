@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { openMemory } from '../backends/memory/index.ts'
 import { createId } from '../core/ids.ts'
+import { openMemory } from '../storage/memory/index.ts'
 import { createSecret } from './secret.ts'
-import type { TokenStore } from './store.ts'
+import type { TokenStore } from './token-store.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 
 interface Stage {

@@ -3,8 +3,8 @@ import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts'
 import { createSecret, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'
-import type { TokenRecord, TokenStore } from './store.ts'
 import { type Scope, scopes, type Token } from './token.ts'
+import type { TokenRecord, TokenStore } from './token-store.ts'
 
 /** Makes, lists, ends and recognises tokens. */
 export interface Tokens {

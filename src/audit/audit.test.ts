@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { openMemory } from '../backends/memory/index.ts'
+import { openMemory } from '../storage/memory/index.ts'
 import { type AuditAct, createAudit } from './index.ts'
 
 async function stage() {

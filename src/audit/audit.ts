@@ -1,6 +1,6 @@
-import { type AuditAct, type ListAuditOptions, resolveAct, resolveListAudit } from './options.ts'
-import type { AuditEntry } from './record.ts'
-import type { AuditStore } from './store.ts'
+import { type AuditAct, type ListAuditOptions, resolveAct, resolveListAudit } from './audit-options.ts'
+import type { AuditEntry } from './audit-record.ts'
+import type { AuditStore } from './audit-store.ts'
 
 /** Records what operators do, and shows it. */
 export interface Audit {

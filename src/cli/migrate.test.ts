@@ -212,7 +212,7 @@ test('every mistake in the command line is one clear line and exit code 2', asyn
 })
 
 test('whoever brings a database up to date is told of each step before it begins', async () => {
-  const { openMigrator } = await import('../backends/index.ts')
+  const { openMigrator } = await import('../storage/index.ts')
   await using migrator = await openMigrator(`sqlite:${freshFile()}`)
   const told: string[] = []
   await migrator.up(({ number, name }, at, count) => told.push(`${number} ${name}: ${at} of ${count}`))

@@ -2,9 +2,9 @@ import { Command, CommanderError } from 'commander'
 import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { problemLines } from './config/problems.ts'
+import { addTwins } from './environment-twins.ts'
 import { describeOption } from './help.ts'
 import { createPrinter, type Printer, withJsonProblems } from './print.ts'
-import { addTwins } from './twins.ts'
 import { type Stage, verbs } from './verbs.ts'
 
 /** How a run can end; docs/cli.md says the same. */

@@ -80,25 +80,26 @@ export const verbs: readonly Verb[] = [
     name: 'add',
     about: 'add a job',
     group: jobs,
-    load: async ({ printer }) => (await import('./commands/add.ts')).addCommand(printer),
+    load: async ({ printer }) => (await import('./commands/jobs/add.ts')).addCommand(printer),
   },
   {
     name: 'jobs',
     about: 'show and search jobs; retry or cancel one; retry, cancel or delete all that are found',
     group: jobs,
-    load: async ({ printer, endWith }) => (await import('./commands/jobs.ts')).jobsCommand(printer, endWith),
+    load: async ({ printer, endWith }) =>
+      (await import('./commands/jobs/jobs.ts')).jobsCommand(printer, endWith),
   },
   {
     name: 'queues',
     about: 'show queues, pause and resume them, and set their limits',
     group: jobs,
-    load: async ({ printer }) => (await import('./commands/queues.ts')).queuesCommand(printer),
+    load: async ({ printer }) => (await import('./commands/jobs/queues.ts')).queuesCommand(printer),
   },
   {
     name: 'schedules',
     about: 'jobs that are added by the clock: list, set, pause, resume, run and remove them',
     group: jobs,
-    load: async ({ printer }) => (await import('./commands/schedules.ts')).schedulesCommand(printer),
+    load: async ({ printer }) => (await import('./commands/jobs/schedules.ts')).schedulesCommand(printer),
   },
   {
     name: 'lock',

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Kinds, noteHold, noteWait } from './kinds.ts'
-import type { Matrix } from './matrix.ts'
-import { longWaitMs } from './meter.ts'
+import { longWaitMs } from './recorder.ts'
 import type { Slowest } from './slowest.ts'
+import type { Matrix } from './wait-matrix.ts'
 
 /**
  * Commands that take their time over awaits, such as a request: what they ask of a store meanwhile is their wait, and

@@ -12,9 +12,8 @@ export {
   type SlowWaits,
   type SnapshotOptions,
 } from './contention.ts'
-export type { WaitKey } from './keys.ts'
-export { type ContentionOptions, contentionDefaults } from './options.ts'
-export type { BoundCounts, KindSeries } from './reading.ts'
+export { type ContentionOptions, contentionDefaults } from './contention-options.ts'
+export type { WaitKey } from './key-waits.ts'
 export type {
   ContentionSnapshot,
   Distribution,
@@ -25,3 +24,4 @@ export type {
   MatrixCell,
   SlowTurnView,
 } from './snapshot.ts'
+export type { BoundCounts, KindSeries } from './take-snapshot.ts'

@@ -1,7 +1,7 @@
 import type { KindTraits } from '../core/meter.ts'
 import { Histogram } from './histogram.ts'
 import { Holds } from './holds.ts'
-import type { Pending } from './matrix.ts'
+import type { Pending } from './wait-matrix.ts'
 
 /**
  * The kinds of commands, and the lanes they stand in, as small numbers. There is room for a fixed number of each; what

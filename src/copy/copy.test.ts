@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { test } from 'vitest'
-import { openCopyEnd, openMigrator } from '../backends/index.ts'
 import { isSignalboxError } from '../core/errors.ts'
 import { open } from '../index.ts'
+import { openCopyEnd, openMigrator } from '../storage/index.ts'
 import { compare, copy, planCopy } from './index.ts'
 
 /** Two files, the first of them a store with so many jobs. */

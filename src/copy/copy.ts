@@ -1,3 +1,4 @@
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import {
   type CopyBook,
   type CopyEnd,
@@ -8,13 +9,12 @@ import {
   copyTables,
   keyOf,
   openMigrator,
-} from '../backends/index.ts'
-import { isSignalboxError, SignalboxError } from '../core/errors.ts'
-import { openEnds, requireFilled, requireRoom } from './ends.ts'
-import { type CopyNews, Reach } from './news.ts'
-import { type CopyOptions, resolveCopyOptions } from './options.ts'
-import { proveAll, proveTable, type TableProof } from './proof.ts'
-import { makeQuiet, requireQuiet } from './quiet.ts'
+} from '../storage/index.ts'
+import { openEnds, requireFilled, requireRoom } from './copy-ends.ts'
+import { type CopyOptions, resolveCopyOptions } from './copy-options.ts'
+import { type CopyNews, Reach } from './copy-progress.ts'
+import { makeQuiet, requireQuiet } from './require-quiet.ts'
+import { proveAll, proveTable, type TableProof } from './table-proof.ts'
 
 /**
  * A copy is rows in pages, each written with how far that is in one transaction of the target: killed at any moment, it

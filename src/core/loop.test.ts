@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createBell } from './bell.ts'
-import { createFakeClock } from './fakeclock.ts'
+import { createFakeClock } from './fake-clock.ts'
 import { createLoop, type LoopEvents } from './loop.ts'
-import type { StepContext, StepOutcome } from './loopoptions.ts'
+import type { StepContext, StepOutcome } from './loop-options.ts'
+import { createBell } from './notifier.ts'
 
 /** Turns of the event loop until something holds; no time passes, the test's own time-out is the limit. */
 async function until(holds: () => boolean): Promise<void> {

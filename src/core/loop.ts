@@ -1,12 +1,12 @@
 import { backoffMs } from './backoff.ts'
-import { createBell } from './bell.ts'
 import { createEvents, type EventSource, type Events } from './events.ts'
 import {
   type LoopOptions,
   type ResolvedLoopOptions,
   resolveLoopOptions,
   type StepOutcome,
-} from './loopoptions.ts'
+} from './loop-options.ts'
+import { createBell } from './notifier.ts'
 import { whole } from './options.ts'
 
 /**

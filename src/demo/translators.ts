@@ -1,4 +1,4 @@
-import { connectNode, type NodeConnection } from '../client/index.ts'
+import { connectNode, type NodeConnection } from '../http/client/index.ts'
 import type { Box } from '../index.ts'
 import { act, between, chance, Mishap, pass, pick, type Stage } from './actor.ts'
 

@@ -1,7 +1,39 @@
 /** Jobs that commit with your data: leased, fenced, retried, kept. */
 
 export type { CallerTransaction } from '../core/caller-transaction.ts'
-export type { AddArguments, AddTarget } from './addarguments.ts'
+export type { AddArguments, AddTarget } from './api/add-arguments.ts'
+export {
+  type AddOptions,
+  type ClaimOptions,
+  givenId,
+  isReserved,
+  type JobToAdd,
+  type ListOptions,
+} from './api/add-options.ts'
+export { createJobs } from './api/create-jobs.ts'
+export {
+  type AnyDefinition,
+  type DefineOptions,
+  defineJob,
+  type JobDefinition,
+} from './api/define-job.ts'
+export { createDrivenJobs, type DrivenEnd, type DrivenJobs, type DrivenRun } from './api/driven-jobs.ts'
+export type {
+  AckOptions,
+  AddInTransaction,
+  Ended,
+  Held,
+  InTransaction,
+  Jobs,
+  NackOptions,
+} from './api/jobs-api.ts'
+export type {
+  SchemaInput,
+  SchemaIssue,
+  SchemaOutput,
+  SchemaResult,
+  StandardSchema,
+} from './api/standard-schema.ts'
 export {
   type BulkAction,
   type BulkCount,
@@ -11,26 +43,27 @@ export {
   type BulkVerbs,
   bulkActions,
   bulkQueue,
-} from './bulk.ts'
-export { type BulkWork, createBulkWork } from './bulkwork.ts'
+} from './bulk/bulk-operations.ts'
+export { type BulkWork, createBulkWork } from './bulk/bulk-worker.ts'
+export type { AfterOptions, JobLock, OnFailure } from './dependencies/dependency.ts'
+export { createGatekeeper, type GatekeeperParts } from './dependencies/dependency-resolver.ts'
+export type * from './dependencies/dependency-store.ts'
+export type { JobLocks, LockAsk } from './dependencies/job-locks.ts'
+export { type AesSealerOptions, createAesSealer } from './encryption/aes-sealer.ts'
+export { openShown } from './encryption/open-sealed.ts'
+export { SealedJobStore } from './encryption/sealed-job-store.ts'
+export { isSealed, type SealedView, sealedFor } from './encryption/sealed-text.ts'
 export {
-  type AnyDefinition,
-  type DefineOptions,
-  defineJob,
-  type JobDefinition,
-} from './define.ts'
-export { createDrivenJobs, type DrivenEnd, type DrivenJobs, type DrivenRun } from './driven.ts'
-export { createFiring, type FiringParts } from './firing.ts'
-export type { AfterOptions, JobLock, OnFailure } from './gate.ts'
-export { createGatekeeper, type GatekeeperParts } from './gatekeeper.ts'
-export type * from './gatestore.ts'
-export type { HandlerJob } from './handlerjob.ts'
+  type JobsOptions,
+  resolveSealer,
+  type SealContext,
+  type SealedPart,
+  type Sealer,
+} from './encryption/sealer.ts'
 export * from './job.ts'
-export type { JobLocks, LockAsk } from './joblocks.ts'
-export { createJobs } from './jobs.ts'
-export type { Limit, LimitOptions, QueueLimits, Rate } from './limits.ts'
-export type { AttemptNote, NoteKeeper } from './notebook.ts'
-export type { JobLine, LinesOptions, NoteOptions } from './notes.ts'
+export * from './job-store.ts'
+export { cancelTopic, type JobsBell, type JobsParts, queueTopic } from './jobs-parts.ts'
+export type { JobLine, LinesOptions, NoteOptions } from './logs/job-logs.ts'
 export type {
   LineLevel,
   LineQuery,
@@ -39,17 +72,10 @@ export type {
   Note,
   NoteStore,
   ProgressRecord,
-} from './notestore.ts'
-export {
-  type AddOptions,
-  type ClaimOptions,
-  givenId,
-  isReserved,
-  type JobToAdd,
-  type ListOptions,
-} from './options.ts'
-export { cancelTopic, type JobsBell, type JobsParts, queueTopic } from './parts.ts'
-export type { JobProgress, ProgressUpdate } from './progress.ts'
+} from './logs/log-store.ts'
+export type { AttemptNote, NoteKeeper } from './logs/log-writer.ts'
+export type { JobProgress, ProgressUpdate } from './logs/progress.ts'
+export type { Limit, LimitOptions, QueueLimits, Rate } from './queue-limits.ts'
 export type {
   CatchUp,
   CronOptions,
@@ -57,33 +83,21 @@ export type {
   Schedule,
   ScheduledJob,
   ScheduleOptions,
-} from './schedule.ts'
-export { checkSchedule } from './scheduledoc.ts'
-export type { ScheduleListOptions, Schedules } from './schedules.ts'
-export type * from './schedulestore.ts'
-export { type AesSealerOptions, createAesSealer } from './sealaes.ts'
-export { SealedJobStore } from './sealedstore.ts'
-export { type JobsOptions, resolveSealer, type SealContext, type SealedPart, type Sealer } from './sealer.ts'
-export { openShown } from './sealopen.ts'
-export { isSealed, type SealedView, sealedFor } from './sealtext.ts'
-export type { SearchPage } from './search.ts'
-export { formatSearch } from './searchformat.ts'
-export { parseSearch } from './searchparse.ts'
-export type { SearchTerm } from './searchterm.ts'
-export type {
-  SchemaInput,
-  SchemaIssue,
-  SchemaOutput,
-  SchemaResult,
-  StandardSchema,
-} from './standardschema.ts'
-export * from './store.ts'
-export { createTelemetry, type JobsTelemetry, type RunOutcome, type RunSpan } from './telemetry.ts'
-export { loadTelemetryApi, type TelemetryApi } from './telemetryapi.ts'
+} from './schedules/schedule.ts'
+export { checkSchedule } from './schedules/schedule-document.ts'
+export { createFiring, type FiringParts } from './schedules/schedule-runner.ts'
+export type * from './schedules/schedule-store.ts'
+export type { ScheduleListOptions, Schedules } from './schedules/schedules.ts'
+export { formatSearch } from './search/format-search.ts'
+export { parseSearch } from './search/parse-search.ts'
+export type { SearchPage } from './search/search.ts'
+export type { SearchTerm } from './search/search-term.ts'
+export { createTelemetry, type JobsTelemetry, type RunOutcome, type RunSpan } from './telemetry/telemetry.ts'
+export { loadTelemetryApi, type TelemetryApi } from './telemetry/telemetry-api.ts'
 export { createUpkeep } from './upkeep.ts'
-export type { AckOptions, AddInTransaction, Ended, Held, InTransaction, Jobs, NackOptions } from './verbs.ts'
-export type { Worker } from './worker.ts'
-export type { WorkerCounts, WorkerEvents } from './workerevents.ts'
+export type { HandlerJob } from './worker/handler-job.ts'
+export type { Worker } from './worker/worker.ts'
+export type { WorkerCounts, WorkerEvents } from './worker/worker-events.ts'
 export type {
   BatchFunction,
   BatchSpec,
@@ -95,4 +109,4 @@ export type {
   Handlers,
   MisplacedHandledJob,
   WorkerOptions,
-} from './workeroptions.ts'
+} from './worker/worker-options.ts'

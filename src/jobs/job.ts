@@ -1,7 +1,7 @@
 import type { Backoff } from '../core/backoff.ts'
-import type { Failure } from '../core/failure.ts'
-import type { JobLock } from './gate.ts'
-import type { JobProgress } from './progress.ts'
+import type { Failure } from '../core/describe-error.ts'
+import type { JobLock } from './dependencies/dependency.ts'
+import type { JobProgress } from './logs/progress.ts'
 
 /**
  * A job, from the moment it is added until for ever after.

@@ -1,5 +1,5 @@
 import { type Backoff, backoffMs } from '../core/backoff.ts'
-import type { Verdict } from './store.ts'
+import type { Verdict } from './job-store.ts'
 
 /** What came of an attempt. Results and errors are JSON text already. */
 export type Outcome =

@@ -1,7 +1,7 @@
 import { createLoop, type Loop } from '../core/loop.ts'
-import type { GateStore } from './gatestore.ts'
-import type { NoteStore } from './notestore.ts'
-import type { JobStore } from './store.ts'
+import type { GateStore } from './dependencies/dependency-store.ts'
+import type { JobStore } from './job-store.ts'
+import type { NoteStore } from './logs/log-store.ts'
 
 /**
  * Forgets what ended long ago, and what was noted then. Safe anywhere and any number of times: each bite is one transaction, and many boxes

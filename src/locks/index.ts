@@ -1,6 +1,5 @@
 /** Locks that form a fair line: leased, fenced, and they know success from failure. */
-export { type SqlFence, type SqlFenceOptions, type SqlFenceTable, sqlFence } from './fence.ts'
-export { createFlight, type FlightOptions } from './flight.ts'
+
 export {
   type Held,
   type HeldEnd,
@@ -8,9 +7,11 @@ export {
   holdLock,
   type LocksPlace,
   type NestedHoldOptions,
-} from './held.ts'
-export { createLocksForJobs, type JobAsk, type LocksForJobs } from './joblocks.ts'
+} from './held-lock.ts'
+export { Waits } from './local-waits.ts'
 export * from './lock.ts'
+export * from './lock-store.ts'
+export type { LocksBell } from './lock-topics.ts'
 export {
   createLocks,
   type LockSummary,
@@ -19,14 +20,14 @@ export {
   type ReleaseOptions,
   type RenewOptions,
 } from './locks.ts'
+export { createLocksForJobs, type JobAsk, type LocksForJobs } from './locks-for-jobs.ts'
 export {
   type ListLocksOptions,
   type LocksOptions,
   locksDefaults,
   resolveConflicts,
   resolveLocksOptions,
-} from './options.ts'
-export * from './store.ts'
-export type { LocksBell } from './topics.ts'
-export { Waits } from './waits.ts'
-export type { WatchOptions } from './watch.ts'
+} from './locks-options.ts'
+export { createFlight, type FlightOptions } from './single-flight.ts'
+export { type SqlFence, type SqlFenceOptions, type SqlFenceTable, sqlFence } from './sql-fence.ts'
+export type { WatchOptions } from './watch-lock.ts'

@@ -1,7 +1,7 @@
+import type { Failure } from '../core/describe-error.ts'
 import type { Duration } from '../core/duration.ts'
-import type { Failure } from '../core/failure.ts'
-import type { Want } from '../lines/index.ts'
-import type { LockKey } from './store.ts'
+import type { LockKey } from './lock-store.ts'
+import type { Want } from './rules/index.ts'
 
 /** Who asks, and for what. */
 export interface LockRequest extends LockKey {

@@ -2,12 +2,12 @@ import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys } from '../core/options.ts'
-import type { Requester, Ruled } from '../lines/index.ts'
-import { decodeHolder, decodeLine, decodeStanding, describe } from './decode.ts'
-import { createFlight, type FlightOptions } from './flight.ts'
-import { type Held, type HoldOptions, holdLock, type LocksPlace } from './held.ts'
-import { createLineBell } from './linebell.ts'
+import { decodeHolder, decodeLine, decodeStanding, describe } from './decode-lock.ts'
+import { type Held, type HoldOptions, holdLock, type LocksPlace } from './held-lock.ts'
+import { Waits } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockLine, LockRequest } from './lock.ts'
+import type { LockKey, LockStore } from './lock-store.ts'
+import { type LocksBell, ringForStep } from './lock-topics.ts'
 import {
   encodeCursor,
   type ListLocksOptions,
@@ -22,12 +22,12 @@ import {
   resolveLocksOptions,
   resolveRequester,
   resolveToken,
-} from './options.ts'
-import type { LockKey, LockStore } from './store.ts'
-import { type LocksBell, ringForStep } from './topics.ts'
+} from './locks-options.ts'
+import type { Requester, Ruled } from './rules/index.ts'
+import { createFlight, type FlightOptions } from './single-flight.ts'
 import { createSweeper } from './upkeep.ts'
-import { Waits } from './waits.ts'
-import { createWatcher, type WatchOptions } from './watch.ts'
+import { createLineBell } from './wait-queue-notifier.ts'
+import { createWatcher, type WatchOptions } from './watch-lock.ts'
 
 /**
  * The verbs of the room: what users, the server and the command line say to locks. Options become plain records here,

@@ -1,10 +1,10 @@
 import { patientClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
-import type { LineTimes } from '../lines/index.ts'
+import { createUntangler } from './deadlock-resolver.ts'
+import type { LockKey } from './lock-store.ts'
+import { ringFor } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
-import type { LockKey } from './store.ts'
-import { ringFor } from './topics.ts'
-import { createUntangler } from './untangle.ts'
+import type { LineTimes } from './rules/index.ts'
 
 /**
  * Ends dead leases and calls the next in line, for lines that nobody asks about meanwhile; and ends deadlocks. Safe anywhere and any number

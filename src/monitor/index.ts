@@ -15,16 +15,11 @@ export {
   type WebhookCheck,
   type WebhookProblem,
   type WebhookVerdict,
-} from './channels/verify.ts'
-export { type Reason, reasons } from './decide.ts'
-export type {
-  ExplainOptions,
-  ListDecisionsOptions,
-  ListNotificationsOptions,
-  ListSubjectsOptions,
-  SubjectPlace,
-} from './looking.ts'
-export { notificationStatuses } from './looking.ts'
+} from './channels/verify-webhook.ts'
+export type { Sender, SenderOptions } from './delivery/sender.ts'
+export type { SendingCounts } from './delivery/sending-counts.ts'
+export type { SendingTrouble } from './delivery/sending-trouble.ts'
+export type { TestSendAnswer } from './delivery/test-send.ts'
 export type { SubjectMatch, TextMatch } from './match.ts'
 export { createMonitor, type Monitor, type MonitorParts } from './monitor.ts'
 export {
@@ -32,14 +27,21 @@ export {
   monitorDefaults,
   type ResolvedMonitorOptions,
   resolveMonitorOptions,
-} from './options.ts'
-export type { DeadNotifications, MonitorProblems, UnreadableChannel } from './problems.ts'
-export type { FailedVenue, Report, ReportAnswer, ReportedChange } from './report.ts'
-export type { ResealAnswer } from './reseal.ts'
+} from './monitor-options.ts'
+export type { DeadNotifications, MonitorProblems, UnreadableChannel } from './monitor-problems.ts'
+export type {
+  ExplainOptions,
+  ListDecisionsOptions,
+  ListNotificationsOptions,
+  ListSubjectsOptions,
+  SubjectPlace,
+} from './monitor-reads.ts'
+export { notificationStatuses } from './monitor-reads.ts'
+export * from './monitor-store.ts'
+export { type Reason, reasons } from './report/decide.ts'
+export type { FailedVenue, Report, ReportAnswer, ReportedChange } from './report/report.ts'
+export type { ResealAnswer } from './secrets/reseal.ts'
 export { SecretKeys } from './secrets/secret-keys.ts'
-export type { Sender, SenderOptions } from './sender.ts'
-export type { SendingTrouble } from './sending-trouble.ts'
-export type { SendingCounts } from './sendingcounts.ts'
 export type {
   ExplainedDecision,
   Explanation,
@@ -48,13 +50,11 @@ export type {
   ShownSubject,
   ShownVerdict,
   ShownWindow,
-} from './shown.ts'
+} from './shown-records.ts'
 export type { Silence, SilenceOptions } from './silence.ts'
-export * from './store.ts'
 export {
   type SubscribeOptions,
   type Subscription,
   type SubscriptionOptions,
   subscriptionDefaults,
 } from './subscription.ts'
-export type { TestSendAnswer } from './testsend.ts'

@@ -2,10 +2,14 @@ import { SignalboxError } from '../core/errors.ts'
 import { onlyKeys, text } from '../core/options.ts'
 import { type JobStore, type JobsBell, queueTopic } from '../jobs/index.ts'
 import { type GuardStore, OnceTally } from '../once/index.ts'
-import { type BatchParts, runBatch } from './batch.ts'
 import type { Channel } from './channels/channel.ts'
 import { parseChannel as parseRealChannel } from './channels/index.ts'
 import type { SubscriptionChannel } from './channels/subscription-channel.ts'
+import { createOutbound, type Outbound } from './delivery/outbound.ts'
+import { createSender, type Sender, type SenderOptions } from './delivery/sender.ts'
+import { sendTest, type TestSendAnswer } from './delivery/test-send.ts'
+import { type MonitorOptions, resolveMonitorOptions } from './monitor-options.ts'
+import { findProblems, type MonitorProblems } from './monitor-problems.ts'
 import {
   type ExplainOptions,
   encodeCursor,
@@ -18,19 +22,16 @@ import {
   resolveListSubjects,
   resolvePlace,
   type SubjectPlace,
-} from './looking.ts'
-import { createMint } from './mint.ts'
-import { notifyJob, notifyQueue } from './notifyqueue.ts'
-import { type MonitorOptions, resolveMonitorOptions } from './options.ts'
-import { createOutbound, type Outbound } from './outbound.ts'
-import { findProblems, type MonitorProblems } from './problems.ts'
-import type { Report, ReportAnswer } from './report.ts'
-import { runReport } from './reporting.ts'
-import { type ResealAnswer, resealChannels } from './reseal.ts'
-import { createRuleCache } from './rules.ts'
+} from './monitor-reads.ts'
+import type { MonitorStore, NotificationRecord } from './monitor-store.ts'
+import { createMint } from './notification-ids.ts'
+import { notifyJob, notifyQueue } from './notification-queue.ts'
+import type { Report, ReportAnswer } from './report/report.ts'
+import { type BatchParts, runBatch } from './report/report-batch.ts'
+import { runReport } from './report/run-report.ts'
+import { type ResealAnswer, resealChannels } from './secrets/reseal.ts'
 import type { SecretKeys } from './secrets/secret-keys.ts'
 import { StoredChannels } from './secrets/stored-channels.ts'
-import { createSender, type Sender, type SenderOptions } from './sender.ts'
 import {
   type Explanation,
   type ShownDecision,
@@ -40,16 +41,15 @@ import {
   showNotification,
   showSubject,
   showWindows,
-} from './shown.ts'
+} from './shown-records.ts'
 import { decodeSilence, resolveSilence, type Silence, type SilenceOptions } from './silence.ts'
-import type { MonitorStore, NotificationRecord } from './store.ts'
 import {
   decodeSubscription,
   resolveSubscription,
   type SubscribeOptions,
   type Subscription,
 } from './subscription.ts'
-import { sendTest, type TestSendAnswer } from './testsend.ts'
+import { createRuleCache } from './subscription-rules.ts'
 import { createMonitorUpkeep } from './upkeep.ts'
 
 /**

@@ -2,7 +2,7 @@ import type { Duration } from '../core/duration.ts'
 import { createId } from '../core/ids.ts'
 import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
-import type { NewSilence, SilenceRecord } from './store.ts'
+import type { NewSilence, SilenceRecord } from './monitor-store.ts'
 
 /** What is not to be told for a while. */
 export interface SilenceOptions {

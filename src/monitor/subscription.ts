@@ -3,10 +3,10 @@ import { createId } from '../core/ids.ts'
 import { encodeJson } from '../core/json.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
 import type { SubscriptionChannel } from './channels/subscription-channel.ts'
-import { checkTemplate } from './compose.ts'
+import { checkTemplate } from './delivery/compose-message.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
+import type { NewSubscription, SubscriptionRecord } from './monitor-store.ts'
 import type { StoredChannel } from './secrets/stored-channels.ts'
-import type { NewSubscription, SubscriptionRecord } from './store.ts'
 
 /** How a subscription wants to be told. */
 export interface SubscriptionOptions {

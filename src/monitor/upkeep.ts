@@ -1,7 +1,7 @@
 import { patientClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import type { GuardStore } from '../once/index.ts'
-import type { MonitorStore } from './store.ts'
+import type { MonitorStore } from './monitor-store.ts'
 
 /**
  * Forgets decisions, settled notifications and windows that are older than they are kept, and guards of tasks and events

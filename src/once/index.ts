@@ -1,6 +1,16 @@
 /** At most once per key, and the answer kept: claims with results, tasks in hand, and windows in which nothing is told twice. */
 export { canonicalJson, digestParts, digestState } from './digest.ts'
 export * from './guard.ts'
+export * from './guard-store.ts'
+export {
+  type GuardedRun,
+  type GuardedRunParts,
+  type OncePlace,
+  type ProcessingOptions,
+  type RunOptions,
+  runOnce,
+  runProcessing,
+} from './guarded-run.ts'
 export { createOnce, type Once, type OnceParts, type Renewed, type Settled } from './once.ts'
 export {
   type ClaimManyOptions,
@@ -12,17 +22,7 @@ export {
   type PlaceOptions,
   type ResolvedOnceOptions,
   resolveOnceOptions,
-} from './options.ts'
-export {
-  type GuardedRun,
-  type GuardedRunParts,
-  type OncePlace,
-  type ProcessingOptions,
-  type RunOptions,
-  runOnce,
-  runProcessing,
-} from './run.ts'
-export * from './store.ts'
-export { type OnceEvents, type OnceStats, OnceTally } from './tally.ts'
+} from './once-options.ts'
+export { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
 export { createGuardUpkeep, type GuardUpkeep } from './upkeep.ts'
 export { type ChangeEvent, eventId, type SeenOptions, type Sighting } from './window.ts'

@@ -5,9 +5,17 @@ import { SignalboxError } from '../core/errors.ts'
 import type { EventSource } from '../core/events.ts'
 import { encodeJson } from '../core/json.ts'
 import { text } from '../core/options.ts'
-import { askWithin, isDegradedToken, isDown } from './asking.ts'
-import { createClaims } from './claims.ts'
 import type { ClaimAnswer, Guard, RunAnswer, SeenAnswer } from './guard.ts'
+import { createClaims } from './guard-claims.ts'
+import { askWithin, isDegradedToken, isDown } from './guard-deadline.ts'
+import type { GuardEnd, GuardStore } from './guard-store.ts'
+import {
+  type GuardedRun,
+  type ProcessingOptions,
+  type RunOptions,
+  runOnce,
+  runProcessing,
+} from './guarded-run.ts'
 import {
   type ClaimManyOptions,
   type ClaimOptions,
@@ -22,10 +30,8 @@ import {
   resolveOnceOptions,
   resolvePlace,
   resolveToken,
-} from './options.ts'
-import { type GuardedRun, type ProcessingOptions, type RunOptions, runOnce, runProcessing } from './run.ts'
-import type { GuardEnd, GuardStore } from './store.ts'
-import { type OnceEvents, type OnceStats, OnceTally } from './tally.ts'
+} from './once-options.ts'
+import { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
 import { createGuardUpkeep } from './upkeep.ts'
 import { type ChangeEvent, eventId, resolveSighting, type SeenOptions, type Sighting } from './window.ts'
 

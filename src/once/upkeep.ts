@@ -1,6 +1,6 @@
 import { patientClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
-import type { GuardStore } from './store.ts'
+import type { GuardStore } from './guard-store.ts'
 
 /**
  * Forgets guards and windows past their time. No promise waits for it: whether one is over is judged when it is asked

@@ -3,7 +3,7 @@ import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text } from '../core/options.ts'
 import { canonicalJson, digestParts, digestState } from './digest.ts'
-import type { WindowAsk } from './store.ts'
+import type { WindowAsk } from './guard-store.ts'
 
 /** What is to be told, or not. */
 export interface Sighting {

@@ -2,8 +2,8 @@ import { AssertionError } from 'node:assert'
 import { encodeJson } from '../core/json.ts'
 import { onlyKeys, text, whole } from '../core/options.ts'
 import type { AddTarget, AnyDefinition, Job, JobDefinition, JobState, Jobs } from '../jobs/index.ts'
-import { listAll } from './listing.ts'
-import { fitsPart, tellJobs } from './tell.ts'
+import { fitsPart, tellJobs } from './describe-jobs.ts'
+import { listAll } from './list-all.ts'
 
 /** Anything with jobs that can be looked at: a test box, or any other. */
 export interface HasJobs {

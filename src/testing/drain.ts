@@ -2,8 +2,8 @@ import type { Duration } from '../core/duration.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { duration, flag, onlyKeys, text, whole } from '../core/options.ts'
 import type { DrivenEnd, DrivenJobs, DrivenRun, Job } from '../jobs/index.ts'
-import type { TestClock } from './clock.ts'
-import { listAll } from './listing.ts'
+import { listAll } from './list-all.ts'
+import type { TestClock } from './test-clock.ts'
 import { thrownBy } from './thrown.ts'
 
 /** What to run. */

@@ -1,5 +1,5 @@
 /** What tests of code that uses Signalbox need: a box whose time moves by hand and whose jobs run when told to. */
-export { createFakeClock, type FakeClock } from '../core/fakeclock.ts'
+export { createFakeClock, type FakeClock } from '../core/fake-clock.ts'
 export {
   type AddedOptions,
   assertAdded,
@@ -9,6 +9,6 @@ export {
   type HasJobs,
   type PartOf,
 } from './assertions.ts'
-export { createTestClock, type TestClock } from './clock.ts'
 export type { Drained, DrainedError, DrainOptions } from './drain.ts'
-export { openTestBox, type TestBox, type TestBoxOptions } from './testbox.ts'
+export { openTestBox, type TestBox, type TestBoxOptions } from './test-box.ts'
+export { createTestClock, type TestClock } from './test-clock.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { isSignalboxError } from '../../src/core/errors.ts'
-import { parseAddressRules } from '../../src/monitor/addresses.ts'
+import { parseAddressRules } from '../../src/monitor/delivery/address-rules.ts'
 
 const closed = [
   '0.0.0.0',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'vitest'
-import { createOutbound } from '../../src/monitor/outbound.ts'
+import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { startDingTalk } from '../support/robots/index.ts'
 import { aChannel, aMessage, aReply, local, tell } from './messages.ts'
 

@@ -6,7 +6,7 @@ import type {
   SendVerdict,
 } from '../../src/monitor/channels/channel.ts'
 import { parseChannel } from '../../src/monitor/channels/index.ts'
-import type { Outbound } from '../../src/monitor/outbound.ts'
+import type { Outbound } from '../../src/monitor/delivery/outbound.ts'
 
 /** Where the stand-ins are. */
 export const local: readonly string[] = ['127.0.0.0/8']

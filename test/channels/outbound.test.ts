@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { test } from 'vitest'
 import type { OutboundReply } from '../../src/monitor/channels/channel.ts'
-import { createOutbound, type ResolvedAddress } from '../../src/monitor/outbound.ts'
+import { createOutbound, type ResolvedAddress } from '../../src/monitor/delivery/outbound.ts'
 import { makeCertificate } from './certificate.ts'
 import { local } from './messages.ts'
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { test } from 'vitest'
-import { createOutbound } from '../../src/monitor/outbound.ts'
+import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { aChannel, aMessage, aReply, local } from './messages.ts'
 
 const canary = 'c4n4ry/c4n4ry+x='

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createOutbound } from '../../src/monitor/outbound.ts'
+import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { startSlack } from '../support/robots/index.ts'
 import { aChannel, aMessage, aReply, local, tell } from './messages.ts'
 

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { createPrinter } from '../../src/cli/print.ts'
 import { run } from '../../src/cli/run.ts'
-import { connectNode, type NodeConnection } from '../../src/client/index.ts'
+import { connectNode, type NodeConnection } from '../../src/http/client/index.ts'
+import { createServer, type Server } from '../../src/http/server/index.ts'
 import { type Box, open } from '../../src/index.ts'
-import { createServer, type Server } from '../../src/server/index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'signalbox-fleet-'))
 const database = `sqlite:${join(folder, 'box.db')}`

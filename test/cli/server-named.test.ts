@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { afterAll, beforeAll, test } from 'vitest'
+import { createServer, type Server } from '../../src/http/server/index.ts'
 import { type Box, open } from '../../src/index.ts'
-import { createServer, type Server } from '../../src/server/index.ts'
 import { createWorkplace } from './command.ts'
 
 const secret = 'canary-0123456789abcdef0123456789abcdef'

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Kind } from '../../src/cli/config/kinds.ts'
 import {
   flagOf,
   type SettingName,
@@ -8,10 +7,11 @@ import {
   settings,
   variableOf,
 } from '../../src/cli/config/settings.ts'
-import { dispatchDefaults } from '../../src/dispatch/options.ts'
-import { registryDefaults } from '../../src/dispatch/policy.ts'
-import { admissionDefaults } from '../../src/server/admission.ts'
-import { serverDefaults } from '../../src/server/options.ts'
+import type { Kind } from '../../src/cli/config/value-kinds.ts'
+import { dispatchDefaults } from '../../src/dispatch/dispatch-options.ts'
+import { registryDefaults } from '../../src/dispatch/registry/policy.ts'
+import { admissionDefaults } from '../../src/http/server/request/admission.ts'
+import { serverDefaults } from '../../src/http/server/server-options.ts'
 import { readSource } from '../house/sources.ts'
 
 /** The line that docs/server.md has for a setting. */

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@redis/client'
 import { afterAll } from 'vitest'
-import type { Backend, BackendOptions } from '../../src/backends/backend.ts'
+import type { Backend, BackendOptions } from '../../src/storage/backend.ts'
 import {
   hasService,
   type OwnDatabase,
@@ -91,7 +91,7 @@ interface Engine {
 const engines: readonly Engine[] = [
   {
     name: 'sqlite',
-    load: async () => (await import('../../src/backends/sqlite/index.ts')).openSqlite,
+    load: async () => (await import('../../src/storage/sqlite/index.ts')).openSqlite,
     ownDatabase: ownSqlite,
     connect: sqliteCaller,
     pool: undefined,
@@ -101,7 +101,7 @@ const engines: readonly Engine[] = [
   },
   {
     name: 'postgres',
-    load: async () => (await import('../../src/backends/postgres/index.ts')).openPostgres,
+    load: async () => (await import('../../src/storage/postgres/index.ts')).openPostgres,
     ownDatabase: ownPostgres,
     connect: postgresCaller,
     pool: postgresPool,
@@ -111,7 +111,7 @@ const engines: readonly Engine[] = [
   },
   {
     name: 'mariadb',
-    load: async () => (await import('../../src/backends/mariadb/index.ts')).openMariadb,
+    load: async () => (await import('../../src/storage/mariadb/index.ts')).openMariadb,
     ownDatabase: ownMariadb,
     connect: mariadbCaller,
     pool: mariadbPool,
@@ -189,7 +189,7 @@ const memoryCandidate: Candidate = {
   title: 'memory',
   isShared: false,
   async open(options) {
-    const { openMemory } = await import('../../src/backends/memory/index.ts')
+    const { openMemory } = await import('../../src/storage/memory/index.ts')
     return openMemory({ namespace: aNamespace(), migrate: true, ...options })
   },
   lend: (namespace = aNamespace()) => memoryCandidate.open({ namespace }),

@@ -1,6 +1,7 @@
 /** The steps of the walk that concern what jobs wait for: the same ones on the model and on an engine. */
-import type { Backend } from '../../src/backends/backend.ts'
+
 import type { GateStore, NewGate, QueueLimits } from '../../src/jobs/index.ts'
+import type { Backend } from '../../src/storage/backend.ts'
 import type { Random } from './random.ts'
 
 export interface GateWalkParts {

@@ -7,8 +7,8 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MemoryGuards } from '../../src/backends/memory/guards.ts'
 import type { GuardEnd, GuardRecord, GuardStanding, GuardStore } from '../../src/once/index.ts'
+import { MemoryGuards } from '../../src/storage/memory/guards.ts'
 import type { GuardsBackend } from './guards/opening.ts'
 import { digest } from './guards/stage.ts'
 import { Random } from './random.ts'

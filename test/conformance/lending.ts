@@ -3,7 +3,7 @@
  * connections and asked for its schema, SQLite's writer is given a thread. A test that needs a namespace nobody used
  * before, and does not care who opened the store, borrows one.
  */
-import type { Backend } from '../../src/backends/backend.ts'
+import type { Backend } from '../../src/storage/backend.ts'
 
 export interface Lender {
   /** A backend in this namespace that nobody else has in hand; disposing gives it back. */

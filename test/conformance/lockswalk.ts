@@ -9,9 +9,16 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
-import type { AcquireAsk, Conflicts, LineTimes, Requester, Ruled, Standing } from '../../src/lines/index.ts'
 import type { LineQuery, LockKey, LockStore, Tangle } from '../../src/locks/index.ts'
+import type {
+  AcquireAsk,
+  Conflicts,
+  LineTimes,
+  Requester,
+  Ruled,
+  Standing,
+} from '../../src/locks/rules/index.ts'
+import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 import type { LocksBackend } from './locks/opening.ts'
 import { lineView, standingView, summaryView, toldView } from './lockview.ts'
 import { Random } from './random.ts'

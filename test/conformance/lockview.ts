@@ -1,6 +1,7 @@
 /** Answers about lines as the walk compares them: instants only as far as two clocks can agree on them. */
-import type { HolderView, Standing, Told } from '../../src/lines/index.ts'
+
 import type { LineSummary, LineView } from '../../src/locks/index.ts'
+import type { HolderView, Standing, Told } from '../../src/locks/rules/index.ts'
 
 /** Much longer than a walk takes, much shorter than what is far. */
 const nearMs = 100_000_000

@@ -8,8 +8,6 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Backend } from '../../src/backends/backend.ts'
-import { openMemory } from '../../src/backends/memory/index.ts'
 import type {
   ClaimedRecord,
   GateStore,
@@ -18,6 +16,8 @@ import type {
   StoreTransaction,
   Verdict,
 } from '../../src/jobs/index.ts'
+import type { Backend } from '../../src/storage/backend.ts'
+import { openMemory } from '../../src/storage/memory/index.ts'
 import { GateWalk } from './gatewalk.ts'
 import { verdictOf } from './jobs/making.ts'
 import { Random } from './random.ts'

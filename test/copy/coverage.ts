@@ -1,5 +1,5 @@
-import { type CopyShapes, writtenShape } from '../../src/backends/copyshape.ts'
-import { copyTables, leftBehind, leftColumns } from '../../src/backends/copytables.ts'
+import { type CopyShapes, writtenShape } from '../../src/storage/copy-shape.ts'
+import { copyTables, leftBehind, leftColumns } from '../../src/storage/copy-tables.ts'
 
 /** The columns of an engine's tables that can be written. */
 export type EngineTables = ReadonlyMap<string, readonly string[]>

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'vitest'
-import { copyTables, leftBehind } from '../../src/backends/copytables.ts'
-import { sqliteShapes } from '../../src/backends/sqlite/copyshapes.ts'
-import { migrations } from '../../src/backends/sqlite/migrations/index.ts'
+import { copyTables, leftBehind } from '../../src/storage/copy-tables.ts'
+import { sqliteShapes } from '../../src/storage/sqlite/copy/copy-shapes.ts'
+import { migrations } from '../../src/storage/sqlite/migrations/index.ts'
 import { findUncopied } from './coverage.ts'
 
 test('a copy carries every table and column that SQLite has, or says why not', () => {

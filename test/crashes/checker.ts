@@ -2,8 +2,9 @@
  * Decides from what was recorded, and from what the database holds at the end, whether the promises of the job queue
  * were kept (Q1 to Q6, Q11 and Q13). A pure function: every complaint names the promise and the job.
  */
-import { decodeToken } from '../../src/backends/token.ts'
+
 import type { JobRecord } from '../../src/jobs/index.ts'
+import { decodeToken } from '../../src/storage/token.ts'
 import type { Effect } from './ground.ts'
 import type { Payload } from './handlers.ts'
 import type { HistoryEvent, HistoryItem } from './history.ts'

@@ -3,7 +3,7 @@
  * are in use.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createClient, type WireTask } from '../../src/client/index.ts'
+import { createClient, type WireTask } from '../../src/http/client/index.ts'
 import type { RestingNode, SeenTask, Slots, SubmitNote, TaskPayload, TaskWish } from './dispatchplan.ts'
 import type { Random } from './random.ts'
 

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connectNode, type NodeTask } from '../../src/client/index.ts'
+import { connectNode, type NodeTask } from '../../src/http/client/index.ts'
 import { keepCompiled } from '../support/compiled.ts'
 import {
   type DispatchNodeOptions,

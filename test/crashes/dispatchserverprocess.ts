@@ -1,7 +1,7 @@
 /** One of the servers that share a fleet, made to be killed. Started by dispatchkilling.ts with its options as JSON. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createServer } from '../../src/http/server/index.ts'
 import { open } from '../../src/index.ts'
-import { createServer } from '../../src/server/index.ts'
 import { keepCompiled } from '../support/compiled.ts'
 import { type DispatchServerOptions, dispatchTimes } from './dispatchplan.ts'
 

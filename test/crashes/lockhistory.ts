@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LineTimes } from '../../src/lines/index.ts'
+import type { LineTimes } from '../../src/locks/rules/index.ts'
 import { checkLocks } from './lockchecker.ts'
 import { LockClient } from './lockclient.ts'
 import type { LockOperation } from './lockoperation.ts'

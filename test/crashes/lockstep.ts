@@ -1,5 +1,5 @@
-import type { LineTimes, Requester, Standing } from '../../src/lines/index.ts'
 import type { LockKey, LockStore } from '../../src/locks/index.ts'
+import type { LineTimes, Requester, Standing } from '../../src/locks/rules/index.ts'
 import type { LockAnswer, LockCall } from './lockoperation.ts'
 
 /** Makes a call on a store; the answer is what a history has of it. */

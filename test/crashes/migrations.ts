@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { openBackend } from '../../src/backends/open.ts'
+import { openBackend } from '../../src/storage/open.ts'
 import { type Program, startProgram } from '../support/services/program.ts'
 import { ask, createGround, type Ground, type SqlEngine } from './ground.ts'
 import { createRandom } from './random.ts'

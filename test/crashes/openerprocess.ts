@@ -5,7 +5,7 @@
  *   openerprocess.ts URL [KILL_AFTER_MS]
  */
 import { Worker } from 'node:worker_threads'
-import { openBackend } from '../../src/backends/open.ts'
+import { openBackend } from '../../src/storage/open.ts'
 
 const [url, killAfterMs] = process.argv.slice(2)
 const killer = `
@@ -16,9 +16,9 @@ const killer = `
   })
   parentPort.postMessage('ready')`
 // Loaded beforehand, or most of the time and most of the kills would go to loading.
-if (url!.startsWith('sqlite')) await import('../../src/backends/sqlite/index.ts')
-else if (url!.startsWith('postgres')) await import('../../src/backends/postgres/index.ts')
-else await import('../../src/backends/mariadb/index.ts')
+if (url!.startsWith('sqlite')) await import('../../src/storage/sqlite/index.ts')
+else if (url!.startsWith('postgres')) await import('../../src/storage/postgres/index.ts')
+else await import('../../src/storage/mariadb/index.ts')
 
 if (killAfterMs !== undefined) {
   const thread = new Worker(killer, { eval: true, workerData: Number(killAfterMs) })

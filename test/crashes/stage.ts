@@ -4,9 +4,9 @@
  * every broken promise.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Backend } from '../../src/backends/backend.ts'
-import { openBackend } from '../../src/backends/open.ts'
 import { createJobs, type JobRecord, type Jobs, type JobToAdd } from '../../src/jobs/index.ts'
+import type { Backend } from '../../src/storage/backend.ts'
+import { openBackend } from '../../src/storage/open.ts'
 import { check, type Evidence } from './checker.ts'
 import { createFleet, type Fleet, type FleetOptions } from './fleet.ts'
 import { connect, type Ground, readEffects } from './ground.ts'

@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Box, open } from '../../src/index.ts'
-import { notifyQueue } from '../../src/monitor/notifyqueue.ts'
+import { notifyQueue } from '../../src/monitor/notification-queue.ts'
 import type { Program } from '../support/services/program.ts'
 import { type Crew, createCrew } from './crew.ts'
 import { readEventLogs } from './eventlog.ts'

@@ -2,8 +2,9 @@
  * A worker in a process of its own, made to be killed: it opens the database, records what it asks of the store, and
  * works until it is ended. Started by fleet.ts with its options as JSON.
  */
-import { openBackend } from '../../src/backends/open.ts'
+
 import { createJobs } from '../../src/jobs/index.ts'
+import { openBackend } from '../../src/storage/open.ts'
 import { keepCompiled } from '../support/compiled.ts'
 import { createHandlers } from './handlers.ts'
 import { createRecorder, createSilence } from './history.ts'

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { inject } from 'vitest'
-import { type Client, createClient } from '../../src/client/index.ts'
+import { type Client, createClient } from '../../src/http/client/index.ts'
+import type { ServerOptions } from '../../src/http/server/index.ts'
 import type { OpenOptions } from '../../src/index.ts'
-import type { ServerOptions } from '../../src/server/index.ts'
 import { type Stage, serving } from '../server/stage.ts'
 
 /** A server with a page of its dashboard, in a browser of the run, and what the page complained of. */

@@ -1,4 +1,9 @@
-import { type Client, connectNode, isSignalboxError, type NodeConnection } from '../../src/client/index.ts'
+import {
+  type Client,
+  connectNode,
+  isSignalboxError,
+  type NodeConnection,
+} from '../../src/http/client/index.ts'
 import { scriptPayloads } from './scriptpayloads.ts'
 
 /** Texts that would run, load, turn or break out; the last ones are not taken as names. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createClient } from '../../src/client/index.ts'
+import { createClient } from '../../src/http/client/index.ts'
 import { expectNoViolations, openDashboard } from './dashboard.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Client } from '../../src/client/index.ts'
+import type { Client } from '../../src/http/client/index.ts'
 import { type Dashboard, expectNoViolations, openDashboard } from './dashboard.ts'
 import { scriptPayloads } from './scriptpayloads.ts'
 

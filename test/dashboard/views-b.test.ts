@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Locator } from 'playwright-core'
 import { test } from 'vitest'
-import { type ConnectNodeOptions, connectNode, type NodeConnection } from '../../src/client/index.ts'
+import { type ConnectNodeOptions, connectNode, type NodeConnection } from '../../src/http/client/index.ts'
 import { type Dashboard, expectNoViolations, openDashboard } from './dashboard.ts'
 import { scriptPayloads } from './scriptpayloads.ts'
 

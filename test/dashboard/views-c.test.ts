@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createClient, isSignalboxError } from '../../src/client/index.ts'
+import { createClient, isSignalboxError } from '../../src/http/client/index.ts'
 import { startReceiver } from '../support/robots/index.ts'
 import { type Dashboard, expectNoViolations, openDashboard } from './dashboard.ts'
 

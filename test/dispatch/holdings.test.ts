@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board } from '../../src/dispatch/board.ts'
-import type { FleetStore } from '../../src/dispatch/fleetstore.ts'
-import { type Caller, Holdings } from '../../src/dispatch/holdings.ts'
-import type { Entered, NodeDoc } from '../../src/dispatch/ownership.ts'
+import { Board } from '../../src/dispatch/cluster/cluster-state.ts'
+import type { FleetStore } from '../../src/dispatch/cluster/fleet-store.ts'
+import type { Entered, NodeDoc } from '../../src/dispatch/cluster/node-ownership.ts'
+import { type Caller, Holdings } from '../../src/dispatch/cluster/own-nodes.ts'
 import { openStore, type Store, until } from './servicestage.ts'
 
 /** Nodes at the door of one server, when another server has them meanwhile. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board, type BoardChange } from '../../src/dispatch/board.ts'
-import { anyKind } from '../../src/dispatch/demandkind.ts'
-import type { FleetKind, FleetStore } from '../../src/dispatch/fleetstore.ts'
+import { Board, type BoardChange } from '../../src/dispatch/cluster/cluster-state.ts'
+import type { FleetKind, FleetStore } from '../../src/dispatch/cluster/fleet-store.ts'
+import { anyKind } from '../../src/dispatch/matching/demand-kind.ts'
 import { connect, ended, startServer, startServers } from './serversstage.ts'
 import { obliging, openStore, type Store, until } from './servicestage.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board } from '../../src/dispatch/board.ts'
-import { offeringOf, Suitability } from '../../src/dispatch/suitability.ts'
+import { Board } from '../../src/dispatch/cluster/cluster-state.ts'
+import { offeringOf, Suitability } from '../../src/dispatch/matching/suitability.ts'
 import { connect, ended, type Servers, startServers } from './serversstage.ts'
 import { obliging, openStore, until } from './servicestage.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board } from '../../src/dispatch/board.ts'
-import type { FleetStore } from '../../src/dispatch/fleetstore.ts'
-import { Holdings } from '../../src/dispatch/holdings.ts'
+import { Board } from '../../src/dispatch/cluster/cluster-state.ts'
+import type { FleetStore } from '../../src/dispatch/cluster/fleet-store.ts'
+import { Holdings } from '../../src/dispatch/cluster/own-nodes.ts'
 import { openStore, until } from './servicestage.ts'
 
 test('a node whose row the store lost before anybody had read it is put back', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createDispatch } from '../../src/dispatch/dispatch.ts'
-import type { NodeDoc } from '../../src/dispatch/ownership.ts'
-import type { Dispatch } from '../../src/dispatch/task.ts'
+import type { NodeDoc } from '../../src/dispatch/cluster/node-ownership.ts'
+import { createDispatch } from '../../src/dispatch/create-dispatch.ts'
+import type { Dispatch } from '../../src/dispatch/tasks/task.ts'
 import { connect, ended, startServer, startServers } from './serversstage.ts'
 import { FakeNode, type FakeNodeOptions, obliging, openStore, type Store, until } from './servicestage.ts'
 

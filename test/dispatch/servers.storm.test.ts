@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { NodeFrame, NodeLink, NodeSession, ServerFrame } from '../../src/dispatch/link.ts'
-import type { Dispatch } from '../../src/dispatch/task.ts'
+import type {
+  NodeFrame,
+  NodeLink,
+  NodeSession,
+  ServerFrame,
+} from '../../src/dispatch/connections/node-link.ts'
+import type { Dispatch } from '../../src/dispatch/tasks/task.ts'
 import { createNumbers } from '../support/random.ts'
 import { startServers } from './serversstage.ts'
 import { openStore, until } from './servicestage.ts'

@@ -1,7 +1,7 @@
 /** How far a task is, as servers see it that do not hold its node: told on any engine. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { TaskEvent } from '../../src/dispatch/task.ts'
+import type { TaskEvent } from '../../src/dispatch/tasks/task.ts'
 import { connect, type Shared, startServers } from './serversstage.ts'
 import { until } from './servicestage.ts'
 

@@ -1,7 +1,7 @@
 /** Pools, cordons and drains for all servers, told on any engine. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createDispatch } from '../../src/dispatch/dispatch.ts'
+import { createDispatch } from '../../src/dispatch/create-dispatch.ts'
 import { connect, ended, type Shared, serverCounts, startServer, startServers } from './serversstage.ts'
 import { obliging, until } from './servicestage.ts'
 

@@ -1,8 +1,8 @@
 /** Several servers on one store: nodes come to the first, tasks to the last. */
 import { SignalboxError } from '../../src/core/errors.ts'
-import type { DispatchParts } from '../../src/dispatch/dispatch.ts'
-import type { DispatchOptions } from '../../src/dispatch/options.ts'
-import type { Dispatch } from '../../src/dispatch/task.ts'
+import type { DispatchParts } from '../../src/dispatch/create-dispatch.ts'
+import type { DispatchOptions } from '../../src/dispatch/dispatch-options.ts'
+import type { Dispatch } from '../../src/dispatch/tasks/task.ts'
 import {
   FakeNode,
   type FakeNodeOptions,

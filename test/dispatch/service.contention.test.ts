@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { CommandKind } from '../../src/dispatch/command.ts'
-import type { Dispatch } from '../../src/dispatch/task.ts'
+import type { CommandKind } from '../../src/dispatch/registry/command.ts'
+import type { Dispatch } from '../../src/dispatch/tasks/task.ts'
 import { serverCounts, startServers } from './serversstage.ts'
 import { FakeNode, obliging, openStore, slowed, until } from './servicestage.ts'
 

@@ -96,7 +96,7 @@ for (const engine of engines) {
 
   test(`${engine}: a task submitted by a process that places none is found and done by one that does`, async () => {
     await using store = await openStore(engine)
-    const { createDispatch } = await import('../../src/dispatch/dispatch.ts')
+    const { createDispatch } = await import('../../src/dispatch/create-dispatch.ts')
     const { jobs, notes, guards, bell, fleet } = await store.again()
     await using library = createDispatch({ jobs, notes, guards, bell, fleet })
     const { taskId } = await library.submit({ service: 'nmt', payload: 'far' })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Command } from '../../src/dispatch/command.ts'
-import { Desk, type DeskEvent, type DeskParts } from '../../src/dispatch/desk.ts'
-import type { NodeLink } from '../../src/dispatch/link.ts'
+import { Desk, type DeskEvent, type DeskParts } from '../../src/dispatch/connections/node-connections.ts'
+import type { NodeLink } from '../../src/dispatch/connections/node-link.ts'
+import type { Command } from '../../src/dispatch/registry/command.ts'
 
 const link: NodeLink = { send: () => true, close: () => undefined }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { encodeTaskJob } from '../../src/dispatch/taskdocument.ts'
+import { encodeTaskJob } from '../../src/dispatch/tasks/task-document.ts'
 import { engines, FakeNode, obliging, openStore, type Store, startDispatch, until } from './servicestage.ts'
 
 /** A task that is in the store and that no dispatcher claims today. */

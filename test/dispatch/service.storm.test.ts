@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { ServerFrame } from '../../src/dispatch/link.ts'
-import type { Dispatch } from '../../src/dispatch/task.ts'
+import type { ServerFrame } from '../../src/dispatch/connections/node-link.ts'
+import type { Dispatch } from '../../src/dispatch/tasks/task.ts'
 import { createNumbers } from '../support/random.ts'
 import { engines, FakeNode, openStore, startDispatch, until } from './servicestage.ts'
 

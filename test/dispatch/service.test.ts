@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { SubmitOptions } from '../../src/dispatch/task.ts'
+import type { SubmitOptions } from '../../src/dispatch/tasks/task.ts'
 import { inGrowingLeases, Stills } from '../support/spans.ts'
 import { engines, FakeNode, history, obliging, openStore, startDispatch, until } from './servicestage.ts'
 

@@ -3,17 +3,22 @@ import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Backend } from '../../src/backends/backend.ts'
-import { openMemory } from '../../src/backends/memory/index.ts'
-import { openSqlite } from '../../src/backends/sqlite/index.ts'
 import { createId } from '../../src/core/ids.ts'
-import { createDispatch, type DispatchParts } from '../../src/dispatch/dispatch.ts'
-import type { DispatchEvent } from '../../src/dispatch/effects.ts'
-import type { NodeFrame, NodeLink, NodeSession, ServerFrame } from '../../src/dispatch/link.ts'
+import type {
+  NodeFrame,
+  NodeLink,
+  NodeSession,
+  ServerFrame,
+} from '../../src/dispatch/connections/node-link.ts'
+import { createDispatch, type DispatchParts } from '../../src/dispatch/create-dispatch.ts'
+import type { DispatchOptions } from '../../src/dispatch/dispatch-options.ts'
+import type { DispatchEvent } from '../../src/dispatch/effect-runner.ts'
 import type { Labels, ServiceOffer } from '../../src/dispatch/node.ts'
-import type { DispatchOptions } from '../../src/dispatch/options.ts'
-import type { Dispatch, TaskEvent } from '../../src/dispatch/task.ts'
+import type { Dispatch, TaskEvent } from '../../src/dispatch/tasks/task.ts'
 import type { JobStore } from '../../src/jobs/index.ts'
+import type { Backend } from '../../src/storage/backend.ts'
+import { openMemory } from '../../src/storage/memory/index.ts'
+import { openSqlite } from '../../src/storage/sqlite/index.ts'
 
 /** The engines that every story is told on. */
 export const engines = ['memory', 'sqlite'] as const

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Value } from 'typebox/value'
 import { test } from 'vitest'
-import { routes } from '../../src/wire/index.ts'
+import { routes } from '../../src/http/contract/index.ts'
 import { printApi } from '../../tools/apidocs.ts'
 import { apiExamples, printCurl } from '../../tools/apiexamples.ts'
 import { readSource } from './sources.ts'

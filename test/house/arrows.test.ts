@@ -75,12 +75,12 @@ function complaints(path: string, line: string): readonly string[] {
   const around = [
     'core/errors',
     'jobs/index',
-    'jobs/store',
-    'jobs/worker',
-    'backends/open',
-    'backends/sqlite/index',
+    'jobs/job-store',
+    'jobs/worker/worker',
+    'storage/open',
+    'storage/sqlite/index',
   ]
-  const others = [...around, 'server/index', 'locks/index', 'wire/routes'].map(
+  const others = [...around, 'http/server/index', 'locks/index', 'http/contract/routes'].map(
     (name) => [`src/${name}.ts`, ''] as const,
   )
   return findTurnedArrows(new Map([...others, [path, `${line}\n`]]))
@@ -92,18 +92,22 @@ test('an import against an arrow is found', () => {
     ['src/core/x.ts', "import fs from 'node:fs'", /browser/],
     ['src/core/x.ts', "import fs from 'fs'", /browser/],
     ['src/core/x.ts', "import f from 'fastify'", /no packages/],
-    ['src/client/x.ts', "import { j } from '../jobs/index.ts'", /no arrow from client to jobs/],
-    ['src/wire/x.ts', "import type { S } from 'node:net'", /browser/],
-    ['src/wire/x.ts', "import { j } from '../jobs/store.ts'", /only types/],
-    ['src/jobs/x.ts', "import { s } from '../backends/sqlite/index.ts'", /no arrow from jobs to backends/],
-    ['src/jobs/x.ts', "import type { S } from '../server/index.ts'", /no arrow from jobs to server/],
-    ['src/locks/x.ts', "import { j } from '../jobs/index.ts'", /no arrow from locks to jobs/],
-    ['src/dispatch/x.ts', "import { w } from '../jobs/worker.ts'", /by its index\.ts alone/],
-    ['src/backends/redis/x.ts', "import { J } from '../../jobs/store.ts'", /only types/],
+    ['src/http/client/x.ts', "import { j } from '../../jobs/index.ts'", /no arrow from http\/client to jobs/],
+    ['src/http/contract/x.ts', "import type { S } from 'node:net'", /browser/],
+    ['src/http/contract/x.ts', "import { j } from '../../jobs/job-store.ts'", /only types/],
+    ['src/jobs/x.ts', "import { s } from '../storage/sqlite/index.ts'", /no arrow from jobs to storage/],
     [
-      'src/backends/redis/x.ts',
-      "import type { W } from '../../jobs/worker.ts'",
-      /records and store\.ts only/,
+      'src/jobs/x.ts',
+      "import type { S } from '../http/server/index.ts'",
+      /no arrow from jobs to http\/server/,
+    ],
+    ['src/locks/x.ts', "import { j } from '../jobs/index.ts'", /no arrow from locks to jobs/],
+    ['src/dispatch/x.ts', "import { w } from '../jobs/worker/worker.ts'", /by its index\.ts alone/],
+    ['src/storage/redis/x.ts', "import { J } from '../../jobs/job-store.ts'", /only types/],
+    [
+      'src/storage/redis/x.ts',
+      "import type { W } from '../../jobs/worker/worker.ts'",
+      /records and store interfaces only/,
     ],
     ['src/jobs/x.ts', "import { j } from 'signalbox/locks'", /by its path/],
     ['src/jobs/x.ts', "import { j } from './gone.ts'", /no such source file/],
@@ -120,14 +124,14 @@ test('an import against an arrow is found', () => {
 test('an import along an arrow is not complained about', () => {
   for (const [path, line] of [
     ['src/jobs/x.ts', "import { e } from '../core/errors.ts'"],
-    ['src/jobs/x.ts', "import { w } from './worker.ts'"],
+    ['src/jobs/x.ts', "import { w } from './worker/worker.ts'"],
     ['src/dispatch/x.ts', "import { j } from '../jobs/index.ts'"],
-    ['src/backends/redis/x.ts', "import type { J } from '../../jobs/store.ts'"],
-    ['src/backends/redis/x.ts', "import { s } from '../sqlite/index.ts'"],
-    ['src/wire/x.ts', "import type { J } from '../jobs/index.ts'"],
-    ['src/server/x.ts', "import fastify from 'fastify'"],
-    ['src/server/x.ts', "import { r } from '../locks/index.ts'"],
-    ['src/index.ts', "export { open } from './backends/open.ts'"],
+    ['src/storage/redis/x.ts', "import type { J } from '../../jobs/job-store.ts'"],
+    ['src/storage/redis/x.ts', "import { s } from '../sqlite/index.ts'"],
+    ['src/http/contract/x.ts', "import type { J } from '../../jobs/index.ts'"],
+    ['src/http/server/x.ts', "import fastify from 'fastify'"],
+    ['src/http/server/x.ts', "import { r } from '../../locks/index.ts'"],
+    ['src/index.ts', "export { open } from './storage/open.ts'"],
   ] as const) {
     assert.deepEqual(complaints(path, line), [])
   }

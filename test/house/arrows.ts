@@ -4,34 +4,45 @@ import { type Import, scanImports } from './imports.ts'
 import type { Sources } from './sources.ts'
 
 /**
- * The arrows of the house: which room may import which. What is not in the table is not allowed; a new room
- * starts by writing its line here. `.` is src/index.ts, the face of the whole package.
+ * Which module may import which. What is not in the table is not allowed; a new module starts by writing its line here.
+ * `.` is src/index.ts, the face of the whole package. A folder inside another is a module of its own if it has a line.
  */
 export const arrows: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  workqueue: ['core'],
+  'work-queue': ['core'],
   contention: ['core'],
   jobs: ['core', 'contention'],
-  lines: ['core'],
-  locks: ['core', 'contention', 'lines'],
+  'locks/rules': ['core'],
+  locks: ['core', 'contention', 'locks/rules'],
   once: ['core', 'contention'],
   monitor: ['core', 'access', 'contention', 'once', 'jobs'],
   dispatch: ['core', 'contention', 'jobs', 'once'],
   access: ['core'],
   audit: ['core'],
-  wire: ['core'],
-  client: ['core', 'wire'],
-  remote: ['core', 'wire', 'client', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  backends: ['core', 'lines'],
-  copy: ['core', 'backends'],
-  server: ['core', 'wire', 'access', 'audit', 'contention', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  'http/contract': ['core'],
+  'http/client': ['core', 'http/contract'],
+  'http/remote': ['core', 'http/contract', 'http/client', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  storage: ['core', 'locks/rules'],
+  copy: ['core', 'storage'],
+  'http/server': [
+    'core',
+    'http/contract',
+    'access',
+    'audit',
+    'contention',
+    'jobs',
+    'locks',
+    'once',
+    'monitor',
+    'dispatch',
+  ],
   cli: [
     'core',
     'access',
-    'server',
-    'client',
-    'remote',
-    'backends',
+    'http/server',
+    'http/client',
+    'http/remote',
+    'storage',
     'copy',
     'jobs',
     'locks',
@@ -41,45 +52,52 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
     '.',
   ],
   testing: ['core', 'jobs', 'locks', '.'],
-  demo: ['core', 'client', '.'],
+  demo: ['core', 'http/client', '.'],
   '.': [
     'core',
     'access',
-    'remote',
+    'http/remote',
     'contention',
     'jobs',
     'locks',
     'once',
     'monitor',
     'dispatch',
-    'backends',
-    'client',
+    'storage',
+    'http/client',
   ],
 }
 
 /** Rooms that know the services by their types alone: the records, and what they ask of a store. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
-  backends: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  wire: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
+  storage: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
+  'http/contract': ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
 }
 
-/** The files such types come from, besides index.ts: a room's `store.ts` and the one that holds its record. */
+/** The files such types come from, besides index.ts: a module's store interfaces and the files that hold its records. */
 const recordFiles = [
-  'store.ts',
+  'job-store.ts',
   'job.ts',
+  'dependencies/dependency-store.ts',
+  'schedules/schedule-store.ts',
+  'logs/log-store.ts',
+  'lock-store.ts',
   'lock.ts',
+  'guard-store.ts',
   'guard.ts',
-  'report.ts',
+  'monitor-store.ts',
+  'report/report.ts',
   'node.ts',
-  'fleetstore.ts',
-  'notestore.ts',
-  'meter.ts',
+  'cluster/fleet-store.ts',
+  'token-store.ts',
+  'audit-store.ts',
+  'recorder.ts',
 ]
 
 /** Rooms that the browser uses too. */
-const withoutNode = ['core', 'wire', 'client']
+const withoutNode = ['core', 'http/contract', 'http/client']
 /** Rooms that use no package at all. */
-const withoutPackages = ['core', 'workqueue']
+const withoutPackages = ['core', 'work-queue']
 
 /** Every import that goes against an arrow, as a sentence. */
 export function findTurnedArrows(sources: Sources): readonly string[] {
@@ -107,15 +125,15 @@ function judgeImport(path: string, { specifier, typeOnly }: Import, sources: Sou
   const file = target.slice(targetRoom === '.' ? 'src/'.length : `src/${targetRoom}/`.length)
   if (arrows[room]!.includes(targetRoom)) {
     if (targetRoom === 'core' || file === 'index.ts') return undefined
-    // The face of the package and the command line choose a backend by the one function that does so.
-    if (targetRoom === 'backends' && file === 'open.ts') return undefined
+    // The face of the package and the command line choose an engine by the one function that does so.
+    if (targetRoom === 'storage' && file === 'open.ts') return undefined
     return `${room} reaches ${targetRoom} by its index.ts alone`
   }
   if (typeArrows[room]?.includes(targetRoom)) {
     if (!typeOnly) return `${room} takes only types from ${targetRoom} (import type)`
     return file === 'index.ts' || recordFiles.includes(file)
       ? undefined
-      : `${room} takes records and store.ts only`
+      : `${room} takes records and store interfaces only`
   }
   return `there is no arrow from ${room} to ${targetRoom}`
 }
@@ -130,10 +148,14 @@ function judgePackage(room: string, specifier: string): string | undefined {
   return undefined
 }
 
-/** The room a file is in. */
+/** The module a file is in: the deepest folder that has a line in the table, else the first folder. */
 export function roomOf(path: string): string {
-  const [, room, ...rest] = path.split('/')
-  return rest.length === 0 ? '.' : room!
+  const [, ...folders] = path.split('/').slice(0, -1)
+  for (let depth = folders.length; depth > 0; depth--) {
+    const name = folders.slice(0, depth).join('/')
+    if (name in arrows) return name
+  }
+  return folders[0] ?? '.'
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Sources } from './sources.ts'
  *        └──────▶ live ◀──┘
  */
 const packages = ['react', 'react-dom/client', '@tanstack/react-query', 'uplot']
-const client = 'src/client/index.ts'
+const client = 'src/http/client/index.ts'
 const styles = /\.css$/
 
 /** Every import that goes against an arrow, as a sentence. */
@@ -33,9 +33,9 @@ function judge(path: string, specifier: string | undefined, typeOnly: boolean): 
   }
   const target = posix.join(posix.dirname(path), specifier)
   if (target === client || styles.test(target)) return undefined
-  if (target.startsWith('src/wire/') && typeOnly) return undefined
+  if (target.startsWith('src/http/contract/') && typeOnly) return undefined
   if (!target.startsWith('dashboard/'))
-    return 'the dashboard reaches Signalbox through src/client/index.ts alone'
+    return 'the dashboard reaches Signalbox through src/http/client/index.ts alone'
   const view = /^dashboard\/views\/(\w+)\/\1\.tsx$/.exec(target)?.[1]
   if (view !== undefined && path !== 'dashboard/shell/views.ts')
     return `the view "${view}" is shown by the shell alone; parts of it may be shared`

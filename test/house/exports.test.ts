@@ -13,11 +13,11 @@ const entry = (file: string) => ({
   types: `./dist/${file}.d.ts`,
   default: `./dist/${file}.js`,
 })
-const files = ['src/index.ts', 'src/core/ids.ts', 'src/jobs/index.ts', 'src/backends/redis/index.ts']
+const files = ['src/index.ts', 'src/core/ids.ts', 'src/jobs/index.ts', 'src/storage/redis/index.ts']
 const good = {
   '.': entry('index'),
   './jobs': entry('jobs/index'),
-  './redis': entry('backends/redis/index'),
+  './redis': entry('storage/redis/index'),
   './package.json': './package.json',
 }
 
@@ -30,7 +30,7 @@ test('a room without an export, an export without a room and a wrong order are f
   for (const [exports, reason] of [
     [{ ...good, './jobs': undefined }, /"\.\/jobs" is not exported/],
     [{ ...good, './redis': undefined }, /"\.\/redis" is not exported/],
-    [{ ...good, './core': entry('core/index') }, /"\.\/core" is exported, but is no room/],
+    [{ ...good, './core': entry('core/index') }, /"\.\/core" is exported, but is no module/],
     [{ ...good, './jobs': { types, source, default: built } }, /"\.\/jobs" must be exactly/],
     [{ ...good, './jobs': { source, types } }, /"\.\/jobs" must be exactly/],
     [{ ...good, './jobs': './src/jobs/index.ts' }, /"\.\/jobs" must be exactly/],

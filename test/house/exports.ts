@@ -1,6 +1,12 @@
-/** Rooms under src that are nobody's to import: shared parts, the wire, the command line, and what `open` chooses from. */
-const innerRooms = ['core', 'lines', 'access', 'audit', 'wire', 'remote', 'cli', 'backends', 'copy', 'demo']
-/** Engines that are subpaths of their own; each is a folder in src/backends. */
+/** Modules that users do not import: shared parts, the command line, and what `open` chooses from. */
+const innerModules = ['core', 'access', 'audit', 'cli', 'storage', 'copy', 'demo', 'http']
+/** Modules whose subpath is not the name of their folder. */
+const subpaths: Readonly<Record<string, string>> = {
+  'work-queue': 'workqueue',
+  'http/server': 'server',
+  'http/client': 'client',
+}
+/** Engines that are subpaths of their own; each is a folder in src/storage. */
 const engines = ['sqlite', 'postgres', 'mariadb', 'redis']
 
 /**
@@ -13,16 +19,21 @@ export function findWrongExports(
 ): readonly string[] {
   const complaints: string[] = []
   const expected = new Map<string, string>([['.', 'index']])
-  const rooms = new Set(files.flatMap((path) => /^src\/([^/]+)\//.exec(path)?.[1] ?? []))
-  for (const room of rooms) if (!innerRooms.includes(room)) expected.set(`./${room}`, `${room}/index`)
+  const folders = new Set(files.flatMap((path) => /^src\/([^/]+)\//.exec(path)?.[1] ?? []))
+  const modules = [...folders].filter((folder) => !innerModules.includes(folder) && !(folder in subpaths))
+  for (const module of modules) expected.set(`./${module}`, `${module}/index`)
+  for (const [folder, subpath] of Object.entries(subpaths)) {
+    if (files.some((path) => path.startsWith(`src/${folder}/`)))
+      expected.set(`./${subpath}`, `${folder}/index`)
+  }
   for (const engine of engines) {
-    if (files.includes(`src/backends/${engine}/index.ts`))
-      expected.set(`./${engine}`, `backends/${engine}/index`)
+    if (files.includes(`src/storage/${engine}/index.ts`))
+      expected.set(`./${engine}`, `storage/${engine}/index`)
   }
 
   for (const [subpath, file] of expected) {
     if (!files.includes(`src/${file}.ts`))
-      complaints.push(`src/${file}.ts is missing: every room has a public face`)
+      complaints.push(`src/${file}.ts is missing: every module has a public face`)
     const entry = exports[subpath]
     // Compared as text, because the order counts: the first condition that fits is taken.
     const wanted = { source: `./src/${file}.ts`, types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` }
@@ -33,7 +44,7 @@ export function findWrongExports(
   }
   for (const subpath of Object.keys(exports)) {
     if (!expected.has(subpath) && subpath !== './package.json')
-      complaints.push(`"${subpath}" is exported, but is no room`)
+      complaints.push(`"${subpath}" is exported, but is no module`)
   }
   return complaints
 }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId, createIds } from '../../src/core/ids.ts'
 import type { Box } from '../../src/index.ts'
-import { type BulkRun, runBulk } from '../../src/jobs/bulkrun.ts'
+import { type BulkRun, runBulk } from '../../src/jobs/bulk/bulk-run.ts'
 import type { BulkOperation } from '../../src/jobs/index.ts'
-import { countMatches, type MatchCount } from '../../src/jobs/search.ts'
+import { countMatches, type MatchCount } from '../../src/jobs/search/search.ts'
 import { ended, engines, openGround } from './searching.ts'
 
 const counts = ({ state, matched, done, skipped }: BulkOperation) => ({ state, matched, done, skipped })

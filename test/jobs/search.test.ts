@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId, createIds } from '../../src/core/ids.ts'
+import { listPage } from '../../src/jobs/api/list-page.ts'
 import type { JobStore } from '../../src/jobs/index.ts'
 import { parseSearch } from '../../src/jobs/index.ts'
-import { listPage } from '../../src/jobs/listpage.ts'
-import { searchPage } from '../../src/jobs/search.ts'
-import { scanJobs } from '../../src/jobs/searchscan.ts'
+import { scanJobs } from '../../src/jobs/search/scan-jobs.ts'
+import { searchPage } from '../../src/jobs/search/search.ts'
 import { engines, openGround } from './searching.ts'
 
 for (const engine of engines) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
-import { type Conflicts, excludedBy, groupOf, type LineTimes } from '../../src/lines/index.ts'
+import { type Conflicts, excludedBy, groupOf, type LineTimes } from '../../src/locks/rules/index.ts'
+import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 import { Random } from '../conformance/random.ts'
 
 // Operations that exclude each other, judged by somebody who knows nothing of how it is done: only who holds, who waits

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createMemoryBell } from '../../src/backends/memory/bell.ts'
-import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
 import {
   createLocks,
   type LockEvent,
@@ -9,6 +7,8 @@ import {
   type Locks,
   type LocksOptions,
 } from '../../src/locks/index.ts'
+import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
+import { createMemoryBell } from '../../src/storage/memory/notifier.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
 // The room's verbs on the memory store, in real time with short leases.

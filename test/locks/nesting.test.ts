@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createMemoryBell } from '../../src/backends/memory/bell.ts'
-import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
 import { createLocks, type Locks } from '../../src/locks/index.ts'
+import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
+import { createMemoryBell } from '../../src/storage/memory/notifier.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
 // Locks within locks: one request that holds several.

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
-import type { AcquireAsk, LineTimes, Standing } from '../../src/lines/index.ts'
 import { type LockKey, type LockStore, resolveLocksOptions } from '../../src/locks/index.ts'
+import type { AcquireAsk, LineTimes, Standing } from '../../src/locks/rules/index.ts'
+import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 
 // The rules of a line, told on the memory store with a clock that is moved by hand.
 

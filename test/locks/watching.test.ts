@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createMemoryBell } from '../../src/backends/memory/bell.ts'
-import { createMemoryLocks } from '../../src/backends/memory/locks.ts'
 import { createLocks, type LockStore, type Locks, type LocksOptions } from '../../src/locks/index.ts'
+import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
+import { createMemoryBell } from '../../src/storage/memory/notifier.ts'
 
 const key = { operation: 'pull', resource: 'app:1.2' }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createJobs } from '../../src/jobs/index.ts'
-import { notifyJob, notifyQueue } from '../../src/monitor/notifyqueue.ts'
-import type { MonitorStore } from '../../src/monitor/store.ts'
+import type { MonitorStore } from '../../src/monitor/monitor-store.ts'
+import { notifyJob, notifyQueue } from '../../src/monitor/notification-queue.ts'
 import { startReceiver } from '../support/robots/index.ts'
 import { createWorld } from './sendingworld.ts'
 

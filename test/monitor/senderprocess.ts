@@ -1,9 +1,10 @@
 /** A process that sends, until it is told to stop or is killed. Tells its counts when it stops. */
-import { openSqlite } from '../../src/backends/sqlite/index.ts'
+
 import { parseChannel } from '../../src/monitor/channels/index.ts'
-import { createOutbound } from '../../src/monitor/outbound.ts'
+import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
+import { createSender } from '../../src/monitor/delivery/sender.ts'
 import { StoredChannels } from '../../src/monitor/secrets/stored-channels.ts'
-import { createSender } from '../../src/monitor/sender.ts'
+import { openSqlite } from '../../src/storage/sqlite/index.ts'
 
 const [url, options] = process.argv.slice(2)
 const allowPrivate = ['127.0.0.0/8']

@@ -1,17 +1,17 @@
 /** A store, subscriptions and senders, for the stories about sending. */
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Backend } from '../../src/backends/backend.ts'
-import { openMemory } from '../../src/backends/memory/index.ts'
 import { createId } from '../../src/core/ids.ts'
 import { type JobStore, queueTopic } from '../../src/jobs/index.ts'
 import type { OutboundReply, OutboundRequest } from '../../src/monitor/channels/channel.ts'
 import { parseChannel } from '../../src/monitor/channels/index.ts'
-import { notifyJob, notifyQueue } from '../../src/monitor/notifyqueue.ts'
-import { createOutbound } from '../../src/monitor/outbound.ts'
+import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
+import { createSender, type Sender, type SenderOptions } from '../../src/monitor/delivery/sender.ts'
+import type { MonitorStore, NewNotification, NotificationRecord } from '../../src/monitor/monitor-store.ts'
+import { notifyJob, notifyQueue } from '../../src/monitor/notification-queue.ts'
 import { StoredChannels } from '../../src/monitor/secrets/stored-channels.ts'
-import { createSender, type Sender, type SenderOptions } from '../../src/monitor/sender.ts'
-import type { MonitorStore, NewNotification, NotificationRecord } from '../../src/monitor/store.ts'
+import type { Backend } from '../../src/storage/backend.ts'
+import { openMemory } from '../../src/storage/memory/index.ts'
 import { aBatch, aNotification, aSubject, hash } from '../conformance/monitor/making.ts'
 
 export const allowPrivate: readonly string[] = ['127.0.0.0/8']

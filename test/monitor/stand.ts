@@ -1,7 +1,5 @@
 /** A monitor on a memory store whose clock is moved by hand, and a sender whom every provider answers at once. */
 import assert from 'node:assert/strict'
-import type { Backend } from '../../src/backends/backend.ts'
-import { openMemory } from '../../src/backends/memory/index.ts'
 import {
   createMonitor,
   type Monitor,
@@ -12,6 +10,8 @@ import {
   type SubscribeOptions,
 } from '../../src/monitor/index.ts'
 import { OnceTally } from '../../src/once/index.ts'
+import type { Backend } from '../../src/storage/backend.ts'
+import { openMemory } from '../../src/storage/memory/index.ts'
 
 export const place = { source: 'gym', timeSlot: '18:00-19:00' }
 export const webhook = {

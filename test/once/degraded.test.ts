@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { MemoryGuards } from '../../src/backends/memory/guards.ts'
 import { type ErrorCode, SignalboxError } from '../../src/core/errors.ts'
-import { createFakeClock } from '../../src/core/fakeclock.ts'
+import { createFakeClock } from '../../src/core/fake-clock.ts'
 import { createOnce, type GuardStore } from '../../src/once/index.ts'
+import { MemoryGuards } from '../../src/storage/memory/guards.ts'
 import { brokenStore, pass, settled } from './stage.ts'
 
 function throwing(code: ErrorCode): () => Promise<never> {

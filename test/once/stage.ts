@@ -1,7 +1,8 @@
 /** A room of guards on a memory store whose time stands still until a test moves it. */
-import { MemoryGuards } from '../../src/backends/memory/guards.ts'
-import { createFakeClock, type FakeClock } from '../../src/core/fakeclock.ts'
+
+import { createFakeClock, type FakeClock } from '../../src/core/fake-clock.ts'
 import { createOnce, type GuardStore, type Once, type OnceOptions } from '../../src/once/index.ts'
+import { MemoryGuards } from '../../src/storage/memory/guards.ts'
 
 export interface OnceStage extends AsyncDisposable {
   readonly once: Once

@@ -10,7 +10,7 @@ import {
   scopes,
   type TokenWithSecret,
 } from '../../src/access/index.ts'
-import { type Route, routes } from '../../src/wire/index.ts'
+import { type Route, routes } from '../../src/http/contract/index.ts'
 import { within } from '../support/deadline.ts'
 import { type Asked, type Reply, type Stage, serving } from './stage.ts'
 

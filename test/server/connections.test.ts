@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
-import { createEventParser } from '../../src/wire/index.ts'
+import { createEventParser } from '../../src/http/contract/index.ts'
 import { within } from '../support/deadline.ts'
 import { type Stage, serving } from './stage.ts'
 

@@ -1,4 +1,4 @@
-import { createEventParser, type EventParser, type ParsedEvent } from '../../src/wire/sse.ts'
+import { createEventParser, type EventParser, type ParsedEvent } from '../../src/http/contract/sse.ts'
 import { within } from '../support/deadline.ts'
 
 /** A stream of events as a client reads it. */

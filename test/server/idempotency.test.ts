@@ -3,7 +3,7 @@ import { SignalboxError } from 'signalbox'
 import type { JobStore } from 'signalbox/jobs'
 import { createServer } from 'signalbox/server'
 import { test } from 'vitest'
-import { openMemory } from '../../src/backends/memory/index.ts'
+import { openMemory } from '../../src/storage/memory/index.ts'
 import { type Stage, serving } from './stage.ts'
 
 const engines = {

@@ -5,7 +5,7 @@ import { json, text } from 'node:stream/consumers'
 import { connectNode } from 'signalbox/client'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { createEventParser } from '../../src/wire/index.ts'
+import { createEventParser } from '../../src/http/contract/index.ts'
 import { within } from '../support/deadline.ts'
 import { listening, type Stage } from './stage.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'signalbox/server'
 import { test } from 'vitest'
-import { openMemory } from '../../src/backends/memory/index.ts'
-import { createHandlers } from '../../src/server/handlers/index.ts'
-import { routes } from '../../src/wire/index.ts'
+import { routes } from '../../src/http/contract/index.ts'
+import { createHandlers } from '../../src/http/server/handlers/index.ts'
+import { openMemory } from '../../src/storage/memory/index.ts'
 import { type Asked, serving } from './stage.ts'
 
 const secret = 'a-secret-of-thirty-two-characters!'

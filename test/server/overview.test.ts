@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, vi } from 'vitest'
-import { MemoryJobs } from '../../src/backends/memory/jobs.ts'
-import { createClient } from '../../src/client/index.ts'
+import { createClient } from '../../src/http/client/index.ts'
+import { MemoryJobs } from '../../src/storage/memory/jobs.ts'
 import { serving } from './stage.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'

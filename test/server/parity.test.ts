@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { open } from 'signalbox'
 import { createHandler } from 'signalbox/server'
 import { test } from 'vitest'
-import { createEventParser } from '../../src/wire/index.ts'
+import { createEventParser } from '../../src/http/contract/index.ts'
 import { type Asked, listening, mounted, type Reply, type Stage, serving } from './stage.ts'
 
 /** Requests whose answers follow from the request alone, but for ids and instants. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
-import { createClient } from '../../src/client/index.ts'
+import { createClient } from '../../src/http/client/index.ts'
+import { createServer } from '../../src/http/server/index.ts'
 import { type Box, isSignalboxError, open } from '../../src/index.ts'
-import { createServer } from '../../src/server/index.ts'
 import { createFolder } from '../support/services/folder.ts'
 
 /** Long enough for a loaded machine; nothing waits so long where all is well. */

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream'
 import { createLog, createServer } from 'signalbox/server'
 import { test } from 'vitest'
 import { WebSocket } from 'ws'
-import { nodesPath } from '../../src/wire/index.ts'
+import { nodesPath } from '../../src/http/contract/index.ts'
 import { type Reply, type Stage, serving } from './stage.ts'
 
 const bootstrap = 'bootstrap-secret-of-32-characters'

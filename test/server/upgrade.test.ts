@@ -4,19 +4,19 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { test } from 'vitest'
 import { WebSocket } from 'ws'
-import { createBell } from '../../src/core/bell.ts'
 import { SignalboxError } from '../../src/core/errors.ts'
-import { createFakeClock } from '../../src/core/fakeclock.ts'
-import type { Authenticator, Principal } from '../../src/server/call.ts'
-import { checkSite } from '../../src/server/guard.ts'
-import type { GuardedSocket } from '../../src/server/socket.ts'
+import { createFakeClock } from '../../src/core/fake-clock.ts'
+import { createBell } from '../../src/core/notifier.ts'
+import type { Authenticator, Principal } from '../../src/http/server/call.ts'
+import { checkSite } from '../../src/http/server/request/site-guard.ts'
+import type { GuardedSocket } from '../../src/http/server/sockets/guarded-socket.ts'
 import {
   createUpgrades,
   type Gateway,
   isWebSocketUpgrade,
   type Upgrades,
   type UpgradesOptions,
-} from '../../src/server/upgrade.ts'
+} from '../../src/http/server/sockets/upgrade.ts'
 import { within } from '../support/deadline.ts'
 import { serving } from './stage.ts'
 

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend } from '../../src/backends/backend.ts'
-import { oldestKey } from '../../src/backends/migrate.ts'
-import { openBackend } from '../../src/backends/open.ts'
 import type { ClaimRequest } from '../../src/jobs/index.ts'
+import type { Backend } from '../../src/storage/backend.ts'
+import { oldestKey } from '../../src/storage/migration-plan.ts'
+import { openBackend } from '../../src/storage/open.ts'
 import { mariadbCaller, postgresCaller, sqliteCaller } from '../conformance/callers.ts'
 import { ownSqlite } from '../conformance/candidates.ts'
 import { aJob, runningJob, until, verdictOf } from '../conformance/jobs/making.ts'

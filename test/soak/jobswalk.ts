@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { openBackend } from '../../src/backends/open.ts'
+import { openBackend } from '../../src/storage/open.ts'
 import { runWalk } from '../conformance/walk.ts'
 import type { Campaign } from './campaign.ts'
 import { allEngines, onEngines } from './jobsgrounds.ts'

@@ -1,4 +1,4 @@
-import { hashOf, multiplier } from '../../src/workqueue/nametable.ts'
+import { hashOf, multiplier } from '../../src/work-queue/indexed/name-table.ts'
 
 /** Of so many names some thirty pairs have the same hash, whatever the multiplier is. */
 const nameCount = 500_000

@@ -4,9 +4,9 @@
  */
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
-import { openMigrator } from '../../../src/backends/index.ts'
 import { copy } from '../../../src/copy/index.ts'
 import { open } from '../../../src/index.ts'
+import { openMigrator } from '../../../src/storage/index.ts'
 import type { Conditions, Contestant, Trial } from '../../case.ts'
 import { allOf, atLeast, atLeastTimes } from '../../goal.ts'
 import { groundOf } from '../jobs/ground.ts'

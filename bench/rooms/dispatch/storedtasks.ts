@@ -5,7 +5,7 @@
  */
 import { open } from 'signalbox'
 import { createId } from '../../../src/core/ids.ts'
-import { dispatchQueue, encodeOutput, encodeTaskJob } from '../../../src/dispatch/taskdocument.ts'
+import { dispatchQueue, encodeOutput, encodeTaskJob } from '../../../src/dispatch/tasks/task-document.ts'
 import type { Figures } from '../../case.ts'
 import { type SocketsPace, worked } from './paced.ts'
 

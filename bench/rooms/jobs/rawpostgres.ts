@@ -6,7 +6,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
-import { migrationsFor } from '../../../src/backends/postgres/migrations/index.ts'
+import { migrationsFor } from '../../../src/storage/postgres/migrations/index.ts'
 import type { Lane, LaneWorker } from './lane.ts'
 
 const batch = 500

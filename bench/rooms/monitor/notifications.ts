@@ -5,9 +5,9 @@
  */
 import { open } from 'signalbox'
 import { parseChannel } from '../../../src/monitor/channels/index.ts'
-import { createOutbound } from '../../../src/monitor/outbound.ts'
+import { createOutbound } from '../../../src/monitor/delivery/outbound.ts'
+import { createSender } from '../../../src/monitor/delivery/sender.ts'
 import { StoredChannels } from '../../../src/monitor/secrets/stored-channels.ts'
-import { createSender } from '../../../src/monitor/sender.ts'
 import type { Contestant, Trial } from '../../case.ts'
 import { atMostTimes } from '../../goal.ts'
 import { groundOf } from '../jobs/ground.ts'

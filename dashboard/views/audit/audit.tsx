@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { Client } from '../../../src/client/index.ts'
+import type { Client } from '../../../src/http/client/index.ts'
 import { Empty } from '../../kit/empty.tsx'
 import { Input } from '../../kit/field.tsx'
 import { Loaded } from '../../kit/loaded.tsx'

@@ -1,4 +1,4 @@
-import type { ContentionClient } from '../../../src/client/index.ts'
+import type { ContentionClient } from '../../../src/http/client/index.ts'
 
 export type Snapshot = Awaited<ReturnType<ContentionClient['snapshot']>>
 export type Cell = Snapshot['matrix'][number]

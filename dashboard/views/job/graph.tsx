@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireFoundJob } from '../../../src/client/index.ts'
+import type { WireFoundJob } from '../../../src/http/client/index.ts'
 import { Icon } from '../../kit/icon.tsx'
 import { Section } from '../../kit/page.tsx'
 import { State } from '../../kit/state.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireFoundJob } from '../../../src/client/index.ts'
+import type { WireFoundJob } from '../../../src/http/client/index.ts'
 import { Copy } from '../../kit/copy.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Code, Json } from '../../kit/json.tsx'

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { Client, WireFoundJob } from '../../../src/client/index.ts'
+import type { Client, WireFoundJob } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
 import { toast } from '../../kit/toast.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireFoundJob } from '../../../src/client/index.ts'
+import type { WireFoundJob } from '../../../src/http/client/index.ts'
 import { Bar } from '../../kit/bar.tsx'
 import { Section } from '../../kit/page.tsx'
 import { Text } from '../../kit/text.tsx'

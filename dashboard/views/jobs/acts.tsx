@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { WireJob } from '../../../src/client/index.ts'
+import type { WireJob } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { jobsWords } from '../../words/jobs.ts'
 import { useWords } from '../../words/language.tsx'

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import type { WireBulkCount } from '../../../src/client/index.ts'
+import type { WireBulkCount } from '../../../src/http/client/index.ts'
 import { useClient } from '../../shell/session.ts'
 import { type Act, addCounts, noCounts, type StateCounts } from './bulk-states.ts'
 

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import { type Client, isSignalboxError, type WireJob } from '../../../src/client/index.ts'
+import { type Client, isSignalboxError, type WireJob } from '../../../src/http/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Problem } from '../../kit/problem.tsx'

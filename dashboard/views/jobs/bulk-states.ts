@@ -1,4 +1,4 @@
-import type { WireJob } from '../../../src/client/index.ts'
+import type { WireJob } from '../../../src/http/client/index.ts'
 import { jobStates } from './filters.ts'
 
 /** Which states an act applies to, and what to ask before it: pure rules of the bulk dialogs. */

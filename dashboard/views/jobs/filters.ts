@@ -1,4 +1,4 @@
-import type { WireJob } from '../../../src/client/index.ts'
+import type { WireJob } from '../../../src/http/client/index.ts'
 import type { Query } from '../../shell/router.tsx'
 
 /** What is asked for, as the address says it. */

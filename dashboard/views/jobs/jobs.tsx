@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useState } from 'react'
-import type { WireJob } from '../../../src/client/index.ts'
+import type { WireJob } from '../../../src/http/client/index.ts'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { LookingFurther } from '../../kit/further.tsx'

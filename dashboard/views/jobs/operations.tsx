@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireBulkOperation } from '../../../src/client/index.ts'
+import type { WireBulkOperation } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Bar } from '../../kit/bar.tsx'
 import { Section } from '../../kit/page.tsx'

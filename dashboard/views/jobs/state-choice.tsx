@@ -1,5 +1,5 @@
 import { type ReactNode, useId } from 'react'
-import type { WireJob } from '../../../src/client/index.ts'
+import type { WireJob } from '../../../src/http/client/index.ts'
 import { State } from '../../kit/state.tsx'
 import { jobsWords } from '../../words/jobs.ts'
 import { useFormat, useWords } from '../../words/language.tsx'

@@ -1,5 +1,5 @@
 import { type ReactNode, useRef } from 'react'
-import type { LocksClient } from '../../../src/client/index.ts'
+import type { LocksClient } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Bar } from '../../kit/bar.tsx'
 import { Icon } from '../../kit/icon.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireLockEvent } from '../../../src/client/index.ts'
+import type { WireLockEvent } from '../../../src/http/client/index.ts'
 import { Section } from '../../kit/page.tsx'
 import { Badge, type BadgeProps } from '../../kit/state.tsx'
 import { Text } from '../../kit/text.tsx'

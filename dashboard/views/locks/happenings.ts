@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
-import type { WireLockEvent } from '../../../src/client/index.ts'
+import type { WireLockEvent } from '../../../src/http/client/index.ts'
 import { useLiveness } from '../../live/connection.ts'
 import { hint } from '../../live/hints.ts'
 import { serverNow } from '../../live/serverclock.ts'

@@ -1,5 +1,5 @@
 import { type ReactNode, useId, useRef } from 'react'
-import type { LocksClient } from '../../../src/client/index.ts'
+import type { LocksClient } from '../../../src/http/client/index.ts'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Input } from '../../kit/field.tsx'

@@ -1,5 +1,5 @@
 import { type ReactNode, useId, useState } from 'react'
-import type { MonitorClient } from '../../../src/client/index.ts'
+import type { MonitorClient } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Badge } from '../../kit/state.tsx'

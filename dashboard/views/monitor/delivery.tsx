@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { MonitorClient } from '../../../src/client/index.ts'
+import type { MonitorClient } from '../../../src/http/client/index.ts'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Badge, type Tone } from '../../kit/state.tsx'
 import { Text } from '../../kit/text.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { MonitorClient } from '../../../src/client/index.ts'
+import type { MonitorClient } from '../../../src/http/client/index.ts'
 import type { IconName } from '../../kit/icon.tsx'
 import { Badge, type Tone } from '../../kit/state.tsx'
 import { useWords } from '../../words/language.tsx'

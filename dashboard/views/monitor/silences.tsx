@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { MonitorClient } from '../../../src/client/index.ts'
+import type { MonitorClient } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Empty } from '../../kit/empty.tsx'

@@ -1,5 +1,5 @@
 import type { UseQueryResult } from '@tanstack/react-query'
-import type { MonitorClient } from '../../../src/client/index.ts'
+import type { MonitorClient } from '../../../src/http/client/index.ts'
 import { useLive } from '../../live/queries.ts'
 import { useClient } from '../../shell/session.ts'
 

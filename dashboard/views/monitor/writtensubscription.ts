@@ -1,4 +1,4 @@
-import type { Duration, MonitorClient } from '../../../src/client/index.ts'
+import type { Duration, MonitorClient } from '../../../src/http/client/index.ts'
 import { spanOf } from '../../kit/span.ts'
 import { visible } from '../../kit/visible.ts'
 import type { Say } from '../../words/catalogue.ts'

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { WireNode } from '../../../src/client/index.ts'
+import type { WireNode } from '../../../src/http/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Input } from '../../kit/field.tsx'
 import { spanOf } from '../../kit/span.ts'

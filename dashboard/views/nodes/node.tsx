@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { WireNode } from '../../../src/client/index.ts'
+import type { WireNode } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Copy } from '../../kit/copy.tsx'
 import { Empty } from '../../kit/empty.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireNode } from '../../../src/client/index.ts'
+import type { WireNode } from '../../../src/http/client/index.ts'
 import { Bar } from '../../kit/bar.tsx'
 import { Badge } from '../../kit/state.tsx'
 import { Text } from '../../kit/text.tsx'

@@ -1,4 +1,4 @@
-import type { DispatchClient } from '../../../src/client/index.ts'
+import type { DispatchClient } from '../../../src/http/client/index.ts'
 import { visible } from '../../kit/visible.ts'
 import type { Say } from '../../words/catalogue.ts'
 import type { nodesWords } from '../../words/nodes.ts'

@@ -1,4 +1,4 @@
-import type { Client, WireNode } from '../../../src/client/index.ts'
+import type { Client, WireNode } from '../../../src/http/client/index.ts'
 import { changed } from '../../live/queries.ts'
 import type { Pool } from './rule.ts'
 

@@ -1,4 +1,4 @@
-import type { OnceClient } from '../../../src/client/index.ts'
+import type { OnceClient } from '../../../src/http/client/index.ts'
 import type { Query } from '../../shell/router.tsx'
 
 export type Guard = Awaited<ReturnType<OnceClient['list']>>['items'][number]

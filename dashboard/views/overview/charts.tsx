@@ -1,5 +1,5 @@
 import { type ReactNode, useMemo, useRef } from 'react'
-import type { WireOverview } from '../../../src/client/index.ts'
+import type { WireOverview } from '../../../src/http/client/index.ts'
 import { Chart, type ChartSeries } from '../../kit/chart.tsx'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { overviewWords } from '../../words/overview.ts'

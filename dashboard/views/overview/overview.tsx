@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireOverview, WireQueueStats } from '../../../src/client/index.ts'
+import type { WireOverview, WireQueueStats } from '../../../src/http/client/index.ts'
 import { Counting } from '../../kit/counting.tsx'
 import { useCurl } from '../../kit/curl.ts'
 import { Empty } from '../../kit/empty.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireOverview } from '../../../src/client/index.ts'
+import type { WireOverview } from '../../../src/http/client/index.ts'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Section } from '../../kit/page.tsx'
 import type { Tone } from '../../kit/state.tsx'

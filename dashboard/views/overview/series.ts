@@ -1,4 +1,4 @@
-import type { WireOverview } from '../../../src/client/index.ts'
+import type { WireOverview } from '../../../src/http/client/index.ts'
 
 type Sample = WireOverview['history']['samples'][number]
 

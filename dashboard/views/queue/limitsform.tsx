@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { LimitQueueBody, WireQueueStats } from '../../../src/client/index.ts'
+import type { LimitQueueBody, WireQueueStats } from '../../../src/http/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Input } from '../../kit/field.tsx'
 import { spanOf, writeSpan } from '../../kit/span.ts'

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { WireQueueStats } from '../../../src/client/index.ts'
+import type { WireQueueStats } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Counting } from '../../kit/counting.tsx'

@@ -1,5 +1,5 @@
 import { type FormEvent, type ReactNode, useState } from 'react'
-import type { WireSchedule } from '../../../src/client/index.ts'
+import type { WireSchedule } from '../../../src/http/client/index.ts'
 import { Button } from '../../kit/button.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Select } from '../../kit/field.tsx'

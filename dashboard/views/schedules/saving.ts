@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { type Client, isSignalboxError, type WireSchedule } from '../../../src/client/index.ts'
+import { type Client, isSignalboxError, type WireSchedule } from '../../../src/http/client/index.ts'
 import { toast } from '../../kit/toast.tsx'
 import { visible } from '../../kit/visible.ts'
 import { changed } from '../../live/queries.ts'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireSchedule } from '../../../src/client/index.ts'
+import type { WireSchedule } from '../../../src/http/client/index.ts'
 import { Empty } from '../../kit/empty.tsx'
 import { Json } from '../../kit/json.tsx'
 import { Loaded } from '../../kit/loaded.tsx'

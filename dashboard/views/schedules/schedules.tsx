@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import type { WireSchedule } from '../../../src/client/index.ts'
+import type { WireSchedule } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Loaded } from '../../kit/loaded.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireSchedule } from '../../../src/client/index.ts'
+import type { WireSchedule } from '../../../src/http/client/index.ts'
 import { Badge, State } from '../../kit/state.tsx'
 import { Time } from '../../kit/time.tsx'
 import { useWords } from '../../words/language.tsx'

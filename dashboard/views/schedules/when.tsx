@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireSchedule } from '../../../src/client/index.ts'
+import type { WireSchedule } from '../../../src/http/client/index.ts'
 import { Text } from '../../kit/text.tsx'
 import { usePreferences } from '../../shell/preferences.ts'
 import { type Language, localeOf, type Say } from '../../words/catalogue.ts'

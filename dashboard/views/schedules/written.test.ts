@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { WireSchedule } from '../../../src/client/index.ts'
+import type { WireSchedule } from '../../../src/http/client/index.ts'
 import { fieldOf, hasHidden, optionsOf, write } from './written.ts'
 
 const schedule: WireSchedule = {

@@ -1,4 +1,4 @@
-import type { SchedulesClient, WireSchedule } from '../../../src/client/index.ts'
+import type { SchedulesClient, WireSchedule } from '../../../src/http/client/index.ts'
 import { spanOf, writeSpan } from '../../kit/span.ts'
 
 /** What stands in the fields of the form. */

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import { isSignalboxError } from '../../../src/client/index.ts'
+import { isSignalboxError } from '../../../src/http/client/index.ts'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Input, Select } from '../../kit/field.tsx'
 import { spanOf } from '../../kit/span.ts'

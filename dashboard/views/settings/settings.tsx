@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireOverview } from '../../../src/client/index.ts'
+import type { WireOverview } from '../../../src/http/client/index.ts'
 import { Icon } from '../../kit/icon.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Facts, Page, Section } from '../../kit/page.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireFoundTask } from '../../../src/client/index.ts'
+import type { WireFoundTask } from '../../../src/http/client/index.ts'
 import { Facts, Section } from '../../kit/page.tsx'
 import { Text } from '../../kit/text.tsx'
 import { useWords } from '../../words/language.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireFoundTask } from '../../../src/client/index.ts'
+import type { WireFoundTask } from '../../../src/http/client/index.ts'
 import { Icon } from '../../kit/icon.tsx'
 import { Loaded } from '../../kit/loaded.tsx'
 import { Section } from '../../kit/page.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireFoundTask, WireTask } from '../../../src/client/index.ts'
+import type { WireFoundTask, WireTask } from '../../../src/http/client/index.ts'
 import { Bar } from '../../kit/bar.tsx'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Section } from '../../kit/page.tsx'

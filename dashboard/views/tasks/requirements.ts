@@ -1,4 +1,4 @@
-import type { DispatchClient, WireFoundTask } from '../../../src/client/index.ts'
+import type { DispatchClient, WireFoundTask } from '../../../src/http/client/index.ts'
 import type { Say } from '../../words/catalogue.ts'
 import type { nodesWords } from '../../words/nodes.ts'
 import type { tasksWords } from '../../words/tasks.ts'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireTask } from '../../../src/client/index.ts'
+import type { WireTask } from '../../../src/http/client/index.ts'
 import { Badge, State } from '../../kit/state.tsx'
 import { useWords } from '../../words/language.tsx'
 import { tasksWords } from '../../words/tasks.ts'

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react'
-import { isSignalboxError, type WireFoundTask } from '../../../src/client/index.ts'
+import { isSignalboxError, type WireFoundTask } from '../../../src/http/client/index.ts'
 import { Action } from '../../kit/action.tsx'
 import { Confirm } from '../../kit/confirm.tsx'
 import { Copy } from '../../kit/copy.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { WireTask } from '../../../src/client/index.ts'
+import type { WireTask } from '../../../src/http/client/index.ts'
 import { Button } from '../../kit/button.tsx'
 import { Empty } from '../../kit/empty.tsx'
 import { Input, Select } from '../../kit/field.tsx'

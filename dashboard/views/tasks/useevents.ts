@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import type { WireTaskEvent } from '../../../src/client/index.ts'
+import type { WireTaskEvent } from '../../../src/http/client/index.ts'
 import { useLiveness } from '../../live/connection.ts'
 import { hint } from '../../live/hints.ts'
 import { useClient } from '../../shell/session.ts'

@@ -8,11 +8,11 @@ import type { Bench, BenchLine } from '../bench/measure.ts'
 import type { Raw } from '../bench/raw.ts'
 import { resolveGiven } from '../config/config.ts'
 import { addStoreFlags, sourcesOf } from '../config/flags.ts'
-import { nameOfDatabase } from '../config/kinds.ts'
+import { nameOfDatabase } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { createProgress } from '../progress.ts'
 import { printTable } from '../table.ts'
-import { Interrupted } from './lockedchild.ts'
+import { Interrupted } from './locked-child.ts'
 import { requireDatabase } from './place.ts'
 
 const rooms = ['jobs', 'locks', 'once'] as const

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
+import { configSources } from '../config/config-sources.ts'
 import { addSettingFlags } from '../config/flags.ts'
-import { configSources } from '../config/given.ts'
-import type { Kind } from '../config/kinds.ts'
 import { type SettingName, settingNames, settings } from '../config/settings.ts'
+import type { Kind } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { printTable } from '../table.ts'
 

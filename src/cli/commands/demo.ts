@@ -52,7 +52,7 @@ async function play(
   const folder = database === undefined ? mkdtempSync(join(tmpdir(), 'signalbox-demo-')) : undefined
   try {
     const { open } = await import('../../index.ts')
-    const { createServer } = await import('../../server/index.ts')
+    const { createServer } = await import('../../http/server/index.ts')
     const { startDemo } = await import('../../demo/index.ts')
     await using box = await open(database ?? `sqlite:${join(folder!, 'demo.db')}`, {
       migrate: true,

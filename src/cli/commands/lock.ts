@@ -6,7 +6,7 @@ import type { Held, Locks } from '../../locks/index.ts'
 import { addStoreFlags, resolveDatabase, resolveLocks, resolveRedis } from '../config/flags.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
-import { heedSignals, Interrupted, runChild } from './lockedchild.ts'
+import { heedSignals, Interrupted, runChild } from './locked-child.ts'
 import { serverOf } from './place.ts'
 
 /**
@@ -136,7 +136,7 @@ async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
   const url = serverOf(command, flags)
   if (url !== undefined) {
-    const { openRemote } = await import('../../remote/index.ts')
+    const { openRemote } = await import('../../http/remote/index.ts')
     const token = process.env.SIGNALBOX_TOKEN
     const box = await openRemote(url, { namespace, ...(token ? { token } : {}) })
     return { ...box.locks, [Symbol.asyncDispose]: () => box.close() }
@@ -148,7 +148,7 @@ async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
       'invalid_argument',
       'A memory: database is in one process only: there is nobody to share a lock with.',
     )
-  const { openBackend } = await import('../../backends/open.ts')
+  const { openBackend } = await import('../../storage/open.ts')
   const { createLocks } = await import('../../locks/index.ts')
   const backend = await openBackend(database, {
     namespace: namespace ?? 'default',

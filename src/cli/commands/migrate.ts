@@ -1,7 +1,7 @@
 import { Argument, Command } from 'commander'
-import type { AppliedMigration, MigrationStatus, Migrator } from '../../backends/index.ts'
+import type { AppliedMigration, MigrationStatus, Migrator } from '../../storage/index.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
-import { nameOfDatabase } from '../config/kinds.ts'
+import { nameOfDatabase } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { createProgress } from '../progress.ts'
 import { requireDatabase } from './place.ts'
@@ -31,7 +31,7 @@ export function migrateCommand(printer: Printer, endWith: (exitCode: number) => 
 /** Whether this version of Signalbox may work on the database. */
 async function migrate(action: Action, database: string, json: boolean, printer: Printer): Promise<boolean> {
   // Imported here, so that other commands and the help do not load an engine first.
-  const { copyMark, openMigrator } = await import('../../backends/index.ts')
+  const { copyMark, openMigrator } = await import('../../storage/index.ts')
   await using migrator = await openMigrator(database)
   const name = nameOfDatabase(database)
   switch (action) {

@@ -77,7 +77,7 @@ async function test(
     await using box = await open('memory:', { allowPrivate, contention: false })
     return await box.monitor.test(channel)
   }
-  const { openRemote } = await import('../../remote/index.ts')
+  const { openRemote } = await import('../../http/remote/index.ts')
   await using box = await openRemote(url, {
     ...(namespace === undefined ? {} : { namespace: text('--namespace', namespace) }),
     ...remoteOptions(),

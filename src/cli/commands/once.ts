@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { isSignalboxError } from '../../core/errors.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
-import { runChild } from './lockedchild.ts'
+import { runChild } from './locked-child.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from './place.ts'
 
 /** Exit codes of `signalbox once` beyond the command's own. */

@@ -42,7 +42,7 @@ export async function openPlace(
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
   const url = serverOf(command, flags)
   if (url !== undefined) {
-    const { openRemote } = await import('../../remote/index.ts')
+    const { openRemote } = await import('../../http/remote/index.ts')
     return openRemote(url, { namespace, ...remoteOptions() })
   }
   const database = resolveDatabase(command)

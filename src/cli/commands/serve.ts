@@ -1,15 +1,15 @@
 import { Command } from 'commander'
-import type { Backend } from '../../backends/open.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
+import type { Log, Server, ServerOptions } from '../../http/server/index.ts'
 import type { OpenOptions } from '../../index.ts'
-import type { Log, Server, ServerOptions } from '../../server/index.ts'
+import type { Backend } from '../../storage/open.ts'
 import { type ResolvedConfig, resolveConfig } from '../config/config.ts'
+import { configSources } from '../config/config-sources.ts'
 import { addSettingFlags } from '../config/flags.ts'
-import { configSources } from '../config/given.ts'
-import { nameOfDatabase } from '../config/kinds.ts'
 import type { Config } from '../config/settings.ts'
 import { createTlsReader, type ReadTls } from '../config/tls-files.ts'
+import { nameOfDatabase } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
 
@@ -61,7 +61,7 @@ async function serve(
   // The store opens, in a thread of its own where it has one, while the server is being loaded.
   const secretKey = secretKeys.length === 0 ? undefined : secretKeys
   const opening = open(database, { migrate, thread, redis, guards, secretKey, ...roomOptions(values) })
-  const [{ createLog, createServer }] = await Promise.all([import('../../server/index.ts'), opening])
+  const [{ createLog, createServer }] = await Promise.all([import('../../http/server/index.ts'), opening])
   await using box = await opening
   await using log = createLog({
     level: values.logLevel,
@@ -137,7 +137,7 @@ function roomOptions(values: Config): OpenOptions {
 /** Opening a SQLite file brings its schema up to date, so whoever does not want that is told before it is opened. */
 async function requireSchema(database: string): Promise<void> {
   if (database.startsWith('memory:')) return
-  const { openMigrator } = await import('../../backends/index.ts')
+  const { openMigrator } = await import('../../storage/index.ts')
   await using migrator = await openMigrator(database)
   const { current, latest } = await migrator.status()
   if (current >= latest) return

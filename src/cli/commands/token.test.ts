@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, test } from 'vitest'
 import { createTokens } from '../../access/index.ts'
-import { openBackend } from '../../backends/open.ts'
+import { openBackend } from '../../storage/open.ts'
 import { createPrinter } from '../print.ts'
 import { run } from '../run.ts'
 

@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import type { ListedToken, Scope, Token, Tokens } from '../../access/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
-import { nameOfDatabase } from '../config/kinds.ts'
+import { nameOfDatabase } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { spanOf } from '../span.ts'
 import { printTable } from '../table.ts'
@@ -163,7 +163,7 @@ async function withTokens(
 ): Promise<void> {
   const server = serverOf(command, { url })
   if (server !== undefined) {
-    const { createClient } = await import('../../client/index.ts')
+    const { createClient } = await import('../../http/client/index.ts')
     await using client = createClient(server, remoteOptions())
     return await use(client.tokens)
   }
@@ -174,8 +174,8 @@ async function withTokens(
       'A memory: database has no tokens that outlive this command.',
     )
   // Imported here, so that other commands and the help do not load an engine first.
-  const { openMigrator } = await import('../../backends/index.ts')
-  const { openBackend } = await import('../../backends/open.ts')
+  const { openMigrator } = await import('../../storage/index.ts')
+  const { openBackend } = await import('../../storage/open.ts')
   const { createTokens } = await import('../../access/index.ts')
   if (mode === 'look') {
     await using migrator = await openMigrator(database)

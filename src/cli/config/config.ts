@@ -1,10 +1,10 @@
 import { show } from '../../core/options.ts'
 import { nearestTo } from '../nearest.ts'
-import { type ConfigFile, readConfigFile } from './file.ts'
-import type { Kind } from './kinds.ts'
+import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { Problems } from './problems.ts'
 import { type Config, flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
-import { readSecretKeyFile, readTokenFile } from './tokenfile.ts'
+import { readSecretKeyFile, readTokenFile } from './token-file.ts'
+import type { Kind } from './value-kinds.ts'
 
 /**
  * A configuration, whole and checked, and where each value came from:

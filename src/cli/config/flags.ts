@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
 import type { LocksOptions } from '../../locks/index.ts'
 import { type ConfigSources, resolveSetting } from './config.ts'
-import type { Kind } from './kinds.ts'
 import { flagOf, type SettingName, settingNames, settings, variableOf } from './settings.ts'
+import type { Kind } from './value-kinds.ts'
 
 /**
  * Gives a command the flags of these settings, all of them unless said otherwise, and that of the configuration file. They

@@ -16,7 +16,7 @@ import {
   span,
   trueOrFalse,
   wholeNumber,
-} from './kinds.ts'
+} from './value-kinds.ts'
 
 const day = 86_400_000
 const hour = 3_600_000

@@ -1,5 +1,5 @@
 import { isSignalboxError } from '../../core/errors.ts'
-import type { TlsCheck, TlsOptions } from '../../server/index.ts'
+import type { TlsCheck, TlsOptions } from '../../http/server/index.ts'
 import type { ResolvedConfig } from './config.ts'
 import { type NamedFile, readNamedFile, readPrivateFile, refuseFile } from './private-file.ts'
 
@@ -21,7 +21,7 @@ export async function createTlsReader({
   const { tlsCert, tlsKey, tlsClientCa } = values
   if (tlsCert === undefined || tlsKey === undefined) return undefined
   // Imported here, so that other commands do not load a server.
-  const { checkTls } = await import('../../server/index.ts')
+  const { checkTls } = await import('../../http/server/index.ts')
   const cert: NamedFile = { name: sources.tlsCert, path: tlsCert, holds: 'certificate', maxBytes }
   const key: NamedFile = { name: sources.tlsKey, path: tlsKey, holds: 'private key', maxBytes }
   const clientCa: NamedFile | undefined =

@@ -1,5 +1,5 @@
 import type { ResolvedConfig } from '../config/config.ts'
-import { nameOfDatabase } from '../config/kinds.ts'
+import { nameOfDatabase } from '../config/value-kinds.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { nameOfDatabase } from '../config/kinds.ts'
+import { nameOfDatabase } from '../config/value-kinds.ts'
 import { type ClockReading, readClock } from './clocks.ts'
 import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
 

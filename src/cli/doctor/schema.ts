@@ -1,4 +1,4 @@
-import { copyMark, type MigrationStatus } from '../../backends/index.ts'
+import { copyMark, type MigrationStatus } from '../../storage/index.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 /** Where the schema of a database stands. `migrates`: a server started here brings it up to date itself. */

@@ -1,6 +1,6 @@
-import type { Client, WireOverview } from '../../client/index.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
+import type { Client, WireOverview } from '../../http/client/index.ts'
 import { type ClockReading, judgeClocks, readClock } from './clocks.ts'
 import { isLoopback } from './configuration.ts'
 import { type Finding, ok, problem, reasonOf, warning } from './finding.ts'
@@ -14,7 +14,7 @@ export async function examineServer(
   url: string,
   options: { readonly token?: string | undefined; readonly namespace?: string | undefined },
 ): Promise<readonly Finding[]> {
-  const { createClient } = await import('../../client/index.ts')
+  const { createClient } = await import('../../http/client/index.ts')
   using client = createClient(url, options)
   const findings = [...judgeAddress(client.url, options.token !== undefined)]
   try {

@@ -1,9 +1,9 @@
-import type { Backend } from '../../backends/open.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { isReserved } from '../../jobs/index.ts'
 import type { MonitorProblems } from '../../monitor/index.ts'
+import type { Backend } from '../../storage/open.ts'
 import type { ResolvedConfig } from '../config/config.ts'
-import { nameOfDatabase } from '../config/kinds.ts'
+import { nameOfDatabase } from '../config/value-kinds.ts'
 import { type ClockReading, judgeClocks } from './clocks.ts'
 import { isLoopback, whereOf } from './configuration.ts'
 import { type Finding, ok, problem, reasonOf, sentence, warning } from './finding.ts'
@@ -43,7 +43,7 @@ async function examineDatabase(
   const findings: Finding[] = []
   try {
     // First, for it says in words which driver is missing, and what the address lacks.
-    const { openMigrator } = await import('../../backends/index.ts')
+    const { openMigrator } = await import('../../storage/index.ts')
     await using migrator = await openMigrator(database)
     const status = await migrator.status()
     findings.push(judgeSchema(name, status, migrate))
@@ -82,7 +82,7 @@ async function examineOpened(
   namespace: string,
   name: string,
 ): Promise<StoreExamined> {
-  const { openBackend } = await import('../../backends/open.ts')
+  const { openBackend } = await import('../../storage/open.ts')
   await using backend = await openBackend(values.database, { namespace, migrate: false })
   const tokens = await listTokens(backend)
   const now = Date.now()

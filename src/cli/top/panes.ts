@@ -1,4 +1,4 @@
-import type { WireOverview } from '../../client/index.ts'
+import type { WireOverview } from '../../http/client/index.ts'
 import type { Box, RemoteBox } from '../../index.ts'
 import type { LockSummary } from '../../locks/index.ts'
 import { escapeText } from '../print.ts'

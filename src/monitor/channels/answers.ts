@@ -1,5 +1,5 @@
 import type { OutboundReply, SendVerdict } from './channel.ts'
-import { oneLine } from './plaintext.ts'
+import { oneLine } from './plain-text.ts'
 
 /**
  * What answers mean in general: no answer, HTTP's own statuses, and the JSON bodies in which the Chinese providers

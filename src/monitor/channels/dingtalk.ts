@@ -14,11 +14,11 @@ import {
   refuse,
   robotSecrets,
   textOf,
-} from './config.ts'
-import { createHiding } from './hiding.ts'
+} from './channel-config.ts'
+import { createHiding } from './hide-secrets.ts'
 import { escapeMarkdown } from './markdown.ts'
 import { layOut, type Page } from './paging.ts'
-import { jsonBytes } from './plaintext.ts'
+import { jsonBytes } from './plain-text.ts'
 
 /**
  * A custom robot of a DingTalk group. It answers errors with HTTP 200, takes 20 messages a minute and is silent for ten

@@ -10,10 +10,10 @@ import {
   readText,
   readTexts,
   robotSecrets,
-} from './config.ts'
-import { createHiding } from './hiding.ts'
+} from './channel-config.ts'
+import { createHiding } from './hide-secrets.ts'
 import { layOut, type Page } from './paging.ts'
-import { jsonBytes } from './plaintext.ts'
+import { jsonBytes } from './plain-text.ts'
 
 /** A custom bot of a Feishu (Lark) group. Its signature is in the body, keyed by time and secret, over nothing. */
 

@@ -1,5 +1,5 @@
 import type { Channel } from './channel.ts'
-import { type ChannelConfig, type ChannelOptions, openConfig, refuse } from './config.ts'
+import { type ChannelConfig, type ChannelOptions, openConfig, refuse } from './channel-config.ts'
 import { createDingTalk, dingTalkSecrets } from './dingtalk.ts'
 import { createFeishu, feishuSecrets } from './feishu.ts'
 import { createSlack, slackSecrets } from './slack.ts'
@@ -8,7 +8,7 @@ import { createWeCom, weComSecrets } from './wecom.ts'
 
 /** The ways to reach people, by the `type` of a subscription's channel. */
 
-export type { ChannelOptions } from './config.ts'
+export type { ChannelOptions } from './channel-config.ts'
 
 interface ChannelType {
   readonly create: (config: ChannelConfig) => Channel

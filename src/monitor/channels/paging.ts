@@ -1,5 +1,5 @@
 import type { Message } from './channel.ts'
-import { oneLine, shorten } from './plaintext.ts'
+import { oneLine, shorten } from './plain-text.ts'
 
 /**
  * Lays a message out on as many pages as the provider's size asks for: whole lines, in order, none left out. Only a

@@ -1,9 +1,9 @@
 import { judgeStatus } from './answers.ts'
 import type { Channel, Message, OutboundReply, OutboundRequest, Robot, SendVerdict } from './channel.ts'
-import { allowFields, type ChannelConfig, identify, readRobots, robotSecrets } from './config.ts'
-import { createHiding } from './hiding.ts'
+import { allowFields, type ChannelConfig, identify, readRobots, robotSecrets } from './channel-config.ts'
+import { createHiding } from './hide-secrets.ts'
 import { layOut, type Page } from './paging.ts'
-import { jsonBytes } from './plaintext.ts'
+import { jsonBytes } from './plain-text.ts'
 
 /** An incoming webhook of Slack: one message a second, errors as HTTP statuses, no signature. */
 

@@ -8,10 +8,10 @@ import {
   readRobots,
   refuse,
   robotSecrets,
-} from './config.ts'
-import { createHiding } from './hiding.ts'
-import { oneLine, shorten } from './plaintext.ts'
-import { signWebhook } from './verify.ts'
+} from './channel-config.ts'
+import { createHiding } from './hide-secrets.ts'
+import { oneLine, shorten } from './plain-text.ts'
+import { signWebhook } from './verify-webhook.ts'
 
 /**
  * A signed request to a program, with the states themselves: verify.ts is its other side. `webhook-id` is the same

@@ -9,8 +9,8 @@ import {
   readTexts,
   refuse,
   robotSecrets,
-} from './config.ts'
-import { createHiding } from './hiding.ts'
+} from './channel-config.ts'
+import { createHiding } from './hide-secrets.ts'
 import { escapeMarkdown } from './markdown.ts'
 import { layOut, type Page } from './paging.ts'
 

@@ -1,9 +1,9 @@
+import { describeError } from '../../core/describe-error.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { describeError } from '../../core/failure.ts'
 import { digestParts } from '../../once/index.ts'
 import type { Channel } from '../channels/channel.ts'
 import { secretFieldsOf } from '../channels/index.ts'
-import type { SubscriptionRecord } from '../store.ts'
+import type { SubscriptionRecord } from '../monitor-store.ts'
 import type { SecretKeys } from './secret-keys.ts'
 
 /**

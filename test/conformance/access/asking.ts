@@ -1,6 +1,6 @@
 /** Keys and views for the contracts of access. */
 import { createHash, randomUUID } from 'node:crypto'
-import type { Backend, RequestKey, Stores } from '../../../src/backends/backend.ts'
+import type { Backend, RequestKey, Stores } from '../../../src/storage/backend.ts'
 import { longMs } from '../jobs/making.ts'
 
 /** A key that nobody used before, unless the test says which. */

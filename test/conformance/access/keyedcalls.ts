@@ -1,9 +1,9 @@
 /** Each call that may be made with a key, and what happens meanwhile so that doing it again would show. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Backend } from '../../../src/backends/backend.ts'
 import { createId } from '../../../src/core/ids.ts'
 import type { JobStore } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import {
   addOne,
   aJob,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend, BackendBell, Stores } from '../../../src/backends/backend.ts'
+import type { Backend, BackendBell, Stores } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { keepApart } from '../jobs/apart.ts'
 import { addOne, aJob, claim, ids, runningJob, settleOne, verdictOf } from '../jobs/making.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'vitest'
-import type { FleetKind } from '../../../src/dispatch/fleetstore.ts'
+import type { FleetKind } from '../../../src/dispatch/cluster/fleet-store.ts'
 import type { FleetCandidate } from './opening.ts'
 import { aWrite, FleetStage, plenty } from './stage.ts'
 

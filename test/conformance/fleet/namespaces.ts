@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { FleetKind } from '../../../src/dispatch/fleetstore.ts'
+import type { FleetKind } from '../../../src/dispatch/cluster/fleet-store.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { FleetStage } from './stage.ts'
 

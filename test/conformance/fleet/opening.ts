@@ -1,4 +1,4 @@
-import type { Stores } from '../../../src/backends/backend.ts'
+import type { Stores } from '../../../src/storage/backend.ts'
 import { serviceFacts } from '../../support/services/own.ts'
 import { aNamespace, redisCandidates } from '../candidates.ts'
 
@@ -22,7 +22,7 @@ export function redisFleets(): readonly FleetCandidate[] {
     title,
     isShared,
     async open({ namespace = aNamespace() } = {}) {
-      const { openRedis } = await import('../../../src/backends/redis/index.ts')
+      const { openRedis } = await import('../../../src/storage/redis/index.ts')
       return openRedis(serviceFacts('redis').url, { namespace })
     },
   }))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { fleetTopic } from '../../../src/dispatch/fleetstore.ts'
+import { fleetTopic } from '../../../src/dispatch/cluster/fleet-store.ts'
 import { aNamespace } from '../candidates.ts'
 import { type FleetCandidate, openTwo } from './opening.ts'
 import { aWrite, FleetStage, Follower, keysOf, plenty } from './stage.ts'

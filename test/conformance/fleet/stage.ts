@@ -6,7 +6,7 @@ import type {
   FleetRow,
   FleetStore,
   FleetWrite,
-} from '../../../src/dispatch/fleetstore.ts'
+} from '../../../src/dispatch/cluster/fleet-store.ts'
 import { until } from '../locks/stage.ts'
 import type { FleetStores } from './opening.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne, claim, claimOne, find, settleOne } from '../jobs/making.ts'
 import { addGranted, addLocked, addNeeding, aLock } from './making.ts'

@@ -1,6 +1,7 @@
 /** Jobs that wait, for the contracts of gates. */
-import type { Backend } from '../../../src/backends/backend.ts'
+
 import type { LockGate, NewGate, NewJob } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { addOne } from '../jobs/making.ts'
 
 export const aLock: { readonly operation: string; readonly resource: string } = {

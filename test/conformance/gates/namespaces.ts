@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne } from '../jobs/making.ts'
 import { addLocked, addNeeding } from './making.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { GuardEnd } from '../../../src/once/store.ts'
+import type { GuardEnd } from '../../../src/once/guard-store.ts'
 import { inGrowingSpans } from '../../support/spans.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { GuardStage, longMs, shortMs, until } from './stage.ts'

@@ -1,7 +1,13 @@
 /** One engine, and guards on it to tell stories of: in real time, with spans that are over soon or never. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import type { GuardAsk, GuardEnd, GuardRecord, GuardStanding, GuardStore } from '../../../src/once/store.ts'
+import type {
+  GuardAsk,
+  GuardEnd,
+  GuardRecord,
+  GuardStanding,
+  GuardStore,
+} from '../../../src/once/guard-store.ts'
 import { until } from '../locks/stage.ts'
 import type { GuardsStores } from './opening.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { within } from '../../support/deadline.ts'
 import type { Caller } from '../callers.ts'
 import { aNamespace, type SqlSide } from '../candidates.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Backend } from '../../../src/backends/backend.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { addOne, claim, endedJob, ids, lapsedJob, leaseOf, longMs, runningJob, settleOne } from './making.ts'
 
 /** Jobs of one namespace in every state, and nothing that another one does sees or touches them. */

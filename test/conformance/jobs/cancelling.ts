@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
 import type { ClaimedRecord, NewJob } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { inGrowingSpans } from '../../support/spans.ts'
 import type { Candidate } from '../candidates.ts'
 import {

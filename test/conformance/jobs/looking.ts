@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
 import type { JobState } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { inGrowingSpans } from '../../support/spans.ts'
 import type { Candidate } from '../candidates.ts'
 import {

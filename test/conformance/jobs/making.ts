@@ -1,7 +1,6 @@
 /** Jobs, claims and verdicts for the contracts, each with what the test says and something sensible for the rest. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Backend } from '../../../src/backends/backend.ts'
 import { createId } from '../../../src/core/ids.ts'
 import type {
   ClaimedRecord,
@@ -11,6 +10,7 @@ import type {
   NewJob,
   Verdict,
 } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 
 /** Longer than any test. */
 export const longMs = 600_000

@@ -1,6 +1,5 @@
 /** Where calls are refused in a caller's transaction: a table of the user's, a connection, and the jobs of a store. */
 import assert from 'node:assert/strict'
-import type { Backend } from '../../../src/backends/backend.ts'
 import { isSignalboxError, type SignalboxError } from '../../../src/core/errors.ts'
 import {
   type ClaimedRecord,
@@ -9,6 +8,7 @@ import {
   type JobStore,
   type Jobs,
 } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { within } from '../../support/deadline.ts'
 import type { Caller } from '../callers.ts'
 import type { SqlSide } from '../candidates.ts'

@@ -1,7 +1,7 @@
 /** Limits and jobs with keys for the contracts of limits. */
 import assert from 'node:assert/strict'
-import type { Backend } from '../../../src/backends/backend.ts'
 import type { ClaimedRecord, NewJob, QueueLimits } from '../../../src/jobs/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { addOne, aJob, claim, settleOne } from '../jobs/making.ts'
 
 /** Limits of nothing but what is said. */

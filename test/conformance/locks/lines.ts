@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Told } from '../../../src/lines/index.ts'
+import type { Told } from '../../../src/locks/rules/index.ts'
 import { inGrowingSpans } from '../../support/spans.ts'
 import type { LocksCandidate } from '../candidates.ts'
 import { clockMs, keyOf, longMs, longTimes, named, Stage, shortMs, until } from './stage.ts'

@@ -1,5 +1,5 @@
-import type { Stores, Traits } from '../../../src/backends/backend.ts'
-import { openBackend } from '../../../src/backends/open.ts'
+import type { Stores, Traits } from '../../../src/storage/backend.ts'
+import { openBackend } from '../../../src/storage/open.ts'
 
 /** What the room of locks asks of a backend: a whole one has it, and so has Redis, which keeps no jobs. */
 export interface LocksBackend extends LocksStores, AsyncDisposable {
@@ -12,6 +12,6 @@ export type LocksStores = Pick<Stores, 'locks' | 'bell'>
 /** Opens whatever engine the URL names, brought up to date. */
 export async function openLocks(url: string, namespace: string): Promise<LocksBackend> {
   if (!url.startsWith('redis')) return openBackend(url, { namespace, migrate: true })
-  const { openRedis } = await import('../../../src/backends/redis/index.ts')
+  const { openRedis } = await import('../../../src/storage/redis/index.ts')
   return openRedis(url, { namespace })
 }

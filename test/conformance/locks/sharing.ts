@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createLocks } from '../../../src/locks/index.ts'
-import { requesterTopic, ringFor } from '../../../src/locks/topics.ts'
+import { requesterTopic, ringFor } from '../../../src/locks/lock-topics.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import type { LocksBackend } from './opening.ts'
 import { keyOf, longTimes, named, Stage, until } from './stage.ts'

@@ -1,8 +1,8 @@
 /** One engine, and lines on it to tell stories of: in real time, with spans that are over soon or never. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AcquireAsk, LineTimes, Requester, Standing } from '../../../src/lines/index.ts'
 import type { LineView, LockKey, LockStore } from '../../../src/locks/index.ts'
+import type { AcquireAsk, LineTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
 import type { LocksStores } from './opening.ts'
 
 /** Longer than any test. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { LineTimes } from '../../../src/lines/index.ts'
 import type { LockKey, LockStore } from '../../../src/locks/index.ts'
+import type { LineTimes } from '../../../src/locks/rules/index.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import { keyOf, longTimes, named, Stage, shortMs, until } from './stage.ts'
 

@@ -1,7 +1,6 @@
 /** Subjects, batches and senders for the contracts, each with what the test says and something sensible for the rest. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import type { Backend, Stores } from '../../../src/backends/backend.ts'
 import { createId } from '../../../src/core/ids.ts'
 import type {
   ChannelRef,
@@ -15,7 +14,8 @@ import type {
   SendingStep,
   SubjectName,
   SubjectWrite,
-} from '../../../src/monitor/store.ts'
+} from '../../../src/monitor/monitor-store.ts'
+import type { Backend, Stores } from '../../../src/storage/backend.ts'
 import { aJob, longMs, until } from '../jobs/making.ts'
 
 export { aJob, longMs, until }

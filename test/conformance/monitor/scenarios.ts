@@ -1,8 +1,8 @@
 /** The stories the monitor is made for, told on every engine; what a sender does is done here by hand. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
 import { createMonitor, type Monitor, type ReportAnswer } from '../../../src/monitor/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { anEnd, aStep, longMs, now, past } from './making.ts'
 

@@ -1,9 +1,9 @@
 /** What a subscription was told of a state: reserved, told for a while, owed, or nothing. And telling again. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Stores } from '../../../src/backends/backend.ts'
 import { createId } from '../../../src/core/ids.ts'
-import type { ToldRecord } from '../../../src/monitor/store.ts'
+import type { ToldRecord } from '../../../src/monitor/monitor-store.ts'
+import type { Stores } from '../../../src/storage/backend.ts'
 import type { Candidate } from '../candidates.ts'
 import {
   aJob,

@@ -1,8 +1,8 @@
 /** What is known of subjects, and that a batch is written whole or not at all. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Stores } from '../../../src/backends/backend.ts'
-import type { ReportBatch } from '../../../src/monitor/store.ts'
+import type { ReportBatch } from '../../../src/monitor/monitor-store.ts'
+import type { Stores } from '../../../src/storage/backend.ts'
 import type { Candidate } from '../candidates.ts'
 import {
   aBatch,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Stores } from '../../../src/backends/backend.ts'
 import { createId } from '../../../src/core/ids.ts'
+import type { Stores } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { longMs, until } from '../jobs/making.ts'
 import { aNote, infos } from './making.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
-import { noteLimits } from '../../../src/jobs/notestore.ts'
+import { noteLimits } from '../../../src/jobs/logs/log-store.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne, endedJob } from '../jobs/making.ts'
 import { aNote, infos } from './making.ts'

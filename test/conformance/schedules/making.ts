@@ -1,7 +1,7 @@
 /** Schedules and their runs for the contracts, each with what the test says and something sensible for the rest. */
 import assert from 'node:assert/strict'
-import type { Stores } from '../../../src/backends/backend.ts'
 import type { Fired, NewSchedule, ScheduleRecord } from '../../../src/jobs/index.ts'
+import type { Stores } from '../../../src/storage/backend.ts'
 import { aJob, until } from '../jobs/making.ts'
 
 export function aSchedule(name: string, schedule: Partial<NewSchedule> = {}): NewSchedule {

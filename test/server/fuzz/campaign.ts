@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { errorCodes } from '../../../src/core/errors.ts'
-import { routes } from '../../../src/wire/index.ts'
+import { routes } from '../../../src/http/contract/index.ts'
 import { createNumbers } from '../../support/random.ts'
 import { RawClient, type RawReply } from './rawclient.ts'
 import { fuzz } from './requests.ts'

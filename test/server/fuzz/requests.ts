@@ -1,4 +1,4 @@
-import type { Route } from '../../../src/wire/index.ts'
+import type { Route } from '../../../src/http/contract/index.ts'
 
 /**
  * Requests that nobody would send on purpose. Each is made from a route of the table and a stream of numbers, so that a

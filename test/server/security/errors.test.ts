@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { open } from 'signalbox'
 import { createServer } from 'signalbox/server'
 import { test } from 'vitest'
-import { type Route, routes } from '../../../src/wire/index.ts'
+import { type Route, routes } from '../../../src/http/contract/index.ts'
 
 /** What drivers and programs say when they fail, and nobody outside is to hear. */
 const failures: readonly (() => unknown)[] = [

@@ -7,7 +7,7 @@ import { open } from 'signalbox'
 import { createServer } from 'signalbox/server'
 import { test } from 'vitest'
 import { SignalboxError } from '../../../src/core/errors.ts'
-import { answerOnSocket } from '../../../src/server/problem.ts'
+import { answerOnSocket } from '../../../src/http/server/request/problem.ts'
 import { within } from '../../support/deadline.ts'
 import { type Stage, serving } from '../stage.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { type CopyNumbers, copyTables, openCopyEnd } from '../../../src/backends/index.ts'
 import { compare, copy } from '../../../src/copy/index.ts'
 import { open } from '../../../src/index.ts'
+import { type CopyNumbers, copyTables, openCopyEnd } from '../../../src/storage/index.ts'
 import { fillRich, namespaces, tellAll } from './rich.ts'
 import { engines, ownDatabase } from './stage.ts'
 

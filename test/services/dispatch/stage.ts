@@ -1,6 +1,7 @@
 /** A store on an engine that runs beside the tests, opened once for each server; every story has a namespace of its own. */
-import { type Backend, openBackend } from '../../../src/backends/open.ts'
+
 import { createId } from '../../../src/core/ids.ts'
+import { type Backend, openBackend } from '../../../src/storage/open.ts'
 import type { Shared } from '../../dispatch/serversstage.ts'
 
 /** Where a store is. */

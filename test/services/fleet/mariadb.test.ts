@@ -1,13 +1,13 @@
 /** Documents of the fleet's board that are larger than a packet of the server. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
-import { PooledCalls } from '../../../src/backends/mariadb/calls.ts'
-import { lineSession, parsePlace } from '../../../src/backends/mariadb/connection.ts'
-import { createMariadbFleet } from '../../../src/backends/mariadb/fleet.ts'
-import { openMariadb } from '../../../src/backends/mariadb/index.ts'
-import { Pool } from '../../../src/backends/mariadb/pool.ts'
-import { qualifyTables } from '../../../src/backends/mariadb/tables.ts'
-import type { FleetWrite } from '../../../src/dispatch/fleetstore.ts'
+import type { FleetWrite } from '../../../src/dispatch/cluster/fleet-store.ts'
+import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
+import { lineSession, parsePlace } from '../../../src/storage/mariadb/connection/connection.ts'
+import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
+import { createMariadbFleet } from '../../../src/storage/mariadb/fleet.ts'
+import { openMariadb } from '../../../src/storage/mariadb/index.ts'
+import { qualifyTables } from '../../../src/storage/mariadb/tables.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 
 describe.runIf(hasService('mariadb'))('a board on a MariaDB with small packets', () => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { describe, test } from 'vitest'
-import { openMariadb } from '../../../src/backends/mariadb/index.ts'
 import type { StoreTransaction } from '../../../src/jobs/index.ts'
+import { openMariadb } from '../../../src/storage/mariadb/index.ts'
 import { addOne, endedJob, runningJob, until, verdictOf } from '../../conformance/jobs/making.ts'
 import { hasService, ownMariadb } from '../../support/services/own.ts'
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { describe, test } from 'vitest'
-import { openPostgres } from '../../../src/backends/postgres/index.ts'
 import { open } from '../../../src/index.ts'
 import type { StoreTransaction } from '../../../src/jobs/index.ts'
+import { openPostgres } from '../../../src/storage/postgres/index.ts'
 import { runningJob, verdictOf } from '../../conformance/jobs/making.ts'
 import { hasService, ownPostgres } from '../../support/services/own.ts'
 

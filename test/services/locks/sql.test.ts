@@ -1,10 +1,10 @@
 /** Locks on database servers: what the connection, the server's clock and other sessions can do to a step. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
-import type { Backend } from '../../../src/backends/backend.ts'
-import { nameLine } from '../../../src/backends/linekey.ts'
-import type { AcquireAsk, LineTimes, Standing } from '../../../src/lines/index.ts'
 import type { LockKey } from '../../../src/locks/index.ts'
+import type { AcquireAsk, LineTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
+import { nameLine } from '../../../src/storage/sql/wait-queue-key.ts'
 import { aNamespace, type Candidate, candidates } from '../../conformance/candidates.ts'
 import { createProxy, type Fate } from '../../crashes/proxy.ts'
 

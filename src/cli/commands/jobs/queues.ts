@@ -1,0 +1,170 @@
+import { Command } from 'commander'
+import type { Duration } from '../../../core/duration.ts'
+import { SignalboxError } from '../../../core/errors.ts'
+import type { Box, RemoteBox } from '../../../index.ts'
+import type { LimitOptions, QueueLimits, QueueStats } from '../../../jobs/index.ts'
+import { nearestTo } from '../../nearest.ts'
+import type { Printer } from '../../print.ts'
+import { printTable, showSpan } from '../../table.ts'
+import { addBoxFlags, openPlace, type PlaceFlags } from '../place.ts'
+
+/** `signalbox queues ls|pause|resume|limit`: how queues stand, and what operators do with them. */
+export function queuesCommand(printer: Printer): Command {
+  return new Command('queues')
+    .description('show queues, pause and resume them, and set their limits')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox queues ls\n  signalbox queues pause mail\n  signalbox queues limit mail --concurrency 20 --per-key-concurrency 2 --per-key-rate 100/1m',
+    )
+    .addCommand(listCommand(printer))
+    .addCommand(
+      switchCommand(printer, 'pause', 'hand out nothing of a queue until it is resumed; what runs goes on'),
+    )
+    .addCommand(switchCommand(printer, 'resume', 'hand out jobs of a queue again'))
+    .addCommand(limitCommand(printer))
+}
+
+function listCommand(printer: Printer): Command {
+  const command = new Command('ls')
+    .alias('list')
+    .description('every queue with the number of its jobs by state')
+    .addHelpText('after', '\nExamples:\n  signalbox queues ls\n  signalbox queues ls --json')
+    .action(async ({ json, ...place }: PlaceFlags) => {
+      await using box = await openPlace(command, place)
+      const items = await box.jobs.stats()
+      if (json) return printer.json({ items })
+      if (items.length === 0) return printer.line('There are no queues yet: add a job with `signalbox add`.')
+      printTable(
+        printer,
+        ['QUEUE', 'READY', 'SCHEDULED', 'WAITING', 'RUNNING', 'DEAD', 'OLDEST', 'STATE'],
+        items.map(rowOf),
+      )
+    })
+  return addBoxFlags(command)
+}
+
+function rowOf(line: QueueStats): readonly (string | number | null)[] {
+  const { queue, ready, scheduled, waiting, running, dead, oldestReadyAt, paused, limits } = line
+  const oldest = oldestReadyAt === null ? null : showSpan(Date.now() - oldestReadyAt)
+  const words = [...(paused ? ['paused'] : []), ...(limits === null ? [] : [showLimits(limits)])]
+  return [queue, ready, scheduled, waiting, running, dead, oldest, words.join(', ')]
+}
+
+function showLimits({ perKey, ...own }: QueueLimits): string {
+  const show = ({ concurrency, rate }: Omit<QueueLimits, 'perKey'>) => [
+    ...(concurrency === null ? [] : [`${concurrency} at once`]),
+    ...(rate === null ? [] : [`${rate.count} per ${showSpan(rate.perMs)}`]),
+  ]
+  return [...show(own), ...(perKey === null ? [] : show(perKey).map((word) => `${word} per key`))].join(', ')
+}
+
+function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string): Command {
+  const command = new Command(name)
+    .description(about)
+    .argument('<queue>', 'its name')
+    .addHelpText('after', `\nExamples:\n  signalbox queues ${name} mail`)
+    .action(async (queue: string, { json, ...place }: PlaceFlags) => {
+      const paused = name === 'pause'
+      await using box = await openPlace(command, place, paused ? 'make' : 'look')
+      await box.jobs[name](queue)
+      const usage = await usageOf(box, queue)
+      if (json) return printer.json({ queue, paused, ...usage })
+      printer.line(`${paused ? 'paused' : 'resumed'} ${queue}${showUsage(usage)}`)
+    })
+  return addBoxFlags(command)
+}
+
+interface Usage {
+  readonly isUsed: boolean
+  readonly nearest?: string
+}
+
+/** Whether the queue has or had jobs. If not, its name may be misspelt: also gives the queue with the nearest name. */
+async function usageOf(box: Box | RemoteBox, queue: string): Promise<Usage> {
+  const { items } = await box.jobs.list({ queue, limit: 1 })
+  if (items.length > 0) return { isUsed: true }
+  const others = (await box.jobs.stats()).map((line) => line.queue).filter((name) => name !== queue)
+  const nearest = nearestTo(queue, others)
+  return { isUsed: false, ...(nearest === undefined ? {} : { nearest }) }
+}
+
+function showUsage({ isUsed, nearest }: Usage): string {
+  if (isUsed) return ''
+  return ` (no job has used this queue yet${nearest === undefined ? '' : `; did you mean ${nearest}?`})`
+}
+
+interface LimitFlags extends PlaceFlags {
+  readonly concurrency?: string
+  readonly rate?: string
+  readonly perKeyConcurrency?: string
+  readonly perKeyRate?: string
+  readonly none?: boolean
+}
+
+function limitCommand(printer: Printer): Command {
+  const command = new Command('limit')
+    .description('set how many of a queue’s jobs may run at once and start in a time, over all processes')
+    .argument('<queue>', 'its name')
+    .option('--concurrency <count>', 'so many at once')
+    .option('--rate <count/span>', 'so many starts in a time, such as 100/1m')
+    .option('--per-key-concurrency <count>', 'so many at once of each limit key')
+    .option('--per-key-rate <count/span>', 'so many starts in a time of each limit key')
+    .option('--none', 'lift the limits')
+    .addHelpText(
+      'after',
+      '\nThe limits are set as given, all together: what is left out is not limited.\n' +
+        '\nExamples:\n  signalbox queues limit mail --concurrency 20\n  signalbox queues limit mail --per-key-rate 100/1m\n  signalbox queues limit mail --none',
+    )
+    .action(async (queue: string, flags: LimitFlags) => {
+      const given = limitsOf(flags)
+      await using box = await openPlace(command, flags, 'make')
+      const limits = await box.jobs.limit(queue, given)
+      const usage = await usageOf(box, queue)
+      if (flags.json) return printer.json({ queue, limits, ...usage })
+      printer.line(
+        `${limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`}${showUsage(usage)}`,
+      )
+    })
+  return addBoxFlags(command)
+}
+
+function limitsOf({
+  concurrency,
+  rate,
+  perKeyConcurrency,
+  perKeyRate,
+  none,
+}: LimitFlags): LimitOptions | null {
+  const all = [concurrency, rate, perKeyConcurrency, perKeyRate]
+  if (all.every((flag) => flag === undefined) === !none)
+    throw new SignalboxError(
+      'invalid_argument',
+      'queues limit takes limits (--concurrency, --rate, --per-key-concurrency, --per-key-rate) or --none.',
+    )
+  if (none) return null
+  const perKey = {
+    ...(perKeyConcurrency === undefined
+      ? {}
+      : { concurrency: count('--per-key-concurrency', perKeyConcurrency) }),
+    ...(perKeyRate === undefined ? {} : { rate: rateOf('--per-key-rate', perKeyRate) }),
+  }
+  return {
+    ...(concurrency === undefined ? {} : { concurrency: count('--concurrency', concurrency) }),
+    ...(rate === undefined ? {} : { rate: rateOf('--rate', rate) }),
+    ...(Object.keys(perKey).length === 0 ? {} : { perKey }),
+  }
+}
+
+function count(flag: string, value: string): number {
+  if (/^[1-9]\d{0,6}$/.test(value)) return Number(value)
+  throw new SignalboxError('invalid_argument', `${flag} must be a whole number of 1 or more.`)
+}
+
+function rateOf(flag: string, value: string): { readonly count: number; readonly perMs: Duration } {
+  const [starts, span, ...more] = value.split('/')
+  if (span === undefined || span === '' || more.length > 0)
+    throw new SignalboxError('invalid_argument', `${flag} must be a count and a span, such as 100/1m.`)
+  return { count: count(flag, starts!), perMs: span as Duration }
+}

@@ -1,0 +1,197 @@
+import { isIP } from 'node:net'
+import { parseRanges } from '../../access/index.ts'
+import { SignalboxError } from '../../core/errors.ts'
+import { duration, flag, oneOf, type Range, show, text, whole } from '../../core/options.ts'
+import { resolveRedactPaths } from '../../core/redact-paths.ts'
+import { parseSecretKeys } from '../../core/secret-keys.ts'
+import { type LocksOptions, resolveConflicts } from '../../locks/index.ts'
+import { numberOr } from '../span.ts'
+
+/**
+ * The kinds of value a setting can have. A flag and an environment variable hold text, a file holds JSON; `parse` makes
+ * of the text what the file would hold, and `check` judges both alike. What is not understood is left as it came, so
+ * that `check` refuses it and quotes it.
+ */
+export interface Kind<Value> {
+  parse(text: string): unknown
+  /** The value in its exact type; throws `invalid_argument`. `name` is where it came from, such as `SIGNALBOX_PORT`. */
+  check(name: string, value: unknown): Value
+  /** For people and programs to see, without what is secret. */
+  show(value: Value): string | number | boolean | readonly string[] | null
+}
+
+export function wholeNumber(range: Range): Kind<number> {
+  return {
+    parse: numberOr,
+    check: (name, value) => whole(name, value, range),
+    show: (value) => value,
+  }
+}
+
+/** Milliseconds, or text such as '30s', which is also how it is shown. */
+export function span(range: Range): Kind<number> {
+  return {
+    parse: numberOr,
+    check: (name, value) => duration(name, value, range),
+    show: showSpan,
+  }
+}
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+function showSpan(ms: number): string {
+  const [unit, unitMs] = units.find(([, unitMs]) => ms >= unitMs && ms % unitMs === 0) ?? ['ms', 1]
+  return `${ms / unitMs}${unit}`
+}
+
+export const trueOrFalse: Kind<boolean> = {
+  parse: (given) => ({ true: true, false: false })[given] ?? given,
+  check: flag,
+  show: (value) => value,
+}
+
+export function choice<const Value extends string>(allowed: readonly Value[]): Kind<Value> {
+  return {
+    parse: (given) => given,
+    check: (name, value) => oneOf(name, value, allowed),
+    show: (value) => value,
+  }
+}
+
+/** One line of text, such as an address or a path. */
+export function line(max: number): Kind<string> {
+  return {
+    parse: (given) => given,
+    check: (name, value) => text(name, value, { max }),
+    show: (value) => value,
+  }
+}
+
+/** An address to listen on. Names are not looked up, for what they stand for may change. */
+export const address: Kind<string> = {
+  parse: (given) => given,
+  check: (name, value) => {
+    const bare = typeof value === 'string' ? value.toLowerCase().replace(/^\[(.*)\]$/, '$1') : ''
+    if (bare === 'localhost' || isIP(bare) !== 0) return value as string
+    throw refuse(name, `an IP address or localhost, not ${show(value)}`)
+  },
+  show: (value) => value,
+}
+
+/** A name of this server as it stands in a Host header: a DNS name or an address, with a port where one is typed. */
+const hostName = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+
+/** Host names; in text they are separated by commas. */
+export const hostNames: Kind<readonly string[]> = {
+  parse: (given) => given.split(',').map((name) => name.trim()),
+  check: (name, value) => {
+    const names: readonly unknown[] = Array.isArray(value) ? value : [value]
+    for (const one of names) {
+      if (typeof one === 'string' && one.length <= 253 && hostName.test(one)) continue
+      throw refuse(name, `host names such as "jobs.example.com" or "10.0.0.5:7420", not ${show(one)}`)
+    }
+    return names as readonly string[]
+  },
+  show: (value) => value,
+}
+
+/** Addresses and ranges of them; in text they are separated by commas. */
+export const addressRanges: Kind<readonly string[]> = {
+  parse: (given) => given.split(',').map((range) => range.trim()),
+  check: (name, value) => {
+    const ranges: readonly unknown[] = Array.isArray(value) ? value : [value]
+    parseRanges(name, ranges)
+    return ranges as readonly string[]
+  },
+  show: (value) => value,
+}
+
+/** Paths into what jobs carry; in text they are separated by commas. */
+export const redactPaths: Kind<readonly string[]> = {
+  parse: (given) => given.split(',').map((path) => path.trim()),
+  check: (name, value) => resolveRedactPaths(name, Array.isArray(value) ? value : [value]),
+  show: (value) => value,
+}
+
+/** Pairs of operations; in text each is joined by a plus sign, and they are separated by commas. */
+export const operationPairs: Kind<NonNullable<LocksOptions['conflicts']>> = {
+  parse: (given) => given.split(',').map((pair) => pair.split('+').map((operation) => operation.trim())),
+  check: resolveConflicts,
+  show: (value) => value.map((pair) => pair.join('+')),
+}
+
+const schemes = ['memory', 'sqlite', 'postgres', 'postgresql', 'mysql', 'mariadb']
+
+/** The address of a database. It may hold a password, so no message quotes it. */
+export const database: Kind<string> = {
+  parse: (given) => given,
+  check: (name, value) => {
+    const [scheme = ''] = typeof value === 'string' ? (/^[a-z]+(?=:)/.exec(value) ?? []) : []
+    if (schemes.includes(scheme)) return value as string
+    throw refuse(name, 'sqlite:FILE, postgres://…, mysql://… (MariaDB) or memory:')
+  },
+  show: nameOfDatabase,
+}
+
+/** The address of a Redis. It may hold a password, so no message quotes it. */
+export const redisAddress: Kind<string> = {
+  parse: (given) => given,
+  check: (name, value) => {
+    if (typeof value === 'string' && /^rediss?:\/\//.test(value) && URL.canParse(value)) return value
+    throw refuse(name, 'redis://… or rediss://…')
+  },
+  show: nameOfDatabase,
+}
+
+/** The address for people to see, without what may be secret: user, password and parameters. */
+export function nameOfDatabase(address: string): string {
+  if (/^(sqlite|memory):/.test(address)) return address.replace(/\?.*$/s, '')
+  const url = URL.parse(address)
+  return url === null ? address.replace(/:.*$/s, ':') : `${url.protocol}//${url.host}${url.pathname}`
+}
+
+const leastSecretChars = 32
+
+/** What is wrong with a bearer secret, in words that do not quote it; undefined when all is well. */
+export function secretFault(secret: string): string | undefined {
+  if (secret.length < leastSecretChars)
+    return `it has ${secret.length} characters, and ${leastSecretChars} are the least`
+  // What may stand after `Bearer` in a header.
+  return /^[\x21-\x7e]{1,512}$/.test(secret)
+    ? undefined
+    : 'it must be at most 512 printable ASCII characters without spaces'
+}
+
+export const secret: Kind<string> = {
+  parse: (given) => given,
+  check: (name, value) => {
+    const fault = typeof value === 'string' ? secretFault(value) : 'it must be text'
+    if (fault === undefined) return value as string
+    throw refuse(name, `a secret such as \`openssl rand -hex 32\` prints: ${fault}`)
+  },
+  show: () => '(set)',
+}
+
+/** Keys that seal secrets. No message quotes them. */
+export const secretKeyText: Kind<string> = {
+  parse: (given) => given,
+  check: (name, value) => {
+    parseSecretKeys(name, value)
+    return value as string
+  },
+  show: () => '(set)',
+}
+
+/** The same kind for a setting that need not have a value; no value is written as none at all. */
+export function optional<Value>(kind: Kind<Value>): Kind<Value | undefined> {
+  return { ...kind, show: (value) => (value === undefined ? null : kind.show(value)) }
+}
+
+function refuse(name: string, allowed: string): SignalboxError {
+  return new SignalboxError('invalid_argument', `${name} must be ${allowed}.`, { details: { option: name } })
+}

@@ -1,0 +1,128 @@
+import { PerformanceObserver } from 'node:perf_hooks'
+import { Histogram } from './histogram.ts'
+import { Holds } from './holds.ts'
+import type { Kind, Kinds } from './kinds.ts'
+import type { NamedHolders } from './wait-matrix.ts'
+
+/**
+ * The event loop, the garbage collector and the host as holders. A timer should fire every ten milliseconds; when it is
+ * late, something had the thread: a turn that was told of, a collection, code that nobody told of (`event-loop`), or nobody
+ * at all, because the host did not let us run (`host`). Node says how long the loop was busy, which tells the last two apart.
+ *
+ *     timer   ┊◀─ 10 ms ─▶┊ due                  fires
+ *     thread  ├─idle─┤├────── busy ──────────────┤     event-loop: what of it no collection and no turn explains
+ *
+ * The timer itself waits, too: `timer` in the matrix says who stops this thread, also while nothing else waits.
+ */
+export class LoopWatch {
+  readonly #parts: LoopParts
+  readonly #named: NamedHolders
+  #timer: ReturnType<typeof setInterval> | undefined
+  #observer: PerformanceObserver | undefined
+  #tickedAt = 0
+  #activeMs = 0
+  /** Lateness that is not shared out yet: collections are told of a round or two later. */
+  #late: { readonly from: number; readonly to: number; readonly activeMs: number } | undefined
+
+  constructor(parts: LoopParts, named: NamedHolders) {
+    this.#parts = parts
+    this.#named = named
+  }
+
+  start(): void {
+    if (this.#timer !== undefined) return
+    this.#begin(this.#parts.now())
+    this.#timer = setInterval(() => this.#tick(), tickMs)
+    this.#timer.unref()
+    this.#observer = new PerformanceObserver((list) => this.#collected(list.getEntries()))
+    this.#observer.observe({ entryTypes: ['gc'] })
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#observer?.disconnect()
+    this.#observer = undefined
+  }
+
+  /** Before somebody reads: what is late now counts, without waiting for the timer. */
+  look(): void {
+    if (this.#timer === undefined) return
+    this.#collected(this.#observer!.takeRecords())
+    this.#settleLate()
+    const now = this.#parts.now()
+    if (now - this.#tickedAt <= tickMs + graceMs) return
+    this.#note(now)
+    this.#settleLate()
+  }
+
+  #tick(): void {
+    const before = this.#tickedAt
+    this.#settleLate()
+    this.#note(this.#parts.now())
+    this.#parts.onTick(before)
+  }
+
+  #note(now: number): void {
+    const dueAt = this.#tickedAt + tickMs
+    if (now - dueAt > graceMs) {
+      const spanMs = now - this.#tickedAt
+      // Before the loop has begun, Node counts nothing: the program's own first lines run then.
+      const activeMs = this.#activeMs > 0 ? Math.min(spanMs, this.#parts.activeMs() - this.#activeMs) : spanMs
+      this.#late = { from: dueAt, to: now, activeMs }
+      this.#parts.timerWaited(dueAt, now)
+    }
+    this.#begin(now)
+  }
+
+  #begin(now: number): void {
+    this.#tickedAt = now
+    this.#activeMs = this.#parts.activeMs()
+  }
+
+  #settleLate(): void {
+    if (this.#late === undefined) return
+    const { from, to, activeMs } = this.#late
+    this.#late = undefined
+    const { gc, eventLoop, host } = this.#named
+    // Busy until the timer fired; when that began is not known better than this.
+    const busyFrom = to - activeMs
+    let named = gc.holds?.between(busyFrom, to) ?? 0
+    for (const kind of this.#parts.kinds.sync) named += kind.holds?.between(busyFrom, to) ?? 0
+    add(eventLoop, busyFrom, to, activeMs - named)
+    add(host, from, to, to - from - activeMs)
+  }
+
+  #collected(entries: readonly { readonly startTime: number; readonly duration: number }[]): void {
+    for (const { startTime, duration } of entries)
+      add(this.#named.gc, startTime, startTime + duration, duration)
+  }
+}
+
+export interface LoopParts {
+  readonly kinds: Kinds
+  now(): number
+  /** How long the event loop has been busy, ever. */
+  activeMs(): number
+  /** The timer fired late. */
+  timerWaited(dueAt: number, now: number): void
+  /** It is known now what happened until then. */
+  onTick(until: number): void
+}
+
+/** How long the event loop has been busy, ever, as Node counts it. */
+export function loopActiveMs(): number {
+  return performance.eventLoopUtilization().active
+}
+
+const tickMs = 10
+/** Timers of Node count whole milliseconds. */
+const graceMs = 2
+
+function add(kind: Kind, from: number, to: number, busyMs: number): void {
+  if (!(busyMs > 0.01)) return
+  kind.hold ??= new Histogram()
+  kind.hold.record(busyMs)
+  kind.holds ??= new Holds()
+  kind.holds.add(from, to, busyMs)
+}

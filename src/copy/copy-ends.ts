@@ -1,0 +1,98 @@
+import { SignalboxError } from '../core/errors.ts'
+import { type CopyEnd, copyMark, type MigrationStatus, openCopyEnd, openMigrator } from '../storage/index.ts'
+
+/** Both ends of a copy, looked at before anything is changed. */
+export interface Ends {
+  readonly source: CopyEnd
+  readonly target: CopyEnd
+  readonly sourceId: string
+  /** What the target is found to be. */
+  readonly state: 'empty' | 'begun' | 'a store'
+}
+
+type Side = 'source' | 'target'
+
+/** Opens both and refuses what no copy can begin with; what is refused is left as it is. */
+export async function openEnds(from: string, to: string, kept: AsyncDisposableStack): Promise<Ends> {
+  const source = kept.use(await openCopyEnd(from))
+  const target = kept.use(await openCopyEnd(to))
+  // Engines have steps of their own, so that each has its own latest.
+  const ours = await statusOf(from)
+  requireSchema('source', await source.schema(), ours.latest)
+  if (ours.current === copyMark)
+    throw new SignalboxError(
+      'copy_unfinished',
+      'The source is itself being filled by a copy that has not ended. End that first, then copy from it.',
+    )
+  const sourceId = (await source.storeId())!
+  if ((await target.storeId()) === sourceId)
+    throw new SignalboxError(
+      'invalid_argument',
+      'FROM and TO are the same store (or a copy of its files): there is nothing to copy. Name an empty database as TO.',
+    )
+  const schema = await target.schema()
+  const { latest } = await statusOf(to)
+  if (schema === 0) return { source, target, sourceId, state: 'empty' }
+
+  const book = await target.book()
+  // What is empty and old is brought up to date by the copy; what is begun was begun by another version.
+  if (schema > latest || book !== undefined) requireSchema('target', schema, latest)
+  if (book !== undefined) {
+    if (book.from === sourceId) return { source, target, sourceId, state: 'begun' }
+    throw new SignalboxError(
+      'copy_target_taken',
+      `The target is being filled by a copy from another source (store ${book.from}), which has not ended. End that, or name an empty database.`,
+    )
+  }
+  const filled = await target.firstFilled()
+  if (filled === undefined) return { source, target, sourceId, state: 'empty' }
+  return { source, target, sourceId, state: 'a store' }
+}
+
+/** Throws unless there is something in the target to compare. */
+export async function requireFilled({ target }: Ends, to: string): Promise<void> {
+  const { latest } = await statusOf(to)
+  requireSchema('target', await target.schema(), latest)
+}
+
+/** Throws unless a copy can begin or go on there. */
+export async function requireRoom({ target, sourceId, state }: Ends): Promise<void> {
+  if (state !== 'a store') return
+  if ((await target.copiedFrom()) === sourceId)
+    throw new SignalboxError(
+      'copy_target_taken',
+      'This source was copied to this target before, and that copy has ended. Compare them with --verify-only, or name an empty database to copy it again.',
+    )
+  throw new SignalboxError(
+    'copy_target_taken',
+    `The target is not empty: its table ${await target.firstFilled()} has rows that no copy from this source put there. Name an empty database.`,
+  )
+}
+
+async function statusOf(url: string): Promise<MigrationStatus> {
+  await using migrator = await openMigrator(url)
+  return await migrator.status()
+}
+
+/** Says which of the two is behind, and what to upgrade: this program or that database. */
+function requireSchema(side: Side, schema: number, latest: number): void {
+  const details = { side, current: schema, latest }
+  if (schema === 0)
+    throw new SignalboxError('schema_missing', `The ${side} has no Signalbox tables. Check its address.`, {
+      details,
+    })
+  if (schema > latest)
+    throw new SignalboxError(
+      'schema_newer',
+      `The ${side} has schema ${schema}, and this Signalbox knows only ${latest}. Upgrade Signalbox here, then copy.`,
+      { details },
+    )
+  if (schema < latest)
+    throw new SignalboxError(
+      'schema_outdated',
+      side === 'source'
+        ? `The source has schema ${schema}, and this Signalbox needs ${latest}. Run \`signalbox migrate up\` on it, then copy.`
+        : `The copy in the target was begun with schema ${schema}, by another version; this one needs ${latest}. Go on with that version, or begin again in an empty database.`,
+      { details },
+    )
+}

@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SignalboxError } from '../core/errors.ts'
+import type { CopyEnd, LiveLease } from '../storage/index.ts'
+import { openBackend } from '../storage/open.ts'
+import type { CopyNews } from './copy-progress.ts'
+
+/**
+ * No lease is carried to the target: what is copied is what a store is when nobody works. So a copy waits for leases of
+ * those who died to end, refuses while anybody renews or takes one, and then does what the next worker would have done:
+ * takes back what ran out. A worker of before the copy has no lease in the target that its word could be taken for.
+ */
+export async function makeQuiet(
+  url: string,
+  source: CopyEnd,
+  { waitMs, tell }: { readonly waitMs: number; readonly tell: (news: CopyNews) => void },
+): Promise<void> {
+  await waitForLeases(source, waitMs, tell)
+  await takeBack(url, source)
+}
+
+/** Throws when somebody works in the source now. */
+export async function requireQuiet(source: CopyEnd): Promise<void> {
+  const [lease] = await source.liveLeases()
+  if (lease !== undefined) throw busy(lease, 'has come to be held since the copy began')
+}
+
+async function waitForLeases(source: CopyEnd, waitMs: number, tell: (news: CopyNews) => void): Promise<void> {
+  const deadline = performance.now() + waitMs
+  let known: ReadonlyMap<string, number> | undefined
+  for (;;) {
+    const leases = await source.liveLeases()
+    const [last] = leases
+    if (last === undefined) return
+    const renewed = leases.find(({ of, endsAt }) => known !== undefined && endsAt > (known.get(of) ?? 0))
+    // Only the last twenty are seen, so that one which was not there before may be old.
+    if (renewed !== undefined && known!.size < 20) throw busy(renewed, 'was taken or renewed just now')
+    if (performance.now() + last.restMs > deadline) throw busy(last, `is held for another ${last.restMs} ms`)
+    known = new Map(leases.map(({ of, endsAt }) => [of, endsAt]))
+    tell({ phase: 'waiting', leases: leases.length, restMs: last.restMs, of: last.of })
+    await sleep(Math.min(1_000, last.restMs + 1))
+  }
+}
+
+function busy({ of, holder, endsAt }: LiveLease, how: string): SignalboxError {
+  return new SignalboxError(
+    'copy_source_busy',
+    `The source is still being worked: ${of} (${holder}) ${how}. Stop its servers and workers, then copy again; leases of those who died end by themselves (--wait says how long they may take).`,
+    { details: { of, holder, endsAt } },
+  )
+}
+
+/** By the source's own store, as any worker would. */
+async function takeBack(url: string, source: CopyEnd): Promise<void> {
+  const namespaces = await source.runningNamespaces()
+  const unwanted = await source.unwantedJobs()
+  if (namespaces.length === 0 && unwanted.length === 0) return
+  await using backend = await openBackend(url, { namespace: 'default', migrate: false })
+  for (const namespace of namespaces) {
+    const { jobs } = backend.within(namespace)
+    for (;;) {
+      const { ready, dead, cancelled } = await jobs.reclaim(1_000)
+      if (ready + dead + cancelled === 0) break
+    }
+  }
+  for (const { namespace, id } of unwanted) await backend.within(namespace).jobs.cancel(id)
+  const [left] = await source.runningNamespaces()
+  if (left !== undefined)
+    throw new SignalboxError(
+      'copy_source_busy',
+      `The source is still being worked: a job of namespace "${left}" is held by an open transaction. Stop its servers and workers, then copy again.`,
+    )
+}

@@ -1,0 +1,181 @@
+/**
+ * What tasks ask for, on the board, so that every server knows which kinds its nodes could do. Whoever submits sees to it
+ * that the wish is there before the task is. When there are too many, or the board does not answer, the task's kind is
+ * one that any server claims: it finds its node all the same, by a longer way.
+ */
+
+import { inTime } from '../in-time.ts'
+import type { Asked } from '../matching/demand.ts'
+import { anyKind, demandKind } from '../matching/demand-kind.ts'
+import type { Wish } from '../matching/suitability.ts'
+import type { Board } from './cluster-state.ts'
+
+/** What the demands need. */
+export interface DemandBoardParts {
+  readonly board: Board
+  readonly monotonicMs: () => number
+  /** Whether the board is read all the time. */
+  readonly isFollowing: () => boolean
+  /** What the tasks in this server's hands ask for, by kind. */
+  readonly held: () => Iterable<Asked & { readonly kind: string }>
+  readonly onTrouble: (error: unknown) => void
+}
+
+const keepMs = 86_400_000
+const renewAfterMs = 21_600_000
+/** The most wishes on the board. */
+const maxDemands = 5_000
+/** So long a submit waits for the board, once for each wish that is new to it. */
+const registerWithinMs = 1_000
+/** And after that did not work, so long nobody waits for it again. */
+const troubleMs = 5_000
+/** A row that was written is seen on the board by then, or it is not there. */
+const seenWithinMs = 5_000
+/** Wishes that are held are looked over this often, and when a row has gone. */
+const lookOverEveryMs = 60_000
+/** Rows written at a time. */
+const biteSize = 200
+
+/** The wishes. */
+export class DemandBoard {
+  readonly #parts: DemandBoardParts
+  /** When a wish was last seen to be on the board, or (as a kind for anybody) that there is no place for it. */
+  readonly #known = new Map<string, Known>()
+  readonly #registering = new Map<string, Promise<string>>()
+  #lookedAt = Number.NEGATIVE_INFINITY
+  #isLooking = false
+
+  constructor(parts: DemandBoardParts) {
+    this.#parts = parts
+    parts.board.onChange(({ kind, key, row }) => {
+      if (kind !== 'demand' || row !== undefined) return
+      this.#known.delete(key)
+      this.#lookedAt = Number.NEGATIVE_INFINITY
+      setImmediate(() => void this.lookOver())
+    })
+  }
+
+  /** The kind to give to the job of a task that asks for this; null: it takes a look at the board. */
+  knownKind(asked: Asked): string | null {
+    const kind = demandKind(asked)
+    const known = this.#known.get(kind)
+    return known !== undefined && this.#counts(kind, known) ? known.kind : null
+  }
+
+  /** The same, once the board has been looked at. */
+  async kindFor(asked: Asked): Promise<string> {
+    const known = this.knownKind(asked)
+    if (known !== null) return known
+    const kind = demandKind(asked)
+    let registering = this.#registering.get(kind)
+    if (registering === undefined) {
+      registering = this.#register(kind, asked).finally(() => this.#registering.delete(kind))
+      this.#registering.set(kind, registering)
+    }
+    return registering
+  }
+
+  /** Whether others would claim tasks of the kind: it is on the board, or there is no place for it and they have that for anybody. */
+  canBeFound(kind: string): boolean {
+    if (this.#has(kind)) return true
+    const known = this.#known.get(kind)
+    return known?.isFull === true && this.#counts(kind, known)
+  }
+
+  /** What tasks of a kind on the board ask for. */
+  wish(kind: string): Wish | undefined {
+    const row = this.#parts.board.rows('demand').get(kind)
+    if (row === undefined) return undefined
+    const { uses, requires } = row.doc as Asked
+    return { kind, uses, requires }
+  }
+
+  /** A task of that wish is here: its row may have gone while nobody was, and others must find it too. */
+  learn({ kind, service, uses, requires }: Asked & { readonly kind: string }): void {
+    if (!this.#has(kind)) this.kindFor({ service, uses, requires }).catch(this.#parts.onTrouble)
+  }
+
+  /** Writes the rows of wishes held here that have gone, or are getting old: a task may wait for longer than they last. */
+  async lookOver(): Promise<void> {
+    const { held, board, isFollowing, monotonicMs, onTrouble } = this.#parts
+    if (this.#isLooking || !board.isLoaded || !isFollowing()) return
+    if (monotonicMs() - this.#lookedAt < lookOverEveryMs) return
+    this.#isLooking = true
+    this.#lookedAt = monotonicMs()
+    try {
+      const rows = board.rows('demand')
+      const missing = new Map<string, Asked>()
+      for (const asked of held()) {
+        const row = rows.get(asked.kind)
+        const isThere = row !== undefined && this.#isFresh(row.expiresAt)
+        if (!isThere) missing.set(asked.kind, asked)
+      }
+      const asked = [...missing.values()]
+      for (let at = 0; at < asked.length; at += biteSize) {
+        const kinds = await Promise.all(asked.slice(at, at + biteSize).map((each) => this.kindFor(each)))
+        // Not all could be written: again soon.
+        if (kinds.includes(anyKind)) this.#lookedAt = monotonicMs() - lookOverEveryMs + troubleMs
+      }
+    } catch (error) {
+      onTrouble(error)
+    } finally {
+      this.#isLooking = false
+    }
+  }
+
+  /** Where the board is read all the time, a row counts when it was seen. */
+  #counts(kind: string, { kind: answer, at, until }: Known): boolean {
+    const now = this.#parts.monotonicMs()
+    if (until <= now) return false
+    return answer === anyKind || !this.#parts.isFollowing() || now - at < seenWithinMs || this.#has(kind)
+  }
+
+  #has(kind: string): boolean {
+    return this.#parts.board.rows('demand').has(kind)
+  }
+
+  async #register(kind: string, asked: Asked): Promise<string> {
+    const { monotonicMs, onTrouble } = this.#parts
+    let answer: Omit<Known, 'at'>
+    try {
+      const isThere = await inTime(registerWithinMs, () => this.#place(kind, asked))
+      answer = isThere
+        ? { kind, until: monotonicMs() + renewAfterMs }
+        : { kind: anyKind, until: monotonicMs() + troubleMs, isFull: true }
+    } catch (error) {
+      onTrouble(error)
+      answer = { kind: anyKind, until: monotonicMs() + troubleMs }
+    }
+    if (this.#known.size >= 2 * maxDemands) this.#known.delete(this.#known.keys().next().value!)
+    this.#known.set(kind, { ...answer, at: monotonicMs() })
+    return answer.kind
+  }
+
+  /** False: the board is full. */
+  async #place(kind: string, { service, uses, requires }: Asked): Promise<boolean> {
+    const { board, isFollowing } = this.#parts
+    if (!isFollowing() || !board.isLoaded) await board.catchUp()
+    const rows = board.rows('demand')
+    const row = rows.get(kind)
+    if (row !== undefined && this.#isFresh(row.expiresAt)) return true
+    if (row === undefined && rows.size >= maxDemands) return false
+    await board.change('demand', kind, (found) => {
+      if (found !== undefined && this.#isFresh(found.expiresAt)) return undefined
+      return { doc: { service, uses, requires }, forMs: keepMs }
+    })
+    return true
+  }
+
+  #isFresh(expiresAt: number | null): boolean {
+    return expiresAt === null || expiresAt - this.#parts.board.storeNow > keepMs - renewAfterMs
+  }
+}
+
+interface Known {
+  /** The kind itself, or the one for anybody. */
+  readonly kind: string
+  readonly at: number
+  readonly until: number
+  /** The board has no place for it. */
+  readonly isFull?: boolean
+}

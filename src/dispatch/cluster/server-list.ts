@@ -1,0 +1,192 @@
+/**
+ * The servers that share the fleet: this one's row, written anew before it runs out and soon after its nodes' use
+ * changed, and which of the others live. A server that cannot write its row goes on with its own nodes; others only stop
+ * counting on it.
+ */
+import { createId } from '../../core/ids.ts'
+import type { Snapshot } from '../fleet-snapshot.ts'
+import { Stretch } from '../tasks/stretch.ts'
+import type { Board } from './cluster-state.ts'
+import type { FleetRow } from './fleet-store.ts'
+import { encodeUsage, type ServerDoc, type Usage } from './usage.ts'
+
+/** What the roster needs. */
+export interface RosterParts {
+  readonly board: Board
+  readonly serverId: string
+  readonly leaseMs: number
+  readonly snapshot: Snapshot
+  readonly now: () => number
+  readonly monotonicMs: () => number
+  readonly waiting: () => number
+  readonly ownCount: () => number
+  /** Other servers live than before, or others of their nodes. */
+  readonly changed: () => void
+  /** Another server that lives has this one's name: `serverId` is to be that one from now on. */
+  readonly rename: (serverId: string) => void
+  readonly onTrouble: (error: unknown) => void
+}
+
+/** News of use go out this often at most, and more slowly from a server with many nodes. */
+const leastMs = 250
+const nodesPerMs = 10
+
+/** This server and the others. */
+export class Roster {
+  readonly #parts: RosterParts
+  /** Tells this server's row from that of another one of the same name. */
+  readonly #instanceId = createId()
+  #startedAt = 0
+  #seen = 0
+  #wroteAt = Number.NEGATIVE_INFINITY
+  #wroteVersion = -1
+  #writing: Promise<void> | null = null
+  #isStopped = false
+  #others: readonly string[] = []
+  #picture = '[]'
+
+  constructor(parts: RosterParts) {
+    this.#parts = parts
+    parts.board.onRead(() => this.#look())
+    parts.board.onChange(({ kind, key, row }) => {
+      // Taken away, or lost: the others must not do without this server until its next turn.
+      if (kind === 'server' && key === parts.serverId && row === undefined) {
+        this.#wroteAt = Number.NEGATIVE_INFINITY
+      }
+    })
+  }
+
+  /** The other servers that live, by name. */
+  get others(): readonly string[] {
+    return this.#others
+  }
+
+  /** The one of all that does what any one may do. */
+  get isFirst(): boolean {
+    return this.#others.every((other) => this.#parts.serverId < other)
+  }
+
+  isLive(serverId: string): boolean {
+    return serverId === this.#parts.serverId || this.#others.includes(serverId)
+  }
+
+  /** The others that live by the store's clock, also when nobody reads on, and how many tasks wait there. */
+  get elsewhere(): { readonly serverCount: number; readonly waiting: number } {
+    const { board, serverId } = this.#parts
+    let serverCount = 0
+    let waiting = 0
+    for (const [key, { doc, expiresAt }] of board.rows('server')) {
+      if (key === serverId || (expiresAt ?? Number.POSITIVE_INFINITY) <= board.storeNow) continue
+      serverCount += 1
+      waiting += (doc as ServerDoc).waiting
+    }
+    return { serverCount, waiting }
+  }
+
+  usage(serverId: string, nodeId: string): Usage | undefined {
+    const usage = this.#doc(serverId)?.usage
+    // Own ones only: a node may be called `constructor`.
+    return usage !== undefined && Object.hasOwn(usage, nodeId) ? usage[nodeId] : undefined
+  }
+
+  /** When a server was last heard of, by its own row. */
+  heardAt(serverId: string): number {
+    const row = this.#parts.board.rows('server').get(serverId)
+    return row === undefined ? 0 : (row.expiresAt ?? 0) - (row.doc as ServerDoc).leaseMs
+  }
+
+  /** Writes the row if it is time to; to be called every `leastMs` or so. */
+  tick(): void {
+    const { leaseMs, monotonicMs, snapshot, ownCount } = this.#parts
+    if (this.#writing !== null || this.#isStopped) return
+    const sinceMs = monotonicMs() - this.#wroteAt
+    const isNews = this.#others.length > 0 && snapshot.version !== this.#wroteVersion
+    const newsMs = Math.max(leastMs, ownCount() / nodesPerMs)
+    if (sinceMs < leaseMs / 3 && !(isNews && sinceMs >= newsMs)) return
+    this.#writing = this.#write()
+      .catch(this.#parts.onTrouble)
+      .finally(() => {
+        this.#writing = null
+      })
+  }
+
+  /** Takes the row away: nobody waits for the lease of one that says goodbye. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#writing
+    if (this.#seen === 0) return
+    const { board, serverId: key } = this.#parts
+    await board.write({ kind: 'server', key, seen: this.#seen, doc: null, forMs: null })
+  }
+
+  async #write(): Promise<void> {
+    const { board, leaseMs, snapshot, monotonicMs } = this.#parts
+    const at = monotonicMs()
+    const { version } = snapshot
+    const doc = await this.#encode()
+    if (this.#isStopped) return
+    const write = { kind: 'server', doc, forMs: leaseMs } as const
+    let took = await board.write({ ...write, key: this.#parts.serverId, seen: this.#seen })
+    if (took === null) {
+      // A life before this one left it, or somebody took this server for dead; or there are two of one name.
+      const found = await this.#ownRow()
+      took = await board.write({ ...write, key: this.#parts.serverId, seen: found?.version ?? 0 })
+    }
+    if (took === null) return
+    this.#seen = took
+    this.#wroteAt = at
+    this.#wroteVersion = version
+  }
+
+  /** The row of this server's name, which is another name when somebody lives under the one it had. */
+  async #ownRow(): Promise<FleetRow | undefined> {
+    const { board, serverId, rename } = this.#parts
+    const found = await board.find('server', serverId)
+    if (found === undefined || found.doc === null) return found
+    // For the store's clock.
+    await board.catchUp()
+    const { instanceId } = JSON.parse(found.doc) as { readonly instanceId?: string }
+    const isDead = (found.expiresAt ?? Number.POSITIVE_INFINITY) <= board.readNow
+    if (isDead || instanceId === this.#instanceId) return found
+    rename(`${serverId}-${createId().slice(-8)}`)
+    this.#look()
+    return undefined
+  }
+
+  /** In pieces: a large fleet's use is long. */
+  async #encode(): Promise<string> {
+    const { snapshot, leaseMs, now, waiting } = this.#parts
+    this.#startedAt ||= now()
+    const stretch = new Stretch()
+    const parts: string[] = []
+    let gone = 0
+    for (const node of snapshot.nodes()) {
+      if (node.status === 'gone') gone += 1
+      parts.push(`${JSON.stringify(node.nodeId)}:${JSON.stringify(encodeUsage(node, now()))}`)
+      if (stretch.isOver) await stretch.pause()
+    }
+    const head = JSON.stringify({
+      ...{ startedAt: this.#startedAt, instanceId: this.#instanceId },
+      ...{ leaseMs, gone, waiting: waiting() },
+    })
+    return `${head.slice(0, -1)},"usage":{${parts.join()}}}`
+  }
+
+  #doc(serverId: string): ServerDoc | undefined {
+    return this.#parts.board.rows('server').get(serverId)?.doc as ServerDoc | undefined
+  }
+
+  #look(): void {
+    const { board, serverId, changed } = this.#parts
+    const others: string[] = []
+    for (const [key, { expiresAt }] of board.rows('server')) {
+      if (key !== serverId && (expiresAt ?? Number.POSITIVE_INFINITY) > board.readNow) others.push(key)
+    }
+    this.#others = others.sort()
+    // Nodes that were given up, or came back, make a difference too.
+    const picture = JSON.stringify(others.map((other) => [other, this.#doc(other)?.gone]))
+    if (picture === this.#picture) return
+    this.#picture = picture
+    changed()
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * Pools, cordons and drains: what operators decide, for all servers and for good. The row is written first; every server
+ * that reads it tells its registry. So they count wherever a node is, and after a restart too.
+ */
+import { SignalboxError } from '../../core/errors.ts'
+import type { PoolRules } from '../matching/requirement.ts'
+import type { Term } from '../node.ts'
+import type { Command } from '../registry/command.ts'
+import type { Mailbox } from '../registry/mailbox.ts'
+import type { Board, BoardChange } from './cluster-state.ts'
+
+/** What the settings need. */
+export interface SettingsParts {
+  readonly board: Board
+  readonly mailbox: Pick<Mailbox, 'post' | 'depth' | 'adminServed' | 'isClosed'>
+  /** This process's clock, as the registry has it. */
+  readonly now: () => number
+  readonly monotonicMs: () => number
+  /** Whether a node is connected here. */
+  readonly isHere: (nodeId: string) => boolean
+}
+
+/** A drain on the board. It counts for that epoch of the node only. */
+export interface DrainDoc {
+  readonly epoch: number
+  /** By the store's clock. */
+  readonly deadlineAt: number | null
+}
+
+/** Tried again so soon when the registry has no room for more words of administration. */
+const retryMs = 5
+/** A word that could not be written for so long is not written any more. */
+const wordWithinMs = 8_000
+
+/** What operators decided. */
+export class SettingsBoard {
+  readonly #parts: SettingsParts
+  readonly #rules = new Map<string, readonly Term[]>()
+  readonly #cordons = new Map<string, Set<string | null>>()
+  readonly #untold: Command[] = []
+  /** One after the other: those of this process do not get into each other's way. */
+  #writing: Promise<unknown> = Promise.resolve()
+  #isTelling = false
+
+  constructor(parts: SettingsParts) {
+    this.#parts = parts
+    parts.board.onChange((change) => this.#heard(change))
+  }
+
+  /** The pools defined by name. */
+  get rules(): PoolRules {
+    return this.#rules
+  }
+
+  /** Whether a node, or one of its services (null: the node itself), is closed for new work. */
+  isCordoned(nodeId: string, service: string | null): boolean {
+    return this.#cordons.get(nodeId)?.has(service) === true
+  }
+
+  isDraining(nodeId: string, epoch: number): boolean {
+    return (this.#parts.board.rows('drain').get(nodeId)?.doc as DrainDoc | undefined)?.epoch === epoch
+  }
+
+  /** Whether operators let a node have new work that uses these services. */
+  isOpen(nodeId: string, epoch: number, uses: Readonly<Record<string, number>>): boolean {
+    if (this.isDraining(nodeId, epoch)) return false
+    const cordons = this.#cordons.get(nodeId)
+    if (cordons === undefined) return true
+    return !cordons.has(null) && !Object.keys(uses).some((service) => cordons.has(service))
+  }
+
+  /** The drain that counts for a node that comes in, with its deadline by this process's clock. */
+  drainOf(nodeId: string, epoch: number): { readonly deadlineAt: number | null } | undefined {
+    const doc = this.#parts.board.rows('drain').get(nodeId)?.doc as DrainDoc | undefined
+    return doc?.epoch === epoch ? { deadlineAt: this.#localOf(doc.deadlineAt) } : undefined
+  }
+
+  async definePool(name: string, requires: readonly Term[]): Promise<void> {
+    await this.#write('pool', name, { requires })
+  }
+
+  /** False: there was none. */
+  async removePool(name: string): Promise<boolean> {
+    return this.#write('pool', name, null)
+  }
+
+  async cordon(nodeId: string, service: string | null, on: boolean): Promise<void> {
+    await this.#write('cordon', JSON.stringify([nodeId, service]), on ? {} : null)
+  }
+
+  /** Null lifts it. */
+  async drain(nodeId: string, doc: DrainDoc | null): Promise<void> {
+    await this.#write('drain', nodeId, doc)
+  }
+
+  /** Resolves when the registry has been told, and has had its turn. */
+  async applied(): Promise<void> {
+    const { mailbox } = this.#parts
+    while (this.#untold.length > 0 && !mailbox.isClosed) await turn()
+    const last = mailbox.adminServed + mailbox.depth().admin
+    while (mailbox.adminServed < last && !mailbox.isClosed) await turn()
+  }
+
+  async #write(kind: 'pool' | 'cordon' | 'drain', key: string, doc: object | null): Promise<boolean> {
+    const { board, monotonicMs } = this.#parts
+    const until = monotonicMs() + wordWithinMs
+    const written = this.#writing.then(() => {
+      // Those before it took so long that nobody waits for it any more.
+      if (monotonicMs() > until) throw notHeard()
+      return board.change(kind, key, (row) => {
+        // Nothing to take away.
+        return doc === null && row === undefined ? undefined : { doc, forMs: null }
+      })
+    })
+    this.#writing = written.catch(() => undefined)
+    const version = await written
+    await board.catchUp()
+    await this.applied()
+    return version !== undefined
+  }
+
+  #heard({ kind, key, row }: BoardChange): void {
+    const isThere = row !== undefined
+    if (kind === 'pool') {
+      if (isThere) {
+        const { requires } = row.doc as { readonly requires: readonly Term[] }
+        this.#rules.set(key, requires)
+        this.#tell({ kind: 'definePool', name: key, requires })
+      } else if (this.#rules.delete(key)) {
+        this.#tell({ kind: 'removePool', name: key })
+      }
+    } else if (kind === 'cordon') {
+      const [nodeId, service] = JSON.parse(key) as [string, string | null]
+      this.#mark(nodeId, service, isThere)
+      this.#tell({ kind: 'cordon', nodeId, service, on: isThere })
+    } else if (kind === 'drain') {
+      const { epoch, deadlineAt } = (row?.doc ?? { deadlineAt: null }) as Partial<DrainDoc>
+      const when = {
+        deadlineAt: this.#localOf(deadlineAt ?? null),
+        ...(epoch === undefined ? {} : { epoch }),
+      }
+      this.#tell({ kind: 'drain', nodeId: key, on: isThere, ...when })
+    }
+  }
+
+  #mark(nodeId: string, service: string | null, on: boolean): void {
+    const cordons = this.#cordons.get(nodeId) ?? new Set()
+    if (on) cordons.add(service)
+    else cordons.delete(service)
+    if (cordons.size > 0) this.#cordons.set(nodeId, cordons)
+    else this.#cordons.delete(nodeId)
+  }
+
+  /** An instant of the store's clock by this process's own. */
+  #localOf(at: number | null): number | null {
+    const { board, now } = this.#parts
+    return at === null ? null : now() + Math.max(0, Math.round(at - board.storeNow))
+  }
+
+  /** In order, as fast as the registry takes it. */
+  #tell(command: Command): void {
+    // Drains are for nodes that are here; others' servers tell theirs.
+    if (command.kind === 'drain' && !this.#parts.isHere(command.nodeId)) return
+    this.#untold.push(command)
+    if (!this.#isTelling) this.#pump()
+  }
+
+  #pump(): void {
+    const { mailbox } = this.#parts
+    let told = 0
+    while (told < this.#untold.length && mailbox.post(this.#untold[told]!)) told += 1
+    this.#untold.splice(0, told)
+    this.#isTelling = this.#untold.length > 0 && !mailbox.isClosed
+    if (this.#isTelling) setTimeout(() => this.#pump(), retryMs)
+  }
+}
+
+function notHeard(): SignalboxError {
+  const message = `The board of the fleet did not answer within ${wordWithinMs} ms; nothing was changed.`
+  return new SignalboxError('store_unavailable', message)
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

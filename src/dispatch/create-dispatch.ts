@@ -1,0 +1,275 @@
+import { SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
+import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
+import { cancelTopic, queueTopic } from '../jobs/index.ts'
+import type { GuardStore } from '../once/index.ts'
+import { type DispatchOptions, resolveDispatchOptions } from './dispatch-options.ts'
+import { Engine, type EngineParts } from './engine.ts'
+import { explainSteps, whyNotWaiting } from './explain-task.ts'
+import { inTime } from './in-time.ts'
+import { checkTerms } from './matching/terms.ts'
+import { type NodeView, taskStatuses } from './node.ts'
+import { countServices } from './service-counts.ts'
+import { stopEngine } from './stop-engine.ts'
+import { resolveSubmit } from './tasks/submit-options.ts'
+import type { Dispatch, Submitted, Task } from './tasks/task.ts'
+import { Adder } from './tasks/task-adder.ts'
+import { decodeDocument, dispatchQueue, encodeTaskJob, type TaskTerms } from './tasks/task-document.ts'
+import { taskOfKey } from './tasks/task-keys.ts'
+import { TaskReads } from './tasks/task-reads.ts'
+
+/** What the room is made of. */
+export interface DispatchParts extends EngineParts {
+  readonly guards: Pick<GuardStore, 'claim' | 'settle'>
+}
+
+/** How long `cancel` waits for the end to be durable. */
+const cancelWithinMs = 5_000
+/** How long an operator's word waits for the board to be read. */
+const lookWithinMs = 8_000
+
+/** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
+export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
+  const { jobs, notes, bell, guards } = parts
+  const options = resolveDispatchOptions(given)
+  const engine = new Engine(parts, options)
+  const { registry, mailbox, desk, tally, claims, ends, feed, sharing } = engine
+  const { board, settings, roster, demands } = sharing
+  const reads = new TaskReads(engine, jobs, notes)
+  const adder = new Adder({
+    store: jobs,
+    added({ length }) {
+      tally.submitted += length
+      if (engine.isStarted && roster.others.length === 0) engine.intake.ring()
+      else bell.ring(queueTopic(dispatchQueue))
+    },
+    failed(batch) {
+      for (const { id } of batch) engine.unexpect(id)
+    },
+  })
+  const { maxWaiting } = options.policy
+  let stopping: Promise<void> | null = null
+  let looked = { at: Number.NEGATIVE_INFINITY, done: Promise.resolve() }
+
+  const dispatch: Dispatch = {
+    async submit(asked) {
+      const { terms, payload, idempotencyKey, fingerprint } = resolveSubmit(asked)
+      if (stopping !== null) throw draining()
+      // At once where there is room: what comes in the same turn counts it.
+      if (tooMany(terms.tenant) !== null) await admit(terms.tenant)
+      if (idempotencyKey === null) {
+        const taskId = createId()
+        await write(taskId, terms, payload)
+        return { taskId, status: 'waiting', duplicate: false }
+      }
+      const isThere = async (taskId: string) => (await reads.record(taskId)) !== undefined
+      const monotonicMs = () => performance.now()
+      const parts = { guards, isThere, write: (id: string) => write(id, terms, payload), monotonicMs }
+      const keyed = await taskOfKey(parts, idempotencyKey, fingerprint)
+      return statusOf(keyed)
+    },
+
+    task: (taskId) => reads.found(text('task.taskId', taskId)),
+
+    async tasks(query = {}) {
+      onlyKeys('tasks', query, ['status', 'limit', 'cursor'])
+      return reads.page({
+        status: query.status === undefined ? undefined : oneOf('tasks.status', query.status, taskStatuses),
+        limit: whole('tasks.limit', query.limit ?? 50, { min: 1, max: 500 }),
+        before: query.cursor === undefined ? undefined : text('tasks.cursor', query.cursor),
+      })
+    },
+
+    watch: (taskId, { signal } = {}) => reads.watch(text('watch.taskId', taskId), signal),
+
+    async cancel(taskId, { reason } = {}) {
+      text('cancel.taskId', taskId)
+      const why = reason === undefined ? null : text('cancel.reason', reason, { max: 1_000 })
+      using watcher = feed.open(taskId)
+      const before = await reads.mustFind(taskId)
+      if (before.finishedAt !== null) return before
+      const deadline = performance.now() + cancelWithinMs
+      for (;;) {
+        watcher.clear()
+        // Again each time: it may be on its way into this process's hands, or between two attempts.
+        mailbox.post({ kind: 'cancel', taskId, reason: why })
+        if (claims.get(taskId) === undefined) await cancelInStore(taskId)
+        const task = await reads.mustFind(taskId)
+        if (task.finishedAt !== null || performance.now() >= deadline) return task
+        await watcher.wait(claims.get(taskId) === undefined ? 100 : 1_000)
+      }
+    },
+
+    async explain(taskId) {
+      const record = await reads.record(text('explain.taskId', taskId))
+      if (record === undefined) throw reads.notFound(taskId)
+      const { payload: _, deadlineMs, ...terms } = decodeDocument(record)
+      const { attempt, maxAttempts, createdAt } = record
+      const deadlineAt = deadlineMs === null ? null : createdAt + deadlineMs
+      const { kind } = record
+      const spec = { ...terms, kind, taskId, attempt, maxAttempts, submittedAt: createdAt, deadlineAt }
+      if (!engine.isStarted) await board.catchUp()
+      const steps = explainSteps({ spec, nodes: sharing.nodes(), rules: settings.rules, now: engine.now() })
+      for (;;) {
+        const step = steps.next()
+        if (step.done) {
+          const notWaiting = whyNotWaiting(await reads.standing(record))
+          return notWaiting === null ? step.value : { ...step.value, wakes: [notWaiting] }
+        }
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    },
+
+    async look() {
+      // One that works follows it by itself.
+      if (!engine.isStarted) await inTime(lookWithinMs, () => board.catchUp())
+    },
+    nodes: () => [...sharing.nodes()],
+    node: (nodeId) => sharing.node(text('node.nodeId', nodeId)),
+
+    async drain(nodeId, how = {}) {
+      onlyKeys('drain', how, ['on', 'deadlineMs'])
+      const on = flag('drain.on', how.on ?? true)
+      const span = how.deadlineMs ?? null
+      const deadlineMs = span === null ? null : duration('drain.deadlineMs', span, { max: 86_400_000 })
+      const { epoch } = await mustKnow(text('drain.nodeId', nodeId))
+      const deadlineAt = deadlineMs === null ? null : Math.round(board.storeNow + deadlineMs)
+      await settings.drain(nodeId, on ? { epoch, deadlineAt } : null)
+      return mustKnow(nodeId)
+    },
+
+    async cordon(nodeId, service = null, how = {}) {
+      onlyKeys('cordon', how, ['on'])
+      const on = flag('cordon.on', how.on ?? true)
+      text('cordon.nodeId', nodeId)
+      if (service !== null) text('cordon.service', service)
+      // A cordon can be lifted also when its node is long gone.
+      if (on || !settings.isCordoned(nodeId, service)) await mustKnow(nodeId)
+      const isNew = on && !settings.isCordoned(nodeId, service)
+      if (isNew && board.rows('cordon').size >= maxCordons) throw tooManyCordons()
+      await settings.cordon(nodeId, service, on)
+    },
+
+    pools: () => registry.pools(),
+
+    async definePool(pool) {
+      onlyKeys('definePool', pool, ['name', 'requires'])
+      const name = text('definePool.name', pool.name)
+      const requires = checkTerms('definePool.requires', pool.requires)
+      mustRun()
+      await inTime(lookWithinMs, () => board.catchUp())
+      if (!settings.rules.has(name) && settings.rules.size >= maxPools) throw tooManyPools()
+      await settings.definePool(name, requires)
+    },
+
+    async removePool(name) {
+      text('removePool.name', name)
+      mustRun()
+      return settings.removePool(name)
+    },
+
+    desk,
+    counts: () => ({
+      ...registry.counts(),
+      ...tally,
+      held: claims.size,
+      unwritten: ends.size,
+      connections: desk.size,
+    }),
+    serviceCounts: () => countServices(registry.tasks(), sharing.nodes(), engine.now()),
+    get ready() {
+      return engine.isStarted && stopping === null && engine.intake.healthy && engine.keeper.healthy
+    },
+    start() {
+      if (stopping !== null) throw draining()
+      engine.start()
+    },
+    stop({ graceMs = 10_000 } = {}) {
+      stopping ??= stopEngine(engine, whole('stop.graceMs', graceMs))
+      return stopping
+    },
+    [Symbol.asyncDispose]: () => dispatch.stop(),
+  }
+  return dispatch
+
+  /** Makes a task durable, under a kind that is known to the servers before the task is: so one of them claims it. */
+  function write(taskId: string, terms: TaskTerms, payload: string): Promise<void> {
+    engine.expect(taskId)
+    const add = (kind: string) => adder.add(encodeTaskJob(taskId, terms, payload, kind))
+    const kind = demands.knownKind(terms)
+    return kind === null ? demands.kindFor(terms).then(add) : add(kind)
+  }
+
+  /** Before anything is written: what waits already is too much, as far as is known here. */
+  async function admit(tenant: string): Promise<void> {
+    if (!engine.isStarted) {
+      // One that only submits does not follow the board: nobody is turned away for what waited there some time ago.
+      const now = performance.now()
+      if (now - looked.at >= looksEveryMs) looked = { at: now, done: board.catchUp() }
+      await looked.done
+    }
+    const retryAfterMs = tooMany(tenant)
+    if (retryAfterMs === null) return
+    throw new SignalboxError('too_many', `Too many tasks wait already; try again in ${retryAfterMs} ms.`, {
+      details: { retryAfterMs },
+    })
+  }
+
+  /** When to come again; null: there is room. */
+  function tooMany(tenant: string): number | null {
+    const { serverCount, waiting } = roster.elsewhere
+    const isFull = registry.waitingCount + engine.expected + waiting >= maxWaiting * (1 + serverCount)
+    return registry.admission(tenant) ?? (isFull ? 1_000 : null)
+  }
+
+  async function statusOf(keyed: Omit<Submitted, 'status'>): Promise<Submitted> {
+    if (!keyed.duplicate) return { ...keyed, status: 'waiting' }
+    // One that was pruned has ended, and nobody knows how: the key still answers.
+    const task: Task | undefined = await reads.task(keyed.taskId)
+    return { ...keyed, status: task?.status ?? 'completed' }
+  }
+
+  /** Ends a task that nobody runs here; asks for it where another process has it. */
+  async function cancelInStore(taskId: string): Promise<void> {
+    const answer = await jobs.cancel(taskId)
+    if (answer?.cancelRequested) bell.ring(cancelTopic)
+    const record = await reads.record(taskId)
+    if (record !== undefined && record.finishedAt !== null) engine.forget(taskId, record)
+  }
+
+  /** As the board has it now: it may have just connected elsewhere. */
+  async function mustKnow(nodeId: string): Promise<NodeView> {
+    mustRun()
+    await inTime(lookWithinMs, () => board.catchUp())
+    const node = sharing.node(nodeId)
+    if (node !== undefined) return node
+    throw new SignalboxError(
+      'not_found',
+      `There is no node "${nodeId}": it never connected, or was forgotten.`,
+    )
+  }
+
+  function mustRun(): void {
+    if (mailbox.isClosed) throw draining()
+  }
+}
+
+const maxPools = 1_000
+const maxCordons = 10_000
+/** How often a dispatcher that only submits looks again before it turns somebody away. */
+const looksEveryMs = 1_000
+
+function tooManyPools(): SignalboxError {
+  return new SignalboxError('too_many', `There are ${maxPools} pools already; remove one first.`)
+}
+
+function tooManyCordons(): SignalboxError {
+  return new SignalboxError('too_many', `There are ${maxCordons} cordons already; lift one first.`)
+}
+
+function draining(): SignalboxError {
+  return new SignalboxError(
+    'draining',
+    'This dispatcher is stopping and takes no more tasks; try another server.',
+  )
+}

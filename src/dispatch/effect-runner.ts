@@ -1,0 +1,326 @@
+/** Does what the registry wants done: frames, ends, timers, news. Never waits; what comes back comes as commands. */
+import type { JobRecord } from '../jobs/index.ts'
+import type { Desk, DeskEvent } from './connections/node-connections.ts'
+import type { Tally } from './dispatch-tally.ts'
+import type { Snapshot } from './fleet-snapshot.ts'
+import type { TaskSpec } from './node.ts'
+import type { Command } from './registry/command.ts'
+import type { Assign, Effect, RegistryEvent, Settled } from './registry/effect.ts'
+import type { Registry } from './registry/registry.ts'
+import type { Claim, Claims } from './tasks/claims.ts'
+import type { ProgressNotes } from './tasks/progress-writer.ts'
+import type { Ending, Ends } from './tasks/task-completer.ts'
+import { decodeDocument, encodeSpent } from './tasks/task-document.ts'
+import { attemptThatEnded, endingOf } from './tasks/task-ends.ts'
+import type { TaskFeed } from './tasks/task-feed.ts'
+import type { Lookups } from './tasks/task-lookups.ts'
+
+/** What a dispatcher finds worth a line in the log. */
+export type DispatchEvent =
+  | RegistryEvent
+  | DeskEvent
+  | { readonly name: 'node.drained'; readonly nodeId: string; readonly epoch: number }
+  | { readonly name: 'task.lost'; readonly taskId: string; readonly attempt: number }
+  | { readonly name: 'store.trouble'; readonly error: unknown }
+  /** Another server lives under this one's name (`workerId`): it goes on under another. */
+  | { readonly name: 'server.name_taken'; readonly serverId: string; readonly renamedTo: string }
+  | { readonly name: 'command.failed'; readonly kind: string; readonly error: unknown }
+
+/** What the runner acts upon. */
+export interface EffectParts {
+  readonly registry: Registry
+  readonly claims: Claims
+  readonly ends: Ends
+  readonly desk: Desk
+  readonly feed: TaskFeed
+  readonly snapshot: Snapshot
+  readonly lookups: Lookups
+  readonly progress: ProgressNotes
+  readonly tally: Tally
+  readonly post: (command: Command) => boolean
+  readonly now: () => number
+  readonly monotonicMs: () => number
+  readonly armTimer: (at: number) => void
+  /** A job was handed back and may be claimed again in so many milliseconds. */
+  readonly handedBack: (taskId: string, afterMs: number) => void
+  /** Gives a claim back to the store without spending an attempt; `told` is called when that is over. */
+  readonly handBack: (claim: Claim, told: () => void) => void
+  /** A claim was given up: there is room. */
+  readonly freed: () => void
+  readonly log: (event: DispatchEvent) => void
+  /** A task was given to a node for the first time, so long after it was submitted. */
+  readonly placed: (waitedMs: number) => void
+}
+
+type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
+type Asker = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
+
+const nobody: readonly Asker[] = []
+
+/** Runs effects, in their order. */
+export class EffectRunner {
+  readonly #parts: EffectParts
+  /** Nodes that spoke of a task whose end is being written: they are told with it. */
+  readonly #askers = new Map<string, Asker[]>()
+
+  constructor(parts: EffectParts) {
+    this.#parts = parts
+  }
+
+  run(effects: readonly Effect[], command: Command): void {
+    for (const effect of effects) {
+      try {
+        this.#run(effect, command)
+      } catch (error) {
+        // The others are other tasks' and nodes' affairs.
+        this.#parts.log({ name: 'command.failed', kind: `${command.kind}/${effect.kind}`, error })
+      }
+    }
+  }
+
+  #run(effect: Effect, command: Command): void {
+    const { desk, registry, snapshot, log } = this.#parts
+    switch (effect.kind) {
+      case 'assign':
+        this.#assign(effect)
+        return
+      case 'settled':
+        this.#settled(effect)
+        return
+      case 'requeue':
+        this.#requeue(effect)
+        return
+      case 'taskChanged':
+        this.#changed(effect)
+        return
+      case 'progress':
+        this.#progress(effect)
+        return
+      case 'unknownTask':
+        this.#unknownTask(effect)
+        return
+      case 'handBack':
+        this.#handBack(effect)
+        return
+      case 'cancelFrame':
+        this.#frame('task.cancel', effect)
+        return
+      case 'stale':
+        this.#frame('task.stale', effect)
+        return
+      case 'welcome':
+        desk.welcome(command, effect.nodeId, effect.epoch)
+        return
+      case 'superseded':
+        desk.superseded(command, effect.nodeId, effect.epoch, effect.instanceId !== null)
+        return
+      case 'unknownNode':
+        desk.close(effect.nodeId, effect.epoch, 4404, 'say hello again')
+        return
+      case 'nodeForgotten':
+        desk.forgotten(effect.nodeId, effect.epoch)
+        return
+      case 'drainFrame':
+        desk.send(effect.nodeId, effect.epoch, { type: 'drain' })
+        return
+      case 'drained':
+        log({ name: 'node.drained', nodeId: effect.nodeId, epoch: effect.epoch })
+        return
+      case 'publish':
+        snapshot.publish(registry, effect.pages, effect.version)
+        return
+      case 'armTimer':
+        this.#parts.armTimer(effect.at)
+        return
+      case 'event':
+        log(effect.event)
+        return
+      // The mailbox's own.
+      case 'moreWork':
+      case 'refused':
+    }
+  }
+
+  #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
+    const { claims, desk, feed, progress, tally, post, now, monotonicMs, placed } = this.#parts
+    const claim = claims.get(taskId)
+    const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
+    if (!isOurs) {
+      post({ kind: 'forget', taskId, attempt })
+      return
+    }
+    const { payload } = claim
+    claim.nodeId = nodeId
+    desk.send(nodeId, epoch, { type: 'task.assign', taskId, attempt, service, payload, deadlineAt })
+    tally.assigned += 1
+    progress.say(claim, null)
+    if (feed.isWatched(taskId)) feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
+    if (isFirst(claim)) placed(now() - claim.spec.submittedAt)
+  }
+
+  #settled(effect: Settled): void {
+    const { claims, desk } = this.#parts
+    const { taskId, attempt, nodeId, epoch } = effect
+    const claim = claims.get(taskId)
+    if (claim?.attempt !== attempt || claim.isEnding) {
+      if (nodeId !== null) desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      return
+    }
+    const { end, output, error, ending } = endingOf(effect)
+    this.#write(claim, ending, (took) => {
+      const said = took ? 'task.settled' : 'task.stale'
+      if (nodeId !== null) desk.send(nodeId, epoch, { type: said, taskId, attempt })
+      for (const asker of this.#takeAskers(taskId)) {
+        const type = asker.attempt === attempt ? said : 'task.stale'
+        desk.send(asker.nodeId, asker.epoch, { type, taskId, attempt: asker.attempt })
+      }
+      if (took) this.#ended({ taskId, attempt, nodeId, end, output, error })
+      else this.#lost(taskId, attempt)
+    })
+  }
+
+  #ended({ taskId, attempt, nodeId, end, output, error }: Omit<Settled, 'kind' | 'epoch'>): void {
+    const { feed, tally, now } = this.#parts
+    tally[end] += 1
+    if (!feed.isWatched(taskId)) return
+    const same = { taskId, attempt, nodeId, at: now() }
+    if (end === 'completed') feed.publish({ ...same, status: end, output })
+    else feed.publish({ ...same, status: end, error: error ?? { code: end, message: 'It ended.' } })
+  }
+
+  #requeue({ taskId, attempt, nodeId: by, code, error, afterMs, isFree }: Of<'requeue'>): void {
+    const { claims, desk, feed, tally, post, now, handedBack } = this.#parts
+    const claim = claims.get(taskId)
+    if (claim?.attempt !== attempt || claim.isEnding) {
+      post({ kind: 'forget', taskId, attempt })
+      return
+    }
+    const ending: Ending = {
+      state: afterMs > 0 ? 'scheduled' : 'ready',
+      delayMs: afterMs,
+      result: null,
+      error: encodeSpent(
+        error,
+        isFree ? { ...claim, moveCount: claim.moveCount + 1 } : { ...claim, spent: claim.spent + 1 },
+      ),
+    }
+    this.#write(claim, ending, (took) => {
+      this.#tellStale(taskId)
+      if (took) {
+        tally.requeued += 1
+        // The node that said so need not keep its word any longer.
+        if (code === 'failed' && by !== null) desk.tell(by, { type: 'task.settled', taskId, attempt })
+        handedBack(taskId, afterMs)
+      } else {
+        post({ kind: 'forget', taskId, attempt })
+        this.#lost(taskId, attempt)
+      }
+    })
+    feed.publish({ taskId, attempt, at: now(), status: 'waiting' })
+  }
+
+  #write(claim: Claim, ending: Ending, told: (took: boolean) => void): void {
+    const { ends, claims, freed } = this.#parts
+    ends.write(claim, ending, (took) => {
+      claims.drop(claim)
+      told(took)
+      freed()
+    })
+  }
+
+  #lost(taskId: string, attempt: number): void {
+    this.#parts.tally.lost += 1
+    this.#parts.log({ name: 'task.lost', taskId, attempt })
+  }
+
+  #changed({ taskId, attempt, status, nodeId }: Of<'taskChanged'>): void {
+    const { claims, feed, progress, now } = this.#parts
+    const claim = claims.get(taskId)
+    if (status === 'waiting' && claim?.attempt === attempt) progress.say(claim, null)
+    if (!feed.isWatched(taskId)) return
+    const same = { taskId, attempt, at: now() }
+    feed.publish(status === 'waiting' ? { ...same, status } : { ...same, status, nodeId })
+  }
+
+  #progress({ taskId, attempt, percent, note }: Of<'progress'>): void {
+    const { claims, feed, registry, progress, now } = this.#parts
+    const claim = claims.get(taskId)
+    const nodeId = registry.task(taskId)?.nodeId ?? null
+    const at = now()
+    if (claim?.attempt === attempt && nodeId !== null) progress.say(claim, { nodeId, percent, note, at })
+    if (feed.isWatched(taskId)) {
+      feed.publish({ taskId, attempt, at, status: 'progress', nodeId, percent, note })
+    }
+  }
+
+  #handBack({ taskId, attempt }: Of<'handBack'>): void {
+    const { claims, handBack } = this.#parts
+    const claim = claims.get(taskId)
+    if (claim?.attempt === attempt && !claim.isEnding) handBack(claim, () => this.#tellStale(taskId))
+  }
+
+  #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {
+    const { claims, lookups, desk, post, registry } = this.#parts
+    const claim = claims.get(taskId)
+    if (claim?.isEnding) {
+      if (attempt === 0) {
+        // It hears of the end by its result, or asks again; until then it may still be at it.
+        post({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses: claim.spec.uses })
+        return
+      }
+      const askers = this.#askers.get(taskId) ?? []
+      if (!askers.some((asker) => asker.nodeId === nodeId && asker.epoch === epoch)) {
+        this.#askers.set(taskId, [...askers, { nodeId, epoch, attempt }])
+      }
+      return
+    }
+    lookups.ask(taskId, (record) => {
+      const endedBy = attemptThatEnded(record, nodeId)
+      const isSettled = endedBy !== null && (attempt === 0 || attempt === endedBy)
+      // A word about any attempt must not reach one that the node was given while somebody looked.
+      const isGivenAnew = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
+      if (isSettled) desk.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
+      else if (!isGivenAnew) desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      // Told first: the time that it has for stopping begins with the ghost.
+      if (attempt === 0) {
+        const uses = endedBy === null ? usesOf(record) : null
+        post({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses })
+      }
+    })
+  }
+
+  /** The task has not ended: whoever asked for it meanwhile has nothing to wait for. */
+  #tellStale(taskId: string): void {
+    for (const { nodeId, epoch, attempt } of this.#takeAskers(taskId)) {
+      this.#parts.desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+    }
+  }
+
+  #takeAskers(taskId: string): readonly Asker[] {
+    if (this.#askers.size === 0) return nobody
+    const askers = this.#askers.get(taskId) ?? nobody
+    this.#askers.delete(taskId)
+    return askers
+  }
+
+  #frame(
+    type: 'task.cancel' | 'task.stale',
+    { nodeId, epoch, taskId, attempt }: Of<'stale' | 'cancelFrame'>,
+  ): void {
+    this.#parts.desk.send(nodeId, epoch, { type, taskId, attempt })
+  }
+}
+
+/** The slots that a task takes where it runs; null when nobody knows. */
+function usesOf(record: JobRecord | undefined): TaskSpec['uses'] | null {
+  try {
+    return record === undefined ? null : decodeDocument(record).uses
+  } catch {
+    return null
+  }
+}
+
+/** A task that no node had before; one that was only handed from server to server has waited all the time. */
+function isFirst({ attempt, freeCount, moveCount }: Claim): boolean {
+  return attempt - freeCount === 1 && moveCount === 0
+}

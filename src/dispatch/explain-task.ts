@@ -1,0 +1,186 @@
+/**
+ * Why a task waits. A pure read of the snapshot pages: it does not enter the registry, and it stops every few hundred
+ * nodes so that its caller can let others run.
+ */
+
+import { type PoolRules, termHolds } from './matching/requirement.ts'
+import type { NodeView, TaskSpec, TaskStatus, Term } from './node.ts'
+
+/** Why a task is not placed. */
+export interface Explanation {
+  readonly taskId: string
+  readonly nodeCount: number
+  /** Nodes that meet everything but have no room, or take no work, just now. */
+  readonly suitableCount: number
+  /** Nodes that meet everything now: more than 0 means that it is about to be placed. */
+  readonly readyCount: number
+  /** Every requirement with the number of nodes that fail it; a node may fail several. */
+  readonly requirements: readonly { readonly requirement: string; readonly failingCount: number }[]
+  /** Up to five nodes that fail the fewest, with what they fail. */
+  readonly nearest: readonly { readonly nodeId: string; readonly missing: readonly string[] }[]
+  /** What would let it run. */
+  readonly wakes: readonly string[]
+}
+
+/** What an explanation is made from. */
+export interface ExplainSource {
+  readonly spec: TaskSpec
+  readonly nodes: Iterable<NodeView>
+  readonly rules: PoolRules
+  readonly now: number
+}
+
+interface Requirement {
+  readonly text: string
+  /** Fixed ones only change when nodes do; the others come and go with work. */
+  readonly fixed: boolean
+  readonly holds: (node: NodeView) => boolean
+  failing: number
+}
+
+const nodesPerStep = 256
+const nearestCount = 5
+
+/** Explains in one go: for small fleets and tests. */
+export function explain(source: ExplainSource): Explanation {
+  const steps = explainSteps(source)
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
+/** Explains, yielding every 256 nodes. */
+export function* explainSteps({ spec, nodes, rules, now }: ExplainSource): Generator<void, Explanation> {
+  const requirements = requirementsOf(spec, rules, now)
+  const nearest: { node: NodeView; missing: string[]; fixedMisses: number }[] = []
+  let nodeCount = 0
+  let suitableCount = 0
+  let readyCount = 0
+  for (const node of nodes) {
+    if (node.status === 'gone') continue
+    nodeCount += 1
+    if (nodeCount % nodesPerStep === 0) yield
+    const missing: string[] = []
+    let fixedMisses = 0
+    for (const requirement of requirements) {
+      if (requirement.holds(node)) continue
+      requirement.failing += 1
+      missing.push(requirement.text)
+      if (requirement.fixed) fixedMisses += 1
+    }
+    if (missing.length === 0) readyCount += 1
+    else if (fixedMisses === 0) suitableCount += 1
+    if (missing.length === 0) continue
+    nearest.push({ node, missing, fixedMisses })
+    nearest.sort((a, b) => a.fixedMisses - b.fixedMisses || a.missing.length - b.missing.length)
+    nearest.length = Math.min(nearest.length, nearestCount)
+  }
+  return {
+    taskId: spec.taskId,
+    nodeCount,
+    suitableCount,
+    readyCount,
+    requirements: requirements.map(({ text, failing }) => ({ requirement: text, failingCount: failing })),
+    nearest: nearest.map(({ node, missing }) => ({ nodeId: node.nodeId, missing })),
+    wakes: wakesOf(spec, { nodeCount, suitableCount, readyCount }, nearest),
+  }
+}
+
+/** What is said instead of what would wake it, of a task that does not wait. */
+export function whyNotWaiting({
+  status,
+  nodeId,
+  progress,
+}: {
+  readonly status: TaskStatus
+  readonly nodeId: string | null
+  readonly progress: { readonly percent: number | null } | null
+}): string | null {
+  switch (status) {
+    case 'waiting':
+      return null
+    case 'assigned':
+    case 'running': {
+      const isAt = typeof progress?.percent === 'number' ? `, and is at ${progress.percent} %` : ''
+      return `Nothing: it does not wait. Node "${nodeId}" has it${isAt}.`
+    }
+    default:
+      return `Nothing: it does not wait. It is ${status}.`
+  }
+}
+
+function requirementsOf(spec: TaskSpec, rules: PoolRules, now: number): readonly Requirement[] {
+  const uses = Object.entries(spec.uses)
+  const offer = (node: NodeView, name: string) => node.services.find((service) => service.name === name)
+  const fixed: Omit<Requirement, 'failing' | 'fixed'>[] = [
+    ...uses.map(([name, weight]) => ({
+      text: weight === 1 ? `service ${name}` : `service ${name} with ${weight} slots`,
+      holds: (node: NodeView) => (offer(node, name)?.slots ?? 0) >= weight,
+    })),
+    ...spec.requires.map((term) => ({
+      text: describeTerm(term),
+      holds: (node: NodeView) => termHolds(term, node.services, node.labels, rules),
+    })),
+  ]
+  const passing: Omit<Requirement, 'failing' | 'fixed'>[] = [
+    { text: 'connected', holds: ({ status }) => status === 'ready' },
+    { text: 'not draining', holds: ({ draining }) => !draining },
+    { text: 'not cordoned', holds: ({ cordoned }) => !cordoned },
+    { text: 'not overloaded', holds: ({ overloaded }) => !overloaded },
+    {
+      text: 'not kept free for another task',
+      holds: ({ heldFor }) => heldFor === null || heldFor === spec.taskId,
+    },
+    ...uses.map(([name, weight]) => ({
+      text: weight === 1 ? `a free slot of ${name}` : `${weight} free slots of ${name}`,
+      holds: (node: NodeView) => {
+        const service = offer(node, name)
+        if (service === undefined || service.slots < weight) return true
+        return service.slots - service.used >= weight
+      },
+    })),
+    ...uses.map(([name]) => ({
+      text: `${name} open for work`,
+      holds: (node: NodeView) => {
+        const service = offer(node, name)
+        return service === undefined || (!service.cordoned && (service.restsUntil ?? 0) <= now)
+      },
+    })),
+  ]
+  return [
+    ...fixed.map((each) => ({ ...each, fixed: true, failing: 0 })),
+    ...passing.map((each) => ({ ...each, fixed: false, failing: 0 })),
+  ]
+}
+
+function wakesOf(
+  { uses }: TaskSpec,
+  counts: { nodeCount: number; suitableCount: number; readyCount: number },
+  nearest: readonly { readonly node: NodeView; readonly missing: readonly string[] }[],
+): readonly string[] {
+  const names = Object.keys(uses).join(', ')
+  if (counts.readyCount > 0) return ['Nothing is missing: it is placed in its turn.']
+  if (counts.suitableCount > 0) {
+    return nearest
+      .slice(0, counts.suitableCount)
+      .map(({ node, missing }) => `Node "${node.nodeId}": ${missing.join(', ')}.`)
+  }
+  if (counts.nodeCount === 0) return [`A node that offers ${names} connects.`]
+  return [`A node connects, or changes what it offers, so that all requirements hold for it (${names}).`]
+}
+
+/** A term as a sentence part. */
+export function describeTerm(term: Term): string {
+  if ('any' in term) return `any of (${term.any.map(describeTerm).join(' | ')})`
+  if ('not' in term) return `not (${describeTerm(term.not)})`
+  if ('service' in term) {
+    const where = Object.entries(term.where ?? {}).map(([tag, value]) => `${tag} ${value}`)
+    return where.length === 0 ? `service ${term.service}` : `service ${term.service} with ${where.join(', ')}`
+  }
+  const parts: string[] = []
+  if (term.in !== undefined) parts.push(`in [${term.in.join(', ')}]`)
+  if (term.gte !== undefined) parts.push(`at least ${term.gte}`)
+  if (term.lte !== undefined) parts.push(`at most ${term.lte}`)
+  return parts.length === 0 ? `label ${term.label}` : `label ${term.label} ${parts.join(' and ')}`
+}

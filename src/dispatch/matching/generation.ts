@@ -1,0 +1,232 @@
+/**
+ * One generation of pools: every live node in the pool of its signature, every demand matched with the pools that meet
+ * it. What is new is matched a few steps at a time: a demand or a shape that nobody asked for before does not hold up
+ * the turn, and whoever waits for it is served as the matching goes on.
+ */
+
+import type { Term } from '../node.ts'
+import type { Work } from '../registry/work-counter.ts'
+import { Dictionary, labelsThatMatter, Profile } from './capability.ts'
+import type { Demand } from './demand.ts'
+import type { FleetNode } from './fleet-node.ts'
+import { type Finder, Matching } from './matching.ts'
+import { bucketCount, type Place, Pool, type Row, type View } from './pool.ts'
+import { compileAll, labelsAsked, type PoolRules } from './requirement.ts'
+import { WideMap } from './wide-map.ts'
+
+/** So many pools without nodes make a new generation worth while. */
+const manyEmpty = 1_000
+
+/** All pools as they stand in the same moment. */
+export class Generation {
+  readonly number: number
+  /** Which of a node's two places is this generation's. */
+  readonly side: 0 | 1
+  readonly rules: PoolRules
+  readonly pools: Pool[] = []
+  readonly #labels = new Set<string>()
+  readonly #dictionary = new Dictionary()
+  readonly #usedShare: number
+  readonly #byKey = new WideMap<Pool>()
+  readonly #views = new Map<Demand, View>()
+  readonly #matching: Matching
+  readonly #work: Work
+  #emptyCount = 0
+
+  constructor(number: number, rules: PoolRules, usedShare: number, work: Work) {
+    this.number = number
+    this.side = (number & 1) as 0 | 1
+    this.rules = rules
+    this.#usedShare = usedShare
+    this.#work = work
+    this.#matching = new Matching(this.pools, work, (node, row) => {
+      const place = node.places[this.side]!
+      this.#settle(node, place, row)
+      return place.bucket[row.number]! >= 0
+    })
+  }
+
+  /** Whether matching is left to do. */
+  get unfinished(): boolean {
+    return this.#matching.unfinished
+  }
+
+  /** Whether anything is left for `advance`. */
+  get hasWork(): boolean {
+    return this.#matching.hasWork
+  }
+
+  /** Whether so much in it is out of use that building it anew is worth while. */
+  get worn(): boolean {
+    return this.#emptyCount > manyEmpty && this.#emptyCount * 2 > this.pools.length
+  }
+
+  /** The place of a node, if it has joined this generation. */
+  placeOf(node: FleetNode): Place | null {
+    const place = node.places[this.side]
+    return place !== null && place.pool.generation === this.number ? place : null
+  }
+
+  /** Tells these labels apart from now on; only before the first node has joined. */
+  heed(labels: Iterable<string>): void {
+    for (const label of labels) this.#labels.add(label)
+  }
+
+  join(node: FleetNode): void {
+    const labels = labelsThatMatter(node.labels, this.#labels)
+    const key = `${node.servicesKey}${JSON.stringify(labels)}`
+    let pool = this.#byKey.get(key)
+    if (pool === undefined) pool = this.#addPool(key, new Profile(this.#dictionary, node.services, labels))
+    else if (pool.members.length === 0) this.#emptyCount -= 1
+    const place: Place = { pool, member: pool.members.length, bucket: [], position: [] }
+    node.places[this.side] = place
+    share(node, pool)
+    pool.members.push(node)
+    this.#work.done += 1
+    for (const row of pool.rows) {
+      if (row.built === place.member) row.built += 1
+      this.#settle(node, place, row)
+    }
+  }
+
+  leave(node: FleetNode): void {
+    const place = this.placeOf(node)
+    if (place === null) return
+    const { pool, member } = place
+    for (const row of pool.rows)
+      if ((place.bucket[row.number] ?? -1) >= 0) row.takeOut(node, place, this.side)
+    node.places[this.side] = null
+    const last = pool.members.pop()!
+    const lastMember = pool.members.length
+    if (last !== node) {
+      pool.members[member] = last
+      const moved = last.places[this.side]!
+      moved.member = member
+      for (const row of pool.rows)
+        if (member < row.built && lastMember >= row.built) this.#settle(last, moved, row)
+    }
+    for (const row of pool.rows) row.built = Math.min(row.built, lastMember)
+    if (lastMember === 0) this.#emptyCount += 1
+  }
+
+  /** Puts a node into the buckets that its room and load ask for now. */
+  refresh(node: FleetNode): void {
+    const place = this.placeOf(node)
+    if (place === null) return
+    const { rows } = place.pool
+    this.#work.small(rows.length)
+    const load = loadOf(node)
+    for (let i = 0; i < rows.length; i += 1) this.#settle(node, place, rows[i]!, load)
+  }
+
+  /** A demand as this generation sees it; asked for the first time, its matching begins. */
+  view(demand: Demand, labelled: (label: string) => boolean): View {
+    const known = this.#views.get(demand)
+    if (known !== undefined) return known
+    const view = this.#look(demand, labelled)
+    this.#views.set(demand, view)
+    this.#matching.addView(view)
+    return view
+  }
+
+  /** Whether a node has room for a demand, as far as is known; true while that is not known. Changes nothing. */
+  mayHaveRoom(demand: Demand): boolean {
+    const view = this.#views.get(demand)
+    return view === undefined || view.open.length > 0 || this.#matching.mayFind(view)
+  }
+
+  drop(demand: Demand): void {
+    const view = this.#views.get(demand)
+    if (view === undefined) return
+    this.#views.delete(demand)
+    this.#matching.dropView(view)
+  }
+
+  /** Goes on matching for so many steps, with `first` before others, and answers how many are left. */
+  advance(steps: number, finder: Finder, first: View | null = null): number {
+    return this.#matching.advance(steps, finder, first)
+  }
+
+  /** How many nodes a rule finds. */
+  count(requires: readonly Term[]): number {
+    const check = compileAll(requires, this.#dictionary, this.rules)
+    return this.pools.reduce((sum, pool) => sum + (check(pool.profile) ? pool.members.length : 0), 0)
+  }
+
+  #look(demand: Demand, labelled: (label: string) => boolean): View {
+    const asked = labelsAsked([...demand.requires, ...demand.prefers], this.rules)
+    let blind = false
+    for (const label of asked) {
+      if (this.#labels.has(label)) continue
+      // A label that no node has makes no difference between them: from now on this generation knows it.
+      if (labelled(label)) blind = true
+      else this.#labels.add(label)
+    }
+    this.#work.done += 1 + demand.key.length / 64
+    return {
+      demand,
+      cost: 1 + demand.key.length / 256,
+      position: 0,
+      dropped: false,
+      check: compileAll(demand.requires, this.#dictionary, this.rules),
+      prefer: demand.prefers.length > 0 ? compileAll(demand.prefers, this.#dictionary, this.rules) : null,
+      blind,
+      scanned: 0,
+      matches: [],
+      open: [],
+      cursor: 0,
+    }
+  }
+
+  #addPool(key: string, profile: Profile): Pool {
+    const pool = new Pool(this.number, key, profile)
+    this.pools.push(pool)
+    this.#byKey.set(key, pool)
+    this.#work.small(profile.size)
+    this.#matching.addPool(pool)
+    return pool
+  }
+
+  #settle(node: FleetNode, place: Place, row: Row, load: number = loadOf(node)): void {
+    const known = place.bucket[row.number]
+    const was = known ?? -1
+    const next = this.#bucketOf(node, row, was, load)
+    if (next === known) return
+    const wasOpen = row.mask !== 0
+    if (was >= 0) row.takeOut(node, place, this.side)
+    if (next >= 0) row.put(node, place, next)
+    else place.bucket[row.number] = -1
+    if (wasOpen !== (row.mask !== 0)) this.#work.small(row.matches.length)
+  }
+
+  #bucketOf(node: FleetNode, row: Row, was: number, load: number): number {
+    if (!node.open) return -1
+    const { places, shape } = row
+    let fullest = 0
+    for (let i = 0; i < places.length; i += 1) {
+      const place = places[i]!
+      const slots = node.slots[place]!
+      const taken = node.used[place]!
+      if (node.shut[place] || slots - taken < shape.weights[i]!) return -1
+      if (taken / slots > fullest) fullest = taken / slots
+    }
+    const score = (this.#usedShare * fullest + (1 - this.#usedShare) * load) * bucketCount
+    // A quarter of a bucket of patience: a node on the edge does not move with every heartbeat.
+    if (was >= 0 && score >= was - 0.25 && score < was + 1.25) return was
+    return Math.min(bucketCount - 1, Math.floor(score))
+  }
+}
+
+/** How much of it is taken, whatever the service: what it reported, and what it had not counted then. */
+function loadOf(node: FleetNode): number {
+  return Math.min(1, node.reported + node.uncounted / node.totalSlots)
+}
+
+/**
+ * Gives a node the lists that are the same for most of its pool: a choice among very many nodes takes as long as the memory
+ * it looks at is far away, and what all of them share is near.
+ */
+function share(node: FleetNode, { profile, members: [first] }: Pool): void {
+  node.names = profile.services
+  if (first?.slots.every((slots, place) => slots === node.slots[place])) node.slots = first.slots
+}

@@ -1,0 +1,173 @@
+/**
+ * A pool: nodes with one signature. For each shape that someone asks it for, it has a row of 32 buckets by load with a
+ * mask of those that are not empty. A node is in a row exactly when it has room for the shape now, so whatever a
+ * bucket holds may be taken, and "no bit set" means that no node of the pool has room.
+ */
+import type { Profile } from './capability.ts'
+import type { Demand, Shape } from './demand.ts'
+import type { FleetNode } from './fleet-node.ts'
+import type { Check } from './requirement.ts'
+
+/** How finely load is told apart. */
+export const bucketCount = 32
+
+/** Where a node stands in one generation of pools. */
+export interface Place {
+  readonly pool: Pool
+  /** Its place among the members. */
+  member: number
+  /** By row: its bucket, or -1 when it has no room; undefined when the row has not looked at it yet. */
+  readonly bucket: number[]
+  /** By row: its place in that bucket. */
+  readonly position: number[]
+}
+
+/** A demand as one generation of pools sees it. */
+export interface View {
+  readonly demand: Demand
+  /** What one look at a pool costs, in steps. */
+  readonly cost: number
+  /** Its place in the generation's list. */
+  position: number
+  /** Nobody asks for the demand any more. */
+  dropped: boolean
+  readonly check: Check
+  readonly prefer: Check | null
+  /** It asks for a label that this generation does not tell apart: it matches nothing before the next one. */
+  readonly blind: boolean
+  /** Pools looked at so far, in the order of the generation's list. */
+  scanned: number
+  readonly matches: Match[]
+  /** Matches with room now. */
+  readonly open: Match[]
+  /** Where the next choice begins, when there are more open pools than it looks at. */
+  cursor: number
+}
+
+/** A pool that meets a demand. */
+export interface Match {
+  readonly view: View
+  readonly row: Row
+  readonly preferred: boolean
+  /** Its place in the row's list. */
+  position: number
+  /** Its place in the view's open list; -1: no room. */
+  openAt: number
+}
+
+/** The nodes of a pool that have room for a shape, by load. */
+export class Row {
+  readonly pool: Pool
+  readonly shape: Shape
+  readonly number: number
+  /** The places of the shape's services among those of the pool's nodes. */
+  readonly places: readonly number[]
+  readonly matches: Match[] = []
+  /** Members that it has looked at, from the first on. */
+  built = 0
+  mask = 0
+  readonly buckets: FleetNode[][] = []
+
+  constructor(pool: Pool, shape: Shape, number: number) {
+    this.pool = pool
+    this.shape = shape
+    this.number = number
+    this.places = shape.names.map((name) => pool.profile.services.indexOf(name))
+  }
+
+  /** The least loaded bucket that is not empty; only while the mask is not zero. */
+  get lowest(): number {
+    return 31 - Math.clz32(this.mask & -this.mask)
+  }
+
+  put(node: FleetNode, place: Place, bucket: number): void {
+    let nodes = this.buckets[bucket]
+    if (nodes === undefined) {
+      while (this.buckets.length <= bucket) this.buckets.push([])
+      nodes = this.buckets[bucket]!
+    }
+    place.bucket[this.number] = bucket
+    place.position[this.number] = nodes.length
+    nodes.push(node)
+    if (this.mask === 0) for (const match of this.matches) openMatch(match)
+    this.mask |= 1 << bucket
+  }
+
+  takeOut(node: FleetNode, place: Place, side: 0 | 1): void {
+    const bucket = place.bucket[this.number]!
+    const position = place.position[this.number]!
+    const nodes = this.buckets[bucket]!
+    const last = nodes.pop()!
+    if (last !== node) {
+      nodes[position] = last
+      last.places[side]!.position[this.number] = position
+    }
+    place.bucket[this.number] = -1
+    if (nodes.length > 0) return
+    this.mask &= ~(1 << bucket)
+    if (this.mask === 0) for (const match of this.matches) closeMatch(match)
+  }
+}
+
+/** Nodes with the same services, tags and labels that matter. */
+export class Pool {
+  /** The number of the generation it belongs to. */
+  readonly generation: number
+  readonly key: string
+  readonly profile: Profile
+  readonly members: FleetNode[] = []
+  readonly rows: Row[] = []
+  readonly #rowOf = new Map<Shape, Row>()
+
+  constructor(generation: number, key: string, profile: Profile) {
+    this.generation = generation
+    this.key = key
+    this.profile = profile
+  }
+
+  findRow(shape: Shape): Row | undefined {
+    return this.#rowOf.get(shape)
+  }
+
+  /** The row for a shape whose services the pool has. */
+  row(shape: Shape): Row {
+    let row = this.#rowOf.get(shape)
+    if (row === undefined) {
+      row = new Row(this, shape, this.rows.length)
+      this.rows.push(row)
+      this.#rowOf.set(shape, row)
+    }
+    return row
+  }
+}
+
+/** Makes a match known on both sides. */
+export function addMatch(view: View, row: Row, preferred: boolean): void {
+  const match: Match = { view, row, preferred, position: row.matches.length, openAt: -1 }
+  row.matches.push(match)
+  view.matches.push(match)
+  if (row.mask !== 0) openMatch(match)
+}
+
+/** Takes a demand's match out of its row. */
+export function dropMatch(match: Match): void {
+  const last = match.row.matches.pop()!
+  if (last === match) return
+  match.row.matches[match.position] = last
+  last.position = match.position
+}
+
+function openMatch(match: Match): void {
+  match.openAt = match.view.open.length
+  match.view.open.push(match)
+}
+
+function closeMatch(match: Match): void {
+  const { open } = match.view
+  const last = open.pop()!
+  if (last !== match) {
+    open[match.openAt] = last
+    last.openAt = match.openAt
+  }
+  match.openAt = -1
+}

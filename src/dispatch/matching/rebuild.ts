@@ -1,0 +1,140 @@
+/**
+ * Building all pools anew beside the ones in use, a few steps at a time, and swapping the pointer when they are whole:
+ *
+ *   ask every demand ─▶ join every node ─▶ match every demand ─▶ swap, wake who waits ─▶ sweep the old places
+ *
+ * Whatever happens to a node meanwhile happens in both, so the new ones are never behind.
+ */
+import type { Books } from '../registry/registry-state.ts'
+import type { Demand } from './demand.ts'
+import { Generation } from './generation.ts'
+import type { Finder } from './matching.ts'
+import { labelsAsked } from './requirement.ts'
+
+/** A rebuild under way. */
+export interface Rebuild {
+  phase: 'ask' | 'join' | 'match' | 'sweep'
+  /** All demands; those made meanwhile are added. */
+  readonly demands: Demand[]
+  /** How many of them were asked, and later, matched. */
+  demand: number
+  /** The next line of the fleet to look at. */
+  line: number
+  /** The generation being built; after the swap, the one in use. */
+  readonly shadow: Generation
+  readonly startedAt: number
+}
+
+/** Begins a rebuild; while one is under way, another follows it. */
+export function startRebuild(books: Books): void {
+  if (books.rebuild !== null) {
+    books.rebuildAgain = true
+    return
+  }
+  const { generation, policy, now, work } = books
+  const shadow = new Generation(generation.number + 1, new Map(books.rules), policy.weights.used, work)
+  for (const requires of books.rules.values()) shadow.heed(labelsAsked(requires, books.rules))
+  const demands = [...books.demands.values()]
+  work.small(demands.length / 8)
+  books.rebuild = { phase: 'ask', demands, demand: 0, line: 0, shadow, startedAt: now }
+}
+
+/** The pools in use do not tell apart what a demand asks for: pools that do are built. */
+export function startRebuildFor(books: Books, demand: Demand): void {
+  const { shadow, rebuild } = books
+  // Its turn to be asked comes.
+  if (rebuild?.phase === 'ask') return
+  if (shadow === null || shadow.view(demand, (label) => books.fleet.labelled(label)).blind)
+    startRebuild(books)
+}
+
+/** Goes on with the rebuild for so many steps. */
+export function continueRebuild(books: Books, rebuild: Rebuild, steps: number): void {
+  const until = books.work.done + steps
+  switch (rebuild.phase) {
+    case 'ask':
+      ask(books, rebuild, until)
+      return
+    case 'join':
+      join(books, rebuild, until)
+      return
+    case 'match':
+      match(books, rebuild, until)
+      return
+    case 'sweep':
+      sweep(books, rebuild, until)
+  }
+}
+
+function ask({ rules, work }: Books, rebuild: Rebuild, until: number): void {
+  const { demands, shadow } = rebuild
+  for (; rebuild.demand < demands.length; rebuild.demand += 1) {
+    if (work.done >= until) return
+    const { key, requires, prefers } = demands[rebuild.demand]!
+    work.done += 0.25 + key.length / 256
+    shadow.heed(labelsAsked([...requires, ...prefers], rules))
+  }
+  rebuild.phase = 'join'
+  rebuild.demand = 0
+}
+
+function join({ fleet, work }: Books, rebuild: Rebuild, until: number): void {
+  for (; rebuild.line < fleet.lineCount; rebuild.line += 1) {
+    if (work.done >= until) return
+    work.small(1)
+    const node = fleet.line(rebuild.line)
+    if (node !== null && node.status !== 'gone' && rebuild.shadow.placeOf(node) === null)
+      rebuild.shadow.join(node)
+  }
+  rebuild.phase = 'match'
+}
+
+/** Nobody is served by pools that are not in use. */
+const nobody: Finder = { hasRoom: () => {}, hasPool: () => {} }
+
+function match(books: Books, rebuild: Rebuild, until: number): void {
+  const { shadow, demands } = rebuild
+  const { work } = books
+  const labelled = (label: string) => books.fleet.labelled(label)
+  for (; rebuild.demand < demands.length; rebuild.demand += 1) {
+    if (work.done >= until) return
+    const demand = demands[rebuild.demand]!
+    work.small(1)
+    if (!demand.isDropped) shadow.view(demand, labelled)
+  }
+  if (work.done < until) shadow.advance(until - work.done, nobody)
+  if (shadow.unfinished) return
+  const { fleet, now } = books
+  books.generation = shadow
+  rebuild.phase = 'sweep'
+  rebuild.line = 0
+  // Rules may have changed: whoever waits is tried with the new pools.
+  for (const waiting of books.waitingKinds.values()) {
+    work.small(waiting.size)
+    for (const demand of waiting) books.toWake.add(demand)
+  }
+  const tookMs = now - rebuild.startedAt
+  const { number, pools } = shadow
+  books.tell({
+    name: 'pools.rebuilt',
+    generation: number,
+    nodeCount: fleet.size,
+    poolCount: pools.length,
+    tookMs,
+  })
+}
+
+function sweep(books: Books, rebuild: Rebuild, until: number): void {
+  const { fleet, work } = books
+  const old = rebuild.shadow.side === 0 ? 1 : 0
+  for (; rebuild.line < fleet.lineCount; rebuild.line += 1) {
+    if (work.done >= until) return
+    work.small(1)
+    const node = fleet.line(rebuild.line)
+    if (node !== null) node.places[old] = null
+  }
+  books.rebuild = null
+  if (!books.rebuildAgain) return
+  books.rebuildAgain = false
+  startRebuild(books)
+}

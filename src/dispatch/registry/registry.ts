@@ -1,0 +1,232 @@
+/**
+ * The registry: which nodes there are, which tasks, and which task is on which node. An actor without a lock: one
+ * synchronous `apply`, never a wait inside, no clock and no dice of its own; time comes with the command. So there is
+ * nothing to contend for, and a run can be told again from its commands.
+ *
+ *   frames, claims, timers ─▶ mailbox ─▶ apply(command, now) ─▶ effects ─▶ frames, acks, timers
+ */
+
+import type { Asked } from '../matching/demand.ts'
+import { startRebuild } from '../matching/rebuild.ts'
+import type { NodeView, PoolView, TaskView, Term } from '../node.ts'
+import { serveRoomy } from '../waiting/serve-waiting.ts'
+import { admission } from '../waiting/waiting.ts'
+import { askedByKind, type WaitingKind, waitingByKind, yieldWaiting } from '../waiting/yield-waiting.ts'
+import { cordon, definePool, drain } from './administration.ts'
+import { heardAttempt } from './attempts.ts'
+import { endLost, slice, tick, workLeft } from './background.ts'
+import type { Command } from './command.ts'
+import type { Effect } from './effect.ts'
+import { bye, gone, heartbeat, hello, suspect, update } from './membership.ts'
+import { heardGhost } from './orphan-tasks.ts'
+import { type RegistryPolicy, registryDefaults } from './policy.ts'
+import { Books } from './registry-state.ts'
+import { cancel, forget, submit } from './submitting.ts'
+
+/** How much there is of everything. */
+export interface RegistryCounts {
+  readonly nodes: number
+  readonly tasks: number
+  readonly waiting: number
+  readonly pools: number
+  readonly demands: number
+  readonly sessions: number
+  readonly tenants: number
+  readonly timers: number
+  readonly generation: number
+  readonly rebuilding: boolean
+}
+
+/** The registry of nodes and tasks. */
+export class Registry {
+  readonly #books: Books
+  #lastSteps = 0
+
+  constructor(policy: Partial<RegistryPolicy> = {}) {
+    this.#books = new Books({ ...registryDefaults, ...policy })
+  }
+
+  /** The only way to change anything. Time never goes back: an earlier `now` counts as the latest one seen. */
+  apply(command: Command, now: number): readonly Effect[] {
+    const books = this.#books
+    books.now = Math.max(books.now, now)
+    books.effects = []
+    const before = books.work.done
+    act(books, command)
+    if (command.kind !== 'rebuildSlice') {
+      const steps = endLost(books, books.policy.sliceSteps)
+      serveRoomy(books, Math.max(1, steps))
+    }
+    const { nextAt } = books.timers
+    if (nextAt < books.armedAt) {
+      books.armedAt = nextAt
+      books.emit({ kind: 'armTimer', at: nextAt })
+    }
+    if (!books.workAnnounced && workLeft(books)) {
+      books.workAnnounced = true
+      books.emit({ kind: 'moreWork' })
+    }
+    this.#lastSteps = books.work.done - before
+    return books.effects
+  }
+
+  /** How much work the last command was, in the steps that bound a slice. */
+  get lastSteps(): number {
+    return this.#lastSteps
+  }
+
+  // What follows only reads. It may be called between any two commands and changes nothing.
+
+  /** When to come again, if one more task of this tenant may not wait now; null: it may. */
+  admission(tenant: string): number | null {
+    return admission(this.#books, tenant)
+  }
+
+  /** How many tasks wait. */
+  get waitingCount(): number {
+    return this.#books.waitingCount
+  }
+
+  /** What waits, by `TaskSpec.kind`: a look at each kind, not at each task. */
+  waitingKinds(): Generator<WaitingKind> {
+    return waitingByKind(this.#books)
+  }
+
+  /** What the tasks in the books ask for, by `TaskSpec.kind`; a kind may come more than once. */
+  heldKinds(): Generator<Asked & { readonly kind: string }> {
+    return askedByKind(this.#books)
+  }
+
+  /** Whether a task is in the books. */
+  has(taskId: string): boolean {
+    return this.#books.tasks.has(taskId)
+  }
+
+  task(taskId: string): TaskView | undefined {
+    return this.#books.tasks.get(taskId)?.view()
+  }
+
+  *tasks(): Generator<TaskView> {
+    for (const task of this.#books.tasks.values()) yield task.view()
+  }
+
+  node(nodeId: string): NodeView | undefined {
+    const { fleet, now } = this.#books
+    return fleet.find(nodeId)?.view(fleet.cordonsOf(nodeId), now)
+  }
+
+  /** A page of the snapshot, made now: ask for it when `publish` names it. */
+  page(number: number): readonly NodeView[] {
+    return this.#books.fleet.page(number, this.#books.now)
+  }
+
+  get pageCount(): number {
+    return this.#books.fleet.pageCount
+  }
+
+  /** What the pools defined by name ask for. */
+  get rules(): ReadonlyMap<string, readonly Term[]> {
+    return this.#books.rules
+  }
+
+  /** The pools with nodes in them, and those defined by name. */
+  pools(): readonly PoolView[] {
+    const { generation } = this.#books
+    const defined = [...generation.rules].map(([name, requires]) => ({
+      name,
+      signature: null,
+      requires,
+      nodeCount: generation.count(requires),
+    }))
+    const automatic = generation.pools
+      .filter(({ members }) => members.length > 0)
+      .map(({ key, members }) => ({ name: null, signature: key, requires: [], nodeCount: members.length }))
+    return [...defined, ...automatic]
+  }
+
+  counts(): RegistryCounts {
+    const { fleet, tasks, waitingCount, generation, demands, sessions, tenants, timers, rebuild } =
+      this.#books
+    return {
+      nodes: fleet.size,
+      tasks: tasks.size,
+      waiting: waitingCount,
+      pools: generation.pools.length,
+      demands: demands.size,
+      sessions: sessions.size,
+      tenants: tenants.size,
+      timers: timers.size,
+      generation: generation.number,
+      rebuilding: rebuild !== null,
+    }
+  }
+}
+
+function act(books: Books, command: Command): void {
+  switch (command.kind) {
+    case 'accept':
+    case 'reject':
+    case 'progress':
+    case 'result':
+    case 'fail':
+      heardAttempt(books, command)
+      return
+    case 'submit':
+      submit(books, command.task, command.admitted)
+      return
+    case 'cancel':
+      cancel(books, command.taskId, command.reason)
+      return
+    case 'forget':
+      forget(books, command.taskId, command.attempt)
+      return
+    case 'yield':
+      yieldWaiting(books, command.demand, command.count)
+      return
+    case 'ghost':
+      heardGhost(books, command)
+      return
+    case 'heartbeat':
+      heartbeat(books, command)
+      return
+    case 'tick':
+      tick(books)
+      return
+    case 'rebuildSlice':
+      books.workAnnounced = false
+      slice(books)
+      return
+    case 'nodeHello':
+      hello(books, command)
+      return
+    case 'nodeUpdate':
+      update(books, command)
+      return
+    case 'nodeSuspect':
+      suspect(books, command)
+      return
+    case 'nodeGone':
+      gone(books, command)
+      return
+    case 'nodeBye':
+      bye(books, command)
+      return
+    case 'drain':
+      drain(books, command)
+      return
+    case 'cordon':
+      cordon(books, command)
+      return
+    case 'definePool':
+      definePool(books, command.name, command.requires)
+      return
+    case 'removePool':
+      if (books.rules.delete(command.name)) startRebuild(books)
+      return
+    case 'setTenant':
+      books.tenants.setWeight(command.tenant, command.weight)
+      return
+    case 'rebuild':
+      startRebuild(books)
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Claims tasks for this process, as many as it has room for, and feeds them to the registry. Rings and alarms say when
+ * to look; polling is the truth.
+ */
+
+import { createLoop, type Loop } from '../../core/loop.ts'
+import { type Bell, createBell } from '../../core/notifier.ts'
+import { type ClaimedRecord, type JobStore, type JobsBell, queueTopic } from '../../jobs/index.ts'
+import type { ClaimAsk } from '../cluster/claim-kinds.ts'
+import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
+import type { TaskSpec } from '../node.ts'
+import type { Command } from '../registry/command.ts'
+import type { Claims } from './claims.ts'
+import type { HandedBack } from './handed-back.ts'
+import { decodeDocument, dispatchQueue, encodeFault, specOf, type TaskDocument } from './task-document.ts'
+
+/** What the intake needs. */
+export interface IntakeParts {
+  readonly store: Pick<JobStore, 'claim' | 'settle'>
+  readonly bell: JobsBell
+  readonly claims: Claims
+  readonly handedBack: HandedBack
+  readonly options: ResolvedDispatchOptions
+  readonly post: (command: Command) => boolean
+  readonly now: () => number
+  readonly monotonicMs: () => number
+  /** Ends that are not written: beyond a bound nothing new is claimed. */
+  readonly backlog: () => number
+  /** Dispatches that wait before the registry. */
+  readonly waiting: () => number
+  /** What to claim now, in pieces. */
+  readonly asks: () => readonly ClaimAsk[]
+  /** A task is in this process's hands. */
+  readonly claimed: (task: TaskSpec) => void
+  readonly onTrouble: (error: unknown) => void
+}
+
+/** How much may wait to be written before another claim. */
+const maxBacklog = 5_000
+/** Dispatches before the registry, beyond which the next is held back. */
+const maxWaiting = 64
+
+/** Claims until it is stopped. */
+export class Intake {
+  readonly #parts: IntakeParts
+  readonly #bell: Bell = createBell()
+  readonly #alarms = new Set<NodeJS.Timeout>()
+  #loop: Loop | null = null
+  #unlisten: (() => void) | null = null
+  #isHungry = false
+  #isStopping = false
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts
+  }
+
+  get healthy(): boolean {
+    return this.#loop?.healthy ?? false
+  }
+
+  start(): void {
+    if (this.#isStopping) return
+    const { bell, options } = this.#parts
+    this.#unlisten = bell.listen([queueTopic(dispatchQueue)], () => this.#bell.ring())
+    this.#loop = createLoop({
+      name: 'dispatch.intake',
+      bell: this.#bell,
+      idleMs: options.pollMs,
+      backoff: { baseMs: 50, maxMs: 2_000 },
+      step: () => this.#step(),
+    })
+    this.#loop.events.on('failed', ({ error }) => this.#parts.onTrouble(error))
+  }
+
+  /** Something may be there to claim, now or in so many milliseconds. */
+  ring(afterMs = 0): void {
+    if (this.#isStopping) return
+    if (afterMs <= 0 || this.#alarms.size >= 1_000) {
+      this.#bell.ring()
+      return
+    }
+    // The store's clock has whole milliseconds: a look that comes early would find nothing.
+    const alarm = setTimeout(() => {
+      this.#alarms.delete(alarm)
+      this.#bell.ring()
+    }, afterMs + 2)
+    this.#alarms.add(alarm)
+  }
+
+  /** There is room again. */
+  freed(): void {
+    if (this.#isHungry && this.#room() > 0) {
+      this.#isHungry = false
+      this.#bell.ring()
+    }
+  }
+
+  async stop(withinMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#unlisten?.()
+    for (const alarm of this.#alarms) clearTimeout(alarm)
+    this.#alarms.clear()
+    await this.#loop?.stop({ graceMs: withinMs })
+  }
+
+  async #step(): Promise<'more' | 'idle'> {
+    const { store, options, monotonicMs, asks } = this.#parts
+    const { workerId, leaseMs } = options
+    let isMore = false
+    for (const { kinds, limit: most, isWhole } of asks()) {
+      const limit = Math.min(most, this.#room())
+      this.#isHungry = limit <= 0
+      if (limit <= 0 || this.#isStopping) return 'idle'
+      const sentAt = monotonicMs()
+      const records = await store.claim({ queues: [dispatchQueue], kinds, workerId, limit, leaseMs })
+      await this.#feed(records, sentAt + leaseMs)
+      if (isWhole && records.length === limit) isMore = true
+    }
+    return isMore ? 'more' : 'idle'
+  }
+
+  /** As fast as the registry takes them: a long line before it would hold up what came after. */
+  async #feed(records: readonly ClaimedRecord[], leaseUntil: number): Promise<void> {
+    const { waiting } = this.#parts
+    for (const record of records) {
+      const fault = this.#receive(record, leaseUntil)
+      if (fault !== undefined) await this.#park(record, fault)
+      while (!this.#isStopping && waiting() >= maxWaiting)
+        await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  /** Answers what was wrong with it, if anything was. */
+  #receive(record: ClaimedRecord, leaseUntil: number): unknown {
+    const { claims, handedBack, options, post, now, claimed } = this.#parts
+    let document: TaskDocument
+    let task: TaskSpec
+    try {
+      document = decodeDocument(record)
+      const { leaseMs, maxAttempts } = options
+      task = specOf(record, document, { now: now(), leaseMs, maxAttempts })
+    } catch (error) {
+      return error
+    }
+    claims.add(record, document, task, leaseUntil)
+    handedBack.delete(record.id)
+    claimed(task)
+    // It cannot fail for lack of room: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
+    post({ kind: 'submit', task, admitted: true })
+    return undefined
+  }
+
+  /** What cannot be read is dead, with the reason. */
+  async #park({ id, token, attempt, freeCount }: ClaimedRecord, thrown: unknown): Promise<void> {
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    const error = encodeFault({ code: 'undecodable', message }, null)
+    const verdict = { state: 'dead', delayMs: 0, ranMs: null, result: null, error } as const
+    await this.#parts.store.settle([{ jobId: id, token, attempt, freeCount, ...verdict }])
+  }
+
+  #room(): number {
+    const { claims, options, backlog } = this.#parts
+    if (claims.bytes >= options.maxHeldBytes || backlog() >= maxBacklog) return 0
+    return options.maxHeld - claims.size
+  }
+}

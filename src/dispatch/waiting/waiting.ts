@@ -1,0 +1,59 @@
+/** Waiting: being let in, entering the line, leaving it. */
+import type { Books } from '../registry/registry-state.ts'
+import type { TaskEntry } from '../registry/task-entry.ts'
+import { setTaskTimer } from '../registry/task-timer.ts'
+
+/** When to come again, if one more may not wait now; null: it may. */
+export function admission(
+  { policy, tenants, waitingCount, msPerWake }: Books,
+  tenant: string,
+): number | null {
+  const own = tenants.waitingOf(tenant)
+  if (waitingCount < policy.maxWaiting && own < policy.maxWaitingPerTenant) return null
+  // As long as it takes for a tenth of the line to be served, within reason.
+  return Math.round(Math.min(60_000, Math.max(1_000, (waitingCount / 10) * msPerWake)))
+}
+
+/** Puts a task in line. */
+export function enterLine(books: Books, task: TaskEntry): void {
+  const tenant = books.tenants.enter(task.spec.tenant)
+  task.seat = task.demand.line.add(task, tenant, books.now)
+  task.status = 'waiting'
+  task.since = books.now
+  task.answerBy = Number.POSITIVE_INFINITY
+  setTaskTimer(books, task)
+  books.waitingCount += 1
+  const { kind } = task.demand
+  const waiting = books.waitingKinds.get(kind)
+  if (waiting === undefined) books.waitingKinds.set(kind, new Set([task.demand]))
+  else waiting.add(task.demand)
+  const { taskId, attempt } = task.spec
+  books.emit({ kind: 'taskChanged', status: 'waiting', taskId, attempt, nodeId: null })
+}
+
+/** Takes a task out of the line, if it is in it; nothing is kept free for it any more. */
+export function leaveLine(books: Books, task: TaskEntry): void {
+  const { seat, demand } = task
+  if (seat === null) return
+  demand.line.remove(seat)
+  task.seat = null
+  books.waitingCount -= 1
+  if (demand.line.size === 0) {
+    const waiting = books.waitingKinds.get(demand.kind)!
+    waiting.delete(demand)
+    if (waiting.size === 0) books.waitingKinds.delete(demand.kind)
+  }
+  books.tenants.leave(seat.tenant)
+  letGo(books, task)
+}
+
+/** Ends the keeping of a node for a task. */
+export function letGo(books: Books, task: TaskEntry): void {
+  const node = task.holds
+  if (node === null) return
+  task.holds = null
+  node.heldFor = null
+  books.holdCount -= 1
+  books.refresh(node)
+  books.roomy.add(node)
+}

@@ -1,0 +1,84 @@
+/** Waiting tasks are given up to other servers, the last in line first, so many per turn. */
+
+import type { Asked, Demand } from '../matching/demand.ts'
+import { drop } from '../registry/ending.ts'
+import type { Books } from '../registry/registry-state.ts'
+import type { WaitSeat } from './wait-queue.ts'
+
+/** What waits with one `TaskSpec.kind`. */
+export interface WaitingKind {
+  readonly kind: string
+  readonly waiting: number
+  /** An own node could take one now, or it is not known yet whether one could. */
+  readonly room: boolean
+  /** What they ask for, all the same. */
+  readonly asked: Asked
+}
+
+/** Begins to give up tasks; what was asked for before, and is not done, is replaced. */
+export function yieldWaiting(books: Books, kind: string, count: number): void {
+  if (count > 0) books.yields.set(kind, count)
+  else books.yields.delete(kind)
+  continueYields(books, books.policy.sliceSteps)
+}
+
+/** Goes on giving up, for so many steps; answers how many are left. */
+export function continueYields(books: Books, steps: number): number {
+  let left = steps
+  for (const [kind, count] of books.yields) {
+    let wanted = count
+    while (wanted > 0 && left > 0) {
+      const seat = lastOf(books, kind)
+      if (seat === null) break
+      const { taskId, attempt } = seat.task.spec
+      drop(books, seat.task)
+      books.emit({ kind: 'handBack', taskId, attempt })
+      wanted -= 1
+      left -= 1
+      books.work.done += 1
+    }
+    if (left > 0 || wanted === 0) books.yields.delete(kind)
+    else books.yields.set(kind, wanted)
+    if (left === 0) break
+  }
+  return left
+}
+
+/** Of all lines of a kind, who would be served last. */
+function lastOf({ waitingKinds, now, policy }: Books, kind: string): WaitSeat | null {
+  let last: WaitSeat | null = null
+  let looks = policy.maxPoolsScanned
+  for (const { line } of waitingKinds.get(kind) ?? noDemands) {
+    const seat = line.peekLast(now, policy.ageMs)
+    if (seat !== null && (last === null || after(seat, last))) last = seat
+    looks -= 1
+    if (looks === 0) break
+  }
+  return last
+}
+
+const noDemands: ReadonlySet<Demand> = new Set()
+
+function after(a: WaitSeat, b: WaitSeat): boolean {
+  return a.level === b.level ? a.levelSince > b.levelSince : a.level < b.level
+}
+
+/** What waits, by kind. */
+export function* waitingByKind({ waitingKinds, generation }: Books): Generator<WaitingKind> {
+  for (const [kind, demands] of waitingKinds) {
+    let waiting = 0
+    let room = false
+    let asked: Asked | undefined
+    for (const demand of demands) {
+      waiting += demand.line.size
+      room ||= generation.mayHaveRoom(demand)
+      asked ??= demand.asked
+    }
+    if (asked !== undefined) yield { kind, waiting, room, asked }
+  }
+}
+
+/** What the tasks in the books ask for, running ones too; a kind may come more than once. */
+export function* askedByKind({ demands }: Books): Generator<Asked & { readonly kind: string }> {
+  for (const { kind, asked, taskCount } of demands.values()) if (taskCount > 0) yield { kind, ...asked }
+}

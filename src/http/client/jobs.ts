@@ -1,0 +1,175 @@
+import type { Duration } from '../../core/duration.ts'
+import { duration } from '../../core/options.ts'
+import {
+  type AckBody,
+  ackJob,
+  addJobs,
+  type Cancelled,
+  type ClaimBody,
+  cancelJob,
+  claimJobs,
+  getJob,
+  type JobLinesQuery,
+  type JobToAddBody,
+  jobLines,
+  type LimitQueueBody,
+  type ListJobsQuery,
+  type ListQueuesQuery,
+  limitQueue,
+  listJobs,
+  listQueues,
+  type NackBody,
+  type NoteBody,
+  nackJob,
+  noteJob,
+  pauseQueue,
+  pruneJobs,
+  type QueueLimited,
+  type QueueSwitched,
+  type Removed,
+  type Renewed,
+  type RetryDeadBody,
+  removeJobs,
+  renewJob,
+  resumeQueue,
+  retryDeadJobs,
+  retryJob,
+  type Settled,
+  type ShapeOf,
+  unlimitQueue,
+  wakeQueue,
+} from '../contract/index.ts'
+import { orUndefined } from './absent.ts'
+import { type BulkClient, createBulkClient } from './bulk.ts'
+import type { Client } from './client.ts'
+import { createSchedulesClient, type SchedulesClient } from './schedules.ts'
+
+/** A job as the server shows it in a list, and by itself. */
+export type WireJob = ShapeOf<typeof listJobs>['reply']['items'][number]
+export type WireFoundJob = ShapeOf<typeof getJob>['reply']
+export type WireClaimedJob = ShapeOf<typeof claimJobs>['reply']['items'][number]
+export type WireQueues = ShapeOf<typeof listQueues>['reply']
+export type WireQueueStats = WireQueues['items'][number]
+
+/** What adding a job came to. */
+export interface WireAdded {
+  readonly id: string
+  readonly duplicate: boolean
+}
+
+/** A job in hand: what a claim gave, or its id and token. */
+export interface WireHeld {
+  readonly id: string
+  readonly token: string
+}
+
+/**
+ * The verbs of jobs, over HTTP: for a dashboard, a script, a function that is called now and then. Whoever wants a
+ * worker opens a box with `open(url)`.
+ */
+export interface JobsClient extends BulkClient {
+  /** Jobs that are added by the clock. */
+  readonly schedules: SchedulesClient
+  add(kind: string, payload?: unknown, options?: Omit<JobToAddBody, 'kind' | 'payload'>): Promise<WireAdded>
+  /** All or none, up to 1,000. */
+  addMany(jobs: readonly JobToAddBody[]): Promise<readonly WireAdded[]>
+  /** Takes due jobs in hand; with `waitMs`, waits up to 60 s for one. `signal` ends the wait. */
+  claim(options?: ClaimBody & { readonly signal?: AbortSignal }): Promise<readonly WireClaimedJob[]>
+  /** Throws `lease_lost`. */
+  ack(job: WireHeld, options?: Omit<AckBody, 'token'>): Promise<Settled>
+  /** Throws `lease_lost`. */
+  nack(job: WireHeld, options?: Omit<NackBody, 'token'>): Promise<Settled>
+  /** Throws `lease_lost`. */
+  renew(job: WireHeld, leaseMs?: Duration): Promise<Renewed>
+  find(id: string): Promise<WireFoundJob | undefined>
+  /** The lines that handlers wrote about a job. */
+  lines(id: string, options?: JobLinesQuery): Promise<ShapeOf<typeof jobLines>['reply']>
+  /** Says how far a job in hand is, and writes lines about it. Throws `lease_lost`. */
+  note(
+    job: WireHeld & { readonly attempt?: number },
+    note: Omit<NoteBody, 'token' | 'attempt'>,
+  ): Promise<void>
+  list(options?: ListJobsQuery): Promise<ShapeOf<typeof listJobs>['reply']>
+  cancel(id: string): Promise<Cancelled>
+  retry(id: string): Promise<ShapeOf<typeof retryJob>['reply']>
+  retryDead(options?: RetryDeadBody): Promise<{ readonly retried: number }>
+  stats(): Promise<readonly WireQueueStats[]>
+  /** The same for who would rather not wait for a count of very many jobs: `counting` says when it is not there yet. */
+  queues(query?: ListQueuesQuery): Promise<WireQueues>
+  pause(queue: string): Promise<QueueSwitched>
+  resume(queue: string): Promise<QueueSwitched>
+  /** Sets the limits of a queue; null lifts them. */
+  limit(queue: string, limits: LimitQueueBody | null): Promise<QueueLimited>
+  prune(options: { readonly olderThanMs: Duration }): Promise<{ readonly pruned: number }>
+  /** Forgets up to 1,000 jobs that do not run; answers which were there and are gone. */
+  remove(ids: readonly string[]): Promise<Removed>
+  wake(queue: string): Promise<void>
+}
+
+export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number): JobsClient {
+  return {
+    ...createBulkClient(client),
+    schedules: createSchedulesClient(client),
+
+    add: async (kind, payload, options = {}) =>
+      (await client.call(addJobs, {
+        body: { ...options, kind, ...(payload === undefined ? {} : { payload }) },
+      })) as WireAdded,
+    addMany: async (jobs) =>
+      ((await client.call(addJobs, { body: jobs })) as { readonly items: readonly WireAdded[] }).items,
+
+    async claim({ signal, ...body } = {}) {
+      const waitMs = duration('claim.waitMs', body.waitMs ?? 0, { max: 60_000 })
+      const { items } = await client.call(claimJobs, {
+        body,
+        signal,
+        timeoutMs: timeoutMs + waitMs,
+        maxReplyBytes: pageBytes(body.limit ?? 1),
+      })
+      return items
+    },
+
+    ack: ({ id, token }, options = {}) =>
+      client.call(ackJob, { params: { id }, body: { ...options, token } }),
+    nack: ({ id, token }, options = {}) =>
+      client.call(nackJob, { params: { id }, body: { ...options, token } }),
+    renew: ({ id, token }, leaseMs) =>
+      client.call(renewJob, {
+        params: { id },
+        body: { token, ...(leaseMs === undefined ? {} : { leaseMs }) },
+      }),
+
+    find: (id) => orUndefined(client.call(getJob, { params: { id } })),
+    lines: (id, query = {}) => client.call(jobLines, { params: { id }, query }),
+    async note({ id, token, attempt }, note) {
+      const body = { ...note, token, ...(attempt === undefined ? {} : { attempt }) }
+      await client.call(noteJob, { params: { id }, body })
+    },
+    list: (query = {}) =>
+      client.call(listJobs, { query, maxReplyBytes: pageBytes(Number(query.limit ?? 50)) }),
+    cancel: (id) => client.call(cancelJob, { params: { id } }),
+    retry: (id) => client.call(retryJob, { params: { id } }),
+    retryDead: (body = {}) => client.call(retryDeadJobs, { body }),
+    stats: async () => (await client.call(listQueues)).items,
+    queues: (query = {}) => client.call(listQueues, { query }),
+    pause: (name) => client.call(pauseQueue, { params: { name } }),
+    resume: (name) => client.call(resumeQueue, { params: { name } }),
+    limit: (name, body) =>
+      body === null
+        ? client.call(unlimitQueue, { params: { name } })
+        : client.call(limitQueue, { params: { name }, body }),
+    prune: (body) => client.call(pruneJobs, { body, timeoutMs: Math.max(timeoutMs, pruneMs) }),
+    remove: (ids) => client.call(removeJobs, { body: { ids } }),
+    async wake(name) {
+      await client.call(wakeQueue, { params: { name } })
+    },
+  }
+}
+
+/** How long pruning may take: there may be millions, and it goes in small bites. */
+const pruneMs = 120_000
+
+/** The most that a page of so many jobs can take: payload and result of 256 KiB each, and an error with its stack. */
+function pageBytes(limit: number): number {
+  return 65_536 + Math.min(500, Math.max(1, Math.floor(limit) || 1)) * 655_360
+}

@@ -1,0 +1,159 @@
+import { type Backoff, backoffMs } from '../../core/backoff.ts'
+import type { SignalboxError } from '../../core/errors.ts'
+import {
+  createToken,
+  forgetOnce,
+  noteJob,
+  pauseSchedule,
+  type Route,
+  releaseLock,
+  removeSchedule,
+  renewJob,
+  renewOnce,
+  reportChanges,
+  resumeSchedule,
+  revokeToken,
+  setSchedule,
+  submitTask,
+  wakeQueue,
+} from '../contract/index.ts'
+import type { Servers } from './servers.ts'
+
+/**
+ * When to ask again. A request of which it is certain that nothing was done may always be repeated: the server was not
+ * reached, or it turned the request away. A request whose answer was lost may have been carried out. It is repeated only
+ * where that does no harm: it changes nothing, it says the same however often it is said, or it carries an
+ * Idempotency-Key, by which the server gives the first outcome again.
+ *
+ *     try ──▶ next server ──▶ … each server once ──▶ wait, longer after each round, never past the deadline ──▶ try
+ */
+export type Repetition = 'safe' | 'keyed' | 'never'
+
+/** To say these twice is to say them once; a key would only be a row to keep for every renewal. */
+const harmless: readonly string[] = [
+  renewJob.id,
+  wakeQueue.id,
+  revokeToken.id,
+  renewOnce.id,
+  forgetOnce.id,
+  setSchedule.id,
+  removeSchedule.id,
+  pauseSchedule.id,
+  resumeSchedule.id,
+  // The second time it is a duplicate.
+  reportChanges.id,
+  // A line may stand there twice, which costs less than a key for every word that handlers say.
+  noteJob.id,
+]
+
+export function repetitionOf(route: Route): Repetition {
+  if (!route.mutates || harmless.includes(route.id)) return 'safe'
+  // Known by node and requestId; only a release that is said again cannot be told from one that came too late.
+  if (route.room === 'locks') return route.id === releaseLock.id ? 'never' : 'safe'
+  // A drain, a cordon, a pool, a cancel: to say it twice is to say it once.
+  if (route.room === 'dispatch') return route.id === submitTask.id ? 'keyed' : 'safe'
+  // Its answer holds a secret, which is not kept to be given again.
+  return route.id === createToken.id ? 'never' : 'keyed'
+}
+
+/** What one try came to. */
+export type Try<Reply> = { readonly ok: true; readonly reply: Reply } | FailedTry
+
+export interface FailedTry {
+  readonly ok: false
+  readonly error: SignalboxError
+  /** The fault may go away by itself. */
+  readonly passing: boolean
+  /** It is certain that the server did nothing. */
+  readonly isUndone: boolean
+  /** The fault is this server's: another server may answer. */
+  readonly isServerFault: boolean
+  /** How long the server asked to stay away. */
+  readonly afterMs: number
+}
+
+export interface RetryPlan {
+  readonly servers: Servers
+  /** Whether it may be repeated when it is not known what the last try did. */
+  readonly isRepeatable: boolean
+  readonly retries: number
+  readonly backoff: Backoff
+  /** By `performance.now()`. */
+  readonly deadline: number
+  readonly signal: AbortSignal
+}
+
+/** The progress of a call, for messages. */
+export interface Progress {
+  readonly begunAt: number
+  /** The server of the last try. */
+  server: string
+  tries: number
+  last: SignalboxError | undefined
+}
+
+/** Tries until it succeeds, fails for good, or there is no time left for another try; throws the last error. */
+export async function retrying<Reply>(
+  { servers, isRepeatable, retries, backoff, deadline, signal }: RetryPlan,
+  progress: Progress,
+  attempt: (server: string) => Promise<Try<Reply>>,
+): Promise<Reply> {
+  let triedInRound = 0
+  let rounds = 0
+  for (;;) {
+    const server = servers.current
+    progress.server = server
+    progress.tries++
+    const outcome = await attempt(server)
+    if (outcome.ok) return outcome.reply
+    const { error, passing, isUndone, isServerFault, afterMs } = outcome
+    progress.last = error
+    if (isServerFault) servers.leave(server)
+    if (!passing) throw error
+    if (!(isRepeatable || isUndone) || progress.tries > retries) throw givenUp(error, servers, progress)
+    if (isServerFault && ++triedInRound < servers.size) continue
+    triedInRound = 0
+    const leftMs = deadline - performance.now()
+    if (leftMs <= Math.max(afterMs, leastLeftMs)) throw givenUp(error, servers, progress)
+    // At most half of the time left: the last tries are close together, so that a server that comes back late is reached.
+    await pause(Math.max(afterMs, Math.min(backoffMs(backoff, ++rounds), leftMs / 2)), signal)
+  }
+}
+
+/** With less time than that left, another try is not worth it. */
+export const leastLeftMs = 20
+
+/** The last error, which also says how often, how long and where it was tried. */
+function givenUp(error: SignalboxError, servers: Servers, progress: Progress): SignalboxError {
+  if (progress.tries > 1) error.message += ` ${effort(servers, progress)}`
+  return error
+}
+
+export function effort(servers: Servers, { tries, begunAt }: Progress): string {
+  const seconds = ((performance.now() - begunAt) / 1_000).toFixed(1)
+  return `Tried ${tries} times in ${seconds} s at ${servers}.`
+}
+
+/** Waits so long; rejects with the signal's reason when it aborts. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const end = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', end)
+      resolve()
+    }, Math.ceil(ms))
+    signal.addEventListener('abort', end, { once: true })
+  })
+}
+
+/** What a Retry-After header asks for: seconds, or a date. 0 when it says nothing that can be read. */
+export function retryAfterMs(header: string | null, now: number = Date.now()): number {
+  if (header === null) return 0
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000
+  const at = Date.parse(header)
+  return Number.isNaN(at) ? 0 : Math.max(0, at - now)
+}

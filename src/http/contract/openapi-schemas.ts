@@ -1,0 +1,102 @@
+import type { Route } from './route.ts'
+import { ackJob } from './routes/attempts.ts'
+import * as jobs from './routes/jobs.ts'
+import { nodeSchema } from './routes/nodes.ts'
+import * as queues from './routes/queues.ts'
+import * as schedules from './routes/schedules.ts'
+import { foundTaskSchema, taskSchema } from './routes/tasks.ts'
+import * as tokens from './routes/tokens.ts'
+import type { Schema } from './schema.ts'
+import * as terms from './terms.ts'
+
+/**
+ * The table's schemas as OpenAPI shows them. What several routes share has a name there; the names are given here, and
+ * what they stand for is taken from the routes, so a schema is still written down once.
+ */
+
+/** JSON Schema, as plain data. */
+export interface JsonSchema {
+  readonly [keyword: string]: unknown
+}
+
+/** Schemas by name, and the way to mention one. */
+export interface Components {
+  /** A schema in which every shared part is a reference. */
+  show(schema: Schema): JsonSchema
+  /** What the references shown so far refer to, by name. */
+  used(): Readonly<Record<string, JsonSchema>>
+}
+
+export function createComponents(): Components {
+  const nameByText = new Map<string, string>()
+  // The first name wins where two schemas say the same.
+  for (const [name, schema] of Object.entries(shared)) {
+    const text = JSON.stringify(schema)
+    if (!nameByText.has(text)) nameByText.set(text, name)
+  }
+  const used = new Map<string, JsonSchema>()
+
+  function show(part: unknown): unknown {
+    if (Array.isArray(part)) return part.map(show)
+    if (typeof part !== 'object' || part === null) return part
+    const name = nameByText.get(JSON.stringify(part))
+    if (name === undefined) return showFields(part)
+    if (!used.has(name)) {
+      // Kept before it is filled, so that a schema that mentions itself would come to an end.
+      used.set(name, {})
+      used.set(name, showFields(part) as JsonSchema)
+    }
+    return { $ref: `#/components/schemas/${name}` }
+  }
+
+  const showFields = (part: object): unknown => {
+    const words = wordsOf(part)
+    if (words !== undefined) return { type: 'string', enum: words }
+    return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, show(value)]))
+  }
+
+  return {
+    show: (schema) => show(schema) as JsonSchema,
+    used: () => Object.fromEntries([...used].sort(([a], [b]) => (a < b ? -1 : 1))),
+  }
+}
+
+/** The words of a union of words. The same as an `enum`, which generators of clients understand better. */
+export function wordsOf(part: object): readonly string[] | undefined {
+  const { anyOf } = part as { anyOf?: readonly { const?: unknown }[] }
+  if (anyOf === undefined || anyOf.length < 2) return undefined
+  const words = anyOf.map((option) => option.const)
+  return words.every((word) => typeof word === 'string') ? words : undefined
+}
+
+interface Parts {
+  readonly properties: Readonly<Record<string, Schema & Parts>>
+  readonly items: Schema & Parts
+  readonly anyOf: readonly (Schema & Parts)[]
+}
+
+const partsOf = (schema: Schema | undefined) => schema as Schema & Parts
+const itemOf = (page: Route<never>) => partsOf(page.replies[200]).properties.items!.items
+
+const job = partsOf(jobs.jobSchema)
+
+const shared: Readonly<Record<string, Schema>> = {
+  Task: taskSchema,
+  FoundTask: foundTaskSchema,
+  Node: nodeSchema,
+  ServiceTerm: terms.serviceTermSchema,
+  LabelTerm: terms.labelTermSchema,
+  ...terms.nestingTermSchemas,
+  Job: job,
+  ClaimedJob: itemOf(jobs.claimJobs as Route<never>),
+  JobToAdd: partsOf(jobs.addJobs.body).anyOf[0]!,
+  JobState: job.properties.state!,
+  JobError: job.properties.error!.anyOf[0]!,
+  Backoff: job.properties.backoff!,
+  Added: partsOf(jobs.addJobs.replies[201]).anyOf[0]!,
+  Settled: ackJob.replies[200]!,
+  QueueStats: queues.queueStatsSchema,
+  Schedule: schedules.getSchedule.replies[200]!,
+  Token: itemOf(tokens.listTokens as Route<never>),
+  Scope: itemOf(tokens.listTokens as Route<never>).properties.scope!,
+}

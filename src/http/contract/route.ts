@@ -1,0 +1,87 @@
+import type { Scope } from '../../access/index.ts'
+import type { ErrorCode } from '../../core/errors.ts'
+import type { Schema } from './schema.ts'
+
+/**
+ * A route says everything about one request: where it is, who may ask, what comes in and goes out. Nothing here belongs
+ * to a framework. The server validates and documents by it, the client is typed by it, and a test walks the table, so
+ * what is not in it does not exist.
+ */
+export interface Route<S extends Shape = Shape> {
+  /** Names the route for programs: metrics, OpenAPI's operationId. */
+  readonly id: string
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** With parameters in braces: `/v1/jobs/{id}`. */
+  readonly path: string
+  /** What its caller must be allowed; `none` is open to whoever reaches the port. */
+  readonly scope: Scope | 'none'
+  /** Also for a token that is bound to nodes, which may do nothing but connect. */
+  readonly forNodes?: true
+  readonly summary: string
+  readonly description?: string
+  readonly room:
+    | 'jobs'
+    | 'locks'
+    | 'once'
+    | 'monitor'
+    | 'dispatch'
+    | 'access'
+    | 'audit'
+    | 'contention'
+    | 'events'
+    | 'system'
+  readonly params?: Schema<S['params']>
+  /** Without one, no parameter is taken. */
+  readonly query?: Schema<S['query']>
+  readonly body?: Schema<S['body']>
+  /** A request without a body counts as `{}`. */
+  readonly bodyOptional?: boolean
+  /** What it answers when all is well, by status. */
+  readonly replies: Readonly<Record<number, Schema<S['reply']>>>
+  /** The reply is a stream of server-sent events, or text. @default 'json' */
+  readonly replyType?: 'json' | 'events' | 'text'
+  /** It ends or keeps what somebody holds, or says how the server is: answered also when there is too much to do. */
+  readonly relieves?: true
+  /** It changes something: an Idempotency-Key counts, and a foreign page may not ask. */
+  readonly mutates: boolean
+  /** Problems it may answer with, besides those that every route has. */
+  readonly problems?: readonly ErrorCode[]
+  /** @default 1 MiB and 10,000 keys */
+  readonly limits?: BodyLimits
+  /** `limits` are for a body that is a list; one that is an object has the default. */
+  readonly limitsForLists?: true
+}
+
+/** The types of a route: what comes in and what goes out. */
+export interface Shape {
+  readonly params?: unknown
+  readonly query?: unknown
+  readonly body?: unknown
+  readonly reply?: unknown
+}
+
+export type ShapeOf<R> = R extends Route<infer S> ? S : never
+
+/**
+ * Whether a request of this route may wait: its caller says for how long, by `waitMs` in the query or the body. A stream of
+ * events waits too, after its head was sent.
+ */
+export function mayWait({ query, body }: Pick<Route, 'query' | 'body'>): boolean {
+  return [query, body].some(
+    (schema) => 'waitMs' in ((schema as WithProperties | undefined)?.properties ?? {}),
+  )
+}
+
+interface WithProperties {
+  readonly properties?: Readonly<Record<string, unknown>>
+}
+
+/** How much of a body is taken, counted before it is parsed. */
+export interface BodyLimits {
+  readonly maxBytes: number
+  readonly maxKeys: number
+}
+
+export const bodyLimits: BodyLimits = { maxBytes: 1_048_576, maxKeys: 10_000 }
+/** Counted over brackets: a payload of 32 levels, and what it is wrapped in. */
+export const maxBodyDepth = 40

@@ -1,0 +1,225 @@
+import type { Duration } from '../../../core/duration.ts'
+import type { Silence, SubjectMatch, Subscription, SubscriptionChannel } from '../../../monitor/index.ts'
+import { type IdParams, idParams, type Page, pageOf } from '../page.ts'
+import type { Route } from '../route.ts'
+import { type Schema, schemaFor, strict, Type } from '../schema.ts'
+import { count, instant, name, span } from '../values.ts'
+
+/** The routes of subscriptions and silences, which operators make, and the test of a channel. */
+
+const textOrNull = Type.Union([Type.String(), Type.Null()])
+
+const textMatch = Type.Union([
+  name,
+  Type.Array(name, { minItems: 1, maxItems: 1_000 }),
+  Type.Object({ prefix: name }, strict),
+])
+const match = Type.Unsafe<SubjectMatch>(
+  Type.Object(
+    {
+      source: Type.Optional(textMatch),
+      timeSlot: Type.Optional(textMatch),
+      venueId: Type.Optional(textMatch),
+    },
+    strict,
+  ),
+)
+
+// What else it has depends on its type; the channel itself says what is wrong, and never quotes it.
+const channel = Type.Unsafe<SubscriptionChannel>(Type.Object({ type: Type.String() }))
+
+const throttle = Type.Object({ max: Type.Integer({ minimum: 1, maximum: 1_000_000 }), perMs: span }, strict)
+const flap = Type.Object({ changes: Type.Integer({ minimum: 1, maximum: 99 }), withinMs: span }, strict)
+
+export interface SubscribeBody {
+  readonly name: string
+  readonly match?: SubjectMatch
+  /** `{ type: 'dingtalk', url, secret }` and the like. */
+  readonly channel: SubscriptionChannel
+  readonly windowMs?: Duration
+  readonly tellNew?: boolean
+  readonly reconcile?: boolean
+  readonly digestMs?: Duration
+  readonly throttle?: { readonly max: number; readonly perMs: Duration } | null
+  readonly flap?: { readonly changes: number; readonly withinMs: Duration } | null
+  readonly template?: string | null
+  readonly onAmbiguous?: 'resend' | 'hold'
+  readonly maxRetries?: number
+  readonly retryInMs?: Duration
+}
+
+const onAmbiguous = Type.Union([Type.Literal('resend'), Type.Literal('hold')])
+
+const subscription: Schema<Subscription> = schemaFor<Subscription>()(
+  Type.Object({
+    id: Type.String(),
+    name: Type.String(),
+    match: match,
+    channel: Type.Object({
+      type: Type.String(),
+      shown: Type.String(),
+      secrets: Type.Union([Type.Literal('plain'), Type.Literal('sealed'), Type.Literal('unreadable')]),
+    }),
+    windowMs: count,
+    tellNew: Type.Boolean(),
+    reconcile: Type.Boolean(),
+    digestMs: count,
+    throttle: Type.Union([Type.Object({ max: count, perMs: count }), Type.Null()]),
+    flap: Type.Union([Type.Object({ changes: count, withinMs: count }), Type.Null()]),
+    template: textOrNull,
+    onAmbiguous,
+    maxRetries: count,
+    retryInMs: count,
+    createdAt: instant,
+  }),
+)
+
+export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
+  id: 'subscribe',
+  method: 'POST',
+  path: '/v1/monitor/subscriptions',
+  scope: 'admin',
+  room: 'monitor',
+  summary: 'Subscribe: who is told of which changes, through which channel.',
+  description:
+    'Channels are `dingtalk`, `feishu`, `wecom`, `slack` and `webhook`. Addresses that are not public are refused unless the server ' +
+    `allows them. What was given as a secret is never shown again.`,
+  body: schemaFor<SubscribeBody>()(
+    Type.Object(
+      {
+        name,
+        match: Type.Optional(match),
+        channel,
+        windowMs: Type.Optional(span),
+        tellNew: Type.Optional(Type.Boolean()),
+        reconcile: Type.Optional(Type.Boolean()),
+        digestMs: Type.Optional(span),
+        throttle: Type.Optional(Type.Union([throttle, Type.Null()])),
+        flap: Type.Optional(Type.Union([flap, Type.Null()])),
+        template: Type.Optional(textOrNull),
+        onAmbiguous: Type.Optional(onAmbiguous),
+        maxRetries: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
+        retryInMs: Type.Optional(span),
+      },
+      strict,
+    ),
+  ),
+  replies: { 201: subscription },
+  mutates: true,
+  problems: ['conflict'],
+}
+
+export const listSubscriptions: Route<{ reply: Page<Subscription> }> = {
+  id: 'listSubscriptions',
+  method: 'GET',
+  path: '/v1/monitor/subscriptions',
+  scope: 'read',
+  room: 'monitor',
+  summary: 'List all subscriptions, oldest first, without secrets.',
+  replies: { 200: pageOf<Subscription>(subscription) },
+  mutates: false,
+}
+
+export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
+  id: 'unsubscribe',
+  method: 'DELETE',
+  path: '/v1/monitor/subscriptions/{id}',
+  scope: 'admin',
+  room: 'monitor',
+  summary: 'End a subscription; what waits to be sent to it is cancelled.',
+  params: idParams,
+  replies: { 200: schemaFor<{ readonly deleted: true }>()(Type.Object({ deleted: Type.Literal(true) })) },
+  mutates: true,
+  problems: ['not_found'],
+}
+
+export interface SilenceBody {
+  readonly match?: SubjectMatch
+  readonly forMs: Duration
+  readonly startsAt?: number
+  readonly comment?: string
+}
+
+const silenceSchema: Schema<Silence> = schemaFor<Silence>()(
+  Type.Object({
+    id: Type.String(),
+    match: match,
+    comment: Type.String(),
+    startsAt: instant,
+    endsAt: instant,
+  }),
+)
+
+export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
+  id: 'createSilence',
+  method: 'POST',
+  path: '/v1/monitor/silences',
+  scope: 'admin',
+  room: 'monitor',
+  summary: 'Be silent about some venues for a while: what changes then is decided as `silenced`.',
+  body: schemaFor<SilenceBody>()(
+    Type.Object(
+      {
+        match: Type.Optional(match),
+        forMs: span,
+        // A year short of the last instant, so that its end is one, too.
+        startsAt: Type.Optional(Type.Integer({ minimum: 0, maximum: 8_639_968_464_000_000 })),
+        comment: Type.Optional(name),
+      },
+      strict,
+    ),
+  ),
+  replies: { 201: silenceSchema },
+  mutates: true,
+  problems: ['conflict'],
+}
+
+export const listSilences: Route<{ reply: Page<Silence> }> = {
+  id: 'listSilences',
+  method: 'GET',
+  path: '/v1/monitor/silences',
+  scope: 'read',
+  room: 'monitor',
+  summary: 'List the silences that have not ended.',
+  replies: { 200: pageOf<Silence>(silenceSchema) },
+  mutates: false,
+}
+
+export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
+  id: 'endSilence',
+  method: 'DELETE',
+  path: '/v1/monitor/silences/{id}',
+  scope: 'admin',
+  room: 'monitor',
+  summary: 'End a silence.',
+  params: idParams,
+  replies: { 200: schemaFor<{ readonly deleted: true }>()(Type.Object({ deleted: Type.Literal(true) })) },
+  mutates: true,
+  problems: ['not_found'],
+}
+
+export interface TestChannelBody {
+  readonly channel: SubscriptionChannel
+}
+/** How a test went; `reason` says what is wrong, without secrets. */
+export interface TestChannelReply {
+  readonly ok: boolean
+  readonly reason: string | null
+  readonly shown: string | null
+}
+
+export const testChannel: Route<{ body: TestChannelBody; reply: TestChannelReply }> = {
+  id: 'testChannel',
+  method: 'POST',
+  path: '/v1/monitor/test',
+  scope: 'admin',
+  room: 'monitor',
+  summary: 'Send a test message through a channel now, past all queues and limits.',
+  body: schemaFor<TestChannelBody>()(Type.Object({ channel }, strict)),
+  replies: {
+    200: schemaFor<TestChannelReply>()(
+      Type.Object({ ok: Type.Boolean(), reason: textOrNull, shown: textOrNull }),
+    ),
+  },
+  mutates: true,
+}

@@ -1,0 +1,181 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { show } from '../../core/options.ts'
+
+/**
+ * Server-sent events as the HTML standard has them (section 9.2): how the server writes them, and an exact parser of
+ * them for the client. The parser gives the same events however the bytes were cut into chunks, and holds no more
+ * than one event of bounded size.
+ */
+
+/** An event to be written. `data` may have several lines; CR and CRLF in it arrive as LF. */
+export interface EventToEncode {
+  readonly id?: number | string | undefined
+  /** @default 'message' */
+  readonly type?: string | undefined
+  readonly data: string
+}
+
+/** The text of one event, its empty line included. */
+export function encodeEvent({ id, type, data }: EventToEncode): string {
+  let text = ''
+  if (id !== undefined) text += `id: ${oneLine('id', String(id))}\n`
+  if (type !== undefined) text += `event: ${oneLine('type', type)}\n`
+  // JSON has no line breaks of its own, so the common case is one line.
+  const lines = /[\r\n]/.test(data) ? data.split(/\r\n|\r|\n/) : [data]
+  for (const line of lines) text += `data: ${line}\n`
+  return `${text}\n`
+}
+
+/** The text of a comment, which readers skip: a sign of life. */
+export function encodeComment(text = ''): string {
+  return `: ${oneLine('comment', text)}\n\n`
+}
+
+/** The text that tells a reader how long to wait before it connects again. */
+export function encodeRetry(retryMs: number): string {
+  return `retry: ${Math.max(0, Math.round(retryMs))}\n\n`
+}
+
+/** A line break would end the field and begin another; NUL would make readers ignore an id. */
+function oneLine(name: string, value: string): string {
+  if (!/[\r\n\0]/.test(value)) return value
+  throw new SignalboxError(
+    'invalid_argument',
+    `The ${name} of a server-sent event must be one line without NUL, not ${show(value)}.`,
+  )
+}
+
+/** An event as it was read. */
+export interface ParsedEvent {
+  /** The last id the stream has named so far; '' when it has named none. */
+  readonly id: string
+  readonly type: string
+  readonly data: string
+}
+
+export interface EventParser {
+  /** Takes the next bytes. Throws `too_large` for an event above the limit; the stream is of no use after that. */
+  push(chunk: Uint8Array): void
+  /** What to send as Last-Event-ID when connecting again. */
+  readonly lastEventId: string
+  /** How long the server asked to wait before connecting again; undefined when it never did. */
+  readonly retryMs: number | undefined
+}
+
+/** The most that one event may hold, in UTF-16 units. */
+export const maxEventLength = 1_048_576
+
+/** Makes a parser for one connection. `lastEventId` is what was sent as Last-Event-ID to open it. */
+export function createEventParser(
+  onEvent: (event: ParsedEvent) => void,
+  { lastEventId = '' }: { readonly lastEventId?: string } = {},
+): EventParser {
+  return new Parser(onEvent, lastEventId)
+}
+
+const lf = 10
+const cr = 13
+/** The longest delay a timer takes; a longer wish is this one. */
+const maxRetryMs = 2 ** 31 - 1
+
+class Parser implements EventParser {
+  readonly #onEvent: (event: ParsedEvent) => void
+  /** Keeps characters whole over chunks. Byte order marks are left to us: of a mark in two chunks Node's takes away two. */
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  #hasBegun = false
+  /** A line that has begun in an earlier chunk. */
+  #line = ''
+  /** The last character was CR: a LF that follows belongs to it. */
+  #afterCr = false
+  #type = ''
+  #data = ''
+  /** An id counts for reconnecting once its event has been dispatched. */
+  #id: string
+  #lastEventId: string
+  #retryMs: number | undefined
+
+  constructor(onEvent: (event: ParsedEvent) => void, lastEventId: string) {
+    this.#onEvent = onEvent
+    this.#id = lastEventId
+    this.#lastEventId = lastEventId
+  }
+
+  get lastEventId(): string {
+    return this.#lastEventId
+  }
+
+  get retryMs(): number | undefined {
+    return this.#retryMs
+  }
+
+  push(chunk: Uint8Array): void {
+    const text = this.#withoutMark(this.#decoder.decode(chunk, { stream: true }))
+    let start = 0
+    for (let at = 0; at < text.length; at++) {
+      const unit = text.charCodeAt(at)
+      if (unit === lf && this.#afterCr) {
+        this.#afterCr = false
+        start = at + 1
+        continue
+      }
+      this.#afterCr = unit === cr
+      if (unit !== lf && unit !== cr) continue
+      const line = this.#line + text.slice(start, at)
+      this.#line = ''
+      start = at + 1
+      this.#checkSize(line)
+      this.#read(line)
+    }
+    this.#line += text.slice(start)
+    this.#checkSize(this.#line)
+  }
+
+  /** Of the stream's very beginning one byte order mark is taken away. */
+  #withoutMark(text: string): string {
+    if (this.#hasBegun || text === '') return text
+    this.#hasBegun = true
+    return text.startsWith('\uFEFF') ? text.slice(1) : text
+  }
+
+  #checkSize(line: string): void {
+    if (this.#data.length + this.#type.length + line.length <= maxEventLength) return
+    throw new SignalboxError(
+      'too_large',
+      `A server-sent event is larger than ${maxEventLength} characters. Read this another way.`,
+    )
+  }
+
+  #read(line: string): void {
+    if (line === '') {
+      this.#dispatch()
+      return
+    }
+    const colon = line.indexOf(':')
+    if (colon === 0) return
+    const field = colon < 0 ? line : line.slice(0, colon)
+    const value = colon < 0 ? '' : line.slice(line.charAt(colon + 1) === ' ' ? colon + 2 : colon + 1)
+    switch (field) {
+      case 'event':
+        this.#type = value
+        break
+      case 'data':
+        this.#data += `${value}\n`
+        break
+      case 'id':
+        if (!value.includes('\0')) this.#id = value
+        break
+      case 'retry':
+        if (/^[0-9]+$/.test(value)) this.#retryMs = Math.min(Number(value), maxRetryMs)
+    }
+  }
+
+  #dispatch(): void {
+    const data = this.#data
+    const type = this.#type
+    this.#data = ''
+    this.#type = ''
+    this.#lastEventId = this.#id
+    if (data === '') return
+    this.#onEvent({ id: this.#id, type: type === '' ? 'message' : type, data: data.slice(0, -1) })
+  }
+}

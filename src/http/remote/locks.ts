@@ -1,0 +1,108 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { createBell } from '../../core/notifier.ts'
+import { flag, whole } from '../../core/options.ts'
+import {
+  createFlight,
+  holdLock,
+  type ListLocksOptions,
+  type LockEvent,
+  type Locks,
+  type LocksPlace,
+  Waits,
+  type WatchOptions,
+} from '../../locks/index.ts'
+import type { Client, WireLockEvent } from '../client/index.ts'
+import { objectOf, withoutUndefined } from './defined.ts'
+
+/**
+ * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
+ * lost by this process's own clock, whatever becomes of the connection.
+ */
+export function createRemoteLocks(client: Client): Locks {
+  const closing = new AbortController()
+  const { locks: wire } = client
+  const waits = new Waits()
+
+  const locks: Locks = {
+    acquire: async (options) => wire.acquire(withoutUndefined(options)),
+    release: async (options) => wire.release(withoutUndefined(options)),
+    renew: async (options) => wire.renew(withoutUndefined(options)),
+    leave: async (options) => wire.leave(withoutUndefined(options)),
+    evict: async (options) => wire.evict(withoutUndefined(options)),
+    inspect: async (key) => wire.inspect(key),
+    list: async (options = {}) => wire.list(queryOf(options)),
+    watch: (options) => watch(client, options, closing.signal),
+    singleFlight: (operation, resource, options) => createFlight(place, operation, resource, options),
+    hold: (operation, resource, options) => holdLock(place, operation, resource, options),
+    async [Symbol.asyncDispose]() {
+      const left = waits.end()
+      closing.abort()
+      await left
+    },
+  }
+  const place: LocksPlace = {
+    ...locks,
+    acquire: async (options, limits) => wire.acquire(withoutUndefined(options), limits),
+    waits,
+  }
+  return locks
+}
+
+/** The most events that may wait for who reads them. */
+const maxWaiting = 1_000
+
+/** Pulls what the stream pushes. */
+async function* watch(
+  client: Client,
+  options: WatchOptions,
+  closing: AbortSignal,
+): AsyncGenerator<LockEvent> {
+  const { signal, lastEventId, bind, node, requestId, operation, resource } = objectOf('watch', options)
+  if (lastEventId !== undefined) whole('watch.lastEventId', lastEventId)
+  if (bind !== undefined) flag('watch.bind', bind)
+  const over = new AbortController()
+  const signals = AbortSignal.any([closing, over.signal, ...(signal ? [signal] : [])])
+  const bell = createBell()
+  const waiting: WireLockEvent[] = []
+  let isOver = false
+  let failure: { readonly error: unknown } | undefined
+  const query = withoutUndefined({ operation, resource, node, requestId, bind, lastEventId })
+  const reading = client.locks
+    .watch({ ...query, signal: signals }, (event) => {
+      if (waiting.length >= maxWaiting) throw tooSlow()
+      waiting.push(event)
+      bell.ring()
+    })
+    .catch((error: unknown) => {
+      failure = { error }
+    })
+    .finally(() => {
+      isOver = true
+      bell.ring()
+    })
+  try {
+    for (;;) {
+      const event = waiting.shift()
+      if (event !== undefined) yield event as unknown as LockEvent
+      else if (isOver) break
+      else await bell.wait({ signal: signals }).catch(() => undefined)
+      if (signals.aborted) return
+    }
+    if (failure !== undefined && !signals.aborted) throw failure.error
+  } finally {
+    over.abort()
+    await reading
+  }
+}
+
+function tooSlow(): SignalboxError {
+  return new SignalboxError(
+    'too_many',
+    `${maxWaiting} events of a line wait to be read. Read faster, or watch again from the last event seen.`,
+  )
+}
+
+function queryOf(options: ListLocksOptions): Parameters<Client['locks']['list']>[0] {
+  const { cursor, ...rest } = objectOf('list', options)
+  return withoutUndefined({ ...rest, ...(cursor === null ? {} : { cursor }) })
+}

@@ -1,0 +1,61 @@
+import { isSignalboxError } from '../../core/errors.ts'
+import type { Monitor } from '../../monitor/index.ts'
+import type { Client } from '../client/index.ts'
+import { objectOf, withoutUndefined } from './defined.ts'
+import { sortVenues } from './venues.ts'
+
+/** What a box on a server has of the monitor: all but sending, which the server does. */
+export type RemoteMonitor = Omit<
+  Monitor,
+  'sender' | 'reconcile' | 'notification' | 'problems' | 'reseal' | typeof Symbol.asyncDispose
+>
+
+/** The verbs of the monitor on a server elsewhere. */
+export function createRemoteMonitor(client: Client): RemoteMonitor {
+  const { monitor: wire } = client
+  return {
+    async report(given) {
+      const { observedAt, venues, ...report } = objectOf('report', given)
+      const { sendable, failed } = sortVenues(venues)
+      const sent = { ...withoutUndefined(report), venues: sendable, observedAt: instant(observedAt) }
+      const answer = await wire.report(sent)
+      return answer.status === 'processed' ? { ...answer, failed: [...failed, ...answer.failed] } : answer
+    },
+    subscribe: async (options) => wire.subscribe(withoutUndefined(options)),
+    unsubscribe: (id) => found(wire.unsubscribe(id)),
+    subscriptions: () => wire.subscriptions(),
+    async silence(given) {
+      const { startsAt, ...options } = objectOf('silence', given)
+      const from = startsAt === undefined ? {} : { startsAt: instant(startsAt) }
+      return wire.silence({ ...withoutUndefined(options), ...from })
+    },
+    unsilence: (id) => found(wire.unsilence(id)),
+    silences: () => wire.silences(),
+    explain: async (options) => wire.explain(page(options)),
+    decisions: async (options = {}) => wire.decisions(page(options)),
+    notifications: async (options = {}) => wire.notifications(page(options)),
+    replay: (id) => wire.replay(id),
+    subjects: async (options = {}) => wire.subjects(page(options)),
+    test: (channel) => wire.test(channel),
+  }
+}
+
+function instant(value: number | Date): number {
+  return value instanceof Date ? value.getTime() : value
+}
+
+/** Whether there was such a thing; what else went wrong is thrown on. */
+async function found(ended: Promise<void>): Promise<boolean> {
+  try {
+    await ended
+    return true
+  } catch (error) {
+    if (isSignalboxError(error, 'not_found')) return false
+    throw error
+  }
+}
+
+function page<Options extends { readonly cursor?: string | null | undefined }>(given: Options) {
+  const { cursor, ...options } = objectOf('options', given)
+  return withoutUndefined({ ...options, ...(cursor === null ? {} : { cursor }) })
+}

@@ -1,0 +1,261 @@
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { createId } from '../../core/ids.ts'
+import type {
+  Added,
+  AttemptOutcome,
+  CancelAnswer,
+  ClaimedRecord,
+  ClaimRequest,
+  JobRecord,
+  JobStore,
+  LeaseRef,
+  ListQuery,
+  NewJob,
+  QueueLimits,
+  QueueStats,
+  Renewal,
+  RetryAnswer,
+  Verdict,
+} from '../../jobs/index.ts'
+import { addJobs, type Client, checkHeld, type ShapeOf } from '../client/index.ts'
+import { decodeClaimedRecord, decodeRecord } from './decode.ts'
+import { encodeJobs, encodeVerdict } from './encode.ts'
+import { inParallel } from './parallel.ts'
+
+/** The most jobs of one request, which is written as a whole. */
+const maxAdd = 1_000
+/** The most jobs of one claim; of one question about those in hand, and of one removal. */
+const maxClaim = 500
+const maxHeld = 1_000
+/** Requests under way at once. Renewals have a number of their own: they must not wait behind the ends of other jobs. */
+const maxSettling = 32
+const maxRenewing = 16
+
+/**
+ * The job store of a server elsewhere. Every verb is a request, conditional there on the same lease and judged by the
+ * same clock as in process, so jobs and workers need not know. What the wire has no word for is refused: a transaction
+ * lives on one connection to one database, and here there is none.
+ */
+export class RemoteJobStore implements JobStore {
+  readonly #client: Client
+  /**
+   * A verdict that is written again, because nobody heard how the first time went, has the same key: then the answer is
+   * the first one's, and an ack is never doubted.
+   */
+  readonly #keys = new WeakMap<Verdict, string>()
+  readonly #dropsResults: boolean
+
+  /** `dropsResults`: for workers, whose work is done: a result that the server does not take is no reason to do it again. */
+  constructor(client: Client, { dropsResults = false }: { readonly dropsResults?: boolean } = {}) {
+    this.#client = client
+    this.#dropsResults = dropsResults
+  }
+
+  async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
+    if (tx !== undefined) throw noTransaction('A job cannot be added in a transaction of yours')
+    if (jobs.length > maxAdd) throw tooMany(jobs.length)
+    // A list also of one: it may hold more than an object, so whatever is taken in process is taken here.
+    try {
+      const reply = await this.#client.call(addJobs, { body: encodeJobs(jobs) })
+      return 'items' in reply ? reply.items : [reply]
+    } catch (error) {
+      if (jobs.length > 1 && isRefusal(error)) ofSeveral.add(error)
+      throw error
+    }
+  }
+
+  async claim({ queues, kinds, workerId, limit, leaseMs }: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    const jobs = await this.#client.jobs.claim({
+      queues,
+      ...(kinds === null ? {} : { kinds }),
+      workerId,
+      limit: Math.min(limit, maxClaim),
+      leaseMs,
+    })
+    return jobs.map(decodeClaimedRecord)
+  }
+
+  async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
+    const renewals = await inParallel(leases, maxRenewing, async ({ jobId, token }) => {
+      const renewed = await unlessLost(this.#client.jobs.renew({ id: jobId, token }, leaseMs))
+      return renewed && { jobId, token, ...renewed }
+    })
+    return renewals.filter((renewal) => renewal !== undefined)
+  }
+
+  settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    return inParallel(verdicts, maxSettling, async (verdict) => {
+      try {
+        return await this.#settleOne(verdict)
+      } catch (error) {
+        const isRefused = isSignalboxError(error, 'too_large') || isSignalboxError(error, 'invalid_argument')
+        if (!isRefused || !this.#dropsResults || verdict.result === null) throw error
+        return this.#settleOne({ ...verdict, result: null })
+      }
+    })
+  }
+
+  async #settleOne(verdict: Verdict): Promise<boolean> {
+    const { route, body } = encodeVerdict(verdict)
+    const params = { id: verdict.jobId }
+    const idempotencyKey = this.#keyOf(verdict)
+    const settled = await unlessLost(this.#client.call(route, { params, body, idempotencyKey }))
+    return settled !== undefined
+  }
+
+  async settleIn(): Promise<never> {
+    throw noTransaction('A job cannot be ended in a transaction of yours')
+  }
+
+  /** There is none: a transaction cannot be sent to a server. */
+  async endTransaction(): Promise<void> {}
+
+  async transact(): Promise<never> {
+    throw noTransaction('job.transaction cannot be used')
+  }
+
+  async transactAll(): Promise<never> {
+    throw noTransaction('job.transaction cannot be used')
+  }
+
+  async outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
+    return (await this.#held(leases)).map(({ outcome }) => outcome)
+  }
+
+  async cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]> {
+    return (await this.#held(leases)).filter(({ cancelRequested }) => cancelRequested).map(({ id }) => id)
+  }
+
+  /** Nothing is left to do here: the server's claims take back what ran out. */
+  async reclaim(): Promise<{ ready: number; dead: number; cancelled: number }> {
+    return { ready: 0, dead: 0, cancelled: 0 }
+  }
+
+  async find(id: string): Promise<JobRecord | undefined> {
+    const job = await this.#client.jobs.find(id)
+    return job && decodeRecord(job)
+  }
+
+  /** The server ends a page early when its jobs are large, so the rest is asked for as well. */
+  /** The server bounds each of its pages itself. */
+  async reach(): Promise<string | null> {
+    return null
+  }
+
+  async list({ before, limit, downTo: _, ...query }: ListQuery): Promise<readonly JobRecord[]> {
+    const records: JobRecord[] = []
+    let cursor = before
+    for (;;) {
+      const more = cursor === undefined ? {} : { cursor }
+      const page = await this.#client.jobs.list({ ...query, ...more, limit: limit - records.length })
+      records.push(...page.items.map(decodeRecord))
+      if (page.cursor === null || records.length >= limit) return records
+      cursor = page.cursor
+    }
+  }
+
+  cancel(id: string): Promise<CancelAnswer | undefined> {
+    return unlessNotFound(this.#client.jobs.cancel(id))
+  }
+
+  /** Where it cannot be retried, the server's own `conflict` says why. */
+  async retry(id: string): Promise<RetryAnswer | undefined> {
+    const retried = await unlessNotFound(this.#client.jobs.retry(id))
+    return retried && { outcome: retried.state }
+  }
+
+  async retryDead(query: { queue?: string; kind?: string; limit: number }): Promise<number> {
+    return (await this.#client.jobs.retryDead(query)).retried
+  }
+
+  stats(): Promise<readonly QueueStats[]> {
+    return this.#client.jobs.stats()
+  }
+
+  async pause(queue: string): Promise<void> {
+    await this.#client.jobs.pause(queue)
+  }
+
+  async resume(queue: string): Promise<void> {
+    await this.#client.jobs.resume(queue)
+  }
+
+  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    await this.#client.jobs.limit(queue, limits)
+  }
+
+  async remove(ids: readonly string[]): Promise<readonly string[]> {
+    const replies = await inParallel(partsOf(ids, maxHeld), 1, (part) => this.#client.jobs.remove(part))
+    return replies.flatMap(({ removed }) => removed)
+  }
+
+  /** The server goes on until none is left, in small bites, so the limit is its own. */
+  async prune({ olderThanMs }: { olderThanMs: number; limit: number }): Promise<number> {
+    return (await this.#client.jobs.prune({ olderThanMs })).pruned
+  }
+
+  #keyOf(verdict: Verdict): string {
+    const known = this.#keys.get(verdict)
+    if (known !== undefined) return known
+    const key = createId()
+    this.#keys.set(verdict, key)
+    return key
+  }
+
+  async #held(leases: readonly LeaseRef[]): Promise<ShapeOf<typeof checkHeld>['reply']['items']> {
+    const replies = await inParallel(partsOf(leases, maxHeld), 1, (part) => {
+      const items = part.map(({ jobId, token }) => ({ id: jobId, token }))
+      return this.#client.call(checkHeld, { body: { items } })
+    })
+    return replies.flatMap(({ items }) => items)
+  }
+}
+
+const ofSeveral = new WeakSet<SignalboxError>()
+
+/** Whether a request with several jobs was refused, perhaps for one of them alone. Nothing was written. */
+export function isOfSeveral(error: unknown): boolean {
+  return isSignalboxError(error) && ofSeveral.has(error)
+}
+
+/** What the server says of what it was sent, and not of who sends it or how often. */
+function isRefusal(error: unknown): error is SignalboxError {
+  if (!isSignalboxError(error)) return false
+  return error.status >= 400 && error.status < 500 && ![401, 403, 408, 429].includes(error.status)
+}
+
+function partsOf<Item>(items: readonly Item[], most: number): readonly (readonly Item[])[] {
+  const parts: (readonly Item[])[] = []
+  for (let at = 0; at < items.length; at += most) parts.push(items.slice(at, at + most))
+  return parts
+}
+
+/** The answer, or undefined when the lease is not ours any more. */
+function unlessLost<Value>(promise: Promise<Value>): Promise<Value | undefined> {
+  return promise.catch((error: unknown) => {
+    if (isSignalboxError(error, 'lease_lost')) return undefined
+    throw error
+  })
+}
+
+function unlessNotFound<Value>(promise: Promise<Value>): Promise<Value | undefined> {
+  return promise.catch((error: unknown) => {
+    if (isSignalboxError(error, 'not_found')) return undefined
+    throw error
+  })
+}
+
+export function noTransaction(what: string): SignalboxError {
+  return new SignalboxError(
+    'transaction_unsupported',
+    `${what} over HTTP: a transaction belongs to one connection to the database, and this box has none. Open the database itself, or leave the transaction out.`,
+  )
+}
+
+function tooMany(count: number): SignalboxError {
+  return new SignalboxError(
+    'too_large',
+    `A server takes up to ${maxAdd} jobs at once, not ${count}, and writes them all or none. Add them in parts.`,
+    { details: { maxJobs: maxAdd } },
+  )
+}

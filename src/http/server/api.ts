@@ -1,0 +1,362 @@
+import { includesScope, type Scope } from '../../access/index.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import {
+  type BodyLimits,
+  bodyLimits,
+  keepsKeyWithEffect,
+  mayWait,
+  type Route,
+  routes,
+} from '../contract/index.ts'
+import type { Assets } from './assets.ts'
+import type { Answer, Authenticator, Handler, Incoming, Outgoing, Principal } from './call.ts'
+import type { AuditTrail } from './log/audit-trail.ts'
+import { type OperatorAct, operatorActs } from './log/operator-acts.ts'
+import type { Spaces } from './namespace-services.ts'
+import type { Admission } from './request/admission.ts'
+import { isList, parseBody } from './request/body.ts'
+import { answerOnce } from './request/idempotent-response.ts'
+import { asSignalboxError } from './request/problem.ts'
+import { readQuery } from './request/query-string.ts'
+import { replyJson, replyProblem, replyText, streamHeaders } from './request/reply.ts'
+import { Passage } from './request/request-context.ts'
+import { fingerprintOf, readRequestKey } from './request/request-key.ts'
+import { checkSite } from './request/site-guard.ts'
+import { bodySubject, compileSoon, pathSubject, validate } from './request/validate.ts'
+import { rootRoute } from './root.ts'
+import { createRouter, type Match } from './router.ts'
+
+/**
+ * The way of every request, whichever adapter it came in by:
+ *
+ *     match ──▶ guard ──▶ authenticate, scope ──▶ admission ──▶ body: read, scan, parse ──▶ validate ──▶ handler ──▶ reply
+ *     404 405   403       401 403                  429           413 400                    400          audit
+ *
+ * The order is a promise: who has no right learns that before anything is read from them, and nothing is looked up for
+ * a request that is not as it must be.
+ *
+ * A request that waits, for a job or for the rest of its body, ends with its token: 401 as soon as that was revoked or has
+ * expired. Streams and sockets watch their tokens themselves. What a handler does without waiting is done.
+ */
+export interface Api {
+  /** Whatever happens, an answer; never rejects. */
+  answer(incoming: Incoming, requestId: string): Promise<Outgoing>
+}
+
+export interface ApiParts {
+  readonly spaces: Spaces
+  readonly authenticator: Authenticator
+  readonly admission: Pick<Admission, 'enterRequest' | 'enterStream'>
+  /** By the id of the route. */
+  readonly handlers: Readonly<Record<string, Handler>>
+  readonly trail: AuditTrail
+  /** The dashboard's files. */
+  readonly assets: Assets
+  /** The most bytes of an ordinary body; lists of jobs may have eight times that, reports sixteen times. */
+  readonly maxBodyBytes: number
+  /** The values of Host that are ours; undefined when the app around us looks after that. */
+  hosts(): ReadonlySet<string> | undefined
+  isDraining(): boolean
+  /** Whether there is more to do than can be done. */
+  isOverloaded(): boolean
+  /** These learn of every request, every problem with what was thrown, every answer, every end of a stream. */
+  readonly onBegan: () => void
+  readonly onProblem: (error: SignalboxError, thrown: unknown, requestId: string) => void
+  readonly onAnswered: (answered: Answered) => void
+  readonly onStreamEnded: (route: Route, how: 'ended' | 'dropped', ms: number) => void
+}
+
+/** A request that was answered, for logs and metrics. */
+export interface Answered {
+  readonly requestId: string
+  readonly incoming: Incoming
+  readonly route: Route | undefined
+  readonly principalId: string | undefined
+  readonly status: number
+  readonly ms: number
+  /** Characters of the answer; undefined for a stream. */
+  readonly bytes: number | undefined
+}
+
+/** What is known of a route before any request comes. */
+interface Plan {
+  readonly handler: Handler
+  /** It is an operator's, to be recorded. */
+  readonly act: OperatorAct | undefined
+  /** An Idempotency-Key is not kept by the store of the effect. */
+  readonly isKeyBeside: boolean
+  /** It may wait, so it ends with its token. */
+  readonly mayWait: boolean
+  readonly status: number
+  readonly limits: BodyLimits
+  readonly listLimits: BodyLimits
+}
+
+/** A server that shuts down still says how it is. */
+const alwaysOpen: ReadonlySet<string> = new Set(['livez', 'readyz', 'metrics'])
+
+export function createApi(parts: ApiParts): Api {
+  const { spaces, authenticator, admission } = parts
+  const table = [...routes, rootRoute]
+  const router = createRouter(table)
+  const plans = new Map(table.map((route) => [route, planOf(route, parts)]))
+  const schemas = table.flatMap(({ params, query, body }) => [params, query, body])
+  compileSoon(schemas.filter((schema) => schema !== undefined))
+
+  /** Whether this may be asked here and now, whoever asks. */
+  function judge({ route, incoming }: Passage): void {
+    checkSite(incoming, route, parts.hosts())
+    if (parts.isDraining() && !alwaysOpen.has(route.id)) throw draining()
+    if (parts.isOverloaded() && route.relieves !== true) throw overloaded()
+  }
+
+  /** Lets the caller in, if it may ask this; the returned function says that it has its answer. */
+  function enter(passage: Passage, principal: Principal, scope: Scope): () => void {
+    passage.principal = principal
+    if (principal.nodes !== undefined && passage.route.forNodes !== true) throw onlyNodes()
+    if (!includesScope(principal.scope, scope)) throw scopeMissing(scope, principal.scope)
+    return admission.enterRequest(principal)
+  }
+
+  /** What is awaited without need costs a request a tenth of what it takes, so only what is not there yet is. */
+  async function pass(passage: Passage): Promise<Outgoing> {
+    const { route, incoming } = passage
+    judge(passage)
+    let leave: (() => void) | undefined
+    let handling: Promise<Answer> | undefined
+    if (route.scope !== 'none') {
+      const asking = authenticator.authenticate(incoming)
+      leave = enter(passage, asking instanceof Promise ? await asking : asking, route.scope)
+    }
+    try {
+      const plan = plans.get(route)!
+      const key = readRequestKey(route, incoming)
+      if (route.params !== undefined) validate(pathSubject, route.params, passage.params)
+      passage.query = readQuery(incoming.query, route.query)
+      const reading = readBytes(route, plan, incoming)
+      const bytes = reading instanceof Promise ? await waitFor(passage, () => reading) : reading
+      passage.body = readBody(route, plan, bytes)
+      if (key !== undefined) passage.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
+      if (!plan.mayWait) return reply(passage, plan, await handle(passage, plan))
+      const begin = () => {
+        handling = handle(passage, plan)
+        return handling
+      }
+      return reply(passage, plan, await waitFor(passage, begin))
+    } finally {
+      const over = () => {
+        passage.leave()
+        leave?.()
+      }
+      // A handler whose token ended goes on to its end: it hands back what it was just given.
+      if (handling !== undefined && passage.hasLostToken) void handling.then(over, over)
+      else over()
+    }
+  }
+
+  /** Waits as long as the caller's token lasts. */
+  async function waitFor<Value>(passage: Passage, begin: () => Promise<Value>): Promise<Value> {
+    if (passage.route.scope === 'none') return begin()
+    passage.watchToken(authenticator)
+    try {
+      return await passage.whileTokenLasts(begin())
+    } finally {
+      passage.unwatchToken()
+    }
+  }
+
+  function handle(passage: Passage, plan: Plan): Promise<Answer> {
+    const { key, principal } = passage
+    if (key === undefined || !plan.isKeyBeside) return act(passage, plan)
+    const { ownGuards, guards } = passage.space.stores
+    const whenDown = passage.route.room === 'once' ? 'handle' : 'refuse'
+    const request = { caller: principal.id, ...key }
+    return answerOnce(ownGuards ?? guards, request, () => act(passage, plan), whenDown)
+  }
+
+  function act(passage: Passage, { act, handler }: Plan): Promise<Answer> {
+    const call = passage as never
+    if (act === undefined || act.isDeed?.(passage.body) === false) return handler(call)
+    return parts.trail.follow(act, passage, () => handler(call))
+  }
+
+  function reply(passage: Passage, plan: Plan, answer: Answer): Outgoing {
+    if ('body' in answer) return replyJson(answer.status ?? plan.status, answer.body)
+    if ('text' in answer) return replyText(plan.status, answer.type, answer.text)
+    const { principal, incoming, route, begunAt } = passage
+    // Somebody who looks at the head alone opens no stream.
+    if (incoming.method === 'HEAD') return { status: 200, headers: streamHeaders, body: '' }
+    const leave = admission.enterStream(principal)
+    const ended = (how: 'ended' | 'dropped') => {
+      leave()
+      parts.onStreamEnded(route, how, performance.now() - begunAt)
+    }
+    const lastEventId = incoming.header('last-event-id')
+    return { status: 200, headers: streamHeaders, feed: answer.feed, lastEventId, principal, ended }
+  }
+
+  function match(incoming: Incoming): Match {
+    try {
+      return router.match(incoming.method, incoming.path)
+    } catch (error) {
+      // A foreign page is told nothing, not even which routes there are; nor is anybody while we shut down.
+      checkSite(incoming, undefined, parts.hosts())
+      throw parts.isDraining() ? draining() : error
+    }
+  }
+
+  /** The dashboard, where a browser asks for it: open to whoever reaches the port, for there is nothing in it to hide. */
+  function findPage(incoming: Incoming): Outgoing | undefined {
+    const found = parts.assets.find(incoming, () => router.find(incoming.method, incoming.path) !== undefined)
+    if (found === undefined) return undefined
+    checkSite(incoming, undefined, parts.hosts())
+    if (parts.isDraining()) throw draining()
+    return found
+  }
+
+  function fail(thrown: unknown, requestId: string): Outgoing {
+    const error = asSignalboxError(thrown)
+    parts.onProblem(error, thrown, requestId)
+    return replyProblem(error)
+  }
+
+  return {
+    async answer(incoming, requestId) {
+      const begunAt = performance.now()
+      let passage: Passage | undefined
+      let outgoing: Outgoing
+      parts.onBegan()
+      try {
+        const page = findPage(incoming)
+        if (page !== undefined) outgoing = page
+        else {
+          const { route, params } = match(incoming)
+          passage = new Passage(spaces, route, params, incoming, begunAt)
+          outgoing = await pass(passage)
+        }
+      } catch (thrown) {
+        outgoing = fail(thrown, requestId)
+      }
+      parts.onAnswered({
+        requestId,
+        incoming,
+        route: passage?.route,
+        principalId: passage?.principalId,
+        status: outgoing.status,
+        ms: performance.now() - begunAt,
+        bytes: 'body' in outgoing ? outgoing.body.length : undefined,
+      })
+      return outgoing
+    },
+  }
+}
+
+function planOf(route: Route, { handlers, maxBodyBytes }: ApiParts): Plan {
+  const handler = handlers[route.id]
+  if (handler === undefined) throw new Error(`The route ${route.id} has no handler.`)
+  const scale = maxBodyBytes / bodyLimits.maxBytes
+  const { maxBytes, maxKeys } = route.limits ?? bodyLimits
+  const listLimits = { maxBytes: Math.floor(maxBytes * scale), maxKeys }
+  const ordinary = { maxBytes: maxBodyBytes, maxKeys: bodyLimits.maxKeys }
+  return {
+    handler,
+    act: operatorActs.get(route.id),
+    isKeyBeside: !keepsKeyWithEffect(route),
+    mayWait: mayWait(route),
+    status: Math.min(...Object.keys(route.replies).map(Number)),
+    limits: route.limitsForLists ? ordinary : listLimits,
+    listLimits,
+  }
+}
+
+/** Enough for `{}` with spaces around it. */
+const noBodyLimits: BodyLimits = { maxBytes: 64, maxKeys: 0 }
+
+function readBytes(route: Route, { listLimits }: Plan, incoming: Incoming): Uint8Array | Promise<Uint8Array> {
+  const encoding = incoming.header('content-encoding')
+  if (encoding !== undefined && encoding !== 'identity') throw encoded()
+  return route.body === undefined ? readNothing(incoming) : incoming.readBody(listLimits)
+}
+
+function readNothing(incoming: Incoming): Uint8Array | Promise<Uint8Array> {
+  const refuse = (error: unknown): never => {
+    throw isSignalboxError(error, 'too_large') ? takesNoBody() : error
+  }
+  try {
+    const reading = incoming.readBody(noBodyLimits)
+    return reading instanceof Promise ? reading.catch(refuse) : reading
+  } catch (error) {
+    return refuse(error)
+  }
+}
+
+function readBody(route: Route, { limits, listLimits }: Plan, bytes: Uint8Array): unknown {
+  const { body, bodyOptional } = route
+  if (bytes.length === 0) {
+    if (body === undefined) return undefined
+    if (bodyOptional !== true) throw bodyMissing()
+    return {}
+  }
+  const value = parseBody(bytes, isList(bytes) ? listLimits : limits)
+  if (body === undefined) {
+    if (!isEmptyObject(value)) throw takesNoBody()
+    return undefined
+  }
+  validate(bodySubject, body, value)
+  return value
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
+  )
+}
+
+function scopeMissing(needed: Scope, held: Scope): SignalboxError {
+  return new SignalboxError(
+    'forbidden',
+    `This needs the scope "${needed}", and the token has "${held}". Use a token with "${needed}".`,
+    { details: { scope: needed } },
+  )
+}
+
+function onlyNodes(): SignalboxError {
+  return new SignalboxError(
+    'forbidden',
+    'This token is bound to nodes: it may connect as one of them, and do nothing else. Use a token that is not bound.',
+  )
+}
+
+/** How long a caller had better wait: by then another server has taken over, or this one is back. */
+const drainRetryMs = 1_000
+
+function draining(): SignalboxError {
+  return new SignalboxError(
+    'draining',
+    'This server is shutting down; send the request to another, or a little later.',
+    { details: { retryAfterMs: drainRetryMs } },
+  )
+}
+
+function overloaded(): SignalboxError {
+  return new SignalboxError(
+    'overloaded',
+    'This server has more to do than it can and takes no new work just now; nothing was done. Ask again in a moment.',
+    { details: { retryAfterMs: 1_000 } },
+  )
+}
+
+function encoded(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'The body comes with a Content-Encoding; send it as it is, without compression.',
+  )
+}
+
+function takesNoBody(): SignalboxError {
+  return new SignalboxError('invalid_argument', 'This route takes no body; send none, or {}.')
+}
+
+function bodyMissing(): SignalboxError {
+  return new SignalboxError('invalid_argument', 'The request has no body; this route needs one, as JSON.')
+}

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Incoming, OutgoingText } from './call.ts'
+import { answerHeaders } from './request/problem.ts'
+
+/**
+ * The dashboard's files. All of them are read when the first one is asked for, so nothing of a request ever becomes a
+ * path on the disk: what is not in the table is not there.
+ *
+ * **Who gets the page**: a GET or HEAD that would take HTML (`Accept: text/html`, as browsers send when somebody goes
+ * to an address), outside of `/v1` and `/assets`, where the API has no route of its own; `/` is both, and gives the
+ * page to those who take HTML. So `/jobs?search=…` can be kept and shared, and programs that miss a route still get
+ * the problem document.
+ */
+export interface Assets {
+  /** The file or the page that a request asks for; undefined when it is the API's. */
+  find(
+    incoming: Pick<Incoming, 'method' | 'path' | 'header'>,
+    hasRoute: () => boolean,
+  ): OutgoingText | undefined
+}
+
+interface File {
+  readonly type: string
+  readonly etag: string
+  readonly isPage: boolean
+  readonly bytes: Uint8Array
+  readonly br: Uint8Array | undefined
+  readonly gzip: Uint8Array | undefined
+}
+
+const types: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+}
+
+/** A page that may load its own scripts and styles, ask its own server, and nothing else; nothing inline, no `eval`. */
+const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'self'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ')
+
+/** Where a build of the dashboard is: beside the built server, or in `dist` of a checkout. */
+export function dashboardFolder(): string {
+  const built = join(import.meta.dirname, '..', '..', 'dashboard')
+  return existsSync(join(built, 'index.html'))
+    ? built
+    : join(import.meta.dirname, '..', '..', '..', 'dist', 'dashboard')
+}
+
+/**
+ * `basePath` is where the page's own addresses begin. Without one, that is where the path of the request begins: a proxy
+ * may have cut off what stands before it in the browser.
+ */
+export function createAssets(folder: string = dashboardFolder(), basePath = ''): Assets {
+  let read: Dashboard | undefined
+  const dashboard = () => {
+    read ??= readDashboard(folder)
+    return read
+  }
+
+  return {
+    find(incoming, hasRoute) {
+      const { method, path } = incoming
+      if (method !== 'GET' && method !== 'HEAD') return undefined
+      if (path === '/favicon.svg' || path.startsWith('/assets/')) {
+        const file = dashboard().files.get(path)
+        return file && answer(file, incoming)
+      }
+      if (path === '/v1' || path.startsWith('/v1/') || !takesHtml(incoming.header('accept'))) return undefined
+      if (path !== '/' && hasRoute()) return undefined
+      const { page } = dashboard()
+      if (page === undefined) return undefined
+      return answer(pageOf(page, basePath === '' ? upFrom(path) : `${basePath}/`), incoming)
+    },
+  }
+}
+
+function takesHtml(accept: string | undefined): boolean {
+  return accept?.includes('text/html') === true
+}
+
+function answer(file: File, incoming: Pick<Incoming, 'header'>): OutgoingText {
+  return reply(file, incoming.header('accept-encoding') ?? '', incoming.header('if-none-match'))
+}
+
+function reply(file: File, encodings: string, known: string | undefined): OutgoingText {
+  const headers: Record<string, string> = {
+    ...answerHeaders,
+    'content-type': file.type,
+    etag: file.etag,
+    vary: 'accept, accept-encoding',
+    // The names of assets say what is in them. The page is asked for anew, which costs 304.
+    'cache-control': file.isPage ? 'no-cache' : 'public, max-age=31536000, immutable',
+  }
+  if (file.isPage) headers['content-security-policy'] = pagePolicy
+  if (known?.split(/\s*,\s*/).includes(file.etag)) return { status: 304, headers, body: '' }
+  const [encoding, bytes] = encodedFor(file, encodings)
+  if (encoding !== undefined) headers['content-encoding'] = encoding
+  return { status: 200, headers, body: bytes }
+}
+
+function encodedFor({ br, gzip, bytes }: File, encodings: string): readonly [string | undefined, Uint8Array] {
+  const taken = encodings.split(',').map((one) => one.trim().toLowerCase())
+  if (br !== undefined && taken.includes('br')) return ['br', br]
+  if (gzip !== undefined && taken.includes('gzip')) return ['gzip', gzip]
+  return [undefined, bytes]
+}
+
+interface Dashboard {
+  readonly page: string | undefined
+  readonly files: ReadonlyMap<string, File>
+}
+
+function readDashboard(folder: string): Dashboard {
+  const files = new Map<string, File>()
+  if (!existsSync(join(folder, 'index.html'))) return { page: undefined, files }
+  for (const name of ['favicon.svg', ...listAssets(folder)]) {
+    const path = join(folder, name)
+    const type = types[name.slice(name.lastIndexOf('.') + 1)]
+    if (type === undefined || !existsSync(path)) continue
+    const bytes = readFileSync(path)
+    files.set(`/${name}`, {
+      ...{ type, bytes, etag: etagOf(bytes), isPage: name === 'favicon.svg' },
+      br: readIf(`${path}.br`),
+      gzip: readIf(`${path}.gz`),
+    })
+  }
+  return { page: readFileSync(join(folder, 'index.html'), 'utf8'), files }
+}
+
+function listAssets(folder: string): readonly string[] {
+  return existsSync(join(folder, 'assets'))
+    ? readdirSync(join(folder, 'assets')).map((name) => `assets/${name}`)
+    : []
+}
+
+/** The way from a path to where it begins, as addresses are read: what is behind the last slash does not count. */
+function upFrom(path: string): string {
+  return '../../'.repeat(path.split('/').length - 2) || '../../server/'
+}
+
+/** The page, with its addresses below there. */
+function pageOf(text: string, where: string): File {
+  const base = where.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+  const bytes = Buffer.from(text.replace('<base href="/"', () => `<base href="${base}"`))
+  return { type: types.html!, etag: etagOf(bytes), isPage: true, bytes, br: undefined, gzip: undefined }
+}
+
+function etagOf(bytes: Uint8Array): string {
+  return `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+}
+
+function readIf(path: string): Uint8Array | undefined {
+  return existsSync(path) ? readFileSync(path) : undefined
+}

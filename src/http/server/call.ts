@@ -1,0 +1,250 @@
+import type { Scope, TokenStore } from '../../access/index.ts'
+import type { Audit, AuditStore } from '../../audit/index.ts'
+import type { SignalboxError } from '../../core/errors.ts'
+import type { Dispatch, FleetStore } from '../../dispatch/index.ts'
+import type {
+  GateStore,
+  JobLocks,
+  JobStore,
+  Jobs,
+  JobsBell,
+  NoteStore,
+  ScheduleStore,
+} from '../../jobs/index.ts'
+import type { LockStore, Locks, WatchOptions } from '../../locks/index.ts'
+import type { Monitor, MonitorStore } from '../../monitor/index.ts'
+import type { GuardStore, Once, OnceTally } from '../../once/index.ts'
+import type { BodyLimits, Route, Shape, ShapeOf } from '../contract/index.ts'
+import type { Redactor } from './request/redact-job.ts'
+
+/**
+ * The words in which the server's parts speak to one another. None belongs to a framework: Fastify and `fetch` each
+ * turn what they have into an `Incoming`, and an `Outgoing` into what they need.
+ *
+ *     Incoming ──▶ guard ──▶ authenticate ──▶ read and check ──▶ handler ──▶ Outgoing
+ */
+
+/** A request, however it came in. */
+export interface Incoming {
+  readonly method: string
+  /** As it came, percent-encoded, without the query. */
+  readonly path: string
+  /** What stands after the question mark, or ''. */
+  readonly query: string
+  /** By lower-case name. */
+  header(name: string): string | undefined
+  /** The peer's address; '' when it is not known. */
+  readonly address: string
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal
+  /** Whether it has; costs less than the signal. */
+  readonly isGone: boolean
+  /** Reads the body to its end; throws `too_large` as soon as it is above the limit. Empty when there is none. */
+  readBody(limits: BodyLimits): Uint8Array | Promise<Uint8Array>
+}
+
+/** What goes back. */
+export type Outgoing = OutgoingText | OutgoingStream
+
+export interface OutgoingText {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Uint8Array
+}
+
+/** A stream of server-sent events; `feed` is opened once its head has been written. */
+export interface OutgoingStream {
+  readonly status: 200
+  readonly headers: Readonly<Record<string, string>>
+  readonly feed: Feed
+  readonly lastEventId: string | undefined
+  readonly principal: Principal
+  /** To be called once when it is over, also when it never began. `dropped`: its reader was too slow. */
+  readonly ended: (how: 'ended' | 'dropped') => void
+}
+
+/** Who asks, and as whom it counts. */
+export interface Principal {
+  /** The token's id, or `local` for whoever reaches a loopback port that needs no token. */
+  readonly id: string
+  /** The token's name, for people; nobody else has one. */
+  readonly name?: string
+  readonly scope: Scope
+  /** Its token may connect as one of these nodes and do nothing else; undefined: it is not bound. */
+  readonly nodes?: readonly string[]
+  /** The namespace this request acts in. */
+  readonly namespace: string
+  /** Whether it may act in any: a token of `*`, or local. */
+  readonly everyNamespace: boolean
+}
+
+export interface Authenticator extends AsyncDisposable {
+  /** Whether requests need a token. Without, whoever reaches the port may do everything. */
+  isRequired(): Promise<boolean>
+  /** Who asks. Throws `unauthorized`, or `forbidden` for a namespace that is not the token's. */
+  authenticate(
+    incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
+  ): Principal | Promise<Principal>
+  /** Calls `ended` once when the principal's token no longer counts, within a second; until the returned function is called. */
+  watch(principal: Principal, ended: (reason: SignalboxError) => void): () => void
+}
+
+/** One request on its way through a handler, with everything read and checked. */
+export interface Call<S extends Shape = Shape> {
+  readonly params: S['params']
+  readonly query: S['query']
+  readonly body: S['body']
+  readonly principal: Principal
+  /** What there is in the principal's namespace. */
+  readonly space: Space
+  /** The same jobs; with an Idempotency-Key, what is written through them is written once. */
+  readonly jobs: Jobs
+  /** The Idempotency-Key, and what it is bound to. */
+  readonly key: { readonly key: string; readonly fingerprint: string } | undefined
+  /** Aborts when the client has gone; on a route that may wait, also when the token ended. */
+  readonly signal: AbortSignal
+  /** Whether `signal` has aborted, so that no client takes the answer. */
+  readonly isGone: boolean
+  /** Whether the token ended while this request waited. Then no client may ask for the answer again, not even by its key. */
+  readonly hasLostToken: boolean
+  /** What a stream was read up to, as its reader says. */
+  readonly lastEventId: string | undefined
+}
+
+/** What a handler answers. Without a status, the route's lowest. */
+export type Answer<S extends Shape = Shape> =
+  | { readonly status?: number; readonly body: S['reply'] }
+  | { readonly feed: Feed }
+  | { readonly text: string; readonly type: string }
+
+export type Handler<R extends Route = Route> = (call: Call<ShapeOf<R>>) => Promise<Answer<ShapeOf<R>>>
+
+/** One namespace's services. Made when first asked for, and forgotten when idle. */
+export interface Space {
+  readonly namespace: string
+  readonly stores: ServedStores
+  /** What is hidden of what jobs carry. */
+  readonly redactor: Redactor
+  /** What jobs wait for here, and with which locks. */
+  readonly gates: { readonly store: GateStore; readonly locks: JobLocks }
+  readonly jobs: Jobs
+  readonly locks: Locks
+  readonly once: Once
+  readonly monitor: Monitor
+  /** How many nodes are connected to this server, by status. */
+  nodeStates?(): ReadonlyMap<string, number>
+  /** Places nothing before somebody starts it. */
+  readonly dispatch: Dispatch
+  /** What both of them counted, without making them. */
+  readonly tally: Pick<OnceTally, 'stats'>
+  readonly audit: Audit
+  readonly desk: ClaimDesk
+  /** What operators watch: `/v1/events`. */
+  readonly queuesFeed: Feed
+  /** Hints for remote workers of these queues: `/v1/jobs/events`. */
+  hintsFeed(queues: readonly string[]): Feed
+  /** What happens in a line: `/v1/locks/events`. */
+  locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed
+  /** What happens to a task: `/v1/tasks/{id}/events`. */
+  tasksFeed(taskId: string): Feed
+}
+
+/**
+ * Claims that wait. Whoever waits for the same queues and kinds stands in one line, and a ring makes one claim for the
+ * head of it, so the cost of a ring does not grow with those who wait.
+ */
+export interface ClaimDesk {
+  /**
+   * Calls `claim` when its turn comes, at once where nobody waits before it, and then whenever there may be a job,
+   * until it gives one or `waitMs` is over; `[]` when it gave none. A client that has gone gets nothing.
+   */
+  wait<Claimed>(
+    request: ClaimWait<Claimed>,
+    waitMs: number,
+    signal: AbortSignal,
+    claim: () => Promise<readonly Claimed[]>,
+  ): Promise<readonly Claimed[]>
+  /** Lets everybody go with what they have; for shutting down. */
+  close(): void
+}
+
+/** What is waited for. */
+export interface ClaimWait<Claimed = unknown> {
+  readonly queues: readonly string[]
+  /** Undefined: any. */
+  readonly kinds: readonly string[] | undefined
+  /** Puts jobs back in line that came when nobody was there any more to take them. */
+  readonly giveBack?: (jobs: readonly Claimed[]) => Promise<unknown>
+}
+
+/** Where a stream's events come from. */
+export interface Feed {
+  /**
+   * Opens it for one reader: the present state first, or what came after `lastEventId` when that is still known (else
+   * `reset` and the present state), then what happens, until the returned function is called.
+   */
+  open(lastEventId: string | undefined, reader: FeedReader): () => void
+}
+
+export interface FeedReader {
+  send(event: FeedEvent): void
+  /** The feed cannot go on; the reader is told why and may come again. */
+  fail(error: unknown): void
+  /** There is no more to tell: the stream ends without a complaint. */
+  end?(): void
+}
+
+export interface FeedEvent {
+  /** Rises strictly within a stream; a hint that cannot be resumed has none. */
+  readonly id?: number
+  readonly type: string
+  readonly data: unknown
+  /** The data as JSON, made once for all readers. */
+  readonly text?: string
+}
+
+/** How the schema of the store stands to this program. */
+export interface SchemaStatus {
+  readonly current: number
+  readonly latest: number
+  readonly isRunnable: boolean
+}
+
+/** What the server asks of the store it serves; a backend is one. */
+export interface Served extends ServedStores {
+  readonly name: string
+  readonly warnings: readonly string[]
+  readonly traits: { readonly remoteBell: boolean }
+  readonly tokens: TokenStore
+  readonly migrator: { status(): Promise<SchemaStatus> }
+  within(namespace: string): ServedStores
+  pruneKeys(limit: number): Promise<number>
+  subscribedNamespaces(limit: number): Promise<readonly string[]>
+  dispatchedNamespaces(limit: number): Promise<readonly string[]>
+  scheduledNamespaces(limit: number): Promise<readonly string[]>
+  queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
+  gatedNamespaces(limit: number): Promise<readonly string[]>
+  ping(): Promise<void>
+  time(): Promise<number>
+}
+
+export interface ServedStores {
+  readonly jobs: JobStore
+  readonly notes: NoteStore
+  readonly schedules: ScheduleStore
+  readonly gates: GateStore
+  readonly locks: LockStore
+  readonly guards: GuardStore
+  /** Those of the store that holds the jobs, where `guards` are elsewhere. */
+  readonly ownGuards?: GuardStore
+  readonly monitor: MonitorStore
+  readonly audit: AuditStore
+  readonly fleet: FleetStore
+  readonly bell: JobsBell
+  keyed(key: {
+    readonly caller: string
+    readonly key: string
+    readonly fingerprint: string
+    readonly keepMs: number
+  }): { readonly jobs: JobStore }
+}

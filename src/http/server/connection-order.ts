@@ -1,0 +1,129 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { SignalboxError } from '../../core/errors.ts'
+import { ignore, lingerMs } from './node-http.ts'
+import { answerOnSocket } from './request/problem.ts'
+
+/**
+ * The order of requests and answers on one connection, where Node does not keep it:
+ *
+ * - After a request with `Connection: Upgrade` that is answered as an ordinary one, Node drops the rest of the bytes that it
+ *   read, and parses the next bytes as a new request. So a request that carries `Upgrade` and is not upgraded is the last
+ *   of its connection: its answer says `Connection: close`, and the bytes behind it are read and dropped. The same holds
+ *   for a request that asks for the end of its connection.
+ * - Node hands an upgrade or a CONNECT over while requests before it are still unanswered. It is refused, behind their answers.
+ */
+
+/** The answer that Node is writing to a socket, also one of the app that mounts us. Node has no public name for it. */
+interface Answering {
+  readonly _httpMessage?: ServerResponse | null
+}
+
+/** Connections whose last request has come. */
+const ending = new WeakSet<Duplex>()
+/** Connections on which a request was sent before the one ahead of it was answered. */
+const pipelined = new WeakSet<Duplex>()
+/** Answers that wait behind others. Node forgets them when it hands their socket over. */
+const queued = new WeakMap<Duplex, Set<ServerResponse>>()
+
+/**
+ * A request begins. False: it stands behind the last request of its connection, and must not be served. Everything that
+ * answers requests of Node's calls this first.
+ */
+export function beginRequest(request: IncomingMessage, response: ServerResponse): boolean {
+  const { socket } = request
+  if (ending.has(socket)) {
+    dropRest(socket)
+    return false
+  }
+  const underWay = answerUnderWay(socket)
+  if (underWay !== undefined && underWay !== response) enqueue(socket, response)
+  if (request.headers.upgrade !== undefined || !response.shouldKeepAlive) endConnection(request, response)
+  return true
+}
+
+/** Notes that the requests read from now on were sent before an earlier one was answered. */
+export function markPipelined(socket: Duplex): void {
+  pipelined.add(socket)
+}
+
+/** Whether an earlier request of the connection is unanswered, or was when this one came. */
+export function isBehindAnother(socket: Duplex): boolean {
+  return pipelined.has(socket) || answerUnderWay(socket) !== undefined
+}
+
+/** Refuses an upgrade or a CONNECT after the answers to all earlier requests, and closes the connection. */
+export async function refuseInOrder(socket: Duplex, error: SignalboxError): Promise<void> {
+  socket.on('error', ignore)
+  // What the client has sent must be read, or closing turns into a reset that takes the answer with it.
+  socket.resume()
+  if (answerUnderWay(socket) !== undefined) {
+    keepAnswering(socket)
+    await earlierAnswers(socket)
+  }
+  if (socket.writable) answerOnSocket(error, socket)
+  else socket.destroy()
+}
+
+export function upgradeBehindAnother(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'The upgrade was sent before an earlier request of the connection was answered. Open a new connection for it.',
+  )
+}
+
+function answerUnderWay(socket: Duplex): ServerResponse | undefined {
+  return (socket as Answering)._httpMessage ?? undefined
+}
+
+function enqueue(socket: Duplex, response: ServerResponse): void {
+  const responses = queued.get(socket) ?? new Set()
+  queued.set(socket, responses.add(response))
+  response.once('close', () => responses.delete(response))
+}
+
+async function earlierAnswers(socket: Duplex): Promise<void> {
+  for (;;) {
+    const response = answerUnderWay(socket)
+    if (response === undefined || socket.destroyed) return
+    await new Promise<void>((resolve) => response.once('close', resolve))
+  }
+}
+
+/** Does what Node did for the answers of a connection until it handed it over. */
+function keepAnswering(socket: Duplex): void {
+  socket.on('drain', () => answerUnderWay(socket)?.emit('drain'))
+  // A client that ends its connection while the server works for it has gone.
+  socket.on('end', () => socket.end())
+  socket.on('close', () => {
+    for (const response of queued.get(socket) ?? []) response.destroy()
+  })
+}
+
+/** Makes a request the last of its connection, which ends with its answer. */
+export function endConnection(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request
+  ending.add(socket)
+  response.shouldKeepAlive = false
+  // Node calls it after the last answer. Closing at once would reset the connection while the client still sends, and
+  // take the answer with it.
+  socket.destroySoon = closeGently
+  // The parser is still inside this request.
+  process.nextTick(() => {
+    if (request.complete) dropRest(socket)
+    else request.once('end', () => dropRest(socket))
+  })
+}
+
+/** Takes the connection from the parser. It is still read, so a client that goes is noticed. */
+function dropRest(socket: Socket): void {
+  socket.removeAllListeners('data')
+  socket.on('data', ignore)
+}
+
+function closeGently(this: Socket): void {
+  this.end()
+  const timer = setTimeout(() => this.destroy(), lingerMs).unref()
+  this.once('close', () => clearTimeout(timer))
+}

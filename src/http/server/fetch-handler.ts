@@ -1,0 +1,201 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { SignalboxError } from '../../core/errors.ts'
+import { type BodyLimits, nodesPath } from '../contract/index.ts'
+import { notMounted, splitTarget, withoutBase } from './base-path.ts'
+import type { Authenticator, Incoming, OutgoingText } from './call.ts'
+import { createListener } from './listener.ts'
+import { requestIdOf } from './log/log.ts'
+import type { NodeListener } from './node-http.ts'
+import { bodyTooLarge, bodyTooLate } from './request/body.ts'
+import { InFlight } from './request/in-flight.ts'
+import { replyProblem } from './request/reply.ts'
+import { checkSite } from './request/site-guard.ts'
+import { type HandlerOptions, resolveHandlerOptions } from './server-options.ts'
+import { createService, type Service } from './service.ts'
+import { createUpgrades } from './sockets/upgrade.ts'
+
+/**
+ * The whole API as one function from `Request` to `Response`, to be mounted in somebody else's app: the same routes, the
+ * same order of checks, the same verdicts as behind a port of our own. What belongs to a port is the app's to look
+ * after: headers and connections, their time-outs and caps, and the Host header.
+ */
+export interface FetchHandler extends AsyncDisposable {
+  (request: Request): Promise<Response>
+  /** The same for apps that have Node's request and response: `app.use(handler.listener)`. Needs no `this`. */
+  readonly listener: NodeListener
+  /**
+   * Takes a WebSocket, by which nodes come in: for the `upgrade` event of the app's HTTP server. False: it is not for
+   * what is below `basePath`, and nothing was done. Needs no `this`, and a token even where the app is trusted, for
+   * what an app asks of requests is not asked of upgrades.
+   */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean
+  /** Refuses new requests, ends streams and waiting claims, and stops what runs behind them. */
+  close(): Promise<void>
+}
+
+/** Makes the function. Tokens are needed unless `trust` says that the app has judged who comes. */
+export function createHandler(options: HandlerOptions): FetchHandler {
+  const { service: parts, basePath, trust, requestTimeoutMs, graceMs } = resolveHandlerOptions(options)
+  const service = createService({ ...parts, basePath, loopback: false, trust, hosts: () => undefined })
+  const inFlight = new InFlight()
+  const upgrades = createUpgrades({
+    authenticator: withToken(service.authenticator),
+    checkSite: (incoming) => checkSite(incoming, undefined, undefined),
+    gateways: new Map([[`${basePath}${nodesPath}`, service.nodeGateway]]),
+    onRefused: ({ code, message }, socket) =>
+      service.refusals.refused('upgrade_refused', {
+        address: (socket as Partial<Socket>).remoteAddress,
+        code,
+        message,
+      }),
+    ...(parts.onError === undefined ? {} : { onError: parts.onError }),
+  })
+  let closing: Promise<void> | undefined
+
+  async function handle(request: Request): Promise<Response> {
+    inFlight.enter()
+    try {
+      const response = await answer(request)
+      // On Node, what follows on its connection could be read wrongly (see connection-order.ts). A `Request` shows no
+      // connection, but the app's server closes it after an answer that says so.
+      if (request.headers.has('upgrade')) response.headers.set('connection', 'close')
+      return response
+    } finally {
+      inFlight.leave()
+    }
+  }
+
+  async function answer(request: Request): Promise<Response> {
+    const url = new URL(request.url)
+    const path = withoutBase(url.pathname, basePath)
+    if (path === undefined) return respond(replyProblem(notMounted(url.pathname, basePath)), request.method)
+    return serve(service, new FetchIncoming(request, url, path, requestTimeoutMs))
+  }
+
+  async function shut(): Promise<void> {
+    // Nodes may say how their tasks ended before they are sent away.
+    const nodesGone = service.stopDispatch(graceMs).finally(() => upgrades.close())
+    const ended = Promise.all([service.drain(graceMs), nodesGone])
+    await inFlight.drained(graceMs)
+    await ended
+    await service[Symbol.asyncDispose]()
+  }
+  const close = () => {
+    closing ??= shut()
+    return closing
+  }
+  return Object.assign(handle, {
+    listener: createListener({ service, inFlight, basePath, requestTimeoutMs }),
+    upgrade(request: IncomingMessage, socket: Duplex, head: Buffer) {
+      const [path] = splitTarget(request.url ?? '/')
+      if (withoutBase(path, basePath) === undefined) return false
+      upgrades.take(request, socket, head)
+      return true
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  })
+}
+
+/** Upgrades pass by what an app asks of requests, so its word for who comes does not count for them. */
+function withToken(authenticator: Authenticator): Pick<Authenticator, 'authenticate' | 'watch'> {
+  return {
+    async authenticate(incoming) {
+      if (incoming.header('authorization') !== undefined) return authenticator.authenticate(incoming)
+      throw new SignalboxError(
+        'unauthorized',
+        'A WebSocket needs a token here: send the header "Authorization: Bearer <token>", or offer it as a subprotocol.',
+        { details: { authenticate: true } },
+      )
+    },
+    watch: (principal, ended) => authenticator.watch(principal, ended),
+  }
+}
+
+async function serve({ api, streams }: Service, incoming: FetchIncoming): Promise<Response> {
+  const requestId = requestIdOf(incoming.header('x-request-id'))
+  const outgoing = await api.answer(incoming, requestId)
+  const id = { 'x-request-id': requestId }
+  if (!('feed' in outgoing)) return respond(outgoing, incoming.method, id)
+  const { status, headers, ended } = outgoing
+  return new Response(streams.toBody(outgoing, ended), { status, headers: { ...headers, ...id } })
+}
+
+function respond({ status, headers, body }: OutgoingText, method: string, more?: object): Response {
+  return new Response(method === 'HEAD' || status === 304 ? null : (body as string), {
+    status,
+    headers: { ...headers, ...more },
+  })
+}
+
+const nothing = new Uint8Array(0)
+
+class FetchIncoming implements Incoming {
+  readonly #request: Request
+  readonly #timeoutMs: number
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly #host: string
+  /** Nobody says where a `Request` came from. */
+  readonly address = ''
+
+  constructor(request: Request, { host, search }: URL, path: string, timeoutMs: number) {
+    this.#request = request
+    this.#timeoutMs = timeoutMs
+    this.method = request.method
+    this.#host = host
+    this.path = path
+    this.query = search.slice(1)
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal
+  }
+
+  get isGone(): boolean {
+    return this.signal.aborted
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers.get(name)
+    if (value !== null) return value
+    // What the wire would have said, and a `Request` says otherwise or not at all.
+    if (name === 'host') return this.#host
+    if (
+      name === 'transfer-encoding' &&
+      this.#request.body !== null &&
+      !this.#request.headers.has('content-length')
+    )
+      return 'chunked'
+    return undefined
+  }
+
+  async readBody({ maxBytes }: BodyLimits): Promise<Uint8Array> {
+    const { body } = this.#request
+    if (body === null) return nothing
+    if (Number(this.#request.headers.get('content-length') ?? 0) > maxBytes) throw bodyTooLarge(maxBytes)
+    const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
+    const deadline = Promise.withResolvers<never>()
+    const timer = setTimeout(() => deadline.reject(bodyTooLate()), this.#timeoutMs)
+    try {
+      const chunks: Uint8Array[] = []
+      let size = 0
+      for (;;) {
+        const { done, value } = await Promise.race([reader.read(), deadline.promise])
+        if (done) return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
+        size += value.byteLength
+        if (size > maxBytes) throw bodyTooLarge(maxBytes)
+        chunks.push(value)
+      }
+    } catch (error) {
+      // Whoever sends need not go on.
+      void reader.cancel().catch(() => {})
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}

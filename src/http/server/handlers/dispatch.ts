@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import { SignalboxError } from '../../../core/errors.ts'
+import type { Dispatch, FoundTask, NodeView } from '../../../dispatch/index.ts'
+import type * as wire from '../../contract/index.ts'
+import { nodeProtocol } from '../../contract/index.ts'
+import type { Handler, Space } from '../call.ts'
+import { hidden } from '../log/redact.ts'
+
+/** The routes of dispatch, by their ids. A body is the arguments and options of the verb itself. */
+export interface DispatchHandlers {
+  readonly submitTask: Handler<typeof wire.submitTask>
+  readonly listTasks: Handler<typeof wire.listTasks>
+  readonly getTask: Handler<typeof wire.getTask>
+  readonly taskEvents: Handler<typeof wire.taskEvents>
+  readonly cancelTask: Handler<typeof wire.cancelTask>
+  readonly explainTask: Handler<typeof wire.explainTask>
+  readonly nodeInfo: Handler<typeof wire.nodeInfo>
+  readonly listNodes: Handler<typeof wire.listNodes>
+  readonly drainNode: Handler<typeof wire.drainNode>
+  readonly cordonNode: Handler<typeof wire.cordonNode>
+  readonly listPools: Handler<typeof wire.listPools>
+  readonly definePool: Handler<typeof wire.definePool>
+  readonly removePool: Handler<typeof wire.removePool>
+}
+
+export const dispatchHandlers: DispatchHandlers = {
+  async submitTask({ body, space, principal, key }) {
+    const idempotencyKey = body.idempotencyKey ?? (key && keyOf(principal.id, key.key))
+    const submitted = await working(space).submit({ ...body, idempotencyKey })
+    return { status: submitted.duplicate ? 200 : 202, body: submitted }
+  },
+  async listTasks({ query, space }) {
+    const { items, ...page } = await space.dispatch.tasks(query)
+    const { redactor } = space
+    // As in lists of jobs. Who asks for one task by its id has submitted it, and waits for what it came to.
+    const shown = items.map((task) => ({
+      ...task,
+      output: redactor.result(task.output),
+      error: redactor.error(task.error),
+    }))
+    return { body: { ...page, items: shown } }
+  },
+  async getTask({ params, space }) {
+    const task = await space.dispatch.task(params.id)
+    if (task === undefined) throw noTask(params.id)
+    return { body: { ...task, ...shownOf(task, space) } }
+  },
+  async taskEvents({ params, space }) {
+    // Asked first, for a stream that has begun can no longer be answered with a problem.
+    if ((await space.dispatch.task(params.id)) === undefined) throw noTask(params.id)
+    return { feed: space.tasksFeed(params.id) }
+  },
+  async cancelTask({ params, body, space }) {
+    return { body: await working(space).cancel(params.id, body) }
+  },
+  async explainTask({ params, space }) {
+    return { body: await space.dispatch.explain(params.id) }
+  },
+  async nodeInfo({ space }) {
+    return { body: { protocol: nodeProtocol, heartbeatMs: space.dispatch.desk.heartbeatMs } }
+  },
+  async listNodes({ query, space }) {
+    const { nodeId, service, limit = 50, cursor } = query
+    if (nodeId !== undefined) {
+      const one = space.dispatch.node(nodeId)
+      return { body: { items: one === undefined ? [] : [one], cursor: null } }
+    }
+    return { body: pageOfNodes(space.dispatch.nodes(), { service, limit, cursor }) }
+  },
+  async drainNode({ params, body, space }) {
+    return { body: await working(space).drain(params.id, body) }
+  },
+  async cordonNode({ params, body: { service = null, on = true }, space }) {
+    await working(space).cordon(params.id, service, { on })
+    return { body: { cordoned: on } }
+  },
+  async listPools({ space }) {
+    return { body: { items: space.dispatch.pools(), cursor: null } }
+  },
+  async definePool({ body, space }) {
+    const dispatch = working(space)
+    const isKnown = dispatch.pools().some(({ name, signature }) => signature === null && name === body.name)
+    await dispatch.definePool(body)
+    return { status: isKnown ? 200 : 201, body }
+  },
+  async removePool({ params, space }) {
+    return { body: { removed: await working(space).removePool(params.name) } }
+  },
+}
+
+/** The room, at work: whoever only looks does not begin to claim tasks in a namespace. */
+function working({ dispatch }: Space): Dispatch {
+  dispatch.start()
+  return dispatch
+}
+
+/**
+ * What may be shown of what a task was submitted with. Paths may be written as for its job, which has the task's payload in
+ * its own, and as for the task.
+ */
+function shownOf({ tenant, session, payload }: FoundTask, { redactor }: Space): Partial<FoundTask> {
+  const shown = redactor.payload({ tenant, session, payload })
+  if (typeof shown !== 'object' || shown === null) return { tenant: hidden, session: hidden, payload: hidden }
+  const asJob = shown as Pick<FoundTask, 'tenant' | 'session' | 'payload'>
+  return { ...asJob, payload: redactor.payload(asJob.payload) }
+}
+
+/** A page by node id. The cursor is the last id of the page before, in base64url. */
+export function pageOfNodes(
+  nodes: readonly NodeView[],
+  {
+    service,
+    limit,
+    cursor,
+  }: {
+    readonly service?: string | undefined
+    readonly limit: number
+    readonly cursor?: string | undefined
+  },
+): { readonly items: readonly NodeView[]; readonly cursor: string | null } {
+  const after = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString()
+  const wanted = nodes
+    .filter(({ nodeId }) => nodeId > after)
+    .filter(({ services }) => service === undefined || services.some(({ name }) => name === service))
+    .sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1))
+  const items = wanted.slice(0, limit)
+  const last = wanted.length > limit ? Buffer.from(items.at(-1)!.nodeId).toString('base64url') : null
+  return { items, cursor: last }
+}
+
+/** Keys of different callers are apart, and a header may be longer than a name. */
+function keyOf(principalId: string, key: string): string {
+  return `request.${createHash('sha256').update(`${principalId}\n${key}`).digest('hex')}`
+}
+
+function noTask(taskId: string): SignalboxError {
+  return new SignalboxError('not_found', `There is no task "${taskId}".`)
+}

@@ -1,0 +1,63 @@
+import { includesScope } from '../../../access/index.ts'
+import { SignalboxError } from '../../../core/errors.ts'
+import type * as wire from '../../contract/index.ts'
+import type { Call, Handler } from '../call.ts'
+import { readEventId } from '../streams/locks-feed.ts'
+
+/** The routes of locks, by their ids. A body is the options of the verb itself. */
+export interface LockHandlers {
+  readonly acquireLock: Handler<typeof wire.acquireLock>
+  readonly releaseLock: Handler<typeof wire.releaseLock>
+  readonly renewLock: Handler<typeof wire.renewLock>
+  readonly leaveLock: Handler<typeof wire.leaveLock>
+  readonly evictLock: Handler<typeof wire.evictLock>
+  readonly listLocks: Handler<typeof wire.listLocks>
+  readonly lockState: Handler<typeof wire.lockState>
+  readonly lockEvents: Handler<typeof wire.lockEvents>
+}
+
+/** A busy lock is an expected answer, so it has a status and no problem document. */
+const statuses = { granted: 200, completed: 200, failed: 200, queued: 202, refused: 409 } as const
+
+export const lockHandlers: LockHandlers = {
+  async acquireLock({ body, space }) {
+    const answer = await space.locks.acquire(body)
+    return { status: statuses[answer.status], body: answer }
+  },
+
+  releaseLock: async ({ body, space }) => ({ body: await space.locks.release(body) }),
+  renewLock: async ({ body, space }) => ({ body: await space.locks.renew(body) }),
+  leaveLock: async ({ body, space }) => ({ body: await space.locks.leave(body) }),
+  evictLock: async ({ body, space }) => ({ body: await space.locks.evict(body) }),
+  listLocks: async ({ query, space }) => ({ body: await space.locks.list(query) }),
+  lockState: async ({ query, space }) => ({ body: await space.locks.inspect(query) }),
+
+  async lockEvents(call) {
+    const { query, space, lastEventId } = call
+    checkRequester(call)
+    // Before the head is written, while there is still somebody to tell.
+    readEventId(lastEventId)
+    return { feed: space.locksFeed(query) }
+  },
+}
+
+/** Whoever watches as a node keeps its place and sees its token: that is work, not reading. */
+function checkRequester({
+  query,
+  principal,
+}: Pick<Call, 'principal'> & { query: wire.LockEventsQuery }): void {
+  const { node, requestId, bind } = query
+  if (node === undefined) {
+    if (requestId === undefined && bind === undefined) return
+    throw new SignalboxError(
+      'invalid_argument',
+      'The query has requestId or bind without node: name the node whose request it is.',
+    )
+  }
+  if (includesScope(principal.scope, 'work')) return
+  throw new SignalboxError(
+    'forbidden',
+    `To watch as a node needs the scope "work", and the token has "${principal.scope}". Leave node out to look on.`,
+    { details: { scope: 'work' } },
+  )
+}

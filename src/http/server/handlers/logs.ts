@@ -1,0 +1,17 @@
+import type { NoteOptions } from '../../../jobs/index.ts'
+import type * as wire from '../../contract/index.ts'
+import type { Handler } from '../call.ts'
+
+/** The routes of what attempts say of themselves, by their ids. */
+export interface NoteHandlers {
+  readonly noteJob: Handler<typeof wire.noteJob>
+  readonly jobLines: Handler<typeof wire.jobLines>
+}
+
+export const noteHandlers: NoteHandlers = {
+  async noteJob({ params: { id }, body: { token, attempt, ...note }, jobs }) {
+    await jobs.note({ id, token, ...(attempt === undefined ? {} : { attempt }) }, note as NoteOptions)
+    return { body: { id } }
+  },
+  jobLines: async ({ params: { id }, query, jobs }) => ({ body: await jobs.lines(id, query) }),
+}

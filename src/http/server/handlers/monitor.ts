@@ -1,0 +1,50 @@
+import { SignalboxError } from '../../../core/errors.ts'
+import type * as wire from '../../contract/index.ts'
+import type { Handler } from '../call.ts'
+
+/** The routes of the monitor, by their ids. A body is the options of the verb itself. */
+export interface MonitorHandlers {
+  readonly reportChanges: Handler<typeof wire.reportChanges>
+  readonly explainSubject: Handler<typeof wire.explainSubject>
+  readonly listDecisions: Handler<typeof wire.listDecisions>
+  readonly listNotifications: Handler<typeof wire.listNotifications>
+  readonly replayNotification: Handler<typeof wire.replayNotification>
+  readonly listSubjects: Handler<typeof wire.listSubjects>
+  readonly subscribe: Handler<typeof wire.subscribe>
+  readonly listSubscriptions: Handler<typeof wire.listSubscriptions>
+  readonly unsubscribe: Handler<typeof wire.unsubscribe>
+  readonly createSilence: Handler<typeof wire.createSilence>
+  readonly listSilences: Handler<typeof wire.listSilences>
+  readonly endSilence: Handler<typeof wire.endSilence>
+  readonly testChannel: Handler<typeof wire.testChannel>
+}
+
+export const monitorHandlers: MonitorHandlers = {
+  reportChanges: async ({ body, space }) => ({ body: await space.monitor.report(body) }),
+  explainSubject: async ({ query, space }) => ({ body: await space.monitor.explain(query) }),
+  listDecisions: async ({ query, space }) => ({ body: await space.monitor.decisions(query) }),
+  listNotifications: async ({ query, space }) => ({ body: await space.monitor.notifications(query) }),
+  replayNotification: async ({ params, space }) => ({ body: await space.monitor.replay(params.id) }),
+  listSubjects: async ({ query, space }) => ({ body: await space.monitor.subjects(query) }),
+
+  subscribe: async ({ body, space }) => ({ body: await space.monitor.subscribe(body) }),
+  // There are few, and a report looks at all of them: the list is one page.
+  listSubscriptions: async ({ space }) => ({
+    body: { items: await space.monitor.subscriptions(), cursor: null },
+  }),
+  async unsubscribe({ params, space }) {
+    if (await space.monitor.unsubscribe(params.id)) return { body: { deleted: true } }
+    throw noSuch('subscription', params.id)
+  },
+  createSilence: async ({ body, space }) => ({ body: await space.monitor.silence(body) }),
+  listSilences: async ({ space }) => ({ body: { items: await space.monitor.silences(), cursor: null } }),
+  async endSilence({ params, space }) {
+    if (await space.monitor.unsilence(params.id)) return { body: { deleted: true } }
+    throw noSuch('silence', params.id)
+  },
+  testChannel: async ({ body, space }) => ({ body: await space.monitor.test(body.channel) }),
+}
+
+function noSuch(kind: string, id: string): SignalboxError {
+  return new SignalboxError('not_found', `There is no ${kind} "${id}".`, { details: { id } })
+}

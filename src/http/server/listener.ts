@@ -1,0 +1,162 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SignalboxError } from '../../core/errors.ts'
+import type { BodyLimits } from '../contract/index.ts'
+import { notMounted, splitTarget, withoutBase } from './base-path.ts'
+import type { OutgoingText } from './call.ts'
+import { beginRequest, endConnection } from './connection-order.ts'
+import { requestIdOf } from './log/log.ts'
+import { discardRest, ignore, NodeIncoming, type NodeListener } from './node-http.ts'
+import { bodyTooLarge, bodyTooLate } from './request/body.ts'
+import type { InFlight } from './request/in-flight.ts'
+import { replyProblem } from './request/reply.ts'
+import { Unsent } from './request/unsent.ts'
+import type { Service } from './service.ts'
+import { httpTransport } from './streams/transport.ts'
+
+export interface ListenerParts {
+  readonly service: Pick<Service, 'api' | 'streams'>
+  readonly inFlight: InFlight
+  readonly basePath: string
+  readonly requestTimeoutMs: number
+}
+
+/** What others add to a request. */
+interface Met extends IncomingMessage {
+  /** What was asked for, before a router cut its prefix off `url`. */
+  readonly originalUrl?: unknown
+  /** What a parser made of the body, and what it was. */
+  readonly body?: unknown
+  readonly rawBody?: unknown
+}
+
+/**
+ * The API for apps that have Node's own request and response, as Express, NestJS and Fastify do. It is one of the app's
+ * middlewares, so it takes what others may have done before it: a router that cut its prefix off `url`, a parser that
+ * has read the body, somebody who set headers or wrapped the response.
+ */
+export function createListener({
+  service,
+  inFlight,
+  basePath,
+  requestTimeoutMs,
+}: ListenerParts): NodeListener {
+  const unsent = new Unsent()
+  const leave = () => inFlight.leave()
+
+  /** Rejects only with what was thrown by something that the app put around the response. */
+  async function serve(request: IncomingMessage, response: ServerResponse, url: string): Promise<void> {
+    if (!beginRequest(request, response)) return
+    inFlight.enter()
+    // `close` comes once for every response, also when the client went away.
+    if (response.closed) leave()
+    else response.once('close', leave)
+    const requestId = requestIdOf(request.headers['x-request-id'] as string | undefined)
+    const outgoing = await service.api.answer(
+      new MetIncoming(request, response, url, requestTimeoutMs),
+      requestId,
+    )
+    if (!('feed' in outgoing)) {
+      write(request, response, outgoing, requestId)
+      unsent.watch(response)
+      return
+    }
+    if (isOver(response)) return outgoing.ended('dropped')
+    try {
+      setHeaders(response, outgoing.headers, requestId)
+      response.writeHead(outgoing.status)
+    } catch (error) {
+      outgoing.ended('dropped')
+      throw error
+    }
+    service.streams.serve(outgoing, httpTransport(response), outgoing.ended)
+  }
+
+  return (request, response, next) => {
+    const [asked, query] = splitTarget(targetOf(request))
+    const path = withoutBase(asked, basePath)
+    if (path !== undefined) serve(request, response, path + query).catch(next ?? (() => response.destroy()))
+    else if (next !== undefined) next()
+    else write(request, response, replyProblem(notMounted(asked, basePath)))
+  }
+}
+
+function targetOf(request: Met): string {
+  return typeof request.originalUrl === 'string' ? request.originalUrl : (request.url ?? '')
+}
+
+/** A request whose body may have been read by a parser before it came here, and whose connection is the app's. */
+class MetIncoming extends NodeIncoming {
+  readonly #request: Met
+  readonly #timeoutMs: number
+
+  constructor(request: Met, response: ServerResponse, url: string, timeoutMs: number) {
+    super(request, response, url)
+    this.#request = request
+    this.#timeoutMs = timeoutMs
+  }
+
+  override async readBody(limits: BodyLimits): Promise<Uint8Array> {
+    const { headers, readableDidRead } = this.#request
+    const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+    if (hasBody && readableDidRead) return leftBody(this.#request, limits)
+    const deadline = Promise.withResolvers<never>()
+    const timer = setTimeout(() => deadline.reject(bodyTooLate()), this.#timeoutMs)
+    try {
+      return await Promise.race([super.readBody(limits), deadline.promise])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** What a parser left of a body that it has read: its bytes, or what it made of them. */
+function leftBody({ rawBody, body }: Met, { maxBytes }: BodyLimits): Uint8Array {
+  const left = rawBody ?? body
+  if (left === undefined) throw bodyTaken()
+  const bytes = left instanceof Uint8Array ? left : Buffer.from(textOf(left))
+  if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes)
+  return bytes
+}
+
+function textOf(left: unknown): string {
+  return typeof left === 'string' ? left : JSON.stringify(left)
+}
+
+function bodyTaken(): SignalboxError {
+  return new SignalboxError(
+    'internal',
+    'Something in this app has read the body of the request and left nothing of it. Mount Signalbox before what reads bodies.',
+  )
+}
+
+/** The client has gone, or somebody else has answered. */
+function isOver(response: ServerResponse): boolean {
+  return response.destroyed || response.headersSent
+}
+
+/** Each by itself: what others wrapped around a response does not always know the other forms that Node takes. */
+function setHeaders(
+  response: ServerResponse,
+  headers: Readonly<Record<string, string>>,
+  requestId: string | undefined,
+): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+  if (requestId !== undefined) response.setHeader('x-request-id', requestId)
+}
+
+function write(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, headers, body }: OutgoingText,
+  requestId?: string,
+): void {
+  if (isOver(response)) return
+  response.on('error', ignore)
+  setHeaders(response, headers, requestId)
+  // What has not changed has the length it had, which nobody asked for.
+  if (status !== 304) response.setHeader('content-length', Buffer.byteLength(body))
+  response.writeHead(status)
+  if (!response.shouldKeepAlive) endConnection(request, response)
+  response.end(body)
+  if (!request.complete) discardRest(request, response)
+}

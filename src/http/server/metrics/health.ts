@@ -1,0 +1,165 @@
+import { type Clock, systemClock } from '../../../core/clock.ts'
+import { type ErrorCode, errorCodes, isSignalboxError } from '../../../core/errors.ts'
+import type { Loop } from '../../../core/loop.ts'
+import { version } from '../../../core/version.ts'
+import type { Health as Alive, Readiness } from '../../contract/index.ts'
+import type { SchemaStatus, Served } from '../call.ts'
+
+/**
+ * Whether this server takes work, told truthfully: the store answers, its schema is ours, every loop moves, and nobody
+ * is shutting it down. Probes ask often and from several places, so the store is asked once for all of them.
+ *
+ *     ask ──▶ verdict of the last second? ──yes──▶ that
+ *              └─no─▶ one ping under way, at most 2 s ──▶ verdict
+ *
+ * A ping that hangs is given up: the verdict is `timeout`, and 5 s after it began the next may try, since a connection
+ * that died silently answers no more. Nothing else is kept, so a store that is back is found within seconds.
+ *
+ * Errors of a store may hold addresses and names. Only the code and what it means are told.
+ */
+export interface Health {
+  /** The process is alive, whatever else is wrong. */
+  live(): Alive
+  /** Every check; `status` is `ready` when all are well, else `unready`. Never throws. */
+  ready(): Promise<Readiness & { readonly status: 'ready' | 'unready' }>
+  /** Whether the store answers. */
+  storeUp(): Promise<boolean>
+}
+
+/** What health is judged by. */
+export interface HealthParts {
+  readonly store: Pick<Served, 'ping' | 'migrator'>
+  /** The loops as they are now. */
+  loops(): Iterable<Pick<Loop, 'name' | 'healthy'>>
+  isDraining(): boolean
+  /** Told whenever the answer of `ready` is another than before, for the log. */
+  readonly onChange?: (readiness: Readiness) => void
+  /** @default the process's own */
+  readonly clock?: Clock
+}
+
+/** How patient health is. */
+export const healthDefaults: {
+  readonly pingTimeoutMs: number
+  readonly keepMs: number
+  readonly replaceMs: number
+} = { pingTimeoutMs: 2_000, keepMs: 1_000, replaceMs: 5_000 }
+
+type Check = Readiness['checks'][number]
+/** What the store was found to be. */
+interface Verdict {
+  readonly store: Check
+  readonly schema: Check
+}
+
+export function createHealth(parts: HealthParts): Health {
+  const askStore = createStoreProbe(parts.store, parts.clock ?? systemClock)
+  // That all is well is no news.
+  let lastStatus: 'ready' | 'unready' = 'ready'
+
+  return {
+    live: () => ({ status: 'ok', version }),
+
+    async ready() {
+      const { store, schema } = await askStore()
+      const checks = [store, schema, ...loopChecks(parts.loops()), drainCheck(parts.isDraining())]
+      const status = checks.every(({ ok }) => ok) ? 'ready' : 'unready'
+      const readiness = { status, version, checks } as const
+      const changed = status !== lastStatus
+      lastStatus = status
+      if (changed) parts.onChange?.(readiness)
+      return readiness
+    },
+
+    storeUp: async () => (await askStore()).store.ok,
+  }
+}
+
+function loopChecks(loops: Iterable<Pick<Loop, 'name' | 'healthy'>>): readonly Check[] {
+  return Array.from(loops, ({ name, healthy }) =>
+    healthy
+      ? { name: `loop:${name}`, ok: true }
+      : { name: `loop:${name}`, ok: false, detail: 'It has stopped, stands still, or only fails.' },
+  )
+}
+
+function drainCheck(isDraining: boolean): Check {
+  return isDraining
+    ? { name: 'accepting', ok: false, detail: `draining: ${errorCodes.draining.meaning}` }
+    : { name: 'accepting', ok: true }
+}
+
+/** Asks the store one thing at a time, however many want to know. */
+function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Promise<Verdict> {
+  const { pingTimeoutMs, keepMs, replaceMs } = healthDefaults
+  let last: { readonly verdict: Verdict; readonly at: number } | undefined
+  let underWay: { readonly since: number; readonly verdict: Promise<Verdict> } | undefined
+
+  function begin(): Promise<Verdict> {
+    const asked = askStore(store)
+    const verdict = withDeadline(asked, pingTimeoutMs, clock).then((found) => {
+      last = { verdict: found, at: clock.now() }
+      return found
+    })
+    const mine = { since: clock.now(), verdict }
+    underWay = mine
+    const over = () => {
+      if (underWay === mine) underWay = undefined
+    }
+    // By the store's own end, not by the deadline: until then another ping would only queue up behind it.
+    void asked.then(over)
+    return verdict
+  }
+
+  return async () => {
+    const now = clock.now()
+    if (last !== undefined && now - last.at <= keepMs) return last.verdict
+    if (underWay !== undefined && now - underWay.since < replaceMs) return underWay.verdict
+    return begin()
+  }
+}
+
+/** Never rejects. */
+async function askStore(from: HealthParts['store']): Promise<Verdict> {
+  const unknown: Check = { name: 'schema', ok: false, detail: 'The store does not answer.' }
+  try {
+    await from.ping()
+  } catch (error) {
+    return { store: { name: 'store', ok: false, detail: inWords(error) }, schema: unknown }
+  }
+  const store: Check = { name: 'store', ok: true }
+  try {
+    return { store, schema: schemaCheck(await from.migrator.status()) }
+  } catch (error) {
+    return { store, schema: { ...unknown, detail: inWords(error) } }
+  }
+}
+
+function schemaCheck({ current, latest, isRunnable }: SchemaStatus): Check {
+  if (isRunnable) return { name: 'schema', ok: true }
+  const code: ErrorCode =
+    current === 0 ? 'schema_missing' : current < latest ? 'schema_outdated' : 'schema_newer'
+  const detail = `${code}: ${errorCodes[code].meaning} It has schema ${current}, this version works with ${latest}.`
+  return { name: 'schema', ok: false, detail }
+}
+
+function inWords(error: unknown): string {
+  const code = isSignalboxError(error) && Object.hasOwn(errorCodes, error.code) ? error.code : 'internal'
+  return `${code}: ${errorCodes[code].meaning}`
+}
+
+function withDeadline(asked: Promise<Verdict>, timeoutMs: number, clock: Clock): Promise<Verdict> {
+  return new Promise((resolve) => {
+    const late = `timeout: There was no answer within ${timeoutMs} ms.`
+    const timer = clock.setTimeout(() => {
+      resolve({
+        store: { name: 'store', ok: false, detail: late },
+        schema: { name: 'schema', ok: false, detail: 'The store does not answer.' },
+      })
+    }, timeoutMs)
+    void asked.then((verdict) => {
+      clock.clearTimeout(timer)
+      resolve(verdict)
+    })
+  })
+}

@@ -1,0 +1,155 @@
+import { version } from '../../../core/version.ts'
+import { isReserved, type QueueStats } from '../../../jobs/index.ts'
+import type { MonitorProblems } from '../../../monitor/index.ts'
+import type { Me, Overview, OverviewProblem, OverviewQuery, Readiness } from '../../contract/index.ts'
+import type { Principal, Served, Space } from '../call.ts'
+import { type History, historyLimits } from './activity-history.ts'
+import type { ClockJump } from './clock-watch.ts'
+import type { Health } from './health.ts'
+import { knownProblemsOf } from './monitor-problems.ts'
+import { queueCountsOf } from './queue-counts.ts'
+
+/**
+ * What a dashboard shows first. The store is asked for the counts of queues, at most once a second however many look, and
+ * for the problems of the monitor, at most every two; all the rest is known here already.
+ */
+export interface Overviews {
+  me(principal: Principal): Me
+  of(space: Space, query: OverviewQuery): Promise<Overview>
+}
+
+export interface OverviewParts {
+  readonly served: Pick<Served, 'name' | 'warnings'>
+  readonly spaces: Iterable<{ readonly namespace: string }>
+  readonly health: Pick<Health, 'ready'>
+  readonly history: History
+  /** The last time that the store's clock was set, if that is not long ago. */
+  clockJump(): ClockJump | undefined
+}
+
+/** What is worth a word, and how much of it is told. */
+export const overviewLimits: {
+  readonly behindMs: number
+  readonly namespaces: number
+  readonly problems: number
+} = { behindMs: 60_000, namespaces: 200, problems: 100 }
+
+/** The queue in which tasks for nodes wait; see src/dispatch/tasks/task-document.ts. */
+const dispatchQueue = 'signalbox.dispatch'
+
+export function createOverviews(parts: OverviewParts): Overviews {
+  return {
+    me({ id, name = null, scope, namespace, everyNamespace }) {
+      const known = everyNamespace ? Array.from(parts.spaces, (space) => space.namespace) : []
+      const namespaces = [...new Set([namespace, ...known])].slice(0, overviewLimits.namespaces)
+      const { name: engine, warnings } = parts.served
+      return {
+        ...{ id, name, scope, namespace, everyNamespace, namespaces: namespaces.sort() },
+        server: { version, engine, warnings },
+      }
+    },
+
+    async of(space, { since = 0, waitMs }) {
+      const [readiness, { lines, isCounting }, monitor] = await Promise.all([
+        parts.health.ready(),
+        queueCountsOf(space.stores).recent(waitMs),
+        knownProblemsOf(space.monitor).recent(waitMs),
+      ])
+      const at = Date.now()
+      const queues = lines.filter(({ queue }) => !isReserved(queue)).sort(byQueue)
+      const { history } = parts
+      if (!isCounting) history.looked(space.namespace, sum(queues, 'ready'), sum(queues, 'running'))
+      const problems = [
+        ...checkProblems(readiness),
+        ...clockProblems(parts.clockJump()),
+        ...nodeProblems(space, lines),
+        ...queueProblems(queues, at),
+        ...monitorProblems(monitor),
+      ]
+      return {
+        at,
+        readiness,
+        problems: problems.slice(0, overviewLimits.problems),
+        queues,
+        ...(isCounting ? { counting: true } : {}),
+        history: {
+          stepMs: historyLimits.stepMs,
+          since: Math.max(history.since, at - historyLimits.keepMs),
+          samples: history.samples(space.namespace, since),
+        },
+      }
+    },
+  }
+}
+
+function byQueue(a: QueueStats, b: QueueStats): number {
+  return a.queue < b.queue ? -1 : 1
+}
+
+function sum(lines: readonly QueueStats[], state: 'ready' | 'running'): number {
+  return lines.reduce((total, line) => total + line[state], 0)
+}
+
+function problem(
+  kind: OverviewProblem['kind'],
+  subject: string,
+  count: number,
+  more: Partial<Pick<OverviewProblem, 'since' | 'detail'>> = {},
+): OverviewProblem {
+  return { kind, subject, count, since: null, detail: null, ...more }
+}
+
+function checkProblems({ checks }: Readiness): readonly OverviewProblem[] {
+  return checks.flatMap(({ name, ok, detail = null }) =>
+    ok ? [] : [problem('check_failed', name, 1, { detail })],
+  )
+}
+
+/** The store's clock was set: leases may have ended early, or end late. */
+function clockProblems(jump: ClockJump | undefined): readonly OverviewProblem[] {
+  if (jump === undefined) return []
+  const seconds = Math.round(jump.byMs / 1_000)
+  return [problem('clock_jump', `${seconds > 0 ? '+' : '−'}${Math.abs(seconds)} s`, 1, { since: jump.at })]
+}
+
+/** Tasks that wait while no node is there to take any. */
+function nodeProblems(space: Space, lines: readonly QueueStats[]): readonly OverviewProblem[] {
+  const line = lines.find(({ queue }) => queue === dispatchQueue)
+  const count = (line?.ready ?? 0) + (line?.running ?? 0)
+  if (count === 0 || space.dispatch.nodes().some(({ status }) => status !== 'gone')) return []
+  return [problem('no_nodes', 'tasks', count, { since: line?.oldestReadyAt ?? null })]
+}
+
+function queueProblems(queues: readonly QueueStats[], now: number): readonly OverviewProblem[] {
+  const { behindMs } = overviewLimits
+  const dead = queues.filter((line) => line.dead > 0)
+  const paused = queues.filter((line) => line.paused && line.ready > 0)
+  const behind = queues.filter(
+    ({ paused, oldestReadyAt }) => !paused && oldestReadyAt !== null && now - oldestReadyAt > behindMs,
+  )
+  return [
+    ...dead.map(({ queue, dead }) => problem('dead_jobs', queue, dead)),
+    ...paused.map(({ queue, ready, oldestReadyAt }) =>
+      problem('queue_paused', queue, ready, { since: oldestReadyAt }),
+    ),
+    ...behind.map(({ queue, ready, oldestReadyAt }) =>
+      problem('queue_behind', queue, ready, { since: oldestReadyAt }),
+    ),
+  ]
+}
+
+/** By the subscription's name: two of one name are one line. */
+function monitorProblems({ dead, unreadable }: MonitorProblems): readonly OverviewProblem[] {
+  const deadByName = Map.groupBy(dead, ({ subscription }) => subscription)
+  const unreadableByName = Map.groupBy(unreadable, ({ subscription }) => subscription)
+  return [
+    ...Array.from(unreadableByName, ([name, group]) =>
+      problem('channel_sealed', name, group.length, { detail: group[0]!.message }),
+    ),
+    ...Array.from(deadByName, ([name, group]) => {
+      const count = group.reduce((total, one) => total + one.count, 0)
+      const since = Math.min(...group.map((one) => one.since))
+      return problem('dead_notifications', name, count, { since })
+    }),
+  ]
+}

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import { test, vi } from 'vitest'
+import type { QueueStats } from '../../../jobs/index.ts'
+import { type Counted, queueCountLimits, queueCountsOf } from './queue-counts.ts'
+
+function lineOf(ready: number): QueueStats {
+  const none = { scheduled: 0, waiting: 0, running: 0, dead: 0, oldestReadyAt: null, limits: null }
+  return { queue: 'mail', paused: false, ...none, ready }
+}
+
+/** A store that counts when it is told to. */
+function createStore() {
+  const asked: PromiseWithResolvers<readonly QueueStats[]>[] = []
+  const answer = (ready: number) => asked.at(-1)!.resolve([lineOf(ready)])
+  const stats = () => {
+    asked.push(Promise.withResolvers())
+    return asked.at(-1)!.promise
+  }
+  return { asked, answer, jobs: { stats } }
+}
+
+const readyOf = async (counted: Promise<Counted>) => (await counted).lines[0]!.ready
+
+test('while there are not very many jobs, who asks for now gets a count that began after they asked', async () => {
+  const store = createStore()
+  const counts = queueCountsOf(store)
+  const first = counts.now()
+  store.answer(1)
+  assert.equal(await readyOf(first), 1)
+  const second = counts.now()
+  store.answer(2)
+  assert.equal(await readyOf(second), 2)
+  assert.equal(await readyOf(counts.recent()), 2)
+  assert.equal(store.asked.length, 2)
+})
+
+test('of very many jobs, all who ask share what was counted last', async () => {
+  const store = createStore()
+  const counts = queueCountsOf(store)
+  const many = queueCountLimits.largeCount
+  const first = counts.now()
+  store.answer(many)
+  assert.equal(await readyOf(first), many)
+  assert.deepEqual(await Promise.all([counts.now(), counts.recent()].map(readyOf)), [many, many])
+  assert.equal(store.asked.length, 1)
+})
+
+test('what is set of a queue is shown at once, and also by a count that began before it', async () => {
+  const store = createStore()
+  const counts = queueCountsOf(store)
+  const first = counts.recent()
+  counts.changed({ queue: 'mail', paused: true })
+  counts.changed({ queue: 'idle', paused: true })
+  store.answer(queueCountLimits.largeCount)
+  const pausedOf = ({ lines }: Counted) => lines.map(({ queue, paused }) => [queue, paused])
+  const both = [
+    ['idle', true],
+    ['mail', true],
+  ]
+  assert.deepEqual(pausedOf(await first), both)
+  assert.deepEqual(pausedOf(await counts.now()), both)
+  counts.changed({ queue: 'mail', paused: false })
+  counts.changed({ queue: 'idle', paused: false })
+  // One that has no jobs is there only while something is set.
+  assert.deepEqual(pausedOf(await counts.now()), [['mail', false]])
+  assert.equal(store.asked.length, 1)
+})
+
+test('who says how long they would wait learns by then that jobs are being counted, and gets the count later', async () => {
+  vi.useFakeTimers()
+  try {
+    const store = createStore()
+    const counts = queueCountsOf(store)
+    const after = async (ms: number, asked: Promise<Counted>) => {
+      await vi.advanceTimersByTimeAsync(ms)
+      return asked
+    }
+    assert.deepEqual(await after(5, counts.recent(5)), { lines: [], isCounting: true })
+    assert.deepEqual(await after(5, counts.now(5)), { lines: [], isCounting: true })
+    assert.equal(store.asked.length, 1)
+    const patient = counts.recent(60_000)
+    store.answer(7)
+    assert.deepEqual(await patient, { lines: [lineOf(7)], isCounting: false })
+    // Of few jobs, who asks for now gets another count, and what was known when that takes too long.
+    assert.deepEqual(await after(5, counts.now(5)), { lines: [lineOf(7)], isCounting: true })
+    assert.equal(store.asked.length, 2)
+    await vi.advanceTimersByTimeAsync(queueCountLimits.longMs)
+    store.answer(8)
+    // Such a count takes long: the next one is shared by all who come meanwhile.
+    await vi.advanceTimersByTimeAsync(1)
+    assert.deepEqual(await counts.now(5), { lines: [lineOf(8)], isCounting: false })
+    assert.equal(store.asked.length, 2)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('a store that fails is told also to those who would not wait', async () => {
+  const store = createStore()
+  const counts = queueCountsOf(store)
+  assert.equal((await counts.recent(5)).isCounting, true)
+  store.asked[0]!.reject(new Error('the store is away'))
+  await setImmediate()
+  const next = counts.recent(0)
+  await setTimeout(5)
+  store.asked[1]!.reject(new Error('the store is still away'))
+  await assert.rejects(next, /still away/)
+})
+
+test('a count that fails is told to those who waited for it, and the next one counts again', async () => {
+  const store = createStore()
+  const counts = queueCountsOf(store)
+  const failing = counts.recent()
+  store.asked[0]!.reject(new Error('the store is away'))
+  await assert.rejects(failing, /the store is away/)
+  const next = counts.recent()
+  store.answer(3)
+  assert.equal(await readyOf(next), 3)
+})

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { test } from 'vitest'
+import { systemClock } from '../../../core/clock.ts'
+import { createFakeClock } from '../../../core/fake-clock.ts'
+import { type Admission, type AdmissionOptions, admissionDefaults, createAdmission } from './admission.ts'
+import { createClientAddresses } from './client-address.ts'
+
+const ci = { id: 'ci' }
+const ops = { id: 'ops' }
+
+test('one request more than a token may have in flight is refused, and only that token’s', () => {
+  const { enterRequest } = createAdmission({ maxRequestsPerPrincipal: 2 })
+  const leave = enterRequest(ci)
+  enterRequest(ci)
+  assert.throws(() => enterRequest(ci), { code: 'too_many', details: { max: 2, retryAfterMs: 1_000 } })
+  enterRequest(ops)
+  leave()
+  leave()
+  enterRequest(ci)
+  assert.throws(() => enterRequest(ci), { code: 'too_many' }, 'leaving twice must not make room twice')
+})
+
+test('one stream more than a token may have is refused, and requests are counted apart', () => {
+  const { enterRequest, enterStream } = createAdmission({ maxStreamsPerPrincipal: 1 })
+  const leave = enterStream(ci)
+  assert.throws(() => enterStream(ci), { code: 'too_many', details: { max: 1, retryAfterMs: 5_000 } })
+  enterStream(ops)
+  enterRequest(ci)
+  leave()
+  enterStream(ci)
+})
+
+test('one wrong token more than an address may send within the time is refused', () => {
+  const clock = createFakeClock()
+  const { failures } = createAdmission({ maxFailuresPerAddress: 2, failureWindowMs: 1_000 }, clock)
+  for (const _ of [1, 2]) failures.count('10.0.0.1')
+  assert.throws(() => failures.count('10.0.0.1'), { code: 'too_many', details: { retryAfterMs: 1_000 } })
+  clock.advance(1_000)
+  failures.count('10.0.0.1')
+})
+
+test('what is counted is gone when it is over, however many came', () => {
+  const admission = createAdmission()
+  const leavers = Array.from({ length: 1_000 }, (_, i) => [
+    admission.enterRequest({ id: `t${i}` }),
+    admission.enterRequest({ id: `t${i}` }),
+    admission.enterStream({ id: `t${i}` }),
+  ]).flat()
+  assert.equal(admission.counterCount, 2_000)
+  for (const leave of leavers) leave()
+  assert.equal(admission.counterCount, 0)
+})
+
+async function serving(
+  options: AdmissionOptions,
+  story: (port: number, server: Server, admission: Admission) => Promise<void>,
+  trustedProxies: readonly string[] = [],
+): Promise<void> {
+  const server = createServer((_request, reply) => reply.end('served'))
+  const admission = createAdmission(options, systemClock, createClientAddresses(trustedProxies))
+  admission.attach(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  try {
+    await story((server.address() as AddressInfo).port, server, admission)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+/** A connection that the server has accepted: it has answered on it, and stays. */
+async function stay(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress })
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const [answer] = await once(socket, 'data')
+  assert.match(String(answer), /^HTTP\/1\.1 200/)
+  return socket
+}
+
+/** What a connection that is refused gets to read. */
+async function knock(port: number, localAddress = '127.0.0.1'): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {})
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  return await text(socket)
+}
+
+async function leave(server: Server, socket: Socket): Promise<void> {
+  const count = () => new Promise<number>((resolve) => server.getConnections((_, n) => resolve(n)))
+  const before = await count()
+  socket.destroy()
+  while ((await count()) >= before) await new Promise(setImmediate)
+}
+
+test('one connection more than an address may have is told so; other addresses still come in', async () => {
+  await serving({ maxConnectionsPerAddress: 2 }, async (port, server) => {
+    const first = await stay(port)
+    await stay(port)
+    const refused = await knock(port)
+    assert.match(refused, /^HTTP\/1\.1 429 /)
+    assert.match(refused, /connection: close/i)
+    assert.equal(JSON.parse(refused.split('\r\n\r\n')[1]!).code, 'too_many')
+    await stay(port, '127.0.0.2')
+    await leave(server, first)
+    await stay(port)
+  })
+})
+
+test('a trusted proxy may have more connections than one address, and no more than all', async () => {
+  const story = async (port: number, server: Server) => {
+    const [first] = await Promise.all([stay(port), stay(port), stay(port)])
+    await stay(port, '127.0.0.2')
+    assert.match(await knock(port), /^HTTP\/1\.1 429 /)
+    await leave(server, first)
+    assert.match(await knock(port, '127.0.0.2'), /^HTTP\/1\.1 429 /, 'another address is capped as ever')
+    await stay(port)
+  }
+  await serving({ maxConnections: 4, maxConnectionsPerAddress: 1 }, story, ['127.0.0.1'])
+})
+
+test('one connection more than the server takes in all is refused, wherever it comes from', async () => {
+  await serving({ maxConnections: 2 }, async (port, server) => {
+    const first = await stay(port)
+    await stay(port, '127.0.0.2')
+    assert.match(await knock(port, '127.0.0.3'), /^HTTP\/1\.1 429 /)
+    await leave(server, first)
+    await stay(port, '127.0.0.3')
+  })
+})
+
+test('a crowd of refused connections is cut and keeps nothing', async () => {
+  await serving({ maxConnections: 1 }, async (port, server, admission) => {
+    const only = await stay(port)
+    const answers = await Promise.all(Array.from({ length: 300 }, () => knock(port)))
+    assert.ok(answers.every((answer) => answer === '' || answer.startsWith('HTTP/1.1 429 ')))
+    assert.ok(answers.some((answer) => answer !== ''))
+    const open = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)))
+    while ((await open()) > 1) await new Promise(setImmediate)
+    await leave(server, only)
+    while (admission.counterCount > 0) await new Promise(setImmediate)
+  })
+})
+
+test('the caps that nobody sets are those of the documentation', () => {
+  assert.deepEqual(admissionDefaults, {
+    maxConnections: 20_000,
+    maxConnectionsPerAddress: 12_000,
+    maxRequestsPerPrincipal: 2_000,
+    maxStreamsPerPrincipal: 1_000,
+    maxFailuresPerAddress: 300,
+    failureWindowMs: 60_000,
+  })
+  for (const wrong of [{ maxConnections: 0 }, { maxStreamsPerPrincipal: 1.5 }, { maxConections: 5 }])
+    assert.throws(() => createAdmission(wrong as AdmissionOptions), { code: 'invalid_argument' })
+})

@@ -1,0 +1,245 @@
+import {
+  createTokens,
+  digestOf,
+  everyNamespace,
+  type FailedAttempts,
+  Fresh,
+  inTime,
+  type PresentedSecret,
+  presentSecret,
+  sameDigest,
+  type Token,
+  type TokenChange,
+  type TokenStore,
+  type Tokens,
+  TokenWatch,
+  VerifiedTokens,
+} from '../../../access/index.ts'
+import { type Clock, systemClock } from '../../../core/clock.ts'
+import { SignalboxError } from '../../../core/errors.ts'
+import { text } from '../../../core/options.ts'
+import type { Authenticator, Incoming, Principal } from '../call.ts'
+import type { ClientAddresses, ForwardedRequest } from './client-address.ts'
+
+/**
+ * Who asks. A token is needed when a bootstrap secret is configured, when others than this machine can reach the port,
+ * or when the store holds a live token; else whoever reaches the port is `local` and may do everything. A token that
+ * is presented must be valid, also where none is needed. When the store cannot say, nobody is let in.
+ *
+ * A token revoked here ends at once. One revoked elsewhere ends within a second, while the store can be asked: what the
+ * store said counts for half a second for requests, and what waits with a token is asked about every 400 ms.
+ */
+export interface TokenAuthenticator extends Authenticator {
+  /** The tokens, to be made and ended through: what is done here is obeyed at once. */
+  readonly tokens: Tokens
+}
+
+export interface AuthenticatorOptions {
+  /** Secrets that may do everything in every namespace, of 32 characters or more. */
+  readonly bootstrap: readonly string[]
+  /** Whether only this machine can reach the port. */
+  readonly loopback: boolean
+  /** The app that mounts the server has judged who comes: no token is needed, whatever the store holds. @default false */
+  readonly trust?: boolean
+  /** Where wrong tokens are counted. @default nowhere */
+  readonly failures?: Pick<FailedAttempts, 'count'>
+  /** From which address a request comes. @default its peer's */
+  readonly clients?: Pick<ClientAddresses, 'of'>
+  /** @default the process's */
+  readonly clock?: Clock
+}
+
+/** How long the store may take to answer, and how long a wait goes on without an answer. */
+const deadlineMs = 5_000
+const unsureMs = 30_000
+/**
+ * How old an answer about a token may be for a request, and how often tokens in use are asked about. A wait may begin with
+ * the oldest answer and ends with the next round, so together they stay below a second.
+ */
+const maxAgeMs = 500
+const everyMs = 400
+/** How old the answer may be whether there is a token at all. */
+const anyLiveMaxAgeMs = 2_000
+/** How long a wrong secret is known to be wrong without another look. */
+const wrongMs = 5_000
+const maxRemembered = 10_000
+/** How many tokens one call of the store asks about. */
+const maxIds = 500
+const leastSecretChars = 32
+
+/** Makes an authenticator over the store's tokens. */
+export function createAuthenticator(store: TokenStore, options: AuthenticatorOptions): TokenAuthenticator {
+  return new StoreAuthenticator(store, options)
+}
+
+/** As whom a request counts, before its namespace is known. */
+type Identity = Pick<Token, 'id' | 'scope' | 'namespace'> & Partial<Pick<Token, 'name' | 'nodes'>>
+
+const local: Identity = { id: 'local', scope: 'admin', namespace: everyNamespace }
+const bootstrap: Identity = { id: 'bootstrap', scope: 'admin', namespace: everyNamespace }
+
+class StoreAuthenticator implements TokenAuthenticator {
+  readonly tokens: Tokens
+  readonly #store: TokenStore
+  readonly #options: AuthenticatorOptions
+  readonly #bootstrapDigests: readonly string[]
+  readonly #anyLive: Fresh<boolean>
+  readonly #verified: VerifiedTokens
+  readonly #watch: TokenWatch
+
+  constructor(store: TokenStore, options: AuthenticatorOptions) {
+    const { clock = systemClock } = options
+    const freshness = { clock, maxAgeMs, deadlineMs }
+    this.#store = store
+    this.#options = options
+    this.#bootstrapDigests = options.bootstrap.map(checkBootstrap)
+    this.#anyLive = new Fresh(() => store.hasLive(), { clock, maxAgeMs: anyLiveMaxAgeMs, deadlineMs })
+    this.#watch = new TokenWatch({
+      ...{ clock, everyMs, unsureMs },
+      live: (ids) => inTime(() => this.#live(ids), { clock, deadlineMs }),
+      onEnded: (id) => this.#verified.forget(id),
+    })
+    const remembering = { maxEntries: maxRemembered, wrongMs, watch: this.#watch }
+    this.#verified = new VerifiedTokens(store, { ...freshness, ...remembering })
+    this.tokens = createTokens({ store, onChange: (id, change) => this.#changed(id, change) })
+  }
+
+  async isRequired(): Promise<boolean> {
+    return this.#isRequired()
+  }
+
+  /** At once where nothing has to be looked up, so that the usual request does not wait a turn. */
+  authenticate(
+    incoming: Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>,
+  ): Principal | Promise<Principal> {
+    const authorization = incoming.header('authorization')
+    const namespace = incoming.header('signalbox-namespace')
+    if (authorization !== undefined) {
+      const identifying = this.#identify(authorization, incoming)
+      return identifying.then((identity) => asPrincipal(identity, namespace))
+    }
+    const required = this.#isRequired()
+    return required instanceof Promise
+      ? required.then((isRequired) => localPrincipal(isRequired, namespace))
+      : localPrincipal(required, namespace)
+  }
+
+  watch({ id }: Principal, ended: (reason: SignalboxError) => void): () => void {
+    // A bootstrap secret lasts as long as the process; so does an app's word for who comes.
+    if (id === bootstrap.id || (id === local.id && this.#options.trust)) return () => {}
+    return this.#watch.watch(id, ended)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#watch.close()
+  }
+
+  #isRequired(): boolean | Promise<boolean> {
+    const { trust, bootstrap, loopback } = this.#options
+    if (trust) return false
+    return bootstrap.length > 0 || !loopback || this.#anyLive.get()
+  }
+
+  async #identify(authorization: string, incoming: ForwardedRequest): Promise<Identity> {
+    const secret = readBearer(authorization)
+    if (secret === undefined)
+      throw unauthorized('The Authorization header is not understood: it must be "Bearer <token>".')
+    const presented = presentSecret(secret)
+    if (this.#isBootstrap(presented)) return bootstrap
+    // Looked up before anything is throttled: a valid token is let in whatever others send from the same address.
+    const token = await this.#verified.find(presented)
+    if (token) return token
+    const { failures, clients } = this.#options
+    failures?.count(clients?.of(incoming) ?? incoming.address ?? '')
+    throw unauthorized('The token is not valid: it is unknown, has expired or was revoked.')
+  }
+
+  /** Which of these are still valid. `local`, for clients without a token, is valid until tokens are needed. */
+  async #live(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const live = new Set<string>()
+    const made = ids.filter((id) => id !== local.id)
+    for (let from = 0; from < made.length; from += maxIds)
+      for (const token of await this.#store.find(made.slice(from, from + maxIds)))
+        if (token.live) live.add(token.id)
+    if (made.length < ids.length && !(await this.isRequired())) live.add(local.id)
+    return live
+  }
+
+  #isBootstrap({ digest }: PresentedSecret): boolean {
+    let found = false
+    // All of them, always: how long it takes says nothing about which one it was.
+    for (const one of this.#bootstrapDigests) if (sameDigest(one, digest)) found = true
+    return found
+  }
+
+  #changed(id: string, change: TokenChange): void {
+    this.#anyLive.forget()
+    this.#verified.forget(id)
+    // At once: when the client reads the answer to its revocation, nothing waits with the token any more.
+    if (change === 'revoked') this.#watch.end(id)
+    else void this.#watch.check(id)
+    void this.#watch.check(local.id)
+  }
+}
+
+function checkBootstrap(secret: string, index: number): string {
+  if (/^[\x21-\x7e]+$/.test(secret) && secret.length >= leastSecretChars) return digestOf(secret)
+  throw new SignalboxError(
+    'invalid_argument',
+    `Bootstrap secret ${index + 1} must be ${leastSecretChars} or more printable ASCII characters without spaces, ` +
+      'such as `openssl rand -hex 32` prints.',
+  )
+}
+
+const scheme = 'bearer '
+
+/** What stands after `Bearer`, which may be written in any case (RFC 9110, 11.1). */
+function readBearer(authorization: string): string | undefined {
+  if (authorization.slice(0, scheme.length).toLowerCase() !== scheme) return undefined
+  const secret = authorization.slice(scheme.length).trim()
+  return secret === '' ? undefined : secret
+}
+
+const localByDefault: Principal = Object.freeze(asPrincipal(local, undefined))
+
+/** Whoever comes without a token. */
+function localPrincipal(isRequired: boolean, namespace: string | undefined): Principal {
+  if (isRequired)
+    throw unauthorized('This server needs a token: send the header "Authorization: Bearer <token>".')
+  return namespace === undefined ? localByDefault : asPrincipal(local, namespace)
+}
+
+function asPrincipal(identity: Identity, header: string | undefined): Principal {
+  const { id, name, scope, nodes = null, namespace } = identity
+  const who = { id, ...(name !== undefined && { name }), scope, ...(nodes !== null && { nodes }) }
+  const asked = header === undefined ? undefined : readNamespace(header)
+  if (namespace === everyNamespace) return { ...who, namespace: asked ?? 'default', everyNamespace: true }
+  if (asked === undefined || asked === namespace) return { ...who, namespace, everyNamespace: false }
+  throw new SignalboxError(
+    'forbidden',
+    'The header Signalbox-Namespace names another namespace than that of the token. Leave it out, or use a token of that namespace.',
+  )
+}
+
+/** Headers hold ASCII alone, so a name is percent-encoded in them as it would be in a path. */
+function readNamespace(header: string): string {
+  const name = decode(header)
+  if (name !== undefined && name !== everyNamespace) return text('Signalbox-Namespace', name)
+  throw new SignalboxError(
+    'invalid_argument',
+    'The header Signalbox-Namespace must be the name of one namespace, percent-encoded.',
+  )
+}
+
+function decode(header: string): string | undefined {
+  if (!/^[\x20-\x7e]*$/.test(header)) return undefined
+  try {
+    return decodeURIComponent(header)
+  } catch {
+    return undefined
+  }
+}
+
+function unauthorized(message: string): SignalboxError {
+  return new SignalboxError('unauthorized', message, { details: { authenticate: true } })
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
+import type { GuardEnd, GuardStanding, GuardStore } from '../../../once/index.ts'
+import type { Answer } from '../call.ts'
+import { keepMs } from './request-key.ts'
+
+/**
+ * The Idempotency-Key where no store writes it with the effect: locks and guards may be in a Redis, a report is many
+ * transactions, and nodes are told over their sockets. There it is kept beside the effect, by a guard of its own:
+ *
+ *     claim the key ──▶ the call ──▶ its answer, for a day
+ *       │ another request's: 422        └ it threw, or nothing came of it yet: the key is free again
+ *       │ under way: 409
+ *       └ done: the first answer
+ *
+ * A server that dies between effect and answer leaves the key under way until the guard's lease ends. Then the request
+ * is done again, as if it had come without a key: whoever asks again for a lock has it, and a report is a duplicate.
+ */
+export interface KeptRequest {
+  readonly caller: string
+  readonly key: string
+  readonly fingerprint: string
+}
+
+/**
+ * Does what `handle` does unless it was done with this key before; then answers what was answered. `whenDown`: what
+ * becomes of a request whose key cannot be looked up. Guards have a policy of their own for that, which `handle` knows.
+ */
+export async function answerOnce(
+  guards: GuardStore,
+  { caller, key, fingerprint }: KeptRequest,
+  handle: () => Promise<Answer>,
+  whenDown: 'refuse' | 'handle' = 'refuse',
+): Promise<Answer> {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([caller, key]))
+    .digest('hex')
+  const ask = { space: 'request', key: digest, leaseMs, keepMs, mode: 'at-least-once', fingerprint } as const
+  let standing: GuardStanding | undefined
+  try {
+    standing = (await guards.claim([ask]))[0]
+  } catch (error) {
+    if (whenDown === 'refuse' || !isSignalboxError(error) || error.status < 503) throw error
+    return handle()
+  }
+  if (standing?.status === 'done') return JSON.parse(standing.result!) as Answer
+  if (standing?.status === 'mismatch') throw keyMismatch(key)
+  if (standing?.status !== 'run') throw keyInProgress(key)
+  const { token } = standing
+  const end = (how: Pick<GuardEnd, 'end' | 'result'>) =>
+    guards.settle([{ space: ask.space, key: digest, token, ...how }])
+  let answer: Answer
+  try {
+    answer = await handle()
+  } catch (error) {
+    // What went wrong is what the caller has to know; the key comes free by itself, if later.
+    await end(free).catch(() => undefined)
+    throw error
+  }
+  const kept = keptText(answer)
+  // It is done, whether or not that could be noted.
+  await end(kept === undefined ? free : { end: 'done', result: kept }).catch(() => undefined)
+  return answer
+}
+
+/** Longer than any request may take. */
+const leaseMs = 60_000
+/** An answer that is longer is not kept. */
+const maxKeptChars = 262_144
+
+const free = { end: 'released', result: null } as const
+
+/** Of whoever waits, was refused or came while another was at it: they are to ask again, and hear how it is then. */
+const notYet: ReadonlySet<unknown> = new Set(['queued', 'refused', 'running', 'busy'])
+
+function keptText(answer: Answer): string | undefined {
+  if (!('body' in answer)) return undefined
+  // Whatever it is: its effect is there by now, so nothing may go wrong here.
+  const status = (answer.body as { readonly status?: unknown } | null | undefined)?.status
+  if (notYet.has(status)) return undefined
+  const text = JSON.stringify(answer)
+  return text.length > maxKeptChars ? undefined : text
+}
+
+function keyMismatch(key: string): SignalboxError {
+  return new SignalboxError(
+    'idempotency_mismatch',
+    `The Idempotency-Key "${key}" was used before, for another route or another body; nothing was done. Use a new key for a new request.`,
+    { details: { key } },
+  )
+}
+
+function keyInProgress(key: string): SignalboxError {
+  return new SignalboxError(
+    'in_progress',
+    `A request with the Idempotency-Key "${key}" has begun and has not ended yet. Ask again with the same key in a moment.`,
+    { details: { key } },
+  )
+}

@@ -1,0 +1,125 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { errorCodes, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
+import { problemOf, problemType } from '../../contract/index.ts'
+import type { RefusalReason } from '../log/refusals.ts'
+import { isInAnsweredBody } from '../node-http.ts'
+
+/** Headers of every answer. It is data and never a page: nothing in it may load, run, be framed or be kept. */
+export const answerHeaders: Readonly<Record<string, string>> = {
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+}
+
+const problemHeaders: Readonly<Record<string, string>> = Object.freeze({
+  ...answerHeaders,
+  'content-type': problemType,
+})
+
+/** Headers of a problem document, with those that belong to its code. */
+export function problemHeadersOf(error: SignalboxError): Readonly<Record<string, string>> {
+  const more = moreHeaders(error)
+  return more === undefined ? problemHeaders : { ...problemHeaders, ...more }
+}
+
+function moreHeaders({ code, details }: SignalboxError): Record<string, string> | undefined {
+  if (code === 'unauthorized') return { 'www-authenticate': 'Bearer realm="signalbox"' }
+  if (code === 'method_not_allowed' && Array.isArray(details.allow))
+    return { allow: details.allow.join(', ') }
+  if (typeof details.retryAfterMs !== 'number') return undefined
+  // Whole seconds, and never so few that the caller comes too early.
+  return { 'retry-after': String(Math.max(1, Math.ceil(details.retryAfterMs / 1_000))) }
+}
+
+/** Turns whatever was thrown into an error with a code. What we did not foresee becomes `internal` and says nothing. */
+export function asSignalboxError(error: unknown): SignalboxError {
+  // Another copy of the package may have codes that this one does not know.
+  if (isSignalboxError(error) && Object.hasOwn(errorCodes, error.code)) return error
+  return new SignalboxError('internal', 'The server failed to answer; its log says why.', { cause: error })
+}
+
+/** What Node says of a request that it could not read. Only for that: a store's error may look the same. */
+function unreadable(error: Error): SignalboxError {
+  const { code, message } = error as NodeJS.ErrnoException
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new SignalboxError('headers_too_large', 'The headers are larger than this server takes.', {
+        cause: error,
+      })
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new SignalboxError('request_timeout', 'The request did not arrive whole in time.', {
+        cause: error,
+      })
+  }
+  // The parser's own complaints; their messages hold nothing of ours.
+  if (code?.startsWith('HPE_')) return new SignalboxError('invalid_argument', message, { cause: error })
+  return asSignalboxError(error)
+}
+
+/** How long a client may take to read why it was cut. */
+const lingerMs = 1_000
+
+/** What Node writes to a socket at the moment. */
+interface UnderWay {
+  readonly _httpMessage?: (ServerResponse & { readonly _headerSent?: boolean }) | null
+}
+
+/** Those that will be told why once the answers before it are out. */
+const toBeTold = new WeakSet<Socket>()
+
+/** Why Node gave up a connection; undefined when nothing was refused: its client has gone. */
+export function refusalOf(error: Error, socket: Socket): RefusalReason | undefined {
+  const { code } = error as NodeJS.ErrnoException
+  // What comes after a refusal, or behind the last request of a connection, is not refused once more.
+  if (socket.writableEnded || code === 'HPE_CLOSED_CONNECTION') return undefined
+  const isInBody = (socket as UnderWay)._httpMessage?.req.complete === false
+  if (code === 'HPE_HEADER_OVERFLOW') return 'oversized_head'
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return isInBody ? 'request_timeout' : 'headers_timeout'
+  if (code === 'HPE_INVALID_EOF_STATE') return 'cut_request'
+  if (code?.startsWith('HPE_')) return 'parse_error'
+  return isInBody ? 'cut_request' : undefined
+}
+
+/** Answers what never became a request (broken or late headers) on the bare socket, and closes it. */
+export function answerClientError(error: Error, socket: Socket): void {
+  const { code } = error as NodeJS.ErrnoException
+  // Whoever was told already has a moment to read it, whatever else it sends.
+  if (socket.writableEnded) return
+  const reply = (socket as UnderWay)._httpMessage
+  const isAnother = reply?.req.complete === true
+  // A peer that is gone gets no answer, nor one to whom a reply to this is already on its way: it would land inside that.
+  if (code === 'ECONNRESET' || !socket.writable || (!isAnother && reply?._headerSent)) socket.destroy()
+  // Its request has its answer; a second one would be taken for the answer to another request.
+  else if (isInAnsweredBody(socket)) socket.destroySoon()
+  else if (!isAnother) answerOnSocket(unreadable(error), socket)
+  // Who ends a connection while we work for it has gone, as far as anybody can tell.
+  else if (socket.readableEnded) socket.destroySoon()
+  else if (!toBeTold.has(socket)) {
+    // What is under way was asked for before, and does what it does: it must not be taken for what was refused.
+    toBeTold.add(socket)
+    reply.once('close', () => {
+      toBeTold.delete(socket)
+      answerClientError(error, socket)
+    })
+  }
+}
+
+/** Writes a problem document to a bare socket and closes it. */
+export function answerOnSocket(error: SignalboxError, socket: Duplex): void {
+  const problem = problemOf(error)
+  const body = JSON.stringify(problem)
+  const headers = { 'content-length': String(Buffer.byteLength(body)), connection: 'close' }
+  const lines = Object.entries({ ...problemHeadersOf(error), ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  // Nobody else listens to a socket that has left the server's hands, and an unheard error ends the process.
+  socket.on('error', () => socket.destroy())
+  socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
+  // `end` closes our half only; a client that keeps the other half open would keep the socket.
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
+  socket.once('close', () => clearTimeout(timer))
+}

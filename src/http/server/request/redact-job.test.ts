@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { createId } from '../../../core/ids.ts'
+import type { JobRecord, JobStore } from '../../../jobs/index.ts'
+import { createRedactor, noRedactor } from './redact-job.ts'
+
+const shown = (paths: readonly string[], payload: unknown) => createRedactor(paths).payload(payload)
+
+test('a path is the end of the way to a value, through lists and whatever its case', () => {
+  const payload = { card: { Number: 1, name: 'n' }, cards: [{ number: 2 }, [{ number: 3 }]], number: 4 }
+  assert.deepEqual(shown(['card.number'], payload), {
+    ...payload,
+    card: { Number: '[redacted]', name: 'n' },
+  })
+  assert.deepEqual(shown(['NUMBER'], payload), {
+    card: { Number: '[redacted]', name: 'n' },
+    cards: [{ number: '[redacted]' }, [{ number: '[redacted]' }]],
+    number: '[redacted]',
+  })
+  assert.deepEqual(shown(['payload.number', 'cards'], payload), {
+    card: payload.card,
+    cards: '[redacted]',
+    number: '[redacted]',
+  })
+  assert.deepEqual(shown(['payload.*.number'], payload), {
+    card: { Number: '[redacted]', name: 'n' },
+    cards: [{ number: '[redacted]' }, [{ number: '[redacted]' }]],
+    number: 4,
+  })
+  assert.equal(shown(['*'], payload), '[redacted]')
+  assert.equal(shown(['payload'], 'secret'), '[redacted]')
+  assert.deepEqual(shown(['result', 'error.message'], payload), payload)
+})
+
+test('a path reaches into lists, whether or not it names the places', () => {
+  const payload = { items: [{ secret: 1, open: 2 }, [{ secret: 3 }]], card: ['4111', '4222'] }
+  const hidden = { ...payload, items: [{ secret: '[redacted]', open: 2 }, [{ secret: '[redacted]' }]] }
+  for (const path of ['items.secret', 'items.*.secret', 'payload.items.*.secret', 'payload.*.*.secret'])
+    assert.deepEqual(shown([path], payload), hidden, path)
+  assert.deepEqual(shown(['items.0.secret'], payload), {
+    ...payload,
+    items: [{ secret: '[redacted]', open: 2 }, [{ secret: '[redacted]' }]],
+  })
+  assert.deepEqual(shown(['items.5.secret'], payload), payload)
+  assert.deepEqual(shown(['card.*'], payload), { ...payload, card: ['[redacted]', '[redacted]'] })
+  assert.deepEqual(shown(['payload.*'], ['4111']), ['[redacted]'])
+  assert.deepEqual(shown(['payload.*.*.*.secret'], payload), {
+    ...payload,
+    items: [{ secret: 1, open: 2 }, [{ secret: '[redacted]' }]],
+  })
+})
+
+test('a field whose name has dots is the way it spells, and a name like any other', () => {
+  const payload = { 'card.number': 1, 'a.b': { 'c.d': 2 }, number: 3 }
+  const hides = (path: string, value: unknown) => assert.deepEqual(shown([path], payload), value, path)
+  hides('card.number', { ...payload, 'card.number': '[redacted]' })
+  hides('payload.card.number', { ...payload, 'card.number': '[redacted]' })
+  hides('payload.*.c.d', { ...payload, 'a.b': { 'c.d': '[redacted]' } })
+  hides('a.b.c.d', { ...payload, 'a.b': { 'c.d': '[redacted]' } })
+  hides('b.*', { ...payload, 'a.b': { 'c.d': '[redacted]' } })
+  hides('number', { ...payload, 'card.number': '[redacted]', number: '[redacted]' })
+  hides('payload.*', { 'card.number': '[redacted]', 'a.b': '[redacted]', number: '[redacted]' })
+  for (const path of ['card', 'payload.number.card', 'x.card.number', 'a.c.d']) hides(path, payload)
+})
+
+test('no nest of lists makes a path slow', () => {
+  let deep: unknown = { secret: 1 }
+  for (let level = 0; level < 60; level++) deep = [deep, 0]
+  const path = `none${'.*'.repeat(18)}.secret`
+  const from = performance.now()
+  assert.deepEqual(shown([path], deep), deep)
+  assert.ok(performance.now() - from < 2_000)
+})
+
+test('a payload that only begins like a sealed one is shown like any other', async () => {
+  const record = { queue: 'q', result: null, error: null } as JobRecord
+  const show = async (payload: string) => {
+    const store = { find: async () => ({ ...record, payload }) } as unknown as JobStore
+    return (await createRedactor(['password']).store(store).find('a'))!.payload
+  }
+  assert.equal(await show('{"$sealed":"x","password":"sesame"}'), '{"$sealed":"x","password":"[redacted]"}')
+  const sealed = `{"$sealed":"${createId()}:AAAA"}`
+  assert.equal(await show(sealed), sealed)
+})
+
+test('names that objects have by themselves are names like any other', () => {
+  const payload = JSON.parse('{"__proto__":{"a":1},"constructor":2}') as unknown
+  assert.equal(JSON.stringify(shown(['a'], payload)), '{"__proto__":{"a":"[redacted]"},"constructor":2}')
+  assert.equal(JSON.stringify(shown(['toString'], payload)), JSON.stringify(payload))
+})
+
+test('a value that is deeper than any that was taken is hidden, not walked for ever', () => {
+  let deep: unknown = 'end'
+  for (let level = 0; level < 20_000; level++) deep = [deep]
+  assert.doesNotMatch(JSON.stringify(shown(['x'], deep)), /end/)
+})
+
+test('without paths nothing is looked at, and what is no path is refused', () => {
+  assert.equal(createRedactor([]), noRedactor)
+  for (const path of ['', 'a..b', '.a', 'a.', ' a', 5, 'a.'.repeat(20).concat('a'), 'a'.repeat(101)])
+    assert.throws(() => createRedactor([path as string]), { code: 'invalid_argument' })
+  // In other notations it would hide nothing, and nobody would notice.
+  for (const path of [
+    '$.password',
+    'items[].secret',
+    'items[0]',
+    'payload["a"]',
+    '/payload/a',
+    'pass*',
+    '**.a',
+  ])
+    assert.throws(() => createRedactor([path]), { code: 'invalid_argument' }, path)
+  for (const path of ['$ref', 'a/b', '*', 'a.*.b', 'x-y_z', 'été'])
+    assert.doesNotThrow(() => createRedactor([path]), path)
+  assert.throws(() => createRedactor(Array.from({ length: 201 }, () => 'a')), { code: 'invalid_argument' })
+})

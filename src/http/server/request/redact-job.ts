@@ -1,0 +1,169 @@
+import { resolveRedactPaths } from '../../../core/redact-paths.ts'
+import { bulkQueue, isSealed, type JobRecord, type JobStore } from '../../../jobs/index.ts'
+import { hidden } from '../log/redact.ts'
+
+/**
+ * Hides what operators named of that which jobs carry, wherever the server shows jobs: one by one, in lists, in
+ * schedules; and from searches, which look at what is shown, so that nobody finds out by asking. Workers that claim a
+ * job get it whole.
+ */
+export interface Redactor {
+  /** The same store, whose jobs come hidden in part when they are looked at, and whole when they are claimed. */
+  store(store: JobStore): JobStore
+  /** A payload as it may be shown. */
+  payload(value: unknown): unknown
+  /** A result as it may be shown. */
+  result(value: unknown): unknown
+  /** An error as it may be shown. */
+  error<Shown extends object | null>(error: Shown): Shown
+}
+
+/** Shows everything. */
+export const noRedactor: Redactor = {
+  store: (store) => store,
+  payload: (value) => value,
+  result: (value) => value,
+  error: (value) => value,
+}
+
+/** No value that was taken is deeper; one that was written by hand may be. */
+const maxDepth = 64
+type Path = readonly string[]
+
+/** A name, or a place in a list, on the way to a value. */
+interface Step {
+  readonly name: string
+  /** Places need not be named: lists are passed through. */
+  readonly isPlace: boolean
+}
+
+/**
+ * Makes a redactor of paths such as `password`, `card.number` or `payload.*.secret`. A path is the end of the way to a
+ * value, which begins with `payload`, `result` or `error`; `*` is any one name. Lists are passed through, and upper and
+ * lower case are the same.
+ *
+ * Where a path can be read in two ways it is read in both, for whoever writes one wants the value hidden: `items.secret`,
+ * `items.*.secret` and `items.0.secret` all reach into the list of items, and `card.number` is also the field of that
+ * very name.
+ */
+export function createRedactor(paths: readonly string[]): Redactor {
+  if (paths.length === 0) return noRedactor
+  const endings = resolveRedactPaths('redact', paths).map((path) => path.toLowerCase().split('.'))
+  const byLastName = Map.groupBy(endings, (ending) => ending.at(-1)!)
+  /** Only of endings whose last name is the value's own: of all others whoever is around it would be hidden already. */
+  const isHidden = (way: readonly Step[]): boolean => {
+    const { name } = way.at(-1)!
+    const lastNames = new Set(['*', name, name.slice(name.lastIndexOf('.') + 1)])
+    for (const last of lastNames)
+      if (byLastName.get(last)?.some((ending) => endsWith(way, ending))) return true
+    return false
+  }
+
+  function walk(value: unknown, way: readonly Step[], depth: number): unknown {
+    if (isHidden(way) || depth > maxDepth) return hidden
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) {
+      return value.map((item, at) => walk(item, [...way, { name: String(at), isPlace: true }], depth + 1))
+    }
+    // By way of entries: a name may be `__proto__`.
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [name, walk(item, [...way, named(name)], depth + 1)]),
+    )
+  }
+
+  function redactText(part: 'payload' | 'result', json: string): string {
+    // Whoever can open it has the key; to all others it is hidden already.
+    if (isSealed(json)) return json
+    const parsed = parse(json)
+    // What is no JSON stays none, and has nothing to find in it.
+    return parsed === undefined ? hidden : JSON.stringify(walk(parsed.value, [named(part)], 0))
+  }
+
+  function redactError(json: string): string {
+    const value = parse(json)?.value
+    const error = typeof value === 'object' && value !== null ? value : { message: json }
+    const shown = walk(error, [named('error')], 0)
+    if (typeof shown !== 'object') return JSON.stringify({ message: hidden })
+    // A stack begins with the message.
+    const isTold = (shown as { message?: unknown }).message !== hidden
+    return JSON.stringify(isTold || !('stack' in (shown as object)) ? shown : { ...shown, stack: hidden })
+  }
+
+  function redactRecord(record: JobRecord): JobRecord {
+    // Signalbox's own orders are in there, and it reads them by looking.
+    if (record.queue === bulkQueue) return record
+    return {
+      ...record,
+      payload: redactText('payload', record.payload),
+      result: record.result === null ? null : redactText('result', record.result),
+      error: record.error === null ? null : redactError(record.error),
+      hiddenAs: hidden,
+    }
+  }
+
+  return {
+    payload: (value) => walk(value, [named('payload')], 0),
+    result: (value) => walk(value, [named('result')], 0),
+    error: <Shown extends object | null>(error: Shown) =>
+      error && (JSON.parse(redactError(JSON.stringify(error))) as Shown),
+    store: (store) => {
+      const find: JobStore['find'] = async (id) => {
+        const record = await store.find(id)
+        return record && redactRecord(record)
+      }
+      const list: JobStore['list'] = async (query) => (await store.list(query)).map(redactRecord)
+      return new Proxy(store, {
+        get(target, name) {
+          if (name === 'find') return find
+          if (name === 'list') return list
+          const value: unknown = Reflect.get(target, name, target)
+          return typeof value === 'function' ? value.bind(target) : value
+        },
+      })
+    },
+  }
+}
+
+function named(name: string): Step {
+  return { name: name.toLowerCase(), isPlace: false }
+}
+
+/**
+ * Whether the way ends so. Backwards, with all that may still be missing of the ending at once, a bit for each number
+ * of names: so no nest of lists and no row of `*` makes it slow.
+ */
+function endsWith(way: readonly Step[], ending: Path): boolean {
+  let open = 1 << ending.length
+  for (let at = way.length - 1; at >= 0 && open !== 0; at--) {
+    const { name, isPlace } = way[at]!
+    let next = isPlace ? open : 0
+    for (let missing = 1; missing <= ending.length; missing++) {
+      if ((open & (1 << missing)) === 0) continue
+      if (isNamed(name, ending[missing - 1]!)) next |= 1 << (missing - 1)
+      const count = name.includes('.') ? countNamed(name, ending, missing) : 0
+      if (count > 0) next |= 1 << (missing - count)
+    }
+    if ((next & 1) === 1) return true
+    open = next
+  }
+  return false
+}
+
+function isNamed(name: string, wanted: string): boolean {
+  return wanted === '*' || wanted === name
+}
+
+/** How many names up to there a name with dots stands for: as many as it has, or all that are missing; else none. */
+function countNamed(dotted: string, ending: Path, missing: number): number {
+  const names = dotted.split('.').slice(-missing)
+  const from = missing - names.length
+  return names.every((name, index) => isNamed(name, ending[from + index]!)) ? names.length : 0
+}
+
+function parse(json: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(json) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,123 @@
+import type { SignalboxError } from '../../../core/errors.ts'
+import { createJobs, type Jobs } from '../../../jobs/index.ts'
+import type { Route } from '../../contract/index.ts'
+import type { Authenticator, Call, Incoming, Principal, Space } from '../call.ts'
+import type { Spaces } from '../namespace-services.ts'
+import { keepMs } from './request-key.ts'
+
+/** Whoever has not said who they are. */
+const nobody: Principal = { id: 'nobody', scope: 'read', namespace: 'default', everyNamespace: false }
+
+/**
+ * One request on its way. What it needs of its namespace is made when it is asked for, so that a health probe enters no
+ * space and a request without a key no service of its own.
+ */
+export class Passage implements Call {
+  readonly route: Route
+  readonly params: unknown
+  readonly incoming: Incoming
+  readonly begunAt: number
+  readonly #spaces: Spaces
+  query: unknown
+  body: unknown
+  principal: Principal = nobody
+  /** The Idempotency-Key and what it is bound to. */
+  key: { readonly key: string; readonly fingerprint: string } | undefined
+  #space: Space | undefined
+  #keyed: Jobs | undefined
+  #unwatch: (() => void) | undefined
+  #tokenEnd: SignalboxError | undefined
+  #over: AbortController | undefined
+  #fail: ((reason: SignalboxError) => void) | undefined
+
+  constructor(spaces: Spaces, route: Route, params: unknown, incoming: Incoming, begunAt: number) {
+    this.#spaces = spaces
+    this.route = route
+    this.params = params
+    this.incoming = incoming
+    this.begunAt = begunAt
+  }
+
+  /** Who asks, once that is known. */
+  get principalId(): string | undefined {
+    return this.principal === nobody ? undefined : this.principal.id
+  }
+
+  /** Aborts when the client has gone, or when the token ended in a wait. */
+  get signal(): AbortSignal {
+    const { signal } = this.incoming
+    if (this.#unwatch === undefined && this.#tokenEnd === undefined) return signal
+    if (this.#over === undefined) {
+      const over = new AbortController()
+      this.#over = over
+      if (this.hasLostToken) over.abort(this.#tokenEnd)
+      else if (signal.aborted) over.abort(signal.reason)
+      else signal.addEventListener('abort', () => over.abort(signal.reason), { once: true })
+    }
+    return this.#over.signal
+  }
+
+  get isGone(): boolean {
+    return this.hasLostToken || this.incoming.isGone
+  }
+
+  get hasLostToken(): boolean {
+    return this.#tokenEnd !== undefined
+  }
+
+  get lastEventId(): string | undefined {
+    return this.incoming.header('last-event-id')
+  }
+
+  get space(): Space {
+    this.#space ??= this.#spaces.enter(this.principal.namespace)
+    return this.#space
+  }
+
+  get jobs(): Jobs {
+    if (this.key === undefined) return this.space.jobs
+    this.#keyed ??= this.#makeKeyed(this.key)
+    return this.#keyed
+  }
+
+  /** From now on the request ends with its token. Begin every wait after this, and await it by `whileTokenLasts`. */
+  watchToken(authenticator: Pick<Authenticator, 'watch'>): void {
+    this.#unwatch ??= authenticator.watch(this.principal, (reason) => {
+      this.#tokenEnd = reason
+      this.#over?.abort(reason)
+      this.#fail?.(reason)
+    })
+  }
+
+  /** Its waits are over: the rest is done, even if the token ends now. */
+  unwatchToken(): void {
+    this.#unwatch?.()
+    this.#unwatch = undefined
+  }
+
+  /** Resolves with the wait, or rejects when the token ends first. The work that was waited for then goes on by itself. */
+  whileTokenLasts<Value>(wait: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      this.#fail = reject
+      wait.then(resolve, reject)
+    })
+  }
+
+  /** It is over: lets go of the space. */
+  leave(): void {
+    this.unwatchToken()
+    if (this.#space !== undefined) this.#spaces.leave(this.#space)
+    this.#space = undefined
+  }
+
+  #makeKeyed(key: { readonly key: string; readonly fingerprint: string }): Jobs {
+    const { stores, jobs, redactor } = this.space
+    const { notes, schedules, bell } = stores
+    const { gates } = this.space
+    const { jobs: store } = stores.keyed({ caller: this.principal.id, keepMs, ...key })
+    return createJobs({
+      ...{ store: redactor.store(store), notes, schedules, gates, bell, beside: jobs },
+      passesSealed: true,
+    })
+  }
+}

@@ -1,0 +1,83 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { type Clock, systemClock } from '../../../core/clock.ts'
+
+/** How much memory may be taken by answers that their clients have not read yet. */
+export interface UnsentOptions {
+  /** The most bytes of all of them. @default 268_435_456 */
+  readonly maxBytes?: number
+  /** How long a client may take in any case. @default 90_000 */
+  readonly graceMs?: number
+  /** How fast it must read at least, when that takes longer. @default 16_384 */
+  readonly bytesPerSecond?: number
+  readonly clock?: Clock
+  /** An answer was cut, with its connection. @default does nothing */
+  readonly onCut?: (answer: ServerResponse | Socket) => void
+}
+
+export const unsentDefaults: Required<UnsentOptions> = {
+  maxBytes: 268_435_456,
+  // Above the 60 s that a claim may wait: an answer may stand in line behind one on the same connection.
+  graceMs: 90_000,
+  bytesPerSecond: 16_384,
+  clock: systemClock,
+  onCut() {},
+}
+
+/**
+ * Answers on their way to clients that read slowly, or never. A client that takes too long is cut. When all of them
+ * together hold more than they may, those that have waited longest are cut first, so whoever reads is not touched. An
+ * answer that went out at once, as nearly all do, costs a look and no more.
+ */
+export class Unsent {
+  readonly #options: Required<UnsentOptions>
+  /** In the order they were written. */
+  readonly #answers = new Map<ServerResponse | Socket, number>()
+  #bytes = 0
+
+  constructor(options?: UnsentOptions) {
+    this.#options = { ...unsentDefaults, ...options }
+  }
+
+  /** How many bytes wait for their readers. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** To be told of every answer, once all of it was written. */
+  watch(response: ServerResponse): void {
+    if (response.writableLength === 0 || response.destroyed) return
+    const done = this.keep(response)
+    response.once('finish', done).once('close', done)
+  }
+
+  /** The same of one whose end the caller knows; the returned function says that it has come. */
+  keep(answer: ServerResponse | Socket): () => void {
+    const { maxBytes, graceMs, bytesPerSecond, clock } = this.#options
+    const bytes = answer.writableLength
+    const timer = clock.setTimeout(() => this.#cut(answer), graceMs + (bytes / bytesPerSecond) * 1_000)
+    ;(timer as { unref?(): void }).unref?.()
+    this.#answers.set(answer, bytes)
+    this.#bytes += bytes
+    if (this.#bytes > maxBytes) this.#cutOldest(maxBytes)
+    return () => {
+      clock.clearTimeout(timer)
+      if (this.#answers.delete(answer)) this.#bytes -= bytes
+    }
+  }
+
+  #cutOldest(maxBytes: number): void {
+    for (const [answer, bytes] of this.#answers) {
+      // Whoever asked last has had no time to read yet.
+      if (this.#bytes <= maxBytes || this.#answers.size === 1) return
+      this.#answers.delete(answer)
+      this.#bytes -= bytes
+      this.#cut(answer)
+    }
+  }
+
+  #cut(answer: ServerResponse | Socket): void {
+    this.#options.onCut(answer)
+    answer.destroy()
+  }
+}

@@ -1,0 +1,73 @@
+import { Compile } from 'typebox/schema'
+import { SignalboxError } from '../../../core/errors.ts'
+import type { Schema } from '../../contract/index.ts'
+import { complain } from './describe-validation-error.ts'
+
+/**
+ * Whether a value is as its schema says. The check is compiled and quick; only when it fails does anybody look for the
+ * words. Each schema is compiled once, when it is first met.
+ */
+export function validate(subject: Subject, schema: Schema, value: unknown): void {
+  if (checkOf(schema)(value)) return
+  const { place, text } = complain(subject, schema, value)
+  if (isTooLong(schema, value)) throw new SignalboxError('too_large', text)
+  const details = { in: subject.what, ...(place !== '' && { option: place }) }
+  throw new SignalboxError('invalid_argument', text, { details })
+}
+
+/** A list that is longer than is taken, where the whole is one: that is a matter of size, as a body's bytes are. */
+function isTooLong(schema: Schema, value: unknown): boolean {
+  if (!Array.isArray(value)) return false
+  const { anyOf = [schema] } = schema as { readonly anyOf?: readonly Schema[] }
+  return anyOf.some(
+    (choice) => value.length > ((choice as { readonly maxItems?: number }).maxItems ?? Infinity),
+  )
+}
+
+/** What is judged, as messages call it. */
+export interface Subject {
+  /** 'The body' */
+  readonly what: string
+  /** One thing in it: 'field' */
+  readonly part: string
+}
+
+export const bodySubject: Subject = { what: 'The body', part: 'field' }
+export const querySubject: Subject = { what: 'The query', part: 'parameter' }
+export const pathSubject: Subject = { what: 'The path', part: 'parameter' }
+
+type Check = (value: unknown) => boolean
+
+const checks = new WeakMap<Schema, Check>()
+
+/** Compiled the first time that it is asked for. */
+export function checkOf(schema: Schema): Check {
+  const known = checks.get(schema)
+  if (known !== undefined) return known
+  const compiled = Compile(schema)
+  const check: Check = (value) => compiled.Check(value)
+  checks.set(schema, check)
+  return check
+}
+
+const compileAfterMs = 300
+
+/**
+ * Compiling every schema takes a tenth of a second, which a start should not wait for: it is done once the server has had
+ * time to come up, one a turn of the event loop. Whoever comes before has theirs compiled at once.
+ */
+export function compileSoon(
+  schemas: readonly Schema[],
+  compile: (schema: Schema) => unknown = checkOf,
+  afterMs: number = compileAfterMs,
+): void {
+  const left = [...schemas]
+  const step = () => {
+    const schema = left.shift()
+    if (schema === undefined) return
+    compile(schema)
+    // Not setImmediate: one that keeps no process alive does not wake an idle event loop either.
+    setTimeout(step, 0).unref()
+  }
+  setTimeout(step, afterMs).unref()
+}

@@ -1,0 +1,130 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { show } from '../../core/options.ts'
+import type { Route } from '../contract/index.ts'
+
+/**
+ * From a method and a path to a route. A path with a name of its own goes before one with a parameter in that place;
+ * what comes without a route is told apart: there is no such path, or not with this method. Every adapter finds routes
+ * here, so all of them have the same verdict.
+ */
+export interface Router {
+  /** Throws `not_found`, `method_not_allowed` (`allow` in its details), `invalid_argument` for a broken encoding. */
+  match(method: string, path: string): Match
+  /** The route of that path and method, when there is one; throws nothing. */
+  find(method: string, path: string): Route | undefined
+}
+
+export interface Match {
+  readonly route: Route
+  readonly params: Params
+}
+
+export type Params = Readonly<Record<string, string>>
+
+/** One path of the table, with all that can be done there. */
+interface Place {
+  readonly segments: readonly Segment[]
+  readonly routes: ReadonlyMap<string, Route>
+}
+
+type Segment = { readonly literal: string } | { readonly param: string }
+
+const noParams: Params = Object.freeze({})
+
+export function createRouter(routes: readonly Route[]): Router {
+  const byPath = new Map<string, Map<string, Route>>()
+  for (const route of routes) {
+    const methods = byPath.get(route.path) ?? new Map<string, Route>()
+    byPath.set(route.path, methods)
+    methods.set(route.method, route)
+    // What can be got can be looked at.
+    if (route.method === 'GET') methods.set('HEAD', route)
+  }
+  const plain = new Map<string, ReadonlyMap<string, Route>>()
+  const patterns = new Map<number, Place[]>()
+  for (const [path, methods] of byPath) {
+    const segments = segmentsOf(path)
+    if (segments.every((segment) => 'literal' in segment)) {
+      plain.set(path, methods)
+      continue
+    }
+    const alike = patterns.get(segments.length) ?? []
+    patterns.set(segments.length, alike)
+    alike.push({ segments, routes: methods })
+  }
+
+  function match(method: string, path: string): Match {
+    const route = plain.get(path)?.get(method)
+    if (route !== undefined) return { route, params: noParams }
+    const parts = decodeParts(path)
+    const places = patterns.get(parts.length) ?? []
+    for (const { segments, routes } of places) {
+      const found = routes.get(method)
+      const params = found && paramsOf(segments, parts)
+      if (params !== undefined) return { route: found!, params }
+    }
+    const allowed = new Set(plain.get(path)?.keys())
+    for (const { segments, routes } of places)
+      if (paramsOf(segments, parts) !== undefined) for (const other of routes.keys()) allowed.add(other)
+    throw allowed.size === 0 ? noRoute(method, path) : notSo(method, path, [...allowed])
+  }
+
+  return {
+    match,
+    find(method, path) {
+      try {
+        return match(method, path).route
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+function segmentsOf(path: string): readonly Segment[] {
+  return path
+    .slice(1)
+    .split('/')
+    .map((part) => (part.startsWith('{') ? { param: part.slice(1, -1) } : { literal: part }))
+}
+
+function decodeParts(path: string): readonly string[] {
+  const parts = path.slice(1).split('/')
+  if (!path.includes('%')) return parts
+  try {
+    return parts.map(decodeURIComponent)
+  } catch {
+    throw new SignalboxError('invalid_argument', 'The path is not percent-encoded as it must be.')
+  }
+}
+
+function paramsOf(segments: readonly Segment[], parts: readonly string[]): Params | undefined {
+  // Most paths are none of most patterns, and for those nothing is made.
+  for (let at = 0; at < segments.length; at++) {
+    const segment = segments[at]!
+    if ('param' in segment ? parts[at] === '' : parts[at] !== segment.literal) return undefined
+  }
+  const params: Record<string, string> = {}
+  for (let at = 0; at < segments.length; at++) {
+    const segment = segments[at]!
+    if ('param' in segment) params[segment.param] = parts[at]!
+  }
+  return params
+}
+
+function noRoute(method: string, path: string): SignalboxError {
+  return new SignalboxError('not_found', `There is no route ${method} ${shorten(path)}.`)
+}
+
+function notSo(method: string, path: string, allow: readonly string[]): SignalboxError {
+  return new SignalboxError(
+    'method_not_allowed',
+    `${shorten(path)} does not take ${method}; it takes ${allow.join(', ')}.`,
+    { details: { allow } },
+  )
+}
+
+/** Paths are ASCII on the wire, but `fetch` hands in what it likes. */
+function shorten(path: string): string {
+  return show(path).slice(1, -1)
+}

@@ -1,0 +1,320 @@
+import { isIP, isIPv4 } from 'node:net'
+import { type Contention, noContention } from '../../contention/index.ts'
+import { SignalboxError } from '../../core/errors.ts'
+import { callable, onlyKeys, show, text, whole, withDefaults } from '../../core/options.ts'
+import { resolveRedactPaths } from '../../core/redact-paths.ts'
+import type { DispatchOptions } from '../../dispatch/index.ts'
+import type { LocksOptions } from '../../locks/index.ts'
+import type { MonitorOptions, SecretKeys } from '../../monitor/index.ts'
+import type { OnceOptions } from '../../once/index.ts'
+import type { Served } from './call.ts'
+import type { Log } from './log/log.ts'
+import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } from './request/admission.ts'
+import { type ClientAddresses, createClientAddresses } from './request/client-address.ts'
+import { checkTls, type TlsOptions } from './tls.ts'
+
+/** How rooms behave, as `open` was told. */
+export interface RoomSettings {
+  readonly locks?: LocksOptions | undefined
+  readonly once?: OnceOptions | undefined
+  readonly monitor?: MonitorOptions | undefined
+  /** The keys that seal the secrets of channels. */
+  readonly secretKeys?: SecretKeys | undefined
+  readonly dispatch?: DispatchOptions | undefined
+}
+
+/** What is served: a box, or anything else with a backend. */
+export interface ServedBox {
+  readonly backend: Served
+  /** How the box's rooms were told to behave; the server's do the same in every namespace. */
+  readonly settings?: RoomSettings | undefined
+  /** Who learns what waits on what. @default nobody does */
+  readonly contention?: Contention | undefined
+}
+
+/** What every way of serving can be told; the caps of admission among it. */
+export interface ServiceOptions extends AdmissionOptions {
+  /** What to serve; whoever opened it closes it, after the server. */
+  readonly box: ServedBox
+  /** Secrets that may do everything in every namespace, each of 32 characters or more. @default none */
+  readonly bootstrap?: readonly string[] | undefined
+  /** The most bytes of a body; a list of jobs may have eight times that, a report sixteen times. @default 1_048_576 */
+  readonly maxBodyBytes?: number | undefined
+  /** How long jobs that ended are kept, in every namespace in use; a second or more. @default for ever */
+  readonly retentionMs?: number | undefined
+  /** How long it is kept what operators did, in every namespace in use; a second or more. @default 90 days */
+  readonly auditKeepMs?: number | undefined
+  /**
+   * What is not shown of what jobs carry, to whom looks at them or searches: paths such as `password` or
+   * `payload.card.*`. Whoever claims a job gets it whole. @default nothing
+   */
+  readonly redact?: readonly string[] | undefined
+  /**
+   * Addresses and ranges (CIDR) of the proxies in front, such as `10.0.0.0/8`: of requests that come from them the header
+   * `X-Forwarded-For` says whose they are. @default none, and the header is ignored
+   */
+  readonly trustedProxies?: readonly string[] | undefined
+  /** Where requests and events are logged. @default nowhere */
+  readonly log?: Log | undefined
+  /** Gets what went wrong inside a request; its client is told no more than `internal`. @default the log, else console.error */
+  readonly onError?: ((error: unknown) => void) | undefined
+}
+
+/** What a server can be told. */
+export interface ServerOptions extends ServiceOptions {
+  /** The address to listen on; any but a loopback one needs a token. @default '127.0.0.1' */
+  readonly host?: string | undefined
+  /** The port to listen on; 0 takes any free one. @default 7420 */
+  readonly port?: number | undefined
+  /** Further names by which clients reach it, with or without a port, as behind a proxy. @default none */
+  readonly allowedHosts?: readonly string[] | undefined
+  /** How long `close` waits for requests that have begun. @default 10_000 */
+  readonly graceMs?: number | undefined
+  /** How long a client may take to send its headers. @default 10_000 */
+  readonly headersTimeoutMs?: number | undefined
+  /** How long a client may take to send a whole request. @default 30_000 */
+  readonly requestTimeoutMs?: number | undefined
+  /** How often those two are looked at. @default 5_000 */
+  readonly timeoutCheckMs?: number | undefined
+  /** How long a connection may be idle between two requests. @default 72_000 */
+  readonly keepAliveMs?: number | undefined
+  /** The most bytes of headers. @default 16_384 */
+  readonly maxHeaderBytes?: number | undefined
+  /** Speaks HTTPS with this certificate. @default plain HTTP */
+  readonly tls?: TlsOptions | undefined
+}
+
+/** What mounting can be told. */
+export interface HandlerOptions extends ServiceOptions {
+  /** Where it is mounted: the beginning of every path. @default '' */
+  readonly basePath?: string | undefined
+  /**
+   * The app in front has judged who may come: no token is needed, and whoever gets here may do everything. Otherwise
+   * a token always is, for nobody can tell from a `Request` whether it came from this machine. @default false
+   */
+  readonly trust?: boolean | undefined
+  /** How long a client may take to send its body. @default 30_000 */
+  readonly requestTimeoutMs?: number | undefined
+  /** How long `close` waits for requests that have begun. @default 10_000 */
+  readonly graceMs?: number | undefined
+}
+
+type ServiceDefaults = Required<
+  Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs' | 'redact' | 'trustedProxies'>
+>
+type ServerSettings = Omit<ServerOptions, keyof ServiceOptions | 'tls'>
+
+/** Options of any way of serving, whole and checked. */
+export interface ResolvedServiceOptions {
+  readonly served: Served
+  readonly settings: RoomSettings
+  readonly contention: Contention
+  readonly bootstrap: readonly string[]
+  readonly caps: Required<AdmissionOptions>
+  readonly maxBodyBytes: number
+  readonly retentionMs: number | undefined
+  readonly auditKeepMs: number
+  readonly redact: readonly string[]
+  readonly clients: ClientAddresses
+  readonly log: Log | undefined
+  readonly onError: ((error: unknown) => void) | undefined
+}
+
+/** What any way of serving does unless told otherwise. */
+export const serviceDefaults: { readonly [Key in keyof ServiceDefaults]: NonNullable<ServiceDefaults[Key]> } =
+  { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000, redact: [], trustedProxies: [] }
+
+type Whole<Options> = { readonly [Key in keyof Options]-?: NonNullable<Options[Key]> }
+
+/** What a server does unless told otherwise. */
+export const serverDefaults: Whole<ServerSettings> = {
+  host: '127.0.0.1',
+  port: 7420,
+  allowedHosts: [],
+  graceMs: 10_000,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  timeoutCheckMs: 5_000,
+  // Above the 60 s of the usual proxies: who closes first while the other sends loses the request.
+  keepAliveMs: 72_000,
+  maxHeaderBytes: 16_384,
+}
+
+/** A server's options, whole and checked. */
+export interface ResolvedServerOptions extends Whole<ServerSettings> {
+  readonly service: ResolvedServiceOptions
+  /** Whether only this machine can reach it. */
+  readonly isLoopback: boolean
+  readonly tls: TlsOptions | undefined
+}
+
+const capKeys = Object.keys(admissionDefaults)
+const serviceKeys = [
+  'box',
+  'bootstrap',
+  'maxBodyBytes',
+  'retentionMs',
+  'auditKeepMs',
+  'redact',
+  'trustedProxies',
+  'log',
+  'onError',
+  ...capKeys,
+]
+
+/** Checks a server's options and makes them whole. */
+export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
+  onlyKeys('createServer', options, [...serviceKeys, ...Object.keys(serverDefaults), 'tls'])
+  const { tls, ...others } = options
+  const { service, rest } = splitService('createServer', others)
+  const given = withDefaults<Whole<ServerSettings>>('createServer', rest, serverDefaults)
+  const time = { min: 1, max: 3_600_000 }
+  const host = bindAddress(text('host', given.host))
+  const resolved = {
+    service,
+    host,
+    isLoopback: isLoopback(host),
+    tls,
+    port: whole('port', given.port, { max: 65_535 }),
+    allowedHosts: hostNames(given.allowedHosts),
+    graceMs: whole('graceMs', given.graceMs, { max: 3_600_000 }),
+    headersTimeoutMs: whole('headersTimeoutMs', given.headersTimeoutMs, time),
+    requestTimeoutMs: whole('requestTimeoutMs', given.requestTimeoutMs, time),
+    timeoutCheckMs: whole('timeoutCheckMs', given.timeoutCheckMs, time),
+    keepAliveMs: whole('keepAliveMs', given.keepAliveMs, time),
+    maxHeaderBytes: whole('maxHeaderBytes', given.maxHeaderBytes, { min: 1_024, max: 1_048_576 }),
+  }
+  if (resolved.headersTimeoutMs > resolved.requestTimeoutMs) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `headersTimeoutMs (${resolved.headersTimeoutMs}) must not be above requestTimeoutMs ` +
+        `(${resolved.requestTimeoutMs}): headers are a part of the request.`,
+    )
+  }
+  if (tls !== undefined) checkTls(tls)
+  if (isEverywhere(host) && resolved.allowedHosts.length === 0) throw needsNames(host)
+  return Object.freeze(resolved)
+}
+
+/** What the options of mounting come to. */
+export interface ResolvedHandlerOptions {
+  readonly service: ResolvedServiceOptions
+  readonly basePath: string
+  readonly trust: boolean
+  readonly requestTimeoutMs: number
+  readonly graceMs: number
+}
+
+/** Checks the options of mounting and makes them whole. */
+export function resolveHandlerOptions(options: HandlerOptions): ResolvedHandlerOptions {
+  const own = ['basePath', 'trust', 'requestTimeoutMs', 'graceMs']
+  onlyKeys('createHandler', options, [...serviceKeys, ...own])
+  const { service } = splitService('createHandler', options)
+  const { basePath = '', trust = false } = options
+  const { requestTimeoutMs = serverDefaults.requestTimeoutMs, graceMs = serverDefaults.graceMs } = options
+  if (typeof trust !== 'boolean') throw refused('trust', 'true or false', trust)
+  if (typeof basePath !== 'string' || !/^(\/[\w.~-]+)*$/.test(basePath)) {
+    throw refused('basePath', 'a path such as "/signalbox", without a slash at its end', basePath)
+  }
+  return {
+    service,
+    basePath,
+    trust,
+    requestTimeoutMs: whole('requestTimeoutMs', requestTimeoutMs, { min: 1, max: 3_600_000 }),
+    graceMs: whole('graceMs', graceMs, { max: 3_600_000 }),
+  }
+}
+
+function splitService<Options extends ServiceOptions>(
+  name: string,
+  options: Options,
+): { service: ResolvedServiceOptions; rest: Omit<Options, keyof ServiceOptions> } {
+  const {
+    box,
+    bootstrap,
+    maxBodyBytes,
+    retentionMs,
+    auditKeepMs,
+    redact,
+    trustedProxies,
+    log,
+    onError,
+    ...others
+  } = options
+  const isCap = ([key]: [string, unknown]) => capKeys.includes(key)
+  const caps = Object.fromEntries(Object.entries(others).filter(isCap))
+  const rest = Object.fromEntries(Object.entries(others).filter((entry) => !isCap(entry)))
+  if (typeof box?.backend?.within !== 'function') {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} needs a box to serve: ${name}({ box: await open('sqlite:signalbox.db') }).`,
+      { details: { option: 'box' } },
+    )
+  }
+  const service = {
+    served: box.backend,
+    settings: box.settings ?? {},
+    contention: box.contention ?? noContention,
+    bootstrap: bootstrap ?? serviceDefaults.bootstrap,
+    caps: resolveAdmissionOptions(caps),
+    maxBodyBytes: whole('maxBodyBytes', maxBodyBytes ?? serviceDefaults.maxBodyBytes, {
+      min: 1,
+      max: 134_217_728,
+    }),
+    retentionMs: retentionMs === undefined ? undefined : whole('retentionMs', retentionMs, { min: 1_000 }),
+    auditKeepMs: whole('auditKeepMs', auditKeepMs ?? serviceDefaults.auditKeepMs, { min: 1_000 }),
+    redact: resolveRedactPaths('redact', redact ?? serviceDefaults.redact),
+    clients: createClientAddresses(trustedProxies ?? serviceDefaults.trustedProxies),
+    log,
+    onError: onError === undefined ? undefined : callable('onError', onError),
+  }
+  return { service: Object.freeze(service), rest: rest as Omit<Options, keyof ServiceOptions> }
+}
+
+/**
+ * The address to bind. `localhost` is taken as 127.0.0.1 and not looked up: a hosts file cannot move it elsewhere. Nor
+ * is any other name looked up, for what it stands for may change.
+ */
+function bindAddress(host: string): string {
+  const name = host.toLowerCase()
+  if (name === 'localhost') return '127.0.0.1'
+  const bare = name.startsWith('[') && name.endsWith(']') ? name.slice(1, -1) : name
+  if (isIP(bare) !== 0) return bare
+  throw refused('host', 'an IP address, or localhost', host)
+}
+
+function isLoopback(host: string): boolean {
+  return host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+function isEverywhere(host: string): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+function hostNames(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) throw refused('allowedHosts', 'a list of names', value)
+  return value.map((name: unknown, index) => {
+    if (typeof name === 'string' && /^(\[[0-9a-f:.]+\]|[\w.-]{1,253})(:\d{1,5})?$/i.test(name)) {
+      return name.toLowerCase()
+    }
+    throw refused(
+      `allowedHosts[${index}]`,
+      'a name such as "signalbox.example.com", with or without a port',
+      name,
+    )
+  })
+}
+
+function refused(option: string, allowed: string, value: unknown): SignalboxError {
+  return new SignalboxError('invalid_argument', `${option} must be ${allowed}, not ${show(value)}.`, {
+    details: { option },
+  })
+}
+
+function needsNames(host: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `host ${show(host)} listens on every address of this machine, so the names by which clients reach it must be given as allowedHosts: requests for any other name are refused.`,
+    { details: { option: 'allowedHosts' } },
+  )
+}

@@ -1,0 +1,342 @@
+import {
+  createServer as createHttpServer,
+  type Server as HttpServerOfNode,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { SignalboxError } from '../../core/errors.ts'
+import { whole } from '../../core/options.ts'
+import { nodesPath } from '../contract/index.ts'
+import { beginRequest, endConnection, refuseInOrder } from './connection-order.ts'
+import { createShortcut, type Shortcut } from './fast-path/fast-path.ts'
+import type { ShortcutRequest } from './fast-path/fast-path-request.ts'
+import { requestIdOf } from './log/log.ts'
+import type { RefusalReason } from './log/refusals.ts'
+import { linesOf, NodeIncoming, writeText } from './node-http.ts'
+import { InFlight } from './request/in-flight.ts'
+import { answerClientError, refusalOf } from './request/problem.ts'
+import { checkSite } from './request/site-guard.ts'
+import { Unsent } from './request/unsent.ts'
+import { type ResolvedServerOptions, resolveServerOptions, type ServerOptions } from './server-options.ts'
+import { createService, type Service } from './service.ts'
+import { createUpgrades, isWebSocketUpgrade, type Upgrades } from './sockets/upgrade.ts'
+import { httpTransport } from './streams/transport.ts'
+import { checkTls, mustLast, type TlsOptions } from './tls.ts'
+import { createTlsServer, type TlsServer } from './tls-server.ts'
+
+/**
+ * The server: one port, guarded before it is useful. Every answer is data, every failure a problem document, whatever
+ * the request looked like. Fastify keeps the port and the connections; which route a request has and what becomes of
+ * it is decided in api.ts, for this adapter as for the other (fetch.ts).
+ *
+ * It closes in the order that loses nothing: first it says that it is not ready, then streams end with a word on when
+ * to come again and waiting claims are let go, then the requests that have begun come to their end, then what is left
+ * is cut, and last the loops and services behind it stop.
+ */
+export interface Server extends AsyncDisposable {
+  /** Opens the port and says where; asking again gives the same answer. */
+  listen(): Promise<{ readonly url: string }>
+  /**
+   * Replaces the certificates of a server with TLS, for new connections; open ones are kept. Throws when they do not match
+   * or have expired; the server then keeps the ones it has.
+   */
+  setTls(tls: TlsOptions): void
+  /** Drains and closes; asking again waits for the same end. */
+  close(options?: CloseOptions): Promise<void>
+}
+
+/** How to close. */
+export interface CloseOptions {
+  /** How long to wait for requests that have begun. @default the server's graceMs */
+  readonly graceMs?: number
+}
+
+/** Makes a server; `listen` opens its port. */
+export function createServer(options: ServerOptions): Server {
+  return new HttpServer(resolveServerOptions(options))
+}
+
+/** Fastify has no schema to check or to write by here; with these it need not load what would. */
+const noCompilers = {
+  buildValidator: () => () => () => true,
+  buildSerializer: () => () => JSON.stringify,
+} as unknown as NonNullable<FastifyServerOptions['schemaController']>['compilersFactory'] & object
+
+/**
+ * So many may connect before the first of them is let in, or as many as the machine allows. Where a server comes back, all its
+ * nodes and streams come at once; whoever finds no place is not told so, and tries again after a second, then after three.
+ */
+const backlog = 4_096
+
+class HttpServer implements Server {
+  readonly #options: ResolvedServerOptions
+  readonly #app: FastifyInstance
+  readonly #service: Service
+  readonly #upgrades: Upgrades
+  readonly #inFlight = new InFlight()
+  readonly #unsent: Unsent
+  readonly #shortcut: Shortcut
+  readonly #givenUp = new WeakSet<Socket>()
+  #tls: TlsServer | undefined
+  readonly #leave = () => this.#inFlight.leave()
+  /** The values of the Host header that are ours; known once the port is. */
+  #ownHosts: ReadonlySet<string> = new Set()
+  #listening: Promise<{ readonly url: string }> | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(options: ResolvedServerOptions) {
+    this.#options = options
+    const { service, isLoopback } = options
+    this.#service = createService({
+      ...service,
+      loopback: isLoopback,
+      trust: false,
+      hosts: () => this.#ownHosts,
+    })
+    const { refusals } = this.#service
+    this.#unsent = new Unsent({
+      onCut: (answer) => refusals.refused('cut_stream', { address: addressOf(answer) }),
+    })
+    this.#shortcut = createShortcut({
+      ...options,
+      serve: (request) => void this.#serveWhole(request),
+      over: this.#leave,
+      unsent: (socket) => this.#unsent.keep(socket),
+      late: (socket) => refusals.refused('headers_timeout', { address: socket.remoteAddress }),
+    })
+    const { authenticator } = this.#service
+    this.#upgrades = createUpgrades({
+      // A fleet may share one token, so its sockets are bounded by the caps on connections alone.
+      authenticator,
+      checkSite: (incoming) => checkSite(incoming, undefined, this.#ownHosts),
+      gateways: new Map([[nodesPath, this.#service.nodeGateway]]),
+      onRefused: (error, socket) => this.#refused('upgrade_refused', error, socket),
+      ...(service.onError === undefined ? {} : { onError: service.onError }),
+    })
+    this.#app = fastify({
+      // Idle keep-alive connections and, after the grace, hung ones must not hold up `close`.
+      forceCloseConnections: true,
+      schemaController: { compilersFactory: noCompilers },
+      clientErrorHandler: (error, socket) => this.#giveUp(error, socket as Socket),
+      // Which route a request has is decided in api.ts, for every adapter; what Fastify would find out before costs as
+      // much as that, and nobody would ask for it.
+      serverFactory: () => this.#createHttpServer(),
+    })
+    this.#answerWhatNodeWould()
+  }
+
+  listen(): Promise<{ readonly url: string }> {
+    if (this.#closing) {
+      const error = new SignalboxError('closed', 'This server was closed; make a new one with createServer.')
+      return Promise.reject(error)
+    }
+    this.#listening ??= this.#open()
+    return this.#listening
+  }
+
+  setTls(tls: TlsOptions): void {
+    if (this.#tls === undefined)
+      throw new SignalboxError(
+        'invalid_argument',
+        'This server speaks plain HTTP. Give createServer the option tls.',
+        {
+          details: { option: 'tls' },
+        },
+      )
+    mustLast(checkTls(tls))
+    this.#tls.replace(tls)
+  }
+
+  close({ graceMs = this.#options.graceMs }: CloseOptions = {}): Promise<void> {
+    whole('graceMs', graceMs)
+    this.#closing ??= this.#shut(graceMs)
+    return this.#closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #createHttpServer(): HttpServerOfNode {
+    const { requestTimeoutMs, keepAliveMs, headersTimeoutMs, timeoutCheckMs, maxHeaderBytes, tls } =
+      this.#options
+    const options = {
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveMs,
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: timeoutCheckMs,
+      maxHeaderSize: maxHeaderBytes,
+      // A missing Host is answered by the guard; Node's own answer is no problem document.
+      requireHostHeader: false,
+      // Others that name an upgrade, as clients that hope for HTTP/2 do, are ordinary requests.
+      shouldUpgradeCallback: isWebSocketUpgrade,
+    }
+    const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response)
+    if (tls === undefined) return createHttpServer(options, serve)
+    this.#tls = createTlsServer(tls, options, serve, (socket, error) =>
+      this.#refused('tls_handshake', error, socket),
+    )
+    return this.#tls.server
+  }
+
+  /** Some requests never become any: Node answers them without a document, or drops them. */
+  #answerWhatNodeWould(): void {
+    const { server } = this.#app
+    // It reads from the bare connection, which over TLS Node alone can.
+    if (this.#tls === undefined) this.#shortcut.attach(server)
+    this.#service.admission.attach(server, (socket, error) =>
+      this.#refused('connection_limit', error, socket),
+    )
+    this.#upgrades.attach(server)
+    // Node would leave out what stands behind the first 2,000, in silence; their bytes bound them already.
+    server.maxHeadersCount = 0
+    // An expectation that we do not know may be ignored (RFC 9110, 10.1.1).
+    server.on('checkExpectation', (request, reply) => server.emit('request', request, reply))
+    server.on('connect', (_request, socket) => {
+      const error = new SignalboxError('not_found', 'There is no route CONNECT: this server is no proxy.')
+      this.#refused('connect_refused', error, socket)
+      void refuseInOrder(socket, error)
+    })
+  }
+
+  /** Node could not read a request, or lost its connection. */
+  #giveUp(error: Error, socket: Socket): void {
+    const reason = refusalOf(error, socket)
+    // Node reports the same error again with every byte that follows.
+    if (reason !== undefined && !this.#givenUp.has(socket)) {
+      this.#givenUp.add(socket)
+      this.#refused(reason, error, socket)
+    }
+    answerClientError(error, socket)
+  }
+
+  #refused(reason: RefusalReason, error: Error, socket: Duplex): void {
+    const { code } = error as NodeJS.ErrnoException
+    const { message } = error
+    this.#service.refusals.refused(reason, { address: addressOf(socket), code, message })
+  }
+
+  async #open(): Promise<{ readonly url: string }> {
+    const { host, port } = this.#options
+    await this.#mustBeGuarded()
+    try {
+      await this.#app.listen({ host, port, backlog })
+    } catch (error) {
+      throw listenError(error, host, port)
+    }
+    const address = this.#app.server.address() as AddressInfo
+    const inUrl = host.includes(':') ? `[${host}]` : host
+    this.#ownHosts = this.#namesOf(inUrl, address.port)
+    this.#service.countAhead()
+    return { url: `${this.#tls === undefined ? 'http' : 'https'}://${inUrl}:${address.port}` }
+  }
+
+  /** Where others than this machine can reach it, somebody must be able to come in and everybody else must not. */
+  async #mustBeGuarded(): Promise<void> {
+    const { isLoopback, host, service } = this.#options
+    if (isLoopback || service.bootstrap.length > 0 || (await service.served.tokens.hasLive())) return
+    throw new SignalboxError(
+      'invalid_argument',
+      `host "${host}" can be reached from other machines, and there is no token yet: make one with "signalbox token create", or listen on 127.0.0.1.`,
+      { details: { option: 'host' } },
+    )
+  }
+
+  #namesOf(inUrl: string, port: number): ReadonlySet<string> {
+    const { isLoopback, allowedHosts } = this.#options
+    const names = [...(isLoopback ? ['localhost', '127.0.0.1', '[::1]'] : []), inUrl]
+    const own = names.map((name) => `${name}:${port}`)
+    // Browsers leave out the port of the scheme.
+    if (port === (this.#tls === undefined ? 80 : 443)) own.push(...names)
+    for (const name of allowedHosts) own.push(name, `${name}:${port}`)
+    return new Set(own)
+  }
+
+  async #shut(graceMs: number): Promise<void> {
+    // A port that is just being opened would otherwise stay open.
+    await this.#listening?.catch(() => {})
+    // Nodes may say how their tasks ended before they are sent away.
+    const nodesGone = this.#service.stopDispatch(graceMs).finally(() => this.#upgrades.close())
+    const ended = Promise.all([this.#service.drain(graceMs), nodesGone])
+    await this.#inFlight.drained(graceMs)
+    this.#shortcut.close()
+    this.#tls?.cut()
+    await this.#app.close()
+    await ended
+    await this.#service[Symbol.asyncDispose]()
+  }
+
+  /** Never rejects. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!beginRequest(request, response)) return
+    this.#inFlight.enter()
+    // `close` comes once for every response, also when the client went away.
+    response.once('close', this.#leave)
+    // Node tells of a request when its head has been read. What came with that, as most bodies do, is there a moment later.
+    await null
+    const requestId = requestIdOf(request.headers['x-request-id'] as string | undefined)
+    const { api, streams } = this.#service
+    const outgoing = await api.answer(new NodeIncoming(request, response), requestId)
+    const more = ['x-request-id', requestId]
+    // Keep-alive would bring the next request to a server that is going away.
+    if (this.#service.isDraining) endConnection(request, response)
+    if (!('feed' in outgoing)) {
+      writeText(request, response, outgoing, more)
+      this.#unsent.watch(response)
+      return
+    }
+    const transport = httpTransport(response)
+    if (!response.destroyed) response.writeHead(200, [...linesOf(outgoing.headers), ...more])
+    streams.serve(outgoing, transport, outgoing.ended)
+  }
+
+  /** Never rejects. */
+  async #serveWhole(request: ShortcutRequest): Promise<void> {
+    this.#inFlight.enter()
+    const requestId = requestIdOf(request.header('x-request-id'))
+    const { api, streams } = this.#service
+    const outgoing = await api.answer(request, requestId)
+    if ('feed' in outgoing) streams.serve(outgoing, request.stream(outgoing, requestId), outgoing.ended)
+    // Keep-alive would bring the next request to a server that is going away.
+    else request.reply(outgoing, requestId, this.#service.isDraining)
+  }
+}
+
+function addressOf(from: Duplex | ServerResponse): string | undefined {
+  return (('socket' in from ? from.socket : from) as Partial<Socket> | null)?.remoteAddress
+}
+
+function listenError(error: unknown, host: string, port: number): SignalboxError {
+  const { code } = error as NodeJS.ErrnoException
+  const details = { host, port, reason: code }
+  const options = { cause: error, details }
+  switch (code) {
+    case 'EADDRINUSE':
+      return new SignalboxError(
+        'listen_failed',
+        `Port ${port} on ${host} is already in use. Stop what uses it, or choose another with --port (0 takes a free one).`,
+        options,
+      )
+    case 'EACCES':
+      return new SignalboxError(
+        'listen_failed',
+        `Port ${port} on ${host} is not permitted to this user. Choose one above 1023 with --port.`,
+        options,
+      )
+    case 'EADDRNOTAVAIL':
+      return new SignalboxError(
+        'listen_failed',
+        `This machine has no address ${host}, or not now. Choose one of its own with --host.`,
+        options,
+      )
+    default:
+      return new SignalboxError(
+        'listen_failed',
+        `Port ${port} on ${host} could not be opened (${code}).`,
+        options,
+      )
+  }
+}

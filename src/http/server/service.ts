@@ -1,0 +1,356 @@
+import { systemClock } from '../../core/clock.ts'
+import type { ErrorCode, SignalboxError } from '../../core/errors.ts'
+import type { Loop } from '../../core/loop.ts'
+import { createFiring, createGatekeeper } from '../../jobs/index.ts'
+import type { SendingTrouble } from '../../monitor/index.ts'
+import { routes } from '../contract/index.ts'
+import { type Answered, type Api, createApi } from './api.ts'
+import { createAssets } from './assets.ts'
+import { createBulkers } from './background/bulk-workers.ts'
+import { createDispatchers } from './background/dispatchers.ts'
+import { createNamespaceLoops } from './background/namespace-loops.ts'
+import { createSenders } from './background/senders.ts'
+import { createServerUpkeep } from './background/server-upkeep.ts'
+import { createHandlers } from './handlers/index.ts'
+import type { JobMeterPart } from './handlers/jobs.ts'
+import { createAuditTrail } from './log/audit-trail.ts'
+import { createRefusals, type Refusals } from './log/refusals.ts'
+import { slowWaitsLine } from './log/slow-waits.ts'
+import { createHistory } from './metrics/activity-history.ts'
+import { createClockWatch } from './metrics/clock-watch.ts'
+import { createDispatchMeter } from './metrics/dispatch-meter.ts'
+import { createHealth } from './metrics/health.ts'
+import { createLockMeter } from './metrics/lock-meter.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import { createOverviews } from './metrics/overview.ts'
+import { queueCountsOf } from './metrics/queue-counts.ts'
+import { createRequestMeter, type RequestMeter } from './metrics/request-meter.ts'
+import { createSpaces } from './namespace-services.ts'
+import { type Admission, createAdmission } from './request/admission.ts'
+import { createAuthenticator, type TokenAuthenticator } from './request/authenticator.ts'
+import { createLoopLag } from './request/loop-lag.ts'
+import { createRedactor } from './request/redact-job.ts'
+import { rootRoute } from './root.ts'
+import type { ResolvedServiceOptions } from './server-options.ts'
+import { createNodeGateway } from './sockets/node-gateway.ts'
+import type { Gateway } from './sockets/upgrade.ts'
+import { createStreams, type Streams } from './streams/stream.ts'
+
+/**
+ * Everything that serving needs, put together once, for whichever adapter stands in front of it. It ends in the order
+ * that loses nothing:
+ *
+ *     drain: not ready, no new requests ──▶ streams end, waiting claims are let go ──▶ (requests end) ──▶ loops, spaces
+ */
+export interface Service extends AsyncDisposable {
+  readonly api: Api
+  readonly streams: Streams
+  readonly admission: Admission
+  readonly authenticator: TokenAuthenticator
+  /** Counts and logs what is refused or cut below HTTP. */
+  readonly refusals: Refusals
+  readonly isDraining: boolean
+  /** Where nodes come in. */
+  readonly nodeGateway: Gateway
+  /** Counts the queues of the first namespace, before anybody opens a dashboard: of millions of jobs it takes a second. */
+  countAhead(): void
+  /** Gives out no more tasks; nodes may end what they run for so long, and are then sent away. */
+  stopDispatch(graceMs: number): Promise<void>
+  /**
+   * Says that it is not ready, ends streams with a word on when to come again, and lets waiting claims go. Messages under
+   * way have `graceMs` to end.
+   */
+  drain(graceMs: number): Promise<void>
+}
+
+export interface ServiceParts extends ResolvedServiceOptions {
+  /** Whether only this machine can reach it. */
+  readonly loopback: boolean
+  /** Where it is mounted. @default at the root */
+  readonly basePath?: string
+  /** Whether the app in front has judged who comes. */
+  readonly trust: boolean
+  hosts(): ReadonlySet<string> | undefined
+}
+
+/** Codes that say that the store failed, not its caller. */
+const storeCodes: ReadonlySet<ErrorCode> = new Set([
+  'store_unavailable',
+  'store_busy',
+  'commit_unknown',
+  'transaction_conflict',
+  'transaction_timeout',
+  'schema_missing',
+  'schema_newer',
+  'schema_outdated',
+])
+
+/** Codes by which the server takes no work now. It logs that once when it begins, not with every request. */
+const takingNothing: ReadonlySet<ErrorCode> = new Set(['draining', 'overloaded'])
+
+/** What dispatchers tell that somebody should look at. */
+const troubles: ReadonlySet<string> = new Set([
+  'command.failed',
+  'store.trouble',
+  'task.lost',
+  'fleet.braked',
+  'loop.stalled',
+  'slot.forced',
+  'node.unanswered',
+  'server.name_taken',
+])
+
+export function createService(parts: ServiceParts): Service {
+  const { served, log, caps, contention, clients } = parts
+  let isDraining = false
+  const admission = createAdmission(caps, systemClock, clients)
+  const { failures } = admission
+  const { bootstrap, loopback, trust } = parts
+  const authenticator = createAuthenticator(served.tokens, { bootstrap, loopback, trust, failures, clients })
+  const redactor = createRedactor(parts.redact)
+  const lockMeter = createLockMeter(systemClock)
+  const dispatchMeter = createDispatchMeter(systemClock)
+  const spaces = createSpaces(served, {
+    settings: parts.settings,
+    redactor,
+    meter: contention,
+    countLocks: lockMeter.store,
+    onPlaced: dispatchMeter.placed,
+    onDispatch(namespace, { name, ...event }) {
+      const isTrouble = troubles.has(name)
+      log?.[isTrouble ? 'warn' : 'info'](`dispatch.${name}`, { namespace, ...event })
+    },
+  })
+  // That nothing more is sent while it drains is no trouble.
+  const loops = () =>
+    isDraining
+      ? upkeep.loops
+      : [
+          ...upkeep.loops,
+          clockWatch.loop,
+          senders.loop,
+          scheduling.loop,
+          gatekeeping.loop,
+          bulkers.loop,
+          dispatchers.loop,
+        ]
+  const health = createHealth({
+    store: served,
+    loops,
+    isDraining: () => isDraining,
+    onChange: (readiness) => log?.warn('readiness', { ...readiness }),
+  })
+  const history = createHistory()
+  const metrics = createMetrics({
+    history,
+    roomMeters: [lockMeter, dispatchMeter],
+    routes: [...routes, rootRoute],
+    spaces: () => spaces,
+    sendings: () => senders.counts(),
+    storeUp: () => health.storeUp(),
+    loops,
+    logDropped: () => log?.droppedCount ?? 0,
+    contention,
+  })
+  const refusals = createRefusals({ count: metrics.refused, log })
+  const requestMeter = createRequestMeter(contention, [...routes, rootRoute])
+  const unwatch = contention.events.on('slow', (waits) => log?.warn('contention.slow', slowWaitsLine(waits)))
+  const streams = createStreams({ authenticator })
+  const api = createApi({
+    spaces,
+    authenticator,
+    admission,
+    handlers: createHandlers({
+      tokens: authenticator.tokens,
+      meter: restingClaims(metrics, requestMeter),
+      system: { health, metrics },
+      overviews: createOverviews({
+        ...{ served, spaces, health, history },
+        clockJump: () => clockWatch.jump(),
+      }),
+      bulkBegun: (namespace) => bulkers.begun(namespace),
+      redactor,
+      contention,
+    }),
+    assets: createAssets(undefined, parts.basePath),
+    trail: createAuditTrail({
+      onFailed: onAuditFailed,
+    }),
+    maxBodyBytes: parts.maxBodyBytes,
+    hosts: parts.hosts,
+    isDraining: () => isDraining,
+    isOverloaded: () => loopLag.isOverloaded,
+    onBegan: () => metrics.requestBegan(),
+    onProblem: (error, thrown, requestId) => {
+      if (storeCodes.has(error.code)) metrics.storeFailed(error.code)
+      if (error.status >= 500 && !takingNothing.has(error.code)) report(error, thrown, requestId)
+    },
+    onAnswered,
+    onStreamEnded: (route, how, ms) => {
+      metrics.streamClosed(how)
+      if (how === 'dropped') refusals.refused('cut_stream', { route: route.id })
+      metrics.request(route.id, 200, ms / 1_000)
+    },
+  })
+  // Last, for it runs from now on: whatever throws above leaves nothing behind.
+  const loopLag = createLoopLag({
+    onChange: (isOverloaded, lateMs) => log?.warn(isOverloaded ? 'overloaded' : 'overload.over', { lateMs }),
+  })
+  const upkeep = createServerUpkeep({
+    served,
+    spaces,
+    retentionMs: parts.retentionMs,
+    auditKeepMs: parts.auditKeepMs,
+    onTrouble,
+  })
+  const senders = createSenders({ served, spaces, onTrouble, onSendingTrouble })
+  const scheduling = createNamespaceLoops({
+    name: 'server.schedules',
+    find: (limit) => served.scheduledNamespaces(limit),
+    begin: (namespace) => createFiring(served.within(namespace)),
+    onTrouble,
+  })
+  const gatekeeping = createNamespaceLoops({
+    name: 'server.gates',
+    find: (limit) => served.gatedNamespaces(limit),
+    begin: beginGatekeeper,
+    onTrouble,
+  })
+  const clockWatch = createClockWatch({
+    now: () => served.time(),
+    onJump: ({ byMs }) => log?.warn('clock_jump', { byMs }),
+    onTrouble,
+  })
+  const bulkers = createBulkers({ served, redactor, onTrouble, onAuditFailed })
+  const dispatchers = createDispatchers({ served, spaces, onTrouble })
+
+  /** It asks for locks as the namespace does, so it is in it for as long as it runs. */
+  function beginGatekeeper(namespace: string): Loop {
+    const space = spaces.enter(namespace)
+    const { store: gates, locks } = space.gates
+    const loop = createGatekeeper({ gates, locks, store: space.stores.jobs, bell: space.stores.bell })
+    loop.events.on('stopped', () => spaces.leave(space))
+    return loop
+  }
+
+  function onAuditFailed(action: string, error: unknown): void {
+    metrics.auditFailed()
+    log?.error('audit.failed', { action, error })
+  }
+
+  function onSendingTrouble(namespace: string, { kind, ...trouble }: SendingTrouble): void {
+    log?.warn(kind === 'dead' ? 'notification.dead' : 'notification.sealed', { namespace, ...trouble })
+  }
+
+  function onTrouble(loop: string, trouble: string, event: object): void {
+    log?.warn(`loop.${trouble}`, { loop, ...event })
+  }
+
+  function onAnswered(answered: Answered): void {
+    const { requestId, incoming, route, principalId, status, ms, bytes } = answered
+    requestMeter.isOf(route)
+    if (bytes === undefined) metrics.streamOpened()
+    else metrics.request(route?.id, status, ms / 1_000)
+    const { method, path } = incoming
+    if (log === undefined) return
+    const address = clients.of(incoming)
+    log.request({
+      requestId,
+      method,
+      path,
+      route: route?.id,
+      status,
+      ms,
+      principal: principalId,
+      address,
+      bytes,
+    })
+  }
+
+  /** A store that does not answer is for the log alone; what nobody foresaw is told to whoever wants to know. */
+  function report(error: SignalboxError, thrown: unknown, requestId: string): void {
+    log?.error('request.failed', { requestId, error: thrown })
+    const { onError } = parts
+    if (error.code !== 'internal' || (onError === undefined && log !== undefined)) return
+    try {
+      if (onError === undefined) console.error('A request failed:', thrown)
+      else onError(thrown)
+    } catch (hookError) {
+      // Thrown on, it would take the answer with it.
+      console.error('onError itself failed:', hookError)
+    }
+  }
+
+  return {
+    api: requestMeter.meter(api),
+    streams,
+    admission,
+    authenticator,
+    refusals,
+    get isDraining() {
+      return isDraining
+    },
+    nodeGateway: createNodeGateway({
+      enter({ namespace }) {
+        const space = spaces.enter(namespace)
+        try {
+          space.dispatch.start()
+          return { desk: space.dispatch.desk, leave: () => spaces.leave(space) }
+        } catch (error) {
+          spaces.leave(space)
+          throw error
+        }
+      },
+    }),
+    countAhead() {
+      const space = spaces.enter('default')
+      const counted = queueCountsOf(space.stores).recent()
+      // Whoever asks when it has failed is told.
+      void counted.catch(() => undefined).finally(() => spaces.leave(space))
+    },
+    async stopDispatch(graceMs) {
+      await dispatchers.stop()
+      await spaces.stopDispatch(graceMs)
+    },
+    async drain(graceMs) {
+      isDraining = true
+      spaces.letGo()
+      // Together with the requests under way, and awaited with all else below.
+      senders.stop(graceMs).catch(() => undefined)
+      await streams.close()
+    },
+    async [Symbol.asyncDispose]() {
+      isDraining = true
+      loopLag.stop()
+      refusals.close()
+      unwatch()
+      await senders[Symbol.asyncDispose]()
+      await scheduling.stop()
+      await gatekeeping.stop()
+      await clockWatch.loop.stop()
+      await bulkers.stop()
+      await dispatchers.stop()
+      await upkeep[Symbol.asyncDispose]()
+      await streams.close()
+      await authenticator[Symbol.asyncDispose]()
+      await spaces[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A claim that waits for a job is held up by nobody. */
+function restingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
+  return {
+    claimWaits() {
+      metrics.claimWaits()
+      requests.rests()
+    },
+    claimWaited() {
+      metrics.claimWaited()
+      requests.resumes()
+    },
+    added: metrics.added,
+    claimed: metrics.claimed,
+    settled: metrics.settled,
+  }
+}

@@ -1,0 +1,189 @@
+import { checkJson, encodeJson, maxJsonBytes } from '../../../core/json.ts'
+import type { NodeFrame, NodeLoad, ServiceOffer } from '../../../dispatch/index.ts'
+import { type FrameProblem, nodeFrameSchemas, nodeProtocol, type PingFrame } from '../../contract/index.ts'
+import { complain } from '../request/describe-validation-error.ts'
+import { checkOf, type Subject } from '../request/validate.ts'
+
+/**
+ * From text to a frame that can be trusted: of a known type, whole, within its bounds, and with no field but those that
+ * are known. Whatever is wrong is an answer, never an exception.
+ */
+export type ReadFrame = { readonly frame: NodeFrame | PingFrame } | { readonly refusal: FrameRefusal }
+
+/** Why a frame is not taken. */
+export interface FrameRefusal {
+  readonly code: FrameProblem
+  readonly message: string
+  /** Nothing that comes after it would be understood either. */
+  readonly isFatal: boolean
+}
+
+type Fields = Readonly<Record<string, unknown>>
+type Shaped = { readonly type: NodeFrame['type'] | 'ping' } & Fields
+
+/** Reads one message. */
+export function readNodeFrame(text: string): ReadFrame {
+  const value = parse(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refuse('invalid_frame', 'A message must be one JSON object with a "type".', true)
+  const { type } = value as Fields
+  if (typeof type !== 'string') return refuse('invalid_frame', 'type is missing; it must be text.', true)
+  if (!Object.hasOwn(nodeFrameSchemas, type))
+    return refuse('unknown_type', `There is no message of the type ${JSON.stringify(type.slice(0, 60))}.`)
+  const shaped = value as Shaped
+  const schema = nodeFrameSchemas[shaped.type]
+  if (!checkOf(schema)(shaped)) {
+    const subject: Subject = { what: `The message ${type}`, part: 'field' }
+    return refuse('invalid_frame', complain(subject, schema, shaped).text)
+  }
+  const unsound = unsoundness(shaped)
+  if (unsound !== undefined) return refuse('invalid_frame', unsound)
+  if (shaped.type === 'hello' && (shaped.protocol ?? nodeProtocol) !== nodeProtocol)
+    return refuse(
+      'unsupported_protocol',
+      `This server speaks protocol ${nodeProtocol}, not ${shaped.protocol}.`,
+      true,
+    )
+  return { frame: decode(shaped, text.length) }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function refuse(code: FrameProblem, message: string, isFatal = false): ReadFrame {
+  return { refusal: { code, message, isFatal } }
+}
+
+/** What no schema can say. */
+function unsoundness({ type, taskId, nodeId, instanceId, services, labels }: Shaped): string | undefined {
+  if (isBroken(taskId) || isBroken(nodeId) || isBroken(instanceId))
+    return `${type}: an id has half of a surrogate pair.`
+  if (type !== 'hello' && type !== 'update') return undefined
+  const offers = (services ?? []) as readonly ServiceOffer[]
+  if (new Set(offers.map(({ name }) => name)).size < offers.length)
+    return 'services has two services of the same name.'
+  try {
+    encodeJson('services', offers)
+    encodeJson('labels', labels)
+  } catch (error) {
+    return (error as Error).message
+  }
+  return undefined
+}
+
+function isBroken(id: unknown): boolean {
+  return typeof id === 'string' && !id.isWellFormed()
+}
+
+/** The frame with what it left out, and without what nobody knows. The schema has said that the types are right. */
+function decode(said: Shaped, length: number): NodeFrame | PingFrame {
+  const taskId = said.taskId as string
+  const attempt = said.attempt as number
+  switch (said.type) {
+    case 'hello':
+      return {
+        type: 'hello',
+        nodeId: said.nodeId as string,
+        instanceId: said.instanceId as string,
+        services: offersOf(said.services)!,
+        labels: { ...(said.labels as object) },
+        running: listOf(said.running),
+        protocol: nodeProtocol,
+      }
+    case 'heartbeat':
+      return {
+        type: 'heartbeat',
+        load: loadOf(said.load),
+        running: listOf(said.running),
+        countedSeq: numberOf(said.countedSeq),
+      }
+    case 'task.accept':
+      return { type: 'task.accept', taskId, attempt }
+    case 'task.reject':
+      return {
+        type: 'task.reject',
+        taskId,
+        attempt,
+        reason: sound(said.reason as string),
+        retryAfterMs: numberOf(said.retryAfterMs),
+      }
+    case 'task.progress': {
+      const note = typeof said.note === 'string' ? sound(said.note) : null
+      return { type: 'task.progress', taskId, attempt, percent: numberOf(said.percent), note }
+    }
+    case 'task.result':
+      return resultOf(taskId, attempt, said.output, length)
+    case 'task.fail': {
+      const { code, message } = failureOf(said.error as string | Failure)
+      const error = { ...(code === undefined ? {} : { code: sound(code) }), message: sound(message) }
+      return { type: 'task.fail', taskId, attempt, error, retryable: (said.retryable as boolean) ?? true }
+    }
+    case 'update':
+      return {
+        type: 'update',
+        services: offersOf(said.services),
+        labels: said.labels ? { ...(said.labels as object) } : null,
+      }
+    default:
+      return { type: said.type }
+  }
+}
+
+interface Failure {
+  readonly code?: string
+  readonly message: string
+}
+
+function failureOf(error: string | Failure): Failure {
+  return typeof error === 'string' ? { message: error } : error
+}
+
+/** A result that no store could keep would come again for ever, so it counts as the failure that it is. */
+function resultOf(taskId: string, attempt: number, output: unknown, length: number): NodeFrame {
+  try {
+    // Written out it may be longer than it came, for numbers lose their exponents; a short one stays within bounds.
+    if (length * maxGrowth <= maxJsonBytes) checkJson('output', output ?? null)
+    else encodeJson('output', output)
+    return { type: 'task.result', taskId, attempt, output: output ?? null }
+  } catch (error) {
+    const { message } = error as Error
+    return {
+      type: 'task.fail',
+      taskId,
+      attempt,
+      error: { code: 'invalid_output', message },
+      retryable: false,
+    }
+  }
+}
+
+/** How many bytes a character of a frame becomes at most: `1e20` is 21 digits, and other characters are up to three. */
+const maxGrowth = 6
+
+function offersOf(services: unknown): readonly ServiceOffer[] | null {
+  if (!Array.isArray(services)) return null
+  return services.map(({ name, slots, tags = {} }: ServiceOffer) => ({ name, slots, tags: { ...tags } }))
+}
+
+function loadOf(load: unknown): NodeLoad {
+  const { cpu, gpu, memory } = (load ?? {}) as Fields
+  return { cpu: numberOf(cpu), gpu: numberOf(gpu), memory: numberOf(memory) }
+}
+
+function listOf(running: unknown): readonly string[] | null {
+  return Array.isArray(running) ? running : null
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null
+}
+
+/** Text that every store can keep. */
+function sound(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '')
+}

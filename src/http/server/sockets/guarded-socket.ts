@@ -1,0 +1,164 @@
+import type { WebSocket } from 'ws'
+import { createEvents, type EventSource, type Events } from '../../../core/events.ts'
+import type { Wheel } from '../streams/timer-wheel.ts'
+import { type FrameSocket, writeTextFrame } from './text-frame.ts'
+
+/**
+ * A WebSocket that cannot harm the process: what it buffers is bounded, a peer that no longer answers is found, and
+ * whatever a listener throws ends this socket alone.
+ */
+export interface GuardedSocket {
+  readonly events: EventSource<SocketEvents>
+  /** Sends one text message. False: it is closed or closing, perhaps just now because the peer reads too slowly. */
+  send(text: string): boolean
+  /** Closes it; nothing is heard from it any more. */
+  close(code?: number, reason?: string): void
+  /** Reads no further for now: what was read already may still come, the rest waits with the sender. */
+  pause(): void
+  resume(): void
+}
+
+export interface SocketEvents {
+  message: { readonly text: string }
+  /** It answered a ping. */
+  alive: undefined
+  /** It is over; comes once, and last. */
+  closed: { readonly code: number }
+}
+
+/** Why we close a socket (RFC 6455, 7.4); `ws` itself uses 1002, 1007, 1008 and 1009 for what is malformed or too large. */
+export const closeCodes = {
+  goingAway: 1001,
+  unsupported: 1003,
+  policy: 1008,
+  failed: 1011,
+  tryLater: 1013,
+  unauthorized: 4401,
+} as const
+
+/** What a guarded socket is kept by. */
+export interface SocketKeeper {
+  readonly wheel: Wheel<OpenSocket>
+  readonly maxBufferedBytes: number
+  /** What a listener threw. */
+  onError(error: unknown): void
+  /** It is over. */
+  forget(socket: OpenSocket): void
+}
+
+/** So many pings may go without an answer, and so many periods may a message take to arrive whole. */
+const maxMissed = 2
+
+export class OpenSocket implements GuardedSocket {
+  readonly #ws: WebSocket
+  /** What `ws` writes to as well, each message whole and at once: it compresses nothing and sends no fragments. */
+  readonly #socket: FrameSocket
+  readonly #keeper: SocketKeeper
+  readonly #events: Events<SocketEvents>
+  readonly #slot: number
+  #missedPongs = 0
+  #unfinishedVisits = 0
+  #isClosing = false
+
+  constructor(ws: WebSocket, socket: FrameSocket, keeper: SocketKeeper) {
+    this.#ws = ws
+    this.#socket = socket
+    this.#keeper = keeper
+    this.#events = createEvents<SocketEvents>({ onListenerError: (error) => this.#failed(error) })
+    this.#slot = keeper.wheel.add(this)
+    // Malformed frames and lost connections: `ws` closes with the right code. Unheard, it would end the process.
+    ws.on('error', () => {})
+    ws.on('pong', () => {
+      this.#missedPongs = 0
+      if (!this.#isClosing) this.#events.emit('alive', undefined)
+    })
+    // `ws` has answered already, and whoever sends pings without reading the answers must not fill our memory.
+    ws.on('ping', () => this.#checkBuffer(0))
+    ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary))
+    ws.on('close', (code) => this.#over(code))
+  }
+
+  get events(): EventSource<SocketEvents> {
+    return this.#events
+  }
+
+  send(text: string): boolean {
+    if (this.#isClosing || this.#ws.readyState !== this.#ws.OPEN) return false
+    const byteLength = Buffer.byteLength(text)
+    if (!this.#checkBuffer(byteLength)) return false
+    writeTextFrame(this.#socket, text, byteLength)
+    return true
+  }
+
+  close(code = 1000, reason = ''): void {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    // Its own goodbye would otherwise not be read.
+    if (this.#ws.isPaused) this.#ws.resume()
+    // 123 bytes is what a close frame has room for; our reasons are ASCII, and others' are cut where they are not.
+    this.#ws.close(code, Buffer.from(reason).subarray(0, 123).toString().replaceAll('\uFFFD', ''))
+  }
+
+  pause(): void {
+    if (!this.#isClosing) this.#ws.pause()
+  }
+
+  resume(): void {
+    this.#missedPongs = 0
+    this.#ws.resume()
+  }
+
+  /** Cuts it off. */
+  terminate(): void {
+    this.#ws.terminate()
+  }
+
+  /** Once a period: is the other side alive, and does it finish what it begins? */
+  visit(): void {
+    // What is not read cannot answer.
+    if (this.#isClosing || this.#ws.isPaused) return
+    if (this.#missedPongs >= maxMissed) {
+      this.terminate()
+      return
+    }
+    this.#unfinishedVisits = isUnfinished(this.#ws) ? this.#unfinishedVisits + 1 : 0
+    if (this.#unfinishedVisits > maxMissed) {
+      this.close(closeCodes.policy, 'A message was begun and not finished.')
+      return
+    }
+    this.#missedPongs++
+    if (this.#checkBuffer(0)) this.#ws.ping()
+  }
+
+  #receive(data: Buffer, isBinary: boolean): void {
+    this.#missedPongs = 0
+    this.#unfinishedVisits = 0
+    if (this.#isClosing) return
+    if (isBinary) this.close(closeCodes.unsupported, 'Messages must be text.')
+    else this.#events.emit('message', { text: data.toString() })
+  }
+
+  /** Whether so much more may be buffered; closes the socket when not. */
+  #checkBuffer(bytes: number): boolean {
+    if (this.#ws.bufferedAmount + bytes <= this.#keeper.maxBufferedBytes) return true
+    this.close(closeCodes.tryLater, 'Messages are read more slowly than they come.')
+    return false
+  }
+
+  #failed(error: unknown): void {
+    this.#keeper.onError(error)
+    this.close(closeCodes.failed, 'The server failed; its log says why.')
+  }
+
+  #over(code: number): void {
+    this.#isClosing = true
+    this.#keeper.wheel.delete(this, this.#slot)
+    this.#events.emit('closed', { code })
+    this.#keeper.forget(this)
+  }
+}
+
+/** Whether the first fragments of a message are here and the last is not. `ws` tells nobody, so its receiver is asked. */
+function isUnfinished(ws: WebSocket): boolean {
+  return ((ws as unknown as { _receiver?: { _fragmented?: number } })._receiver?._fragmented ?? 0) !== 0
+}

@@ -1,0 +1,271 @@
+import type { IncomingMessage, Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { includesScope, type Scope } from '../../../access/index.ts'
+import { type Clock, systemClock } from '../../../core/clock.ts'
+import { SignalboxError } from '../../../core/errors.ts'
+import { nodeSubprotocols } from '../../contract/index.ts'
+import type { Authenticator, Incoming, Principal } from '../call.ts'
+import { isBehindAnother, refuseInOrder, upgradeBehindAnother } from '../connection-order.ts'
+import { hostOf } from '../node-http.ts'
+import type { Admission } from '../request/admission.ts'
+import { asSignalboxError } from '../request/problem.ts'
+import { createWheel } from '../streams/timer-wheel.ts'
+import { closeCodes, type GuardedSocket, OpenSocket, type SocketKeeper } from './guarded-socket.ts'
+
+/**
+ * The way from an HTTP request to a WebSocket. Before anything is accepted it has been judged like any other request:
+ *
+ *     upgrade ──▶ site ──▶ path ──▶ token and scope ──▶ caps ──▶ 101 ──▶ gateway
+ *                   └────────┴─────────────┴────────────┴──▶ a problem document on the bare socket
+ *
+ * From then on the socket is guarded: messages, fragments and buffers are bounded, it is pinged, and it is closed when
+ * its token counts no more (4401) or the server shuts down (1001).
+ */
+export interface Upgrades {
+  /** Answers the upgrade requests of this server from now on. */
+  attach(server: Server): void
+  /** Answers one upgrade request. */
+  take(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Closes every socket, and refuses those that come. */
+  close(): Promise<void>
+}
+
+/** What stands at the end of a path. */
+export interface Gateway {
+  /** What a caller must be allowed. */
+  readonly scope: Scope
+  accept(socket: GuardedSocket, principal: Principal): void
+}
+
+/** What upgrades are made of. */
+export interface UpgradesOptions {
+  readonly authenticator: Pick<Authenticator, 'authenticate' | 'watch'>
+  /** How many sockets a principal may have; they count as streams. @default any number */
+  readonly admission?: Pick<Admission, 'enterStream'>
+  /** Throws when the Host is not ours, or the Origin is and should not be. */
+  readonly checkSite: (incoming: UpgradeRequest) => void
+  /** By path. */
+  readonly gateways: ReadonlyMap<string, Gateway>
+  /** How often the peer is asked whether it is there. @default 15_000 */
+  readonly pingMs?: number
+  /** How much may wait for a peer to be read. @default 1_048_576 */
+  readonly maxBufferedBytes?: number
+  /** How long a peer may take to say goodbye. @default 2_000 */
+  readonly lingerMs?: number
+  /** An upgrade is refused. @default does nothing */
+  readonly onRefused?: (error: SignalboxError, socket: Duplex) => void
+  /** Gets what a gateway threw. @default prints it */
+  readonly onError?: (error: unknown) => void
+  readonly clock?: Clock
+}
+
+/** What is known of a request before it is accepted. */
+export type UpgradeRequest = Pick<Incoming, 'method' | 'path' | 'header' | 'address'>
+
+/** What one message may be, and what may pile up while it arrives (websockets/ws#2331). */
+const limits = { maxPayload: 262_144, maxFragments: 64, maxBufferedChunks: 1_024 }
+const authenticateMs = 10_000
+
+/** Whether a request wants to become a WebSocket; others that name an upgrade are ordinary requests. HTTP/1.0 has no upgrades. */
+export function isWebSocketUpgrade({
+  headers,
+  httpVersion,
+}: Pick<IncomingMessage, 'headers' | 'httpVersion'>): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket' && httpVersion !== '1.0'
+}
+
+export function createUpgrades(options: UpgradesOptions): Upgrades {
+  return new SocketUpgrades(options)
+}
+
+class SocketUpgrades implements Upgrades {
+  readonly #options: UpgradesOptions
+  readonly #clock: Clock
+  readonly #lingerMs: number
+  readonly #sockets = new Set<OpenSocket>()
+  readonly #keeper: SocketKeeper
+  readonly #handshake: WebSocketServer
+  #whenClosed: PromiseWithResolvers<void> | undefined
+
+  constructor(options: UpgradesOptions) {
+    const { clock = systemClock, pingMs = 15_000, maxBufferedBytes = 1_048_576, lingerMs = 2_000 } = options
+    this.#options = options
+    this.#clock = clock
+    this.#lingerMs = lingerMs
+    this.#keeper = {
+      wheel: createWheel<OpenSocket>({ periodMs: pingMs, visit: (socket) => socket.visit(), clock }),
+      maxBufferedBytes,
+      onError: options.onError ?? ((error) => console.error('A WebSocket gateway failed:', error)),
+      forget: (socket) => this.#forget(socket),
+    }
+    const handshakeOptions = {
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      // Whoever shows a token among the subprotocols must be answered with one, or browsers close.
+      handleProtocols: (offered: Set<string>) =>
+        offered.has(nodeSubprotocols.agreed) && nodeSubprotocols.agreed,
+      closeTimeout: lingerMs,
+      ...limits,
+    }
+    this.#handshake = new WebSocketServer(handshakeOptions)
+    this.#handshake.on('wsClientError', (error, socket) =>
+      this.#refuse(socket, new SignalboxError('invalid_argument', `${error.message}.`, { cause: error })),
+    )
+  }
+
+  attach(server: Server): void {
+    server.on('upgrade', (request, socket, head) => this.take(request, socket, head))
+  }
+
+  take(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Until somebody else takes care of it. Unheard, it would end the process.
+    socket.on('error', cut)
+    if (isBehindAnother(socket)) {
+      this.#refuse(socket, upgradeBehindAnother())
+      return
+    }
+    this.#upgrade(request, socket, head).catch((error: unknown) => {
+      const known = asSignalboxError(error)
+      if (known.code === 'internal') this.#keeper.onError(error)
+      this.#refuse(socket, known)
+    })
+  }
+
+  close(): Promise<void> {
+    if (this.#whenClosed === undefined) {
+      this.#whenClosed = Promise.withResolvers<void>()
+      for (const socket of this.#sockets) socket.close(closeCodes.goingAway, 'The server is shutting down.')
+      const timer = this.#clock.setTimeout(() => {
+        for (const socket of this.#sockets) socket.terminate()
+      }, this.#lingerMs)
+      void this.#whenClosed.promise.then(() => this.#clock.clearTimeout(timer))
+      this.#checkEnd()
+    }
+    return this.#whenClosed.promise
+  }
+
+  #refuse(socket: Duplex, error: SignalboxError): void {
+    this.#options.onRefused?.(error, socket)
+    void refuseInOrder(socket, error)
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const incoming = readRequest(request)
+    this.#checkOpen()
+    this.#options.checkSite(incoming)
+    const gateway = this.#options.gateways.get(incoming.path)
+    if (gateway === undefined) throw noGateway(incoming)
+    if (incoming.method !== 'GET') throw wrongMethod(incoming)
+    if (!isWebSocketUpgrade(request)) throw noWebSocket()
+    const principal = await this.#authenticate(incoming)
+    if (!includesScope(principal.scope, gateway.scope)) throw outOfScope(gateway.scope)
+    // All of that took its time.
+    this.#checkOpen()
+    if (socket.destroyed || !socket.writable) return
+    const leave = this.#options.admission?.enterStream(principal)
+    if (leave) socket.once('close', leave)
+    this.#handshake.handleUpgrade(request, socket, head, (ws) => {
+      socket.off('error', cut)
+      this.#accept(ws, socket, gateway, principal)
+    })
+  }
+
+  #accept(ws: WebSocket, stream: Duplex, gateway: Gateway, principal: Principal): void {
+    const socket = new OpenSocket(ws, stream, this.#keeper)
+    this.#sockets.add(socket)
+    const unwatch = this.#options.authenticator.watch(principal, ({ message }) =>
+      socket.close(closeCodes.unauthorized, message),
+    )
+    socket.events.on('closed', unwatch)
+    try {
+      gateway.accept(socket, principal)
+    } catch (error) {
+      this.#keeper.onError(error)
+      socket.close(closeCodes.failed, 'The server failed; its log says why.')
+    }
+  }
+
+  #authenticate(incoming: UpgradeRequest): Promise<Principal> {
+    const { promise, resolve, reject } = Promise.withResolvers<Principal>()
+    const timer = this.#clock.setTimeout(
+      () => reject(new SignalboxError('timeout', 'Whose token this is could not be found out in time.')),
+      authenticateMs,
+    )
+    const authenticate = async () => this.#options.authenticator.authenticate(incoming)
+    authenticate().then(resolve, reject)
+    return promise.finally(() => this.#clock.clearTimeout(timer))
+  }
+
+  #checkOpen(): void {
+    if (this.#whenClosed === undefined) return
+    throw new SignalboxError(
+      'draining',
+      'This server is shutting down; connect to another, or a little later.',
+    )
+  }
+
+  #forget(socket: OpenSocket): void {
+    this.#sockets.delete(socket)
+    this.#checkEnd()
+  }
+
+  #checkEnd(): void {
+    if (this.#sockets.size === 0) this.#whenClosed?.resolve()
+  }
+}
+
+function cut(this: Duplex): void {
+  this.destroy()
+}
+
+function readRequest(request: IncomingMessage): UpgradeRequest {
+  const { method = 'GET', url = '/', headers, socket } = request
+  const query = url.indexOf('?')
+  return {
+    method,
+    path: query < 0 ? url : url.slice(0, query),
+    address: socket.remoteAddress ?? '',
+    header(name) {
+      if (name === 'host') return hostOf(request)
+      const value = headers[name] ?? offeredInstead(name, headers['sec-websocket-protocol'])
+      return Array.isArray(value) ? value.join(', ') : value
+    },
+  }
+}
+
+/** A browser cannot set these headers, so it offers what they would say among its subprotocols, in base64url. */
+function offeredInstead(name: string, offered: string | undefined): string | undefined {
+  if (offered === undefined || (name !== 'authorization' && name !== 'signalbox-namespace')) return undefined
+  const isToken = name === 'authorization'
+  const begin = isToken ? nodeSubprotocols.bearer : nodeSubprotocols.namespace
+  const found = offered.split(',', maxOffered).find((one) => one.trimStart().startsWith(begin))
+  if (found === undefined) return undefined
+  const said = Buffer.from(found.trim().slice(begin.length), 'base64url').toString()
+  return isToken ? `Bearer ${said}` : encodeURIComponent(said.toWellFormed())
+}
+
+const maxOffered = 8
+
+function noGateway({ method, path }: UpgradeRequest): SignalboxError {
+  return new SignalboxError('not_found', `There is no WebSocket at ${method} ${path}.`)
+}
+
+function wrongMethod({ method, path }: UpgradeRequest): SignalboxError {
+  return new SignalboxError(
+    'method_not_allowed',
+    `${path} is a WebSocket: it is opened by GET, not ${method}.`,
+  )
+}
+
+function noWebSocket(): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'The Upgrade header must be "websocket"; this path is nothing else.',
+  )
+}
+
+function outOfScope(needed: Scope): SignalboxError {
+  return new SignalboxError('forbidden', `This needs a token with the scope "${needed}".`)
+}

@@ -1,0 +1,383 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { SignalboxError } from '../../../core/errors.ts'
+import { createFakeClock } from '../../../core/fake-clock.ts'
+import { createBell } from '../../../core/notifier.ts'
+import { cancelTopic, type JobsBell, type QueueStats, queueTopic } from '../../../jobs/index.ts'
+import type { FeedEvent, FeedReader } from '../call.ts'
+import { createRing } from './event-ring.ts'
+import { createHintsFeed } from './hints-feed.ts'
+import { createQueuesFeed, type QueuesFeedOptions } from './queues-feed.ts'
+
+class FakeBell implements JobsBell {
+  readonly listeners = new Map<string, Set<() => void>>()
+  listen(topics: readonly string[], heard: () => void): () => void {
+    const mine = () => heard()
+    for (const topic of topics) {
+      const others = this.listeners.get(topic) ?? new Set()
+      this.listeners.set(topic, others.add(mine))
+    }
+    return () => {
+      for (const topic of topics) this.listeners.get(topic)?.delete(mine)
+    }
+  }
+  ring(topic: string): void {
+    for (const heard of [...(this.listeners.get(topic) ?? [])]) heard()
+  }
+  countOf(topic: string): number {
+    return this.listeners.get(topic)?.size ?? 0
+  }
+}
+
+class FakeReader implements FeedReader {
+  readonly events: FeedEvent[] = []
+  readonly failures: unknown[] = []
+  readonly #came = createBell()
+  send(event: FeedEvent): void {
+    this.events.push(event)
+    this.#came.ring()
+  }
+  fail(error: unknown): void {
+    this.failures.push(error)
+  }
+  /** Waits until so many have come. */
+  async until(count: number): Promise<readonly FeedEvent[]> {
+    while (this.events.length < count) await this.#came.wait({ timeoutMs: 10_000 })
+    return this.events
+  }
+  get types(): readonly string[] {
+    return this.events.map(({ type }) => type)
+  }
+}
+
+function statsOf(queue: string, ready: number): QueueStats {
+  const zero = { scheduled: 0, waiting: 0, running: 0, dead: 0 }
+  return { queue, paused: false, limits: null, ...zero, ready, oldestReadyAt: null }
+}
+
+/** A store whose numbers a test sets; it remembers when it was read. */
+function aStage(options: QueuesFeedOptions = {}) {
+  const bell = new FakeBell()
+  const store = {
+    items: [statsOf('mail', 1)] as readonly QueueStats[],
+    error: undefined as Error | undefined,
+    readAt: [] as number[],
+    async stats() {
+      store.readAt.push(performance.now())
+      if (store.error) throw store.error
+      return store.items
+    },
+  }
+  const feed = createQueuesFeed(store, bell, { pollMs: 20, leastMs: 5, ...options })
+  const open = (lastEventId?: string | number) => {
+    const reader = new FakeReader()
+    const leave = feed.open(lastEventId === undefined ? undefined : String(lastEventId), reader)
+    return Object.assign(reader, { leave })
+  }
+  return { bell, store, feed, open }
+}
+
+const gapsOf = (instants: readonly number[]) => instants.slice(1).map((at, nth) => at - instants[nth]!)
+const readyOf = ({ data }: FeedEvent) => (data as { items: QueueStats[] }).items.map(({ ready }) => ready)
+
+test('a reader gets the present state first, and then only what changed', async () => {
+  const { store, feed, open } = aStage()
+  await using _ = feed
+  const reader = open()
+  await reader.until(1)
+  assert.equal(reader.events[0]!.type, 'queues')
+  assert.deepEqual(reader.events[0]!.data, { items: [statsOf('mail', 1)] })
+  const reads = store.readAt.length
+  while (store.readAt.length < reads + 3) await new Promise((resolve) => setTimeout(resolve, 5))
+  assert.equal(reader.events.length, 1)
+  // Another order is no change.
+  store.items = [statsOf('mail', 2), statsOf('a', 0)]
+  await reader.until(2)
+  store.items = [statsOf('a', 0), statsOf('mail', 2)]
+  const late = open()
+  await late.until(1)
+  assert.deepEqual(late.events, [reader.events[1]])
+  store.items = [statsOf('mail', 3)]
+  await Promise.all([reader.until(3), late.until(2)])
+  assert.deepEqual(reader.events.map(readyOf), [[1], [0, 2], [3]])
+  assert.equal(reader.events[2], late.events[1])
+  assert.equal(reader.events[2]!.text, JSON.stringify(reader.events[2]!.data))
+})
+
+test('the store is read while somebody reads, and not otherwise', async () => {
+  const { store, feed, bell, open } = aStage()
+  await using _ = feed
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  assert.equal(store.readAt.length, 0)
+  const readers = [open(), open()]
+  await Promise.all(readers.map((reader) => reader.until(1)))
+  assert.equal(store.readAt.length, 1)
+  assert.equal(bell.countOf(queueTopic('mail')), 1)
+  for (const reader of readers) reader.leave()
+  assert.equal(bell.countOf(queueTopic('mail')), 0)
+  const count = store.readAt.length
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  assert.equal(store.readAt.length, count)
+  // Whoever comes after that waits for a reading instead of being shown what was.
+  store.items = [statsOf('mail', 9)]
+  const late = open()
+  assert.equal(late.events.length, 0)
+  await late.until(1)
+  assert.deepEqual(readyOf(late.events[0]!), [9])
+})
+
+test('a ring brings the next reading forward, but not to less than a second after the last', async () => {
+  const clock = createFakeClock()
+  const { store, feed, bell, open } = aStage({ pollMs: 2_000, leastMs: 1_000, clock })
+  const readAt: number[] = []
+  const { stats } = store
+  store.stats = () => {
+    readAt.push(clock.now())
+    return stats()
+  }
+  const reader = open()
+  await reader.until(1)
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 100) {
+      await new Promise((resolve) => setImmediate(resolve))
+      clock.advance(100)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  await pass(10_000)
+  const alone = gapsOf(readAt.splice(0, readAt.length - 1))
+  assert.equal(alone.length, 3)
+  for (const gap of alone) assert.ok(gap >= 2_000 && gap <= 2_200, `${gap} ms`)
+  for (let nth = 0; nth < 50; nth++) {
+    bell.ring(queueTopic('mail'))
+    await pass(100)
+  }
+  const rung = gapsOf(readAt).slice(1)
+  assert.ok(rung.length >= 3)
+  for (const gap of rung) assert.ok(gap >= 1_000 && gap <= 1_200, `${gap} ms`)
+  reader.leave()
+  await feed[Symbol.asyncDispose]()
+})
+
+test('a reader that was cut off goes on without a gap, or is told to begin anew', async () => {
+  const { store, feed, open } = aStage()
+  await using _ = feed
+  const reader = open()
+  for (const ready of [2, 3, 4]) {
+    await reader.until(ready - 1)
+    store.items = [statsOf('mail', ready)]
+  }
+  await reader.until(4)
+  const ids = reader.events.map(({ id }) => id!)
+  const resumed = open(ids[1])
+  const upToDate = open(ids[3])
+  await resumed.until(2)
+  assert.deepEqual(resumed.events, reader.events.slice(2))
+  for (const unknown of ['0', 'nonsense', ids[0]! + 1, ids[0]! - 10 * 32_768]) {
+    const anew = open(unknown)
+    await anew.until(2)
+    assert.deepEqual(anew.types, ['reset', 'queues'])
+    assert.equal(anew.events[0]!.id, undefined)
+    assert.deepEqual(anew.events[1], reader.events[3])
+  }
+  store.items = [statsOf('mail', 5)]
+  await upToDate.until(1)
+  assert.deepEqual(readyOf(upToDate.events[0]!), [5])
+})
+
+test('ids rise over a restart, and whoever comes from before it begins anew', async () => {
+  const before = aStage()
+  const reader = before.open()
+  await reader.until(1)
+  await before.feed[Symbol.asyncDispose]()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const after = aStage()
+  await using _ = after.feed
+  const again = after.open(reader.events[0]!.id)
+  await again.until(2)
+  assert.deepEqual(again.types, ['reset', 'queues'])
+  assert.ok(again.events[1]!.id! > reader.events[0]!.id!)
+})
+
+test('a reader that has seen a later clock gets ids above what it has seen', async () => {
+  const { store, feed, open } = aStage({ ring: createRing({ mark: 1 }) })
+  await using _ = feed
+  const ahead = createRing({ now: () => Date.now() + 60_000, mark: 2 })
+  const seen = ahead.publish({ type: 'queues', data: 0, text: '0' }).id!
+  const other = open()
+  await other.until(1)
+  const reader = open(seen)
+  await reader.until(2)
+  store.items = [statsOf('mail', 2)]
+  await reader.until(3)
+  const ids = reader.events.slice(1).map(({ id }) => id!)
+  assert.ok(ids[0]! > seen && ids[1]! > ids[0]!)
+  assert.equal(other.events.at(-1), reader.events.at(-1))
+})
+
+test('trouble with the store is told once, and its end by the present state', async () => {
+  const { store, feed, open } = aStage()
+  await using _ = feed
+  const reader = open()
+  await reader.until(1)
+  store.error = new SignalboxError('store_unavailable', 'The store does not answer.')
+  await reader.until(2)
+  assert.deepEqual(reader.events[1], {
+    type: 'error',
+    data: { code: 'store_unavailable', message: 'The store does not answer.' },
+  })
+  const late = open()
+  await late.until(1)
+  const reads = store.readAt.length
+  while (store.readAt.length === reads) await new Promise((resolve) => setTimeout(resolve, 20))
+  assert.equal(reader.events.length, 2)
+  store.error = undefined
+  await Promise.all([reader.until(3), late.until(2)])
+  assert.deepEqual(reader.types, ['queues', 'error', 'queues'])
+  assert.deepEqual(late.types, ['error', 'queues'])
+  assert.ok(reader.events[2]!.id! > reader.events[0]!.id!)
+})
+
+test('a failure that nobody foresaw is not described to readers', async () => {
+  const { store, feed, open } = aStage()
+  await using _ = feed
+  store.error = new Error('password=hunter2')
+  const reader = open()
+  await reader.until(1)
+  assert.equal((reader.events[0]!.data as { code: string }).code, 'internal')
+  assert.doesNotMatch(JSON.stringify(reader.events), /hunter2/)
+})
+
+test('a store that never answers is told as trouble, and the feed goes on when it does', async () => {
+  const clock = createFakeClock()
+  const hanging = Promise.withResolvers<readonly QueueStats[]>()
+  let count = 0
+  const stats = () => (++count === 1 ? hanging.promise : Promise.resolve([statsOf('mail', 5)]))
+  const feed = createQueuesFeed({ stats }, new FakeBell(), { clock })
+  const reader = new FakeReader()
+  const leave = feed.open(undefined, reader)
+  await new Promise((resolve) => setImmediate(resolve))
+  clock.advance(15_000)
+  await reader.until(2)
+  assert.deepEqual(reader.types, ['error', 'queues'])
+  // The answer of the one that was given up comes too late to count.
+  hanging.resolve([statsOf('mail', 0)])
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(reader.events.length, 2)
+  leave()
+  await feed[Symbol.asyncDispose]()
+})
+
+test('more queues than one event can hold are trouble, not a stream that nobody can read', async () => {
+  const { store, feed, open } = aStage()
+  await using _ = feed
+  store.items = Array.from({ length: 10_000 }, (_, nth) => statsOf(`queue-${nth}`, nth))
+  const reader = open()
+  await reader.until(1)
+  assert.equal((reader.events[0]!.data as { code: string }).code, 'too_large')
+  store.items = [statsOf('mail', 1)]
+  await reader.until(2)
+  assert.deepEqual(reader.types, ['error', 'queues'])
+})
+
+test('thousands of readers are told in turns, each event once and in order', async () => {
+  const { store, feed, open } = aStage()
+  await using _ = feed
+  const readers = Array.from({ length: 2_000 }, () => open())
+  await Promise.all(readers.map((reader) => reader.until(1)))
+  store.items = [statsOf('mail', 2)]
+  await readers[0]!.until(2)
+  // The others are still being told when these come.
+  const late = Array.from({ length: 10 }, () => open())
+  assert.ok(readers.at(-1)!.events.length === 1)
+  await Promise.all(late.map((reader) => reader.until(1)))
+  store.items = [statsOf('mail', 3)]
+  await Promise.all([...readers.map((reader) => reader.until(3)), ...late.map((reader) => reader.until(2))])
+  for (const reader of readers) assert.deepEqual(reader.events.map(readyOf), [[1], [2], [3]])
+  for (const reader of late) assert.deepEqual(reader.events.map(readyOf), [[2], [3]])
+})
+
+test('a feed that was closed tells its readers to come again', async () => {
+  const { feed, open } = aStage()
+  await feed[Symbol.asyncDispose]()
+  const reader = open()
+  assert.equal((reader.failures[0] as SignalboxError).code, 'draining')
+})
+
+test('hints begin with open, and tell of the queues that were asked for and of cancellations', () => {
+  const bell = new FakeBell()
+  const reader = new FakeReader()
+  const leave = createHintsFeed(bell, ['mail', 'a:b', 'mail']).open('7', reader)
+  assert.deepEqual(reader.events, [{ type: 'open', data: {}, text: '{}' }])
+  for (const topic of [queueTopic('mail'), queueTopic('other'), queueTopic('a:b'), cancelTopic])
+    bell.ring(topic)
+  assert.deepEqual(
+    reader.events.slice(1).map(({ id, type, text }: FeedEvent) => [id, type, text]),
+    [
+      [undefined, 'ready', '{"queue":"mail"}'],
+      [undefined, 'ready', '{"queue":"a:b"}'],
+      [undefined, 'cancel', '{}'],
+    ],
+  )
+  leave()
+  leave()
+  bell.ring(cancelTopic)
+  assert.equal(reader.events.length, 4)
+})
+
+test('rings of a queue within 50 ms become one hint now and one after', async () => {
+  const clock = createFakeClock()
+  const bell = new FakeBell()
+  const reader = new FakeReader()
+  const leave = createHintsFeed(bell, ['mail', 'b'], { clock }).open(undefined, reader)
+  const ring = () => bell.ring(queueTopic('mail'))
+  const settle = () => new Promise((resolve) => setImmediate(resolve))
+  for (let nth = 0; nth < 100; nth++) ring()
+  bell.ring(queueTopic('b'))
+  assert.deepEqual(reader.types, ['open', 'ready', 'ready'])
+  await settle()
+  clock.advance(49)
+  ring()
+  assert.equal(reader.events.length, 3)
+  clock.advance(1)
+  assert.equal(reader.events.length, 4)
+  await settle()
+  clock.advance(50)
+  // Nothing was rung since, so nothing is told; and the next ring is told at once.
+  assert.equal(reader.events.length, 4)
+  ring()
+  assert.equal(reader.events.length, 5)
+  await settle()
+  leave()
+  assert.equal(clock.timerCount, 0)
+})
+
+test('however many read, each topic of a bell is listened to once', () => {
+  const bell = new FakeBell()
+  const readers = Array.from({ length: 100 }, (_, nth) => {
+    const reader = new FakeReader()
+    const leave = createHintsFeed(bell, ['mail', `own-${nth}`]).open(undefined, reader)
+    return { reader, leave }
+  })
+  assert.equal(bell.countOf(queueTopic('mail')), 1)
+  assert.equal(bell.countOf(cancelTopic), 1)
+  bell.ring(queueTopic('mail'))
+  const [first] = readers.map(({ reader }) => reader.events[1])
+  for (const { reader } of readers) assert.equal(reader.events[1], first)
+  for (const { leave } of readers) leave()
+  for (const [topic] of bell.listeners) assert.equal(bell.countOf(topic), 0)
+})
+
+test('hints of a bell that was closed fail, and leave nothing behind', () => {
+  const bell = new FakeBell()
+  const listen = bell.listen.bind(bell)
+  bell.listen = (topics, heard) => {
+    if (topics.includes(cancelTopic)) throw new SignalboxError('closed', 'The store was closed.')
+    return listen(topics, heard)
+  }
+  const reader = new FakeReader()
+  createHintsFeed(bell, ['mail']).open(undefined, reader)()
+  assert.equal((reader.failures[0] as SignalboxError).code, 'closed')
+  assert.equal(bell.countOf(queueTopic('mail')), 0)
+  assert.deepEqual(reader.events, [])
+})

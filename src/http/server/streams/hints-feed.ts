@@ -1,0 +1,124 @@
+import { type Clock, systemClock } from '../../../core/clock.ts'
+import { cancelTopic, type JobsBell, queueTopic } from '../../../jobs/index.ts'
+import type { Feed, FeedEvent, FeedReader } from '../call.ts'
+import { tellEach } from './audience.ts'
+
+/**
+ * What remote workers hear of these queues: `ready { queue }` when a queue's bell rang, `cancel {}` when somebody wants
+ * a running job cancelled. They are hints: they have no ids, are merged to one in 50 ms each, and may be lost. The first
+ * event is `open {}`; what is rung after it is heard.
+ *
+ * However many readers a bell has, each of its topics is listened to once.
+ */
+export function createHintsFeed(
+  bell: Pick<JobsBell, 'listen'>,
+  queues: readonly string[],
+  { mergeMs = 50, clock = systemClock }: HintsFeedOptions = {},
+): Feed {
+  const topics = new Map(queues.map((queue) => [queueTopic(queue), readyEvent(queue)]))
+  topics.set(cancelTopic, cancelEvent)
+  const lines = linesOf(bell)
+
+  return {
+    open(_lastEventId, reader) {
+      const joined: HintLine[] = []
+      const leave = () => {
+        for (const line of joined) if (line.leave(reader)) lines.delete(line.topic)
+      }
+      try {
+        for (const [topic, event] of topics) {
+          const line = lines.get(topic) ?? new HintLine(topic, event, mergeMs, clock)
+          line.join(reader, bell)
+          lines.set(topic, line)
+          joined.push(line)
+        }
+      } catch (error) {
+        leave()
+        reader.fail(error)
+        return () => {}
+      }
+      reader.send(openEvent)
+      return leave
+    },
+  }
+}
+
+export interface HintsFeedOptions {
+  /** Within so long, rings of a topic become one hint. @default 50 */
+  readonly mergeMs?: number
+  readonly clock?: Clock
+}
+
+const openEvent: FeedEvent = { type: 'open', data: {}, text: '{}' }
+const cancelEvent: FeedEvent = { type: 'cancel', data: {}, text: '{}' }
+
+function readyEvent(queue: string): FeedEvent {
+  const data = { queue }
+  return { type: 'ready', data, text: JSON.stringify(data) }
+}
+
+/** The lines of each bell by topic, for as long as the bell is there; a topic is here only while it has readers. */
+const linesByBell = new WeakMap<object, Map<string, HintLine>>()
+
+function linesOf(bell: object): Map<string, HintLine> {
+  const known = linesByBell.get(bell)
+  if (known) return known
+  const lines = new Map<string, HintLine>()
+  linesByBell.set(bell, lines)
+  return lines
+}
+
+/** Everyone who hears one topic. */
+class HintLine {
+  readonly topic: string
+  readonly #event: FeedEvent
+  readonly #mergeMs: number
+  readonly #clock: Clock
+  readonly #readers = new Set<FeedReader>()
+  #unlisten: (() => void) | undefined
+  /** Told less than mergeMs ago, or being told: until that is over, rings are only remembered. */
+  #isResting = false
+  #rangAgain = false
+  #timer: unknown
+
+  constructor(topic: string, event: FeedEvent, mergeMs: number, clock: Clock) {
+    this.topic = topic
+    this.#event = event
+    this.#mergeMs = mergeMs
+    this.#clock = clock
+  }
+
+  join(reader: FeedReader, bell: Pick<JobsBell, 'listen'>): void {
+    this.#unlisten ??= bell.listen([this.topic], () => this.#heard())
+    this.#readers.add(reader)
+  }
+
+  /** Answers whether nobody is left. */
+  leave(reader: FeedReader): boolean {
+    if (!this.#readers.delete(reader) || this.#readers.size > 0) return false
+    this.#unlisten?.()
+    this.#unlisten = undefined
+    this.#clock.clearTimeout(this.#timer)
+    return true
+  }
+
+  #heard(): void {
+    if (this.#isResting) this.#rangAgain = true
+    else void this.#tell()
+  }
+
+  async #tell(): Promise<void> {
+    this.#isResting = true
+    this.#rangAgain = false
+    await tellEach(this.#readers, (reader) => reader.send(this.#event))
+    if (this.#readers.size === 0) return
+    this.#timer = this.#clock.setTimeout(() => this.#rest(), this.#mergeMs)
+    ;(this.#timer as { unref?(): void }).unref?.()
+  }
+
+  /** The rest is over. */
+  #rest(): void {
+    this.#isResting = false
+    if (this.#rangAgain) void this.#tell()
+  }
+}

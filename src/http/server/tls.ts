@@ -1,0 +1,79 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { SignalboxError } from '../../core/errors.ts'
+import { onlyKeys } from '../../core/options.ts'
+
+/**
+ * TLS of the server itself, for machines without a proxy in front. A certificate and its key are checked together before they
+ * are used, at the start and when they are replaced: a pair that does not match never replaces one that does.
+ * Connections that are open keep the certificate they began with; the next handshake gets the new one.
+ */
+export interface TlsOptions {
+  /** The server's certificate in PEM, followed by the certificates that signed it, without the root. */
+  readonly cert: string
+  /** Its private key in PEM, not encrypted. */
+  readonly key: string
+  /** Certificates in PEM that sign those of clients. A client without such a certificate is refused. @default clients need none */
+  readonly clientCa?: string | undefined
+}
+
+/** The result of a check of certificates. */
+export interface TlsCheck {
+  /** Until when the server's certificate is valid, as an instant. */
+  readonly expiresAt: number
+}
+
+/** Checks what TLS needs; throws `invalid_argument` with the name of what is wrong. Nothing of a key is in a message. */
+export function checkTls(options: TlsOptions): TlsCheck {
+  onlyKeys('tls', options, ['cert', 'key', 'clientCa'])
+  const { cert, key, clientCa } = options
+  const [certificate] = certificatesOf('cert', cert)
+  if (!certificate!.checkPrivateKey(privateKeyOf(key)))
+    throw refusedTls('key', 'is not the key of the certificate in tls.cert. Give the two files of one pair.')
+  if (clientCa !== undefined) certificatesOf('clientCa', clientCa)
+  return { expiresAt: certificate!.validToDate.getTime() }
+}
+
+/** A certificate that has expired never takes the place of another: every client would refuse it. */
+export function mustLast({ expiresAt }: TlsCheck): void {
+  if (expiresAt > Date.now()) return
+  throw refusedTls(
+    'cert',
+    `expired at ${new Date(expiresAt).toISOString()}. The server keeps the certificate that it has.`,
+  )
+}
+
+function certificatesOf(option: 'cert' | 'clientCa', pem: unknown): readonly X509Certificate[] {
+  const blocks =
+    typeof pem === 'string' ? pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) : null
+  if (blocks === null)
+    throw refusedTls(option, 'holds no certificate in PEM ("-----BEGIN CERTIFICATE-----").')
+  return blocks.map((block, index) => {
+    try {
+      return new X509Certificate(block)
+    } catch (error) {
+      throw refusedTls(option, `holds a certificate that cannot be read: number ${index + 1}.`, error)
+    }
+  })
+}
+
+function privateKeyOf(pem: unknown): KeyObject {
+  if (typeof pem !== 'string' || !/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(pem))
+    throw refusedTls('key', 'holds no private key in PEM ("-----BEGIN PRIVATE KEY-----").')
+  if (/ENCRYPTED/.test(pem))
+    throw refusedTls(
+      'key',
+      'is encrypted, and the server asks for no passphrase. Decrypt it: openssl pkey -in key.pem -out plain.pem',
+    )
+  try {
+    return createPrivateKey(pem)
+  } catch (error) {
+    throw refusedTls('key', 'holds a private key that cannot be read.', error)
+  }
+}
+
+export function refusedTls(option: keyof TlsOptions, why: string, cause?: unknown): SignalboxError {
+  return new SignalboxError('invalid_argument', `tls.${option} ${why}`, {
+    cause,
+    details: { option: `tls.${option}` },
+  })
+}

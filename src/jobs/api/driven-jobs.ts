@@ -1,0 +1,255 @@
+import { SignalboxError } from '../../core/errors.ts'
+import type { EventSource } from '../../core/events.ts'
+import { onlyKeys, whole } from '../../core/options.ts'
+import { createGating } from '../dependencies/dependencies.ts'
+import { letOn } from '../dependencies/dependency-resolver.ts'
+import type { ClaimedRecord, Verdict } from '../job-store.ts'
+import type { JobsParts } from '../jobs-parts.ts'
+import { fireDue } from '../schedules/schedule-runner.ts'
+import type { Attempt } from '../worker/attempt.ts'
+import { Runner } from '../worker/executor.ts'
+import type { Worker } from '../worker/worker.ts'
+import type { WorkerCounts, WorkerEvents } from '../worker/worker-events.ts'
+import { type ResolvedWorkerOptions, resolveWorkerOptions } from '../worker/worker-options.ts'
+import { Tally } from '../worker/worker-tally.ts'
+import { createJobs } from './create-jobs.ts'
+import type { Jobs } from './jobs-api.ts'
+
+/**
+ * Jobs whose workers do nothing by themselves, for tests: no loops, no polling, no bells. Somebody else says when the
+ * next job is run, and is told what came of it. Claiming, handlers, verdicts and the store are the real ones.
+ */
+export interface DrivenJobs {
+  readonly jobs: Jobs
+  /** The kinds that workers made here have handlers for, and the queues they look in. */
+  readonly handled: readonly { readonly queues: readonly string[]; readonly kinds: readonly string[] }[]
+  /** Claims the next due job that one of the workers can do, and begins it; undefined when there is none. */
+  beginNext(options?: { readonly queue?: string | undefined }): Promise<DrivenRun | undefined>
+}
+
+/** One job on its way. */
+export interface DrivenRun {
+  readonly job: ClaimedRecord
+  /** When its handler is done with and its end is written. Never rejects. */
+  readonly ended: Promise<DrivenEnd>
+}
+
+/** What came of a run. `error` is what its handler threw, or what was kept of it. */
+export interface DrivenEnd {
+  readonly job: ClaimedRecord
+  readonly state: Verdict['state'] | 'lost'
+  readonly error: unknown
+}
+
+/** Nobody renews a lease here, and a test may move the clock by years while a handler runs. */
+const leaseMs = 1_000 * 31_557_600_000
+
+/** How long a box that is closed waits for what still runs there, in real time. */
+const closingMs = 100
+
+export function createDrivenJobs(given: JobsParts): DrivenJobs {
+  const unkept = { ...given, keepsGates: false }
+  const inner = createJobs(unkept)
+  const parts = { ...given, store: createGating(unkept).store }
+  const workers = new Set<DrivenWorker>()
+  let isClosed = false
+
+  async function beginOne(queue: string | undefined): Promise<DrivenRun | undefined> {
+    for (const worker of workers) {
+      const run = await worker.beginNext(queue)
+      if (run !== undefined) return run
+    }
+    return undefined
+  }
+
+  /** Lets jobs on that waited. What was let on, or cancelled, may be what others wait for: until none is any more. */
+  async function letOnAll(): Promise<void> {
+    const { gates, store, bell } = parts
+    if (gates === undefined) return
+    for (let before = -1; ; ) {
+      const seen = await letOn({ gates: gates.store, locks: gates.locks, store, bell })
+      if (seen === 0) return
+      const waiting = (await store.stats()).reduce((sum, line) => sum + line.waiting, 0)
+      if (waiting === before || waiting === 0) return
+      before = waiting
+    }
+  }
+
+  return {
+    jobs: {
+      ...inner,
+      worker(options) {
+        if (isClosed) throw new SignalboxError('closed', 'This box was closed; open another.')
+        const resolved = resolveWorkerOptions(options, parts.reserved)
+        const worker = new DrivenWorker(parts, resolved, () => workers.delete(worker))
+        workers.add(worker)
+        return worker
+      },
+      async cancel(id) {
+        const answer = await inner.cancel(id)
+        // Nobody asks the store for wishes here, so they are handed on.
+        if (answer.cancelRequested) for (const worker of workers) worker.cancel(id)
+        return answer
+      },
+      async [Symbol.asyncDispose]() {
+        isClosed = true
+        // Whoever wants an end to what runs has waited for it. What still runs hangs, and the test has something to say.
+        await Promise.all([...workers].map((worker) => worker.stop({ graceMs: closingMs })))
+        await inner[Symbol.asyncDispose]()
+      },
+    },
+    get handled() {
+      return [...workers].map((worker) => worker.handled)
+    },
+    async beginNext({ queue } = {}) {
+      const { schedules, bell } = parts
+      if (schedules !== undefined) await fireDue({ schedules, bell })
+      await letOnAll()
+      return beginOne(queue)
+    },
+  }
+}
+
+interface Pending {
+  readonly resolve: (end: DrivenEnd) => void
+  hasLeft: boolean
+  end: DrivenEnd | undefined
+}
+
+class DrivenWorker implements Worker {
+  readonly handled: { readonly queues: readonly string[]; readonly kinds: readonly string[] }
+  readonly #parts: JobsParts
+  readonly #options: ResolvedWorkerOptions
+  readonly #onStopped: () => void
+  readonly #tally = new Tally()
+  readonly #runner: Runner
+  /** By job and token: a job may run again before its first run was looked at, and jobs of one claim may share a token. */
+  readonly #pending = new Map<string, Pending>()
+  /** Begun in one batch with another, and not told of yet. */
+  readonly #begunWith: DrivenRun[] = []
+  #queues: readonly string[] = []
+  #isStarted = false
+  #stopped: Promise<void> | undefined
+
+  constructor(parts: JobsParts, options: ResolvedWorkerOptions, onStopped: () => void) {
+    this.#parts = parts
+    this.#options = options
+    this.#onStopped = onStopped
+    this.handled = { queues: options.queues, kinds: [...options.handlers.keys()] }
+    this.#runner = new Runner({
+      parts,
+      // A job that is run while another one runs has a place: they may wait for each other.
+      options: { ...options, leaseMs, concurrency: Number.MAX_SAFE_INTEGER },
+      tally: this.#tally,
+      watch: {
+        left: (attempt) => this.#left(attempt),
+        room: () => undefined,
+        settled: (attempt, { state }, took, error) =>
+          this.#settled(attempt, { job: attempt.record, state: took ? state : 'lost', error }),
+      },
+      // Nobody waits for jobs to come: a batch is what is due at the time.
+      gathering: { claim: (kind, limit) => this.#claimMore(kind, limit), rest: async () => false },
+    })
+  }
+
+  get workerId(): string {
+    return this.#options.workerId
+  }
+
+  get events(): EventSource<WorkerEvents> {
+    return this.#tally.events
+  }
+
+  get counts(): Readonly<WorkerCounts> {
+    return this.#tally.counts
+  }
+
+  get ready(): boolean {
+    return this.#isStarted && this.#stopped === undefined
+  }
+
+  get load(): { running: number; buffered: number; settling: number } {
+    return this.#runner.load
+  }
+
+  async start(): Promise<void> {
+    if (this.#stopped !== undefined)
+      throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
+    this.#isStarted = true
+  }
+
+  stop(options: { readonly graceMs?: number } = {}): Promise<void> {
+    onlyKeys('stop', options, ['graceMs'])
+    const graceMs = whole('stop.graceMs', options.graceMs ?? 10_000)
+    this.#onStopped()
+    this.#stopped ??= this.#runner.finish(graceMs)
+    return this.#stopped
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async beginNext(queue: string | undefined): Promise<DrivenRun | undefined> {
+    const begun = this.#begunWith.shift()
+    if (begun !== undefined) return begun
+    const queues = this.handled.queues.filter((name) => queue === undefined || name === queue)
+    if (queues.length === 0) return undefined
+    this.#queues = queues
+    const request = { queues, kinds: this.handled.kinds, workerId: this.workerId, limit: 1, leaseMs }
+    const [job] = await this.#parts.store.claim(request)
+    if (job === undefined) return undefined
+    const run = this.#watched(job)
+    this.#runner.receive([job], performance.now())
+    if (this.#stopped === undefined) this.#runner.pump()
+    else this.#runner.handBackBuffer()
+    return run
+  }
+
+  /** Others for the batch of the one that was begun; they are told of one by one, as if they had been begun so. */
+  async #claimMore(kind: string, limit: number): Promise<readonly ClaimedRecord[]> {
+    const request = { queues: this.#queues, kinds: [kind], workerId: this.workerId, limit, leaseMs }
+    const jobs = await this.#parts.store.claim(request)
+    for (const job of jobs) this.#begunWith.push(this.#watched(job))
+    return jobs
+  }
+
+  #watched(job: ClaimedRecord): DrivenRun {
+    const { promise: ended, resolve } = Promise.withResolvers<DrivenEnd>()
+    this.#pending.set(keyOf(job.id, job.token), { resolve, hasLeft: false, end: undefined })
+    return { job, ended }
+  }
+
+  cancel(id: string): void {
+    for (const attempt of this.#runner.running) if (attempt.jobId === id) attempt.cancel()
+  }
+
+  #left({ jobId, token }: Attempt): void {
+    const key = keyOf(jobId, token)
+    const pending = this.#pending.get(key)
+    if (pending === undefined) return
+    pending.hasLeft = true
+    this.#tell(key, pending)
+  }
+
+  #settled(attempt: Attempt, end: DrivenEnd): void {
+    const key = keyOf(attempt.jobId, attempt.token)
+    const pending = this.#pending.get(key)
+    if (pending === undefined) return
+    pending.end = end
+    // What is handed back unbegun has never been there to leave.
+    if (!this.#runner.running.has(attempt)) pending.hasLeft = true
+    this.#tell(key, pending)
+  }
+
+  /** Both: a handler may end its job and go on, and may go before its end is written. */
+  #tell(key: string, { hasLeft, end, resolve }: Pending): void {
+    if (!hasLeft || end === undefined) return
+    this.#pending.delete(key)
+    resolve(end)
+  }
+}
+
+function keyOf(jobId: string, token: string): string {
+  return `${jobId} ${token}`
+}

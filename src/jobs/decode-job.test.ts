@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { decodeBackoff, decodeClaimed, decodeJob } from './decode-job.ts'
+import type { ClaimedRecord } from './job-store.ts'
+import { backoffDefaults } from './lifecycle.ts'
+
+function aRecord(record: Partial<ClaimedRecord> = {}): ClaimedRecord {
+  return {
+    id: 'job-1',
+    queue: 'default',
+    kind: 'mail',
+    payload: '{"to":"ada"}',
+    priority: 0,
+    uniqueKey: null,
+    state: 'running',
+    attempt: 1,
+    maxAttempts: 5,
+    freeCount: 0,
+    runAt: 1,
+    createdAt: 1,
+    startedAt: 2,
+    finishedAt: null,
+    workerId: 'w',
+    backoff: null,
+    timeoutMs: null,
+    meta: null,
+    result: null,
+    error: null,
+    cancelRequested: false,
+    cancelIgnored: false,
+    token: '1.0123456789abcdef',
+    leaseEndsAt: 30_000,
+    ...record,
+  }
+}
+
+test('a record becomes a job with its values', () => {
+  const job = decodeClaimed(aRecord({ result: '[1]', error: '{"message":"no"}', backoff: '{"baseMs":5}' }))
+  assert.deepEqual(
+    [job.payload, job.result, job.error, job.backoff, job.token, job.freeCount],
+    [{ to: 'ada' }, [1], { message: 'no' }, { ...backoffDefaults, baseMs: 5 }, '1.0123456789abcdef', 0],
+  )
+})
+
+test('a payload that cannot be read is refused to run and shown with a reason', () => {
+  for (const payload of ['', '{', 'undefined', '{"a":1}}']) {
+    assert.throws(() => decodeClaimed(aRecord({ payload })), { code: 'undecodable' })
+    const job = decodeJob(aRecord({ payload }))
+    assert.deepEqual([job.payload, job.error?.code], [null, 'undecodable'])
+  }
+  const failed = decodeJob(aRecord({ payload: '{', error: '{"message":"its own"}' }))
+  assert.equal(failed.error?.message, 'its own')
+})
+
+test('results and errors that cannot be read never throw', () => {
+  const job = decodeJob(aRecord({ result: '{', error: 'plain words' }))
+  assert.deepEqual([job.result, job.error], [null, { message: 'plain words' }])
+  assert.deepEqual(decodeJob(aRecord({ error: '5' })).error, { message: '5' })
+})
+
+test('a back-off that cannot be used is the usual one: no wait is ever not a number', () => {
+  for (const text of [
+    '',
+    '{',
+    'null',
+    '5',
+    '[]',
+    '{"baseMs":"x"}',
+    '{"jitter":7}',
+    '{"factor":null}',
+    '{"base":1}',
+  ])
+    assert.deepEqual(decodeBackoff(text), backoffDefaults, text)
+})

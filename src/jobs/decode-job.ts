@@ -1,0 +1,122 @@
+import { type Backoff, resolveBackoff } from '../core/backoff.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { isSealed, showSealed, whySealed } from './encryption/sealed-text.ts'
+import type { ClaimedJob, Job, JobError } from './job.ts'
+import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from './job-meta.ts'
+import type { ClaimedRecord, JobRecord } from './job-store.ts'
+import { backoffDefaults, snoozesIn } from './lifecycle.ts'
+
+/**
+ * Records become jobs here. A row that was damaged, or written by hand, must hold nobody up: showing it never
+ * throws, and running it is refused with a reason (`undecodable`), which the worker writes down as the job's death.
+ */
+
+/** What is sealed is shown as such, unless it is passed on to somebody who may have the key. */
+export function decodeJob(record: JobRecord, passesSealed = false): Job {
+  const job = outline(record, passesSealed)
+  if (isSealed(record.payload) && !passesSealed) return { ...job, payload: showSealed(record) }
+  const payload = tryParse(record.payload)
+  if (payload.ok) return { ...job, payload: payload.value }
+  return { ...job, payload: null, error: job.error ?? describeUndecodable() }
+}
+
+/** Throws `undecodable`, `payload_sealed` or `seal_broken` when the payload cannot be read. */
+export function decodeClaimed(record: ClaimedRecord, passesSealed = false): ClaimedJob {
+  const { token, leaseEndsAt, freeCount } = record
+  return {
+    ...outline(record, passesSealed),
+    payload: decodePayload(record, passesSealed),
+    fence: record.fence ?? null,
+    snoozeCount: snoozesIn(freeCount),
+    trace: decodeTrace(record.meta),
+    // Last, so that a shell can find them behind whatever the payload holds.
+    token,
+    leaseEndsAt,
+    freeCount,
+  }
+}
+
+/** Throws `undecodable`, `payload_sealed` or `seal_broken` when it cannot be read. */
+export function decodePayload(record: JobRecord, passesSealed = false): unknown {
+  if (isSealed(record.payload) && !passesSealed) throw whySealed(record)
+  const parsed = tryParse(record.payload)
+  if (!parsed.ok) throw undecodable(record.id)
+  return parsed.value
+}
+
+export function decodeBackoff(text: string | null): Backoff {
+  if (text === null) return backoffDefaults
+  // Only what we wrote ourselves is here. Whatever else it is, the defaults are safe; a wait that is no number would be
+  // refused by the store, and with it the verdicts on other jobs in the same write.
+  try {
+    return resolveBackoff('backoff', JSON.parse(text) as Partial<Backoff>, backoffDefaults)
+  } catch {
+    return backoffDefaults
+  }
+}
+
+function outline(record: JobRecord, passesSealed: boolean): Omit<Job, 'payload'> {
+  const { id, queue, kind, priority, uniqueKey, state, attempt, maxAttempts, runAt, createdAt } = record
+  const { startedAt, finishedAt, workerId, timeoutMs, cancelRequested, cancelIgnored } = record
+  return {
+    id,
+    queue,
+    kind,
+    priority,
+    uniqueKey,
+    state,
+    attempt,
+    maxAttempts,
+    runAt,
+    createdAt,
+    startedAt,
+    finishedAt,
+    result: decodeResult(record, passesSealed),
+    error: decodeError(record.error),
+    workerId,
+    backoff: decodeBackoff(record.backoff),
+    timeoutMs,
+    tags: decodeTags(record.meta),
+    limitKey: decodeLimitKey(record.meta),
+    lock: decodeLock(record.meta),
+    schedule: decodeSchedule(record.meta),
+    cancelRequested,
+    cancelIgnored,
+  }
+}
+
+function decodeResult(record: JobRecord, passesSealed: boolean): unknown {
+  const { result: text } = record
+  if (text === null) return null
+  if (isSealed(text) && !passesSealed) return showSealed(record)
+  const parsed = tryParse(text)
+  return parsed.ok ? parsed.value : null
+}
+
+export function decodeError(text: string | null): JobError | null {
+  if (text === null) return null
+  const parsed = tryParse(text)
+  const isError = parsed.ok && typeof parsed.value === 'object' && parsed.value !== null
+  return isError ? (parsed.value as JobError) : { message: text }
+}
+
+type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false }
+
+function tryParse(text: string): Parsed {
+  try {
+    return { ok: true, value: JSON.parse(text) }
+  } catch {
+    return { ok: false }
+  }
+}
+
+function describeUndecodable(): JobError {
+  return { code: 'undecodable', message: 'The payload kept for this job is not JSON.' }
+}
+
+function undecodable(id: string): SignalboxError {
+  return new SignalboxError(
+    'undecodable',
+    `The payload kept for job "${id}" is not JSON, so no handler can run it. Mend the row and retry the job, or cancel it.`,
+  )
+}

@@ -1,0 +1,78 @@
+import type { Loop } from '../../core/loop.ts'
+import type { JobNeed } from '../job.ts'
+import { unknownNeed } from '../job-errors.ts'
+import type { JobStore, NewJob } from '../job-store.ts'
+import { gatesTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
+import { createGatekeeper, tellGatekeepers } from './dependency-resolver.ts'
+import type { Neighbour } from './dependency-store.ts'
+import { createGatedStore } from './dependent-job-store.ts'
+
+/** Whatever jobs wait for, seen from the verbs of the room. Without a place to keep it, the store is trusted with it. */
+export interface Gating {
+  /** The store that verbs and workers use. */
+  readonly store: JobStore
+  /**
+   * Jobs that are waited for must be there, or be added with them or in the same transaction. Throws
+   * `invalid_argument`; `nameOf` says what the job at that place is called in it.
+   */
+  checkNeeds(records: readonly NewJob[], tx: unknown, nameOf: (at: number) => string): Promise<void>
+  /** Whom a job needs, and who needs it. */
+  around(id: string): Promise<{ readonly needs: readonly JobNeed[]; readonly neededBy: readonly JobNeed[] }>
+  /** Forgets what is left of jobs that are gone; answers how much it was. */
+  prune(limit: number): Promise<number>
+  /** Lets jobs on; undefined where that is not done here. */
+  readonly createKeeper: (() => Loop) | undefined
+}
+
+/** So many of those that a job needs, and of those that need it, are shown with it. */
+const shownNeighbours = 100
+const alone = { needs: [], neededBy: [] } as const
+
+export function createGating({ store: inner, gates, bell, keepsGates = true }: JobsParts): Gating {
+  if (gates === undefined) {
+    return {
+      store: inner,
+      checkNeeds: async () => undefined,
+      around: async () => alone,
+      prune: async () => 0,
+      createKeeper: undefined,
+    }
+  }
+  const store = createGatedStore({
+    ...{ store: inner, gates: gates.store, locks: gates.locks },
+    onGated: () => bell.ring(gatesTopic),
+    onTouched: (ids) => tellGatekeepers(bell, ids),
+    onUnlocked: (ids) => tellGatekeepers(bell, ids, true),
+    onRoom: (queue) => bell.ring(queueTopic(queue)),
+  })
+  return {
+    store,
+    async checkNeeds(records, tx, nameOf) {
+      const gated = records.filter(({ gate }) => gate)
+      if (gated.length === 0) return
+      const own = new Set(records.map(({ id }) => id))
+      const wanted = new Set(gated.flatMap(({ gate }) => gate!.needs).filter((id) => !own.has(id)))
+      // Only the transaction sees what it has added; but its snapshot may be older than what others have.
+      if (tx !== undefined && wanted.size > 0)
+        for (const id of await gates.store.seenIn(tx, [...wanted])) wanted.delete(id)
+      if (wanted.size === 0) return
+      const ids = [...wanted]
+      const states = await gates.store.states(ids)
+      const missing = ids.find((_, at) => states[at] === undefined)
+      if (missing === undefined) return
+      throw unknownNeed(nameOf(records.findIndex(({ gate }) => gate?.needs.includes(missing))), missing)
+    },
+    async around(id) {
+      const { needs, neededBy } = await gates.store.around(id, shownNeighbours)
+      return { needs: needs.map(showNeighbour), neededBy: neededBy.map(showNeighbour) }
+    },
+    prune: (limit) => gates.store.prune(limit),
+    createKeeper: keepsGates
+      ? () => createGatekeeper({ gates: gates.store, locks: gates.locks, store, bell })
+      : undefined,
+  }
+}
+
+function showNeighbour({ id, state, isMet }: Neighbour): JobNeed {
+  return { id, state: state ?? null, isMet }
+}

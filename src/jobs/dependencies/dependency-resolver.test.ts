@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { afterEach, test, vi } from 'vitest'
+import type { JobStore } from '../job-store.ts'
+import { createGatekeeper, tellGatekeepers } from './dependency-resolver.ts'
+import type { GateStore, LockGate } from './dependency-store.ts'
+import type { JobLocks } from './job-locks.ts'
+
+const waiting: LockGate = {
+  ...{ jobId: 'j', operation: 'pull', resource: 'nginx', askNo: 1, fence: null },
+  ...{ isTaken: false, state: 'waiting', dueInMs: 0 },
+}
+
+/** A keeper of one job that waits for a lock, as long as `gate` is there. */
+function keepOne(ask: JobLocks['ask']) {
+  const stage = {
+    gate: waiting as LockGate | undefined,
+    ready: [] as string[],
+    listeners: 0,
+    heard: () => {},
+  }
+  const gates = {
+    tend: async () => (stage.gate ? [stage.gate] : []),
+    hasCalled: async () => stage.gate !== undefined,
+    needs: async () => [],
+    grant: async () => {
+      stage.gate = { ...waiting, state: 'ready', fence: 7 }
+      return 'default'
+    },
+  } as unknown as GateStore
+  const locks = {
+    ask,
+    renew: async () => true,
+    listen(_, heard) {
+      stage.listeners++
+      stage.heard = heard
+      return () => {
+        stage.listeners--
+        stage.heard = () => {}
+      }
+    },
+  } as Partial<JobLocks> as JobLocks
+  const bell = { ring: (topic: string) => void stage.ready.push(topic), listen: () => () => {} }
+  const loop = createGatekeeper({ gates, locks, bell, store: {} as JobStore })
+  return { stage, [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
+}
+
+/** In small steps, with a turn of the event loop after each: a keeper that steps takes several. */
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 100) {
+    await vi.advanceTimersByTimeAsync(100)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+test('a job that is called while its ask is still being answered goes on at once', async () => {
+  let asks = 0
+  await using keeper = keepOne(async () => {
+    if (++asks > 1) return { fence: 7 }
+    // Its place in line is taken; before it learns that, whoever held the lock lets go and rings.
+    keeper.stage.heard()
+    return 'waits'
+  })
+  const { stage } = keeper
+  await vi.waitFor(() => assert.deepEqual(stage.ready, ['jobs:default']), { timeout: 500, interval: 5 })
+  await vi.waitFor(() => assert.equal(stage.listeners, 0, 'it has what it listened for'), 10_000)
+})
+
+test('a job that another keeper let on is listened for no longer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  await using keeper = keepOne(async () => 'waits')
+  const { stage } = keeper
+  await pass(5_000)
+  assert.equal(stage.listeners, 1)
+  stage.gate = undefined
+  stage.heard()
+  await pass(10)
+  assert.equal(stage.listeners, 0, 'it was called, and there was nothing to tend')
+
+  stage.gate = waiting
+  await pass(6_000)
+  assert.equal(stage.listeners, 1)
+  stage.gate = undefined
+  await pass(20_000)
+  assert.equal(stage.listeners, 0, 'nobody called it any more')
+})
+
+test('what becomes of a job is worth knowing also where another keeper tends it, and is asked for once a second', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  const tended: (readonly string[] | undefined)[] = []
+  const gates = {
+    tend: async ({ of }) => {
+      tended.push(of)
+      return []
+    },
+    needs: async () => [],
+    hasCalled: async () => true,
+  } as Partial<GateStore> as GateStore
+  const bell = { ring: () => undefined, listen: () => () => undefined }
+  await using _ = createGatekeeper({ gates, locks: {} as JobLocks, bell, store: {} as JobStore })
+  await pass(3_000)
+  // However often it is told of something, it polls no more often for it.
+  for (const id of ['a', 'b', 'c', 'd']) {
+    tellGatekeepers(bell, [id])
+    await pass(100)
+  }
+  assert.deepEqual(
+    tended.flatMap((of) => of ?? []),
+    ['a', 'b', 'c', 'd'],
+  )
+  tended.length = 0
+  await pass(5_000)
+  assert.ok(tended.length >= 4 && tended.length <= 6, `${tended.length} polls in five seconds`)
+})
+
+test('a job that is to stand in line anew is rung for where nobody here lets jobs on', () => {
+  const rung: string[] = []
+  const bell = { ring: (topic: string) => void rung.push(topic), listen: () => () => undefined }
+  tellGatekeepers(bell, ['a'])
+  assert.deepEqual(rung, [])
+  tellGatekeepers(bell, ['a'], true)
+  assert.deepEqual(rung, ['jobs.gates'])
+})

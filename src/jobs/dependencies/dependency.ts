@@ -1,0 +1,94 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { oneOf, onlyKeys, show, text } from '../../core/options.ts'
+import type { NewGate } from './dependency-store.ts'
+
+/** What becomes of a job when one that it waits for dies, is cancelled or is gone. */
+export type OnFailure = 'cancel' | 'run' | 'wait'
+
+/** A line of a lock: an operation on a resource. */
+export interface JobLock {
+  readonly operation: string
+  readonly resource: string
+}
+
+/** Jobs that must have completed first: their ids, in `addMany` also the `ref`s of others in the same list. */
+export type AfterOptions =
+  | string
+  | readonly string[]
+  | {
+      readonly jobs: string | readonly string[]
+      /** `cancel`: it is cancelled too. `run`: it runs all the same. `wait`: until the other was retried. @default 'cancel' */
+      readonly onFailure?: OnFailure | undefined
+    }
+
+/** What a job may be told to wait for. */
+export interface GateOptions {
+  readonly after?: AfterOptions | null | undefined
+  readonly lock?: JobLock | null | undefined
+}
+
+/** What is kept beside the job. */
+export interface GateMeta {
+  readonly lock?: JobLock
+  readonly onFailure?: OnFailure
+}
+
+const maxNeeds = 1_000
+const policies = ['cancel', 'run', 'wait'] as const
+
+/** Checks what a job waits for. `gate` is null when that is nothing. Throws `invalid_argument`. */
+export function resolveGate(
+  name: string,
+  { after, lock }: GateOptions,
+): { readonly gate: NewGate | null; readonly meta: GateMeta } {
+  const needs = after === undefined || after === null ? undefined : resolveAfter(`${name}.after`, after)
+  const line = lock === undefined || lock === null ? null : resolveLock(`${name}.lock`, lock)
+  const ids = needs?.ids ?? []
+  if (ids.length === 0 && line === null) return nothing
+  const onFailure = ids.length === 0 ? 'cancel' : needs!.onFailure
+  return {
+    gate: { needs: ids, lock: line },
+    meta: { ...(line && { lock: line }), ...(onFailure === 'cancel' ? {} : { onFailure }) },
+  }
+}
+
+const nothing = { gate: null, meta: {} } as const
+
+function resolveAfter(name: string, after: unknown): { ids: readonly string[]; onFailure: OnFailure } {
+  if (typeof after === 'string' || Array.isArray(after))
+    return { ids: namesOf(name, after), onFailure: 'cancel' }
+  if (typeof after !== 'object' || after === null) throw notNames(name, after)
+  onlyKeys(name, after, ['jobs', 'onFailure'])
+  const { jobs, onFailure = 'cancel' } = after as { jobs?: unknown; onFailure?: unknown }
+  return { ids: namesOf(`${name}.jobs`, jobs), onFailure: oneOf(`${name}.onFailure`, onFailure, policies) }
+}
+
+function namesOf(name: string, value: unknown): readonly string[] {
+  if (typeof value === 'string') return [text(name, value)]
+  if (!Array.isArray(value) || value.length > maxNeeds) throw notNames(name, value)
+  return [...new Set(Array.from(value, (id, at) => text(`${name}[${at}]`, id)))]
+}
+
+function notNames(name: string, value: unknown): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `${name} must be the id of a job, or a list of up to ${maxNeeds} ids, not ${show(value)}.`,
+    { details: { option: name } },
+  )
+}
+
+function resolveLock(name: string, value: unknown): JobLock {
+  if (typeof value !== 'object' || value === null) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be a line such as { operation: 'pull', resource: 'nginx:1.29' }, not ${show(value)}.`,
+      { details: { option: name } },
+    )
+  }
+  onlyKeys(name, value, ['operation', 'resource'])
+  const { operation, resource } = value as { operation?: unknown; resource?: unknown }
+  return {
+    operation: text(`${name}.operation`, operation),
+    resource: text(`${name}.resource`, resource),
+  }
+}

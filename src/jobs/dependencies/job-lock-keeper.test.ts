@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { GateStore, LockGate } from './dependency-store.ts'
+import { tendGate } from './job-lock-keeper.ts'
+import type { JobLocks } from './job-locks.ts'
+
+const gate: LockGate = {
+  ...{ jobId: 'j', operation: 'pull', resource: 'nginx', askNo: 3, fence: null },
+  ...{ isTaken: false, state: 'waiting', dueInMs: 0 },
+}
+
+/** Tends one gate; answers what was left to do, and every step that was taken. */
+async function tend(seen: Partial<LockGate>, answers: Partial<JobLocks & GateStore> = {}) {
+  const steps: string[] = []
+  const step =
+    <Answer>(name: string, answer: Answer) =>
+    async (...args: unknown[]) => {
+      steps.push([name, ...args.slice(1)].join(' '))
+      return answer
+    }
+  const locks = {
+    ask: step('ask', 'waits' as const),
+    renew: step('renew', true),
+    release: step('release', undefined),
+    leave: step('leave', undefined),
+    listen: () => () => undefined,
+    ...answers,
+  } as JobLocks
+  const gates = {
+    grant: step('grant', 'default' as string | undefined),
+    shut: step('shut', true),
+    fences: async () => [undefined],
+    rest: step('rest', undefined),
+    ...answers,
+  } as unknown as GateStore
+  const left = await tendGate(
+    {
+      ...{ gates, locks },
+      onReady: (queue) => steps.push(`ready ${queue}`),
+      onNext: (jobId) => steps.push(`next ${jobId}`),
+      onLater: (jobId, inMs) => steps.push(`later ${jobId} ${inMs}`),
+    },
+    { ...gate, ...seen },
+  )
+  return [left, ...steps]
+}
+
+test('a job that waits asks, and is ready when it is granted', async () => {
+  assert.deepEqual(await tend({}), ['waits', 'ask'])
+  assert.deepEqual(await tend({}, { ask: async () => ({ fence: 7 }) }), ['held', 'grant', 'ready default'])
+})
+
+test('a grant that came too late for the job is given to the next', async () => {
+  const late = { ask: async () => ({ fence: 7 }), grant: async () => undefined }
+  assert.deepEqual(await tend({}, late), ['waits', 'release 7 failure'])
+})
+
+test('a grant that another keeper gave the job is not given away', async () => {
+  const other = {
+    ask: async () => ({ fence: 7 }),
+    grant: async () => undefined,
+    fences: async () => [{ askNo: 3, fence: 7 }],
+  }
+  assert.deepEqual(await tend({}, other), ['held'])
+})
+
+test('a gate that somebody else has moved on keeps its place in line', async () => {
+  assert.deepEqual(await tend({ state: 'ready' }, { shut: async () => false }), ['waits', 'later j 0'])
+})
+
+test('an ask that will come to nothing is followed by another', async () => {
+  assert.deepEqual(await tend({}, { ask: async () => 'over' as const }), [
+    'waits',
+    'shut',
+    'leave',
+    'later j 0',
+  ])
+})
+
+test('a job that is not due asks for nothing', async () => {
+  assert.deepEqual(await tend({ dueInMs: 500 }), ['waits', 'later j 500'])
+})
+
+test('while a job is ready or runs, its grant is kept', async () => {
+  assert.deepEqual(await tend({ state: 'ready', fence: 7 }), ['held', 'renew 7'])
+  assert.deepEqual(await tend({ state: 'running', fence: 7 }), ['held', 'renew 7'])
+})
+
+test('a grant that an earlier run had is given back as soon as the job is in line again', async () => {
+  const taken = { fence: 7, isTaken: true }
+  const back = ['waits', 'release 7 failure', 'shut', 'later j 0']
+  assert.deepEqual(await tend({ ...taken, state: 'ready' }), back)
+  assert.deepEqual(await tend({ ...taken, state: 'running' }), ['held', 'renew 7'])
+})
+
+test('a grant that was lost is forgotten, and a job that is ready waits again', async () => {
+  const lost = { renew: async () => false }
+  assert.deepEqual(await tend({ state: 'ready', fence: 7 }, lost), ['waits', 'shut', 'later j 0'])
+  assert.deepEqual(await tend({ state: 'running', fence: 7 }, lost), ['waits', 'shut', 'later j 0'])
+  assert.deepEqual(await tend({ state: 'running' }), ['held'])
+})
+
+test('a back-off gives the turn back and waits for another', async () => {
+  const step = await tend({ state: 'scheduled', fence: 7, dueInMs: 900 })
+  assert.deepEqual(step, ['waits', 'release 7 failure', 'shut', 'later j 900'])
+})
+
+test('an end tells the line its outcome, and who is next', async () => {
+  assert.deepEqual(await tend({ state: 'completed', fence: 7 }), ['over', 'release 7 success', 'rest'])
+  for (const state of ['dead', 'cancelled', undefined] as const)
+    assert.deepEqual(await tend({ state, fence: 7 }), ['over', 'release 7 failure', 'rest'])
+  assert.deepEqual(await tend({ state: 'cancelled' }), ['over', 'leave', 'rest'])
+  const next = await tend({ state: 'completed', fence: 7 }, { release: async () => 'k' })
+  assert.deepEqual(next, ['over', 'next k', 'rest'])
+})

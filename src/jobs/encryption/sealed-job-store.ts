@@ -1,0 +1,235 @@
+import { setNewest } from '../../core/newest-entries.ts'
+import { isReserved } from '../api/add-options.ts'
+import type {
+  Added,
+  AttemptOutcome,
+  CancelAnswer,
+  ClaimedRecord,
+  ClaimRequest,
+  JobRecord,
+  JobStore,
+  LeaseRef,
+  ListQuery,
+  NewJob,
+  QueueStats,
+  ReachQuery,
+  Renewal,
+  RetryAnswer,
+  StoreTransaction,
+  TransactOptions,
+  Verdict,
+} from '../job-store.ts'
+import type { QueueLimits } from '../queue-limits.ts'
+import { openSealed } from './open-sealed.ts'
+import { withoutQuotes } from './sealed-error.ts'
+import { encodeLost, encodeSealed, sealable } from './sealed-text.ts'
+import { type SealContext, type Sealer, sealBytes, sealTimeoutMs } from './sealer.ts'
+
+/** So many answers of a sealer that answers later are waited for at once. */
+const atOnce = 100
+/** Whose results these are is remembered for so many claims; of older ones the store is asked. */
+const maxHeld = 10_000
+
+const encoder = new TextEncoder()
+
+type Owner = Pick<SealContext, 'queue' | 'kind'>
+
+/**
+ * A store that never learns what jobs carry: payloads and results are sealed on their way in and opened on their way
+ * out. Everything above it (handlers, schemas, searches) sees plain text, everything below it never does.
+ *
+ * What was kept before there was a sealer is plain, and stays readable. What cannot be opened comes as it is kept, with
+ * a note why (`whySealed`): one such job holds up none of the others that were asked for with it.
+ */
+export class SealedJobStore implements JobStore {
+  readonly #store: JobStore
+  readonly #sealer: Sealer
+  /** By token. */
+  readonly #held = new Map<string, Owner>()
+  /** A verdict that is written again is the same one: stores know it by that. */
+  readonly #sealed = new WeakMap<Verdict, Verdict>()
+  readonly addClaimed?: NonNullable<JobStore['addClaimed']>
+  readonly claimsInOrder: boolean
+
+  constructor(store: JobStore, sealer: Sealer) {
+    this.#store = store
+    this.#sealer = sealer
+    this.claimsInOrder = store.claimsInOrder === true
+    if (store.addClaimed !== undefined) this.addClaimed = (job, request) => this.#addClaimed(job, request)
+  }
+
+  async add(jobs: readonly NewJob[], tx?: unknown, rings?: readonly string[]): Promise<readonly Added[]> {
+    const sealed = await inTurns(jobs, (job) => this.#sealJob(job))
+    return this.#store.add(sealed, tx, rings)
+  }
+
+  async #addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {
+    const record = await this.#store.addClaimed!(await this.#sealJob(job), request)
+    if (record === undefined) return undefined
+    this.#remember(record)
+    return { ...record, payload: job.payload }
+  }
+
+  async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    const records = await this.#store.claim(request)
+    for (const record of records) this.#remember(record)
+    // Their leases run meanwhile, and nobody renews them yet: all of them together have this long, however many turns
+    // it takes. Those that are not open by then are put off, which is better than lost.
+    const until = performance.now() + Math.min(sealTimeoutMs, request.leaseMs / 3)
+    const leftMs = () => Math.max(1, Math.ceil(until - performance.now()))
+    return inTurns(records, (record) => openSealed(this.#sealer, record, leftMs()))
+  }
+
+  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
+    return this.#store.renew(leases, leaseMs)
+  }
+
+  async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    return this.#store.settle(await inTurns(verdicts, (verdict) => this.#sealVerdict(verdict)))
+  }
+
+  async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
+    return this.#store.settleIn(tx, await this.#sealVerdict(verdict))
+  }
+
+  endTransaction(tx: unknown, error: unknown): Promise<void> {
+    return this.#store.endTransaction(tx, error)
+  }
+
+  transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
+    return this.#store.transact(async (tx) => this.#sealVerdict(await work(tx)), options)
+  }
+
+  transactAll(
+    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
+    options: TransactOptions,
+  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
+    const sealing = works.map((work) => async (tx: StoreTransaction) => this.#sealVerdict(await work(tx)))
+    return this.#store.transactAll(sealing, options)
+  }
+
+  outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
+    return this.#store.outcomes(leases)
+  }
+
+  cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]> {
+    return this.#store.cancelRequests(leases)
+  }
+
+  reclaim(limit: number): ReturnType<JobStore['reclaim']> {
+    return this.#store.reclaim(limit)
+  }
+
+  async find(id: string): Promise<JobRecord | undefined> {
+    const record = await this.#store.find(id)
+    return record && openSealed(this.#sealer, record)
+  }
+
+  reach(query: ReachQuery): Promise<string | null> {
+    return this.#store.reach(query)
+  }
+
+  async list(query: ListQuery): Promise<readonly JobRecord[]> {
+    return inTurns(await this.#store.list(query), (record) => openSealed(this.#sealer, record))
+  }
+
+  cancel(id: string): Promise<CancelAnswer | undefined> {
+    return this.#store.cancel(id)
+  }
+
+  retry(id: string): Promise<RetryAnswer | undefined> {
+    return this.#store.retry(id)
+  }
+
+  retryDead(query: Parameters<JobStore['retryDead']>[0]): Promise<number> {
+    return this.#store.retryDead(query)
+  }
+
+  stats(): Promise<readonly QueueStats[]> {
+    return this.#store.stats()
+  }
+
+  pause(queue: string): Promise<void> {
+    return this.#store.pause(queue)
+  }
+
+  resume(queue: string): Promise<void> {
+    return this.#store.resume(queue)
+  }
+
+  limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    return this.#store.limit(queue, limits)
+  }
+
+  remove(ids: readonly string[]): Promise<readonly string[]> {
+    return this.#store.remove(ids)
+  }
+
+  prune(request: Parameters<JobStore['prune']>[0]): Promise<number> {
+    return this.#store.prune(request)
+  }
+
+  #remember({ token, queue, kind }: ClaimedRecord): void {
+    setNewest(this.#held, token, { queue, kind }, maxHeld)
+  }
+
+  #sealJob(job: NewJob): NewJob | Promise<NewJob> {
+    // Signalbox's own work may be done by servers, which have no key.
+    if (isReserved(job.queue)) return job
+    const context: SealContext = { part: 'payload', queue: job.queue, kind: job.kind, jobId: job.id }
+    const sealed = sealBytes(this.#sealer, encoder.encode(sealable(job.payload)), context)
+    const withBytes = (bytes: Uint8Array): NewJob => ({ ...job, payload: encodeSealed(job.id, bytes) })
+    return sealed instanceof Promise ? sealed.then(withBytes) : withBytes(sealed)
+  }
+
+  async #sealVerdict(verdict: Verdict): Promise<Verdict> {
+    const { result, error, jobId } = verdict
+    if (result === null && error === null) return verdict
+    const before = this.#sealed.get(verdict)
+    if (before !== undefined) return before
+    if (result === null) {
+      const kept = withoutQuotes(jobId, error!)
+      return kept === error ? verdict : this.#know(verdict, { ...verdict, error: kept })
+    }
+    const { queue, kind } = this.#held.get(verdict.token) ?? (await this.#store.find(jobId)) ?? gone
+    if (isReserved(queue)) return verdict
+    let kept: string
+    try {
+      const context: SealContext = { part: 'result', queue, kind, jobId }
+      kept = encodeSealed(jobId, await sealBytes(this.#sealer, encoder.encode(sealable(result)), context))
+    } catch {
+      // The work is done, so it is no failure of the job; and it must not be kept as it is.
+      kept = encodeLost(jobId)
+    }
+    return this.#know(verdict, { ...verdict, result: kept })
+  }
+
+  #know(verdict: Verdict, sealed: Verdict): Verdict {
+    this.#sealed.set(verdict, sealed)
+    return sealed
+  }
+}
+
+/** Of a job that is not there any more nothing will be written. */
+const gone: Owner = { queue: '', kind: '' }
+
+/** Each step's answer, in order. Those that come later are waited for a hundred at a time. */
+async function inTurns<Item, Answer>(
+  items: readonly Item[],
+  step: (item: Item) => Answer | Promise<Answer>,
+): Promise<readonly Answer[]> {
+  const answers: Answer[] = []
+  for (let at = 0; at < items.length; at += atOnce) {
+    const turn: (Answer | Promise<Answer>)[] = []
+    try {
+      for (const item of items.slice(at, at + atOnce)) turn.push(step(item))
+    } catch (error) {
+      // Those that are not waited for any more are nobody's unhandled rejections.
+      for (const answer of turn) if (answer instanceof Promise) answer.catch(() => undefined)
+      throw error
+    }
+    const isLater = turn.some((answer) => answer instanceof Promise)
+    answers.push(...(isLater ? await Promise.all(turn) : (turn as Answer[])))
+  }
+  return answers
+}

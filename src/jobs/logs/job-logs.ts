@@ -1,0 +1,120 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { onlyKeys, show, text, whole } from '../../core/options.ts'
+import type { Held } from '../api/jobs-api.ts'
+import { leaseLost } from '../job-errors.ts'
+import type { JobRecord, JobStore } from '../job-store.ts'
+import type { LineLevel, LineQuery, LineRecord } from './log-store.ts'
+import type { NoteKeeper } from './log-writer.ts'
+import {
+  decodeProgress,
+  encodeProgress,
+  type JobProgress,
+  makeLine,
+  mergeProgress,
+  type ProgressUpdate,
+} from './progress.ts'
+
+/** A line that a handler wrote about its job. */
+export type JobLine = LineRecord
+
+/** Which lines of a job. */
+export interface LinesOptions {
+  /** @default 100, at most 500 */
+  readonly limit?: number | undefined
+  /** Where the page before ended, as it said. */
+  readonly cursor?: string | null | undefined
+}
+
+/** What to note about a job in hand. */
+export interface NoteOptions {
+  readonly progress?: ProgressUpdate | undefined
+  readonly lines?: readonly { readonly text: string; readonly level?: LineLevel | undefined }[] | undefined
+}
+
+/** What jobs that were noted about show of it. */
+export interface Notes {
+  /** Null for a job that has not begun, and where nobody said how far it is. */
+  progressOf(record: JobRecord): Promise<JobProgress | null>
+  lines(id: string, options?: LinesOptions): Promise<{ items: readonly JobLine[]; cursor: string | null }>
+  note(job: Held, options: NoteOptions): Promise<void>
+  prune(olderThanMs: number): Promise<void>
+}
+
+const maxLines = 2_000
+const pruneBatch = 1_000
+
+/** Without a keeper nothing was ever said. */
+export function createNotes(store: JobStore, keeper: NoteKeeper | undefined): Notes {
+  return {
+    async progressOf({ id, attempt, startedAt, state, freeCount }) {
+      if (keeper === undefined || (attempt === 0 && startedAt === null)) return null
+      const [said] = await keeper.progress([id])
+      // One that was given back free had an attempt more; any later one was before the job was begun anew by `retry`.
+      const newest = state === 'scheduled' || state === 'ready' ? attempt + 1 : attempt
+      if (said === undefined || said.attempt > newest) return null
+      // Nothing was given back, so this number is new in its run: said before it began, it is of the run before `retry`.
+      const isOfLastRun = state === 'running' && freeCount === 0 && said.attempt === attempt
+      if (isOfLastRun && startedAt !== null && said.at < startedAt) return null
+      return { ...decodeProgress(said.progress), at: said.at, attempt: said.attempt }
+    },
+
+    async lines(id, options = {}) {
+      onlyKeys('lines', options, ['limit', 'cursor'])
+      const limit = whole('lines.limit', options.limit ?? 100, { min: 1, max: 500 })
+      const after = readCursor(options.cursor)
+      const query: LineQuery = { limit: limit + 1, ...(after && { after }) }
+      const found = (await keeper?.lines(text('lines.id', id), query)) ?? []
+      const items = found.slice(0, limit)
+      const last = items.at(-1)
+      return { items, cursor: found.length > limit ? `${last!.attempt}-${last!.number}` : null }
+    },
+
+    async note(job, options) {
+      onlyKeys('note', options, ['progress', 'lines'])
+      const { progress, lines = [] } = options
+      if (!Array.isArray(lines) || lines.length > maxLines) throw notLines(lines)
+      const { id, token } = job
+      const attempt =
+        job.attempt === undefined ? undefined : whole('note.attempt', job.attempt, { min: 1, max: 1_000 })
+      // Looked at first: if the lease holds after that, it held then, and the attempt is its own.
+      const record = await store.find(text('note.id', id))
+      const [outcome] = await store.outcomes([{ jobId: id, token }])
+      const isOver = outcome === 'settled' && attempt !== undefined
+      if (record === undefined || (outcome !== 'held' && !isOver)) throw leaseLost(id)
+      const note = {
+        jobId: id,
+        token,
+        // The last words of an attempt may come after its end.
+        attempt: isOver ? attempt : record.attempt,
+        progress: progress === undefined ? null : encodeProgress(mergeProgress(undefined, progress)),
+        lines: lines.map((line) => makeLine(line?.text, line?.level)),
+      }
+      await keeper?.add([note])
+    },
+
+    async prune(olderThanMs) {
+      while (keeper !== undefined) {
+        if ((await keeper.prune({ olderThanMs, limit: pruneBatch })) < pruneBatch) return
+      }
+    },
+  }
+}
+
+function readCursor(cursor: unknown): LineQuery['after'] | undefined {
+  if (cursor === undefined || cursor === null) return undefined
+  const [, attempt, number] = /^(\d{1,9})-(\d{1,9})$/.exec(String(cursor)) ?? []
+  if (number !== undefined) return { attempt: Number(attempt), number: Number(number) }
+  throw new SignalboxError(
+    'invalid_argument',
+    `lines.cursor must be what a page before gave, not ${show(cursor)}.`,
+    { details: { option: 'lines.cursor' } },
+  )
+}
+
+function notLines(value: unknown): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `note.lines must be a list of up to ${maxLines} lines such as { text: 'half of it' }, not ${show(value)}.`,
+    { details: { option: 'note.lines' } },
+  )
+}

@@ -1,0 +1,274 @@
+/** What handlers say of their jobs, on its way to the store. */
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { within } from '../../../test/support/deadline.ts'
+import { open } from '../../index.ts'
+import { openMemory } from '../../storage/memory/index.ts'
+import { noteLimits } from './log-store.ts'
+import { type AttemptNote, createNotebook, type NoteTaker } from './log-writer.ts'
+import { decodeProgress, progressLimits } from './progress.ts'
+
+const taker: NoteTaker = { jobId: 'a', token: 't', attempt: 1 }
+
+function aKeeper(): {
+  readonly notes: AttemptNote[]
+  isDown: boolean
+  add(notes: readonly AttemptNote[]): Promise<void>
+} {
+  return {
+    notes: [],
+    isDown: false,
+    async add(notes) {
+      if (this.isDown) throw new Error('down')
+      this.notes.push(...notes)
+    },
+  }
+}
+
+const unheard = (): undefined => undefined
+
+test('what is said in quick succession goes together, the latest progress in place of those before', async () => {
+  const keeper = aKeeper()
+  const book = createNotebook(keeper, unheard)
+  const page = book.open(taker)
+  for (let percent = 0; percent <= 50; percent++) book.progress(page, percent)
+  book.line(page, 'one', 'info')
+  book.progress(page, { note: 'halfway' })
+  book.line(page, 'two', 'error')
+  assert.equal(keeper.notes.length, 0)
+  await book.idle(5_000)
+  const [note] = keeper.notes
+  assert.equal(keeper.notes.length, 1)
+  assert.deepEqual(decodeProgress(note!.progress!), { percent: 50, note: 'halfway', data: null })
+  assert.deepEqual(note!.lines, [
+    { level: 'info', text: 'one' },
+    { level: 'error', text: 'two' },
+  ])
+  // It goes by itself, too, and nothing that was said before is said again.
+  book.progress(page, { data: { row: 7 } })
+  await within(
+    5_000,
+    'it was written',
+    waitFor(() => keeper.notes.length === 2),
+  )
+  assert.deepEqual(decodeProgress(keeper.notes[1]!.progress!), {
+    percent: 50,
+    note: 'halfway',
+    data: { row: 7 },
+  })
+  assert.deepEqual(keeper.notes[1]!.lines, [])
+})
+
+test('nothing that can be said throws, and what cannot be kept is left out', async () => {
+  const keeper = aKeeper()
+  const book = createNotebook(keeper, unheard)
+  const page = book.open(taker)
+  const loop: { self?: unknown } = {}
+  loop.self = loop
+  const hostile = {
+    get percent(): number {
+      throw new Error('no')
+    },
+  }
+  for (const update of [Number.NaN, null, 'half', hostile, { data: loop }, { data: 1n }, undefined, []])
+    book.progress(page, update)
+  book.progress(page, { percent: 170, note: `a\0b\ud800 ${'x'.repeat(1_000)}`, data: 'x'.repeat(20_000) })
+  const unprintable = { toString: () => 5 as unknown as string, valueOf: () => ({}) }
+  for (const text of [undefined, null, Symbol('s'), unprintable, 'y'.repeat(100_000)])
+    book.line(page, text, 'loud')
+  await book.idle(5_000)
+  const [{ progress, lines }] = keeper.notes as [AttemptNote]
+  const said = decodeProgress(progress!)
+  assert.deepEqual([said.percent, said.data], [100, null])
+  assert.deepEqual(
+    [said.note?.slice(0, 5), said.note?.length],
+    ['a\ufffdb\ufffd ', progressLimits.maxNoteChars],
+  )
+  assert.deepEqual(
+    lines.map(({ level, text }) => [level, text.length <= progressLimits.maxLineChars]),
+    Array.from({ length: 5 }, () => ['info', true]),
+  )
+})
+
+test('lines beyond what an attempt keeps are counted and not carried', async () => {
+  const memory = await openMemory({ namespace: 'test', migrate: true })
+  let most = 0
+  const book = createNotebook(
+    {
+      add: (notes) => {
+        most = Math.max(
+          most,
+          ...notes.map(({ lines }) => lines.reduce((sum, { text }) => sum + text.length, 0)),
+        )
+        return memory.notes.add(notes)
+      },
+    },
+    unheard,
+  )
+  const page = book.open(taker)
+  for (let line = 0; line < noteLimits.maxLines + 900; line++) book.line(page, `line ${line}`, 'info')
+  book.close(page)
+  book.line(page, 'too late', 'info')
+  await book.idle(5_000)
+  const kept = await memory.notes.lines('a', { limit: 1_000 })
+  assert.equal(kept.length, noteLimits.maxLines + 1)
+  assert.match(kept.at(-1)!.text, /^900 lines were dropped/)
+  assert.ok(most < 2 * noteLimits.maxLineBytes)
+  await memory.close()
+})
+
+test('while the store is away words wait, in order and within bounds; of an ended attempt not for ever', async () => {
+  const keeper = aKeeper()
+  keeper.isDown = true
+  let failures = 0
+  const book = createNotebook(keeper, () => failures++)
+  const page = book.open(taker)
+  book.line(page, 'before', 'info')
+  book.progress(page, 10)
+  await book.idle(1)
+  await within(
+    5_000,
+    'it was tried',
+    waitFor(() => failures > 0),
+  )
+  book.line(page, 'after', 'info')
+  book.progress(page, 20)
+  book.close(page)
+  // Those that nobody can take away any more are muted, each with a word about it.
+  const pages = Array.from({ length: 150 }, (_, id) => book.open({ ...taker, jobId: `b${id}` }))
+  for (const other of pages) for (let line = 0; line < 20; line++) book.line(other, 'z'.repeat(4_096), 'info')
+  keeper.isDown = false
+  await book.idle(10_000)
+  const [note] = keeper.notes.filter(({ jobId }) => jobId === 'a')
+  assert.deepEqual(
+    note!.lines.map(({ text }) => text),
+    ['before', 'after'],
+  )
+  assert.equal(decodeProgress(note!.progress!).percent, 20)
+  const bytes = keeper.notes.flatMap(({ lines }) => lines).reduce((sum, { text }) => sum + text.length, 0)
+  assert.ok(bytes < 9 * 1_048_576, `${bytes} bytes were carried`)
+  assert.ok(keeper.notes.some(({ lines }) => /did not keep up/.test(lines.at(-1)?.text ?? '')))
+})
+
+test('while nothing can be kept, pages of ended attempts are given up from the oldest on', async () => {
+  const keeper = aKeeper()
+  const book = createNotebook(keeper, unheard)
+  const count = 6_000
+  for (let at = 0; at < count; at++) {
+    const page = book.open({ jobId: `${at}`, token: 't', attempt: 1 })
+    book.progress(page, { data: at })
+    book.close(page)
+  }
+  await within(10_000, 'all were written', book.idle(10_000))
+  const kept = keeper.notes.map(({ jobId }) => Number(jobId))
+  assert.equal(kept.length, 5_000)
+  assert.deepEqual([kept[0], kept.at(-1)], [count - 5_000, count - 1])
+})
+
+test('a handler’s words are there when its end is, by attempt, and are forgotten with old jobs', async () => {
+  await using box = await open('memory:')
+  const { id } = await box.jobs.add('work', null, { backoff: { baseMs: 0 } })
+  const { promise: done, resolve } = Promise.withResolvers<void>()
+  const worker = box.jobs.worker({
+    pollMs: 20,
+    handlers: {
+      work(job) {
+        job.log(`try ${job.attempt}`, job.attempt === 1 ? { level: 'warn' } : {})
+        job.progress({ percent: job.attempt * 30, note: 'working', data: { row: job.attempt } })
+        if (job.attempt === 1) throw new Error('again')
+      },
+    },
+  })
+  worker.events.on('completed', () => resolve())
+  await worker.start()
+  await within(5_000, 'it was done', done)
+  const found = await box.jobs.find(id)
+  const { at, ...progress } = found!.progress!
+  assert.deepEqual(progress, { percent: 60, note: 'working', data: { row: 2 }, attempt: 2 })
+  assert.ok(at >= found!.createdAt)
+  const first = await box.jobs.lines(id, { limit: 1 })
+  const rest = await box.jobs.lines(id, { cursor: first.cursor })
+  assert.deepEqual(
+    [...first.items, ...rest.items].map(({ attempt, number, level, text }) => [attempt, number, level, text]),
+    [
+      [1, 1, 'warn', 'try 1'],
+      [2, 1, 'info', 'try 2'],
+    ],
+  )
+  assert.equal(rest.cursor, null)
+  await assert.rejects(box.jobs.lines(id, { cursor: 'x' }), { code: 'invalid_argument' })
+  await worker.stop()
+  await box.jobs.retry(id)
+  assert.equal((await box.jobs.find(id))?.progress, null, 'what was said before it was begun anew')
+  for (const said of [null, 5, null]) {
+    await new Promise((later) => setTimeout(later, 2))
+    const [job] = await box.jobs.claim()
+    if (said !== null) await box.jobs.note(job!, { progress: said })
+    assert.equal(
+      (await box.jobs.find(id))?.progress?.percent,
+      said ?? undefined,
+      `of attempt ${job?.attempt}`,
+    )
+    await box.jobs.nack(job!, { error: 'again', dead: true })
+    await box.jobs.retry(id)
+  }
+  await box.jobs.cancel(id)
+  await new Promise((later) => setTimeout(later, 2))
+  assert.deepEqual(await box.jobs.prune({ olderThanMs: 0 }), { pruned: 1 })
+  assert.deepEqual((await box.jobs.lines(id)).items, [])
+})
+
+test('who claimed by hand notes with the token, and nobody else does', async () => {
+  await using box = await open('memory:')
+  const { id } = await box.jobs.add('work')
+  const [job] = await box.jobs.claim()
+  await box.jobs.note(job!, { progress: 40, lines: [{ text: 'by hand' }] })
+  assert.equal((await box.jobs.find(id))?.progress?.percent, 40)
+  await assert.rejects(box.jobs.note({ id, token: '1.no' }, { progress: 50 }), { code: 'lease_lost' })
+  await box.jobs.ack(job!)
+  // The last words of the attempt; without its number it is nobody's.
+  await box.jobs.note(job!, { lines: [{ text: 'last', level: 'error' }] })
+  await assert.rejects(box.jobs.note({ id, token: job!.token }, { progress: 50 }), { code: 'lease_lost' })
+  const { items } = await box.jobs.lines(id)
+  assert.deepEqual(
+    items.map(({ text, level }) => [text, level]),
+    [
+      ['by hand', 'info'],
+      ['last', 'error'],
+    ],
+  )
+})
+
+test('a job that was retried shows how far it is now, not how far it once was', async () => {
+  await using box = await open('memory:')
+  const { id } = await box.jobs.add('work', null, { maxAttempts: 3 })
+  const say = async (percent: number) => {
+    const [job] = await box.jobs.claim()
+    await box.jobs.note(job!, { progress: percent })
+    return job!
+  }
+  for (const percent of [50, 60]) await box.jobs.nack(await say(percent), { retryInMs: 0 })
+  await box.jobs.ack(await say(90))
+  assert.equal((await box.jobs.find(id))?.progress?.percent, 90)
+  const { at } = (await box.jobs.find(id))!.progress!
+  await waitFor(() => Date.now() > at)
+  await box.jobs.retry(id)
+  await say(10)
+  const { percent, attempt } = (await box.jobs.find(id))!.progress!
+  assert.deepEqual([percent, attempt], [10, 1])
+})
+
+test('last words of an attempt that has no number are refused', async () => {
+  await using box = await open('memory:')
+  await box.jobs.add('work')
+  const [job] = await box.jobs.claim()
+  await box.jobs.ack(job!)
+  for (const attempt of ['1', 0, 1.5, Number.NaN])
+    await assert.rejects(box.jobs.note({ ...job!, attempt: attempt as number }, { progress: 1 }), {
+      code: 'invalid_argument',
+    })
+})
+
+async function waitFor(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((later) => setTimeout(later, 5))
+}

@@ -1,0 +1,216 @@
+import { SignalboxError } from '../../core/errors.ts'
+import { createId } from '../../core/ids.ts'
+import { duration, flag, oneOf, onlyKeys, show, whole } from '../../core/options.ts'
+import { addKeys, checkJobToAdd, definedBy, resolveNewJob } from '../api/add-options.ts'
+import { decodeBackoff } from '../decode-job.ts'
+import { encodeMeta, resolveTags } from '../job-meta.ts'
+import type { NewJob } from '../job-store.ts'
+import { createCron } from './cron.ts'
+import type { CatchUp, Schedule, ScheduleOptions } from './schedule.ts'
+import { createRate, endSlots, type Slots } from './schedule-slots.ts'
+import type { NewSchedule, ScheduleRecord } from './schedule-store.ts'
+
+/** What a schedule's row holds as JSON: when it runs, what it adds, how it catches up. Everything in it is checked. */
+export interface ScheduleDoc {
+  readonly when: CronWhen | RateWhen
+  readonly catchUp: CatchUp
+  readonly endAt: number | null
+  readonly job: Omit<NewJob, 'id' | 'due' | 'meta'> & {
+    readonly tags: readonly string[]
+    readonly limitKey?: string
+  }
+}
+
+export interface CronWhen {
+  readonly cron: string
+  readonly timeZone: string
+}
+
+export interface RateWhen {
+  readonly everyMs: number
+  /** As it was given. */
+  readonly startAt: number | null
+  /** A slot that all others are counted from: `startAt`, or when it was made. */
+  readonly anchorAt: number
+}
+
+const keys = ['cron', 'timeZone', 'everyMs', 'startAt', 'job', 'catchUp', 'endAt', 'paused']
+const notOurs = ['runAt', 'delayMs', 'after', 'ref'] as const
+const jobKeys = addKeys.filter((key) => !(notOurs as readonly string[]).includes(key))
+const minEveryMs = 100
+const maxEveryMs = 31_557_600_000
+const maxInstant = 8_640_000_000_000_000
+
+/** Checks a schedule and makes it whole. A fixed rate without a start is counted from `now`. Throws `invalid_argument`. */
+export async function resolveSchedule(options: ScheduleOptions, now: number): Promise<ScheduleDoc> {
+  onlyKeys('schedule', options, keys)
+  const { catchUp = 'one', endAt } = options
+  const doc: ScheduleDoc = {
+    when: resolveWhen(options, now),
+    catchUp: oneOf('schedule.catchUp', catchUp, ['none', 'one', 'all']),
+    endAt: endAt === undefined || endAt === null ? null : instant('schedule.endAt', endAt),
+    job: await resolveJob(options.job),
+  }
+  // A line that cannot be read, or names no day, is refused here.
+  slotsOf(doc)
+  return doc
+}
+
+/** Throws `invalid_argument` for what `schedules.set` would refuse. */
+export async function checkSchedule(options: ScheduleOptions): Promise<void> {
+  await resolveSchedule(options, 0)
+  if (options.paused !== undefined) flag('schedule.paused', options.paused)
+}
+
+function resolveWhen(
+  { cron, timeZone, everyMs, startAt }: ScheduleOptions,
+  now: number,
+): CronWhen | RateWhen {
+  if ((cron === undefined) === (everyMs === undefined)) {
+    throw refusal('schedule.cron', 'schedule needs either cron or everyMs, one of the two.')
+  }
+  if (cron !== undefined) {
+    if (startAt !== undefined)
+      throw refusal('schedule.startAt', 'schedule.startAt goes with everyMs, not with cron.')
+    return { cron, timeZone: timeZone ?? 'UTC' }
+  }
+  if (timeZone !== undefined) {
+    throw refusal(
+      'schedule.timeZone',
+      'schedule.timeZone goes with cron; a fixed rate is the same everywhere.',
+    )
+  }
+  const start = startAt === undefined || startAt === null ? null : instant('schedule.startAt', startAt)
+  return {
+    everyMs: duration('schedule.everyMs', everyMs, { min: minEveryMs, max: maxEveryMs }),
+    startAt: start,
+    anchorAt: start ?? now,
+  }
+}
+
+async function resolveJob(job: ScheduleOptions['job']): Promise<ScheduleDoc['job']> {
+  const name = 'schedule.job'
+  if (typeof job !== 'object' || job === null) {
+    throw refusal(name, `${name} must be the job to add, such as { kind: 'report' }, not ${show(job)}.`)
+  }
+  checkJobToAdd(name, job)
+  for (const key of notOurs) {
+    if (!(key in job)) continue
+    throw refusal(
+      `${name}.${key}`,
+      `${name} has ${key}; the schedule itself says when it runs. It may have ${jobKeys.join(', ')}.`,
+    )
+  }
+  const { id: _, due: __, meta: ___, ...record } = resolveNewJob(name, job.kind, job.payload, job)
+  await job[definedBy]?.(name, record.payload)
+  const tags = job.tags === undefined ? [] : resolveTags(`${name}.tags`, job.tags)
+  return { ...record, tags, ...(job.limitKey && { limitKey: job.limitKey }) }
+}
+
+/** When it runs. */
+export function slotsOf({ when, endAt }: ScheduleDoc): Slots {
+  const slots =
+    'cron' in when
+      ? createCron('schedule.cron', when.cron, when.timeZone)
+      : createRate(when.everyMs, when.anchorAt)
+  return endSlots(slots, endAt)
+}
+
+/** Whether both say the same, as far as anybody said it. */
+export function isSame(one: ScheduleDoc, other: ScheduleDoc): boolean {
+  return JSON.stringify(said(one)) === JSON.stringify(said(other))
+}
+
+export function isSameWhen(one: ScheduleDoc, other: ScheduleDoc): boolean {
+  return JSON.stringify(said(one).when) === JSON.stringify(said(other).when)
+}
+
+function said(doc: ScheduleDoc): ScheduleDoc {
+  const { when } = doc
+  return 'cron' in when ? doc : { ...doc, when: { ...when, anchorAt: when.startAt ?? 0 } }
+}
+
+/** The job of one run. `slotAt` null: out of turn. */
+export function jobOf(name: string, { job }: ScheduleDoc, slotAt: number | null): NewJob {
+  const { tags, limitKey, ...record } = job
+  const lock = record.gate?.lock
+  return {
+    ...record,
+    id: createId(),
+    due: slotAt === null ? { delayMs: 0 } : { runAt: slotAt },
+    meta: encodeMeta({ tags, ...(limitKey && { limitKey }), ...(lock && { lock }), schedule: name, slotAt }),
+  }
+}
+
+export function encodeDoc(doc: ScheduleDoc): string {
+  return JSON.stringify(doc)
+}
+
+/** Undefined for a row that was damaged, or written by hand. */
+export function decodeDoc({ doc }: Pick<NewSchedule, 'doc'>): ScheduleDoc | undefined {
+  try {
+    const kept = JSON.parse(doc) as ScheduleDoc
+    JSON.parse(kept.job.payload)
+    return isWhole(kept) ? kept : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether stores would take its job; one that they refuse would be tried again and again. */
+function isWhole({ when, job }: ScheduleDoc): boolean {
+  const { queue, kind, priority, uniqueKey, maxAttempts, backoff, timeoutMs, tags } = job
+  return (
+    typeof when === 'object' &&
+    [queue, kind, uniqueKey ?? '', backoff ?? ''].every((value) => typeof value === 'string') &&
+    [priority, maxAttempts, timeoutMs ?? 0].every(Number.isSafeInteger) &&
+    Array.isArray(tags)
+  )
+}
+
+/** A schedule as it is shown. Never throws: of a row that cannot be read, what its columns say. */
+export function showSchedule(record: ScheduleRecord): Schedule {
+  const { name, isPaused, lastSlotAt, lastFiredAt, createdAt } = record
+  const doc = decodeDoc(record) ?? unreadable
+  const {
+    cron = null,
+    timeZone = null,
+    everyMs = null,
+    startAt = null,
+  } = doc.when as Partial<CronWhen & RateWhen>
+  return {
+    ...{ name, cron, timeZone, everyMs, startAt, endAt: doc.endAt, catchUp: doc.catchUp },
+    job: showJob(doc.job),
+    paused: isPaused,
+    nextAt: isPaused ? null : record.nextAt,
+    ...{ lastSlotAt, lastFiredAt, createdAt },
+  }
+}
+
+function showJob({ payload, backoff, limitKey, gate, ...job }: ScheduleDoc['job']): Schedule['job'] {
+  const { kind, queue, priority, uniqueKey, maxAttempts, timeoutMs, tags } = job
+  return {
+    ...{ kind, queue, payload: JSON.parse(payload) as unknown, priority, uniqueKey, maxAttempts },
+    ...{ backoff: decodeBackoff(backoff), timeoutMs, tags },
+    limitKey: limitKey ?? null,
+    lock: gate?.lock ?? null,
+  }
+}
+
+const unreadable: ScheduleDoc = {
+  when: {} as CronWhen,
+  catchUp: 'none',
+  endAt: null,
+  job: {
+    ...{ queue: '?', kind: '?', payload: 'null', priority: 0, uniqueKey: null, maxAttempts: 1 },
+    ...{ backoff: null, timeoutMs: null, tags: [] },
+  },
+}
+
+function instant(name: string, value: number | Date): number {
+  return whole(name, value instanceof Date ? value.getTime() : value, { max: maxInstant })
+}
+
+function refusal(option: string, message: string): SignalboxError {
+  return new SignalboxError('invalid_argument', message, { details: { option } })
+}

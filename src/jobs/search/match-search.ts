@@ -1,0 +1,219 @@
+import { decodeError } from '../decode-job.ts'
+import { isSealed } from '../encryption/sealed-text.ts'
+import { decodeTags } from '../job-meta.ts'
+import type { JobRecord } from '../job-store.ts'
+import type { Comparison, Pattern, PayloadTerm, SearchTerm } from './search-term.ts'
+
+/**
+ * Whether a job is meant, by all the terms; `now` is what spans count from. What costs little is asked first, and a
+ * payload is parsed once, and only where its text does not rule it out.
+ *
+ * Of what is sealed, or hidden from whoever looks, nobody can say whether a term holds; so neither the term nor its
+ * opposite finds it. Else `-payload.name:Ann` would mean Ann's job too, and a bulk operation would delete it.
+ */
+export function createMatcher(terms: readonly SearchTerm[], now: number): (record: JobRecord) => boolean {
+  const tests = terms
+    .toSorted((a, b) => costOf(a) - costOf(b))
+    .map((term) => ({ negated: term.negated, holds: testOf(term, now) }))
+  return (record) => {
+    const seen = new SeenRecord(record)
+    return tests.every(({ negated, holds }) => holds(seen) === !negated)
+  }
+}
+
+/** A record, and what of it was taken apart already. */
+class SeenRecord {
+  readonly record: JobRecord
+  /** Nothing of its payload can be read. */
+  readonly isSealed: boolean
+  #payload: { readonly value: unknown } | undefined
+
+  constructor(record: JobRecord) {
+    this.record = record
+    this.isSealed = isSealed(record.payload)
+  }
+
+  /** Whether a value only stands for one that is hidden. */
+  hides(value: unknown): boolean {
+    return value !== undefined && value === this.record.hiddenAs
+  }
+
+  /** Whether there may be such a value in its payload. */
+  get hidesSome(): boolean {
+    const { hiddenAs, payload } = this.record
+    return hiddenAs !== undefined && payload.includes(hiddenAs)
+  }
+
+  /** Undefined where what is kept is not JSON. */
+  get payload(): unknown {
+    this.#payload ??= { value: parse(this.record.payload) }
+    return this.#payload.value
+  }
+}
+
+/** Undefined: nobody can say. */
+type Test = (seen: SeenRecord) => boolean | undefined
+
+function costOf({ field }: SearchTerm): number {
+  if (field === 'text' || field === 'payload') return 2
+  return field === 'error' || field === 'tag' ? 1 : 0
+}
+
+function testOf(term: SearchTerm, now: number): Test {
+  switch (term.field) {
+    case 'text':
+      return textTest(term.text)
+    case 'state':
+      return ({ record }) => record.state === term.state
+    case 'created':
+    case 'run':
+    case 'started':
+    case 'finished': {
+      const { instant, comparison } = term
+      const at = 'at' in instant ? instant.at : now + instant.fromNowMs
+      const key = `${term.field}At` as const
+      return ({ record }) => {
+        const value = record[key]
+        return value !== null && compares(value, comparison, at)
+      }
+    }
+    case 'attempt':
+      return ({ record }) => compares(record.attempt, term.comparison, term.count)
+    case 'error': {
+      if (term.text === null) return ({ record }) => record.error !== null
+      return errorTest(term.text)
+    }
+    case 'tag':
+      return ({ record }) =>
+        record.meta !== null && decodeTags(record.meta).some((tag) => fits(tag, term.pattern))
+    case 'key':
+      return ({ record }) => record.uniqueKey !== null && fits(record.uniqueKey, term.pattern)
+    case 'payload':
+      return payloadTest(term)
+    default: {
+      const { field, pattern } = term
+      return ({ record }) => fits(record[field], pattern)
+    }
+  }
+}
+
+function textTest(text: string): Test {
+  const needle = text.toLowerCase()
+  const parts = [jsonTextTest(text), errorTest(text)]
+  return (seen) => {
+    const { id, kind } = seen.record
+    if (id.includes(needle) || kind.toLowerCase().includes(needle)) return true
+    return some(parts, (holds) => holds(seen))
+  }
+}
+
+/** Whether it holds for one of them; undefined where only those nobody can say it of might. */
+function some<Item>(items: Iterable<Item>, holds: (item: Item) => boolean | undefined): boolean | undefined {
+  let answer: boolean | undefined = false
+  for (const item of items) {
+    const one = holds(item)
+    if (one === true) return true
+    if (one === undefined) answer = undefined
+  }
+  return answer
+}
+
+/** Its name, message and code; a stack has words that nobody means. */
+function errorTest(text: string): Test {
+  const needle = text.toLowerCase()
+  return (seen) => {
+    const { error } = seen.record
+    if (error === null) return false
+    const { name, message, code } = decodeError(error)!
+    return some([name, message, code], (said) => {
+      if (said === undefined) return false
+      return seen.hides(said) ? undefined : String(said).toLowerCase().includes(needle)
+    })
+  }
+}
+
+/**
+ * Whether a name or a value of the payload has some text in it. First its JSON is asked, which is quick: what is in a
+ * value is in that as well, unless it writes characters as numbers. Only where it may be is it taken apart, for `{"a":`
+ * and `\n` are no text of anybody's.
+ */
+function jsonTextTest(text: string): Test {
+  const needle = text.toLowerCase()
+  const written = JSON.stringify(text).slice(1, -1).toLowerCase()
+  const isIn = (seen: SeenRecord, value: unknown): boolean | undefined => {
+    if (seen.hides(value)) return undefined
+    if (typeof value !== 'object' || value === null) return String(value).toLowerCase().includes(needle)
+    if (!Array.isArray(value) && Object.keys(value).some((name) => name.toLowerCase().includes(needle)))
+      return true
+    return some(Object.values(value), (item) => isIn(seen, item))
+  }
+  return (seen) => {
+    const json = seen.record.payload
+    if (seen.isSealed) return undefined
+    if (!seen.hidesSome && !json.toLowerCase().includes(written) && !json.includes('\\u')) return false
+    // What is no JSON is asked as it stands.
+    return isIn(seen, seen.payload === undefined ? json : seen.payload)
+  }
+}
+
+function payloadTest({ path, pattern }: PayloadTerm): Test {
+  // A name that is on the way must be in the text; so most payloads need not be parsed.
+  const names = path.map((name) => JSON.stringify(name).slice(1, -1)).filter((name) => !/^\d+$/.test(name))
+  const isAny = pattern.prefix && pattern.text === ''
+  const isIn = (seen: SeenRecord, value: unknown): boolean | undefined => {
+    if (value === undefined) return false
+    if (value === beyond) return undefined
+    // That there is one is no secret.
+    if (isAny) return true
+    if (seen.hides(value)) return undefined
+    if (Array.isArray(value)) return some(value, (item) => isIn(seen, item))
+    return (typeof value !== 'object' || value === null) && fits(String(value), pattern)
+  }
+  return (seen) => {
+    if (seen.isSealed) return isAny && path.length === 0 ? true : undefined
+    const json = seen.record.payload
+    if (!seen.hidesSome && !json.includes('\\u') && !names.every((name) => json.includes(name))) return false
+    return some(valuesAt(seen, seen.payload, path), (value) => isIn(seen, value))
+  }
+}
+
+/** Stands for what a path would lead to behind something hidden. */
+const beyond = Symbol('beyond')
+
+/** What a path leads to. Through a list it goes by an item's number, and into each of its items. */
+function valuesAt(seen: SeenRecord, value: unknown, path: readonly string[]): readonly unknown[] {
+  const [name, ...rest] = path
+  if (name === undefined) return [value]
+  if (seen.hides(value)) return [beyond]
+  if (typeof value !== 'object' || value === null) return []
+  if (Array.isArray(value) && !/^\d+$/.test(name)) return value.flatMap((item) => valuesAt(seen, item, path))
+  const { [name]: next } = value as Readonly<Record<string, unknown>>
+  return Object.hasOwn(value, name) ? valuesAt(seen, next, rest) : []
+}
+
+function fits(value: string, { text, prefix }: Pattern): boolean {
+  return prefix ? value.startsWith(text) : value === text
+}
+
+function compares(value: number, comparison: Comparison | '=', other: number): boolean {
+  switch (comparison) {
+    case '<':
+      return value < other
+    case '<=':
+      return value <= other
+    case '>':
+      return value > other
+    case '>=':
+      return value >= other
+    case '=':
+      return value === other
+  }
+}
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}

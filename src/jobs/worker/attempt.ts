@@ -1,0 +1,356 @@
+import type { Backoff } from '../../core/backoff.ts'
+import { inCallerTransaction, refuseCommit, throwIfRefused } from '../../core/caller-transaction.ts'
+import type { Clock } from '../../core/clock.ts'
+import { encodeError } from '../../core/describe-error.ts'
+import type { Duration } from '../../core/duration.ts'
+import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { encodeJson } from '../../core/json.ts'
+import { duration, onlyKeys } from '../../core/options.ts'
+import { type Ending, resolveAck, resolveNack } from '../api/add-options.ts'
+import type { AckOptions, Ended, NackOptions } from '../api/jobs-api.ts'
+import { decodeBackoff } from '../decode-job.ts'
+import { leaseLost } from '../job-errors.ts'
+import type { ClaimedRecord, JobStore, LeaseRef, StoreTransaction, Verdict } from '../job-store.ts'
+import { type Judged, judge, type Outcome } from '../lifecycle.ts'
+import type { Notebook, Page } from '../logs/log-writer.ts'
+import { Stop } from '../stop-signal.ts'
+import type { RunSpan } from '../telemetry/telemetry.ts'
+import type { Batch } from './handler-batch.ts'
+import { RunningJob } from './handler-job.ts'
+import type { TransactionGroups } from './transaction-groups.ts'
+import type { PlainHandler, ResolvedHandler } from './worker-options.ts'
+
+/** What an attempt needs of its worker. */
+export interface AttemptHost {
+  readonly store: JobStore
+  readonly groups: TransactionGroups
+  /** What an attempt's own time is read from. */
+  readonly clock: Clock
+  readonly leaseMs: number
+  /** Of transactions that say nothing themselves; 0: the store's own. */
+  readonly transactionTimeoutMs: number
+  /** What handlers say of their jobs. Undefined: it is not kept. */
+  readonly notebook: Notebook | undefined
+  /** Writes a verdict with others; answers whether it took. */
+  settle(attempt: Attempt, verdict: Verdict): Promise<boolean>
+  /** Learns of a verdict that did not go through `settle`: it was committed with the user's rows, or lost with them. */
+  noted(attempt: Attempt, verdict: Verdict, took: boolean): void
+}
+
+/** Store trouble that is not the handler's fault: the attempt is given back. */
+const ourTrouble = ['transaction_conflict', 'store_busy', 'store_unavailable', 'commit_unknown'] as const
+const troubleDelayMs = 500
+
+/**
+ * One claimed job in a worker's hands, from its claim to the verdict. It is ended once, by whoever comes first:
+ *
+ *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
+ *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts when they commit; asked when the handler settles)
+ *            ├─ ack/nack, return, throw ────────▶ ended   (written by the settler)
+ *            ├─ timeout, hand-back ─────────────▶ ended
+ *            └─ lease lost ─────────────────────▶ ended   (nothing may be written any more)
+ */
+export class Attempt implements LeaseRef, Judged {
+  readonly jobId: string
+  readonly token: string
+  readonly record: ClaimedRecord
+  readonly handler: ResolvedHandler
+  readonly #host: AttemptHost
+  /** By the host's clock; 0 until the handler is called. */
+  #begunAt = 0
+  #controller: AbortController | undefined
+  #abortReason: unknown
+  /** Stops the transaction that is under way. */
+  #stop: Stop | undefined
+  #isEnded = false
+  #pledged: Verdict | undefined
+  #transaction: Promise<unknown> | undefined
+  /** The transaction whose work is running now. It ends the job, and nothing else may. */
+  #workIn: StoreTransaction | undefined
+  #isCancelled = false
+  #trouble: unknown
+  #page: Page | undefined
+  /** Up to when the lease surely holds, by the process's monotonic clock. */
+  leaseUntil: number
+  /** Its time-out, when it has one. */
+  timer: unknown
+  /** Of its wait for a place among those that run, and of its turn there. */
+  ticket = 0
+  /** The span of its handler's call, where somebody traces. */
+  span: RunSpan | undefined
+  /** Those it is run with, when it is run with others. */
+  batch: Batch | undefined
+
+  constructor(host: AttemptHost, record: ClaimedRecord, handler: ResolvedHandler, leaseUntil: number) {
+    this.#host = host
+    this.record = record
+    this.jobId = record.id
+    this.token = record.token
+    this.handler = handler
+    this.leaseUntil = leaseUntil
+  }
+
+  get id(): string {
+    return this.jobId
+  }
+
+  get attempt(): number {
+    return this.record.attempt
+  }
+
+  get maxAttempts(): number {
+    return this.record.maxAttempts
+  }
+
+  get freeCount(): number {
+    return this.record.freeCount
+  }
+
+  get backoff(): Backoff {
+    return decodeBackoff(this.record.backoff)
+  }
+
+  get begunAt(): number {
+    return this.#begunAt
+  }
+
+  /** Its verdict is written, or must not be written any more. */
+  get isEnded(): boolean {
+    return this.#isEnded
+  }
+
+  /** It was acked or nacked so in a transaction of the user's, who may or may not have committed. */
+  get pledged(): Verdict | undefined {
+    return this.#pledged
+  }
+
+  /** The `transaction` of it that is under way; it will say itself whether the lease held. */
+  get openTransaction(): Promise<unknown> | undefined {
+    return this.#transaction
+  }
+
+  get isAborted(): boolean {
+    return this.#abortReason !== undefined
+  }
+
+  get isCancelled(): boolean {
+    return this.#isCancelled
+  }
+
+  /** Made when first asked for: most handlers never look. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
+    }
+    return this.#controller.signal
+  }
+
+  abort(reason: unknown): void {
+    if (this.#abortReason !== undefined) return
+    this.#abortReason = reason
+    this.#controller?.abort(reason)
+    this.#stop?.stop(reason)
+    this.batch?.aborted(reason)
+  }
+
+  cancel(): void {
+    if (this.#isCancelled) return
+    this.#isCancelled = true
+    this.abort(new DOMException(`Job "${this.jobId}" was cancelled.`, 'AbortError'))
+  }
+
+  /** From here on nothing is written for it but what is in hand. True for the first who says so. */
+  end(): boolean {
+    if (this.#isEnded) return false
+    this.#isEnded = true
+    if (this.timer !== undefined) this.#host.clock.clearTimeout(this.timer)
+    // Before its end is written, so that whoever sees the end finds its last words.
+    if (this.#page !== undefined) this.#host.notebook?.close(this.#page)
+    return true
+  }
+
+  /** The job as its handler sees it. Throws `undecodable` when there is nothing to see. */
+  begin(): RunningJob {
+    const job = new RunningJob(this, this.record)
+    this.#begunAt = this.#host.clock.now()
+    return job
+  }
+
+  /** Calls the handler. Throws what `begin` throws. */
+  run(): unknown {
+    // The attempt has a `signal`, made when it is looked at; it is the context itself.
+    return (this.handler as PlainHandler).run(this.begin(), this)
+  }
+
+  progress(update: unknown): void {
+    const page = this.#openPage()
+    if (page !== undefined) this.#host.notebook?.progress(page, update)
+  }
+
+  log(text: unknown, level: unknown): void {
+    const page = this.#openPage()
+    if (page !== undefined) this.#host.notebook?.line(page, text, level)
+  }
+
+  /** The verdict on what the handler came to. */
+  judge(outcome: Outcome): Verdict {
+    const ranMs = this.#begunAt === 0 ? null : Math.round(this.#host.clock.now() - this.#begunAt)
+    return judge(this, outcome, ranMs)
+  }
+
+  /** What a throw means: cancelled when that was asked for, interrupted when the store was to blame, else a failure. */
+  outcomeOf(error: unknown): Outcome {
+    if (this.#isCancelled) return { kind: 'cancelled', error: encodeError(error) }
+    if (error !== undefined && error === this.#trouble)
+      return { kind: 'interrupted', delayMs: troubleDelayMs }
+    return { kind: 'threw', error: encodeError(error) }
+  }
+
+  transaction<Result>(
+    work: (tx: StoreTransaction) => Promise<Result> | Result,
+    options?: { readonly timeoutMs?: Duration },
+  ): Promise<Result> {
+    const transaction = this.#transact(work, options).finally(() => {
+      if (this.#transaction === transaction) this.#transaction = undefined
+    })
+    this.#transaction = transaction
+    return transaction
+  }
+
+  async #transact<Result>(
+    work: (tx: StoreTransaction) => Promise<Result> | Result,
+    options: { readonly timeoutMs?: Duration } = {},
+  ): Promise<Result> {
+    onlyKeys('transaction', options, ['timeoutMs'])
+    const timeoutMs =
+      options.timeoutMs === undefined
+        ? this.#host.transactionTimeoutMs
+        : duration('transaction.timeoutMs', options.timeoutMs, { min: 1 })
+    this.#mustBeOpen()
+    this.#mustBeOutsideWork('transaction')
+    let result!: Result
+    let verdict!: Verdict
+    // What the work itself threw may look like the store's answer: it may be about another job.
+    const own: { error?: unknown } = {}
+    const step = async (tx: StoreTransaction): Promise<Verdict> => {
+      this.#workIn = tx
+      try {
+        result = await work(tx)
+        // A call in this transaction failed, and the work caught the error.
+        throwIfRefused(tx)
+      } catch (error) {
+        own.error = error
+        throw error
+      } finally {
+        this.#workIn = undefined
+      }
+      const kept = result === undefined ? null : encodeJson('the result', result)
+      verdict = this.judge({ kind: 'returned', result: kept })
+      return verdict
+    }
+    try {
+      const { group } = this.handler
+      const limits = { timeoutMs, leaseMs: this.#host.leaseMs, signal: this.#stopping() }
+      if (group > 1) await this.#host.groups.run(group, step, limits)
+      else await this.#host.store.transact(step, limits)
+    } catch (error) {
+      const isLost = isSignalboxError(error, 'lease_lost') && error !== own.error
+      if (!(await this.#committedAfterAll(error, isLost))) throw error
+    }
+    if (this.end()) this.#host.noted(this, verdict, true)
+    return result
+  }
+
+  async ack(options: AckOptions = {}): Promise<Ended> {
+    this.#mustBeOutsideWork('ack')
+    return this.#endIn(options.tx, resolveAck(options))
+  }
+
+  async nack(options: NackOptions = {}): Promise<Ended> {
+    this.#mustBeOutsideWork('nack')
+    return this.#endIn(options.tx, resolveNack(options))
+  }
+
+  /** Also when the attempt has ended already: then the caller's work was for nothing, and must not be committed. */
+  #endIn(tx: unknown, ending: Ending): Promise<Ended> {
+    return inCallerTransaction(this.#host.store, tx, () => this.#write(ending, tx))
+  }
+
+  async #write({ outcome, ranMs }: Ending, tx: unknown): Promise<Ended> {
+    this.#mustBeOpen()
+    const verdict = ranMs === null ? this.judge(outcome) : judge(this, outcome, ranMs)
+    if (tx === undefined) {
+      this.end()
+      if (!(await this.#host.settle(this, verdict))) throw leaseLost(this.jobId)
+    } else {
+      // Unsure from before the statement is sent: it may have reached the database although its answer did not.
+      this.#pledged = verdict
+      if (!(await this.#host.store.settleIn(tx, verdict))) throw leaseLost(this.jobId)
+    }
+    return { state: verdict.state }
+  }
+
+  /**
+   * COMMIT's answer was lost: asks the store what became of it before anything else is done. While the database still
+   * holds that transaction open, giving the attempt back waits for it, and then takes only if it was rolled back.
+   */
+  async #committedAfterAll(error: unknown, isLost: boolean): Promise<boolean> {
+    const handBack = this.judge({ kind: 'interrupted', delayMs: 0 })
+    if (isLost && this.end()) this.#host.noted(this, handBack, false)
+    if (ourTrouble.some((code) => isSignalboxError(error, code))) this.#trouble = error
+    // A group has one time-out, and who was slow is not known: nobody's attempt is burnt.
+    if (this.handler.group > 1 && isSignalboxError(error, 'transaction_timeout')) this.#trouble = error
+    if (!isSignalboxError(error, 'commit_unknown')) return false
+    let took: boolean | undefined = false
+    while (performance.now() < this.leaseUntil) {
+      try {
+        const [outcome] = await this.#host.store.outcomes([this])
+        if (outcome === 'settled') return true
+        if (outcome === 'lost') break
+        ;[took] = await this.#host.store.settle([handBack])
+        if (took) break
+      } catch {
+        // The store is not back yet.
+        await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 200))
+      }
+    }
+    if (this.end()) this.#host.noted(this, handBack, took === true)
+    return false
+  }
+
+  #stopping(): Stop {
+    this.#stop ??= new Stop()
+    if (this.#abortReason !== undefined) this.#stop.stop(this.#abortReason)
+    return this.#stop
+  }
+
+  /** Where it writes about itself; undefined when it has ended. */
+  #openPage(): Page | undefined {
+    if (this.#isEnded) return undefined
+    this.#page ??= this.#host.notebook?.open(this)
+    return this.#page
+  }
+
+  /**
+   * The job would be ended twice, and the second end would roll back the first. Also work that swallows this error is
+   * rolled back: it meant another end than it would get.
+   */
+  #mustBeOutsideWork(verb: 'ack' | 'nack' | 'transaction'): void {
+    if (this.#workIn === undefined) return
+    const error = new SignalboxError(
+      'invalid_argument',
+      `job.${verb} was called inside job.transaction, which ends job "${this.jobId}" itself. Return the result from its function to complete the job, or throw to fail it. To ack or nack by hand, begin a transaction of your own.`,
+    )
+    refuseCommit(this.#workIn, error)
+    throw error
+  }
+
+  #mustBeOpen(): void {
+    if (!this.#isEnded) return
+    throw new SignalboxError(
+      'lease_lost',
+      `Job "${this.jobId}" has ended already (acked, nacked, timed out, handed back or lost); it cannot be ended again.`,
+    )
+  }
+}

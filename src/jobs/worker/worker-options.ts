@@ -1,0 +1,281 @@
+import { hostname } from 'node:os'
+import type { Duration } from '../../core/duration.ts'
+import { SignalboxError } from '../../core/errors.ts'
+import { createId } from '../../core/ids.ts'
+import { duration, oneOf, onlyKeys, show, text, whole } from '../../core/options.ts'
+import { leaseSpan, queueNames } from '../api/add-options.ts'
+import type { HandlerJob } from './handler-job.ts'
+
+/** What a handler is given besides its job. */
+export interface HandlerContext {
+  /**
+   * Aborts when the attempt's time is up, its lease is lost, it is cancelled, or the worker stops. Of a batch: when that
+   * is so of every job in it; each has a `signal` of its own.
+   */
+  readonly signal: AbortSignal
+}
+
+/** Does the work of one kind of job. Returning acks, throwing nacks, unless the job was ended in a transaction. */
+// biome-ignore lint/suspicious/noExplicitAny: a payload is what the adder put in; typed kinds give it its type.
+export type HandlerFunction<Payload = any> = (job: HandlerJob<Payload>, context: HandlerContext) => unknown
+
+/** A handler with its policies. */
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export interface HandlerSpec<Payload = any> {
+  readonly run: HandlerFunction<Payload>
+  /** `transaction`: a return without a committed ack is nacked with `ack_missing`. @default 'any' */
+  readonly finish?: 'any' | 'transaction'
+  /** Let so many `job.transaction` calls share one commit, a savepoint each. @default 1 */
+  readonly group?: number
+  /** Goes with `runBatch` alone. */
+  readonly batch?: undefined
+}
+
+/** Does the work of several jobs of a kind in one call. */
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export type BatchFunction<Payload = any> = (
+  jobs: readonly HandlerJob<Payload>[],
+  context: HandlerContext,
+) => unknown
+
+/**
+ * A handler that takes up to `size` jobs at once. Returning acks those that were not ended singly, throwing nacks them;
+ * an array with an outcome for each, or a Map by job id, ends each in its own way.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export interface BatchSpec<Payload = any> extends Omit<HandlerSpec<Payload>, 'run' | 'batch'> {
+  readonly batch: {
+    /** The most jobs of one call. It counts as one of the worker's `concurrency`. */
+    readonly size: number
+    /** How long to wait for more when there are fewer. @default 0 */
+    readonly waitMs?: Duration | undefined
+  }
+  readonly runBatch: BatchFunction<Payload>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export type Handler<Payload = any> = HandlerFunction<Payload> | HandlerSpec<Payload> | BatchSpec<Payload>
+
+/** A handler, whole and checked. */
+export type ResolvedHandler = PlainHandler | BatchHandler
+
+export interface PlainHandler extends Required<Omit<HandlerSpec, 'batch'>> {
+  readonly batch?: undefined
+}
+
+export interface BatchHandler extends Required<Omit<BatchSpec, 'batch'>> {
+  readonly batch: { readonly size: number; readonly waitMs: number }
+}
+
+/** A kind and what does its work; a definition's `handle` makes one that checks the payload first. */
+export interface HandledJob {
+  readonly kind: string
+  readonly handler: Handler
+}
+
+/**
+ * Not a handler, and refused when it is used. `{ charge: charge.handle(…) }` comes closest to this type, so the compiler
+ * shows its text.
+ */
+export interface MisplacedHandledJob {
+  readonly kind: 'A handled definition belongs in a list: write handlers: [charge.handle(…)], without the kind before it.'
+  readonly handler: Handler
+}
+
+/**
+ * By kind, or as a list. (Not an array by its type: the names of an array's methods would be kinds whose handlers
+ * TypeScript could not type.)
+ */
+export type Handlers = Readonly<Record<string, Handler | MisplacedHandledJob>> | Iterable<HandledJob>
+
+/** What a worker is made of. */
+export interface WorkerOptions {
+  /** By kind, or a list of handled definitions. Jobs of other kinds are left for workers that know them. */
+  readonly handlers: Handlers
+  /** @default ['default'] */
+  readonly queues?: readonly string[] | undefined
+  /** How many handlers run at once. @default 10 */
+  readonly concurrency?: number | undefined
+  /**
+   * The most jobs held ready beyond those that run, so that none waits for a round trip. The worker takes only what
+   * it is likely to begin within a tenth of a second. @default 500
+   */
+  readonly prefetch?: number | undefined
+  /** How long a claim holds without a renewal before another worker may take the job. @default 30_000 */
+  readonly leaseMs?: Duration | undefined
+  /** How often to look when nothing rings. @default 1_000 */
+  readonly pollMs?: Duration | undefined
+  /** Who this is, for people to see; it fences nothing. @default host name, process id and a few random characters */
+  readonly workerId?: string | undefined
+  /**
+   * How long a `job.transaction` that says nothing itself may take before it is rolled back with `transaction_timeout`.
+   * @default on SQLite, where everybody else's writes wait for it, 5_000 or a third of the lease; elsewhere none
+   */
+  readonly transactionTimeoutMs?: Duration | undefined
+  /** How long a loop may go without progress before it is replaced. @default 30_000 */
+  readonly watchdogMs?: Duration | undefined
+}
+
+export interface ResolvedWorkerOptions {
+  readonly handlers: ReadonlyMap<string, ResolvedHandler>
+  readonly queues: readonly string[]
+  readonly concurrency: number
+  readonly prefetch: number
+  readonly leaseMs: number
+  readonly pollMs: number
+  readonly workerId: string
+  /** 0: the store's own. */
+  readonly transactionTimeoutMs: number
+  readonly watchdogMs: number
+}
+
+const keys = [
+  'handlers',
+  'queues',
+  'concurrency',
+  'prefetch',
+  'leaseMs',
+  'pollMs',
+  'workerId',
+  'transactionTimeoutMs',
+  'watchdogMs',
+]
+
+export function resolveWorkerOptions(options: WorkerOptions, own = false): ResolvedWorkerOptions {
+  onlyKeys('worker', options, keys)
+  const { queues = ['default'], concurrency = 10, prefetch = 500, leaseMs = 30_000, pollMs = 1_000 } = options
+  const {
+    workerId = `${hostname().slice(0, 100)}:${process.pid}:${createId().slice(-6)}`,
+    transactionTimeoutMs,
+    watchdogMs = 30_000,
+  } = options
+  return Object.freeze({
+    handlers: resolveHandlers(options.handlers),
+    queues: queueNames('worker.queues', queues, own),
+    concurrency: whole('worker.concurrency', concurrency, { min: 1, max: 100_000 }),
+    prefetch: whole('worker.prefetch', prefetch, { max: 10_000 }),
+    leaseMs: leaseSpan('worker.leaseMs', leaseMs),
+    pollMs: duration('worker.pollMs', pollMs, { min: 10, max: 3_600_000 }),
+    workerId: text('worker.workerId', workerId),
+    transactionTimeoutMs:
+      transactionTimeoutMs === undefined
+        ? 0
+        : duration('worker.transactionTimeoutMs', transactionTimeoutMs, { min: 1 }),
+    watchdogMs: duration('worker.watchdogMs', watchdogMs, { min: 100, max: 2 ** 31 - 1 }),
+  })
+}
+
+/** Own keys only, in a Map: a job of the kind `constructor` finds no handler that nobody wrote. */
+function resolveHandlers(handlers: unknown): ReadonlyMap<string, ResolvedHandler> {
+  if (typeof handlers !== 'object' || handlers === null) throw noHandlers(show(handlers))
+  const listed = handledJobs(handlers as Handlers)
+  if (listed.length === 0) throw noHandlers('an empty one')
+  const byKind = new Map<string, ResolvedHandler>()
+  for (const { kind, handler } of listed) {
+    text('a kind in worker.handlers', kind)
+    if (byKind.has(kind)) throw handledTwice(kind)
+    byKind.set(kind, resolveHandler(`worker.handlers.${kind}`, handler))
+  }
+  return byKind
+}
+
+/** Both forms as one list. */
+function handledJobs(handlers: Handlers): readonly HandledJob[] {
+  if (!isList(handlers)) {
+    return Object.entries(handlers).map(([kind, handler]) => {
+      if (isHandled(handler)) throw misplaced(kind)
+      return { kind, handler: handler as Handler }
+    })
+  }
+  return Array.from(handlers, (handled: unknown, index) => {
+    if (isHandled(handled)) return handled
+    throw new SignalboxError(
+      'invalid_argument',
+      `worker.handlers[${index}] must be what a definition's handle gave, or { kind, handler }, not ${show(handled)}.`,
+      { details: { option: `worker.handlers[${index}]` } },
+    )
+  })
+}
+
+function isHandled(handled: unknown): handled is HandledJob {
+  return typeof handled === 'object' && handled !== null && 'kind' in handled && 'handler' in handled
+}
+
+function misplaced(kind: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `worker.handlers.${kind} is a handled definition, which belongs in a list. Write handlers: [${kind}.handle(…)], without the kind before it.`,
+    { details: { option: `worker.handlers.${kind}` } },
+  )
+}
+
+function isList(handlers: Handlers): handlers is Iterable<HandledJob> {
+  return typeof (handlers as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function'
+}
+
+/** A handler with all its policies. `name` is how messages call it. */
+export function resolveHandler(name: string, handler: unknown): ResolvedHandler {
+  if (typeof handler === 'function') return { run: handler as HandlerFunction, finish: 'any', group: 1 }
+  if (typeof handler !== 'object' || handler === null) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be a function, { run, … }, or { batch, runBatch, … }, not ${show(handler)}.`,
+    )
+  }
+  const { finish = 'any', group = 1 } = handler as Partial<HandlerSpec>
+  const policies = {
+    finish: oneOf(`${name}.finish`, finish, ['any', 'transaction']),
+    group: whole(`${name}.group`, group, { min: 1, max: 1_000 }),
+  }
+  if ('batch' in handler || 'runBatch' in handler) {
+    onlyKeys(name, handler, ['batch', 'runBatch', 'finish', 'group'])
+    const { batch, runBatch } = handler as Partial<BatchSpec>
+    if (typeof runBatch !== 'function') {
+      throw new SignalboxError(
+        'invalid_argument',
+        `${name}.runBatch must be a function, not ${show(runBatch)}.`,
+      )
+    }
+    return { ...policies, batch: resolveBatch(`${name}.batch`, batch), runBatch }
+  }
+  onlyKeys(name, handler, ['run', 'finish', 'group'])
+  const { run } = handler as Partial<HandlerSpec>
+  if (typeof run !== 'function') {
+    throw new SignalboxError('invalid_argument', `${name}.run must be a function, not ${show(run)}.`)
+  }
+  return { run, ...policies }
+}
+
+/** As many as one claim brings. */
+const maxBatch = 500
+
+function resolveBatch(name: string, batch: unknown): BatchHandler['batch'] {
+  if (typeof batch !== 'object' || batch === null) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be how many jobs a batch has, such as { size: 50 }, not ${show(batch)}.`,
+      { details: { option: name } },
+    )
+  }
+  onlyKeys(name, batch, ['size', 'waitMs'])
+  const { size, waitMs = 0 } = batch as Partial<BatchSpec['batch']>
+  return {
+    size: whole(`${name}.size`, size, { min: 1, max: maxBatch }),
+    waitMs: duration(`${name}.waitMs`, waitMs, { max: 60_000 }),
+  }
+}
+
+function noHandlers(got: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `worker.handlers must be an object with a handler for each kind, such as { mail: async (job) => { … } }, or a list of handled definitions, not ${got}.`,
+  )
+}
+
+function handledTwice(kind: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `worker.handlers has two handlers of the kind ${show(kind)}; a worker does one thing for a kind.`,
+    { details: { option: 'worker.handlers', kind } },
+  )
+}

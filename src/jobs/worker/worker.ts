@@ -1,0 +1,264 @@
+import { noContention } from '../../contention/index.ts'
+import { SignalboxError } from '../../core/errors.ts'
+import type { EventSource } from '../../core/events.ts'
+import { createLoop, type Loop } from '../../core/loop.ts'
+import { createBell } from '../../core/notifier.ts'
+import { onlyKeys, whole } from '../../core/options.ts'
+import { createAlarm } from '../api/due-alarm.ts'
+import type { Taker } from '../api/idle-worker-handover.ts'
+import type { ClaimedRecord, ClaimRequest, NewJob, Verdict } from '../job-store.ts'
+import { cancelTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
+import { Runner } from './executor.ts'
+import { Intake } from './fetcher.ts'
+import { createKeeper, type Keeper } from './lease-renewer.ts'
+import type { WorkerCounts, WorkerEvents } from './worker-events.ts'
+import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.ts'
+import { Tally } from './worker-tally.ts'
+
+/**
+ * A worker: claims jobs, runs their handlers, keeps their leases, writes how they ended.
+ *
+ *     intake ──claim──▶ buffer ──a slot is free──▶ handler ──outcome──▶ settler ──verdict──▶ store
+ *       ▲                  └──────────── keeper renews all leases ─────────────┘
+ *       └── bell, or poll                minder: wishes to cancel, leases that ran out here
+ *
+ * Three supervised loops; a step that hangs is replaced and `ready` is false meanwhile. Nothing a handler does ends
+ * the worker. Everything written is conditional on the job's lease, so a worker that was paused, cut off or declared
+ * dead can do no harm when it comes back: its writes are refused, and it learns that by `lost`.
+ */
+export interface Worker extends AsyncDisposable {
+  readonly workerId: string
+  readonly events: EventSource<WorkerEvents>
+  /** It runs, and each of its loops made progress lately. */
+  readonly ready: boolean
+  /** Handlers running now, jobs held ready for them, and ends not written yet. */
+  readonly load: { readonly running: number; readonly buffered: number; readonly settling: number }
+  readonly counts: Readonly<WorkerCounts>
+  /** Begins to claim. */
+  start(): Promise<void>
+  /**
+   * Claims nothing more, hands back what has not begun, waits up to `graceMs` (10,000 unless told) for what has,
+   * then aborts and hands back the rest. Handing back burns no attempt.
+   */
+  stop(options?: { readonly graceMs?: number }): Promise<void>
+}
+
+const minderMs = 500
+
+export function createWorker(
+  parts: JobsParts,
+  options: WorkerOptions,
+  onStopped: () => void = () => undefined,
+): Worker & Taker {
+  return new JobWorker(parts, resolveWorkerOptions(options, parts.reserved), onStopped)
+}
+
+class JobWorker implements Worker, Taker {
+  readonly #tally = new Tally()
+  readonly #onStopped: () => void
+  readonly #parts: JobsParts
+  readonly #options: ResolvedWorkerOptions
+  readonly #bell = createBell()
+  readonly #cancelBell = createBell()
+  readonly #alarm = createAlarm(() => this.#bell.ring())
+  readonly #runner: Runner
+  readonly #intake: Intake
+  readonly #keeper: Keeper
+  #loops: readonly Loop[] = []
+  #unlisten: (() => void)[] = []
+  /** Batches that wait for more. */
+  readonly #resting = new Set<() => void>()
+  #state: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
+  #stopped: Promise<void> | undefined
+
+  constructor(parts: JobsParts, options: ResolvedWorkerOptions, onStopped: () => void) {
+    this.#onStopped = onStopped
+    this.#parts = parts
+    this.#options = options
+    const { store, contention = noContention } = parts
+    this.#runner = new Runner({
+      parts,
+      options,
+      tally: this.#tally,
+      watch: {
+        left: () => this.#intake.ended(),
+        room: () => this.#intake.askForMore(),
+        settled: ({ record }, verdict) => this.#comesBack(record, verdict),
+      },
+      gathering: {
+        claim: (kind, limit) => claim({ queues, kinds: [kind], workerId, limit, leaseMs }),
+        rest: (ms) => this.#restForMore(ms),
+      },
+    })
+    const { queues, workerId, leaseMs } = options
+    const claimKind = contention.kind('worker.claim', { warnMs: 1_000 })
+    const claim = (request: ClaimRequest) => contention.during(claimKind, () => store.claim(request))
+    this.#intake = new Intake({
+      store: { claim, claimsInOrder: store.claimsInOrder === true },
+      options,
+      bell: this.#bell,
+      load: () => ({ isOpen: this.#state === 'running', ...this.#runner.load }),
+      receive: (records, sentAt) => this.#receive(records, sentAt),
+    })
+    this.#keeper = createKeeper({
+      store,
+      leaseMs: options.leaseMs,
+      held: this.#runner.held,
+      running: this.#runner.running,
+      lose: (attempt) => this.#runner.lose(attempt),
+    })
+  }
+
+  get workerId(): string {
+    return this.#options.workerId
+  }
+
+  get events(): EventSource<WorkerEvents> {
+    return this.#tally.events
+  }
+
+  get counts(): Readonly<WorkerCounts> {
+    return this.#tally.counts
+  }
+
+  get ready(): boolean {
+    return this.#state === 'running' && this.#loops.every((loop) => loop.healthy)
+  }
+
+  get load(): { running: number; buffered: number; settling: number } {
+    return this.#runner.load
+  }
+
+  async start(): Promise<void> {
+    if (this.#state === 'running') return
+    if (this.#state !== 'new') throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
+    const { queues, pollMs, leaseMs, watchdogMs } = this.#options
+    this.#unlisten = [
+      this.#parts.bell.listen(queues.map(queueTopic), () => this.#news()),
+      this.#parts.bell.listen([cancelTopic], () => this.#cancelBell.ring()),
+    ]
+    // Only now: a closed store refuses to be listened to, and then nothing has begun.
+    this.#state = 'running'
+    const backoff = { baseMs: 100, maxMs: 5_000 }
+    // A renewal must have two chances within a lease, also when the first one hangs or fails.
+    const renewMs = Math.ceil(leaseMs / 3)
+    this.#loops = [
+      createLoop({
+        name: 'jobs.intake',
+        step: () => this.#intake.step(),
+        // Each worker at a pace of its own, so that a fleet that was started at once does not look at once.
+        idleMs: Math.round(pollMs * (1 + Math.random() * 0.1)),
+        bell: this.#bell,
+        watchdogMs,
+        backoff,
+      }),
+      createLoop({
+        name: 'jobs.keeper',
+        step: () => this.#keeper.renew(),
+        idleMs: renewMs,
+        watchdogMs: Math.min(watchdogMs, Math.max(100, renewMs)),
+        backoff: { ...backoff, maxMs: Math.min(backoff.maxMs, renewMs) },
+      }),
+      createLoop({
+        name: 'jobs.minder',
+        step: () => this.#keeper.mind(),
+        idleMs: Math.min(minderMs, Math.ceil(leaseMs / 4)),
+        bell: this.#cancelBell,
+        watchdogMs,
+        backoff,
+      }),
+    ]
+    for (const loop of this.#loops) {
+      loop.events.on('failed', ({ error }) => this.#tally.warn(`A step of ${loop.name} failed.`, error))
+      loop.events.on('stalled', () => this.#tally.warn(`${loop.name} made no progress and was replaced.`))
+    }
+  }
+
+  stop(options: { readonly graceMs?: number } = {}): Promise<void> {
+    onlyKeys('stop', options, ['graceMs'])
+    const graceMs = whole('stop.graceMs', options.graceMs ?? 10_000)
+    this.#stopped ??= this.#stop(graceMs)
+    return this.#stopped
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  offer(job: NewJob): ClaimRequest | undefined {
+    return this.#intake.offer(job)
+  }
+
+  take(record: ClaimedRecord | undefined, sentAt: number): void {
+    this.#intake.handedOver()
+    if (record !== undefined) this.#receive([record], sentAt)
+  }
+
+  #receive(records: readonly ClaimedRecord[], sentAt: number): void {
+    this.#runner.receive(records, sentAt)
+    // What came while the worker was stopping, or to a step that had been given up, is not lost.
+    if (this.#state !== 'running') this.#runner.handBackBuffer()
+    // With more to come the next claim is sent first, and these are run while the store is at it.
+    if (this.#intake.wantsMore) setImmediate(() => this.#runner.pump())
+    else this.#runner.pump()
+  }
+
+  /** There may be something new in its queues, for whoever waits. */
+  #news(): void {
+    this.#bell.ring()
+    for (const end of [...this.#resting]) end()
+  }
+
+  /** Until there may be news, or it is time to look; a batch that is being filled up looks again then. */
+  #restForMore(ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer)
+        this.#resting.delete(end)
+        resolve(this.#state === 'running')
+      }
+      const timer = setTimeout(end, Math.min(ms, this.#options.pollMs))
+      this.#resting.add(end)
+    })
+  }
+
+  #comesBack({ queue }: ClaimedRecord, { state, delayMs }: Verdict): void {
+    if (state === 'ready') this.#ringForReady(queue)
+    // A retry may fall due before the next poll.
+    if (state === 'scheduled' && delayMs < this.#options.pollMs) this.#alarm.set(delayMs)
+  }
+
+  /** What it gives back when it stops is for others. */
+  #ringForReady(queue: string): void {
+    if (this.#state === 'running') {
+      this.#bell.ring()
+      return
+    }
+    try {
+      this.#parts.bell.ring(queueTopic(queue))
+    } catch {
+      // The store was closed meanwhile; whoever polls finds it.
+    }
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    const wasRunning = this.#state === 'running'
+    this.#state = 'stopping'
+    if (wasRunning) {
+      const deadline = performance.now() + graceMs
+      for (const unlisten of this.#unlisten) unlisten()
+      this.#alarm.clear()
+      const claimedAhead = this.#intake.close()
+      this.#runner.handBackBuffer()
+      for (const end of [...this.#resting]) end()
+      const [intake, ...others] = this.#loops
+      // Not cut short: what a claim under way brings must be handed back, or it lies until its lease ends.
+      const isLate = new Promise((resolve) => setTimeout(resolve, 5_000).unref())
+      await Promise.all([intake!.stop({ graceMs: 5_000 }), Promise.race([claimedAhead, isLate])])
+      await this.#runner.finish(deadline - performance.now())
+      await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
+    }
+    this.#state = 'stopped'
+    this.#onStopped()
+  }
+}

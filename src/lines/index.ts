@@ -1,6 +1,0 @@
-/** The rules of a fair line, for whoever keeps its rows. */
-export * from './conflicts.ts'
-export * from './line.ts'
-export * from './rule.ts'
-export * from './rules.ts'
-export * from './run.ts'

@@ -1,0 +1,88 @@
+import { type Blocking, findVictims, nameOfLine } from './deadlock-detector.ts'
+import { describe } from './decode-lock.ts'
+import type { LockKey, Tangle } from './lock-store.ts'
+import { ringForStep } from './lock-topics.ts'
+import type { LocksParts } from './locks.ts'
+import { excludedBy, type LineTimes } from './rules/index.ts'
+
+/**
+ * Looks for deadlocks where one may have come about, and ends the youngest wait of each.
+ *
+ * A circle is closed by a step: somebody joins a line, or a line is handed to somebody who waits elsewhere. So whoever
+ * takes such a step notes the line, and only from noted lines is it asked whether the holder waits, and for whom. Those
+ * who wait ask again all the time, which notes their lines again: also when the process that noted them first is gone.
+ * Lines whose holder waits nowhere are looked at once and no further.
+ */
+export interface Untangler {
+  /** Somebody waits in this line, as far as is known. */
+  suspect(key: LockKey): void
+  /** Looks, unless it did so a moment ago or nothing was noted. */
+  look(): Promise<void>
+}
+
+const pauseMs = 400
+/** How many noted lines are begun with at once. */
+const batch = 200
+/** More than that are not noted: they come again. */
+const mostNoted = 10_000
+/** Circles of more are not followed to their end. */
+const mostRounds = 32
+const mostTangles = 2_000
+
+export function createUntangler({ store, bell }: LocksParts, times: LineTimes): Untangler {
+  const { conflicts = [] } = times
+  const blocking: Blocking = ({ operation, resource }) =>
+    [operation, ...excludedBy(conflicts, operation)].map((one) => ({ operation: one, resource }))
+  const noted = new Map<string, LockKey>()
+  let lookedAt = Number.NEGATIVE_INFINITY
+
+  /** All tangles that can be reached from these lines. */
+  async function gather(keys: readonly LockKey[]): Promise<readonly Tangle[]> {
+    const tangles: Tangle[] = []
+    const seen = new Set<string>()
+    const unseen = (more: readonly LockKey[]) =>
+      more.flatMap(blocking).filter((key) => {
+        const name = nameOfLine(key)
+        return !seen.has(name) && seen.add(name)
+      })
+    let next = unseen(keys)
+    for (let round = 0; next.length > 0 && round < mostRounds && tangles.length < mostTangles; round++) {
+      const found = await store.entangled(next)
+      tangles.push(...found)
+      next = unseen(found.map(({ waitsFor }) => waitsFor))
+    }
+    return tangles
+  }
+
+  async function end({ who, waitsFor, seq }: Tangle): Promise<void> {
+    const value = JSON.stringify({
+      code: 'deadlock',
+      message: `${who.node} waits for ${describe(waitsFor)} and those it waits for wait for what it holds; as the youngest wait it was ended.`,
+    })
+    ringForStep(bell, waitsFor, await store.fail(waitsFor, { ...who, seq }, value, times))
+  }
+
+  return {
+    suspect(key) {
+      if (noted.size < mostNoted) noted.set(nameOfLine(key), key)
+    },
+
+    async look() {
+      if (noted.size === 0 || performance.now() - lookedAt < pauseMs) return
+      lookedAt = performance.now()
+      const begun = [...noted].slice(0, batch)
+      for (const [name] of begun) noted.delete(name)
+      const keys = begun.map(([, key]) => key)
+      const first = await gather(keys)
+      if (findVictims(first, blocking).length === 0) return
+      // The rounds saw different moments. What is there before and after was there all the time between.
+      const again = new Set((await gather(keys)).map(nameOfTangle))
+      const lasting = first.filter((tangle) => again.has(nameOfTangle(tangle)))
+      for (const victim of findVictims(lasting, blocking)) await end(victim)
+    },
+  }
+}
+
+function nameOfTangle({ who, holds, token, waitsFor, seq }: Tangle): string {
+  return JSON.stringify([who.node, who.requestId, nameOfLine(holds), token, nameOfLine(waitsFor), seq])
+}

@@ -1,0 +1,87 @@
+import type { Failure } from '../core/describe-error.ts'
+import { SignalboxError } from '../core/errors.ts'
+import type { AcquireAnswer, LockHolder, LockLine, LockOutcome } from './lock.ts'
+import type { LineView, LockKey } from './lock-store.ts'
+import type { HolderView, LastOutcome, OutcomeKind, Standing } from './rules/index.ts'
+
+/** Records become answers here: texts are parsed, and the ends of a wait get their words. */
+
+export function decodeStanding(key: LockKey, standing: Standing): AcquireAnswer {
+  switch (standing.status) {
+    case 'granted':
+    case 'queued':
+      return standing
+    case 'refused':
+      return { status: 'refused', holder: decodeHolder(standing.holder) }
+    case 'ended':
+      return decodeEnd(standing.kind, standing.value)
+    case 'full':
+      throw new SignalboxError(
+        'too_many',
+        `${standing.waiters} wait for ${describe(key)} already, and no more may. Try again later.`,
+        { details: { waiters: standing.waiters, retryAfterMs: 1_000 } },
+      )
+  }
+}
+
+function decodeEnd(kind: OutcomeKind, value: string | null): AcquireAnswer {
+  if (kind === 'completed') return { status: 'completed', result: parse(value) }
+  return { status: 'failed', error: kind === 'failed' ? failureOf(value) : endings[kind] }
+}
+
+/** How a wait ended that the line itself did not end. */
+export const endings: Readonly<Record<Exclude<OutcomeKind, 'completed' | 'failed'>, Failure>> = {
+  timeout: { code: 'timeout', message: 'The deadline came before the turn did.' },
+  evicted: { code: 'evicted', message: 'An operator removed this request from the line.' },
+  lost: { code: 'lease_lost', message: 'The place in line, or the grant, ran out.' },
+}
+
+export function decodeHolder(holder: HolderView | null): LockHolder | null {
+  return holder && { ...holder, progress: parse(holder.progress) }
+}
+
+export function decodeLine({
+  operation,
+  resource,
+  holder,
+  waiters,
+  waiterCount,
+  lastOutcome,
+}: LineView): LockLine {
+  return {
+    operation,
+    resource,
+    holder: decodeHolder(holder),
+    waiters,
+    waiterCount,
+    lastOutcome: decodeOutcome(lastOutcome),
+  }
+}
+
+function decodeOutcome(last: LastOutcome | null): LockOutcome | null {
+  if (last === null) return null
+  const { outcome, node, attempt, at, value } = last
+  const shared = { outcome, node, attempt, at }
+  return outcome === 'success' ? { ...shared, result: parse(value) } : { ...shared, error: failureOf(value) }
+}
+
+export function failureOf(value: string | null): Failure {
+  const parsed = parse(value)
+  return typeof parsed === 'object' && parsed !== null
+    ? (parsed as Failure)
+    : { message: value ?? 'It failed without saying why.' }
+}
+
+/** What we wrote ourselves; a row that somebody else damaged is shown as text. */
+export function parse(value: string | null): unknown {
+  if (value === null) return null
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
+  }
+}
+
+export function describe({ operation, resource }: LockKey): string {
+  return `${operation} of ${JSON.stringify(resource)}`
+}

@@ -1,0 +1,443 @@
+import type { Duration } from '../core/duration.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { createId } from '../core/ids.ts'
+import { onlyKeys } from '../core/options.ts'
+import { type Waits, waitClosed } from './local-waits.ts'
+import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './lock.ts'
+import type { Locks } from './locks.ts'
+import { deadlineSpan, lockSpan } from './locks-options.ts'
+import { defaultTtlMs } from './rules/index.ts'
+
+/**
+ * A lock in the hand. It renews itself at a third of its time, and counts as lost no later than its time after the last
+ * renewal was *sent*, by this process's own monotonic clock: then `signal` aborts, whatever the server thinks. What the
+ * lock guards should also be shown `token`, which is the only thing that stops a holder that was frozen.
+ */
+export interface Held extends AsyncDisposable {
+  readonly operation: string
+  readonly resource: string
+  readonly node: string
+  readonly requestId: string
+  readonly token: number
+  readonly attempt: number
+  /** Aborts when the lock is lost. */
+  readonly signal: AbortSignal
+  /** Tells those who wait how far it is. */
+  progress(value: unknown): Promise<void>
+  /**
+   * Takes another lock for the same request. So it is known that the two belong together: when requests that hold and
+   * wait form a circle, the youngest wait is ended within a second, with `conflict` and `details.reason: 'deadlock'`.
+   * The wait also ends when this lock is lost.
+   */
+  hold(operation: string, resource: string, options?: NestedHoldOptions): Promise<Held>
+  /** Ends the turn; `success` unless told otherwise. Throws `lease_lost`. */
+  release(end?: HeldEnd): Promise<{ readonly next: string | null }>
+}
+
+export interface HeldEnd {
+  readonly outcome?: 'success' | 'failure'
+  readonly result?: unknown
+  readonly error?: unknown
+  readonly terminal?: boolean
+}
+
+export interface HoldOptions {
+  readonly node: string
+  /** @default a fresh one for every call */
+  readonly requestId?: string | undefined
+  /** @default 30_000 */
+  readonly ttlMs?: Duration | undefined
+  /** How long to wait for the turn. @default no limit */
+  readonly deadlineMs?: Duration | null | undefined
+  /** False: where it is busy, throw `conflict` at once instead of waiting. @default as the box's `multiNode`: true */
+  readonly wait?: boolean | undefined
+  /** Ends the wait. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** What `held.hold` can be told; who asks is known. */
+export type NestedHoldOptions = Omit<HoldOptions, 'node' | 'requestId'>
+
+/** Where a lock is taken and kept: in this process, or over the wire. */
+export type LocksPlace = Pick<Locks, 'watch' | 'renew' | 'release' | 'leave'> & {
+  /** Over the wire, `limits` say how long to try. */
+  acquire(options: AcquireOptions, limits?: AcquireLimits): Promise<AcquireAnswer>
+  readonly waits: Waits
+}
+
+export interface AcquireLimits {
+  readonly signal?: AbortSignal | undefined
+  readonly timeoutMs?: number | undefined
+}
+
+const nestedHoldKeys = ['ttlMs', 'deadlineMs', 'wait', 'signal']
+const holdKeys = ['node', 'requestId', 'ttlMs', 'deadlineMs', 'wait', 'signal']
+
+/** Waits for a turn and gives it as a thing with a life. */
+export async function holdLock(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  options: HoldOptions,
+): Promise<Held> {
+  onlyKeys('hold', options, holdKeys)
+  return holdOne(locks, operation, resource, options, new Set())
+}
+
+async function holdOne(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  options: HoldOptions,
+  inHand: Set<string>,
+): Promise<Held> {
+  const { requestId = createId(), ...rest } = options
+  const isNew = options.requestId === undefined
+  const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew, inHand }, 'turn')
+  if (turn.status === 'granted') return turn.held
+  // Whoever wants a turn is not told of others' results.
+  const { code, message } =
+    turn.status === 'failed' ? turn.error : { code: undefined, message: 'It was done.' }
+  const what = `${operation} of ${JSON.stringify(resource)}`
+  if (code !== 'timeout')
+    throw new SignalboxError('conflict', `The wait for ${what} ended: ${message}`, {
+      ...(code !== undefined && { details: { reason: code } }),
+    })
+  throw new SignalboxError(
+    'timeout',
+    `The turn for ${what} did not come within its deadline. Wait longer, or look at who holds it.`,
+  )
+}
+
+/** How a wait for a turn ended. */
+export type Turn =
+  | { readonly status: 'granted'; readonly held: Held }
+  | { readonly status: 'completed'; readonly result: unknown }
+  | { readonly status: 'failed'; readonly error: { readonly code?: string; readonly message: string } }
+
+interface TurnOptions extends HoldOptions {
+  readonly requestId: string
+  /** Nobody has asked with this requestId before, so a grant at once is as old as the asking. */
+  readonly isNew: boolean
+  /** The lines that this request holds. */
+  readonly inHand?: Set<string>
+}
+
+/** Asks, and waits where it must; leaves the line when the signal aborts, or the room is closed. */
+export function awaitTurn(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  options: TurnOptions,
+  want: 'result' | 'turn',
+): Promise<Turn> {
+  return locks.waits.during(askForTurn(locks, operation, resource, options, want))
+}
+
+async function askForTurn(
+  locks: LocksPlace,
+  operation: string,
+  resource: string,
+  options: TurnOptions,
+  want: 'result' | 'turn',
+): Promise<Turn> {
+  const { deadlineMs = null, signal } = options
+  signal?.throwIfAborted()
+  const who = { operation, resource, node: options.node, requestId: options.requestId }
+  const deadline = deadlineMs === null ? null : deadlineSpan('deadlineMs', deadlineMs)
+  if (deadline === null) return askUntil(locks, who, options, want, { deadline, signal })
+  // The store ends the wait in time. When the store does not answer, this process ends it by its own clock.
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(lateTurn), Math.min(deadline + lateMs, 2 ** 31 - 1))
+  const signals = signal ? AbortSignal.any([signal, late.signal]) : late.signal
+  try {
+    return await askUntil(locks, who, options, want, { deadline, signal: signals })
+  } catch (error) {
+    if (error !== lateTurn) throw error
+    return { status: 'failed', error: { code: 'timeout', message: lateTurn.message } }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** How long after the deadline this process ends a wait that the store did not end. */
+const lateMs = 1_000
+/** A request has at least so long to be answered, however short the wait may be. */
+const leastAskMs = 1_000
+const lateTurn = new Error('The wait ended: timeout.')
+
+async function askUntil(
+  locks: LocksPlace,
+  who: Asking,
+  { ttlMs = defaultTtlMs, wait, isNew, inHand = new Set() }: TurnOptions,
+  want: 'result' | 'turn',
+  { deadline, signal }: { readonly deadline: number | null; readonly signal: AbortSignal | undefined },
+): Promise<Turn> {
+  const ttl = lockSpan('ttlMs', ttlMs)
+  const askedAt = performance.now()
+  for (let isFirst = true; ; isFirst = false) {
+    const sentAt = performance.now()
+    // Who gets in line again has waited for a while already.
+    const leftMs = deadline === null ? null : Math.max(0, Math.round(deadline - (sentAt - askedAt)))
+    const timeoutMs = leftMs === null ? undefined : Math.max(leastAskMs, leftMs)
+    const asking = locks.acquire(
+      { ...who, wait, want, ttlMs: ttl, deadlineMs: leftMs },
+      { signal, timeoutMs },
+    )
+    const answer = await asking.catch(async (error: unknown) => {
+      // The outcome is unknown: the request may be in the wait queue by now.
+      if (signal?.aborted) await leaveSoon(locks, who)
+      throw error
+    })
+    let grant: Grant | undefined = answer.status === 'granted' ? answer : undefined
+    // A grant that came late may be as old as the request, so it is renewed before it is used.
+    const isFresh = performance.now() - sentAt < ttl / 3
+    if (grant && isFirst && isNew && isFresh)
+      return { status: 'granted', held: new HeldLock(locks, who, grant, ttl, sentAt, inHand) }
+    if (answer.status === 'refused') throw refused(who, answer.holder)
+    if (answer.status === 'completed' || answer.status === 'failed') return answer
+    if (answer.status === 'queued') {
+      const event = await lastEvent(locks, who, signal)
+      if (signal?.aborted) {
+        await leaveSoon(locks, who)
+        throw signal.reason
+      }
+      if (event === undefined && locks.waits.isOver) {
+        await leaveSoon(locks, who)
+        throw waitClosed(who)
+      }
+      if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
+      // Its grant, or its place, ran out while somebody stood still: whoever wants a turn gets in line again. For one who
+      // wants a result there may be one by now; and where others know the requestId, one of them may have left the line.
+      else if (event && !(event.type === 'lost' && want === 'turn' && isNew)) return endOf(event)
+    }
+    const held = grant && (await takeUp(locks, who, grant, ttl, inHand))
+    if (held) return { status: 'granted', held }
+  }
+}
+
+/** Leaves the wait queue. It does not wait long for a store that is away: the position expires there by itself. */
+async function leaveSoon(locks: LocksPlace, who: Asking): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, leaveMs)
+  await Promise.race([locks.leave(who).catch(() => undefined), late])
+  clearTimeout(timer)
+}
+
+const leaveMs = 1_000
+
+function refused({ operation, resource }: Asking, holder: LockHolder | null): SignalboxError {
+  const whose = holder === null ? 'is not free yet' : `is held by ${holder.node}`
+  return new SignalboxError('conflict', `${operation} of ${JSON.stringify(resource)} ${whose}.`, {
+    details: { status: 'refused', holder },
+  })
+}
+
+interface Grant {
+  readonly token: number
+  readonly attempt: number
+}
+
+/**
+ * Takes up a grant that may be older than the news of it. Renewing does so, and gives it its full time from now on, so
+ * the time at which it counts as lost here is never later than the store's. Undefined when it has gone to another.
+ */
+async function takeUp(
+  locks: LocksPlace,
+  who: Asking,
+  grant: Grant,
+  ttlMs: number,
+  inHand: Set<string>,
+): Promise<HeldLock | undefined> {
+  const sentAt = performance.now()
+  try {
+    await locks.renew({ ...who, token: grant.token, ttlMs })
+    return new HeldLock(locks, who, grant, ttlMs, sentAt, inHand)
+  } catch (error) {
+    if (isSignalboxError(error, 'lease_lost')) return undefined
+    throw error
+  }
+}
+
+interface Asking {
+  readonly operation: string
+  readonly resource: string
+  readonly node: string
+  readonly requestId: string
+}
+
+/** Watches until the wait is over; undefined when the stream ended without saying so. */
+async function lastEvent(
+  locks: LocksPlace,
+  who: Asking,
+  signal: AbortSignal | undefined,
+): Promise<LockEvent | undefined> {
+  const over = new AbortController()
+  const signals = signal ? AbortSignal.any([signal, over.signal]) : over.signal
+  try {
+    for await (const event of locks.watch({ ...who, signal: signals })) {
+      if (event.type !== 'queued' && event.type !== 'progress' && event.type !== 'reset') return event
+    }
+  } finally {
+    over.abort()
+  }
+  return undefined
+}
+
+function endOf(event: LockEvent): Turn {
+  switch (event.type) {
+    case 'completed':
+      return { status: 'completed', result: event.result }
+    case 'failed':
+      return { status: 'failed', error: event.error }
+    default:
+      return { status: 'failed', error: { code: event.type, message: `The wait ended: ${event.type}.` } }
+  }
+}
+
+class HeldLock implements Held {
+  readonly #locks: LocksPlace
+  readonly operation: string
+  readonly resource: string
+  readonly node: string
+  readonly requestId: string
+  readonly token: number
+  readonly attempt: number
+  readonly #ttlMs: number
+  readonly #lost = new AbortController()
+  readonly #inHand: Set<string>
+  #isOver = false
+  #lostAt: number
+  #renewal: ReturnType<typeof setTimeout> | undefined
+  #deadline: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    locks: LocksPlace,
+    who: Asking,
+    { token, attempt }: Grant,
+    ttlMs: number,
+    sentAt: number,
+    inHand: Set<string>,
+  ) {
+    this.#locks = locks
+    this.#inHand = inHand
+    inHand.add(nameOf(who))
+    this.operation = who.operation
+    this.resource = who.resource
+    this.node = who.node
+    this.requestId = who.requestId
+    this.token = token
+    this.attempt = attempt
+    this.#ttlMs = ttlMs
+    this.#lostAt = sentAt + ttlMs
+    this.#renewal = setTimeout(() => void this.#renew(), ttlMs / 3)
+    this.#watchDeadline()
+  }
+
+  get signal(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  async progress(value: unknown): Promise<void> {
+    await this.#renewWith(value)
+  }
+
+  async hold(operation: string, resource: string, options: NestedHoldOptions = {}): Promise<Held> {
+    onlyKeys('hold', options, nestedHoldKeys)
+    const { node, requestId } = this
+    const name = nameOf({ operation, resource })
+    if (this.#inHand.has(name))
+      throw new SignalboxError(
+        'conflict',
+        `This request holds ${operation} of ${JSON.stringify(resource)} already, or asks for it at this moment. Use that one, or ask with a request of its own.`,
+      )
+    this.#inHand.add(name)
+    const signal = options.signal ? AbortSignal.any([this.signal, options.signal]) : this.signal
+    try {
+      return await holdOne(
+        this.#locks,
+        operation,
+        resource,
+        { ...options, node, requestId, signal },
+        this.#inHand,
+      )
+    } catch (error) {
+      this.#inHand.delete(name)
+      throw error
+    }
+  }
+
+  async release(end: HeldEnd = {}): Promise<{ readonly next: string | null }> {
+    this.#stop()
+    const { outcome = 'success', ...rest } = end
+    return this.#locks.release({ ...this.#who(), outcome, ...rest })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isOver) return
+    try {
+      await this.release()
+    } catch {
+      // Lost already, or the store is away: then its lease ends it.
+    }
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      await this.#renewWith(undefined)
+    } catch {
+      // Tried again below until the time is over; a lease that is lost has aborted the signal already.
+    }
+    if (!this.#isOver) this.#renewal = setTimeout(() => void this.#renew(), this.#ttlMs / 3)
+  }
+
+  async #renewWith(progress: unknown): Promise<void> {
+    const sentAt = performance.now()
+    try {
+      const told = progress === undefined ? {} : { progress }
+      await this.#locks.renew({ ...this.#who(), ttlMs: this.#ttlMs, ...told })
+      this.#lostAt = Math.max(this.#lostAt, sentAt + this.#ttlMs)
+      this.#watchDeadline()
+    } catch (error) {
+      if (isSignalboxError(error, 'lease_lost')) this.#lose()
+      throw error
+    }
+  }
+
+  /** By this process's own clock, so that being cut off from the store, or frozen, ends in knowing it. */
+  #watchDeadline(): void {
+    clearTimeout(this.#deadline)
+    if (this.#isOver) return
+    const leftMs = this.#lostAt - performance.now()
+    if (leftMs <= 0) this.#lose()
+    else this.#deadline = setTimeout(() => this.#watchDeadline(), Math.min(leftMs, 2 ** 31 - 1))
+  }
+
+  #lose(): void {
+    if (this.#isOver) return
+    this.#stop()
+    this.#lost.abort(
+      new SignalboxError(
+        'lease_lost',
+        `${this.node} lost ${this.operation} of ${JSON.stringify(this.resource)}: its lease ran out or was taken.`,
+      ),
+    )
+  }
+
+  #stop(): void {
+    this.#isOver = true
+    this.#inHand.delete(nameOf(this))
+    clearTimeout(this.#renewal)
+    clearTimeout(this.#deadline)
+  }
+
+  #who(): Asking & { readonly token: number } {
+    const { operation, resource, node, requestId, token } = this
+    return { operation, resource, node, requestId, token }
+  }
+}
+
+/** No two lines have the same. */
+function nameOf({ operation, resource }: { readonly operation: string; readonly resource: string }): string {
+  return JSON.stringify([operation, resource])
+}

@@ -1,0 +1,65 @@
+import type { LockKey } from './lock-store.ts'
+import type { Requester, Ruled, Told } from './rules/index.ts'
+
+/**
+ * Who is rung for what. One who waits hears its own topic and the end of the line; one who looks on hears the line. So a
+ * hand-over rings one waiter, however many stand behind it.
+ */
+
+/** The part of a backend's bell that locks ring and hear. */
+export interface LocksBell {
+  ring(topic: string): void
+  listen(topics: readonly string[], heard: () => void): () => void
+}
+
+/** Something changed for this one. */
+export function requesterTopic(key: LockKey, { node, requestId }: Requester): string {
+  return topic('r', key.operation, key.resource, node, requestId)
+}
+
+/** Everybody who waited was told the end. */
+export function endTopic(key: LockKey): string {
+  return topic('e', key.operation, key.resource)
+}
+
+/** Something changed in the line. Written out, for it is made at every step. */
+export function lineTopic({ operation, resource }: LockKey): string {
+  return `locks.l:${operation.length}:${operation}:${resource.length}:${resource}`
+}
+
+/** Whether a topic is that of a line. */
+export function isLineTopic(name: string): boolean {
+  return name.startsWith('locks.l:')
+}
+
+export function ringFor(
+  bell: LocksBell,
+  key: LockKey,
+  { requesters, everyone, changed }: Told,
+  except?: Requester,
+): void {
+  for (const who of requesters) {
+    if (who.node !== except?.node || who.requestId !== except.requestId) bell.ring(requesterTopic(key, who))
+  }
+  if (everyone) bell.ring(endTopic(key))
+  if (changed) bell.ring(lineTopic(key))
+}
+
+/** Rings for whoever a step concerns, also in the lines that its operation excludes. */
+export function ringForStep(
+  bell: LocksBell,
+  key: LockKey,
+  { told, elsewhere }: Ruled<object>,
+  except?: Requester,
+): void {
+  ringFor(bell, key, told, except)
+  for (const other of elsewhere ?? []) ringFor(bell, { ...key, operation: other.operation }, other.told)
+}
+
+/**
+ * Parts with their lengths before them, so that no two lists of names make the same topic. Whoever waits keeps two of
+ * them: joined, a text is in one piece, where one that was added up would keep every step of that.
+ */
+function topic(kind: string, ...names: readonly string[]): string {
+  return [`locks.${kind}`, ...names.flatMap((name) => [name.length, name])].join(':')
+}

@@ -1,0 +1,77 @@
+import { isSignalboxError } from '../core/errors.ts'
+import type { LockRequest } from './lock.ts'
+import { type LocksBell, requesterTopic } from './lock-topics.ts'
+import type { Locks } from './locks.ts'
+
+/** One of a job's asks for a lock. */
+export interface JobAsk {
+  readonly operation: string
+  readonly resource: string
+  readonly jobId: string
+  readonly askNo: number
+}
+
+/** How jobs stand in lines: the verbs that they ask of locks, in their words. */
+export interface LocksForJobs {
+  ask(ask: JobAsk): Promise<{ readonly fence: number } | 'waits' | 'over'>
+  renew(ask: JobAsk, fence: number): Promise<boolean>
+  release(ask: JobAsk, fence: number, outcome: 'success' | 'failure'): Promise<string | undefined>
+  leave(ask: JobAsk): Promise<void>
+  listen(ask: JobAsk, heard: () => void): () => void
+}
+
+const nodePrefix = 'job:'
+
+/** A job asks as a node of its own, for a turn: that another succeeded does not do its work. */
+export function createLocksForJobs(locks: () => Locks, bell: LocksBell): LocksForJobs {
+  return {
+    async ask(ask) {
+      const answer = await locks().acquire({ ...requestOf(ask), want: 'turn', wait: true })
+      if (answer.status === 'granted') return { fence: answer.token }
+      return answer.status === 'queued' ? 'waits' : 'over'
+    },
+
+    async renew(ask, fence) {
+      const renewed = await unlessLost(locks().renew({ ...requestOf(ask), token: fence }))
+      return renewed !== undefined
+    },
+
+    async release(ask, fence, outcome) {
+      const released = await unlessLost(locks().release({ ...requestOf(ask), token: fence, outcome }))
+      const next = released?.next ?? undefined
+      return next?.startsWith(nodePrefix) ? next.slice(nodePrefix.length) : undefined
+    },
+
+    async leave(ask) {
+      try {
+        await locks().leave(requestOf(ask))
+      } catch (error) {
+        // It was granted just now, and nobody will take it up: that ends by itself.
+        if (!isSignalboxError(error, 'conflict')) throw error
+      }
+    },
+
+    listen: (ask, heard) => {
+      const { operation, resource, node, requestId } = requestOf(ask)
+      return bell.listen([requesterTopic({ operation, resource }, { node, requestId })], heard)
+    },
+  }
+}
+
+function requestOf({
+  operation,
+  resource,
+  jobId,
+  askNo,
+}: JobAsk): Required<LockRequest> & { requestId: string } {
+  return { operation, resource, node: `${nodePrefix}${jobId}`, requestId: `${nodePrefix}${jobId}:${askNo}` }
+}
+
+async function unlessLost<Value>(asked: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await asked
+  } catch (error) {
+    if (isSignalboxError(error, 'lease_lost')) return undefined
+    throw error
+  }
+}

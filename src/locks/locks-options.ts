@@ -1,0 +1,224 @@
+import { encodeError } from '../core/describe-error.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { encodeJson } from '../core/json.ts'
+import { duration, flag, oneOf, onlyKeys, text, whole, withDefaults } from '../core/options.ts'
+import type { AcquireOptions, LockRequest } from './lock.ts'
+import type { LineQuery, LockKey } from './lock-store.ts'
+import {
+  type AcquireAsk,
+  type Conflicts,
+  defaultTtlMs,
+  type LineTimes,
+  type Requester,
+} from './rules/index.ts'
+
+/** How long things last in a box's lines, and how long a line may be. */
+export interface LocksOptions {
+  /** A waiter that neither asks nor has an open stream is passed over after so long. @default 30_000 */
+  readonly waiterLeaseMs?: number | undefined
+  /** How long a granted waiter with an open stream may take to take it up. @default 2_000 */
+  readonly streamedTakeUpMs?: number | undefined
+  /** The same without a stream. @default 10_000 */
+  readonly takeUpMs?: number | undefined
+  /** How long the end is kept for those who waited. @default 60_000 */
+  readonly keepMs?: number | undefined
+  /** After a lease that ran out nobody is granted for so long. @default 0 */
+  readonly lockDelayMs?: number | undefined
+  /** The most who may wait in one line. @default 10_000 */
+  readonly maxWaiters?: number | undefined
+  /** False makes `wait: false` the default of every acquire. @default true */
+  readonly multiNode?: boolean | undefined
+  /**
+   * Pairs of operations that exclude each other on the same resource: `[['pull', 'delete']]`. Whoever uses the namespace
+   * must be told the same. @default none
+   */
+  readonly conflicts?: Conflicts | undefined
+}
+
+export const locksDefaults: Required<{
+  readonly [Key in keyof LocksOptions]: NonNullable<LocksOptions[Key]>
+}> = {
+  waiterLeaseMs: 30_000,
+  streamedTakeUpMs: 2_000,
+  takeUpMs: 10_000,
+  keepMs: 60_000,
+  lockDelayMs: 0,
+  maxWaiters: 10_000,
+  multiNode: true,
+  conflicts: [],
+}
+
+export type ResolvedLocksOptions = LineTimes & { readonly multiNode: boolean }
+
+const day = 86_400_000
+
+export function resolveLocksOptions(options: LocksOptions = {}): ResolvedLocksOptions {
+  const given = withDefaults('locks', options, locksDefaults)
+  const span = (name: Exclude<keyof LineTimes, 'conflicts'>, min: number) =>
+    duration(`locks.${name}`, given[name], { min, max: day })
+  const conflicts = resolveConflicts('locks.conflicts', given.conflicts)
+  return Object.freeze({
+    ...(conflicts.length > 0 && { conflicts }),
+    waiterLeaseMs: span('waiterLeaseMs', 100),
+    streamedTakeUpMs: span('streamedTakeUpMs', 10),
+    takeUpMs: span('takeUpMs', 10),
+    keepMs: span('keepMs', 100),
+    lockDelayMs: span('lockDelayMs', 0),
+    maxWaiters: whole('locks.maxWaiters', given.maxWaiters, { min: 1, max: 1_000_000 }),
+    multiNode: flag('locks.multiNode', given.multiNode),
+  })
+}
+
+/** More could not be judged in one short step. */
+const mostConflicts = 64
+
+/** Pairs of operations, checked; the same list for the same pairs is not promised. */
+export function resolveConflicts(name: string, conflicts: unknown): Conflicts {
+  if (!Array.isArray(conflicts))
+    throw refuseConflicts(name, "pairs of operations, such as [['pull', 'delete']]")
+  if (conflicts.length > mostConflicts) throw refuseConflicts(name, `at most ${mostConflicts} pairs`)
+  return Object.freeze(
+    conflicts.map((pair: unknown, at) => {
+      if (!Array.isArray(pair) || pair.length !== 2)
+        throw refuseConflicts(`${name}[${at}]`, "a pair of operations, such as ['pull', 'delete']")
+      const [one, other] = pair.map((operation) => text(`${name}[${at}]`, operation)) as [string, string]
+      if (one === other)
+        throw refuseConflicts(`${name}[${at}]`, 'two operations: an operation excludes itself in any case')
+      return Object.freeze([one, other] as const)
+    }),
+  )
+}
+
+function refuseConflicts(name: string, allowed: string): SignalboxError {
+  return new SignalboxError('invalid_argument', `${name} must be ${allowed}.`, { details: { option: name } })
+}
+
+const requestKeys: readonly string[] = ['operation', 'resource', 'node', 'requestId']
+
+/** The fields of a request, and those named. */
+export function requestKeysAnd(...more: readonly string[]): readonly string[] {
+  return [...requestKeys, ...more]
+}
+
+const acquireKeys = requestKeysAnd('wait', 'want', 'ttlMs', 'deadlineMs')
+
+/** The key a call is about. */
+export function resolveKey(name: string, { operation, resource }: LockKey): LockKey {
+  return {
+    operation: text(`${name}.operation`, operation),
+    resource: text(`${name}.resource`, resource, { max: 1_024 }),
+  }
+}
+
+/** Who makes a call. */
+export function resolveRequester(name: string, { node, requestId }: Partial<LockRequest>): Requester {
+  const own = text(`${name}.node`, node)
+  return { node: own, requestId: requestId === undefined ? own : text(`${name}.requestId`, requestId) }
+}
+
+/** Refuses what is not among the fields of a request, or of those that are named. */
+export function onlyRequestKeys(name: string, request: object, keys: readonly string[] = requestKeys): void {
+  onlyKeys(name, request, keys)
+}
+
+export function resolveAcquire(
+  options: AcquireOptions,
+  waitByDefault: boolean,
+  isStreamed: boolean,
+): AcquireAsk {
+  onlyRequestKeys('acquire', options, acquireKeys)
+  const { wait = waitByDefault, want = 'result', ttlMs = defaultTtlMs, deadlineMs = null } = options
+  return {
+    ...resolveRequester('acquire', options),
+    wait: flag('acquire.wait', wait),
+    want: oneOf('acquire.want', want, ['result', 'turn']),
+    ttlMs: lockSpan('acquire.ttlMs', ttlMs),
+    deadlineMs: deadlineMs === null ? null : deadlineSpan('acquire.deadlineMs', deadlineMs),
+    isStreamed,
+  }
+}
+
+/** A wait lasts a year at most. */
+export function deadlineSpan(name: string, value: unknown): number {
+  return duration(name, value, { max: 365 * day })
+}
+
+/** A grant lasts from 100 ms to a day. */
+export function lockSpan(name: string, value: unknown): number {
+  return duration(name, value, { min: 100, max: day })
+}
+
+export function resolveToken(name: string, token: unknown): number {
+  return whole(`${name}.token`, token, { min: 1 })
+}
+
+/** How a turn ended, as a store keeps it. */
+export function resolveEnd(options: {
+  readonly outcome?: unknown
+  readonly result?: unknown
+  readonly error?: unknown
+  readonly terminal?: unknown
+}): { readonly outcome: 'success' | 'failure'; readonly value: string | null; readonly terminal: boolean } {
+  const { result, error, terminal = false } = options
+  const outcome = oneOf('release.outcome', options.outcome, ['success', 'failure'])
+  if (outcome === 'success') {
+    refuse('error', error !== undefined)
+    refuse('terminal', flag('release.terminal', terminal))
+    return {
+      outcome,
+      value: result === undefined ? null : encodeJson('release.result', result),
+      terminal: false,
+    }
+  }
+  if (result !== undefined) {
+    throw new SignalboxError(
+      'invalid_argument',
+      'release has a result with the outcome "failure"; give an error.',
+    )
+  }
+  return { outcome, value: encodeError(error ?? 'failed'), terminal: flag('release.terminal', terminal) }
+}
+
+function refuse(field: string, isGiven: boolean): void {
+  if (!isGiven) return
+  throw new SignalboxError(
+    'invalid_argument',
+    `release has ${field} with the outcome "success"; leave it out.`,
+  )
+}
+
+export interface ListLocksOptions {
+  readonly operation?: string | undefined
+  /** Only resources that contain this text. */
+  readonly search?: string | undefined
+  /** @default 50, at most 500 */
+  readonly limit?: number | undefined
+  /** Where the page before ended, as it said. */
+  readonly cursor?: string | null | undefined
+}
+
+export function resolveListLocks(options: ListLocksOptions): LineQuery {
+  onlyKeys('list', options, ['operation', 'search', 'limit', 'cursor'])
+  const { operation, search, limit = 50, cursor } = options
+  return {
+    ...(operation === undefined ? {} : { operation: text('list.operation', operation) }),
+    ...(search === undefined ? {} : { search: text('list.search', search) }),
+    limit: whole('list.limit', limit, { min: 1, max: 500 }),
+    ...(cursor === undefined || cursor === null ? {} : { after: decodeCursor(cursor) }),
+  }
+}
+
+/** The last key of a page, as text that can stand in an address as it is. */
+export function encodeCursor({ operation, resource }: LockKey): string {
+  return Buffer.from(JSON.stringify([operation, resource])).toString('base64url')
+}
+
+function decodeCursor(cursor: unknown): LockKey {
+  try {
+    const [operation, resource] = JSON.parse(Buffer.from(String(cursor), 'base64url').toString())
+    return resolveKey('list.cursor', { operation, resource })
+  } catch {
+    // As below: whatever it is, it is none of ours.
+  }
+  throw new SignalboxError('invalid_argument', 'list.cursor is not one that a page ended with.')
+}

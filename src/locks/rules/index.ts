@@ -1,0 +1,6 @@
+/** The rules of a fair line, for whoever keeps its rows. */
+export * from './conflicts.ts'
+export * from './rule.ts'
+export * from './rules.ts'
+export * from './run-rule.ts'
+export * from './wait-queue.ts'

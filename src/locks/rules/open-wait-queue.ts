@@ -1,0 +1,429 @@
+import { groupOf } from './conflicts.ts'
+import type { AcquireAsk, Ask, Given, HolderView, LineTimes, Ruled, Standing, Told } from './rule.ts'
+import type {
+  Holder,
+  LastOutcome,
+  LineRow,
+  LineRows,
+  Outcome,
+  OutcomeKind,
+  Requester,
+  Waiter,
+} from './wait-queue.ts'
+import { LineGroup } from './wait-queue-group.ts'
+
+/** A line in the hands of one rule: what has changed is written when the rule closes it. */
+export class OpenLine {
+  #row: LineRow
+  readonly #now: number
+  readonly #wall: number
+  readonly #aheadMs: number
+  readonly #times: LineTimes
+  #changed = false
+  #everyone = false
+  #lapsed = false
+  /** Undefined unless its operation excludes others: then they are judged together. */
+  #group: LineGroup | undefined
+  readonly #requesters: Requester[] = []
+
+  constructor(row: LineRow, clock: ReturnType<LineRows['clock']>, times: LineTimes) {
+    const { now, wall, aheadMs = wall - now } = clock
+    this.#row = row
+    this.#now = now
+    this.#wall = wall
+    this.#aheadMs = aheadMs
+    this.#times = times
+  }
+
+  joinGroup(group: LineGroup): void {
+    this.#group = group
+  }
+
+  /** Ends what has run out by now and grants the head of the line, until nothing more follows. */
+  *advance(): Generator<Ask, void, Given> {
+    if (this.#group) return yield* this.#group.settle()
+    yield* this.lapseIfOver()
+    if (!this.#row.holder) yield* this.#grantNext()
+  }
+
+  *lapseIfOver(): Generator<Ask, void, Given> {
+    const { holder } = this.#row
+    if (holder && endOf(holder) <= this.#now) yield* this.#lapse(holder)
+  }
+
+  /** Held, or kept free after a lost lease. */
+  get isTaken(): boolean {
+    return this.#row.holder !== null || this.#row.grantFrom > this.#now
+  }
+
+  get revision(): number {
+    return this.#row.revision
+  }
+
+  *#lapse(holder: Holder): Generator<Ask, void, Given> {
+    yield* this.#conclude(holder, 'lost', null)
+    if (holder.takeUpBy !== null) {
+      // It never began, so the attempt has not been made.
+      this.#change({ holder: null, attempt: holder.attempt - 1 })
+      return
+    }
+    this.#lapsed = true
+    this.#change({
+      holder: null,
+      grantFrom: holder.leaseEndsAt + this.#times.lockDelayMs,
+      lastOutcome: this.#lastOutcome('failure', holder, leaseRanOut),
+    })
+  }
+
+  *#grantNext(): Generator<Ask, void, Given> {
+    if (this.#group) return yield* this.#group.settle()
+    if (this.#row.grantFrom > this.#now) return
+    const waiter = yield* this.firstLive()
+    if (waiter) yield* this.grantWaiter(waiter)
+  }
+
+  *first(): Generator<Ask, Waiter | undefined, Given> {
+    return yield ['firstWaiter']
+  }
+
+  /** The first who is still there; those before it whose time is over are ended. */
+  *firstLive(): Generator<Ask, Waiter | undefined, Given> {
+    while (true) {
+      const waiter = yield* this.first()
+      if (!waiter) {
+        // Nobody takes over, so whoever comes next begins anew.
+        if (this.#row.attempt > 0) this.#change({ attempt: 0 })
+        return undefined
+      }
+      const gone = this.#goneBy(waiter)
+      if (gone === undefined) return waiter
+      yield ['removeWaiter', waiter]
+      yield* this.#conclude(waiter, gone, null)
+    }
+  }
+
+  *grantWaiter(waiter: Waiter): Generator<Ask, void, Given> {
+    yield ['removeWaiter', waiter]
+    const { streamedTakeUpMs, takeUpMs } = this.#times
+    yield* this.#grant(waiter, this.#now + (waiter.isStreamed ? streamedTakeUpMs : takeUpMs))
+  }
+
+  #goneBy({ leaseEndsAt, deadlineAt }: Waiter): 'timeout' | 'lost' | undefined {
+    if (deadlineAt !== null && deadlineAt <= this.#now) return 'timeout'
+    return leaseEndsAt <= this.#now ? 'lost' : undefined
+  }
+
+  *#grant(
+    { node, requestId, ttlMs, seq }: Requester & { readonly ttlMs: number; readonly seq: number },
+    takeUpBy: number | null,
+  ): Generator<Ask, void, Given> {
+    const token: number = yield ['mintToken']
+    const attempt = this.#row.attempt + 1
+    this.#change({
+      attempt,
+      holder: {
+        node,
+        requestId,
+        token,
+        attempt,
+        since: this.#wall,
+        ttlMs,
+        leaseEndsAt: this.#now + ttlMs,
+        takeUpBy,
+        seq,
+        progress: null,
+      },
+    })
+    this.#requesters.push({ node, requestId })
+  }
+
+  *stand(ask: AcquireAsk): Generator<Ask, Standing, Given> {
+    const { holder } = this.#row
+    if (holder && isSame(holder, ask)) return this.#takeUp(holder)
+
+    const kept = yield* this.#stillWaiting(ask, ask.isStreamed)
+    if (kept) return kept
+
+    const outcome: Outcome | undefined = yield ['outcome', ask]
+    if (outcome && !outcome.isTold && outcome.kind !== 'lost') {
+      yield ['saveOutcome', { ...outcome, isTold: true }]
+      return { status: 'ended', kind: outcome.kind, value: outcome.value }
+    }
+
+    const seq = outcome?.seq ?? this.#nextRevision()
+    // After `advance` a line alone that nobody holds and that is not delayed has nobody waiting.
+    const isFree = this.#group ? yield* this.#group.isFreeFor(seq) : !this.isTaken
+    if (!isFree && !ask.wait)
+      return { status: 'refused', holder: this.holderView() ?? this.#group?.otherHolder() ?? null }
+    if (isFree) {
+      if (outcome) yield ['removeOutcome', ask]
+      yield* this.#grant({ ...ask, seq }, null)
+      return this.#granted(this.#row.holder!)
+    }
+    return yield* this.#join(ask, seq, outcome !== undefined)
+  }
+
+  *#join(ask: AcquireAsk, seq: number, hasOutcome: boolean): Generator<Ask, Standing, Given> {
+    const waiters: number = yield ['countWaiters']
+    if (waiters >= this.#times.maxWaiters) return { status: 'full', waiters }
+    if (hasOutcome) yield ['removeOutcome', ask]
+    yield [
+      'saveWaiter',
+      {
+        node: ask.node,
+        requestId: ask.requestId,
+        seq,
+        want: ask.want,
+        ttlMs: ask.ttlMs,
+        since: this.#wall,
+        leaseEndsAt: this.#now + this.#times.waiterLeaseMs,
+        deadlineAt: ask.deadlineMs === null ? null : this.#now + ask.deadlineMs,
+        isStreamed: ask.isStreamed,
+      },
+    ]
+    this.#change({})
+    return yield* this.#queued(seq)
+  }
+
+  /** How it stands with somebody who waits already, with the wait kept alive; undefined when it does not. */
+  *#stillWaiting(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
+    const waiter: Waiter | undefined = yield ['waiter', who]
+    if (!waiter) return undefined
+    if (waiter.deadlineAt !== null && waiter.deadlineAt <= this.#now) {
+      yield ['removeWaiter', who]
+      yield* this.#conclude(waiter, 'timeout', null, true)
+      return { status: 'ended', kind: 'timeout', value: null }
+    }
+    // One whose lease ran out while nobody looked has still its place: it is here.
+    const leaseEndsAt = this.#now + this.#times.waiterLeaseMs
+    yield ['saveWaiter', { ...waiter, leaseEndsAt, isStreamed }]
+    return yield* this.#queued(waiter.seq)
+  }
+
+  *keepPlace(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
+    const { holder } = this.#row
+    if (holder && isSame(holder, who)) return this.#granted(holder)
+    const kept = yield* this.#stillWaiting(who, isStreamed)
+    if (kept) return kept
+    const outcome: Outcome | undefined = yield ['outcome', who]
+    if (!outcome) return undefined
+    if (!outcome.isTold) yield ['saveOutcome', { ...outcome, isTold: true }]
+    return { status: 'ended', kind: outcome.kind, value: outcome.value }
+  }
+
+  *end(outcome: 'success' | 'failure', value: string | null, terminal: boolean): Generator<Ask, void, Given> {
+    const holder = this.#row.holder!
+    const isOver = outcome === 'success' || terminal
+    this.#change({
+      holder: null,
+      attempt: isOver ? 0 : holder.attempt,
+      lastOutcome: this.#lastOutcome(outcome, holder, value),
+    })
+    if (isOver) {
+      const count: number = yield [
+        'dissolve',
+        outcome === 'success' ? 'result' : 'all',
+        {
+          kind: outcome === 'success' ? 'completed' : 'failed',
+          value,
+          isTold: false,
+          keptUntil: this.#now + this.#times.keepMs,
+          revision: this.#row.revision,
+        },
+      ]
+      if (count > 0) this.#everyone = true
+    }
+    yield* this.#grantNext()
+  }
+
+  *expire(who: Requester): Generator<Ask, boolean, Given> {
+    const waiter: Waiter | undefined = yield ['waiter', who]
+    const gone = waiter && this.#goneBy(waiter)
+    if (!waiter || gone === undefined) return false
+    yield ['removeWaiter', who]
+    yield* this.#conclude(waiter, gone, null)
+    return true
+  }
+
+  *leave(who: Requester): Generator<Ask, boolean | 'holding', Given> {
+    const { holder } = this.#row
+    if (holder && isSame(holder, who)) {
+      if (holder.takeUpBy === null) return 'holding'
+      this.#change({ holder: null, attempt: holder.attempt - 1 })
+      yield* this.#grantNext()
+      return true
+    }
+    const waiter: Waiter | undefined = yield ['waiter', who]
+    if (!waiter) return false
+    yield ['removeWaiter', who]
+    this.#change({})
+    return true
+  }
+
+  *evict(who: Requester): Generator<Ask, boolean, Given> {
+    const { holder } = this.#row
+    if (holder && isSame(holder, who)) {
+      yield* this.#conclude(holder, 'evicted', null)
+      yield* this.end('failure', evictedByOperator, false)
+      return true
+    }
+    const waiter: Waiter | undefined = yield ['waiter', who]
+    if (!waiter) return false
+    yield ['removeWaiter', who]
+    yield* this.#conclude(waiter, 'evicted', null)
+    return true
+  }
+
+  *fail(who: Requester, seq: number, value: string): Generator<Ask, boolean, Given> {
+    const waiter: Waiter | undefined = yield ['waiter', who]
+    if (waiter?.seq !== seq) return false
+    yield ['removeWaiter', who]
+    yield* this.#conclude(waiter, 'failed', value)
+    return true
+  }
+
+  extend(givenMs: number | undefined, progress: string | null | undefined): number {
+    const holder = this.#row.holder!
+    const ttlMs = givenMs ?? holder.ttlMs
+    const leaseEndsAt = Math.max(holder.leaseEndsAt, this.#now + ttlMs)
+    const extended = { ...holder, leaseEndsAt, ttlMs, takeUpBy: null }
+    this.#change({ holder: progress === undefined ? extended : { ...extended, progress } })
+    return this.#wallOf(leaseEndsAt)
+  }
+
+  shorten(toMs: number): void {
+    const holder = this.#row.holder!
+    const leaseEndsAt = Math.min(holder.leaseEndsAt, this.#now + toMs)
+    if (leaseEndsAt < holder.leaseEndsAt) this.#change({ holder: { ...holder, leaseEndsAt } })
+  }
+
+  isHeldBy(who: Requester, token: number): boolean {
+    const { holder } = this.#row
+    return holder !== null && isSame(holder, who) && holder.token === token
+  }
+
+  holderName(): Requester | null {
+    const { holder } = this.#row
+    return holder && { node: holder.node, requestId: holder.requestId }
+  }
+
+  holderView(): HolderView | null {
+    const { holder } = this.#row
+    if (!holder) return null
+    const { node, requestId, attempt, since, leaseEndsAt, progress } = holder
+    return { node, requestId, attempt, since, expiresAt: this.#wallOf(leaseEndsAt), progress }
+  }
+
+  /** Writes what has changed and says who is to be told. */
+  *close<Answer extends object>(answer: Answer): Generator<Ask, Ruled<Answer>, Given> {
+    if (!this.#group) {
+      yield* this.save()
+      return { ...answer, told: this.told, revision: this.#row.revision }
+    }
+    // A place that was left may have kept others waiting.
+    if (this.#changed) yield* this.#group.settle()
+    yield* this.save()
+    const elsewhere = yield* this.#group.closeOthers()
+    const { told } = this
+    return { ...answer, told, revision: this.#row.revision, ...(elsewhere.length > 0 && { elsewhere }) }
+  }
+
+  *save(): Generator<Ask, void, Given> {
+    if (this.#changed) yield ['saveLine', this.#row, this.#dueAt()]
+  }
+
+  get told(): Told {
+    const told = { requesters: this.#requesters, everyone: this.#everyone, changed: this.#changed }
+    return this.#lapsed ? { ...told, lapsed: true } : told
+  }
+
+  /** When the line changes without anybody asking: the holder's time is over, or the delay is. */
+  #dueAt(): number | null {
+    const { holder, grantFrom } = this.#row
+    if (holder) return endOf(holder)
+    return grantFrom > this.#now ? grantFrom : null
+  }
+
+  #takeUp(holder: Holder): Standing {
+    if (holder.takeUpBy !== null) this.#change({ holder: { ...holder, takeUpBy: null } })
+    return this.#granted(holder)
+  }
+
+  #granted({ token, leaseEndsAt, attempt }: Holder): Standing {
+    return { status: 'granted', token, expiresAt: this.#wallOf(leaseEndsAt), attempt }
+  }
+
+  *#queued(seq: number): Generator<Ask, Standing, Given> {
+    const before: number = yield ['countWaiters', seq]
+    return { status: 'queued', position: before + 1 }
+  }
+
+  *#conclude(
+    { node, requestId, seq }: Requester & { readonly seq: number },
+    kind: OutcomeKind,
+    value: string | null,
+    isTold = false,
+  ): Generator<Ask, void, Given> {
+    this.#change({})
+    const keptUntil = this.#now + this.#times.keepMs
+    const { revision } = this.#row
+    yield ['saveOutcome', { node, requestId, seq, kind, value, isTold, keptUntil, revision }]
+    this.#requesters.push({ node, requestId })
+  }
+
+  #lastOutcome(outcome: LastOutcome['outcome'], holder: Holder, value: string | null): LastOutcome {
+    return { outcome, node: holder.node, attempt: holder.attempt, at: this.#wall, value }
+  }
+
+  #wallOf(leaseInstant: number): number {
+    return leaseInstant + this.#aheadMs
+  }
+
+  #change(changes: Partial<LineRow>): void {
+    this.#changed = true
+    this.#row = { ...this.#row, ...changes, revision: this.#nextRevision() }
+  }
+
+  /** Never twice, also not when the row was cleared away meanwhile. */
+  #nextRevision(): number {
+    const last = this.#group ? this.#group.lastRevision : this.#row.revision
+    return Math.max(last + 1, this.#wall * 1_000)
+  }
+}
+
+function endOf({ leaseEndsAt, takeUpBy }: Holder): number {
+  return takeUpBy === null ? leaseEndsAt : Math.min(leaseEndsAt, takeUpBy)
+}
+
+function isSame(a: Requester, b: Requester): boolean {
+  return a.node === b.node && a.requestId === b.requestId
+}
+
+const leaseRanOut: string = JSON.stringify({ code: 'lease_lost', message: 'The holder’s lease ran out.' })
+const evictedByOperator: string = JSON.stringify({
+  code: 'evicted',
+  message: 'An operator ended the holder’s turn.',
+})
+
+/** Reads a line for one rule. */
+export function* openLine(times: LineTimes): Generator<Ask, OpenLine, Given> {
+  const clock: ReturnType<LineRows['clock']> = yield ['clock']
+  const row: LineRow | undefined = yield ['line']
+  const line = new OpenLine(row ?? empty, clock, times)
+  const { conflicts } = times
+  if (conflicts === undefined) return line
+  const own: string = yield ['operation']
+  const group = groupOf(conflicts, own)
+  if (group === undefined) return line
+  const lines = new Map([[own, line]])
+  for (const operation of group) {
+    if (operation === own) continue
+    const other: LineRow | undefined = yield ['of', operation, ['line']]
+    lines.set(operation, new OpenLine(other ?? empty, clock, times))
+  }
+  const together = new LineGroup(conflicts, own, lines)
+  for (const one of lines.values()) one.joinGroup(together)
+  return line
+}
+
+const empty: LineRow = { holder: null, attempt: 0, grantFrom: 0, revision: 0, lastOutcome: null }

@@ -1,0 +1,94 @@
+import type { Conflicts } from './conflicts.ts'
+import type { LineRows, OutcomeKind, Requester, Want } from './wait-queue.ts'
+
+/**
+ * What a rule is, what it is asked with and what it answers. A rule is a generator: it asks for rows by yielding and is
+ * given them, at once by a store in this process, later by one across a connection (run.ts).
+ */
+export type Rule<Answer> = Generator<Ask, Answer, Given>
+
+// biome-ignore lint/suspicious/noExplicitAny: what a yield is given has the type of the method it asked for.
+export type Given = any
+
+/** A question to the rows of the rule's line: the method, and what it is asked with. */
+export type OwnAsk = {
+  [Name in keyof LineRows]: readonly [Name, ...Parameters<LineRows[Name]>]
+}[keyof LineRows]
+
+/** A question to those, or to the rows of another operation of the same resource. */
+export type Ask = OwnAsk | readonly ['of', operation: string, ask: Ask]
+
+/** How long things last, in milliseconds; and what excludes what. */
+export interface LineTimes {
+  /** A waiter that neither asks nor has a stream. @default 30_000 */
+  readonly waiterLeaseMs: number
+  /** To take up a grant, with an open stream. @default 2_000 */
+  readonly streamedTakeUpMs: number
+  /** To take up a grant, without. @default 10_000 */
+  readonly takeUpMs: number
+  /** How long an outcome is kept for whoever waited. @default 60_000 */
+  readonly keepMs: number
+  /** After a lease that ran out nobody is granted for so long. @default 0 */
+  readonly lockDelayMs: number
+  /** @default 10_000 */
+  readonly maxWaiters: number
+  /** Operations that exclude each other on a resource. @default none */
+  readonly conflicts?: Conflicts
+}
+
+/** Who is to be told that something changed for them. */
+export interface Told {
+  /** Those whose own standing changed: granted, ended. */
+  readonly requesters: readonly Requester[]
+  /** Everybody who waited was told the end. */
+  readonly everyone: boolean
+  /** Whether the line changed at all, for those who only look on. */
+  readonly changed: boolean
+  /** A turn that had begun was over because its lease ran out: for whoever counts. @default it was not */
+  readonly lapsed?: true
+}
+
+export type Ruled<Answer> = Answer & {
+  readonly told: Told
+  /** The line's, after this step; 0 when it has never been touched. */
+  readonly revision: number
+  /** What it changed in lines of the same resource whose operations exclude this one. */
+  readonly elsewhere?: readonly { readonly operation: string; readonly told: Told }[]
+}
+
+/** How long a grant lasts without renewal, unless another time is asked for. */
+export const defaultTtlMs = 30_000
+
+export interface RenewTerms {
+  /** For how long. Undefined: the last `ttlMs`, of the acquire or of an earlier renewal. */
+  readonly ttlMs: number | undefined
+  readonly progress: string | null | undefined
+}
+
+export interface AcquireAsk extends Requester {
+  readonly wait: boolean
+  readonly want: Want
+  readonly ttlMs: number
+  readonly deadlineMs: number | null
+  readonly isStreamed: boolean
+}
+
+/** Instants here are of the wall clock. */
+export type Standing =
+  | {
+      readonly status: 'granted'
+      readonly token: number
+      readonly expiresAt: number
+      readonly attempt: number
+    }
+  | { readonly status: 'queued'; readonly position: number }
+  | { readonly status: 'refused'; readonly holder: HolderView | null }
+  | { readonly status: 'full'; readonly waiters: number }
+  | { readonly status: 'ended'; readonly kind: OutcomeKind; readonly value: string | null }
+
+export interface HolderView extends Requester {
+  readonly attempt: number
+  readonly since: number
+  readonly expiresAt: number
+  readonly progress: string | null
+}

@@ -1,0 +1,68 @@
+import { isIPv4 } from 'node:net'
+import { embeddedIpv4, groupsOfIpv6, parseRanges, readAddress } from '../../access/index.ts'
+
+/**
+ * Which addresses a message may be sent to. Whoever makes a subscription chooses a url, and the server must not become
+ * their way into its own network: only addresses of the public internet are reached, and besides them those which the
+ * operator names in `allowPrivate`.
+ *
+ * An IPv4 address is judged the same in every disguise: mapped (::ffff:127.0.0.1) or through NAT64 (64:ff9b::7f00:1).
+ */
+export interface AddressRules {
+  /** Whether it may be reached at all. */
+  isAllowed(address: string): boolean
+  /** Whether the operator named it: only there is plain http allowed. */
+  isNamed(address: string): boolean
+}
+
+// Everything that IANA does not list as globally reachable, and one address that is but should not be:
+// 168.63.129.16 answers for the host's own secrets inside Azure. 169.254.0.0/16 holds the other metadata services.
+const closedIpv4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '168.63.129.16/32',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+]
+
+// Only 2000::/3 is handed out to the public; within it, tunnels that carry an IPv4 address and what is for documents.
+const closedIpv6 = ['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
+
+const isClosed = parseRanges('address', [...closedIpv4, ...closedIpv6], unwrap)
+
+/** The rules with what the operator allows besides the public internet: addresses, or ranges such as '10.1.0.0/16'. */
+export function parseAddressRules(allowPrivate: readonly string[]): AddressRules {
+  const isNamed = parseRanges('allowPrivate', allowPrivate, unwrap)
+  return {
+    isAllowed: (address) => {
+      const plain = unwrap(address)
+      if (plain === undefined) return false
+      return isNamed(plain) || !isClosed(plain)
+    },
+    isNamed: (address) => {
+      const plain = unwrap(address)
+      return plain !== undefined && isNamed(plain)
+    },
+  }
+}
+
+/** The IPv4 address inside a mapped or a NAT64 one, else the address itself; undefined: not an address. */
+function unwrap(address: string): string | undefined {
+  const plain = readAddress(address)
+  if (plain === undefined || isIPv4(plain)) return plain
+  const groups = groupsOfIpv6(plain)
+  const isNat64 =
+    groups[0] === 0x64 && groups[1] === 0xff9b && groups.slice(2, 6).every((group) => group === 0)
+  return isNat64 ? embeddedIpv4(groups) : plain
+}

@@ -1,0 +1,351 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { createId } from '../../core/ids.ts'
+import type { Channel } from '../channels/channel.ts'
+import type { ChannelRef, DueAnswer, MonitorStore, NotificationRecord, SendingEnd } from '../monitor-store.ts'
+import { StoreTime } from '../store-time.ts'
+import type { AddressBook, Addressee } from './address-book.ts'
+import { Limiter } from './channel-limiter.ts'
+import { type Candidate, planMessages } from './digest.ts'
+import { type Courier, prepareMessage, type Sendable, sendMessages } from './message-wave.ts'
+import type { SendingTally } from './sending-counts.ts'
+import { codeOf, deadEnd, judgeAbandoned, sealedEnd, sendingCodes } from './sending-outcome.ts'
+import { isWaitingForKey, type SendingTrouble, troubleOf } from './sending-trouble.ts'
+
+/**
+ * One turn for one channel: takes it, sends what is due, sees to it that somebody comes back for the rest, lets go.
+ *
+ *     take ─▶ due ─▶ plan ─▶ begin ─▶ send, some at once ─▶ write the ends ─┐
+ *              ▲ └── none, or no room: a job for later ─▶ let go ─▶ done     │
+ *              └──────────── wanted ◀────────┘ ◀────────────────────────────┘
+ *
+ * Everything written is conditional on the channel being ours; once it is not, the turn stops and writes nothing.
+ *
+ * None is left behind. A notification commits together with a job. Whoever finds the channel taken leaves word and may
+ * forget about it, because the job of the one who has it does not end before it has let go: it is `busy` or `lost` that
+ * must come again (see sender.ts).
+ */
+export interface PumpParts {
+  readonly store: MonitorStore
+  /** Makes a job come for the channel at this instant of the store's clock, `delayMs` from now. */
+  readonly comeBack: (
+    channel: string,
+    visit: { readonly at: number; readonly delayMs: number },
+  ) => Promise<void>
+  readonly courier: Courier
+  readonly book: AddressBook
+  readonly tally: SendingTally
+  /** Called for what is not delivered, once that is written. @default nothing */
+  readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
+  readonly options: PumpOptions
+  /** Milliseconds that only grow. @default performance.now */
+  readonly clock?: () => number
+}
+
+export interface PumpOptions {
+  /** How long the channel is ours without a word from us. */
+  readonly leaseMs: number
+  /** The wait after a failure, where the subscription says nothing. */
+  readonly retryMs: number
+  /** After so long a turn ends and a job comes back for the rest. */
+  readonly turnMs: number
+  /** How many notifications are looked at together: the most that share a message. */
+  readonly batch: number
+}
+
+export const pumpDefaults: PumpOptions = { leaseMs: 10_000, retryMs: 5_000, turnMs: 20_000, batch: 100 }
+
+/** `done`: nothing is left, or a job comes for it. `busy`: another has the channel, and was told. `lost`: it is ours no more. */
+export type PumpAnswer = 'done' | 'busy' | 'lost'
+
+/** Plans go stale: somebody may unsubscribe meanwhile. */
+const freshMs = 1_000
+/** Notifications of one window fall due a few milliseconds apart, and are to share their message. */
+const stragglerMs = 250
+/** Whoever comes for the rest comes after this one has let go. */
+const breathMs = 20
+
+export async function pumpChannel(
+  parts: PumpParts,
+  channel: string,
+  signal: AbortSignal,
+): Promise<PumpAnswer> {
+  const turn = new Turn(parts, channel, signal)
+  return turn.run()
+}
+
+/** Thrown where a write was refused, to leave from any depth. */
+class Lost extends Error {}
+
+class Turn {
+  readonly #parts: PumpParts
+  readonly #ref: ChannelRef
+  readonly #signal: AbortSignal
+  readonly #clock: () => number
+  readonly #startedAt: number
+  #kept: string | null = null
+  #limiter: Limiter | undefined
+  #stragglers = 0
+  /** What this turn looked at, by id, until its end is written. */
+  readonly #looked = new Map<string, { record: NotificationRecord; addressee: Addressee }>()
+  /** How many requests the first message that found no room needs. */
+  #needed = 1
+
+  constructor(parts: PumpParts, channel: string, signal: AbortSignal) {
+    this.#parts = parts
+    this.#ref = { channel, token: createId() }
+    this.#signal = signal
+    this.#clock = parts.clock ?? (() => performance.now())
+    this.#startedAt = this.#clock()
+  }
+
+  async run(): Promise<PumpAnswer> {
+    const { store, options } = this.#parts
+    const taken = await store.take({ ...this.#ref, leaseMs: options.leaseMs })
+    if (!taken.taken) return 'busy'
+    this.#kept = taken.state
+    try {
+      for (;;) {
+        const next = await this.#sendAll()
+        if (next !== null) await this.#parts.comeBack(this.#ref.channel, next)
+        const answer = await store.letGo(this.#ref)
+        if (answer === 'released') return 'done'
+        if (answer === 'lost') return 'lost'
+      }
+    } catch (error) {
+      if (error instanceof Lost) return 'lost'
+      // The job comes again at once; it need not wait for the lease to run out.
+      await this.#giveUp()
+      throw error
+    }
+  }
+
+  /** Sends until nothing is due or may go; answers when to come back. */
+  async #sendAll(): Promise<{ at: number; delayMs: number } | null> {
+    for (;;) {
+      const askedAt = this.#clock()
+      const answer = await this.#parts.store.due(this.#ref, this.#parts.options.batch)
+      if (answer === undefined) throw new Lost()
+      const time = new StoreTime(answer.now, askedAt, this.#clock)
+      if (answer.items.length === 0) return visit(answer.nextAt, answer.now)
+      if (this.#isOver) return visit(answer.now + breathMs, answer.now)
+      const wait = await this.#sendDue(answer, time)
+      if (wait !== undefined) return visit(wait, time.earliest())
+    }
+  }
+
+  get #isOver(): boolean {
+    return this.#signal.aborted || this.#clock() - this.#startedAt > this.#parts.options.turnMs
+  }
+
+  /** One look's worth; answers an instant when nothing may go before it. */
+  async #sendDue({ items, nextAt, now }: DueAnswer, time: StoreTime): Promise<number | undefined> {
+    const { sendable, ends } = await this.#sort(items, time)
+    const limiter = this.#limiter
+    if (limiter === undefined || sendable.length === 0) {
+      await this.#settle(ends, time)
+      return undefined
+    }
+    if (nextAt !== null && (await this.#awaitStragglers(sendable, nextAt - now))) return undefined
+    const plan = planMessages(sendable, limiter.room(time.earliest()), time.earliest())
+    for (const { item, at } of plan.later) {
+      const afterMs = Math.max(1, at - time.earliest())
+      ends.push({ id: item.id, outcome: 'retry', afterMs, error: item.record.error, digestId: null })
+    }
+    const sent = await this.#sendPlan(plan.messages, ends, time, limiter)
+    if (sent > 0 || plan.later.length > 0 || sendable.length < items.length) return undefined
+    return Math.max(limiter.nextAt(time.earliest(), this.#needed), time.earliest() + 1)
+  }
+
+  /** What can be sent, and the ends of what cannot. */
+  async #sort(
+    items: readonly NotificationRecord[],
+    time: StoreTime,
+  ): Promise<{ sendable: Sendable[]; ends: SendingEnd[] }> {
+    const { book, tally, options } = this.#parts
+    const addressees = await book.find([...new Set(items.map(({ subscriptionId }) => subscriptionId))])
+    const sendable: Sendable[] = []
+    const ends: SendingEnd[] = []
+    for (const record of items) {
+      const addressee = addressees.get(record.subscriptionId)
+      if (addressee === undefined) {
+        ends.push({ id: record.id, outcome: 'cancelled', error: null, digestId: null })
+        tally.add('none', 'cancelled')
+        continue
+      }
+      this.#looked.set(record.id, { record, addressee })
+      const { channel, problem } = addressee.stored
+      if (channel === undefined) {
+        if (isWaitingForKey(addressee.stored)) ends.push(sealedEnd(record, problem!.message))
+        else {
+          ends.push(deadEnd(record.id, `the channel of its subscription cannot be used: ${problem!.message}`))
+          tally.add('none', 'dead')
+        }
+      } else {
+        const item = sendableOf(record, addressee, channel, options.retryMs)
+        this.#open(channel, time)
+        const abandoned = item.isAbandoned ? judgeAbandoned(item) : undefined
+        if (abandoned === undefined) sendable.push(item)
+        else {
+          ends.push(abandoned.end)
+          for (const what of abandoned.counted) tally.add(channel.type, what)
+        }
+      }
+    }
+    return { sendable, ends }
+  }
+
+  /** Subscriptions that share a channel share its robots, and so one limiter. */
+  #open({ limits, robots }: Channel, time: StoreTime): void {
+    this.#limiter ??= new Limiter({ limits, robots, state: this.#kept, now: time.latest() })
+  }
+
+  /** True: look again, for others of the same window are about to fall due. */
+  async #awaitStragglers(sendable: readonly Sendable[], dueInMs: number): Promise<boolean> {
+    const hasWindow = sendable.some(({ digestMs, attempt }) => digestMs !== null && attempt === 0)
+    if (!hasWindow || dueInMs > stragglerMs || this.#stragglers >= 3) {
+      this.#stragglers = 0
+      return false
+    }
+    this.#stragglers++
+    await pause(dueInMs + 5)
+    return true
+  }
+
+  /** Sends as much of the plan as there is room and time for; answers how many messages. */
+  async #sendPlan(
+    messages: readonly (readonly Sendable[])[],
+    before: readonly SendingEnd[],
+    time: StoreTime,
+    limiter: Limiter,
+  ): Promise<number> {
+    const { courier, tally, options } = this.#parts
+    const writeMs = Math.ceil(options.leaseMs / 3)
+    let ends = before
+    let sent = 0
+    this.#needed = 1
+    // The first ones in any case, or with a slow store nothing would ever be sent.
+    while (sent < messages.length && (sent === 0 || (time.ageMs < freshMs && !this.#isOver))) {
+      const wave = []
+      const most = messages[sent]![0]!.channel.limits.concurrency
+      let unfit = 0
+      for (const members of messages.slice(sent, sent + most)) {
+        const prepared = prepareMessage(members, { limiter, time, sendMs: courier.sendMs, writeMs })
+        if (prepared.status === 'ready') wave.push(prepared)
+        else if (prepared.status === 'unfit') {
+          ends = [...ends, ...members.map(({ id }) => deadEnd(id, prepared.reason))]
+          tally.add(members[0]!.channel.type, 'dead', members.length)
+          unfit++
+        } else {
+          this.#needed = prepared.needed
+          break
+        }
+      }
+      if (wave.length === 0 && unfit === 0) break
+      const begin = wave.flatMap(({ members }) =>
+        members.map(({ id, isRepeat }) => ({ id, repeat: isRepeat })),
+      )
+      const spanMs = Math.max(0, ...wave.map(({ latestAt }) => latestAt - time.earliest()))
+      await this.#write(ends, begin, time, Math.max(options.leaseMs, spanMs + writeMs))
+      ends = await sendMessages(wave, { limiter, time, courier, tally })
+      sent += wave.length + unfit
+    }
+    await this.#settle(ends, time)
+    return sent
+  }
+
+  async #write(
+    ends: readonly SendingEnd[],
+    begin: readonly { id: string; repeat: boolean }[],
+    time: StoreTime,
+    leaseMs: number,
+  ): Promise<void> {
+    const state = this.#state(time)
+    let written: boolean
+    try {
+      written = await this.#parts.store.proceed(this.#ref, { leaseMs, state, ends, begin })
+    } catch (error) {
+      // What was sent is worth another try, or it would be sent twice.
+      await this.#settle(ends, time)
+      throw error
+    }
+    if (!written) throw new Lost()
+    this.#announce(ends)
+  }
+
+  /** Writes how tries ended; tries again for a while, for what is not written is ambiguous. */
+  async #settle(ends: readonly SendingEnd[], time: StoreTime): Promise<void> {
+    if (ends.length === 0) return
+    const { store, options } = this.#parts
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const step = { leaseMs: options.leaseMs, state: this.#state(time), ends, begin: [] }
+        if (!(await store.proceed(this.#ref, step))) throw new Lost()
+        this.#announce(ends)
+        return
+      } catch (error) {
+        if (error instanceof Lost || attempt === 5) throw error
+        await pause(50 * 2 ** attempt)
+      }
+    }
+  }
+
+  #announce(ends: readonly SendingEnd[]): void {
+    for (const end of ends) {
+      const looked = this.#looked.get(end.id)
+      this.#looked.delete(end.id)
+      const trouble = looked && troubleOf(end, looked.record, looked.addressee)
+      if (trouble === undefined) continue
+      try {
+        this.#parts.onTrouble?.(trouble)
+      } catch {
+        // A listener that throws must not stop the sending.
+      }
+    }
+  }
+
+  #state(time: StoreTime): string | null {
+    return this.#limiter === undefined ? this.#kept : this.#limiter.encode(time.earliest())
+  }
+
+  async #giveUp(): Promise<void> {
+    try {
+      for (let tries = 0; tries < 3; tries++)
+        if ((await this.#parts.store.letGo(this.#ref)) !== 'wanted') return
+    } catch {
+      // The store is in trouble, which is why we are here; the lease runs out by itself.
+    }
+  }
+}
+
+function visit(at: number | null, now: number): { at: number; delayMs: number } | null {
+  return at === null ? null : { at, delayMs: Math.max(0, at - now) }
+}
+
+function sendableOf(
+  record: NotificationRecord,
+  addressee: Addressee,
+  channel: Channel,
+  retryMs: number,
+): Sendable {
+  const code = codeOf(record.error)
+  const isAbandoned = record.status === 'sending'
+  const candidate: Candidate = {
+    id: record.id,
+    group: addressee.group,
+    digestMs: addressee.digestMs,
+    createdAt: record.createdAt,
+    attempt: record.attempt,
+    digestId: record.digestId,
+    alone: code === sendingCodes.alone,
+  }
+  return {
+    ...candidate,
+    record,
+    channel,
+    template: addressee.template,
+    onAmbiguous: addressee.onAmbiguous,
+    retryMs: addressee.retryMs ?? retryMs,
+    isRepeat: record.possibleRepeat || isAbandoned || code === sendingCodes.ambiguous,
+    isAbandoned,
+  }
+}

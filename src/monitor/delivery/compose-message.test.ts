@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { isSignalboxError } from '../../core/errors.ts'
+import type { NotificationRecord } from '../monitor-store.ts'
+import { checkTemplate, composeMessage, showValue } from './compose-message.ts'
+
+function aRecord(record: Partial<NotificationRecord> = {}): NotificationRecord {
+  return {
+    id: 'n1',
+    subscriptionId: 's1',
+    channel: 'c1',
+    decisionId: null,
+    eventId: null,
+    kind: 'change',
+    subject: 'x',
+    source: 'gym',
+    timeSlot: '18:00-19:00',
+    venueId: 'court 1',
+    from: '"full"',
+    to: '"free"',
+    stateHash: 'h',
+    windowMs: 1,
+    maxAttempts: 4,
+    status: 'pending',
+    attempt: 0,
+    dueAt: 0,
+    createdAt: 1_700_000_000_000,
+    finishedAt: null,
+    error: null,
+    possibleRepeat: false,
+    digestId: null,
+    ...record,
+  }
+}
+
+const lineOf = (record: Partial<NotificationRecord>, template: string | null = null) =>
+  composeMessage('m', [{ record: aRecord(record), template }], false).changes[0]!.line
+
+test('a change is told in one plain line', () => {
+  assert.equal(lineOf({}), 'gym 18:00-19:00 court 1: full → free')
+  assert.equal(lineOf({ from: null }), 'gym 18:00-19:00 court 1: first seen, free')
+  assert.equal(lineOf({ kind: 'flapping' }), 'gym 18:00-19:00 court 1: keeps changing, now free')
+  assert.equal(lineOf({ kind: 'reconcile' }), 'gym 18:00-19:00 court 1: is now free (last told: full)')
+})
+
+test('a template puts in what it names, once', () => {
+  assert.equal(
+    lineOf({ to: '"{from} {source}"' }, '{venueId}@{timeSlot} ({source}) {from}=>{to} {reason} {at}'),
+    'court 1@18:00-19:00 (gym) full=>{from} {source} changed 2023-11-14T22:13:20.000Z',
+  )
+  assert.equal(lineOf({}, 'no braces { here }x'), 'no braces { here }x')
+})
+
+test('a template with a placeholder that stands for nothing is refused', () => {
+  assert.equal(checkTemplate('template', '{venueId}: {to}'), '{venueId}: {to}')
+  for (const bad of [
+    '{venue}',
+    '{constructor}',
+    '{}',
+    '{to.x}',
+    '',
+    '  ',
+    7,
+    null,
+    'x'.repeat(2_001),
+    '\ud800',
+  ]) {
+    assert.throws(
+      () => checkTemplate('template', bad),
+      (error) => isSignalboxError(error, 'invalid_argument') && error.message.includes('{venueId}'),
+      String(bad),
+    )
+  }
+})
+
+test('several changes are a digest, and a possible repeat is marked as one', () => {
+  const message = composeMessage(
+    'd1',
+    ['a', 'b'].map((id) => ({ record: aRecord({ id }), template: null })),
+    true,
+  )
+  assert.equal(message.id, 'd1')
+  assert.equal(message.kind, 'digest')
+  assert.equal(message.title, '2 changes')
+  assert.equal(message.possibleRepeat, true)
+  assert.deepEqual(
+    message.changes.map(({ notificationId }) => notificationId),
+    ['a', 'b'],
+  )
+})
+
+test('programs get states whole, people get them short and on one line', () => {
+  const state = { note: 'x'.repeat(500) }
+  const [change] = composeMessage(
+    'm',
+    [{ record: aRecord({ to: JSON.stringify(state) }), template: '{to}' }],
+    false,
+  ).changes
+  assert.deepEqual(change!.to, state)
+  assert.equal([...change!.line].length, 120)
+  assert.ok(change!.line.endsWith('…'))
+  assert.equal(showValue('two\nlines\u202e turned'), 'two lines  turned')
+  assert.equal(showValue('🏸'.repeat(200)), `${'🏸'.repeat(119)}…`)
+  assert.equal(showValue(null), 'null')
+})

@@ -1,0 +1,178 @@
+import { SignalboxError } from '../../core/errors.ts'
+import type { Message, MessageChange } from '../channels/channel.ts'
+import type { NotificationRecord } from '../monitor-store.ts'
+
+/**
+ * What people read. A line per change, from the subscription's template or a plain sentence; values are put in once and
+ * never looked into again, so nothing in a state can act as a template. Pure.
+ */
+
+/** What a template may contain, in braces. */
+export const templatePlaceholders = ['source', 'timeSlot', 'venueId', 'from', 'to', 'at', 'reason'] as const
+
+type Placeholder = (typeof templatePlaceholders)[number]
+
+const maxTemplate = 2_000
+const maxValue = 120
+
+/** The template, if every `{…}` in it is one that is known. */
+export function checkTemplate(name: string, value: unknown): string {
+  const known = templatePlaceholders.map((placeholder) => `{${placeholder}}`).join(' ')
+  if (
+    typeof value !== 'string' ||
+    value.trim() === '' ||
+    value.length > maxTemplate ||
+    !value.isWellFormed()
+  ) {
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} must be text of 1 to ${maxTemplate} characters, in which these stand for what is told: ${known}.`,
+      { details: { option: name } },
+    )
+  }
+  for (const [, word = ''] of value.matchAll(/\{([^{}]*)\}/g)) {
+    if ((templatePlaceholders as readonly string[]).includes(word)) continue
+    throw new SignalboxError(
+      'invalid_argument',
+      `${name} contains {${clip(word, 40)}}, which stands for nothing; there are ${known}.`,
+      { details: { option: name } },
+    )
+  }
+  return value
+}
+
+/** What the message is made of: a notification and its subscription's template. */
+export interface Telling {
+  readonly record: NotificationRecord
+  readonly template: string | null
+}
+
+/** The message that tells these; `id` is the notification's own or the digest's. */
+export function composeMessage(id: string, tellings: readonly Telling[], possibleRepeat: boolean): Message {
+  const [first] = tellings
+  const isDigest = tellings.length > 1
+  return {
+    id,
+    kind: isDigest ? 'digest' : kindOf(first!.record),
+    title: isDigest ? `${tellings.length} changes` : titleOf(first!.record),
+    changes: tellings.map(changeOf),
+    possibleRepeat,
+  }
+}
+
+/** A message that only shows that the way is open. */
+export function composeTest(id: string, now: number): Message {
+  return {
+    id,
+    kind: 'test',
+    title: 'Test message',
+    changes: [
+      {
+        notificationId: id,
+        source: 'signalbox',
+        timeSlot: 'test',
+        venueId: 'test',
+        from: null,
+        to: 'ok',
+        line: 'This is a test: messages of this channel arrive here.',
+        at: now,
+      },
+    ],
+    possibleRepeat: false,
+  }
+}
+
+function changeOf({ record, template }: Telling): MessageChange {
+  const { id, source, timeSlot, venueId, createdAt } = record
+  const from = record.from === null ? null : decode(record.from)
+  const to = decode(record.to)
+  return {
+    notificationId: id,
+    source,
+    timeSlot,
+    venueId,
+    from,
+    to,
+    line: fill(template ?? sentenceOf(record), {
+      source: oneLine(source),
+      timeSlot: oneLine(timeSlot),
+      venueId: oneLine(venueId),
+      from: record.from === null ? 'nothing' : showValue(from),
+      to: showValue(to),
+      at: new Date(createdAt).toISOString(),
+      reason: reasonOf(record),
+    }),
+    at: createdAt,
+  }
+}
+
+/** In one pass, so that a value with braces in it stays what it is. */
+function fill(template: string, values: Readonly<Record<Placeholder, string>>): string {
+  return template.replace(/\{([^{}]*)\}/g, (whole, word: string) =>
+    Object.hasOwn(values, word) ? values[word as Placeholder] : whole,
+  )
+}
+
+function kindOf({ kind }: NotificationRecord): 'change' | 'flapping' | 'reconcile' {
+  return kind === 'flapping' || kind === 'reconcile' ? kind : 'change'
+}
+
+function sentenceOf(record: NotificationRecord): string {
+  const subject = '{source} {timeSlot} {venueId}: '
+  switch (kindOf(record)) {
+    case 'flapping':
+      return `${subject}keeps changing, now {to}`
+    case 'reconcile':
+      return record.from === null ? `${subject}is now {to}` : `${subject}is now {to} (last told: {from})`
+    case 'change':
+      return record.from === null ? `${subject}first seen, {to}` : `${subject}{from} → {to}`
+  }
+}
+
+function reasonOf(record: NotificationRecord): string {
+  switch (kindOf(record)) {
+    case 'flapping':
+      return 'keeps changing'
+    case 'reconcile':
+      return 'still true'
+    case 'change':
+      return record.from === null ? 'new' : 'changed'
+  }
+}
+
+function titleOf(record: NotificationRecord): string {
+  const venue = oneLine(record.venueId)
+  switch (kindOf(record)) {
+    case 'flapping':
+      return `${venue} keeps changing`
+    case 'reconcile':
+      return `${venue} is still so`
+    case 'change':
+      return record.from === null ? `${venue} is new` : `${venue} changed`
+  }
+}
+
+/** A state as people read it: text as it is, the rest as JSON, cut to a line. */
+export function showValue(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return clip(oneLine(text), maxValue)
+}
+
+/** Also without the characters that turn the direction of text round. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
+}
+
+function clip(text: string, most: number): string {
+  // Cut early, for a state may be long, and by whole characters.
+  const characters = [...text.slice(0, most * 2 + 2)]
+  return characters.length > most ? `${characters.slice(0, most - 1).join('')}…` : text
+}
+
+function decode(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,235 @@
+import { digestParts } from '../../once/index.ts'
+import type { Channel, OutboundReply, OutboundRequest, SendVerdict } from '../channels/channel.ts'
+import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'
+import type { StoreTime } from '../store-time.ts'
+import type { Limiter, Passage } from './channel-limiter.ts'
+import { composeMessage } from './compose-message.ts'
+import type { Candidate } from './digest.ts'
+import type { SendingTally } from './sending-counts.ts'
+import { judgeTry, type TryOutcome } from './sending-outcome.ts'
+
+/** A few messages that go through a channel's robots at once: how they are made ready, sent and judged. */
+
+/** A notification with all that sending it needs. */
+export interface Sendable extends Candidate {
+  readonly record: NotificationRecord
+  readonly channel: Channel
+  readonly template: string | null
+  readonly onAmbiguous: 'resend' | 'hold'
+  readonly retryMs: number
+  /** It may have arrived before. */
+  readonly isRepeat: boolean
+  /** It was begun by a sender that is gone. */
+  readonly isAbandoned: boolean
+}
+
+/** Takes requests where they go, and says what came back. */
+export interface Courier {
+  send(request: OutboundRequest): Promise<OutboundReply>
+  /** How long one may take; after that nobody waits for its reply. */
+  readonly sendMs: number
+}
+
+export interface PreparedMessage {
+  readonly status: 'ready'
+  readonly members: readonly Sendable[]
+  readonly robot: number
+  readonly requests: readonly OutboundRequest[]
+  readonly passages: readonly Passage[]
+  /** By then all of it has arrived, if it arrives. */
+  readonly latestAt: number
+  readonly digestId: string | null
+}
+
+export type Preparation =
+  | PreparedMessage
+  /** No robot has room for so many requests now. */
+  | { readonly status: 'waits'; readonly needed: number }
+  /** It can never be sent. */
+  | { readonly status: 'unfit'; readonly reason: string }
+
+export interface PrepareParts {
+  readonly limiter: Limiter
+  readonly time: StoreTime
+  /** How long a request may take. */
+  readonly sendMs: number
+  /** How long it may take to write down that it begins. */
+  readonly writeMs: number
+}
+
+/**
+ * Chooses a robot, composes, and notes the requests. A digest that would be more requests than there is room for gets
+ * smaller; those left out stay due.
+ */
+export function prepareMessage(
+  all: readonly Sendable[],
+  { limiter, time, sendMs, writeMs }: PrepareParts,
+): Preparation {
+  const now = time.earliest()
+  for (let members = all; ; members = members.slice(0, Math.ceil(members.length / 2))) {
+    const robot = limiter.choose(now)
+    if (robot === undefined) return { status: 'waits', needed: 1 }
+    const { channel } = members[0]!
+    const digestId = digestIdOf(members)
+    let requests: readonly OutboundRequest[]
+    try {
+      const id = digestId ?? members[0]!.id
+      const message = composeMessage(
+        id,
+        members,
+        members.some(({ isRepeat }) => isRepeat),
+      )
+      requests = channel.compose(message, channel.robots[robot]!, now)
+    } catch {
+      return { status: 'unfit', reason: 'the message could not be put into the form that the channel wants' }
+    }
+    const needed = requests.length
+    if (needed === 0) return { status: 'unfit', reason: 'the channel made no message of it' }
+    if (needed <= limiter.roomOf(robot, now)) {
+      const passages = requests.map((_, part) =>
+        limiter.begin(robot, time.latest() + writeMs + sendMs * (part + 1)),
+      )
+      return {
+        status: 'ready',
+        members,
+        robot,
+        requests,
+        passages,
+        latestAt: passages.at(-1)?.at ?? now,
+        digestId,
+      }
+    }
+    if (members.length > 1) continue
+    if (needed <= limiter.capacity) return { status: 'waits', needed }
+    return {
+      status: 'unfit',
+      reason: `it would be ${needed} messages, more than the provider takes at once; shorten the state or the template`,
+    }
+  }
+}
+
+/**
+ * By what is in it: a receiver that takes each id once must take one that tells something else, and need not take the
+ * same again.
+ */
+function digestIdOf(members: readonly Sendable[]): string | null {
+  if (members.length === 1) return null
+  return digestParts(['digest.1', ...members.map(({ id }) => id)]).slice(0, 32)
+}
+
+export interface WaveParts {
+  readonly limiter: Limiter
+  readonly time: StoreTime
+  readonly courier: Courier
+  readonly tally: SendingTally
+}
+
+/** Sends them all at once; answers how each notification's try ended. */
+export async function sendMessages(
+  wave: readonly PreparedMessage[],
+  parts: WaveParts,
+): Promise<readonly SendingEnd[]> {
+  const outcomes = await Promise.all(wave.map((message) => sendMessage(message, parts)))
+  restRobots(wave, outcomes, parts)
+  return wave.flatMap(({ members, digestId }, index) =>
+    members.map((member) => {
+      const { end, counted } = judgeTry(
+        { ...member, attempt: member.attempt + 1, digestId },
+        outcomes[index]!,
+      )
+      const { type } = member.channel
+      if (member.isAbandoned) parts.tally.add(type, 'ambiguous')
+      for (const what of counted) parts.tally.add(type, what)
+      if (end.outcome === 'sent' && digestId !== null) parts.tally.add(type, 'digested')
+      return end
+    }),
+  )
+}
+
+async function sendMessage(
+  message: PreparedMessage,
+  { limiter, time, courier }: WaveParts,
+): Promise<TryOutcome> {
+  const { members, robot, requests, passages } = message
+  const { channel } = members[0]!
+  const end = (part: number, outcome: TryOutcome): TryOutcome => {
+    for (const passage of passages.slice(part + 1)) limiter.takeBack(robot, passage)
+    if (part === 0 || outcome.kind === 'sent') return outcome
+    const reason = `${part} of ${requests.length} parts were taken, then: ${outcome.reason}`
+    return { kind: 'partly', reason, penaltyMs: penaltyOf(outcome) }
+  }
+  for (const [part, request] of requests.entries()) {
+    const passage = passages[part]!
+    // Later than was noted it must not arrive; the store took its time, or this process was stopped for a while.
+    if (time.latest() + courier.sendMs > passage.at) {
+      limiter.takeBack(robot, passage)
+      return end(part, { kind: 'unbegun', reason: 'it was not begun in time and is sent later' })
+    }
+    const reply = await exchange(courier, request)
+    if (reply.status === 0 && reply.sure === true) limiter.takeBack(robot, passage)
+    else limiter.arrived(passage, time.latest())
+    const verdict = judge(channel, reply)
+    if (verdict.kind !== 'sent') return end(part, verdict)
+  }
+  return { kind: 'sent' }
+}
+
+/** Never throws, and never takes longer than it may. */
+async function exchange(courier: Courier, request: OutboundRequest): Promise<OutboundReply> {
+  const { sendMs } = courier
+  const { promise: late, resolve } = Promise.withResolvers<OutboundReply>()
+  const timer = setTimeout(() => resolve(noReply(`no reply within ${sendMs} ms`)), sendMs)
+  try {
+    return (await Promise.race([courier.send(request), late])) ?? noReply('the request came to nothing')
+  } catch {
+    return noReply('the request failed in an unforeseen way')
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function noReply(problem: string): OutboundReply {
+  return { status: 0, headers: {}, body: '', problem, sure: false }
+}
+
+function judge(channel: Channel, reply: OutboundReply): SendVerdict {
+  try {
+    return channel.judge(reply)
+  } catch {
+    return { kind: 'unknown', reason: 'the reply of the provider could not be read' }
+  }
+}
+
+const shortestPenaltyMs = 1_000
+
+/**
+ * A robot that was told to be silent is left alone for as long. One through which nothing went rests for half the wait
+ * that its messages have: others of a pool are chosen meanwhile, and a dead channel costs no sender's time.
+ */
+function restRobots(
+  wave: readonly PreparedMessage[],
+  outcomes: readonly TryOutcome[],
+  parts: WaveParts,
+): void {
+  const { limiter, time, tally } = parts
+  const working = new Set(wave.filter((_, index) => isAlive(outcomes[index]!)).map(({ robot }) => robot))
+  for (const [index, { robot, members }] of wave.entries()) {
+    const outcome = outcomes[index]!
+    const { channel, retryMs } = members[0]!
+    const penaltyMs = penaltyOf(outcome)
+    if (penaltyMs !== undefined) {
+      limiter.rest(robot, time.latest() + Math.max(shortestPenaltyMs, penaltyMs))
+      tally.add(channel.type, 'penalties')
+    } else if (!working.has(robot) && outcome.kind !== 'unbegun') {
+      limiter.rest(robot, time.latest() + Math.floor(retryMs / 2))
+    }
+  }
+}
+
+function penaltyOf(outcome: TryOutcome): number | undefined {
+  return outcome.kind === 'retry' || outcome.kind === 'partly' ? outcome.penaltyMs : undefined
+}
+
+function isAlive({ kind }: TryOutcome): boolean {
+  return kind === 'sent' || kind === 'refused'
+}

@@ -1,0 +1,194 @@
+import { lookup as systemLookup } from 'node:dns/promises'
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { duration, whole, withDefaults } from '../../core/options.ts'
+import type { OutboundReply, OutboundRequest } from '../channels/channel.ts'
+import { type AddressRules, parseAddressRules } from './address-rules.ts'
+import { Blocked, converse, notSent } from './outbound-exchange.ts'
+
+/**
+ * The one place where messages leave. It never throws: what went wrong is in the reply, without secrets.
+ *
+ *   url ── literal address? ── judged here
+ *    └──── name ── judged where the connection is made: all its addresses, and it connects to one of these
+ *
+ * The judging is the connection's own look-up, so there is no second one whose answer could differ (a rebinding name),
+ * and a connection that is kept was judged when it was made. Redirects are replies like any other; the environment's
+ * proxies are not used, because a proxy would connect to addresses that nobody judged.
+ */
+export interface Outbound extends AsyncDisposable {
+  send(request: OutboundRequest): Promise<OutboundReply>
+  /**
+   * Waits for what is under way (at most `timeoutMs`), then lets go of all connections. `isOver`: whoever wanted to wait
+   * has done so; what is under way ends at once, and nobody knows how.
+   */
+  close(options?: { readonly isOver?: boolean }): Promise<void>
+}
+
+export interface OutboundOptions {
+  /** Addresses and ranges that may be reached although they are not public; plain http is allowed only there. @default [] */
+  readonly allowPrivate?: readonly string[]
+  /** For the whole exchange: the look-up, the connection, the request and its reply. @default 5_000 */
+  readonly timeoutMs?: number
+  /** What is read of a reply; the rest is not waited for. @default 65_536 */
+  readonly maxReplyBytes?: number
+  /** How long an unused connection is kept; less than servers do, so that none is used as it closes. @default 4_000 */
+  readonly idleMs?: number
+  /** Connections to one host at once. @default 32 */
+  readonly maxConnections?: number
+  /** Certificate authorities (PEM) to trust instead of those that Node trusts. @default Node's */
+  readonly ca?: string | undefined
+  /** The name's addresses, all of them. @default the system's resolver */
+  readonly lookup?: ((hostname: string) => Promise<readonly ResolvedAddress[]>) | undefined
+}
+
+export interface ResolvedAddress {
+  readonly address: string
+  readonly family: number
+}
+
+export const outboundDefaults: Required<OutboundOptions> = {
+  allowPrivate: [],
+  timeoutMs: 5_000,
+  maxReplyBytes: 65_536,
+  idleMs: 4_000,
+  maxConnections: 32,
+  ca: undefined,
+  lookup: undefined,
+}
+
+/** A sender of requests that reaches only what it may. */
+export function createOutbound(options?: OutboundOptions): Outbound {
+  return new HttpOutbound(withDefaults('outbound', options, outboundDefaults))
+}
+
+type Resolve = (hostname: string) => Promise<readonly ResolvedAddress[]>
+
+class HttpOutbound implements Outbound {
+  readonly #rules: AddressRules
+  readonly #timeoutMs: number
+  readonly #maxReplyBytes: number
+  readonly #ca: string | undefined
+  readonly #resolve: Resolve
+  // Each keeps its connections by host and port.
+  readonly #http: HttpAgent
+  readonly #https: HttpsAgent
+  readonly #underWay = new Set<Promise<unknown>>()
+  #closing = false
+
+  constructor(options: Required<OutboundOptions>) {
+    this.#rules = parseAddressRules(options.allowPrivate)
+    this.#timeoutMs = duration('timeoutMs', options.timeoutMs, { min: 1, max: 600_000 })
+    this.#maxReplyBytes = whole('maxReplyBytes', options.maxReplyBytes, { min: 1, max: 1_048_576 })
+    this.#ca = options.ca
+    this.#resolve = options.lookup ?? ((hostname) => systemLookup(hostname, { all: true, verbatim: true }))
+    const pool = {
+      keepAlive: true,
+      timeout: duration('idleMs', options.idleMs, { min: 1, max: 600_000 }),
+      maxSockets: whole('maxConnections', options.maxConnections, { min: 1, max: 10_000 }),
+      maxFreeSockets: 4,
+    }
+    this.#http = new HttpAgent(pool)
+    this.#https = new HttpsAgent(pool)
+  }
+
+  async send(request: OutboundRequest): Promise<OutboundReply> {
+    if (this.#closing) return notSent('this process is shutting down and sends no more')
+    const exchange = this.#exchange(request)
+    this.#underWay.add(exchange)
+    try {
+      return await exchange
+    } finally {
+      this.#underWay.delete(exchange)
+    }
+  }
+
+  async close({ isOver = false }: { readonly isOver?: boolean } = {}): Promise<void> {
+    this.#closing = true
+    if (!isOver) await Promise.all(this.#underWay)
+    this.#http.destroy()
+    this.#https.destroy()
+    await Promise.all(this.#underWay)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #exchange({ url: address, headers, body }: OutboundRequest): Promise<OutboundReply> {
+    const url = URL.parse(address)
+    if (url === null) return notSent('the address is not a url')
+    const objection = this.#objection(url)
+    if (objection !== undefined) return notSent(objection)
+    const secure = url.protocol === 'https:'
+    let call: ClientRequest
+    try {
+      call = (secure ? httpsRequest : httpRequest)({
+        method: 'POST',
+        hostname: bareHost(url),
+        port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+        path: `${url.pathname}${url.search}`,
+        agent: secure ? this.#https : this.#http,
+        lookup: judgedLookup(this.#resolve, this.#rules, secure),
+        headers: {
+          'user-agent': 'signalbox',
+          ...headers,
+          'accept-encoding': 'identity',
+          'content-length': Buffer.byteLength(body),
+        },
+        ...(secure && this.#ca !== undefined ? { ca: this.#ca } : {}),
+      })
+    } catch {
+      // Node refuses headers and paths with characters that HTTP has not; its message would quote them.
+      return notSent('the request has characters that HTTP does not allow')
+    }
+    return await converse(call, body, secure, this.#timeoutMs, this.#maxReplyBytes)
+  }
+
+  #objection(url: URL): string | undefined {
+    if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'the address is neither https nor http'
+    if (url.username !== '' || url.password !== '') return 'the address carries a user name or a password'
+    const host = bareHost(url)
+    if (isIP(host) === 0) return undefined
+    return objectionTo(host, this.#rules, url.protocol === 'https:')
+  }
+}
+
+/** Why this address is not to be reached; undefined: it may be. */
+function objectionTo(address: string, rules: AddressRules, secure: boolean): string | undefined {
+  if (!rules.isAllowed(address))
+    return 'the address is private, local or reserved, and allowPrivate does not name it'
+  if (!secure && !rules.isNamed(address))
+    return 'plain http is used only for addresses that allowPrivate names'
+  return undefined
+}
+
+/** A look-up for net.connect that answers only if every address of the name may be reached. */
+function judgedLookup(resolve: Resolve, rules: AddressRules, secure: boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (found) => {
+        const [first] = found
+        if (first === undefined) {
+          callback(Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), '')
+          return
+        }
+        for (const { address } of found) {
+          // One that may not be reached condemns the name: who mixes them is not to be trusted with the choice.
+          const objection = objectionTo(address, rules, secure)
+          if (objection === undefined) continue
+          callback(new Blocked(objection), '')
+          return
+        }
+        if (options.all === true) callback(null, [...found])
+        else callback(null, first.address, first.family)
+      },
+      (error: unknown) => callback(error as NodeJS.ErrnoException, ''),
+    )
+  }
+}
+
+function bareHost(url: URL): string {
+  return url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+}

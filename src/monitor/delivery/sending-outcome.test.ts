@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { codeOf, judgeAbandoned, judgeTry, type Tried } from './sending-outcome.ts'
+
+function aTry(tried: Partial<Tried> = {}): Tried {
+  const record = { id: 'n1', maxAttempts: 4 }
+  return { record, attempt: 1, onAmbiguous: 'resend', retryMs: 5_000, digestId: null, ...tried }
+}
+
+const last = { attempt: 4 }
+const reason = 'HTTP 500'
+
+test('a failure is tried again after the wait, or when the provider says, until no try is left', () => {
+  const { end, counted } = judgeTry(aTry({ attempt: 3 }), { kind: 'retry', reason })
+  assert.equal(end.outcome, 'retry')
+  assert.equal(end.afterMs, 5_000)
+  assert.equal(end.free, undefined)
+  assert.deepEqual(counted, ['retried'])
+  assert.equal(judgeTry(aTry(), { kind: 'retry', reason, afterMs: 90_000 }).end.afterMs, 90_000)
+  assert.equal(judgeTry(aTry(last), { kind: 'retry', reason }).end.outcome, 'dead')
+})
+
+test('being told to be silent, or not having begun, costs no try, not even the last', () => {
+  for (const outcome of [
+    { kind: 'retry', reason, penaltyMs: 1 } as const,
+    { kind: 'unbegun', reason } as const,
+  ]) {
+    const { end } = judgeTry(aTry(last), outcome)
+    assert.equal(end.outcome, 'retry')
+    assert.equal(end.free, true)
+  }
+})
+
+test('a refusal is final for one, and splits a digest', () => {
+  assert.equal(judgeTry(aTry(), { kind: 'refused', reason }).end.outcome, 'dead')
+  const { end } = judgeTry(aTry({ digestId: 'd1' }), { kind: 'refused', reason })
+  assert.equal(end.outcome, 'retry')
+  assert.equal(codeOf(end.error), 'refused_together')
+  assert.equal(judgeTry(aTry({ ...last, digestId: 'd1' }), { kind: 'refused', reason }).end.outcome, 'dead')
+})
+
+test('what nobody knows is counted, and sent again or held as was chosen', () => {
+  const outcomes = [
+    { kind: 'unknown', reason } as const,
+    { kind: 'partly', reason, penaltyMs: undefined } as const,
+  ]
+  for (const outcome of outcomes) {
+    const again = judgeTry(aTry(), outcome)
+    assert.equal(again.end.outcome, 'retry')
+    assert.equal(codeOf(again.end.error), 'ambiguous')
+    assert.deepEqual(again.counted, ['ambiguous', 'retried'])
+    assert.equal(judgeTry(aTry(last), outcome).end.outcome, 'dead')
+    assert.equal(judgeTry(aTry({ ...last, onAmbiguous: 'hold' }), outcome).end.outcome, 'held')
+  }
+  assert.equal(judgeAbandoned(aTry()), undefined, 'sent again at once')
+  assert.equal(judgeAbandoned(aTry(last))?.end.outcome, 'dead')
+  assert.equal(judgeAbandoned(aTry({ onAmbiguous: 'hold' }))?.end.outcome, 'held')
+})
+
+test('an error that cannot be read has no code', () => {
+  for (const error of [null, '', 'nonsense', 'null', '{"code":7}']) assert.equal(codeOf(error), undefined)
+})

@@ -1,0 +1,44 @@
+import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'
+import type { Addressee } from './address-book.ts'
+
+/** A notification that a sender did not deliver, for logs. It holds no secret. */
+export interface SendingTrouble {
+  /** `dead`: it was given up. `sealed`: it waits, because its channel is sealed with a key that is not here. */
+  readonly kind: 'dead' | 'sealed'
+  readonly notificationId: string
+  readonly subscriptionId: string
+  /** The subscription's name. */
+  readonly subscription: string
+  /** The type of channel. */
+  readonly channel: string
+  readonly source: string
+  readonly timeSlot: string
+  readonly venueId: string
+  readonly reason: string
+}
+
+/** What an end means for an operator; undefined: nothing to say. */
+export function troubleOf(
+  { outcome, error }: SendingEnd,
+  { id, subscriptionId, source, timeSlot, venueId }: NotificationRecord,
+  { name, stored }: Addressee,
+): SendingTrouble | undefined {
+  const kind =
+    outcome === 'dead' ? 'dead' : outcome === 'retry' && isWaitingForKey(stored) ? 'sealed' : undefined
+  if (kind === undefined) return undefined
+  return {
+    ...{ kind, notificationId: id, subscriptionId, subscription: name, channel: stored.type },
+    ...{ source, timeSlot, venueId },
+    reason: messageOf(error),
+  }
+}
+
+/** Its channel may open once this process has the key. */
+export function isWaitingForKey({ problem }: Addressee['stored']): boolean {
+  return problem?.code === 'secret_sealed'
+}
+
+function messageOf(error: string | null): string {
+  if (error === null) return 'no reason was given'
+  return (JSON.parse(error) as { readonly message: string }).message
+}

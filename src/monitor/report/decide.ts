@@ -1,0 +1,273 @@
+import type { KnownSubject, ToldRecord } from '../monitor-store.ts'
+import { mostChanges, type Recall } from '../subject-memory.ts'
+
+/**
+ * Whether something is told, to whom, and why not: pure, so that every story of it can be written down as a table.
+ *
+ *     not known ──▶ new            its baseline: told only to those who want that
+ *     same state ─▶ unchanged      unless a message about it died: then it is owed, and decided again
+ *     older ──────▶ stale          recorded; the newer truth stays
+ *     otherwise ──▶ changed        told to each subscription, or to it
+ *                                  silenced, flapping, pending, told_lately, throttled
+ *                                  and to all no_subscriber, duplicate_event
+ *
+ * A window is per subject, state and subscription: `[told, told + windowMs)`, reserved while a message is on its way
+ * (`pending`), and no repeat makes it longer.
+ */
+export const reasons = [
+  'new',
+  'changed',
+  'unchanged',
+  'stale',
+  'pending',
+  'told_lately',
+  'flapping',
+  'throttled',
+  'silenced',
+  'no_subscriber',
+  'duplicate_event',
+] as const
+
+export type Reason = (typeof reasons)[number]
+
+/** What a subscription that matches wants. */
+export interface Listener {
+  readonly id: string
+  readonly windowMs: number
+  readonly tellNew: boolean
+  readonly reconcile: boolean
+  readonly throttle: { readonly max: number; readonly perMs: number } | null
+  readonly flap: { readonly changes: number; readonly withinMs: number } | null
+}
+
+/** Everything a decision depends on. */
+export interface Sighting {
+  /** The store's clock. */
+  readonly now: number
+  readonly observedAt: number
+  readonly stateHash: string
+  readonly known: Pick<KnownSubject, 'stateHash' | 'observedAt' | 'windows'> | undefined
+  /** What is remembered of a known subject. */
+  readonly recall: Recall | undefined
+  readonly listeners: readonly Listener[]
+  /** When the last of the silences over it ends; null: it is not silenced. */
+  readonly silencedUntil: number | null
+  /** Its event id is taken. */
+  readonly isDuplicate: boolean
+  /** How long an event id is taken at the most. */
+  readonly eventKeepMs: number
+  /** How many notifications throttled subscriptions had lately. */
+  readonly counts: ReadonlyMap<string, number>
+  /** Nobody saw it just now; a job looks whether what was held back should be told. */
+  readonly isReconcile: boolean
+}
+
+/** What becomes of it for one subscription. */
+export interface Verdict {
+  readonly subscriptionId: string
+  readonly told: boolean
+  readonly reason: Reason
+  readonly kind: 'change' | 'flapping' | 'reconcile'
+  /** The notification that knows what they heard before, where that is not the state before. */
+  readonly heardBy: { readonly notificationId: string; readonly part: 'from' | 'to' } | null
+}
+
+export interface Decision {
+  readonly reason: Reason
+  /** The truth becomes this state. */
+  readonly isChange: boolean
+  readonly verdicts: readonly Verdict[]
+  readonly recall: Recall
+  /** A job is to look at it again then; null: none is needed, or one is on its way. */
+  readonly lookAgainAt: number | null
+}
+
+export function decide(sighting: Sighting): Decision {
+  const { known, stateHash, observedAt, isReconcile } = sighting
+  if (known === undefined) return decideNew(sighting)
+  if (isReconcile || known.stateHash === stateHash) return decideSame(sighting)
+  if (observedAt < known.observedAt) return conclude('stale', false, [], sighting, sighting.recall!)
+  return decideChange(sighting)
+}
+
+function decideNew(sighting: Sighting): Decision {
+  const recall: Recall = {
+    baseline: sighting.stateHash,
+    changes: [],
+    flapping: [],
+    lookAgainAt: null,
+    lastId: '',
+  }
+  const judged = sighting.listeners.map((listener) =>
+    listener.tellNew
+      ? judge(listener, { ...sighting, recall }, recall)
+      : { ...told(listener, 'change'), told: false, reason: 'new' as const, againAt: null },
+  )
+  const verdicts = judged.map((verdict) => (verdict.told ? { ...verdict, reason: 'new' as const } : verdict))
+  return conclude('new', true, verdicts, sighting, recall)
+}
+
+function decideChange(sighting: Sighting): Decision {
+  const recall = withChange(sighting)
+  const judged = sighting.listeners.map((listener) => judge(listener, sighting, recall))
+  if (judged.length === 0) return conclude('no_subscriber', true, [], sighting, recall)
+  return conclude(overall(judged), true, judged, sighting, recall)
+}
+
+/**
+ * Nothing changed: what is owed is told, and what was held back from those who want that. A job comes for it; but whoever
+ * looks before, when nothing holds it back any more, need not wait: a silence may have been ended early.
+ */
+function decideSame(sighting: Sighting): Decision {
+  const recall = sighting.recall!
+  const { known, stateHash } = sighting
+  const isLook = sighting.isReconcile || recall.lookAgainAt !== null
+  const judged: Judged[] = []
+  for (const listener of sighting.listeners) {
+    const windows = known!.windows.filter(({ subscriptionId }) => subscriptionId === listener.id)
+    const owed = windows.find((window) => window.stateHash === stateHash && window.status === 'owed')
+    const heard = lastHeard(windows)
+    const isOwed = owed !== undefined && heard?.stateHash !== stateHash
+    const isHeldBack = isLook && listener.reconcile && (heard?.stateHash ?? recall.baseline) !== stateHash
+    if (!isOwed && !isHeldBack) continue
+    const verdict = judge(listener, sighting, recall)
+    const kind = verdict.kind === 'flapping' ? verdict.kind : isOwed ? 'change' : 'reconcile'
+    const source = isOwed ? { by: owed, part: 'from' as const } : { by: heard, part: 'to' as const }
+    const heardBy = source.by ? { notificationId: source.by.notificationId, part: source.part } : null
+    judged.push({ ...verdict, kind, heardBy })
+  }
+  // What is held back again is no news: its reason was recorded when it changed.
+  const reason = judged.some((verdict) => verdict.told) ? 'changed' : 'unchanged'
+  return conclude(reason, false, judged, sighting, recall)
+}
+
+type Judged = Verdict & {
+  /** When it would be worth looking again at what is held back. */
+  readonly againAt: number | null
+}
+
+function judge(listener: Listener, sighting: Sighting, recall: Recall): Judged {
+  const { now, known, stateHash, silencedUntil, counts } = sighting
+  const { id, throttle, flap, windowMs } = listener
+  if (silencedUntil !== null) return heldBack(listener, 'silenced', silencedUntil)
+  const calmAt = flap === null ? now : calmFrom(recall.changes, flap)
+  if (calmAt > now && recall.flapping.includes(id)) return heldBack(listener, 'flapping', calmAt)
+  const isThrottled = throttle !== null && (counts.get(id) ?? 0) >= throttle.max
+  if (calmAt > now && !isThrottled) return told(listener, 'flapping')
+  const window = known?.windows.find((one) => one.subscriptionId === id && one.stateHash === stateHash)
+  // Its window begins with the ack, so it is open until then at the least. Where there is none, a repeat is told after it.
+  if (window?.status === 'pending' && windowMs > 0) return heldBack(listener, 'pending', now + windowMs)
+  if (window?.status === 'told' && window.endsAt !== null && window.endsAt > now)
+    return heldBack(listener, 'told_lately', window.endsAt)
+  if (isThrottled) return heldBack(listener, 'throttled', now + throttle.perMs)
+  return told(listener, 'change')
+}
+
+function told({ id }: Listener, kind: Verdict['kind']): Judged {
+  return { subscriptionId: id, told: true, reason: 'changed', kind, heardBy: null, againAt: null }
+}
+
+function heldBack({ id }: Listener, reason: Reason, againAt: number): Judged {
+  return { subscriptionId: id, told: false, reason, kind: 'change', heardBy: null, againAt }
+}
+
+/** From when on it is calm: no more than so many changes within the span before. */
+function calmFrom(
+  changes: readonly number[],
+  { changes: most, withinMs }: NonNullable<Listener['flap']>,
+): number {
+  const first = changes.at(-1 - most)
+  return first === undefined ? 0 : first + withinMs
+}
+
+/** What a subscription hears last: what is on its way comes after all that was told. */
+function lastHeard(windows: readonly ToldRecord[]): ToldRecord | undefined {
+  let last: ToldRecord | undefined
+  for (const window of windows) {
+    if (window.status !== 'pending' && window.toldAt === null) continue
+    if (last === undefined || rank(window) > rank(last)) last = window
+    else if (rank(window) === rank(last) && window.notificationId > last.notificationId) last = window
+  }
+  return last
+}
+
+function rank({ status, toldAt }: ToldRecord): number {
+  return status === 'pending' ? Number.POSITIVE_INFINITY : toldAt!
+}
+
+function withChange({ now, recall, listeners }: Sighting): Recall {
+  const spans = listeners.map(({ flap }) => flap?.withinMs ?? 0)
+  const longest = Math.max(0, ...spans)
+  const changes = longest === 0 ? [] : [...recall!.changes.filter((at) => at > now - longest), now]
+  return { ...recall!, changes: changes.slice(-mostChanges) }
+}
+
+/** One word for all subscriptions: told if anybody is, else what most likely explains it. */
+function overall(verdicts: readonly Judged[]): Reason {
+  if (verdicts.some((verdict) => verdict.told)) return 'changed'
+  const order: readonly Reason[] = ['pending', 'told_lately', 'flapping', 'throttled', 'silenced']
+  return order.find((reason) => verdicts.some((verdict) => verdict.reason === reason))!
+}
+
+function conclude(
+  reason: Reason,
+  isChange: boolean,
+  judged: readonly Judged[],
+  sighting: Sighting,
+  recall: Recall,
+): Decision {
+  const isDuplicate = sighting.isDuplicate && isChange && judged.some((verdict) => verdict.told)
+  const againAt = sighting.now + sighting.eventKeepMs
+  const final = judged.map((verdict) =>
+    isDuplicate && verdict.told
+      ? { ...verdict, told: false, reason: 'duplicate_event' as const, againAt }
+      : verdict,
+  )
+  const verdicts = final.map(({ againAt, ...verdict }) => verdict)
+  const look = planLook(sighting, final, recall)
+  // Windows are forgotten after a while, and with them what was heard last.
+  const isKnownToAll = verdicts.length > 0 && verdicts.every((verdict) => verdict.told)
+  return {
+    reason: isDuplicate ? 'duplicate_event' : reason,
+    isChange,
+    verdicts,
+    recall: {
+      ...recall,
+      baseline: isKnownToAll ? sighting.stateHash : recall.baseline,
+      flapping: noticed(sighting, verdicts, recall),
+      lookAgainAt: look.at,
+    },
+    lookAgainAt: look.isAdded ? look.at : null,
+  }
+}
+
+/** Who was told that it flaps, and has not been able to see it calm since. */
+function noticed(
+  { now, listeners }: Sighting,
+  verdicts: readonly Verdict[],
+  recall: Recall,
+): readonly string[] {
+  const isTold = ({ id }: Listener) =>
+    recall.flapping.includes(id) ||
+    verdicts.some(({ subscriptionId, told, kind }) => subscriptionId === id && told && kind === 'flapping')
+  return listeners
+    .filter(({ flap }) => flap !== null && calmFrom(recall.changes, flap) > now)
+    .filter(isTold)
+    .map(({ id }) => id)
+}
+
+/** One job at a time is on its way to look again, the earliest that is needed: it plans the next itself. */
+function planLook(
+  { now, listeners }: Sighting,
+  judged: readonly Judged[],
+  { lookAgainAt }: Recall,
+): { readonly at: number | null; readonly isAdded: boolean } {
+  const planned = lookAgainAt !== null && lookAgainAt > now ? lookAgainAt : null
+  const wanted = judged.flatMap(({ subscriptionId, againAt }) => {
+    const isWanted = listeners.some(({ id, reconcile }) => id === subscriptionId && reconcile)
+    return isWanted && againAt !== null ? [againAt] : []
+  })
+  if (wanted.length === 0) return { at: planned, isAdded: false }
+  const at = Math.min(...wanted)
+  return planned !== null && planned <= at ? { at: planned, isAdded: false } : { at, isAdded: true }
+}

@@ -1,0 +1,107 @@
+import { isSignalboxError, type SignalboxError } from '../../core/errors.ts'
+import type { ResolvedMonitorOptions } from '../monitor-options.ts'
+import {
+  type FailedVenue,
+  type Report,
+  type ReportAnswer,
+  type ReportedChange,
+  type ResolvedReport,
+  resolveReport,
+  type Seen,
+} from './report.ts'
+import { type BatchParts, runBatch } from './report-batch.ts'
+import { type Planned, throttled } from './report-plan.ts'
+import { type TaskGuardParts, takeTask } from './task-guard.ts'
+
+/**
+ * A report, from the door to the answer: its task is taken in hand, its venues are decided and written in batches that
+ * stand or fall by themselves, and the task is done when all of them stood.
+ */
+export async function runReport(
+  parts: BatchParts & TaskGuardParts,
+  given: Report,
+  options: ResolvedMonitorOptions,
+): Promise<ReportAnswer> {
+  const report = resolveReport(given, options.ignore)
+  const task = await takeTask(parts, report.taskId, options)
+  if (typeof task === 'string') return { ...nothing, status: task }
+  let isDone = false
+  try {
+    const results = await runBatches(parts, report, options)
+    const errors = results.flatMap(({ error }) => error ?? [])
+    // Where nothing at all could be written it is the store that failed, not the report.
+    if (errors.length > 0 && errors.length === results.length) throw errors[0]
+    isDone = errors.length === 0
+    return answer(report, results)
+  } finally {
+    // What was written stands, and the claim runs out by itself: an answer is not lost for the sake of its guard.
+    await task.end(isDone ? 'done' : 'failed').catch(() => undefined)
+  }
+}
+
+const nothing: Omit<ReportAnswer, 'status'> = { changes: [], notified: 0, suppressed: [], failed: [] }
+
+interface BatchResult {
+  readonly seen: readonly Seen[]
+  readonly planned: readonly Planned[]
+  readonly error: SignalboxError | null
+}
+
+async function runBatches(
+  parts: BatchParts,
+  report: ResolvedReport,
+  { batchSize, maxConcurrent }: ResolvedMonitorOptions,
+): Promise<readonly BatchResult[]> {
+  const batches: (readonly Seen[])[] = []
+  for (let from = 0; from < report.seen.length; from += batchSize)
+    batches.push(report.seen.slice(from, from + batchSize))
+  const { subscribers } = await parts.rules.book()
+  // Batches that are decided at once do not see each other's notifications, so a throttle has them one by one.
+  const hands = throttled(subscribers).length > 0 ? 1 : maxConcurrent
+  const results: BatchResult[] = []
+  const rest = batches.entries()
+  const work = async () => {
+    for (const [index, seen] of rest) results[index] = await tryBatch(parts, report, seen)
+  }
+  await Promise.all(Array.from({ length: Math.min(hands, batches.length) }, work))
+  return results
+}
+
+async function tryBatch(
+  parts: BatchParts,
+  { taskId, source, timeSlot, observedAt }: ResolvedReport,
+  seen: readonly Seen[],
+): Promise<BatchResult> {
+  try {
+    const ask = { taskId, source, timeSlot, observedAt, isReconcile: false, seen }
+    return { seen, planned: await runBatch(parts, ask), error: null }
+  } catch (error) {
+    if (isSignalboxError(error)) return { seen, planned: [], error }
+    throw error
+  }
+}
+
+function answer(report: ResolvedReport, results: readonly BatchResult[]): ReportAnswer {
+  const changes: ReportedChange[] = []
+  const suppressed: ReportAnswer['suppressed'][number][] = []
+  const failed: FailedVenue[] = [...report.failed]
+  let notified = 0
+  for (const { seen, planned, error } of results) {
+    if (error) {
+      const { code, message } = error
+      for (const { venueId } of seen) failed.push({ venueId, error: { code, message } })
+    }
+    for (const { seen, known, decision } of planned) {
+      const { venueId } = seen
+      const { reason, isChange, verdicts } = decision
+      const told = verdicts.filter((verdict) => verdict.told).length
+      notified += told
+      if (isChange) {
+        const from = known ? JSON.parse(known.state) : null
+        changes.push({ venueId, from, to: JSON.parse(seen.state), reason })
+      }
+      if (told === 0 && reason !== 'new' && reason !== 'unchanged') suppressed.push({ venueId, reason })
+    }
+  }
+  return { status: 'processed', changes, notified, suppressed, failed }
+}

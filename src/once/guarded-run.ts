@@ -1,0 +1,199 @@
+import { type Clock, systemClock } from '../core/clock.ts'
+import type { Duration } from '../core/duration.ts'
+import { isSignalboxError, SignalboxError } from '../core/errors.ts'
+import { callable, onlyKeys } from '../core/options.ts'
+import type { ClaimAnswer, RunAnswer } from './guard.ts'
+import { isDown } from './guard-deadline.ts'
+import type { Once } from './once.ts'
+import { type ClaimOptions, leaseSpan } from './once-options.ts'
+
+/** What the function under a guard is given. */
+export interface GuardedRun {
+  /** Aborts when the claim is lost, and when the caller's own signal does. */
+  readonly signal: AbortSignal
+  /** Rises with every claim of the key; what is written should be shown it. */
+  readonly token: string
+  /** 1, or more when it failed before. */
+  readonly attempt: number
+}
+
+export interface RunOptions extends Omit<ClaimOptions, 'space'> {
+  /** Aborts the signal that the function is given. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ProcessingOptions {
+  /** How long the task stays in hand when whoever has it died. @default 30_000 */
+  readonly ttlMs?: Duration | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Where keys are claimed: in this process, or over the wire. */
+export type OncePlace = Pick<Once, 'claim' | 'done' | 'fail' | 'renew'>
+
+/** How a run under a guard is made. */
+export interface GuardedRunParts {
+  /** What a result comes to whose `done` the store did not take: it is given on, flagged, or the error is thrown. */
+  readonly whenDown: 'open' | 'closed'
+  readonly clock?: Clock | undefined
+}
+
+/** Runs `fn` if the key is to be run, and notes how it ended. By the verbs of `place` alone, wherever that is. */
+export async function runOnce<Result>(
+  place: OncePlace,
+  key: string,
+  fn: (run: GuardedRun) => Promise<Result> | Result,
+  options: RunOptions,
+  parts: GuardedRunParts,
+): Promise<RunAnswer<Result>> {
+  onlyKeys('run', options, ['leaseMs', 'keepMs', 'fingerprint', 'mode', 'tx', 'signal'])
+  const { signal, ...claim } = options
+  return runGuarded(place, key, callable('run', fn), claim, signal, parts)
+}
+
+/** The same for a task that is in hand only while it runs: nothing is kept of it. */
+export async function runProcessing<Result>(
+  place: OncePlace,
+  taskId: string,
+  fn: (run: GuardedRun) => Promise<Result> | Result,
+  options: ProcessingOptions,
+  parts: GuardedRunParts,
+): Promise<RunAnswer<Result>> {
+  onlyKeys('processing', options, ['ttlMs', 'signal'])
+  const { ttlMs = 30_000, signal } = options
+  const claim = { space: 'processing', leaseMs: leaseSpan('processing.ttlMs', ttlMs) } as const
+  return runGuarded(place, taskId, callable('processing', fn), claim, signal, parts)
+}
+
+async function runGuarded<Result>(
+  place: OncePlace,
+  key: string,
+  fn: (run: GuardedRun) => Promise<Result> | Result,
+  claim: ClaimOptions,
+  signal: AbortSignal | undefined,
+  { whenDown, clock = systemClock }: GuardedRunParts,
+): Promise<RunAnswer<Result>> {
+  signal?.throwIfAborted()
+  const sentAt = clock.now()
+  const answer: ClaimAnswer = await place.claim(key, claim)
+  if (answer.status !== 'run') return notRun(answer)
+  const { token, attempt, degraded } = answer
+  const where = { space: claim.space, tx: claim.tx }
+  const leaseMs = leaseSpan('leaseMs', claim.leaseMs ?? 30_000)
+  const isKept = degraded === undefined && claim.tx === undefined
+  const lease = new KeptLease({ place, key, token, leaseMs, where, sentAt, clock }, isKept)
+  const flag = degraded && { degraded }
+  let result: Result
+  try {
+    const signals = signal ? AbortSignal.any([signal, lease.signal]) : lease.signal
+    result = await fn({ signal: signals, token, attempt })
+  } catch (error) {
+    lease.stop()
+    // Whether it took or not, what ended the work is the thing to tell.
+    await place.fail(key, token, where).catch(() => undefined)
+    throw error
+  }
+  lease.stop()
+  if (lease.isRefused) throw lease.lost()
+  try {
+    await place.done(key, token, claim.space === 'processing' ? undefined : result, where)
+  } catch (error) {
+    // It ran, and only the store does not know. A transaction says itself how it ended.
+    if (whenDown === 'open' && claim.tx === undefined && isDown(error))
+      return { ran: true, result, degraded: true }
+    // A result that cannot be kept: at least once, it may be tried again; at most once, somebody has to look.
+    if (isBadResult(error) && claim.mode !== 'at-most-once')
+      await place.fail(key, token, where).catch(() => undefined)
+    throw error
+  }
+  return { ran: true, result, ...flag }
+}
+
+function isBadResult(error: unknown): boolean {
+  return isSignalboxError(error, 'invalid_argument') || isSignalboxError(error, 'too_large')
+}
+
+function notRun(answer: Exclude<ClaimAnswer, { status: 'run' }>): Extract<RunAnswer<never>, { ran: false }> {
+  return { ran: false, ...answer }
+}
+
+interface LeaseParts {
+  readonly place: OncePlace
+  readonly key: string
+  readonly token: string
+  readonly leaseMs: number
+  readonly where: Pick<ClaimOptions, 'space' | 'tx'>
+  readonly sentAt: number
+  readonly clock: Clock
+}
+
+/**
+ * Renews a claim at a third of its lease, and counts it as lost no later than a lease after the last renewal was *sent*,
+ * by this process's monotonic clock: then `signal` aborts, whatever the store thinks.
+ */
+class KeptLease {
+  readonly #parts: LeaseParts
+  readonly #loss = new AbortController()
+  #lossTimer: unknown
+  #renewTimer: unknown
+  #isOver = false
+  /** The store said that the claim is not ours any more. */
+  isRefused = false
+
+  /** What the store knows nothing of, and what a transaction keeps, is not renewed. */
+  constructor(parts: LeaseParts, isKept: boolean) {
+    this.#parts = parts
+    if (!isKept) return
+    this.#keepUntil(parts.sentAt + parts.leaseMs)
+    this.#renewLater(parts.leaseMs / 3)
+  }
+
+  get signal(): AbortSignal {
+    return this.#loss.signal
+  }
+
+  stop(): void {
+    this.#isOver = true
+    this.#parts.clock.clearTimeout(this.#lossTimer)
+    this.#parts.clock.clearTimeout(this.#renewTimer)
+  }
+
+  lost(): SignalboxError {
+    const { key, leaseMs } = this.#parts
+    return new SignalboxError(
+      'lease_lost',
+      `The claim of ${JSON.stringify(key)} was lost: it was not renewed within its ${leaseMs} ms. Raise leaseMs or free the event loop.`,
+      { details: { key } },
+    )
+  }
+
+  #keepUntil(lostAt: number): void {
+    const { clock } = this.#parts
+    clock.clearTimeout(this.#lossTimer)
+    const leftMs = lostAt - clock.now()
+    if (leftMs <= 0) this.#loss.abort(this.lost())
+    else this.#lossTimer = clock.setTimeout(() => this.#loss.abort(this.lost()), leftMs)
+  }
+
+  #renewLater(ms: number): void {
+    this.#renewTimer = this.#parts.clock.setTimeout(() => void this.#renew(), ms)
+  }
+
+  async #renew(): Promise<void> {
+    const { place, key, token, leaseMs, where, clock } = this.#parts
+    const sentAt = clock.now()
+    let nextMs = leaseMs / 3
+    try {
+      await place.renew(key, token, leaseMs, where)
+      if (!this.#isOver && !this.signal.aborted) this.#keepUntil(sentAt + leaseMs)
+    } catch (error) {
+      if (isSignalboxError(error, 'lease_lost') && !this.#isOver) {
+        this.isRefused = true
+        this.#loss.abort(this.lost())
+      }
+      // Anything else may pass; the loss has its own timer.
+      nextMs = leaseMs / 10
+    }
+    if (!this.#isOver && !this.isRefused) this.#renewLater(nextMs)
+  }
+}

@@ -1,0 +1,165 @@
+import type { CallerTransaction } from '../core/caller-transaction.ts'
+import type { Duration } from '../core/duration.ts'
+import { SignalboxError } from '../core/errors.ts'
+import { duration, oneOf, onlyKeys, show, text, whole, withDefaults } from '../core/options.ts'
+import type { GuardMode } from './guard.ts'
+import type { GuardAsk, GuardQuery } from './guard-store.ts'
+
+/** How a box's guards behave when their store does not. */
+export interface OnceOptions {
+  /**
+   * What is answered when the store cannot be reached, is busy or does not answer in time. `open`: go ahead, at the risk
+   * of doing something twice. `closed`: do not, at the risk of not doing it. Every such answer has `degraded: true` and
+   * is counted; with a `tx` of yours there is none, and the error is thrown. @default 'open'
+   */
+  readonly whenDown?: 'open' | 'closed' | undefined
+  /** How long the store may take to answer. @default 2_000 */
+  readonly timeoutMs?: Duration | undefined
+}
+
+export const onceDefaults: { readonly whenDown: 'open' | 'closed'; readonly timeoutMs: Duration } = {
+  whenDown: 'open',
+  timeoutMs: 2_000,
+}
+
+export interface ResolvedOnceOptions {
+  readonly whenDown: 'open' | 'closed'
+  readonly timeoutMs: number
+}
+
+const day = 86_400_000
+
+export function resolveOnceOptions(options: OnceOptions = {}): ResolvedOnceOptions {
+  const { whenDown, timeoutMs } = withDefaults('once', options, onceDefaults)
+  return Object.freeze({
+    whenDown: oneOf('once.whenDown', whenDown, ['open', 'closed']),
+    timeoutMs: duration('once.timeoutMs', timeoutMs, { min: 10, max: 600_000 }),
+  })
+}
+
+/** Whose keys: callers' own, or those of tasks in hand, which are free again as soon as they end. */
+export type OnceSpace = 'once' | 'processing'
+
+/** Where a call is made. */
+export interface PlaceOptions {
+  /** @default 'once' */
+  readonly space?: OnceSpace | undefined
+  /** A transaction of yours, or of `job.transaction`: the step counts when it commits. Needs guards in SQL. */
+  readonly tx?: CallerTransaction | undefined
+}
+
+export interface ClaimManyOptions extends PlaceOptions {
+  /** How long a claim holds before another may take the key. @default 30_000 */
+  readonly leaseMs?: Duration | undefined
+  /** How long the end is known: `done` with its result, failures with their number. @default 86_400_000 */
+  readonly keepMs?: Duration | undefined
+  /**
+   * What becomes of a claim that runs out: another may run it (`at-least-once`), or nobody until an operator forgot the
+   * key (`at-most-once`). @default 'at-least-once'
+   */
+  readonly mode?: GuardMode | undefined
+}
+
+export interface ClaimOptions extends ClaimManyOptions {
+  /** What the key stands for, 1 to 191 characters; the same key with another one is `fingerprint_mismatch`. @default none */
+  readonly fingerprint?: string | undefined
+}
+
+const claimManyKeys: readonly string[] = ['leaseMs', 'keepMs', 'mode', 'space', 'tx']
+/** The same for one key. */
+export const claimKeys: readonly string[] = [...claimManyKeys, 'fingerprint']
+
+/** What a claim asks of the store, but for its key. */
+export type ClaimTerms = Omit<GuardAsk, 'key'>
+
+export function resolveClaim(
+  name: string,
+  options: ClaimOptions,
+  keys: readonly string[] = claimManyKeys,
+): ClaimTerms {
+  onlyKeys(name, options, keys)
+  const { leaseMs = 30_000, fingerprint, keepMs = day, mode = 'at-least-once' } = options
+  const space = resolveSpace(name, options)
+  if (space === 'processing') {
+    for (const option of ['keepMs', 'mode', 'fingerprint'] as const)
+      if (options[option] !== undefined) throw noneOfTasks(name, option)
+    return { space, leaseMs: leaseSpan(`${name}.leaseMs`, leaseMs), keepMs: 0, mode, fingerprint: null }
+  }
+  return {
+    space,
+    leaseMs: leaseSpan(`${name}.leaseMs`, leaseMs),
+    keepMs: duration(`${name}.keepMs`, keepMs, { max: 3_650 * day }),
+    mode: oneOf(`${name}.mode`, mode, ['at-least-once', 'at-most-once']),
+    fingerprint: fingerprint === undefined ? null : text(`${name}.fingerprint`, fingerprint),
+  }
+}
+
+function noneOfTasks(name: string, option: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `${name} has ${option} in the space "processing", where nothing is kept of a task that ended; leave it out.`,
+    { details: { option } },
+  )
+}
+
+export function resolvePlace(name: string, options: PlaceOptions): OnceSpace {
+  onlyKeys(name, options, ['space', 'tx'])
+  return resolveSpace(name, options)
+}
+
+function resolveSpace(name: string, { space = 'once' }: PlaceOptions): OnceSpace {
+  return oneOf(`${name}.space`, space, ['once', 'processing'])
+}
+
+/** A claim lasts from 100 ms to a day. */
+export function leaseSpan(name: string, value: unknown): number {
+  return duration(name, value, { min: 100, max: day })
+}
+
+/** The most keys of one call. */
+export const mostKeys = 1_000
+
+export function resolveKeys(keys: unknown): readonly string[] {
+  if (!Array.isArray(keys))
+    throw new SignalboxError('invalid_argument', `claimMany takes an array of keys, not ${show(keys)}.`)
+  if (keys.length > mostKeys) {
+    throw new SignalboxError(
+      'too_large',
+      `claimMany takes at most ${mostKeys} keys, not ${keys.length}. Claim them in several calls.`,
+      { details: { maxKeys: mostKeys } },
+    )
+  }
+  return keys.map((key, index) => text(`keys[${index}]`, key))
+}
+
+/** A token of ours has at most 35 characters; another is none, and nothing is looked up with it. */
+export function resolveToken(name: string, token: unknown): string {
+  return text(`${name}.token`, token, { max: 64 })
+}
+
+export interface ListGuardsOptions {
+  /** Only keys that contain this text. */
+  readonly search?: string | undefined
+  /** @default 'once' */
+  readonly space?: OnceSpace | undefined
+  /** @default 50, at most 500 */
+  readonly limit?: number | undefined
+  /** Where the page before ended, as it said. */
+  readonly cursor?: string | null | undefined
+}
+
+export function resolveListGuards(options: ListGuardsOptions): GuardQuery {
+  onlyKeys('list', options, ['search', 'space', 'limit', 'cursor'])
+  const { search, limit = 50, cursor } = options
+  return {
+    space: resolveSpace('list', options),
+    limit: whole('list.limit', limit, { min: 1, max: 500 }),
+    ...(search !== undefined && { search: text('list.search', search) }),
+    ...(cursor !== undefined && cursor !== null && { cursor: resolveCursor(cursor) }),
+  }
+}
+
+function resolveCursor(cursor: unknown): string {
+  if (typeof cursor === 'string' && /^[\w-]{1,8192}$/.test(cursor)) return cursor
+  throw new SignalboxError('invalid_argument', 'list.cursor is not one that a page ended with.')
+}

@@ -1,0 +1,96 @@
+import { createEvents, type EventSource, type Events } from '../core/events.ts'
+import type { GuardStanding } from './guard-store.ts'
+
+/** What was counted since the room was made. The first five have the names that operators of monitors know. */
+export interface OnceStats {
+  /** Tasks that were taken in hand. */
+  readonly lock_acquired_count: number
+  /** Tasks that somebody else had in hand. */
+  readonly lock_rejected_count: number
+  /** Claims of keys that were known: running, done or stuck. */
+  readonly duplicate_events: number
+  /** Claims of keys that nobody had claimed before. */
+  readonly unique_events: number
+  /** Repeats that were not to be told, because their window was open. */
+  readonly notification_dedup: number
+  /** Answers that were given without the store. */
+  readonly degraded: number
+  /**
+   * Answers by whose keys and status: `once`, `processing` and other spaces with `run`, `running`, `done`, `stuck`,
+   * `mismatch`; `seen` with `seen` and `unseen`; `degraded` with `open` and `closed`.
+   */
+  readonly answers: Readonly<Record<string, Readonly<Record<string, number>>>>
+}
+
+/** What whoever watches guards is told. */
+export interface OnceEvents {
+  claimed: { readonly space: string; readonly key: string; readonly status: GuardStanding['status'] }
+  seen: { readonly subject: readonly string[]; readonly seen: boolean }
+  /** The store did not answer, and the declared policy spoke in its place. */
+  degraded: { readonly call: string; readonly policy: 'open' | 'closed'; readonly error: unknown }
+}
+
+/** Spaces whose claims are locks on a task; all others hold events. */
+const lockSpaces: readonly string[] = ['processing', 'monitor.task']
+
+/** Counts answers and tells whoever listens; shared by the rooms that give them. */
+export class OnceTally {
+  readonly #counts = {
+    lock_acquired_count: 0,
+    lock_rejected_count: 0,
+    duplicate_events: 0,
+    unique_events: 0,
+    notification_dedup: 0,
+    degraded: 0,
+  }
+  /** Grows with the spaces and statuses that there are, never with keys. */
+  readonly #answers = new Map<string, Map<string, number>>()
+  readonly #events: Events<OnceEvents> = createEvents<OnceEvents>()
+
+  get events(): EventSource<OnceEvents> {
+    return this.#events
+  }
+
+  /** A key was claimed, and this was the answer. */
+  claimed(space: string, key: string, standing: Pick<GuardStanding, 'status'> & { attempt?: number }): void {
+    const { status, attempt = 1 } = standing
+    this.#answer(space, status)
+    if (lockSpaces.includes(space)) {
+      if (status === 'run') this.#counts.lock_acquired_count++
+      if (status === 'running') this.#counts.lock_rejected_count++
+    } else if (status === 'run') {
+      // A later attempt is neither new nor a repeat of something done.
+      if (attempt === 1) this.#counts.unique_events++
+    } else if (status !== 'mismatch') this.#counts.duplicate_events++
+    this.#tell('claimed', () => ({ space, key, status }))
+  }
+
+  /** It was asked whether something was told lately. */
+  seen(subject: readonly string[], seen: boolean): void {
+    this.#answer('seen', seen ? 'seen' : 'unseen')
+    if (seen) this.#counts.notification_dedup++
+    this.#tell('seen', () => ({ subject, seen }))
+  }
+
+  /** So many answers were given without the store. */
+  degraded(call: string, policy: 'open' | 'closed', error: unknown, count = 1): void {
+    this.#counts.degraded += count
+    this.#answer('degraded', policy, count)
+    this.#tell('degraded', () => ({ call, policy, error }))
+  }
+
+  stats(): OnceStats {
+    const answers = Array.from(this.#answers, ([space, statuses]) => [space, Object.fromEntries(statuses)])
+    return { ...this.#counts, answers: Object.fromEntries(answers) }
+  }
+
+  #answer(space: string, status: string, count = 1): void {
+    const statuses = this.#answers.get(space) ?? new Map<string, number>()
+    this.#answers.set(space, statuses.set(status, (statuses.get(status) ?? 0) + count))
+  }
+
+  /** The event is made only when somebody listens: there is one for every key. */
+  #tell<Name extends keyof OnceEvents>(name: Name, event: () => OnceEvents[Name]): void {
+    if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
+  }
+}

@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SignalboxError } from '../../../core/errors.ts'
+import { callMs } from './connection.ts'
+import { isConflict, toStoreError } from './failures.ts'
+import type { Link, Pool } from './pool.ts'
+
+/**
+ * How our own statements are run: each body a transaction of its own (below), or all of them in one (pinned.ts). What is
+ * written against this does not know which.
+ */
+export interface Calls {
+  /** Whether all bodies are one transaction, which commits or fails as a whole. */
+  readonly isOne: boolean
+  /** Throws `closed` when the backend was closed: for what runs on a caller's connection. */
+  requireOpen(): void
+  /** Runs `body` on a connection; `doing` completes "could not …" in messages. */
+  run<Answer>(doing: string, body: (call: Call) => Promise<Answer>, deadline?: number): Promise<Answer>
+  /** Asks again until `look` has an answer; `store_busy` when there is none by the deadline. */
+  until<Answer>(doing: string, look: (deadline: number) => Promise<Answer | undefined>): Promise<Answer>
+  /** Notes an effect once what was written before it is committed: for what this process remembers. */
+  onCommit(effect: () => void): void
+}
+
+/** One connection during one call. */
+export interface Call {
+  readonly deadline: number
+  /** Runs one statement that gives rows. */
+  rows<Row>(sql: string, values: readonly unknown[]): Promise<Row[]>
+  /** Runs several statements in one packet; answers what each gave, in order. */
+  packet(statements: readonly Statement[]): Promise<readonly unknown[]>
+}
+
+/**
+ * Calls on connections of our own, tried again with jitter when the server gives them up
+ * (deadlock, lock wait), until the call's deadline. A body is one transaction that commits in its last packet, so a
+ * conflict always finds it uncommitted and running it again is safe. A lost connection is not tried again here: the
+ * commit may have been written.
+ */
+export class PooledCalls implements Calls {
+  readonly isOne = false
+  readonly #pool: Pool
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  requireOpen(): void {
+    this.#pool.requireOpen()
+  }
+
+  async run<Answer>(
+    doing: string,
+    body: (call: Call) => Promise<Answer>,
+    deadline: number = performance.now() + callMs,
+  ): Promise<Answer> {
+    for (let round = 0; ; round++) {
+      let link: Link | undefined
+      try {
+        link = await this.#pool.acquire(deadline, doing)
+        const call = new LinkCall(link, deadline)
+        const answer = await body(call)
+        this.#pool.release(link)
+        return answer
+      } catch (error) {
+        if (link !== undefined) await this.#giveBack(link)
+        if (!isConflict(error) || performance.now() >= deadline) throw toStoreError(error, doing)
+      }
+      await sleep(Math.random() * Math.min(100, 5 * 2 ** round))
+    }
+  }
+
+  async #giveBack(link: Link): Promise<void> {
+    try {
+      if (!link.lost) await link.ask('ROLLBACK', [], performance.now() + 1_000)
+      this.#pool.release(link)
+    } catch {
+      this.#pool.discard(link)
+    }
+  }
+
+  /** With growing pauses. */
+  async until<Answer>(
+    doing: string,
+    look: (deadline: number) => Promise<Answer | undefined>,
+  ): Promise<Answer> {
+    const deadline = performance.now() + callMs
+    for (let round = 0; ; round++) {
+      const answer = await look(deadline)
+      if (answer !== undefined) return answer
+      const pause = Math.min(200, 5 * 2 ** round) * (0.5 + Math.random())
+      if (performance.now() + pause >= deadline) {
+        throw new SignalboxError(
+          'store_busy',
+          `MariaDB could not ${doing} in time: the row is locked by another transaction.`,
+        )
+      }
+      await sleep(pause)
+    }
+  }
+
+  /** A body has committed when it has answered. */
+  onCommit(effect: () => void): void {
+    effect()
+  }
+}
+
+class LinkCall implements Call {
+  readonly #link: Link
+  readonly deadline: number
+
+  constructor(link: Link, deadline: number) {
+    this.#link = link
+    this.deadline = deadline
+  }
+
+  rows<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
+    return this.#link.ask<Row[]>(sql, values, this.deadline)
+  }
+
+  async packet(statements: readonly Statement[]): Promise<readonly unknown[]> {
+    const sql = statements.map(([text]) => text).join(';\n')
+    const answer = await this.#link.ask<unknown>(
+      sql,
+      statements.flatMap(([, values]) => values),
+      this.deadline,
+    )
+    return statements.length === 1 ? [answer] : (answer as unknown[])
+  }
+}
+
+/** A constant text and the values bound in it. */
+export type Statement = readonly [sql: string, values: readonly unknown[]]
+
+export const begin: Statement = ['START TRANSACTION', []]
+export const commit: Statement = ['COMMIT', []]
+
+/** How many rows a statement wrote. */
+export function rowCount(answer: unknown): number {
+  return (answer as { affectedRows?: number }).affectedRows ?? 0
+}

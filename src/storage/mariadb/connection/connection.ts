@@ -1,0 +1,113 @@
+import type { ConnectionOptions } from 'mysql2/promise'
+import { SignalboxError } from '../../../core/errors.ts'
+import { show } from '../../../core/options.ts'
+
+/**
+ * Where the database is and how our sessions are set up, so that nothing depends on the server's or the account's
+ * defaults: character set, collation, sql_mode, isolation and lock waits are our own.
+ */
+export interface Place {
+  readonly options: ConnectionOptions
+  readonly database: string
+  /** How many transactions of users may run at once. */
+  readonly poolSize: number
+}
+
+/** The longest any call of ours takes: connecting, waiting for a connection, retries and statements together. */
+export const callMs = 10_000
+
+const allowedParams = ['pool', 'ssl', 'socket']
+
+/** Reads `mysql://user:password@host:port/database?pool=20&ssl=true`. */
+export function parsePlace(text: string): Place {
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw refuse('it is not a URL')
+  }
+  if (url.protocol !== 'mysql:' && url.protocol !== 'mariadb:') throw refuse('it must begin with mysql://')
+  const database = decodeURIComponent(url.pathname.slice(1))
+  if (database === '' || database.length > 64 || /[\p{Cc}/\\.]/u.test(database)) {
+    throw refuse('it must name a database: mysql://user@host:3306/database')
+  }
+  for (const name of url.searchParams.keys()) {
+    if (!allowedParams.includes(name)) {
+      throw refuse(`it has no parameter ${show(name)}; it has ${allowedParams.join(', ')}`)
+    }
+  }
+  const poolSize = Number(url.searchParams.get('pool') ?? 20)
+  if (!Number.isInteger(poolSize) || poolSize < 1 || poolSize > 1_000)
+    throw refuse('pool must be from 1 to 1000')
+  const ssl = url.searchParams.get('ssl') ?? 'false'
+  if (ssl !== 'true' && ssl !== 'false') throw refuse('ssl must be true or false')
+  const socketPath = url.searchParams.get('socket')
+
+  return {
+    database,
+    poolSize,
+    options: {
+      ...(socketPath === null
+        ? { host: url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(url.port || 3306) }
+        : { socketPath }),
+      user: decodeURIComponent(url.username) || 'root',
+      password: decodeURIComponent(url.password),
+      database,
+      charset: 'utf8mb4',
+      connectTimeout: 5_000,
+      // Statements that cannot be prepared twice over are not worth a slot each of the server's 16,382.
+      maxPreparedStatements: 100,
+      // An object bound as a value must never become `key` = value pairs: that is an injection.
+      stringifyObjects: true,
+      flags: ['-FOUND_ROWS'],
+      ...(ssl === 'true' ? { ssl: {} } : {}),
+    },
+  }
+}
+
+function refuse(why: string): SignalboxError {
+  // The URL is not quoted: it may have a password in it.
+  return new SignalboxError('invalid_argument', `The MariaDB URL cannot be used: ${why}.`)
+}
+
+const isolation = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED'
+const names = 'SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin'
+
+/**
+ * Sessions for our own statements. Lock waits are the shortest there are: what cannot be had is skipped or tried
+ * again from JavaScript. A long IN list stays a list of keys: as the join that MariaDB would make of it from 1,000 on, it
+ * could read, and lock, other rows. `max_statement_time` lets the server, too, give up what nobody waits for any more, and
+ * `idle_transaction_timeout` what a process that stands still has begun.
+ */
+export const ownSession: readonly string[] = [
+  names,
+  isolation,
+  `SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
+    autocommit = 1, innodb_lock_wait_timeout = 1, in_predicate_conversion_threshold = 0, max_statement_time = ${callMs / 1_000},
+    idle_transaction_timeout = ${2 * (callMs / 1_000)}`,
+]
+
+/**
+ * Sessions for transactions on lines. One that a process which stands still has begun keeps others from its line; it is
+ * ended before they give up.
+ */
+export const lineSession: readonly string[] = [...ownSession, 'SET SESSION idle_transaction_timeout = 5']
+
+/**
+ * Sessions for users' transactions. READ COMMITTED, because with REPEATABLE READ a server with
+ * `innodb_snapshot_isolation` would refuse the ack of every job whose lease was renewed since the transaction's first
+ * read. Without autocommit a statement that follows a deadlock (which ends the transaction) is not committed alone.
+ * NO_BACKSLASH_ESCAPES would make the driver's quoting unsafe; the rest of sql_mode stays as the server has it.
+ */
+export function userSession(serverMode: string): readonly string[] {
+  const mode = serverMode
+    .split(',')
+    .filter((flag) => flag !== 'NO_BACKSLASH_ESCAPES' && /^[A-Z_]+$/.test(flag))
+    .join(',')
+  return [
+    'SET NAMES utf8mb4',
+    isolation,
+    `SET SESSION sql_mode = '${mode}', autocommit = 0,
+      innodb_lock_wait_timeout = LEAST(@@innodb_lock_wait_timeout, 10)`,
+  ]
+}

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { begin, type Call, commit, type Statement } from './calls.ts'
+import { isConflict } from './failures.ts'
+import { PinnedCalls } from './pinned.ts'
+
+/** A connection that notes what it is asked. */
+function aCall(): { readonly call: Call; readonly sent: string[][] } {
+  const sent: string[][] = []
+  const call: Call = {
+    deadline: Infinity,
+    async rows() {
+      return []
+    },
+    async packet(statements: readonly Statement[]) {
+      sent.push(statements.map(([sql]) => sql))
+      return statements.map(([sql]) => `answer to ${sql}`)
+    },
+  }
+  return { call, sent }
+}
+
+test('a call in the transaction of another neither begins nor commits, and finds its answers in their places', async () => {
+  const { call, sent } = aCall()
+  const answers = await new PinnedCalls(call).run('test', (inner) =>
+    inner.packet([begin, ['UPDATE one', []], commit]),
+  )
+  assert.deepEqual(sent, [['DO 0', 'UPDATE one', 'DO 0']])
+  assert.equal(answers[1], 'answer to UPDATE one')
+})
+
+test('what is remembered waits for the commit', () => {
+  const calls = new PinnedCalls(aCall().call)
+  const noted: string[] = []
+  calls.onCommit(() => noted.push('first'))
+  calls.onCommit(() => noted.push('second'))
+  assert.deepEqual(noted, [])
+  calls.committed()
+  calls.committed()
+  assert.deepEqual(noted, ['first', 'second'])
+})
+
+test('what takes several steps is asked for again', async () => {
+  let looks = 0
+  const calls = new PinnedCalls(aCall().call)
+  assert.equal(await calls.until('test', async () => (++looks < 3 ? undefined : 'done')), 'done')
+})
+
+test('what others have locked is given up as a conflict, and not waited for', async () => {
+  const calls = new PinnedCalls(aCall().call)
+  await assert.rejects(
+    calls.until('test', async () => undefined),
+    (error) => isConflict(error),
+  )
+})

@@ -1,0 +1,279 @@
+import { SignalboxError } from '../../../core/errors.ts'
+import type { QueryResult, StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
+import type { Store } from '../engine-store.ts'
+import { type AckOptions, decodeAckAnswer, encodeAck } from '../jobs/ack.ts'
+import { callMs } from './connection.ts'
+import { errnoOf, isConflict, isLost, toStoreError } from './failures.ts'
+import type { Link } from './pool.ts'
+
+/**
+ * Transactions of the store's own, for users' statements and the verdict that ends their job.
+ *
+ *     SAVEPOINT signalbox_tx │ the user's statements │ ack, COMMIT and SAVEPOINT signalbox_tx, in one packet
+ *
+ * The sessions have autocommit off, so the savepoint begins the transaction. It touches nothing and keeps nobody from
+ * anything, so the last packet sets it for the next transaction on the connection, which then costs one round trip
+ * less. It is also what tells at the end whether
+ * this is still the same transaction: a deadlock, a COMMIT or a DDL statement takes it away, and the ack, which
+ * releases it first, fails instead of committing the half that came after. A statement that MariaDB gave up (deadlock,
+ * lock wait) and whose error `work` swallowed is remembered and refused as well.
+ *
+ * Until the last packet is sent, nothing can have been committed; once it is sent and unanswered, nobody knows.
+ */
+type Work = (tx: StoreTransaction) => Promise<Verdict>
+
+/** How long to wait for one of the connections: others' transactions may be long. */
+const acquireMs = 30_000
+/** A lock wait of the ack, on these sessions, is over before. */
+const endMs = 15_000
+
+export async function transact(store: Store, work: Work, options: TransactOptions): Promise<void> {
+  await inTransaction(store, options, async (link, beyondReturn) => {
+    const hand = new Hand(link)
+    const verdict = await hand.work(work)
+    // From here on only the answer to the COMMIT counts; a time-out now would be a guess.
+    beyondReturn()
+    await writeAck(store, link, verdict, { commit: 'signalbox_tx' })
+  })
+}
+
+export async function transactAll(
+  store: Store,
+  works: readonly Work[],
+  options: TransactOptions,
+): Promise<readonly (undefined | { readonly error: unknown })[]> {
+  if (works.length === 0) return []
+  const answers: (undefined | { readonly error: unknown })[] = []
+  await inTransaction(store, options, async (link, beyondReturn) => {
+    for (const work of works) answers.push(await one(store, link, work))
+    beyondReturn()
+    await end(
+      link,
+      'BEGIN NOT ATOMIC RELEASE SAVEPOINT signalbox_tx; COMMIT; SAVEPOINT signalbox_tx; END',
+      [],
+    )
+  })
+  return answers
+}
+
+/** One of several, in a savepoint of its own. Throws when the whole transaction is gone. */
+async function one(store: Store, link: Link, work: Work): Promise<undefined | { readonly error: unknown }> {
+  await ask(link, 'SAVEPOINT signalbox_one')
+  try {
+    const verdict = await new Hand(link).work(work)
+    await writeAck(store, link, verdict, {})
+    return undefined
+  } catch (error) {
+    if (link.lost) throw lostBefore(error)
+    try {
+      await link.ask('ROLLBACK TO SAVEPOINT signalbox_one', [], performance.now() + callMs)
+    } catch (gone) {
+      // A deadlock, or a statement that committed, took the savepoint away, and the work of the others with it.
+      throw errnoOf(gone) === 1305 ? conflict(error) : lostBefore(gone)
+    }
+    return { error }
+  }
+}
+
+/** Runs `body` on a connection in a transaction; whatever goes wrong, nothing of it is left there. */
+async function inTransaction(
+  store: Store,
+  { timeoutMs, signal }: TransactOptions,
+  body: (link: Link, beyondReturn: () => void) => Promise<void>,
+): Promise<void> {
+  signal?.throwIfAborted()
+  const stopped = Promise.withResolvers<never>()
+  stopped.promise.catch(() => undefined)
+  let link: Link | undefined
+  const stop = (reason: unknown) => {
+    // The only way to end a statement that runs: the server rolls back when the connection is gone.
+    link?.destroy()
+    stopped.reject(reason)
+  }
+  const abort = () => stop(signal!.reason)
+  signal?.addEventListener('abort', abort)
+  const timer = timeoutMs > 0 ? setTimeout(() => stop(timedOut(timeoutMs)), timeoutMs) : undefined
+  const beyondReturn = () => {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abort)
+  }
+
+  try {
+    const acquired = store.users.acquire(performance.now() + acquireMs, 'transaction')
+    try {
+      link = await Promise.race([acquired, stopped.promise])
+    } catch (error) {
+      acquired.then(
+        (late) => store.users.release(late),
+        () => undefined,
+      )
+      throw isLost(error) || errnoOf(error) !== undefined ? toStoreError(error, 'begin a transaction') : error
+    }
+    await Promise.race([run(link, (begun) => body(begun, beyondReturn)), stopped.promise])
+    store.users.release(link)
+  } catch (error) {
+    if (link !== undefined) await giveBack(store, link)
+    throw error
+  } finally {
+    beyondReturn()
+  }
+}
+
+/** From the savepoint to the packet that sets the next one. */
+async function run(link: Link, body: (link: Link) => Promise<void>): Promise<void> {
+  if (!link.begun) await ask(link, 'SAVEPOINT signalbox_tx')
+  link.begun = false
+  await body(link)
+  link.begun = true
+}
+
+async function giveBack(store: Store, link: Link): Promise<void> {
+  try {
+    if (!link.lost) await link.ask('ROLLBACK', [], performance.now() + 2_000)
+    store.users.release(link)
+  } catch {
+    store.users.discard(link)
+  }
+}
+
+/** What a user has in hand during their work, and no longer. */
+class Hand {
+  readonly #link: Link
+  #over = false
+  #givenUp: unknown
+
+  constructor(link: Link) {
+    this.#link = link
+  }
+
+  /** The verdict the work answers; throws unless it can still be committed. */
+  async work(work: Work): Promise<Verdict> {
+    const link = this.#link
+    const query = (sql: string, params?: readonly unknown[]) => this.#query(sql, params)
+    const hand = this
+    const tx: StoreTransaction = {
+      query,
+      sql: (strings, ...params) => query(strings.join('?'), params),
+      get raw() {
+        // Afterwards the connection is somebody else's.
+        hand.#mustBeOpen()
+        return link.raw
+      },
+    }
+    let verdict: Verdict
+    try {
+      verdict = await work(tx)
+    } catch (error) {
+      if (isConflict(error)) throw conflict(error)
+      if (link.lost && isLost(error)) throw lostBefore(error)
+      throw error
+    } finally {
+      this.#over = true
+    }
+    if (this.#givenUp !== undefined) throw conflict(this.#givenUp)
+    if (link.lost) throw lostBefore(undefined)
+    return verdict
+  }
+
+  #mustBeOpen(): void {
+    if (!this.#over) return
+    throw new SignalboxError(
+      'closed',
+      'This transaction is over. Await every statement before the handler returns.',
+    )
+  }
+
+  async #query(sql: string, params: readonly unknown[] = []): Promise<QueryResult> {
+    this.#mustBeOpen()
+    try {
+      const [answer] = await this.#link.raw.query(sql, [...params])
+      if (Array.isArray(answer)) {
+        const rows = answer as unknown as Record<string, unknown>[]
+        return { rows, rowCount: rows.length }
+      }
+      return { rows: [], rowCount: (answer as { affectedRows?: number }).affectedRows ?? 0 }
+    } catch (error) {
+      if (isConflict(error)) this.#givenUp ??= error
+      if (isLost(error)) this.#link.destroy()
+      throw error
+    }
+  }
+}
+
+async function writeAck(
+  store: Store,
+  link: Link,
+  verdict: Verdict,
+  options: Pick<AckOptions, 'commit'>,
+): Promise<void> {
+  const ack = encodeAck(store, verdict, { ...options, cancelRequested: 'look', foreign: false })
+  if (ack === undefined) throw leaseLost(verdict)
+  const answer =
+    options.commit !== undefined ? end(link, ack.sql, ack.values) : ask(link, ack.sql, ack.values)
+  if (decodeAckAnswer(await answer) !== 'took') throw leaseLost(verdict)
+}
+
+/** A packet that commits: if its answer is lost, the outcome is not known. */
+async function end(link: Link, sql: string, values: readonly unknown[]): Promise<unknown> {
+  if (link.lost) throw lostBefore(undefined)
+  try {
+    return await link.ask(sql, values, performance.now() + endMs)
+  } catch (error) {
+    if (link.lost) {
+      throw new SignalboxError(
+        'commit_unknown',
+        'The connection to MariaDB was lost while committing. Whether it was committed is told by the outcome of the attempt.',
+        { cause: error },
+      )
+    }
+    throw refused(error)
+  }
+}
+
+/** One of our statements before the commit. */
+async function ask(link: Link, sql: string, values: readonly unknown[] = []): Promise<unknown> {
+  try {
+    return await link.ask(sql, values, performance.now() + endMs)
+  } catch (error) {
+    throw link.lost ? lostBefore(error) : refused(error)
+  }
+}
+
+function refused(error: unknown): unknown {
+  if (isConflict(error) || errnoOf(error) === 1305) return conflict(error)
+  return toStoreError(error, 'write the verdict')
+}
+
+function conflict(cause: unknown): SignalboxError {
+  const why =
+    errnoOf(cause) === 1305
+      ? 'The transaction was ended inside: by a deadlock whose error was swallowed, by COMMIT or ROLLBACK, or by a statement that commits (DDL)'
+      : `MariaDB gave the transaction up (${cause instanceof Error ? cause.message : cause})`
+  return new SignalboxError('transaction_conflict', `${why}. Nothing more was kept; it can be tried again.`, {
+    cause,
+  })
+}
+
+function lostBefore(cause: unknown): SignalboxError {
+  return new SignalboxError(
+    'store_unavailable',
+    'The connection to MariaDB was lost inside the transaction, before its commit. Nothing was kept.',
+    cause === undefined ? {} : { cause },
+  )
+}
+
+function timedOut(timeoutMs: number): SignalboxError {
+  return new SignalboxError(
+    'transaction_timeout',
+    `The transaction took longer than ${timeoutMs} ms and was rolled back. Do slow work before it, or raise transactionTimeoutMs.`,
+    { details: { timeoutMs } },
+  )
+}
+
+function leaseLost({ jobId }: Verdict): SignalboxError {
+  return new SignalboxError(
+    'lease_lost',
+    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
+    { details: { jobId } },
+  )
+}

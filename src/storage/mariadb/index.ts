@@ -1,0 +1,223 @@
+/** MariaDB (10.6 and later): jobs as rows, claimed with SKIP LOCKED, ended in your own transactions. */
+import { SignalboxError } from '../../core/errors.ts'
+import type { Backend, BackendOptions, Stores } from '../backend.ts'
+import { requireSchema } from '../migration-plan.ts'
+import { createRingingFleet } from '../notifying-fleet.ts'
+import { PoolMeter } from '../pool-meter.ts'
+import { SchemaWatch } from '../schema-watch.ts'
+import { Views } from '../views.ts'
+import { createMariadbAudit } from './audit.ts'
+import { LimitedQueues } from './claim/limited-queues.ts'
+import { Positions } from './claim/position.ts'
+import { PooledCalls } from './connection/calls.ts'
+import { nowMs } from './connection/clock.ts'
+import {
+  callMs,
+  lineSession,
+  ownSession,
+  type Place,
+  parsePlace,
+  userSession,
+} from './connection/connection.ts'
+import { toStoreError } from './connection/failures.ts'
+import { type Link, Pool } from './connection/pool.ts'
+import type { Store } from './engine-store.ts'
+import { createMariadbFleet, listDispatched } from './fleet.ts'
+import { createMariadbGuards } from './guards/guards.ts'
+import { createMariadbGates, listGated } from './jobs/dependencies.ts'
+import { createMariadbJobs } from './jobs/jobs.ts'
+import { listQueued } from './jobs/queued.ts'
+import { createMariadbLocks } from './locks/locks.ts'
+import { createMariadbNotes } from './logs.ts'
+import { createMigrator } from './migrator.ts'
+import { createMariadbMonitor } from './monitor/monitor.ts'
+import { MariadbBells } from './notifier.ts'
+import { createKeyed, pruneKeys } from './request-keys.ts'
+import { createMariadbSchedules } from './schedules.ts'
+import { qualifyTables } from './tables.ts'
+import { createTokens } from './tokens.ts'
+
+/** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
+const ownPoolSize = 8
+/** Transactions on lines of locks: they may wait for each other, and must not keep anything else waiting. */
+const linePoolSize = 6
+/** The same for guards, which a caller's transaction may keep for long, for the monitor, notes, schedules and gates. */
+const guardPoolSize = 6
+
+/** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
+export async function openMariadb(
+  url: string,
+  { namespace, migrate, meter, schemaLookMs }: BackendOptions,
+): Promise<Backend> {
+  const place = parsePlace(url)
+  const facts = await inspect(place)
+  const ours = { ...place.options, multipleStatements: true }
+  const metered = (name: string, size: number) => new PoolMeter(meter, `mariadb.${name}`, size)
+  const own = new Pool(ours, ownSession, ownPoolSize, metered('core', ownPoolSize))
+  const lines = new Pool(ours, lineSession, linePoolSize, metered('lines', linePoolSize))
+  const guarding = new Pool(ours, ownSession, guardPoolSize, metered('guards', guardPoolSize))
+  const usersSession = userSession(facts.mode)
+  const users = new Pool(place.options, usersSession, place.poolSize, metered('handlers', place.poolSize))
+  const calls = new PooledCalls(own)
+  const lineCalls = new PooledCalls(lines)
+  const guardCalls = new PooledCalls(guarding)
+  const tables = qualifyTables(place.database)
+  const migrator = createMigrator(calls, own, tables, place.database)
+  const close = async () =>
+    void (await Promise.all([own.close(), lines.close(), guarding.close(), users.close()]))
+
+  try {
+    if (migrate) await migrator.up()
+    requireSchema(await migrator.status())
+    const shared: Omit<Store, 'namespace' | 'memory'> = {
+      tables,
+      calls,
+      users,
+      storeId: await calls.run('read the store id', async (call) => {
+        const [row] = await call.rows<{ value: string }>(
+          `SELECT value FROM ${tables.meta} WHERE name = 'store_id'`,
+          [],
+        )
+        if (row === undefined) {
+          throw new SignalboxError(
+            'schema_missing',
+            'This database has no store_id in signalbox_meta. Run `signalbox migrate up`.',
+          )
+        }
+        return row.value
+      }),
+      packetBytes: facts.packetBytes,
+      schema: new SchemaWatch(() => migrator.status(), schemaLookMs),
+    }
+    const bells = new MariadbBells()
+    const createStores = (name: string): Stores => {
+      const store = {
+        ...shared,
+        namespace: name,
+        memory: { positions: new Positions(), idle: new Set<string>(), limited: new LimitedQueues() },
+      }
+      const jobs = createMariadbJobs(store)
+      const keyed = createKeyed(store, jobs)
+      const { packetBytes } = facts
+      const locks = createMariadbLocks({
+        namespace: name,
+        tables: tables.locks,
+        calls,
+        lineCalls,
+        packetBytes,
+      })
+      const guarded = { ...store, calls: guardCalls }
+      const bell = bells.within(name)
+      return {
+        jobs,
+        notes: createMariadbNotes(guarded),
+        schedules: createMariadbSchedules(guarded),
+        gates: createMariadbGates(guarded),
+        locks,
+        guards: createMariadbGuards(guarded),
+        monitor: createMariadbMonitor(guarded),
+        audit: createMariadbAudit(store),
+        fleet: createRingingFleet(createMariadbFleet({ ...store, lineCalls }), bell),
+        bell,
+        keyed: (key) => ({ jobs: keyed(key) }),
+      }
+    }
+    const stores = createStores(namespace)
+    const views = new Views(createStores)
+    return {
+      name: 'mariadb',
+      traits: { transactions: true, remoteBell: false },
+      ...stores,
+      tokens: createTokens(calls, tables),
+      within: (name) => (name === namespace ? stores : views.within(name)),
+      pruneKeys: (limit) => pruneKeys(calls, tables.requestKey, limit),
+      subscribedNamespaces: (limit) =>
+        calls.run('read', async (call) => {
+          const sql = `SELECT DISTINCT namespace FROM ${tables.monitor.subscription} ORDER BY namespace LIMIT ?`
+          const rows = await call.rows<{ namespace: string }>(sql, [limit])
+          return rows.map((row) => row.namespace)
+        }),
+      scheduledNamespaces: (limit) =>
+        calls.run('read', async (call) => {
+          const sql = `SELECT namespace FROM ${tables.schedule} WHERE due_at IS NOT NULL
+            GROUP BY namespace ORDER BY MIN(due_at), namespace LIMIT ?`
+          const rows = await call.rows<{ namespace: string }>(sql, [limit])
+          return rows.map((row) => row.namespace)
+        }),
+      queuedNamespaces: (queue, limit) => listQueued(shared, queue, limit),
+      gatedNamespaces: (limit) => listGated(shared, limit),
+      dispatchedNamespaces: (limit) => listDispatched(shared, limit),
+      migrator,
+      warnings: facts.warnings,
+      ping: () => calls.run('answer', async (call) => void (await call.rows('SELECT 1', []))),
+      time: () =>
+        calls.run('tell the time', async (call) => {
+          const [row] = await call.rows<{ now: number }>(`SELECT ${nowMs} AS now`, [])
+          return Number(row!.now)
+        }),
+      close,
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+interface Facts {
+  readonly mode: string
+  readonly packetBytes: number
+  readonly warnings: readonly string[]
+}
+
+/** Asks the server what it is and how it is set up, before anything depends on it. */
+async function inspect(place: Place): Promise<Facts> {
+  // No session of ours yet: MySQL would not know some of its settings, and is to be told so in words.
+  const pool = new Pool(place.options, [], 1)
+  let link: Link | undefined
+  try {
+    link = await pool.acquire(performance.now() + callMs)
+    const [row] = await link.ask<{ version: string; mode: string; packet: number; flush: number }[]>(
+      `SELECT VERSION() AS version, @@sql_mode AS mode, @@max_allowed_packet AS packet,
+        @@innodb_flush_log_at_trx_commit AS flush`,
+      [],
+      performance.now() + callMs,
+    )
+    const { version, mode, packet, flush } = row!
+    requireMariadb(version)
+    const [log] = await link.ask<{ on: number; sync: number; format: string }[]>(
+      'SELECT @@log_bin AS `on`, @@sync_binlog AS sync, @@binlog_format AS format',
+      [],
+      performance.now() + callMs,
+    )
+    const warnings: string[] = []
+    if (flush !== 1) {
+      warnings.push(
+        `innodb_flush_log_at_trx_commit is ${flush}: a crash may lose the last second of what was acknowledged. Set it to 1.`,
+      )
+    }
+    if (log!.on && log!.sync !== 1) {
+      warnings.push(
+        `sync_binlog is ${log!.sync}: after a crash the binary log may lack commits. Set it to 1.`,
+      )
+    }
+    if (log!.on && log!.format === 'STATEMENT') {
+      warnings.push('binlog_format is STATEMENT, which READ COMMITTED cannot use. Set it to MIXED or ROW.')
+    }
+    return { mode, warnings, packetBytes: Math.max(65_536, Math.min(Number(packet), 2 ** 25) - 65_536) }
+  } catch (error) {
+    throw toStoreError(error, 'open the database')
+  } finally {
+    if (link !== undefined) pool.discard(link)
+  }
+}
+
+function requireMariadb(version: string): void {
+  const [, major = 0, minor = 0] = /(\d+)\.(\d+)\.\d+-MariaDB/i.exec(version) ?? []
+  if (Number(major) > 10 || (Number(major) === 10 && Number(minor) >= 6)) return
+  throw new SignalboxError(
+    'engine_unsupported',
+    `This server is ${/MariaDB/i.test(version) ? 'MariaDB' : 'MySQL'} ${version}; Signalbox works on MariaDB 10.6 and later.`,
+    { details: { version } },
+  )
+}

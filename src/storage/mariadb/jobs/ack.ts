@@ -1,0 +1,144 @@
+import type { Verdict } from '../../../jobs/index.ts'
+import { decodeToken } from '../../token.ts'
+import { movingMs, nowMs } from '../connection/clock.ts'
+import type { Store } from '../engine-store.ts'
+import { carried, ending } from './history.ts'
+
+/**
+ * One verdict as one compound statement (`BEGIN NOT ATOMIC … END`), for a connection that is not ours to send several
+ * statements on: one round trip, nothing to half-send. The first statement in it is the fence: it takes the row only
+ * if id, token and a live lease match, locking it, and reads the row as it is now whatever snapshot the transaction
+ * has. No row: nothing is written and the answer is `lost`. MariaDB does not undo a transaction when a statement in it
+ * fails, so a savepoint makes the verdict all or nothing even for a caller who commits after an error. In transactions
+ * of the store's own there is none: they are rolled back after any error, and MariaDB compiles every line of this anew
+ * for every job.
+ *
+ * Everything that is text is bound as bytes, which the driver writes as a hexadecimal literal: right in any character
+ * set and sql_mode the caller's session may have, NO_BACKSLASH_ESCAPES included.
+ */
+export interface Ack {
+  readonly sql: string
+  readonly values: readonly unknown[]
+}
+
+export interface AckOptions {
+  /**
+   * Whether somebody wants the job cancelled. A subquery would lock the gap in `job_cancel` in a caller's REPEATABLE
+   * READ and keep every cancellation waiting for that transaction; so for callers it is looked up beforehand.
+   */
+  readonly cancelRequested: boolean | 'look'
+  /** Check first that the session is in a transaction, and on our database. */
+  readonly foreign: boolean
+  /**
+   * Commit when the verdict took. This savepoint must still be there, without it the transaction was ended by somebody
+   * else; and it is set anew, for the next.
+   */
+  readonly commit?: string
+}
+
+export type AckAnswer = 'took' | 'lost' | 'no_transaction' | 'wrong_database'
+
+/** The statement that writes the verdict, or undefined when no lease can match its token. */
+export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): Ack | undefined {
+  const token = decodeToken(verdict.token)
+  if (token === undefined) return undefined
+  const { tables } = store
+  const values: unknown[] = []
+  const text = (value: string | null): string => {
+    if (value === null) return 'NULL'
+    values.push(Buffer.from(value))
+    return '_utf8mb4 ?'
+  }
+  const number = (value: number | string): string => {
+    values.push(Number(value))
+    return '?'
+  }
+  const key = () => `namespace = ${text(store.namespace)} AND id = ${text(verdict.jobId)}`
+  const held = () =>
+    `${key()} AND state = 'running' AND lease_no = ${number(token.leaseNo)} AND lease_nonce = ${text(token.nonce)}
+        AND lease_ends_at > ${movingMs}`
+  const began = () =>
+    verdict.ranMs === null ? 'started_at' : `${nowMs} - ${number(Math.max(0, Math.round(verdict.ranMs)))}`
+  const cancelled = () =>
+    options.cancelRequested === 'look'
+      ? `EXISTS (SELECT 1 FROM ${tables.cancel} c WHERE c.namespace = ${text(store.namespace)} AND c.job_id = ${text(verdict.jobId)})`
+      : options.cancelRequested
+        ? 'TRUE'
+        : 'FALSE'
+
+  // The values are bound in the order of the text, so each part is built where it stands.
+  const end = (state: string) => {
+    const parts = [
+      `INSERT INTO ${tables.history} (${carried}, ${ending})
+      SELECT ${carried}, '${state}', ${number(verdict.attempt)}, ${number(verdict.freeCount)}, ${began()}, ${nowMs},
+        worker_id, lease_nonce, ${text(verdict.result)}, ${text(verdict.error)},
+        ${state === 'completed' ? cancelled() : 'FALSE'}
+      FROM ${tables.queue} WHERE ${held()} FOR UPDATE;`,
+      `SET signalbox_took = ROW_COUNT();
+    IF signalbox_took > 0 THEN`,
+    ]
+    if (state === 'dead') {
+      parts.push(`INSERT IGNORE INTO ${tables.dead} (namespace, queue, id, kind)
+        SELECT namespace, queue, id, kind FROM ${tables.queue} WHERE ${key()};`)
+    }
+    parts.push(`DELETE FROM ${tables.queue} WHERE ${key()};
+    END IF;`)
+    return parts.join('\n    ')
+  }
+  const bringBack = () => `UPDATE ${tables.queue}
+      SET state = ${verdict.state === 'ready' ? `IF(run_at <= ${nowMs}, 'ready', 'scheduled')` : verdict.delayMs > 0 ? "'scheduled'" : "'ready'"},
+        attempt = ${number(verdict.attempt)}, free_count = ${number(verdict.freeCount)},
+        run_at = ${verdict.state === 'ready' ? 'run_at' : `${nowMs} + ${number(Math.max(0, Math.round(verdict.delayMs)))}`},
+        started_at = ${began()}, error = ${text(verdict.error)}, settled = CONCAT_WS(' ', settled, CONCAT(lease_no, '.', lease_nonce)),
+        lease_ends_at = NULL, updated_at = ${nowMs}
+      WHERE ${held()};
+    SET signalbox_took = ROW_COUNT();`
+  const write = () => {
+    if (verdict.state !== 'ready' && verdict.state !== 'scheduled') return end(verdict.state)
+    if (options.cancelRequested === true) return end('cancelled')
+    if (options.cancelRequested === false) return bringBack()
+    return `IF ${cancelled()} THEN
+    ${end('cancelled')}
+    ELSE
+    ${bringBack()}
+    END IF;`
+  }
+  const answer = "SELECT IF(signalbox_took > 0, 'took', 'lost') AS answer;"
+  const allOrNothing = () => `BEGIN
+    DECLARE signalbox_took INT DEFAULT 0;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
+      GET DIAGNOSTICS CONDITION 1 @signalbox_errno = MYSQL_ERRNO;
+      IF @signalbox_errno <> 1213 AND @signalbox_errno <> 1305 THEN ROLLBACK TO SAVEPOINT signalbox_ack; END IF;
+      RESIGNAL;
+    END;
+    SAVEPOINT signalbox_ack;
+    ${write()}
+    ${answer}
+  END;`
+  const guard = options.commit
+
+  const sql = options.foreign
+    ? `BEGIN NOT ATOMIC
+  IF @@in_transaction = 0 AND @@autocommit = 1 THEN SELECT 'no_transaction' AS answer;
+  ELSEIF NOT EXISTS (SELECT 1 FROM ${tables.meta} WHERE name = 'store_id' AND value = ${text(store.storeId)}) THEN
+    SELECT 'wrong_database' AS answer;
+  ELSE
+  ${allOrNothing()}
+  END IF;
+END`
+    : `BEGIN NOT ATOMIC
+  DECLARE signalbox_took INT DEFAULT 0;
+  ${guard === undefined ? '' : `RELEASE SAVEPOINT ${guard};`}
+  ${write()}
+  ${guard === undefined ? '' : `IF signalbox_took > 0 THEN COMMIT; SAVEPOINT ${guard}; END IF;`}
+  ${answer}
+END`
+  return { sql, values }
+}
+
+/** What a compound statement's one SELECT answered; the driver gives its end as a result of its own. */
+export function decodeAckAnswer(answer: unknown): AckAnswer | undefined {
+  const [first] = answer as readonly unknown[]
+  const row = Array.isArray(first) ? first[0] : first
+  return (row as { answer?: AckAnswer } | undefined)?.answer
+}

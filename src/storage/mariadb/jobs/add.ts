@@ -1,0 +1,231 @@
+import type { Added, NewJob } from '../../../jobs/index.ts'
+import { reclaim, reclaimThese } from '../claim/reclaim.ts'
+import {
+  type CallerTx,
+  toCallerTx,
+  transactionRequired,
+  wrongDatabase,
+} from '../connection/caller-transaction.ts'
+import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
+import { nowMs } from '../connection/clock.ts'
+import { errnoOf } from '../connection/failures.ts'
+import type { Store } from '../engine-store.ts'
+import { chunkBySize } from './settle.ts'
+
+/**
+ * Adding: rows in one statement, or a few in one transaction. The unique index decides who was first, also between
+ * racing adds and within one statement; on a duplicate nothing is changed and RETURNING gives the row that is there,
+ * so each row's answer is the id it returned. Only MariaDB can do that; MySQL cannot. What a job waits for is written
+ * behind it, in the same transaction.
+ */
+const columns =
+  'namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at, updated_at, backoff, timeout_ms, meta'
+
+export function createAdd(
+  store: Store,
+): (jobs: readonly NewJob[], tx?: unknown) => Promise<readonly Added[]> {
+  const { positions } = store.memory
+  return async function add(jobs, tx) {
+    if (tx === undefined) {
+      if (jobs.length === 0) return []
+      const added = await addOwn(store, jobs)
+      store.calls.onCommit(() => noteAdded(jobs))
+      return added
+    }
+    const caller = await toCallerTx(tx)
+    store.calls.requireOpen()
+    await checkTransaction(store, caller)
+    // Whoever is dead by now has no right to its key; found before the insert, which would lock its row.
+    if (jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
+    const added: Added[] = []
+    for (const chunk of chunksOf(jobs, store.packetBytes)) {
+      const [sql, values] = encodeInsert(store, chunk, bytesBinder())
+      added.push(...compare(chunk, (await caller.query(sql, values)) as { id: string }[]))
+    }
+    for (const [sql, values] of encodeGates(store, jobs, added, bytesBinder)) await caller.query(sql, values)
+    noteAdded(jobs)
+    return added
+  }
+
+  function noteAdded(jobs: readonly NewJob[]): void {
+    const ranks = new Set<number>()
+    for (const { id, priority, due, gate } of jobs) {
+      // It is not in line yet.
+      if (gate) continue
+      if ('runAt' in due) positions.passed({ rank: -priority, at: due.runAt, id })
+      else if (due.delayMs === 0) ranks.add(-priority)
+    }
+    for (const rank of ranks) positions.passedNow(rank)
+  }
+}
+
+async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
+  // What a job is to wait for is written with it, so whoever is dead by now must be out of the way before.
+  const isGated = jobs.some(({ gate }) => gate)
+  if (isGated && jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
+  const added = await insert(store, jobs)
+  // A job that is dead by now, but not yet taken back, has no right to its key any more.
+  const winners = new Set(added.filter(({ duplicate }) => duplicate).map(({ id }) => id))
+  for (const { id } of jobs) winners.delete(id)
+  if (winners.size === 0 || !(await reclaimThese(store, [...winners]))) return added
+  const refused = jobs.filter((_, index) => added[index]!.duplicate)
+  const second = await insert(store, refused)
+  let next = 0
+  return added.map((answer) => (answer.duplicate ? second[next++]! : answer))
+}
+
+function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
+  const chunks = chunksOf(jobs, store.packetBytes)
+  const isGated = jobs.some(({ gate }) => gate)
+  // A statement by itself is its own transaction.
+  const isOne = chunks.length === 1 && !isGated
+  return store.calls.run('add jobs', async (call: Call) => {
+    const added: Added[] = []
+    for (const [index, chunk] of chunks.entries()) {
+      const statements: Statement[] = [
+        [`SET @signalbox_now = ${nowMs}`, []],
+        encodeInsert(store, chunk, textBinder()),
+      ]
+      if (!isOne && index === 0) statements.unshift(begin)
+      if (!isOne && !isGated && index === chunks.length - 1) statements.push(commit)
+      const answers = await call.packet(statements)
+      added.push(...compare(chunk, answers[statements[0] === begin ? 2 : 1] as { id: string }[]))
+    }
+    if (isGated) await call.packet([...encodeGates(store, jobs, added, textBinder), commit])
+    return added
+  })
+}
+
+function chunksOf(jobs: readonly NewJob[], packetBytes: number): NewJob[][] {
+  return chunkBySize(
+    jobs,
+    ({ payload, queue, kind, uniqueKey, backoff, meta }) =>
+      payload.length +
+      queue.length +
+      kind.length +
+      (uniqueKey?.length ?? 0) +
+      (backoff?.length ?? 0) +
+      (meta?.length ?? 0) +
+      100,
+    packetBytes,
+  )
+}
+
+function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Added[] {
+  return jobs.map((job, index) => {
+    const id = rows[index]!.id
+    return { id, duplicate: id !== job.id }
+  })
+}
+
+/** How many rows one statement writes; names are short. */
+const gateRows = 1_000
+
+/** What the jobs that were written wait for. A need for one that was there already is a need for that one. */
+function encodeGates(
+  { tables, namespace }: Store,
+  jobs: readonly NewJob[],
+  added: readonly Added[],
+  createBinder: () => Binder,
+): readonly Statement[] {
+  const gates = jobs.flatMap(({ id, gate }, index) =>
+    gate && !added[index]!.duplicate ? [{ id, ...gate }] : [],
+  )
+  if (gates.length === 0) return []
+  const ids = new Map(jobs.map(({ id }, index) => [id, added[index]!.id]))
+  const needs = gates.flatMap(({ id, needs }) =>
+    [...new Set(needs.map((needsId) => ids.get(needsId) ?? needsId))].map((needsId) => [
+      namespace,
+      id,
+      needsId,
+    ]),
+  )
+  const locks = gates.flatMap(({ id, needs, lock }) =>
+    lock === null ? [] : [[namespace, id, lock.operation, lock.resource, needs.length === 0 ? 1 : 0]],
+  )
+  const insert = (into: string, rows: readonly (readonly (string | number)[])[]): Statement[] => {
+    const statements: Statement[] = []
+    for (let from = 0; from < rows.length; from += gateRows) {
+      const { values, text } = createBinder()
+      const lines = rows
+        .slice(from, from + gateRows)
+        .map((row) => `(${row.map((value) => (typeof value === 'string' ? text(value) : value)).join(', ')})`)
+      statements.push([`INSERT INTO ${into} VALUES ${lines.join(', ')}`, values])
+    }
+    return statements
+  }
+  return [
+    ...insert(`${tables.need} (namespace, job_id, needs_id)`, needs),
+    ...insert(`${tables.jobLock} (namespace, job_id, operation, resource, is_called)`, locks),
+  ]
+}
+
+/** How values get into a statement: as text on our own sessions, as bytes on others' (see ack.ts). */
+interface Binder {
+  readonly now: string
+  readonly values: unknown[]
+  text(value: string | null): string
+}
+
+function textBinder(): Binder {
+  const values: unknown[] = []
+  const text = (value: string | null) => {
+    values.push(value)
+    return '?'
+  }
+  return { now: '@signalbox_now', values, text }
+}
+
+function bytesBinder(): Binder {
+  const values: unknown[] = []
+  const text = (value: string | null) => {
+    if (value === null) return 'NULL'
+    values.push(Buffer.from(value))
+    return '_utf8mb4 ?'
+  }
+  return { now: nowMs, values, text }
+}
+
+function encodeInsert({ tables, namespace }: Store, jobs: readonly NewJob[], binder: Binder): Statement {
+  const { now, values, text } = binder
+  const number = (value: number | null) => {
+    values.push(value)
+    return '?'
+  }
+  const rows = jobs.map((job) => {
+    const head = `${text(namespace)}, ${text(job.id)}, ${text(job.queue)}, ${text(job.kind)}, ${text(job.payload)}, ${number(job.priority)}, ${text(job.uniqueKey)}`
+    const { due } = job
+    let state = "'ready'"
+    if (job.gate) state = "'waiting'"
+    else if ('runAt' in due) state = `IF(${number(due.runAt)} <= ${now}, 'ready', 'scheduled')`
+    else if (due.delayMs > 0) state = "'scheduled'"
+    const most = number(job.maxAttempts)
+    let runAt = now
+    if ('runAt' in due) runAt = number(due.runAt)
+    else if (due.delayMs > 0) runAt = `${now} + ${number(due.delayMs)}`
+    return `(${head}, ${state}, ${most}, ${runAt}, ${now}, ${now}, ${text(job.backoff)}, ${number(job.timeoutMs)}, ${text(job.meta)})`
+  })
+  return [
+    `INSERT INTO ${tables.queue} (${columns}) VALUES
+${rows.join(',\n')}
+ON DUPLICATE KEY UPDATE id = ${tables.queue}.id RETURNING id`,
+    values,
+  ]
+}
+
+/** One statement: whether the session is in a transaction, and whether our store is where it looks. */
+export async function checkTransaction({ tables, storeId }: Store, caller: CallerTx): Promise<void> {
+  let rows: { inside: number; ours: number }[]
+  try {
+    rows = (await caller.query(
+      `SELECT @@in_transaction = 1 OR @@autocommit = 0 AS inside, (
+        SELECT COUNT(*) FROM ${tables.meta} WHERE name = 'store_id' AND value = _utf8mb4 ?) AS ours`,
+      [Buffer.from(storeId)],
+    )) as { inside: number; ours: number }[]
+  } catch (error) {
+    if ([1146, 1049, 1142, 1044].includes(errnoOf(error) ?? 0)) throw wrongDatabase(error)
+    throw error
+  }
+  if (!rows[0]?.inside) throw transactionRequired()
+  if (!rows[0].ours) throw wrongDatabase()
+}

@@ -1,0 +1,173 @@
+import type { LetOn, Need, NeedQuery } from '../../../jobs/index.ts'
+import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
+import { nowMs } from '../connection/clock.ts'
+import type { Store } from '../engine-store.ts'
+import { carried, ending, leave } from './history.ts'
+
+/**
+ * Jobs that other jobs wait for. Whoever marks a job's needs has its row locked, so of two who mark different ones the
+ * second sees what the first wrote, and one of them finds that none is left.
+ */
+const batch = 500
+
+export async function listNeeds(
+  { calls, tables, namespace }: Store,
+  { of, after, limit }: NeedQuery,
+): Promise<readonly Need[]> {
+  if (limit < 1 || of?.length === 0) return []
+  const [where, values]: Statement =
+    of !== undefined
+      ? ['AND needs_id IN (?)', [of]]
+      : after === undefined
+        ? ['', []]
+        : ['AND job_id >= ? AND (job_id > ? OR needs_id > ?)', [after.jobId, after.jobId, after.needsId]]
+  const index = of === undefined ? 'job_need_unmet' : 'job_need_needs'
+  const rows = await calls.run('list what jobs wait for', (call) =>
+    call.rows<{ job_id: string; needs_id: string }>(
+      `SELECT job_id, needs_id FROM ${tables.need} FORCE INDEX (${index})
+        WHERE namespace = ? AND is_met = FALSE ${where} ORDER BY job_id, needs_id LIMIT ?`,
+      [namespace, ...values, limit],
+    ),
+  )
+  return rows.map(({ job_id, needs_id }) => ({ jobId: job_id, needsId: needs_id }))
+}
+
+export async function meet(store: Store, needs: readonly Need[]): Promise<readonly LetOn[]> {
+  const letOn: LetOn[] = []
+  for (let from = 0; from < needs.length; from += batch) {
+    letOn.push(...(await meetSome(store, needs.slice(from, from + batch))))
+  }
+  return letOn
+}
+
+async function meetSome(store: Store, needs: readonly Need[]): Promise<readonly LetOn[]> {
+  const { calls, tables, namespace, memory } = store
+  const ids = [...new Set(needs.map(({ jobId }) => jobId))]
+  const letOn = await calls.run('let jobs on', async (call) => {
+    const waiting = await lockWaiting(store, call, ids)
+    await call.packet([
+      [
+        `UPDATE (WITH v (job_id, needs_id) AS (VALUES ?) SELECT * FROM v) met STRAIGHT_JOIN ${tables.need} n
+          ON n.namespace = ? AND n.job_id = met.job_id AND n.needs_id = met.needs_id
+          SET n.is_met = TRUE WHERE NOT n.is_met`,
+        [sorted(needs).map(({ jobId, needsId }) => [jobId, needsId]), namespace],
+      ],
+    ])
+    if (waiting.length === 0) {
+      await call.packet([commit])
+      return []
+    }
+    const free = await call.rows<FreeRow>(
+      `SELECT q.id, q.queue, q.run_at <= ${nowMs} AS is_due, l.is_called FROM ${tables.queue} q FORCE INDEX (PRIMARY)
+        LEFT JOIN ${tables.jobLock} l ON l.namespace = q.namespace AND l.job_id = q.id
+        WHERE q.namespace = ? AND q.id IN (?) AND q.state = 'waiting' AND (l.is_called IS NULL OR NOT l.is_called)
+          AND NOT EXISTS (
+            SELECT 1 FROM ${tables.need} n WHERE n.namespace = q.namespace AND n.job_id = q.id AND NOT n.is_met)`,
+      [namespace, waiting],
+    )
+    const called = free.filter(({ is_called }) => is_called !== null)
+    const due = free.filter(({ is_called, is_due }) => is_called === null && is_due === 1)
+    const early = free.filter(({ is_called, is_due }) => is_called === null && is_due !== 1)
+    await call.packet([
+      ...toLine(store, due, 'ready'),
+      ...toLine(store, early, 'scheduled'),
+      ...(called.length === 0
+        ? []
+        : [
+            [
+              `UPDATE ${tables.jobLock} SET is_called = TRUE WHERE namespace = ? AND job_id IN (?)`,
+              [namespace, called.map(({ id }) => id).sort()],
+            ] as const,
+          ]),
+      commit,
+    ])
+    const told = (rows: readonly FreeRow[], to: LetOn['to']) =>
+      rows.map(({ id, queue }): LetOn => ({ jobId: id, queue, to }))
+    return [...told(called, 'lock'), ...told(due, 'ready'), ...told(early, 'scheduled')]
+  })
+  if (letOn.length > 0) calls.onCommit(() => memory.positions.forget())
+  return letOn
+}
+
+interface FreeRow {
+  readonly id: string
+  readonly queue: string
+  readonly is_due: number
+  /** Null: it waits for no lock. */
+  readonly is_called: number | null
+}
+
+function toLine(
+  { tables, namespace }: Store,
+  rows: readonly FreeRow[],
+  state: 'ready' | 'scheduled',
+): readonly Statement[] {
+  if (rows.length === 0) return []
+  return [
+    [
+      `UPDATE ${tables.queue} SET state = '${state}', updated_at = ${nowMs} WHERE namespace = ? AND id IN (?)`,
+      [namespace, rows.map(({ id }) => id).sort()],
+    ],
+  ]
+}
+
+/** Begins, and locks those of these jobs that wait, in order: two who want the same meet here. */
+async function lockWaiting(
+  { tables, namespace }: Store,
+  call: Call,
+  ids: readonly string[],
+): Promise<readonly string[]> {
+  const select = `SELECT id FROM ${tables.queue} FORCE INDEX (PRIMARY)
+      WHERE namespace = ? AND id IN (?) AND state = 'waiting' ORDER BY id`
+  const [, seen] = (await call.packet([begin, [select, [namespace, ids]]])) as [unknown, { id: string }[]]
+  if (seen.length === 0) return []
+  const locked = await call.rows<{ id: string }>(`${select} FOR UPDATE`, [
+    namespace,
+    seen.map(({ id }) => id),
+  ])
+  return locked.map(({ id }) => id)
+}
+
+export async function fail(
+  store: Store,
+  ends: readonly { readonly jobId: string; readonly error: string }[],
+): Promise<readonly string[]> {
+  const { calls, tables, namespace } = store
+  const errors = new Map(ends.map(({ jobId, error }) => [jobId, error]))
+  const failed: string[] = []
+  for (let from = 0; from < errors.size; from += batch) {
+    const some = [...errors.keys()].slice(from, from + batch)
+    const ended = await calls.run('end jobs that wait', async (call) => {
+      const ids = await lockWaiting(store, call, some)
+      const columns = carried.split(',').map((column) => `q.${column.trim()}`)
+      await call.packet([
+        ...(ids.length === 0
+          ? []
+          : ([
+              [
+                `INSERT INTO ${tables.history} (${carried}, ${ending})
+                  WITH v (job_id, error) AS (VALUES ?)
+                  SELECT ${columns.join(', ')}, 'cancelled', q.attempt, q.free_count, q.started_at, ${nowMs}, q.worker_id,
+                    NULL, NULL, v.error, FALSE
+                  FROM v STRAIGHT_JOIN ${tables.queue} q ON q.namespace = ? AND q.id = v.job_id`,
+                [ids.map((id) => [id, errors.get(id)]), namespace],
+              ],
+              ...leave(store, ids),
+              [
+                `UPDATE ${tables.need} SET is_met = TRUE WHERE namespace = ? AND job_id IN (?)`,
+                [namespace, ids],
+              ],
+            ] satisfies Statement[])),
+        commit,
+      ])
+      return ids
+    })
+    failed.push(...ended)
+  }
+  return failed
+}
+
+function sorted(needs: readonly Need[]): readonly Need[] {
+  const key = ({ jobId, needsId }: Need) => `${jobId}\n${needsId}`
+  return [...needs].sort((a, b) => (key(a) < key(b) ? -1 : 1))
+}

@@ -1,0 +1,69 @@
+import type { JobStore, StoreTransaction, Verdict } from '../../../jobs/index.ts'
+import { createClaim } from '../claim/claim.ts'
+import { reclaim } from '../claim/reclaim.ts'
+import { endTransaction } from '../connection/caller-transaction.ts'
+import { transact, transactAll } from '../connection/transact.ts'
+import type { Store } from '../engine-store.ts'
+import { createAdd } from './add.ts'
+import { cancelRequests, outcomes, renew } from './leases.ts'
+import { list, reach } from './lists.ts'
+import { cancel, prune, retry, retryDead } from './operate.ts'
+import { limit, pause, resume } from './queue-control.ts'
+import { find, stats } from './reads.ts'
+import { remove } from './remove.ts'
+import { settle, settleIn } from './settle.ts'
+
+type Work = (tx: StoreTransaction) => Promise<Verdict>
+
+/** The JobStore of MariaDB: each part is a file, and all share the pools and the claims' positions. */
+export function createMariadbJobs(store: Store): JobStore {
+  const { positions } = store.memory
+  const forget = () => store.calls.onCommit(() => positions.forget())
+  /** For what may put a job before the place where claims begin to look. */
+  const thenForget = async <Answer>(call: Promise<Answer>): Promise<Answer> => {
+    const answer = await call
+    forget()
+    return answer
+  }
+  /** The same for users' transactions, of which only the verdicts tell. */
+  const watched = async <Answer>(run: (watch: (work: Work) => Work) => Promise<Answer>): Promise<Answer> => {
+    let isBack = false
+    const watch = (work: Work) => async (tx: StoreTransaction) => {
+      const verdict = await work(tx)
+      isBack ||= verdict.state === 'ready' || verdict.state === 'scheduled'
+      return verdict
+    }
+    const answer = await run(watch)
+    if (isBack) positions.forget()
+    return answer
+  }
+  return {
+    add: createAdd(store),
+    claim: createClaim(store),
+    renew: (leases, leaseMs) => renew(store, leases, leaseMs),
+    settle: (verdicts) => settle(store, verdicts),
+    settleIn: (tx, verdict) => settleIn(store, tx, verdict),
+    endTransaction,
+    transact: (work, options) => watched((watch) => transact(store, watch(work), options)),
+    transactAll: (works, options) => watched((watch) => transactAll(store, works.map(watch), options)),
+    outcomes: (leases) => outcomes(store, leases),
+    cancelRequests: (leases) => cancelRequests(store, leases),
+    reclaim: async (limit) => {
+      const count = await reclaim(store, limit)
+      if (count.ready > 0) forget()
+      return count
+    },
+    find: (id) => find(store, id),
+    list: (query) => list(store, query),
+    reach: (query) => reach(store, query),
+    cancel: (id) => cancel(store, id),
+    retry: (id) => thenForget(retry(store, id)),
+    retryDead: (query) => thenForget(retryDead(store, query)),
+    stats: () => stats(store),
+    pause: (queue) => pause(store, queue),
+    resume: (queue) => thenForget(resume(store, queue)),
+    limit: (queue, limits) => thenForget(limit(store, queue, limits)),
+    remove: (ids) => remove(store, ids),
+    prune: (request) => prune(store, request),
+  }
+}

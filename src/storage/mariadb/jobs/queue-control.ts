@@ -1,0 +1,64 @@
+import type { QueueLimits } from '../../../jobs/index.ts'
+import { begin, commit, type Statement } from '../connection/calls.ts'
+import { nowMs } from '../connection/clock.ts'
+import type { Store } from '../engine-store.ts'
+
+/**
+ * What is said of a whole queue: that it is paused, and what its limits are. A queue of which nothing is said has no row,
+ * which is what every claim looks for. A claim within limits has the row locked for as long as it takes, so these may
+ * wait for one.
+ */
+export async function pause({ calls, tables, namespace }: Store, queue: string): Promise<void> {
+  await calls.run('pause a queue', (call) =>
+    call.rows(
+      `INSERT INTO ${tables.control} (namespace, queue, paused_at) VALUES (?, ?, ${nowMs})
+        ON DUPLICATE KEY UPDATE paused_at = COALESCE(paused_at, VALUES(paused_at))`,
+      [namespace, queue],
+    ),
+  )
+}
+
+export function resume(store: Store, queue: string): Promise<void> {
+  return lift(store, queue, 'resume a queue', 'paused_at = NULL')
+}
+
+/** JobStore.limit. What runs is counted from the jobs' own rows, so there is nothing to make up for here. */
+export async function limit(store: Store, queue: string, limits: QueueLimits | null): Promise<void> {
+  const { calls, tables, namespace } = store
+  if (limits === null) {
+    const forget = [
+      `DELETE FROM ${tables.rate} WHERE namespace = ? AND queue = ?`,
+      [namespace, queue],
+    ] as const
+    return lift(store, queue, 'lift the limits of a queue', 'limits = NULL, next_key = NULL', [forget])
+  }
+  await calls.run('limit a queue', (call) =>
+    call.rows(
+      `INSERT INTO ${tables.control} (namespace, queue, limits) VALUES (?, ?, ?)
+        ON DUPLICATE KEY UPDATE limits = VALUES(limits)`,
+      [namespace, queue, JSON.stringify(limits)],
+    ),
+  )
+}
+
+/** Takes back one of the two things; the row goes when the other is not said either. */
+async function lift(
+  { calls, tables, namespace }: Store,
+  queue: string,
+  doing: string,
+  lifted: string,
+  beside: readonly Statement[] = [],
+): Promise<void> {
+  await calls.run(doing, (call) =>
+    call.packet([
+      begin,
+      [`UPDATE ${tables.control} SET ${lifted} WHERE namespace = ? AND queue = ?`, [namespace, queue]],
+      [
+        `DELETE FROM ${tables.control} WHERE namespace = ? AND queue = ? AND paused_at IS NULL AND limits IS NULL`,
+        [namespace, queue],
+      ],
+      ...beside,
+      commit,
+    ]),
+  )
+}

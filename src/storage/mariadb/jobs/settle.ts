@@ -1,0 +1,262 @@
+import { SignalboxError } from '../../../core/errors.ts'
+import type { Verdict } from '../../../jobs/index.ts'
+import { encodeToken } from '../../token.ts'
+import { toCallerTx, transactionRequired, wrongDatabase } from '../connection/caller-transaction.ts'
+import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
+import { nowMs } from '../connection/clock.ts'
+import { errnoOf } from '../connection/failures.ts'
+import type { Store } from '../engine-store.ts'
+import { type AckAnswer, decodeAckAnswer, encodeAck } from './ack.ts'
+import { carried, ending, leave } from './history.ts'
+
+/**
+ * Verdicts in batches: one transaction locks, with SKIP LOCKED, the rows whose token and lease hold, then moves them to
+ * the history, or back into the line, by primary key. Payloads never leave the server.
+ *
+ * A row that was skipped is in somebody else's transaction, most likely an ack of the same attempt. It holds up none of
+ * the others: those are committed first, and it is asked for again by itself until it comes free.
+ */
+interface HeldRow {
+  readonly id: string
+  readonly lease_no: number
+  readonly lease_nonce: string
+  readonly priority: number
+  readonly run_at: number
+}
+
+const batch = 1_000
+
+export async function settle(store: Store, verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+  const took = new Array<boolean>(verdicts.length).fill(false)
+  let left: number[] = []
+  for (let i = 0; i < verdicts.length; i += batch) {
+    const some = Array.from({ length: Math.min(batch, verdicts.length - i) }, (_, n) => i + n)
+    left.push(...(await settleSome(store, verdicts, some, took)))
+  }
+  if (left.length === 0) return took
+  await store.calls.until('settle a job', async () => {
+    left = await settleSome(store, verdicts, left, took)
+    return left.length === 0 ? true : undefined
+  })
+  return took
+}
+
+/** Settles those of the verdicts at `indexes` whose rows are free; answers which have to be asked for again. */
+async function settleSome(
+  store: Store,
+  verdicts: readonly Verdict[],
+  indexes: readonly number[],
+  took: boolean[],
+): Promise<number[]> {
+  const { tables, namespace, calls, memory } = store
+  // The same attempt twice in one call: the first verdict counts.
+  const byId = new Map<string, number>()
+  const again: number[] = []
+  for (const index of indexes) {
+    const { jobId } = verdicts[index]!
+    if (byId.has(jobId)) again.push(index)
+    else byId.set(jobId, index)
+  }
+  const ids = [...byId.keys()].sort()
+  const held = `SELECT id, lease_no, lease_nonce, priority, run_at FROM ${tables.queue} FORCE INDEX (PRIMARY)
+      WHERE namespace = ? AND id IN (?) AND state = 'running' AND lease_ends_at > ${nowMs}`
+  const holds = ({ id, lease_no, lease_nonce }: HeldRow) =>
+    verdicts[byId.get(id)!]!.token === encodeToken({ leaseNo: String(lease_no), nonce: lease_nonce })
+
+  const left = await calls.run('settle jobs', async (call) => {
+    const [, locked, cancels] = (await call.packet([
+      begin,
+      [`${held} FOR UPDATE SKIP LOCKED`, [namespace, ids]],
+      [
+        // Hardly ever anything: the span of ids is searched once, not every id by itself.
+        `SELECT job_id AS id FROM ${tables.cancel} WHERE namespace = ? AND job_id BETWEEN ? AND ?`,
+        [namespace, ids[0], ids.at(-1)],
+      ],
+    ])) as [unknown, HeldRow[], { id: string }[]]
+    const mine = new Map(locked.filter(holds).map((row) => [row.id, row]))
+    // Whoever is neither ours nor gone is locked. Read before our own rows go, in the transaction that has them.
+    const rest = ids.filter((id) => !mine.has(id))
+    const seen = rest.length === 0 ? [] : await call.rows<HeldRow>(held, [namespace, rest])
+    await write(
+      store,
+      call,
+      [...mine.keys()].map((id) => verdicts[byId.get(id)!]!),
+      new Set(cancels.map(({ id }) => id)),
+    )
+    return { mine, skipped: seen.filter(holds).map(({ id }) => byId.get(id)!) }
+  })
+  for (const [id, { priority, run_at }] of left.mine) {
+    const index = byId.get(id)!
+    took[index] = true
+    const { state, delayMs } = verdicts[index]!
+    const { positions } = memory
+    calls.onCommit(() => {
+      if (state === 'ready') positions.passed({ rank: -priority, at: Number(run_at), id })
+      else if (state === 'scheduled' && delayMs <= 0) positions.passedNow(-priority)
+    })
+  }
+  return [...left.skipped, ...again]
+}
+
+/** The rows are locked and ours; this ends the transaction. */
+async function write(
+  store: Store,
+  call: Call,
+  verdicts: readonly Verdict[],
+  cancels: ReadonlySet<string>,
+): Promise<void> {
+  const { tables, namespace } = store
+  const ends: [verdict: Verdict, state: string][] = []
+  const backs: Statement[] = []
+  for (const verdict of verdicts) {
+    if (verdict.state !== 'ready' && verdict.state !== 'scheduled') ends.push([verdict, verdict.state])
+    else if (cancels.has(verdict.jobId)) ends.push([verdict, 'cancelled'])
+    else backs.push(bringBack(store, verdict))
+  }
+  const statements: Statement[] = [...backs]
+  // One packet may not be larger than the server takes, and a result may have 256 KiB.
+  for (const chunk of chunkBySize(
+    ends,
+    ([{ result, error }]) => size(result) + size(error),
+    store.packetBytes,
+  )) {
+    const ids = chunk.map(([{ jobId }]) => jobId).sort()
+    statements.push(
+      [
+        `INSERT INTO ${tables.history} (${carried}, ${ending})
+          WITH v (job_id, state, attempt, free_count, ran_ms, result, error, ignored) AS (VALUES ?)
+          SELECT ${carried
+            .split(',')
+            .map((column) => `q.${column.trim()}`)
+            .join(
+              ', ',
+            )}, v.state, v.attempt, v.free_count, IF(v.ran_ms < 0, q.started_at, ${nowMs} - v.ran_ms), ${nowMs},
+            q.worker_id, q.lease_nonce, v.result, v.error, v.ignored
+          FROM v STRAIGHT_JOIN ${tables.queue} q ON q.namespace = ? AND q.id = v.job_id`,
+        [
+          chunk.map(([verdict, state]) => [
+            verdict.jobId,
+            state,
+            verdict.attempt,
+            verdict.freeCount,
+            verdict.ranMs === null ? -1 : Math.max(0, Math.round(verdict.ranMs)),
+            verdict.result,
+            verdict.error,
+            state === 'completed' && cancels.has(verdict.jobId) ? 1 : 0,
+          ]),
+          namespace,
+        ],
+      ],
+      ...markDead(
+        store,
+        chunk.filter(([, state]) => state === 'dead').map(([{ jobId }]) => jobId),
+      ),
+      ...(cancels.size === 0 ? leave(store, ids).slice(0, 1) : leave(store, ids)),
+    )
+  }
+  for (const chunk of chunkBySize(statements, ([, values]) => valuesSize(values), store.packetBytes).slice(
+    0,
+    -1,
+  )) {
+    await call.packet(chunk)
+    statements.splice(0, chunk.length)
+  }
+  await call.packet([...statements, commit])
+}
+
+function markDead({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
+  if (ids.length === 0) return []
+  return [
+    [
+      `INSERT IGNORE INTO ${tables.dead} (namespace, queue, id, kind)
+        SELECT namespace, queue, id, kind FROM ${tables.queue} WHERE namespace = ? AND id IN (?)`,
+      [namespace, ids],
+    ],
+  ]
+}
+
+function bringBack({ tables, namespace }: Store, verdict: Verdict): Statement {
+  const again = verdict.state === 'ready'
+  const delayMs = Math.max(0, Math.round(verdict.delayMs))
+  return [
+    `UPDATE ${tables.queue}
+      SET state = IF(${again ? 'run_at' : `${nowMs} + ?`} <= ${nowMs}, 'ready', 'scheduled'),
+        attempt = ?, free_count = ?, run_at = ${again ? 'run_at' : `${nowMs} + ?`},
+        started_at = IF(? < 0, started_at, ${nowMs} - ?), error = ?, settled = CONCAT_WS(' ', settled, CONCAT(lease_no, '.', lease_nonce)),
+        lease_ends_at = NULL, updated_at = ${nowMs}
+      WHERE namespace = ? AND id = ?`,
+    [
+      ...(again ? [] : [delayMs]),
+      verdict.attempt,
+      verdict.freeCount,
+      ...(again ? [] : [delayMs]),
+      verdict.ranMs === null ? -1 : Math.round(verdict.ranMs),
+      verdict.ranMs === null ? 0 : Math.round(verdict.ranMs),
+      verdict.error,
+      namespace,
+      verdict.jobId,
+    ],
+  ]
+}
+
+function size(text: string | null): number {
+  return text === null ? 0 : text.length
+}
+
+function valuesSize(values: readonly unknown[]): number {
+  let sum = 500
+  for (const value of values) {
+    if (typeof value === 'string') sum += value.length
+    else if (Array.isArray(value)) sum += valuesSize(value)
+  }
+  return sum
+}
+
+/** Splits a list so that no part is larger than fits; a character may take four bytes, or be escaped. */
+export function chunkBySize<Item>(
+  items: readonly Item[],
+  sizeOf: (item: Item) => number,
+  packetBytes: number,
+): Item[][] {
+  const chunks: Item[][] = []
+  let room = 0
+  for (const item of items) {
+    const bytes = 4 * (sizeOf(item) + 100)
+    if (chunks.length === 0 || bytes > room) {
+      chunks.push([])
+      room = packetBytes
+    }
+    room -= bytes
+    chunks.at(-1)!.push(item)
+  }
+  return chunks
+}
+
+/** JobStore.settleIn: in the caller's transaction. */
+export async function settleIn(store: Store, tx: unknown, verdict: Verdict): Promise<boolean> {
+  const caller = await toCallerTx(tx)
+  const cancelRequested = await wantsCancel(store, verdict.jobId)
+  const ack = encodeAck(store, verdict, { cancelRequested, foreign: true })
+  if (ack === undefined) return false
+  let answer: AckAnswer | undefined
+  try {
+    answer = decodeAckAnswer(await caller.query(ack.sql, ack.values))
+  } catch (error) {
+    // No such table, no such database, no right to see it: not the server our tables are on.
+    if ([1146, 1049, 1142, 1044].includes(errnoOf(error) ?? 0)) throw wrongDatabase(error)
+    throw error
+  }
+  if (answer === 'no_transaction') throw transactionRequired()
+  if (answer === 'wrong_database') throw wrongDatabase()
+  if (answer === undefined) {
+    throw new SignalboxError('internal', 'MariaDB gave no answer to an ack. Roll the transaction back.')
+  }
+  return answer === 'took'
+}
+
+async function wantsCancel({ calls, tables, namespace }: Store, jobId: string): Promise<boolean> {
+  const rows = await calls.run('look up a cancellation', (call) =>
+    call.rows(`SELECT 1 FROM ${tables.cancel} WHERE namespace = ? AND job_id = ?`, [namespace, jobId]),
+  )
+  return rows.length > 0
+}

@@ -1,0 +1,12 @@
+import type { Migration } from '../../migration-plan.ts'
+
+/**
+ * Which fence a job was last handed out with: a fence is for one claim. The release before does not look at it, and works
+ * on as it did.
+ */
+export const takenFencesMigration: Migration = {
+  number: 12,
+  name: 'taken fences',
+  oldest: 9,
+  statements: ['ALTER TABLE job_lock ADD COLUMN IF NOT EXISTS taken_fence BIGINT NULL'],
+}

@@ -1,0 +1,90 @@
+import type {
+  FleetKind,
+  FleetPage,
+  FleetRow,
+  FleetStore,
+  FleetWrite,
+} from '../../dispatch/cluster/fleet-store.ts'
+import { isFleetReset } from '../sql/fleet-row.ts'
+
+/** The fleet's board of one namespace. */
+export class MemoryFleet implements FleetStore {
+  readonly #now: () => number
+  /** In the order of their versions: a row that is written moves to the end. */
+  readonly #rows = new Map<string, BoardRow>()
+  #version = 0
+  /** The highest version that was forgotten. */
+  #forgotten = 0
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  async read(since: number, limit: number): Promise<FleetPage> {
+    const isReset = isFleetReset(since, { version: this.#version, forgotten: this.#forgotten })
+    const from = isReset ? 0 : since
+    const rows: FleetRow[] = []
+    for (const { row } of from < this.#version ? this.#rows.values() : []) {
+      if (row.version <= from) continue
+      // From below what was forgotten nobody could go on, so a page that starts at the beginning goes beyond it.
+      if (rows.length >= limit && (from > 0 || rows.at(-1)!.version > this.#forgotten)) break
+      rows.push(row)
+    }
+    return { rows, now: this.#now(), isReset }
+  }
+
+  async find(kind: FleetKind, key: string): Promise<FleetRow | undefined> {
+    const found = this.#rows.get(nameOf(kind, key))
+    return found?.removedAt === null ? found.row : undefined
+  }
+
+  async write(writes: readonly FleetWrite[]): Promise<readonly (number | null)[]> {
+    const now = this.#now()
+    return writes.map(({ kind, key, seen, doc, forMs }) => {
+      const name = nameOf(kind, key)
+      const found = this.#rows.get(name)
+      const isThere = found?.removedAt === null
+      if (seen !== found?.row.version && (seen !== 0 || isThere)) return null
+      const version = ++this.#version
+      const expiresAt = doc === null || forMs === null ? null : now + forMs
+      this.#rows.delete(name)
+      this.#rows.set(name, {
+        row: { kind, key, version, doc, expiresAt },
+        removedAt: doc === null ? now : null,
+      })
+      return version
+    })
+  }
+
+  /** Whether there are nodes or tasks for nodes. */
+  isDispatched(): boolean {
+    const rows = [...this.#rows.values()]
+    return rows.some(({ row }) => row.doc !== null && (row.kind === 'node' || row.kind === 'demand'))
+  }
+
+  /** The newest row of all stays: whoever has read the board to its end is then above what was forgotten. */
+  async prune(limit: number, olderThanMs: number): Promise<number> {
+    const cutoff = this.#now() - olderThanMs
+    const old = [...this.#rows]
+      .filter(
+        ([, { row, removedAt }]) => removedAt !== null && removedAt < cutoff && row.version < this.#version,
+      )
+      .slice(0, limit)
+    for (const [name, { row }] of old) {
+      this.#rows.delete(name)
+      this.#forgotten = Math.max(this.#forgotten, row.version)
+    }
+    return old.length
+  }
+}
+
+interface BoardRow {
+  readonly row: FleetRow
+  /** Null: it is there. */
+  readonly removedAt: number | null
+}
+
+/** No kind has a space in it. */
+function nameOf(kind: FleetKind, key: string): string {
+  return `${kind} ${key}`
+}

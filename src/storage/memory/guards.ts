@@ -1,0 +1,178 @@
+import type {
+  GuardAsk,
+  GuardEnd,
+  GuardQuery,
+  GuardRecord,
+  GuardRef,
+  GuardStanding,
+  GuardStore,
+  WindowAsk,
+} from '../../once/guard-store.ts'
+import { createNonce, encodeToken } from '../token.ts'
+import { unsupported } from './transaction.ts'
+
+interface Row {
+  readonly space: string
+  readonly key: string
+  readonly status: 'running' | 'done' | 'failed'
+  readonly mode: GuardAsk['mode']
+  readonly attempt: number
+  readonly token: string
+  readonly fingerprint: string | null
+  readonly result: string | null
+  readonly claimedAt: number
+  readonly keepMs: number
+  /** The end of the lease while it runs; else until when it is kept. */
+  readonly endsAt: number
+}
+
+/** A row as it stands now. */
+type Present = Row & { readonly standing: GuardRecord['status'] }
+
+/**
+ * Guards in memory: the model. Each key is brought to the present before it is looked at, so that nothing here asks what
+ * a row was written as; each call does all its work before it lets go of the thread.
+ */
+export class MemoryGuards implements GuardStore {
+  readonly #now: () => number
+  readonly #rows = new Map<string, Row>()
+  readonly #windows = new Map<string, { readonly value: string; readonly endsAt: number }>()
+  #lastNo = 0
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  async claim(asks: readonly GuardAsk[], tx?: unknown): Promise<readonly GuardStanding[]> {
+    if (tx !== undefined) throw unsupported()
+    return asks.map((ask) => this.#claimOne(ask))
+  }
+
+  #claimOne(ask: GuardAsk): GuardStanding {
+    const now = this.#now()
+    const row = this.#present(ask)
+    if (row && row.standing !== 'failed') {
+      if (row.fingerprint !== ask.fingerprint) return { status: 'mismatch' }
+      if (row.standing === 'running') return { status: 'running', leaseEndsInMs: row.endsAt - now }
+      return row.standing === 'done' ? { status: 'done', result: row.result } : { status: 'stuck' }
+    }
+    const { space, key, mode, fingerprint, keepMs } = ask
+    const [token, attempt] = [this.#mintToken(now), (row?.attempt ?? 0) + 1]
+    this.#put({
+      ...{ space, key, mode, fingerprint, keepMs, token, attempt },
+      status: 'running',
+      result: null,
+      claimedAt: now,
+      endsAt: now + ask.leaseMs,
+    })
+    return { status: 'run', token, attempt }
+  }
+
+  /** There is none to end: memory takes part in no transaction. */
+  async endTransaction(): Promise<void> {}
+
+  async settle(ends: readonly GuardEnd[], tx?: unknown): Promise<readonly boolean[]> {
+    if (tx !== undefined) throw unsupported()
+    return ends.map((ref) => {
+      const row = this.#ours(ref)
+      if (!row) return false
+      if (ref.end === 'released') return this.#rows.delete(nameOf(ref))
+      const result = ref.end === 'done' ? ref.result : null
+      this.#put({ ...row, status: ref.end, result, endsAt: this.#now() + row.keepMs })
+      return true
+    })
+  }
+
+  async renew(ref: GuardRef, leaseMs: number, tx?: unknown): Promise<number | undefined> {
+    if (tx !== undefined) throw unsupported()
+    const row = this.#ours(ref)
+    if (!row) return undefined
+    const endsAt = Math.max(row.endsAt, this.#now() + leaseMs)
+    this.#put({ ...row, endsAt })
+    return endsAt
+  }
+
+  async forget(space: string, key: string): Promise<boolean> {
+    const wasThere = this.#present({ space, key }) !== undefined
+    this.#rows.delete(nameOf({ space, key }))
+    return wasThere
+  }
+
+  async seen(asks: readonly WindowAsk[], tx?: unknown): Promise<readonly boolean[]> {
+    if (tx !== undefined) throw unsupported()
+    return asks.map(({ window, value, windowMs }) => {
+      const now = this.#now()
+      const open = this.#windows.get(window)
+      if (open && open.endsAt > now && open.value === value) return true
+      this.#windows.set(window, { value, endsAt: now + windowMs })
+      return false
+    })
+  }
+
+  async list({ space, search = '', limit, cursor }: GuardQuery): ReturnType<GuardStore['list']> {
+    const found = [...this.#rows.values()]
+      .filter((row) => row.space === space && row.key.includes(search))
+      .filter(({ key }) => cursor === undefined || compareTexts(key, decodeCursor(cursor)) > 0)
+      .flatMap((row) => this.#present(row) ?? [])
+      .sort((a, b) => compareTexts(a.key, b.key))
+    const items = found.slice(0, limit).map(recordOf)
+    return { items, cursor: found.length > limit ? encodeCursor(items.at(-1)!.key) : null }
+  }
+
+  async prune(limit: number): Promise<number> {
+    const now = this.#now()
+    const rows = [...this.#rows].filter(([, row]) => !this.#present(row)).slice(0, limit)
+    for (const [name] of rows) this.#rows.delete(name)
+    const windows = [...this.#windows].filter(([, { endsAt }]) => endsAt <= now).slice(0, limit - rows.length)
+    for (const [name] of windows) this.#windows.delete(name)
+    return rows.length + windows.length
+  }
+
+  /** What a key is at this moment; undefined when nothing is known of it any more. */
+  #present(ref: { readonly space: string; readonly key: string }): Present | undefined {
+    const row = this.#rows.get(nameOf(ref))
+    if (!row) return undefined
+    const now = this.#now()
+    if (row.status !== 'running') return row.endsAt > now ? { ...row, standing: row.status } : undefined
+    if (row.endsAt > now) return { ...row, standing: 'running' }
+    if (row.mode === 'at-most-once') return { ...row, standing: 'stuck' }
+    // A claim that ran out failed at that instant, and is remembered as long as one that said so.
+    const endsAt = row.endsAt + row.keepMs
+    return endsAt > now ? { ...row, standing: 'failed', endsAt } : undefined
+  }
+
+  #ours(ref: GuardRef): Row | undefined {
+    const row = this.#present(ref)
+    const isClaimed = row?.standing === 'running' || row?.standing === 'stuck'
+    return isClaimed && row.token === ref.token ? this.#rows.get(nameOf(ref)) : undefined
+  }
+
+  #put(row: Row): void {
+    this.#rows.set(nameOf(row), row)
+  }
+
+  #mintToken(now: number): string {
+    this.#lastNo = Math.max(this.#lastNo + 1, now * 1_000)
+    return encodeToken({ leaseNo: String(this.#lastNo), nonce: createNonce() })
+  }
+}
+
+function recordOf({ key, standing, mode, attempt, claimedAt, endsAt }: Present): GuardRecord {
+  return { key, status: standing, mode, attempt, claimedAt, endsAt: standing === 'stuck' ? null : endsAt }
+}
+
+function nameOf({ space, key }: { readonly space: string; readonly key: string }): string {
+  return JSON.stringify([space, key])
+}
+
+function compareTexts(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}
+
+function encodeCursor(key: string): string {
+  return Buffer.from(key).toString('base64url')
+}
+
+function decodeCursor(cursor: string): string {
+  return Buffer.from(cursor, 'base64url').toString()
+}

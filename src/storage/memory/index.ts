@@ -1,0 +1,163 @@
+import { SignalboxError } from '../../core/errors.ts'
+import type { JobStore } from '../../jobs/index.ts'
+import type { GuardStore } from '../../once/guard-store.ts'
+import type { Backend, BackendOptions, Stores } from '../backend.ts'
+import { createRingingFleet } from '../notifying-fleet.ts'
+import { createKeyedJobs } from '../request-key.ts'
+import { MemoryAudit } from './audit.ts'
+import { MemoryGates } from './dependencies.ts'
+import { MemoryFleet } from './fleet.ts'
+import { MemoryGuards } from './guards.ts'
+import { MemoryJobs } from './jobs.ts'
+import { createMemoryLocks } from './locks.ts'
+import { MemoryNotes } from './logs.ts'
+import { MemoryMonitor } from './monitor.ts'
+import { createMemoryBell } from './notifier.ts'
+import { MemoryKeys } from './request-keys.ts'
+import { MemorySchedules } from './schedules.ts'
+import { MemoryTokens } from './tokens.ts'
+
+/**
+ * Everything in this process's memory, gone when it is closed: for tests, and as the model that the other engines are
+ * compared with. Each call does all its work before it lets go of the thread, which makes each one atomic; nothing
+ * here is clever, so that what is right can be read off it. A namespace has jobs and a bell of its own.
+ */
+export async function openMemory({ namespace, now = Date.now }: BackendOptions): Promise<Backend> {
+  let closed = false
+  const check = () => {
+    if (closed) {
+      throw new SignalboxError(
+        'closed',
+        'This memory store was closed; what was in it is gone. Open another.',
+      )
+    }
+  }
+  const clock = () => Math.floor(now())
+  const bell = createMemoryBell(check)
+  const keys = new MemoryKeys(clock)
+  const namespaces = new Map<string, Stores>()
+  const fleets = new Map<string, MemoryFleet>()
+  const keyed = new Map<string, MemoryJobs>()
+  const gated = new Map<string, MemoryGates>()
+  const within = (name: string): Stores => {
+    const known = namespaces.get(name)
+    if (known) return known
+    const notes = new MemoryNotes(clock)
+    const ownJobs = new MemoryJobs(clock, {
+      keepGate: (id, gate) => gates.keep(id, gate),
+      makeRoom: (id) => notes.makeRoom(id),
+      forget(ids) {
+        notes.forget(ids)
+        gates.forget(ids)
+      },
+    })
+    const gates = new MemoryGates(clock, ownJobs)
+    gated.set(name, gates)
+    keyed.set(name, ownJobs)
+    const jobs: JobStore = refusing(ownJobs, check)
+    const guards: GuardStore = refusing(new MemoryGuards(clock), check)
+    const fleet = new MemoryFleet(clock)
+    fleets.set(name, fleet)
+    const ownBell = bell.within(name)
+    const stores: Stores = {
+      jobs,
+      notes: refusing(notes, check),
+      schedules: refusing(new MemorySchedules(clock, ownJobs), check),
+      gates: refusing(gates, check),
+      locks: refusing(createMemoryLocks(clock), check),
+      guards,
+      monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
+      audit: refusing(new MemoryAudit(clock), check),
+      fleet: createRingingFleet(refusing(fleet, check), ownBell),
+      bell: ownBell,
+      keyed: (key) => ({
+        jobs: createKeyedJobs(jobs, (method, args) => {
+          const call = jobs[method] as (...args: readonly unknown[]) => Promise<unknown>
+          return keys.once(name, key, method, () => call(...args))
+        }),
+      }),
+    }
+    namespaces.set(name, stores)
+    return stores
+  }
+  const close = async () => {
+    closed = true
+    bell.silence()
+  }
+  return {
+    ...within(namespace),
+    name: 'memory',
+    traits: { transactions: false, remoteBell: false },
+    tokens: refusing(new MemoryTokens(clock), check),
+    within,
+    async pruneKeys(limit) {
+      check()
+      return keys.prune(limit)
+    },
+    async subscribedNamespaces(limit) {
+      const subscribed: string[] = []
+      for (const [name, { monitor }] of namespaces) {
+        if ((await monitor.rules()).subscriptions.length > 0) subscribed.push(name)
+      }
+      return subscribed.slice(0, limit)
+    },
+    async scheduledNamespaces(limit) {
+      check()
+      const scheduled: { readonly name: string; readonly nextAt: number }[] = []
+      for (const [name, { schedules }] of namespaces) {
+        const { nextAt } = await schedules.nextDue()
+        if (nextAt !== null) scheduled.push({ name, nextAt })
+      }
+      const soonest = scheduled.sort((a, b) => a.nextAt - b.nextAt).slice(0, limit)
+      return soonest.map(({ name }) => name)
+    },
+    async queuedNamespaces(queue, limit) {
+      check()
+      const queued = [...keyed].flatMap(([name, jobs]) => (jobs.hasKeyIn(queue) ? [name] : []))
+      return queued.slice(0, limit)
+    },
+    async gatedNamespaces(limit) {
+      check()
+      return [...gated].flatMap(([name, { isGated }]) => (isGated ? [name] : [])).slice(0, limit)
+    },
+    async dispatchedNamespaces(limit) {
+      check()
+      return [...fleets].flatMap(([name, fleet]) => (fleet.isDispatched() ? [name] : [])).slice(0, limit)
+    },
+    migrator: {
+      async status() {
+        check()
+        return { current: 1, latest: 1, pending: [], isRunnable: true }
+      },
+      async up() {
+        check()
+        return []
+      },
+      sql: () => '',
+    },
+    warnings: [],
+    async ping() {
+      check()
+    },
+    async time() {
+      check()
+      return clock()
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+/** The same store, asking `check` before each call. */
+function refusing<Store extends object>(store: Store, check: () => void): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name)
+      if (typeof method !== 'function') return method
+      return async (...args: unknown[]) => {
+        check()
+        return await Reflect.apply(method, target, args)
+      }
+    },
+  })
+}

@@ -1,0 +1,428 @@
+import { SignalboxError } from '../../core/errors.ts'
+import type {
+  Added,
+  AttemptOutcome,
+  CancelAnswer,
+  ClaimedRecord,
+  ClaimRequest,
+  FinalState,
+  JobRecord,
+  JobState,
+  JobStore,
+  LeaseRef,
+  ListQuery,
+  NewGate,
+  NewJob,
+  QueueLimits,
+  QueueStats,
+  ReachQuery,
+  Renewal,
+  RetryAnswer,
+  StoreTransaction,
+  TransactOptions,
+  Verdict,
+} from '../../jobs/index.ts'
+import { expiredError } from '../expired-error.ts'
+import { createNonce, encodeToken } from '../token.ts'
+import type { GatedJobs } from './dependencies.ts'
+import { createRow, judge, lapsesTo, type Row, toRecord } from './job-row.ts'
+import { MemoryLimits } from './limits.ts'
+import { Standing } from './ready-order.ts'
+import { runWorks, unsupported } from './transaction.ts'
+import { type Entry, goesBefore } from './wait-queue.ts'
+
+/** What is kept beside the jobs and goes with them. */
+export interface JobSurroundings {
+  /** Writes down what a new job waits for. */
+  keepGate(id: string, gate: NewGate): void
+  /** A job is begun anew: its next attempts need room for what they say. */
+  makeRoom(id: string): void
+  /** Forgets all that is kept about removed jobs. */
+  forget(ids: readonly string[]): void
+}
+
+/** Jobs in memory. All rows are in one map, and those that live in their `Standing`, too. */
+export class MemoryJobs implements JobStore, GatedJobs {
+  readonly #now: () => number
+  readonly #surroundings: JobSurroundings
+  readonly #rows = new Map<string, Row>()
+  readonly #standing = new Standing()
+  readonly #paused = new Set<string>()
+  readonly #limits = new MemoryLimits()
+  /** Newest first; undefined when a row came or went since it was made. */
+  #ids: string[] | undefined
+
+  constructor(now: () => number, surroundings: JobSurroundings) {
+    this.#now = now
+    this.#surroundings = surroundings
+  }
+
+  async add(jobs: readonly NewJob[], tx?: unknown): Promise<readonly Added[]> {
+    if (tx !== undefined) throw unsupported()
+    return this.insert(jobs)
+  }
+
+  /** The same at once, for what is to happen in one step with it. */
+  insert(jobs: readonly NewJob[]): readonly Added[] {
+    const now = this.#now()
+    const added = jobs.map((job) => {
+      const holder = this.#holderOf(job, now)
+      if (holder) return { id: holder.id, duplicate: true }
+      const row = createRow(job, now)
+      this.#rows.set(row.id, row)
+      this.#ids = undefined
+      if (job.gate) this.#standing.hold(row)
+      else this.#standing.enqueue(row, now)
+      return { id: row.id, duplicate: false }
+    })
+    if (jobs.some(({ gate }) => gate)) this.#keepGates(jobs, added)
+    return added
+  }
+
+  #keepGates(jobs: readonly NewJob[], added: readonly Added[]): void {
+    const became = new Map(jobs.map((job, at) => [job.id, added[at]!.id]))
+    for (const [at, { id, gate }] of jobs.entries()) {
+      if (!gate || added[at]!.duplicate) continue
+      const needs = gate.needs.map((needsId) => became.get(needsId) ?? needsId)
+      this.#surroundings.keepGate(id, { ...gate, needs })
+    }
+  }
+
+  async claim({ queues, kinds, workerId, limit, leaseMs }: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    const now = this.#now()
+    for (const row of this.#standing.lapsed(now)) this.#takeBack(row, now)
+    const open = [...new Set(queues)].filter((queue) => !this.#paused.has(queue))
+    const { running } = this.#standing
+    const plans = new Map(open.map((queue) => [queue, this.#limits.plan(queue, running, now)]))
+    const lines = open.flatMap((queue) =>
+      this.#standing.linesOf(queue, kinds).map((line) => ({ line, plan: plans.get(queue) })),
+    )
+    const claimed: ClaimedRecord[] = []
+    const passedOver: Entry[] = []
+    while (claimed.length < limit) {
+      let next: Entry | undefined
+      for (const { line, plan } of lines) {
+        const first = plan?.room === 0 ? undefined : line.first(now)
+        if (first && (!next || goesBefore(first, next))) next = first
+      }
+      if (!next) break
+      const { row } = next
+      const plan = plans.get(row.queue)
+      if (plan && plan.take([row], 1).length === 0) {
+        next.line.remove(row)
+        passedOver.push(next)
+        continue
+      }
+      const record = this.#claim(row, workerId, now, leaseMs)
+      claimed.push(plan ? { ...record, limited: true } : record)
+    }
+    for (const { line, row } of passedOver) line.add(row, now)
+    for (const [queue, plan] of plans) if (plan) this.#limits.keep(queue, plan)
+    return claimed
+  }
+
+  async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
+    const now = this.#now()
+    return leases.flatMap((lease) => {
+      const row = this.#held(lease, now)
+      if (!row) return []
+      row.leaseEndsAt = Math.max(row.leaseEndsAt, now + leaseMs)
+      const { leaseEndsAt, cancelRequested } = row
+      return [{ jobId: lease.jobId, token: lease.token, leaseEndsAt, cancelRequested }]
+    })
+  }
+
+  async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    const now = this.#now()
+    return verdicts.map((verdict) => this.#settle(verdict, now))
+  }
+
+  async settleIn(): Promise<boolean> {
+    throw unsupported()
+  }
+
+  /** There is none to end: memory takes part in no transaction. */
+  async endTransaction(): Promise<void> {}
+
+  async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
+    const [failed] = await this.transactAll([work], options)
+    if (failed) throw failed.error
+  }
+
+  async transactAll(
+    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
+    options: TransactOptions,
+  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
+    const outcomes = await runWorks(works, options)
+    const now = this.#now()
+    return outcomes.map((outcome) => {
+      if ('error' in outcome) return outcome
+      return this.#settle(outcome.verdict, now) ? undefined : { error: leaseLost(outcome.verdict) }
+    })
+  }
+
+  async outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
+    const now = this.#now()
+    return leases.map((lease) => {
+      if (this.#rows.get(lease.jobId)?.settled.includes(lease.token)) return 'settled'
+      return this.#held(lease, now) ? 'held' : 'lost'
+    })
+  }
+
+  async cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]> {
+    const now = this.#now()
+    return leases.filter((lease) => this.#held(lease, now)?.cancelRequested).map(({ jobId }) => jobId)
+  }
+
+  async reclaim(limit: number): Promise<{ ready: number; dead: number; cancelled: number }> {
+    const now = this.#now()
+    const counts = { ready: 0, dead: 0, cancelled: 0 }
+    for (const row of this.#standing.lapsed(now).slice(0, limit)) counts[this.#takeBack(row, now)]++
+    return counts
+  }
+
+  async find(id: string): Promise<JobRecord | undefined> {
+    const row = this.#rows.get(id)
+    return row && toRecord(row, this.#now())
+  }
+
+  async reach({ before, rows }: ReachQuery): Promise<string | null> {
+    this.#ids ??= [...this.#rows.keys()].sort().reverse()
+    const from = before === undefined ? 0 : this.#ids.findIndex((id) => id < before)
+    // As if all were of one kind: the answer may be nearer than it need be.
+    return from < 0 || this.#ids.length - from <= rows ? null : this.#ids[from + rows - 1]!
+  }
+
+  async list({ queue, kind, state, limit, before, downTo }: ListQuery): Promise<readonly JobRecord[]> {
+    const now = this.#now()
+    const page: JobRecord[] = []
+    this.#ids ??= [...this.#rows.keys()].sort().reverse()
+    for (const id of this.#ids) {
+      if (page.length >= limit) break
+      const row = this.#rows.get(id)!
+      if (before !== undefined && id >= before) continue
+      if (downTo !== undefined && id < downTo) break
+      if (queue !== undefined && row.queue !== queue) continue
+      if (kind !== undefined && row.kind !== kind) continue
+      if (state !== undefined && judge(row, now) !== state) continue
+      page.push(toRecord(row, now))
+    }
+    return page
+  }
+
+  async cancel(id: string): Promise<CancelAnswer | undefined> {
+    const now = this.#now()
+    const row = this.#judged(id, now)
+    if (!row) return undefined
+    if (row.stored === 'running') row.cancelRequested = true
+    if (isWaiting(row)) this.#end(row, 'cancelled', now)
+    return { state: judge(row, now), cancelRequested: row.cancelRequested }
+  }
+
+  async retry(id: string): Promise<RetryAnswer | undefined> {
+    const now = this.#now()
+    const row = this.#judged(id, now)
+    return row && { outcome: this.#retry(row, now) }
+  }
+
+  async retryDead(query: { queue?: string; kind?: string; limit: number }): Promise<number> {
+    const now = this.#now()
+    const dead = [...this.#rows.values()]
+      .filter((row) => judge(row, now) === 'dead')
+      .filter((row) => query.queue === undefined || row.queue === query.queue)
+      .filter((row) => query.kind === undefined || row.kind === query.kind)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+    let took = 0
+    for (const row of dead) {
+      if (took === query.limit) break
+      this.#judged(row.id, now)
+      if (this.#retry(row, now) === 'ready') took++
+    }
+    return took
+  }
+
+  async stats(): Promise<readonly QueueStats[]> {
+    const now = this.#now()
+    const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, dead: 0 }
+    const queues = new Map<string, { -readonly [Key in keyof QueueStats]: QueueStats[Key] }>()
+    const of = (queue: string) => {
+      const paused = this.#paused.has(queue)
+      const limits = this.#limits.of(queue)
+      const known = queues.get(queue) ?? { queue, paused, limits, ...none, oldestReadyAt: null }
+      queues.set(queue, known)
+      return known
+    }
+    for (const queue of [...this.#paused, ...this.#limits.queues]) of(queue)
+    for (const row of this.#rows.values()) {
+      const state = judge(row, now)
+      if (state === 'completed' || state === 'cancelled') continue
+      const counts = of(row.queue)
+      counts[state]++
+      if (state === 'ready') counts.oldestReadyAt = Math.min(counts.oldestReadyAt ?? row.runAt, row.runAt)
+    }
+    return [...queues.values()].sort((a, b) => (a.queue < b.queue ? -1 : 1))
+  }
+
+  async pause(queue: string): Promise<void> {
+    this.#paused.add(queue)
+  }
+
+  async resume(queue: string): Promise<void> {
+    this.#paused.delete(queue)
+  }
+
+  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+    this.#limits.set(queue, limits)
+  }
+
+  async remove(ids: readonly string[]): Promise<readonly string[]> {
+    const now = this.#now()
+    const removed = [...new Set(ids)].filter((id) => {
+      const row = this.#judged(id, now)
+      if (!row || row.stored === 'running') return false
+      if (isWaiting(row)) this.#end(row, 'cancelled', now)
+      return this.#rows.delete(id)
+    })
+    this.#ids = undefined
+    this.#surroundings.forget(removed)
+    return removed
+  }
+
+  async prune({ olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<number> {
+    const before = this.#now() - olderThanMs
+    const old = [...this.#rows.values()]
+      .filter(({ finishedAt }) => finishedAt !== null && finishedAt < before)
+      .sort((a, b) => a.finishedAt! - b.finishedAt!)
+      .slice(0, limit)
+    for (const row of old) this.#rows.delete(row.id)
+    this.#ids = undefined
+    return old.length
+  }
+
+  look(
+    id: string,
+  ): { readonly queue: string; readonly state: JobState; readonly dueInMs: number } | undefined {
+    const now = this.#now()
+    const row = this.#rows.get(id)
+    return row && { queue: row.queue, state: judge(row, now), dueInMs: Math.max(0, row.runAt - now) }
+  }
+
+  letOn(id: string): 'ready' | 'scheduled' | undefined {
+    const row = this.#rows.get(id)
+    if (row?.stored !== 'waiting') return undefined
+    const now = this.#now()
+    this.#standing.enqueue(row, now)
+    return row.runAt <= now ? 'ready' : 'scheduled'
+  }
+
+  holdBack(id: string): void {
+    const row = this.#judged(id, this.#now())
+    if (row?.stored === 'queued') this.#standing.hold(row)
+  }
+
+  giveUp(id: string, error: string): boolean {
+    const row = this.#rows.get(id)
+    if (row?.stored !== 'waiting') return false
+    row.error = error
+    this.#end(row, 'cancelled', this.#now())
+    return true
+  }
+
+  /** The row whose live lease this is. */
+  #held({ jobId, token }: LeaseRef, now: number): Row | undefined {
+    const row = this.#rows.get(jobId)
+    return row?.token === token && row.leaseEndsAt > now ? row : undefined
+  }
+
+  #settle(verdict: Verdict, now: number): boolean {
+    const row = this.#held(verdict, now)
+    if (!row) return false
+    row.settled = [...row.settled, verdict.token]
+    row.attempt = verdict.attempt
+    row.freeCount = verdict.freeCount
+    row.result = verdict.result
+    row.error = verdict.error
+    if (verdict.ranMs !== null) row.startedAt = now - verdict.ranMs
+    if (verdict.state === 'completed') row.cancelIgnored = row.cancelRequested
+    if (verdict.state !== 'ready' && verdict.state !== 'scheduled') this.#end(row, verdict.state, now)
+    else if (row.cancelRequested) this.#end(row, 'cancelled', now)
+    else {
+      if (verdict.state === 'scheduled') row.runAt = now + verdict.delayMs
+      this.#standing.enqueue(row, now)
+    }
+    return true
+  }
+
+  #retry(row: Row, now: number): RetryAnswer['outcome'] {
+    if (row.stored === 'running') return 'running'
+    const holder = this.#holderOf(row, now)
+    if (holder && holder !== row) return 'taken'
+    row.attempt = 0
+    row.freeCount = 0
+    row.runAt = now
+    row.finishedAt = null
+    row.startedAt = null
+    row.workerId = null
+    row.result = null
+    row.cancelIgnored = false
+    this.#surroundings.makeRoom(row.id)
+    this.#standing.enqueue(row, now)
+    return 'ready'
+  }
+
+  /** Whether a live job of that queue has a unique key. */
+  hasKeyIn(queue: string): boolean {
+    return this.#standing.hasKeyIn(queue)
+  }
+
+  /** The live job that has the unique key of this one. */
+  #holderOf({ queue, uniqueKey }: { queue: string; uniqueKey: string | null }, now: number): Row | undefined {
+    if (uniqueKey === null) return undefined
+    const holder = this.#standing.withKey(queue, uniqueKey)
+    return holder && this.#judged(holder.id, now)?.finishedAt === null ? holder : undefined
+  }
+
+  /** The row, taken back first if its lease ran out. */
+  #judged(id: string, now: number): Row | undefined {
+    const row = this.#rows.get(id)
+    if (row?.stored === 'running' && row.leaseEndsAt <= now) this.#takeBack(row, now)
+    return row
+  }
+
+  #takeBack(row: Row, now: number): 'ready' | 'dead' | 'cancelled' {
+    const state = lapsesTo(row)
+    if (state === 'dead') row.error = expiredError
+    if (state === 'ready') this.#standing.enqueue(row, now)
+    else this.#end(row, state, now)
+    return state
+  }
+
+  #claim(row: Row, workerId: string, now: number, leaseMs: number): ClaimedRecord {
+    row.attempt++
+    row.leaseNo++
+    const token = encodeToken({ leaseNo: String(row.leaseNo), nonce: createNonce() })
+    const leaseEndsAt = now + leaseMs
+    this.#standing.start(row, token, leaseEndsAt)
+    row.startedAt = now
+    row.workerId = workerId
+    return { ...toRecord(row, now), token, leaseEndsAt }
+  }
+
+  #end(row: Row, state: FinalState, now: number): void {
+    this.#standing.end(row, state)
+    row.finishedAt = now
+  }
+}
+
+/** It lives and does not run. */
+function isWaiting({ stored }: Row): boolean {
+  return stored === 'queued' || stored === 'waiting'
+}
+
+function leaseLost({ jobId }: Verdict): SignalboxError {
+  return new SignalboxError(
+    'lease_lost',
+    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
+    { details: { jobId } },
+  )
+}

@@ -1,0 +1,255 @@
+import type { LineSummary, LineView, LockKey, LockStore, Tangle } from '../../locks/index.ts'
+import {
+  expire,
+  type Holder,
+  type LineRow,
+  type LineRows,
+  type Outcome,
+  type Requester,
+  type Rule,
+  type Ruled,
+  runNow,
+  sweep,
+  type Told,
+  type Waiter,
+} from '../../locks/rules/index.ts'
+import { ruledLocks } from '../ruled-locks.ts'
+import { mostTangles } from '../sql/wait-queue-key.ts'
+import { tellings } from '../sql/wait-queue-sweep.ts'
+
+/**
+ * Lines in memory: the model. A line is a few plain collections, each call runs one rule from beginning to end before it
+ * lets go of the thread, and looking something up is a search through all of it.
+ */
+export function createMemoryLocks(now: () => number): LockStore {
+  const lines = new Map<string, MemoryLine>()
+  let lastToken = 0
+
+  function mintToken(): number {
+    lastToken = Math.max(lastToken + 1, now() * 1_000)
+    return lastToken
+  }
+
+  function run<Answer>(key: LockKey, rule: Rule<Answer>): Answer {
+    return runNow(rule, lineOf(key), (operation) => lineOf({ ...key, operation }))
+  }
+
+  function lineOf(key: LockKey): MemoryLine {
+    const name = nameOf(key)
+    const line = lines.get(name) ?? new MemoryLine(key, now, mintToken)
+    lines.set(name, line)
+    return line
+  }
+
+  return {
+    ...ruledLocks(async (key, rule) => run(key, rule())),
+
+    async inspect(key, limit) {
+      return lines.get(nameOf(key))?.view(limit)
+    },
+
+    async list({ operation, search, limit, after }) {
+      return [...lines.values()]
+        .filter(({ key }) => operation === undefined || key.operation === operation)
+        .filter(({ key }) => search === undefined || key.resource.includes(search))
+        .filter(({ key }) => after === undefined || compareKeys(key, after) > 0)
+        .filter((line) => line.isBusy)
+        .sort((a, b) => compareKeys(a.key, b.key))
+        .slice(0, limit)
+        .map((line) => line.summary())
+    },
+
+    async entangled(keys) {
+      const tangles: Tangle[] = []
+      for (const key of keys) {
+        const holder = lines.get(nameOf(key))?.liveHolder()
+        if (!holder) continue
+        const { node, requestId, token } = holder
+        for (const line of lines.values()) {
+          const waiter = line.waiter(holder)
+          if (!waiter) continue
+          const { operation, resource } = key
+          const holds = { operation, resource }
+          tangles.push({ who: { node, requestId }, holds, token, waitsFor: line.key, seq: waiter.seq })
+        }
+      }
+      return tangles.slice(0, mostTangles)
+    },
+
+    async sweep(limit, times) {
+      const swept: { key: LockKey; told: Told }[] = []
+      const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
+        swept.push(...tellings(key, run(key, rule)))
+      }
+      for (const [name, line] of [...lines]) {
+        if (swept.length >= limit) break
+        if (line.isDue) step(line.key, sweep(times))
+        for (const who of line.gone()) step(line.key, expire(who, times))
+        line.forgetOutcomes()
+        if (line.isOver(times.keepMs)) lines.delete(name)
+      }
+      return swept
+    },
+  }
+}
+
+class MemoryLine implements LineRows {
+  readonly key: LockKey
+  readonly #now: () => number
+  readonly #mint: () => number
+  #row: LineRow | undefined
+  #dueAt: number | null = null
+  #waiters: Waiter[] = []
+  #outcomes: Outcome[] = []
+
+  constructor(key: LockKey, now: () => number, mint: () => number) {
+    this.key = { operation: key.operation, resource: key.resource }
+    this.#now = now
+    this.#mint = mint
+  }
+
+  operation(): string {
+    return this.key.operation
+  }
+
+  clock(): { now: number; wall: number } {
+    return { now: this.#now(), wall: this.#now() }
+  }
+
+  line(): LineRow | undefined {
+    return this.#row
+  }
+
+  saveLine(row: LineRow, dueAt: number | null): void {
+    this.#row = row
+    this.#dueAt = dueAt
+  }
+
+  mintToken(): number {
+    return this.#mint()
+  }
+
+  waiter(who: Requester): Waiter | undefined {
+    return this.#waiters.find((waiter) => isSame(waiter, who))
+  }
+
+  firstWaiter(): Waiter | undefined {
+    return this.#waiters[0]
+  }
+
+  countWaiters(beforeSeq = Number.POSITIVE_INFINITY): number {
+    return this.#waiters.filter(({ seq }) => seq < beforeSeq).length
+  }
+
+  saveWaiter(waiter: Waiter): void {
+    this.removeWaiter(waiter)
+    this.#waiters.push(waiter)
+    this.#waiters.sort((a, b) => a.seq - b.seq)
+  }
+
+  removeWaiter(who: Requester): void {
+    this.#waiters = this.#waiters.filter((waiter) => !isSame(waiter, who))
+  }
+
+  outcome(who: Requester): Outcome | undefined {
+    return this.#outcomes.find((outcome) => isSame(outcome, who) && outcome.keptUntil > this.#now())
+  }
+
+  saveOutcome(outcome: Outcome): void {
+    this.removeOutcome(outcome)
+    this.#outcomes.push(outcome)
+  }
+
+  removeOutcome(who: Requester): void {
+    this.#outcomes = this.#outcomes.filter((outcome) => !isSame(outcome, who))
+  }
+
+  dissolve(wants: 'result' | 'all', outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>): number {
+    const leaving = this.#waiters.filter(({ want }) => wants === 'all' || want === 'result')
+    for (const { node, requestId, seq } of leaving) {
+      this.removeWaiter({ node, requestId })
+      this.saveOutcome({ ...outcome, node, requestId, seq })
+    }
+    return leaving.length
+  }
+
+  get isDue(): boolean {
+    return this.#dueAt !== null && this.#dueAt <= this.#now()
+  }
+
+  get isBusy(): boolean {
+    return this.#row?.holder != null || this.#waiters.length > 0
+  }
+
+  gone(): readonly Requester[] {
+    const now = this.#now()
+    return this.#waiters.filter(
+      ({ leaseEndsAt, deadlineAt }) => leaseEndsAt <= now || (deadlineAt !== null && deadlineAt <= now),
+    )
+  }
+
+  forgetOutcomes(): void {
+    const now = this.#now()
+    this.#outcomes = this.#outcomes.filter(({ keptUntil }) => keptUntil > now)
+  }
+
+  /** Nobody holds or waits, nobody is to be told, and how it last ended is past its time. */
+  isOver(keepMs: number): boolean {
+    if (this.isBusy || this.#outcomes.length > 0) return false
+    const { lastOutcome = null, grantFrom = 0 } = this.#row ?? {}
+    return grantFrom <= this.#now() && (lastOutcome === null || lastOutcome.at + keepMs <= this.#now())
+  }
+
+  view(limit: number): LineView {
+    const waiters = this.#waiters.slice(0, limit).map(({ node, requestId, since, want }, index) => ({
+      node,
+      requestId,
+      position: index + 1,
+      since,
+      want,
+    }))
+    const { revision = 0, lastOutcome = null } = this.#row ?? {}
+    return { ...this.summary(), revision, waiters, lastOutcome }
+  }
+
+  summary(): LineSummary {
+    return { ...this.key, holder: this.#holderView(), waiterCount: this.#waiters.length }
+  }
+
+  /** Whoever holds it, unless the lease has run out. */
+  liveHolder(): Holder | null {
+    const holder = this.#row?.holder ?? null
+    return holder && holder.leaseEndsAt > this.#now() ? holder : null
+  }
+
+  #holderView(): LineSummary['holder'] {
+    const holder = this.liveHolder()
+    if (!holder) return null
+    const { node, requestId, attempt, since, leaseEndsAt, progress } = holder
+    return { node, requestId, attempt, since, expiresAt: leaseEndsAt, progress }
+  }
+}
+
+function isSame(a: Requester, b: Requester): boolean {
+  return a.node === b.node && a.requestId === b.requestId
+}
+
+/** No two keys have the same. */
+function nameOf({ operation, resource }: LockKey): string {
+  return JSON.stringify([operation, resource])
+}
+
+function compareKeys(a: LockKey, b: LockKey): number {
+  return compareText(a.operation, b.operation) || compareText(a.resource, b.resource)
+}
+
+/** By code points, as the databases sort: code units would put an emoji before U+FFFD. */
+function compareText(a: string, b: string): number {
+  const others = b[Symbol.iterator]()
+  for (const character of a) {
+    const { value: other } = others.next()
+    if (other === undefined) return 1
+    if (character !== other) return character.codePointAt(0)! - other.codePointAt(0)!
+  }
+  return others.next().done ? 0 : -1
+}

@@ -1,0 +1,95 @@
+import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import { keptForRetry, placeLines, type SaidSoFar } from '../sql/log-row.ts'
+
+/** What attempts of one namespace say of themselves: by job, then by attempt. */
+export class MemoryNotes implements NoteStore {
+  readonly #now: () => number
+  readonly #jobs = new Map<string, Map<number, Said>>()
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  async add(notes: readonly Note[]): Promise<void> {
+    const now = this.#now()
+    for (const note of notes) {
+      if (note.progress === null && note.lines.length === 0) continue
+      const said = this.#saidBy(note)
+      said.notedAt = now
+      if (note.progress !== null) said.progress = { progress: note.progress, at: now }
+      const { kept, dropped, said: counts } = placeLines(said.counts, note.lines)
+      said.counts = counts
+      for (const line of dropped ? [...kept, dropped] : kept) {
+        said.lines[line.number - 1] = { attempt: note.attempt, ...line, at: now }
+      }
+    }
+  }
+
+  async progress(jobIds: readonly string[]): Promise<readonly ProgressRecord[]> {
+    return [...new Set(jobIds)].flatMap((jobId) => {
+      const [latest] = this.#attemptsOf(jobId)
+        .flatMap(([attempt, { progress }]) => (progress === null ? [] : [{ jobId, attempt, ...progress }]))
+        .sort((a, b) => a.at - b.at || a.attempt - b.attempt)
+        .slice(-1)
+      return latest ? [latest] : []
+    })
+  }
+
+  async lines(jobId: string, { limit, after }: LineQuery): Promise<readonly LineRecord[]> {
+    const isAfter = ({ attempt, number }: LineRecord) =>
+      after === undefined || attempt > after.attempt || (attempt === after.attempt && number > after.number)
+    return this.#attemptsOf(jobId)
+      .flatMap(([, { lines }]) => lines)
+      .filter(isAfter)
+      .slice(0, limit)
+  }
+
+  async prune({ olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<number> {
+    const cutoff = this.#now() - olderThanMs
+    const old = [...this.#jobs]
+      .map(([jobId, attempts]) => ({
+        jobId,
+        at: Math.max(...[...attempts.values()].map((said) => said.notedAt)),
+      }))
+      .filter(({ at }) => at < cutoff)
+      .sort((a, b) => a.at - b.at)
+      .slice(0, limit)
+    this.forget(old.map(({ jobId }) => jobId))
+    return old.length
+  }
+
+  /** The job is begun anew: what leaves little room for its next attempts is forgotten. */
+  makeRoom(jobId: string): void {
+    for (const [attempt, { counts }] of this.#attemptsOf(jobId)) {
+      const { lineCount, lineBytes } = counts
+      if (lineCount > keptForRetry.lineCount || lineBytes > keptForRetry.lineBytes)
+        this.#jobs.get(jobId)!.delete(attempt)
+    }
+  }
+
+  forget(jobIds: readonly string[]): void {
+    for (const jobId of jobIds) this.#jobs.delete(jobId)
+  }
+
+  /** Oldest first. */
+  #attemptsOf(jobId: string): (readonly [attempt: number, said: Said])[] {
+    return [...(this.#jobs.get(jobId) ?? [])].sort(([a], [b]) => a - b)
+  }
+
+  #saidBy({ jobId, attempt }: Note): Said {
+    const attempts = this.#jobs.get(jobId) ?? new Map<number, Said>()
+    this.#jobs.set(jobId, attempts)
+    const counts = { lineCount: 0, lineBytes: 0, droppedCount: 0 }
+    const said = attempts.get(attempt) ?? { progress: null, lines: [], counts, notedAt: 0 }
+    attempts.set(attempt, said)
+    return said
+  }
+}
+
+/** What one attempt has said. */
+interface Said {
+  progress: { readonly progress: string; readonly at: number } | null
+  readonly lines: LineRecord[]
+  counts: SaidSoFar
+  notedAt: number
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import {
+  copyMark,
+  type Migration,
+  noteOf,
+  planMigrations,
+  readMarks,
+  requireSchema,
+} from './migration-plan.ts'
+
+const step = (number: number, oldest?: number): Migration => ({
+  number,
+  name: `step ${number}`,
+  statements: [],
+  ...(oldest === undefined ? {} : { oldest }),
+})
+
+test('a program works on the schema it knows, and on a newer one that allows for it', () => {
+  const known = [step(1), step(2)]
+  const isRunnable = (current: number, oldest?: number) =>
+    planMigrations({ current, oldest }, known).isRunnable
+  assert.deepEqual(
+    [0, 1, 2, 3].map((current) => isRunnable(current)),
+    [false, false, true, false],
+  )
+  assert.deepEqual(
+    [1, 2, 3].map((oldest) => isRunnable(4, oldest)),
+    [true, true, false],
+  )
+  assert.equal(isRunnable(copyMark, 1), false, 'nobody works on what a copy has not filled yet')
+  assert.throws(() => requireSchema(planMigrations({ current: copyMark, oldest: 1 }, known)), {
+    code: 'copy_unfinished',
+  })
+})
+
+test('who may work on it is said by the strictest of its steps, and of that schema alone', () => {
+  assert.equal(noteOf([]), '0 of 0')
+  assert.equal(noteOf([step(1), step(2, 1)]), '1 of 2')
+  assert.equal(noteOf([step(1), step(2, 1), step(3)]), '3 of 3')
+  assert.deepEqual(readMarks(2, '1 of 2'), { current: 2, oldest: 1 })
+  for (const note of ['1 of 3', '', null, 'x'])
+    assert.deepEqual(readMarks(2, note), { current: 2, oldest: undefined })
+})

@@ -1,0 +1,95 @@
+import { SignalboxError } from '../../../core/errors.ts'
+
+/**
+ * What a failed statement means to the caller. The database's own words are kept as `cause`; the messages here name no
+ * address, for addresses carry passwords.
+ */
+
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null | undefined)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !networkCodes.has(code) ? code : undefined
+}
+
+const networkCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ENOTFOUND',
+  'ENOENT',
+  'EACCES',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
+])
+
+/** The driver's words for a connection that is gone or never was. */
+const lossWords =
+  /connection terminated|connection error and is not queryable|was closed and is not queryable|query read timeout|server closed the connection|timeout expired|connection ended|client network socket disconnected|no route/i
+
+/** Whether the connection is gone, so that whatever was open on it was or will be rolled back. */
+export function isConnectionLoss(error: unknown): boolean {
+  // Our own errors quote what users gave, which may read like the driver's words.
+  if (!(error instanceof Error) || error instanceof SignalboxError) return false
+  const state = sqlState(error)
+  if (state !== undefined) return state.startsWith('08') || shutdowns.has(state)
+  const code = (error as { code?: unknown }).code
+  if (typeof code === 'string' && networkCodes.has(code)) return true
+  return lossWords.test(error.message)
+}
+
+/** The server goes down, crashed, is not up yet, or ended the session. */
+const shutdowns = new Set(['57P01', '57P02', '57P03', '57P05', '25P03'])
+
+/** The database gave up a transaction that may be tried again: serialisation, deadlock, lock wait. */
+export function isConflict(error: unknown): boolean {
+  const state = sqlState(error)
+  return state === '40001' || state === '40P01' || state === '55P03'
+}
+
+/** A failure of one of the store's own statements, with the code it has for callers. */
+export function toStoreError(error: unknown): unknown {
+  if (error instanceof SignalboxError) return error
+  const state = sqlState(error) ?? ''
+  if (/timeout exceeded when trying to connect/.test(String((error as Error)?.message))) {
+    return new SignalboxError(
+      'store_busy',
+      'All connections to Postgres were in use and none came free in time. Raise `?pool=` in its address, or hold them shorter.',
+      { cause: error },
+    )
+  }
+  if (isConflict(error) || state === '57014') {
+    return new SignalboxError(
+      'store_busy',
+      'Postgres did not get to this statement in time: others held what it needed. Try again.',
+      { cause: error },
+    )
+  }
+  if (state === '42P01' || state === '3F000' || state === '42883') {
+    return new SignalboxError(
+      'schema_missing',
+      'This database has no Signalbox tables any more. Run `signalbox migrate up`, or open it with { migrate: true }.',
+      { cause: error },
+    )
+  }
+  if (isConnectionLoss(error) || refusals.test(state)) {
+    return new SignalboxError(
+      'store_unavailable',
+      'Postgres cannot be reached or refused the call; the cause says why. Try again when it is back.',
+      { cause: error },
+    )
+  }
+  return error
+}
+
+/** Logging in (28), no such database (3D), out of disk, memory or connections (53), disk errors (58), no permission. */
+const refusals = /^(28...|3D...|53...|58...|42501|25006)$/
+
+export function leaseLost(jobId: string, cause?: unknown): SignalboxError {
+  return new SignalboxError(
+    'lease_lost',
+    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
+    { details: { jobId }, ...(cause === undefined ? {} : { cause }) },
+  )
+}

@@ -1,0 +1,197 @@
+import { escapeIdentifier } from 'pg'
+import { SignalboxError } from '../../core/errors.ts'
+import type { Backend, BackendOptions, Stores } from '../backend.ts'
+import { requireSchema } from '../migration-plan.ts'
+import { createRingingFleet } from '../notifying-fleet.ts'
+import { SchemaWatch } from '../schema-watch.ts'
+import { Views } from '../views.ts'
+import { PostgresAudit } from './audit.ts'
+import { nowMs } from './connection/columns.ts'
+import { Connections } from './connection/connection.ts'
+import { parseTarget, type Target, takesOptions } from './connection/target.ts'
+import { fleetStatements, PostgresFleet } from './fleet.ts'
+import { guardStatements } from './guards/guard-statements.ts'
+import { PostgresGuards } from './guards/guards.ts'
+import { gateStatements, PostgresGates } from './jobs/dependencies.ts'
+import { PostgresJobs } from './jobs/jobs.ts'
+import { createSpace, type Ground } from './jobs/namespace-memory.ts'
+import { listQueued } from './jobs/queued.ts'
+import { jobStatements } from './jobs/statements.ts'
+import { createPostgresLocks } from './locks/locks.ts'
+import { lineStatements } from './locks/wait-queue-statements.ts'
+import { noteStatements, PostgresNotes } from './logs.ts'
+import { createMigrator, withClient } from './migrator.ts'
+import { createPostgresMonitor } from './monitor/monitor.ts'
+import { reportStatements } from './monitor/monitor-statements.ts'
+import { PostgresBells } from './notifier.ts'
+import { Keys } from './request-keys.ts'
+import { PostgresSchedules, scheduleStatements } from './schedules.ts'
+import { createTokens } from './tokens.ts'
+
+/**
+ * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else the
+ * first schema of the connection's search path) and `?pool=` (how many transactions of handlers may be open, 20).
+ */
+export async function openPostgres(
+  url: string,
+  { namespace, migrate, meter, schemaLookMs }: BackendOptions,
+): Promise<Backend> {
+  const target = parseTarget(url)
+  const optionsTaken = await takesOptions(target)
+  const { schema, warnings } = await withClient(target, (client) => look(client, target))
+  if (!optionsTaken) {
+    warnings.push(
+      'This seems to be a connection pooler: time limits of statements are kept by the client alone, and LISTEN may be lost on it, so that jobs are found by polling.',
+    )
+  }
+  const quoted = escapeIdentifier(schema)
+  const migrator = createMigrator(target, schema, quoted)
+  if (migrate) await migrator.up()
+  requireSchema(await migrator.status())
+
+  const connections = new Connections(target, optionsTaken, meter)
+  const bells = new PostgresBells(connections, schema, warnings)
+  const keys = new Keys(connections, quoted)
+  let closing: Promise<void> | undefined
+  try {
+    const watch = new SchemaWatch(() => migrator.statusBy(connections), schemaLookMs)
+    const ground = await readGround(connections, quoted, watch)
+    const lines = lineStatements(quoted)
+    const guards = guardStatements(quoted)
+    const reports = reportStatements(quoted)
+    const boards = fleetStatements(quoted)
+    const notes = noteStatements(quoted)
+    const schedules = scheduleStatements(quoted)
+    const gates = gateStatements(quoted)
+    const createStores = (name: string): Stores => {
+      const bell = bells.within(name)
+      const space = createSpace(ground, name, bell)
+      const jobs = new PostgresJobs(connections, space)
+      return {
+        jobs,
+        notes: new PostgresNotes(connections, name, notes),
+        schedules: new PostgresSchedules(connections, space, schedules),
+        gates: new PostgresGates(connections, space, gates),
+        locks: createPostgresLocks(connections, name, quoted, lines),
+        guards: new PostgresGuards(connections, space, guards),
+        monitor: createPostgresMonitor(connections, space, quoted, { reports, guards }),
+        audit: new PostgresAudit(connections, name, quoted),
+        fleet: createRingingFleet(new PostgresFleet(connections, name, boards), bell),
+        bell,
+        keyed: (key) => ({ jobs: keys.view(space, jobs, key) }),
+      }
+    }
+    const stores = createStores(namespace)
+    const views = new Views(createStores)
+    const close = () => {
+      closing ??= (async () => {
+        bells.close()
+        await Promise.all([...ground.sweepers].map((sweeper) => sweeper.sweep()))
+        await connections.close()
+      })()
+      return closing
+    }
+    return {
+      name: 'postgres',
+      traits: { transactions: true, remoteBell: true },
+      ...stores,
+      tokens: createTokens(connections, quoted),
+      within: (name) => (name === namespace ? stores : views.within(name)),
+      pruneKeys: (limit) => keys.prune(limit),
+      async subscribedNamespaces(limit) {
+        const text = `SELECT DISTINCT namespace FROM ${quoted}.monitor_subscription ORDER BY namespace LIMIT $1`
+        const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_subscribed', text }, [
+          limit,
+        ])
+        return rows.map((row) => row.namespace)
+      },
+      async scheduledNamespaces(limit) {
+        const text = `SELECT namespace FROM ${quoted}.job_schedule WHERE NOT is_paused AND next_at IS NOT NULL
+          GROUP BY namespace ORDER BY min(next_at), namespace LIMIT $1`
+        const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_scheduled', text }, [limit])
+        return rows.map((row) => row.namespace)
+      },
+      queuedNamespaces: (queue, limit) => listQueued(connections, quoted, queue, limit),
+      async gatedNamespaces(limit) {
+        const { rows } = await connections.run<{ namespace: string }>(gates.gated, [limit])
+        return rows.map((row) => row.namespace)
+      },
+      async dispatchedNamespaces(limit) {
+        const { rows } = await connections.run<{ namespace: string }>(boards.dispatched, [limit])
+        return rows.map((row) => row.namespace)
+      },
+      migrator: {
+        // Whoever asks whether a server is ready does so every few seconds: not by a connection of its own each time.
+        status: () => migrator.statusBy(connections),
+        async up(onStep) {
+          connections.refuseClosed()
+          return migrator.up(onStep)
+        },
+        sql: () => migrator.sql(),
+      },
+      warnings,
+      async ping() {
+        await connections.run({ name: 'sb_ping', text: 'SELECT 1' }, [])
+      },
+      async time() {
+        const text = `SELECT ${nowMs} AS now`
+        const { rows } = await connections.run<{ now: string }>({ name: 'sb_now', text }, [])
+        return Number(rows[0]!.now)
+      },
+      close,
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (error) {
+    await connections.close()
+    throw error
+  }
+}
+
+async function readGround(connections: Connections, quoted: string, schema: SchemaWatch): Promise<Ground> {
+  const { rows } = await connections.run<{ value: string }>(
+    { name: 'sb_store_id', text: `SELECT value FROM ${quoted}.signalbox_meta WHERE key = 'store_id'` },
+    [],
+  )
+  return {
+    connections,
+    statements: jobStatements(quoted),
+    storeId: rows[0]!.value,
+    sweepers: new Set(),
+    schema,
+  }
+}
+
+interface Found {
+  readonly schema: string
+  readonly warnings: string[]
+}
+
+async function look(client: import('pg').Client, target: Target): Promise<Found> {
+  const { rows } = await client.query(`
+SELECT current_setting('server_version_num')::int AS version, current_schema() AS schema,
+       current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
+       current_setting('full_page_writes') AS full_page_writes`)
+  const [settings] = rows
+  if (settings.version < 130_000) {
+    throw new SignalboxError(
+      'engine_unsupported',
+      'This Postgres is older than version 13, which Signalbox needs. Upgrade the server.',
+    )
+  }
+  const schema = target.schema ?? settings.schema
+  if (schema === null) {
+    throw new SignalboxError(
+      'invalid_argument',
+      'The search path of this Postgres user names no schema that exists. Add ?schema=name to the address.',
+    )
+  }
+  const weak: readonly [string, string][] = [
+    ['fsync', 'a crash of the machine may destroy the database'],
+    ['synchronous_commit', 'a crash of the server may lose what was answered as written'],
+    ['full_page_writes', 'a crash of the machine may destroy the database'],
+  ]
+  const warnings = weak
+    .filter(([name]) => settings[name] === 'off')
+    .map(([name, risk]) => `Postgres runs with ${name} = off: ${risk}.`)
+  return { schema, warnings }
+}

@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SignalboxError } from '../../../core/errors.ts'
+import type { Added, NewJob } from '../../../jobs/index.ts'
+import type { Reclaimer } from '../claim/reclaim.ts'
+import { inCallers, wrongDatabase } from '../connection/caller-transaction.ts'
+import type { Runner, Statement } from '../connection/connection.ts'
+import { inOnePacket } from '../connection/driver.ts'
+import { sqlState } from '../connection/failures.ts'
+import type { Sender } from '../connection/sender.ts'
+import type { Ride } from '../notifier.ts'
+import {
+  type AddRow,
+  addValues,
+  gateValues,
+  hasGate,
+  type PlainAdd,
+  plainAdd,
+  readAdded,
+  waitingValues,
+} from './add.ts'
+import type { Space } from './namespace-memory.ts'
+
+/**
+ * Runs adds: one statement, with unique keys as many as it takes to tell who has each, and one more for what jobs wait
+ * for.
+ */
+export class Adder {
+  readonly #sender: Sender
+  readonly #space: Space
+  readonly #reclaimer: Reclaimer
+
+  constructor(sender: Sender, space: Space, reclaimer: Reclaimer) {
+    this.#sender = sender
+    this.#space = space
+    this.#reclaimer = reclaimer
+  }
+
+  async add(jobs: readonly NewJob[], rings: readonly string[]): Promise<readonly Added[]> {
+    const isUnique = jobs.some((job) => job.uniqueKey !== null || hasGate(job))
+    return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs, rings)
+  }
+
+  async #addPlain(jobs: readonly NewJob[], rings: readonly string[]): Promise<readonly Added[]> {
+    const { namespace, statements, bell } = this.#space
+    const add = plainAdd(statements.add, namespace, jobs)
+    // In a transaction it would be rung before there is anything to find.
+    const ride = rings.length === 1 && !this.#sender.isOneTransaction ? bell.ride(rings[0]!) : undefined
+    if (ride === undefined) await this.#sender.run(add.statement, add.values)
+    else if (ride.isRare) await this.#runRinging(add, ride)
+    else await this.#runAndRing(add, ride)
+    return jobs.map(({ id }) => ({ id, duplicate: false }))
+  }
+
+  /**
+   * The ring is part of what is written: it is heard as soon as that can be seen. Transactions that ring commit one after
+   * the other in the whole database, so only a ring that is rare goes this way. A ring may be lost and a job may not: where
+   * the database takes no ring, the job is added without.
+   */
+  async #runRinging({ statement, ringing, values }: PlainAdd, ride: Ride): Promise<void> {
+    let isSent = false
+    try {
+      await this.#sender.use(async (client) => {
+        try {
+          await this.#sender.send(client, ringing, [...values, ...ride.values])
+          isSent = true
+        } catch (error) {
+          if (!ringRefusals.has(sqlState(error) ?? '')) throw error
+          await this.#sender.send(client, statement, values)
+        }
+      })
+    } finally {
+      ride.over(isSent)
+    }
+  }
+
+  /** Both go out in one packet, as two transactions; whoever adds does not wait for the ring. */
+  #runAndRing({ statement, values }: PlainAdd, ride: Ride): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const both = this.#sender.use(async (client) => {
+      const [written, rung] = inOnePacket(client, () => [
+        this.#sender.send(client, statement, values),
+        this.#sender.send(client, ride.statement, ride.values),
+      ])
+      // A ring may be lost: whoever depends on it polls.
+      rung!.catch(() => undefined)
+      await written
+      ride.over(true)
+      resolve()
+      await rung!.catch(() => undefined)
+    })
+    both.catch((error) => {
+      ride.over(false)
+      reject(error)
+    })
+    return promise
+  }
+
+  async #addUnique(jobs: readonly NewJob[]): Promise<readonly Added[]> {
+    for (let tries = 0; tries < 20; tries++) {
+      // Several jobs are all written or none, so what cannot be answered yet is taken back and begun anew.
+      const { answers, lapsed } = await this.#sender.allOrNothing(
+        (client) => this.#tryUnique(client, jobs, tries === 0),
+        ({ answers }) => answers !== undefined,
+      )
+      if (answers) return answers
+      if (lapsed) await this.#reclaimer.reclaim(100_000)
+      else await sleep(Math.min(2 ** tries, 50))
+    }
+    throw handsChanged()
+  }
+
+  async #tryUnique(
+    client: Runner,
+    jobs: readonly NewJob[],
+    isFirst: boolean,
+  ): Promise<{ readonly answers: readonly Added[] | undefined; readonly lapsed: boolean }> {
+    const { namespace, statements } = this.#space
+    const { statement, values } = this.#adding(jobs, null)
+    const { rows } = await this.#sender.send<AddRow & Record<string, unknown>>(client, statement, values)
+    const answers = readAdded(jobs, rows)
+    // A holder whose lease ran out may be dead, which frees its key.
+    const lapsed = isFirst && rows[0]!.lapsed && answers.some((answer) => answer?.duplicate)
+    const isWhole = !lapsed && answers.every((answer) => answer !== undefined)
+    if (!isWhole) return { answers: undefined, lapsed }
+    const gates = gateValues(namespace, jobs, answers as readonly Added[])
+    if (gates) await this.#sender.send(client, statements.add.gates, gates)
+    return { answers: answers as readonly Added[], lapsed }
+  }
+
+  #adding(jobs: readonly NewJob[], storeId: string | null): { statement: Statement; values: unknown[] } {
+    const { namespace, statements } = this.#space
+    const values = addValues(namespace, jobs, storeId)
+    if (!jobs.some(hasGate)) return { statement: statements.add.unique, values }
+    return { statement: statements.add.gated, values: [...values, waitingValues(jobs)] }
+  }
+
+  /** In the caller's transaction what was written stays; only those without an answer are asked for again. */
+  async addIn(client: Runner, jobs: readonly NewJob[]): Promise<readonly Added[]> {
+    const { storeId } = this.#space
+    const answers: (Added | undefined)[] = jobs.map(() => undefined)
+    for (let tries = 0; tries < 20; tries++) {
+      const open = jobs.flatMap((job, nr) => (answers[nr] === undefined ? [{ job, nr }] : []))
+      if (open.length === 0) return this.#addGatesIn(client, jobs, answers as readonly Added[])
+      const some = open.map(({ job }) => job)
+      const rows = await inCallers(async () => {
+        const { statement, values } = this.#adding(some, storeId)
+        return (await client.query<AddRow & Record<string, unknown>>(statement.text, values)).rows
+      })
+      if (rows.length === 0) throw wrongDatabase()
+      const doubt = tries === 0 && rows[0]!.lapsed
+      for (const [at, answer] of readAdded(some, rows).entries()) {
+        if (answer && !(doubt && answer.duplicate)) answers[open[at]!.nr] = answer
+      }
+      if (doubt) await this.#reclaimer.reclaim(100_000)
+      else if (tries > 0) await sleep(Math.min(2 ** tries, 50))
+    }
+    throw handsChanged()
+  }
+
+  async #addGatesIn(
+    client: Runner,
+    jobs: readonly NewJob[],
+    answers: readonly Added[],
+  ): Promise<readonly Added[]> {
+    const { namespace, statements } = this.#space
+    const gates = gateValues(namespace, jobs, answers)
+    if (gates) await inCallers(() => client.query(statements.add.gates.text, gates))
+    return answers
+  }
+}
+
+/** Its queue of rings is full (somebody listens and does not read), others' rings kept it waiting, or it may not ring. */
+const ringRefusals = new Set(['54000', '55P03', '42501'])
+
+function handsChanged(): SignalboxError {
+  return new SignalboxError(
+    'store_busy',
+    'A unique key changed hands again and again while a job was being added. Try again.',
+  )
+}

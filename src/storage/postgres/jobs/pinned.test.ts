@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import type { PoolClient } from 'pg'
+import { test } from 'vitest'
+import type { Connections, Statement } from '../connection/connection.ts'
+import { Pinned } from './pinned.ts'
+
+const good: Statement = { name: 'good', text: 'GOOD' }
+const bad: Statement = { name: 'bad', text: 'BAD' }
+const savepoint = 'SAVEPOINT signalbox_part'
+const release = 'RELEASE SAVEPOINT signalbox_part'
+const undo = `ROLLBACK TO ${savepoint}; ${release}`
+
+/** A connection that notes what it is sent, and refuses the bad. */
+function aPin(): { readonly pinned: Pinned; readonly sent: string[] } {
+  const sent: string[] = []
+  const query = async (text: string) => {
+    sent.push(text)
+    await Promise.resolve()
+    if (text === 'BAD') throw new Error('refused')
+    return { rows: [], rowCount: 0 }
+  }
+  const client = { query } as unknown as PoolClient
+  const connections = { send: (_: unknown, { text }: Statement) => query(text) } as unknown as Connections
+  return { pinned: new Pinned(connections, client), sent }
+}
+
+test('a statement that may fail leaves what was done before it', async () => {
+  const { pinned, sent } = aPin()
+  await pinned.run(good, [])
+  await assert.rejects(pinned.attempt(bad, []), { message: 'refused' })
+  await pinned.run(good, [])
+  assert.deepEqual(sent, ['GOOD', savepoint, 'BAD', release, undo, 'GOOD'])
+})
+
+test('statements that may fail follow each other, so that undoing one meets no other', async () => {
+  const { pinned, sent } = aPin()
+  const attempts = [pinned.attempt(bad, []), pinned.attempt(good, []), pinned.attempt(bad, [])]
+  const outcomes = await Promise.allSettled(attempts)
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ['rejected', 'fulfilled', 'rejected'],
+  )
+  const failed = [savepoint, 'BAD', release, undo]
+  assert.deepEqual(sent, [...failed, savepoint, 'GOOD', release, ...failed])
+})
+
+test('a part that is not to be kept is undone, and nothing of it is committed or rolled back as a whole', async () => {
+  const { pinned, sent } = aPin()
+  const part = (client: PoolClient) => pinned.send(client, good, [])
+  await pinned.allOrNothing(part, () => true)
+  await pinned.allOrNothing(part, () => false)
+  assert.deepEqual(sent, [savepoint, 'GOOD', release, savepoint, 'GOOD', undo])
+})
+
+test('what is remembered waits for the commit', () => {
+  const { pinned } = aPin()
+  const noted: string[] = []
+  pinned.onCommit(() => noted.push('first'))
+  pinned.onCommit(() => noted.push('second'))
+  assert.deepEqual(noted, [])
+  pinned.committed()
+  pinned.committed()
+  assert.deepEqual(noted, ['first', 'second'])
+})

@@ -1,0 +1,138 @@
+import { Client } from 'pg'
+import type { AppliedMigration, MigrationStatus, Migrator, OnMigrationStep } from '../backend.ts'
+import {
+  type Migration,
+  named,
+  noteOf,
+  oldestKey,
+  planMigrations,
+  printMigrations,
+  readMarks,
+  type SchemaMarks,
+} from '../migration-plan.ts'
+import { sqlState, toStoreError } from './connection/failures.ts'
+import type { Sender } from './connection/sender.ts'
+import type { Target } from './connection/target.ts'
+import { migrationsFor } from './migrations/index.ts'
+
+export interface PostgresMigrator extends Migrator {
+  /** The same as `status`, through a connection that is there: for who asks again and again. */
+  statusBy(sender: Pick<Sender, 'run'>): Promise<MigrationStatus>
+}
+
+/**
+ * Steps are applied in one transaction under one advisory lock, DDL and bookkeeping together. So of many starters one
+ * applies each step and the others find it done, and a kill at any point leaves the schema as it was before.
+ */
+export function createMigrator(target: Target, schema: string, quoted: string): PostgresMigrator {
+  const known = migrationsFor(quoted)
+  return {
+    async statusBy(sender) {
+      const { rows } = await sender.run<MarksRow>({ name: 'sb_schema', text: marksStatement(quoted) }, [])
+      return statusFrom(decodeMarks(rows[0]!), known)
+    },
+    status: () => withClient(target, (client) => statusOf(client, quoted, known)),
+    up: (onStep) => withClient(target, (client) => up(client, schema, quoted, known, onStep)),
+    sql: () => printMigrations(known),
+  }
+}
+
+async function statusOf(
+  client: Client,
+  quoted: string,
+  known: readonly Migration[],
+): Promise<MigrationStatus> {
+  return statusFrom(await marksOf(client, quoted), known)
+}
+
+function statusFrom(marks: SchemaMarks, known: readonly Migration[]): MigrationStatus {
+  const { steps: _, ...status } = planMigrations(marks, known)
+  return status
+}
+
+/** What the database says of its schema, where there is one. */
+function marksStatement(quoted: string): string {
+  return `SELECT coalesce(max(number), 0)::int AS current,
+    (SELECT value FROM ${quoted}.signalbox_meta WHERE key = '${oldestKey}') AS note
+  FROM ${quoted}.signalbox_migration`
+}
+
+/** Notes who may work on it once all of these have been applied. */
+export function writeNote(quoted: string, known: readonly Migration[]): string {
+  return `INSERT INTO ${quoted}.signalbox_meta (key, value) VALUES ('${oldestKey}', '${noteOf(known)}')
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+}
+
+interface MarksRow {
+  readonly current: number
+  readonly note: string | null
+}
+
+function decodeMarks(row: MarksRow): SchemaMarks {
+  return readMarks(row.current, row.note)
+}
+
+async function marksOf(client: Client, quoted: string): Promise<SchemaMarks> {
+  // Asked first, because reading a table that is not there would end the transaction.
+  const { rows: there } = await client.query(`SELECT to_regclass($1) AS found`, [
+    `${quoted}.signalbox_migration`,
+  ])
+  if (there[0].found === null) return { current: 0, oldest: undefined }
+  const { rows } = await client.query(marksStatement(quoted))
+  return decodeMarks(rows[0])
+}
+
+async function up(
+  client: Client,
+  schema: string,
+  quoted: string,
+  known: readonly Migration[],
+  onStep?: OnMigrationStep,
+): Promise<readonly AppliedMigration[]> {
+  await client.query('BEGIN')
+  // A step that needs a table which others hold must not queue for long: everybody else would queue behind it.
+  await client.query(`SET LOCAL lock_timeout = '60s'`)
+  await client.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [
+    `signalbox migrations ${schema}`,
+  ])
+  await client.query(`SET LOCAL lock_timeout = '10s'`)
+  await client.query('SET LOCAL client_min_messages = warning')
+  const { steps } = planMigrations(await marksOf(client, quoted), known)
+  if (steps.length > 0) {
+    const { rowCount } = await client.query('SELECT FROM pg_namespace WHERE nspname = $1', [schema])
+    if (rowCount === 0) await client.query(`CREATE SCHEMA ${quoted}`)
+    await client.query(
+      `CREATE TABLE IF NOT EXISTS ${quoted}.signalbox_migration (
+         number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`,
+    )
+  }
+  for (const [at, { number, name, statements }] of steps.entries()) {
+    onStep?.({ number, name }, at, steps.length)
+    for (const statement of statements) await client.query(statement)
+    await client.query(`INSERT INTO ${quoted}.signalbox_migration (number, name) VALUES ($1, $2)`, [
+      number,
+      name,
+    ])
+  }
+  if (steps.length > 0) await client.query(writeNote(quoted, known))
+  await client.query('COMMIT')
+  return steps.map(named)
+}
+
+/** A connection of its own: migrating may take longer than the store's statements ever should. */
+export async function withClient<Result>(
+  { config }: Target,
+  work: (client: Client) => Promise<Result>,
+): Promise<Result> {
+  const client = new Client({ ...config, query_timeout: 600_000 })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return await work(client)
+  } catch (error) {
+    // Here "no such table" is not a missing schema but a step that is wrong, and must be seen as it is.
+    throw sqlState(error)?.startsWith('42') ? error : toStoreError(error)
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}

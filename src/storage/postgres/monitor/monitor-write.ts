@@ -1,0 +1,193 @@
+import type {
+  BatchAnswer,
+  Known,
+  KnownAsk,
+  MonitorStore,
+  ReportBatch,
+  ToldRecord,
+} from '../../../monitor/monitor-store.ts'
+import type { GuardAsk } from '../../../once/guard-store.ts'
+import { decodeKnownSubject, decodeTold, type KnownSubjectRow, type ToldRow } from '../../sql/monitor-row.ts'
+import { createNonce } from '../../token.ts'
+import type { Connections } from '../connection/connection.ts'
+import { inOnePacket } from '../connection/driver.ts'
+import type { Sender } from '../connection/sender.ts'
+import type { GuardStatements } from '../guards/guard-statements.ts'
+import { type ClaimRow, claimValues } from '../guards/guards.ts'
+import { plainAdd } from '../jobs/add.ts'
+import type { Space } from '../jobs/namespace-memory.ts'
+import type { Pinned } from '../jobs/pinned.ts'
+import type { MonitorRules } from './monitor-rules.ts'
+import {
+  decisionValues,
+  newSubjectValues,
+  notificationValues,
+  type ReportStatements,
+  reservationValues,
+  subjectValues,
+} from './monitor-statements.ts'
+import { transact } from './monitor-transaction.ts'
+
+/**
+ * Reports. What is known is read by one statement, so it was so at one moment. A batch is one transaction in two trips:
+ *
+ *     BEGIN, share the rules, read their revision, write subjects, claim events ──▶ the rest, COMMIT
+ *
+ * Subjects are written where they have the version that was decided on; if not all of them do, all is taken back. Rows
+ * are written in the same order by everybody: subjects that are known, new ones, events, windows, each sorted.
+ */
+export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
+  readonly #connections: Connections
+  readonly #space: Space
+  readonly #rules: MonitorRules
+  readonly #statements: ReportStatements
+  readonly #guards: GuardStatements
+
+  constructor(
+    connections: Connections,
+    space: Space,
+    rules: MonitorRules,
+    statements: ReportStatements,
+    guards: GuardStatements,
+  ) {
+    this.#connections = connections
+    this.#space = space
+    this.#rules = rules
+    this.#statements = statements
+    this.#guards = guards
+  }
+
+  async known({ subjects, throttles }: KnownAsk): Promise<Known> {
+    const { rows } = await this.#connections.run<KnownRow>(this.#statements.known, [
+      this.#space.namespace,
+      subjects,
+      throttles.map(({ subscriptionId }) => subscriptionId),
+      throttles.map(({ perMs }) => perMs),
+    ])
+    const found = new Map<string | null, KnownRow>()
+    const windows = new Map<string, ToldRecord[]>()
+    for (const row of rows) {
+      const { subject, told } = row
+      if (told === null) found.set(subject, row)
+      else if (windows.has(subject!)) windows.get(subject!)!.push(decodeTold(told))
+      else windows.set(subject!, [decodeTold(told)])
+    }
+    const all = found.get(null)!
+    return {
+      now: Number(all.observed_at),
+      revision: Number(all.version),
+      counts: JSON.parse(all.state),
+      subjects: subjects.map((subject) => {
+        const row = found.get(subject)
+        return row && decodeKnownSubject(row as KnownSubjectRow, windows.get(subject) ?? [])
+      }),
+    }
+  }
+
+  write(batch: ReportBatch): Promise<BatchAnswer> {
+    return transact(
+      this.#connections,
+      (tx, keep) => this.#write(tx, batch, keep),
+      ({ status }) => status === 'written',
+    )
+  }
+
+  async #write(tx: Pinned, batch: ReportBatch, keep: () => void): Promise<BatchAnswer> {
+    const [revision, isUsedUp, written, taken] = await Promise.all([
+      this.#rules.share(tx),
+      this.#isUsedUp(tx, batch.throttles),
+      this.#writeSubjects(tx, batch.subjects),
+      this.#claimEvents(tx, batch.events),
+    ])
+    if (revision !== batch.revision || isUsedUp || !written) return { status: 'overtaken' }
+    if (taken.length > 0) return { status: 'duplicate', events: taken }
+    // Nothing of this depends on an answer, so the commit goes out with it.
+    await tx.use((client) =>
+      inOnePacket(client, () => {
+        const sent = this.#writeRest(tx, batch)
+        keep()
+        return Promise.all(sent)
+      }),
+    )
+    return { status: 'written' }
+  }
+
+  #writeRest(
+    tx: Sender,
+    { reservations, decisions, notifications, jobs }: ReportBatch,
+  ): readonly Promise<unknown>[] {
+    const { namespace, cursors } = this.#space
+    const { reserve, decide, notify } = this.#statements
+    const sent: Promise<unknown>[] = []
+    if (reservations.length > 0) sent.push(tx.run(reserve, reservationValues(namespace, reservations)))
+    if (decisions.length > 0) sent.push(tx.run(decide, decisionValues(namespace, decisions)))
+    if (notifications.length > 0) sent.push(tx.run(notify, notificationValues(namespace, notifications)))
+    if (jobs.length > 0) {
+      // The monitor's own jobs have no unique keys.
+      const { statement, values } = plainAdd(this.#space.statements.add, namespace, jobs)
+      sent.push(tx.run(statement, values))
+      tx.onCommit(() => cursors.added(jobs))
+    }
+    return sent
+  }
+
+  /** Whether others have used up a throttle; until the commit no others can. */
+  async #isUsedUp(tx: Sender, throttles: ReportBatch['throttles']): Promise<boolean> {
+    if (throttles.length === 0) return false
+    const { namespace } = this.#space
+    const ids = throttles.map(({ subscriptionId }) => subscriptionId)
+    const spans = throttles.map(({ perMs }) => perMs)
+    const most = throttles.map((throttle) => throttle.most)
+    const [, { rows }] = await Promise.all([
+      tx.run(this.#statements.queue, [namespace, ids]),
+      tx.run<{ used_up: number }>(this.#statements.throttles, [namespace, ids, spans, most]),
+    ])
+    return rows[0]!.used_up > 0
+  }
+
+  /** Whether all of them had the version decided on. */
+  async #writeSubjects(tx: Sender, subjects: ReportBatch['subjects']): Promise<boolean> {
+    const { namespace } = this.#space
+    const { newSubjects, subjects: knownSubjects } = this.#statements
+    const known = subjects.filter(({ version }) => version > 0)
+    const fresh = known.length === subjects.length ? [] : subjects.filter(({ version }) => version === 0)
+    const results = await Promise.all([
+      known.length > 0 && tx.run(knownSubjects, subjectValues(namespace, known)),
+      fresh.length > 0 && tx.run(newSubjects, newSubjectValues(namespace, fresh)),
+    ])
+    const written = results.reduce((sum, result) => sum + (result ? (result.rowCount ?? 0) : 0), 0)
+    return written === subjects.length
+  }
+
+  /** Claims event ids as done; answers those that are taken. */
+  async #claimEvents(tx: Sender, events: ReportBatch['events']): Promise<readonly string[]> {
+    if (events.length === 0) return []
+    // Of one that is named twice, the second finds it taken.
+    const byKey = new Map(events.map((event) => [event.key, event]))
+    const repeats = events.filter((event) => byKey.get(event.key) !== event).map(({ key }) => key)
+    const claims = [...byKey.values()].map((event) => ({ ask: eventAsk(event), nonce: createNonce() }))
+    const { rows } = await tx.run<ClaimRow & Record<string, unknown>>(
+      this.#guards.claim,
+      claimValues(this.#space.namespace, claims, true),
+    )
+    const ours = new Set(rows.filter(({ standing }) => standing === 'run').map(({ asked }) => asked))
+    return [...claims.filter(({ nonce }) => !ours.has(nonce)).map(({ ask }) => ask.key), ...repeats]
+  }
+}
+
+/** A subject; or a window of one, if it was `told`; or, of no subject, what is known of all. */
+interface KnownRow extends Omit<KnownSubjectRow, 'subject'> {
+  readonly subject: string | null
+  readonly told: ToldRow | null
+}
+
+function eventAsk({ key, keepMs }: ReportBatch['events'][number]): GuardAsk {
+  return {
+    space: 'monitor.event',
+    key,
+    leaseMs: keepMs,
+    keepMs,
+    mode: 'at-least-once',
+    fingerprint: null,
+  }
+}

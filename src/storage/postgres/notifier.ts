@@ -1,0 +1,237 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { BackendBell } from '../backend.ts'
+import { requireTransaction } from './connection/caller-transaction.ts'
+import type { Connections, Statement } from './connection/connection.ts'
+import { Line } from './locks/connection-line.ts'
+
+/**
+ * Bells over LISTEN and NOTIFY, one for each namespace, whose rings no other namespace hears. A ring is told in this
+ * process at once, and to others by a statement of its own, which may go out right behind what it is about. Inside a
+ * transaction that writes it would be heard sooner, but all such commits of a database queue up: so a process spends at
+ * most a quarter of its time in them, which is less often the longer they take. Rings of a topic within 2 ms become one.
+ *
+ * Each namespace has a channel. The connection that listens is one for all of them, and listens to a channel while
+ * somebody here does, and a little longer: who listens anew for each of many waits should not miss what is between.
+ */
+export class PostgresBells {
+  readonly #connections: Connections
+  readonly #schema: string
+  readonly #line: Line
+  /** By channel and topic. */
+  readonly #listeners = new Map<string, Set<() => void>>()
+  readonly #channels = new Map<string, Channel>()
+  /** Topics told within the last moments, or about to be by whoever rides. */
+  readonly #recent = new Map<string, Recent>()
+  /** From when on a ring may be part of what it is about. */
+  #rareFrom = 0
+  #closed = false
+  /** Its own rings come back by LISTEN; they were told already. */
+  readonly #self = randomBytes(6).toString('hex')
+
+  constructor(connections: Connections, schema: string, warnings: string[]) {
+    this.#connections = connections
+    this.#schema = schema
+    this.#line = new Line(connections.target.config, {
+      heard: (channel, payload) => {
+        const space = payload.indexOf(' ')
+        if (payload.slice(0, space) !== this.#self) this.#tell(placeOf(channel, payload.slice(space + 1)))
+      },
+      // Whoever began to listen has most likely looked before; what was rung between the two, nobody heard.
+      listens: (channels) => {
+        for (const channel of channels) this.#tellAll(channel)
+      },
+      failed: (times) => {
+        if (times !== 3) return
+        warnings.push(
+          'Postgres does not let this process LISTEN (a pooler in transaction mode does not); jobs are found by polling.',
+        )
+      },
+    })
+  }
+
+  /** The bell of a namespace; all that are asked for are the same one. */
+  within(namespace: string): PostgresBell {
+    const channel = channelOf(this.#schema, namespace)
+    return {
+      ride: (topic) => this.#ride(channel, topic),
+      ring: (topic) => this.#ring(channel, topic),
+      ringAtCommit: (tx, topics) => this.#ringAtCommit(channel, tx, topics),
+      listen: (topics, heard) => this.#listen(channel, topics, heard),
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#line.close()
+    for (const { timer } of this.#recent.values()) clearTimeout(timer)
+    for (const { timer } of this.#channels.values()) clearTimeout(timer)
+    this.#recent.clear()
+    this.#channels.clear()
+    this.#listeners.clear()
+  }
+
+  #ring(channel: string, topic: string): void {
+    if (this.#closed) return
+    const place = placeOf(channel, topic)
+    this.#tell(place)
+    const recent = this.#recent.get(place)
+    if (recent?.isOwed) recent.isOwed = false
+    else if (recent) recent.again = true
+    else this.#notify(channel, topic, place)
+  }
+
+  /**
+   * A ring that is sent by whoever writes what it is about, within it or right behind it; the writer rings as ever when
+   * it is done, and that is then told to this process alone. Undefined: it was rung a moment ago, so its turn
+   * comes when that is over.
+   */
+  #ride(channel: string, topic: string): Ride | undefined {
+    const place = placeOf(channel, topic)
+    if (this.#closed || this.#recent.has(place)) return undefined
+    const recent: Recent = { again: false, isOwed: true, timer: undefined }
+    this.#recent.set(place, recent)
+    const beganAt = performance.now()
+    const isRare = beganAt >= this.#rareFrom
+    if (isRare) this.#rareFrom = beganAt + longMs
+    const over = (isSent: boolean) => {
+      const now = performance.now()
+      if (isRare) this.#rareFrom = now + restFactor * (now - beganAt)
+      // It may have been over before.
+      if (this.#closed || this.#recent.get(place) !== recent || recent.timer !== undefined) return
+      this.#recent.delete(place)
+      // Somebody else's ring came for which this one may have been too early; or was taken for this one, which is none.
+      if (recent.again || (!isSent && !recent.isOwed)) this.#notify(channel, topic, place)
+      else if (isSent) this.#merge(channel, topic, place, recent)
+    }
+    return { statement: notify, values: [channel, `${this.#self} ${topic}`], isRare, over }
+  }
+
+  /** In no process's name: whoever listens here has not been told yet, and may only be once it is committed. */
+  async #ringAtCommit(channel: string, tx: unknown, topics: readonly string[]): Promise<void> {
+    const client = await requireTransaction(tx)
+    await client.query(notifyAll, [channel, topics.map((topic) => `${nobody} ${topic}`)])
+  }
+
+  #listen(channel: string, topics: readonly string[], heard: () => void): () => void {
+    if (this.#closed || topics.length === 0) return () => undefined
+    const mine = () => heard()
+    const places = topics.map((topic) => placeOf(channel, topic))
+    for (const place of places) {
+      const others = this.#listeners.get(place)
+      if (others) others.add(mine)
+      else this.#listeners.set(place, new Set([mine]))
+    }
+    this.#open(channel)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      for (const place of places) {
+        const others = this.#listeners.get(place)
+        others?.delete(mine)
+        if (others?.size === 0) this.#listeners.delete(place)
+      }
+      this.#leave(channel)
+    }
+  }
+
+  #open(channel: string): void {
+    const open = this.#channels.get(channel) ?? { listeners: 0, timer: undefined }
+    clearTimeout(open.timer)
+    open.listeners++
+    this.#channels.set(channel, open)
+    this.#line.want(channel)
+  }
+
+  #leave(channel: string): void {
+    const open = this.#channels.get(channel)
+    if (open === undefined || --open.listeners > 0) return
+    open.timer = setTimeout(() => {
+      this.#channels.delete(channel)
+      this.#line.drop(channel)
+    }, lingerMs)
+    open.timer.unref()
+  }
+
+  #tellAll(channel: string): void {
+    for (const place of [...this.#listeners.keys()])
+      if (place.startsWith(placeOf(channel, ''))) this.#tell(place)
+  }
+
+  #tell(place: string): void {
+    for (const heard of [...(this.#listeners.get(place) ?? [])]) heard()
+  }
+
+  #notify(channel: string, topic: string, place: string): void {
+    this.#merge(channel, topic, place, { again: false, isOwed: false, timer: undefined })
+    // A ring may be lost: whoever depends on it polls.
+    this.#connections.run(notify, [channel, `${this.#self} ${topic}`]).catch(() => undefined)
+  }
+
+  /** What is rung within the next moments is told when they are over. */
+  #merge(channel: string, topic: string, place: string, recent: Recent): void {
+    recent.timer = setTimeout(() => {
+      this.#recent.delete(place)
+      if (recent.again && !this.#closed) this.#notify(channel, topic, place)
+    }, mergeMs)
+    recent.timer.unref()
+    this.#recent.set(place, recent)
+  }
+}
+
+/** The bell of a namespace, which may also be rung with a write. */
+export interface PostgresBell extends BackendBell {
+  ride(topic: string): Ride | undefined
+}
+
+/** A ring to be sent with a write, as part of it or right behind it. */
+export interface Ride {
+  readonly statement: Statement
+  readonly values: unknown[]
+  /** It may be part of the write: writes that ring have taken little of this process's time lately. */
+  readonly isRare: boolean
+  /** The write has ended: with the ring, or without. */
+  over(isSent: boolean): void
+}
+
+interface Recent {
+  /** It was rung since. */
+  again: boolean
+  /** The next ring is the one that rode. */
+  isOwed: boolean
+  /** None while it rides. */
+  timer: NodeJS.Timeout | undefined
+}
+
+interface Channel {
+  listeners: number
+  /** Ends it, once nobody listens. */
+  timer: NodeJS.Timeout | undefined
+}
+
+/** Longer, and a producer that adds a job every few milliseconds would wait for the end of it each time. */
+const mergeMs = 2
+/** A ring inside a write is followed by so many times of what that took, in which others are sent behind theirs. */
+const restFactor = 3
+/** A write that takes longer than this may never end. */
+const longMs = 1_000
+/** How long a channel is listened to after the last listener left. */
+const lingerMs = 10_000
+
+const nobody = '-'
+// As text, for Prisma reads no answer of the type void.
+const notifyAll = 'SELECT pg_notify($1, topic)::text FROM unnest($2::text[]) topic'
+const notify: Statement = { name: 'sb_notify', text: 'SELECT pg_notify($1, $2)' }
+
+/** A topic of a channel; no channel has a space in it. */
+function placeOf(channel: string, topic: string): string {
+  return `${channel} ${topic}`
+}
+
+/** The channel's name: NOTIFY reaches every schema of a database, so schema and namespace are in it. */
+function channelOf(schema: string, namespace: string): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([schema, namespace]))
+    .digest('hex')
+  return `signalbox_${hash.slice(0, 40)}`
+}

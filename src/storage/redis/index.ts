@@ -1,0 +1,84 @@
+import type { Meter } from '../../core/meter.ts'
+import type { FleetStore } from '../../dispatch/cluster/fleet-store.ts'
+import type { LockStore } from '../../locks/index.ts'
+import type { GuardStore } from '../../once/guard-store.ts'
+import type { BackendBell, Traits } from '../backend.ts'
+import { createRingingFleet } from '../notifying-fleet.ts'
+import { Connection } from './connection.ts'
+import { createRedisFleet, listDispatched } from './fleet.ts'
+import { GuardCalls } from './guard-calls.ts'
+import { createRedisGuards } from './guards.ts'
+import { createRedisLocks } from './locks.ts'
+import { RedisBells } from './notifier.ts'
+import { Recovery } from './recovery.ts'
+import { Stepper } from './stepper.ts'
+
+/** What a Redis is opened with. */
+export interface RedisOptions {
+  readonly namespace: string
+  /** Learns how long calls take, and wait for a connection. @default nobody does */
+  readonly meter?: Meter | undefined
+}
+
+/** What Redis keeps for one namespace. */
+export interface RedisStores {
+  readonly locks: LockStore
+  readonly guards: GuardStore
+  readonly fleet: FleetStore
+  readonly bell: BackendBell
+}
+
+/** A Redis that keeps locks, guards and the fleet's board. It cannot commit with anybody's data, so it is never the only store of a box. */
+export interface RedisBackend extends RedisStores, AsyncDisposable {
+  readonly name: string
+  readonly traits: Traits
+  /** Weak settings that were found, in words; empty when all is well. */
+  readonly warnings: readonly string[]
+  /** The stores of another namespace, on the same connections. Cheap to make, and nothing to close. */
+  within(namespace: string): RedisStores
+  /** Up to `limit` namespaces that have nodes or tasks for nodes. */
+  dispatchedNamespaces(limit: number): Promise<readonly string[]>
+  /** Whether Redis answers; throws `store_unavailable` or `store_busy` when it does not. */
+  ping(): Promise<void>
+  /** Ends everything it opened; what is asked afterwards is refused with `closed`. Safe to call twice. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens a Redis: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Refuses one that removes keys when its
+ * memory is full (`engine_unsupported`).
+ */
+export async function openRedis(url: string, { namespace, meter }: RedisOptions): Promise<RedisBackend> {
+  const recovery = new Recovery()
+  const connection = new Connection(url, recovery, meter)
+  await connection.open()
+  const stepper = new Stepper(connection, () => recovery.isClustered)
+  const calls = new GuardCalls(connection, () => recovery.isClustered)
+  const bells = new RedisBells(url, connection)
+  const within = (name: string): RedisStores => {
+    const bell = bells.within(name)
+    return {
+      locks: createRedisLocks({ connection, stepper, recovery }, name),
+      guards: createRedisGuards({ connection, calls }, name),
+      fleet: createRingingFleet(createRedisFleet({ connection, recovery }, name), bell),
+      bell,
+    }
+  }
+  const close = async () => {
+    bells.close()
+    await connection.close()
+  }
+  return {
+    ...within(namespace),
+    name: 'redis',
+    traits: { transactions: false, remoteBell: true },
+    warnings: recovery.warnings,
+    within,
+    dispatchedNamespaces: (limit) => listDispatched({ connection, recovery }, limit),
+    async ping() {
+      await connection.send(['PING'], ['PING'])
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}

@@ -1,0 +1,170 @@
+import { crc32 } from 'node:zlib'
+import type { LockKey } from '../../locks/index.ts'
+import type { Requester } from '../../locks/rules/index.ts'
+
+/**
+ * What things are called in Redis. Names are joined by a separator that no encoded name contains, so no two lists of
+ * names make the same text, and text sorts as the lists do.
+ *
+ * Everything of a resource, its operations, their due times and the counter their tokens come from, lies in one of 64
+ * shards, and every key of a shard has the same hash tag: on a cluster they are in one slot, and one script may touch
+ * them all. The tag comes before anything a user chose, so braces in names change nothing.
+ */
+export const shardCount = 64
+
+/** How many are remembered of a namespace. */
+const mostPlaces = 1_000
+
+/** Lower than any character of an encoded name: what is shorter sorts first. */
+export const separator = '\x1f'
+
+/** Where a line is. */
+export interface LinePlace {
+  /** Of its row; scripts make the keys of what is beside it out of this one (scripts/line.ts). */
+  readonly key: string
+  readonly shard: number
+}
+
+/** The keys that belong to all lines of a namespace in one shard. */
+interface SpaceKeys {
+  /** Up to where the keys of its lines' rows are the same. */
+  readonly row: string
+  /** When lines and those who wait in them fall due. */
+  readonly due: string
+  /** The lines that are held or waited for. */
+  readonly busy: string
+  /** Who waits in them, and where. */
+  readonly waits: string
+}
+
+/** The keys of a namespace. */
+export class Keyring {
+  readonly #namespace: string
+  readonly #prefix: string
+  /** Made when they are first needed. */
+  readonly #shards: (SpaceKeys | undefined)[] = []
+  /** Of lines that were asked for lately, by operation and resource: to find one anew costs as much as to send a step. */
+  readonly #places = new Map<string, Map<string, LinePlace>>()
+  #placeCount = 0
+
+  constructor(namespace: string) {
+    this.#namespace = encodeName(namespace)
+    this.#prefix = this.#namespace + separator
+  }
+
+  place({ operation, resource }: LockKey): LinePlace {
+    return this.#places.get(operation)?.get(resource) ?? this.#findPlace(operation, resource)
+  }
+
+  #findPlace(operation: string, resource: string): LinePlace {
+    const encoded = encodeName(resource)
+    // Never to be changed: a line would be looked for where it is not.
+    const shard = crc32(this.#prefix + encoded) % shardCount
+    const place = { key: this.#in(shard).row + encodeName(operation) + separator + encoded, shard }
+    if (this.#placeCount++ === mostPlaces) {
+      this.#places.clear()
+      this.#placeCount = 1
+    }
+    const places = this.#places.get(operation) ?? new Map<string, LinePlace>()
+    this.#places.set(operation, places.set(resource, place))
+    return place
+  }
+
+  due(shard: number): string {
+    return this.#in(shard).due
+  }
+
+  busy(shard: number): string {
+    return this.#in(shard).busy
+  }
+
+  waits(shard: number): string {
+    return this.#in(shard).waits
+  }
+
+  #in(shard: number): SpaceKeys {
+    const known = this.#shards[shard]
+    if (known) return known
+    const key = (kind: string) => `signalbox:{sb:${shard}}:${kind}:${this.#namespace}`
+    const keys = {
+      row: key('line') + separator,
+      due: key('due'),
+      busy: key('busy'),
+      waits: key('waits'),
+    }
+    this.#shards[shard] = keys
+    return keys
+  }
+}
+
+/** What a shard knows of itself: its last token, and which run of the server it belongs to. For all namespaces. */
+export function shardKey(shard: number): string {
+  return `signalbox:{sb:${shard}}:shard`
+}
+
+/** The channel on which a namespace's topic is rung. */
+export function channelOf(namespace: string, topic: string): string {
+  return `signalbox:bell:${encodeName(namespace)}${separator}${topic}`
+}
+
+export function encodeRequester({ node, requestId }: Requester): string {
+  return encodeName(node) + separator + encodeName(requestId)
+}
+
+export function decodeRequester(encoded: string): Requester {
+  const [node = '', requestId = ''] = decodeNames(encoded)
+  return { node, requestId }
+}
+
+export function decodeKey(name: string): LockKey {
+  const [operation = '', resource = ''] = decodeNames(name)
+  return { operation, resource }
+}
+
+/** Something that falls due: a line, or somebody who waits in it. */
+export interface DueEntry {
+  readonly key: LockKey
+  readonly who: Requester | undefined
+}
+
+export function decodeDue(entry: string): DueEntry {
+  const [operation = '', resource = '', node, requestId = ''] = decodeNames(entry)
+  return { key: { operation, resource }, who: node === undefined ? undefined : { node, requestId } }
+}
+
+/** Somebody's place in some line, as scripts note it to find it by who it is. */
+export function decodeWait(entry: string): { readonly key: LockKey; readonly seq: number } {
+  const [, name = '', seq] = entry.split('\x1e')
+  return { key: decodeKey(name), seq: Number(seq) }
+}
+
+/** From where to where the names of an operation's lines are. */
+export function operationRange(operation: string): { readonly from: string; readonly to: string } {
+  const encoded = encodeName(operation)
+  return { from: `[${encoded}${separator}`, to: `(${encoded}\x20` }
+}
+
+export function encodeKey({ operation, resource }: LockKey): string {
+  return encodeName(operation) + separator + encodeName(resource)
+}
+
+/** Control characters and the percent sign as %XX; all else is as it was, so that people can read it. */
+export function encodeName(name: string): string {
+  if (!special.test(name)) return name
+  return name.replace(
+    specials,
+    (char) => `%${char.charCodeAt(0).toString(16).padStart(2, '0').toUpperCase()}`,
+  )
+}
+
+export function decodeNames(joined: string): readonly string[] {
+  const names = joined.split(separator)
+  if (!joined.includes('%')) return names
+  return names.map((name) =>
+    name.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+  )
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to be written otherwise.
+const special = /[%\x00-\x1f\x7f]/
+const specials = new RegExp(special.source, 'g')

@@ -1,0 +1,194 @@
+import type { LineSummary, LineView, LockKey, LockStore } from '../../locks/index.ts'
+import { groupOf, type LineTimes, type Requester, type Ruled, type Told } from '../../locks/rules/index.ts'
+import { tellings } from '../sql/wait-queue-sweep.ts'
+import { createBusyLines } from './busy.ts'
+import type { ScriptRunner } from './connection.ts'
+import { decodeDue, decodeRequester, encodeRequester, Keyring, shardCount } from './keys.ts'
+import type { Recovery } from './recovery.ts'
+import { decodeLine, decodeRuled, decodeStanding, isBusy } from './replies.ts'
+import { lookForDueScript } from './scripts/looks.ts'
+import {
+  anyTimes,
+  asItIs,
+  type Reading,
+  type StepGroup,
+  type StepName,
+  type Stepper,
+  type StepReply,
+} from './stepper.ts'
+import { findTangles } from './wait-cycles.ts'
+
+/** What lines in Redis are made of; one set for all namespaces. */
+export interface LinesParts {
+  readonly connection: ScriptRunner
+  readonly stepper: Stepper
+  readonly recovery: Recovery
+}
+
+/** The lines of one namespace. Every step is one in scripts/steps.ts; here its arguments are put in order. */
+export function createRedisLocks(parts: LinesParts, namespace: string): LockStore {
+  const { connection, stepper, recovery } = parts
+  const keyring = new Keyring(namespace)
+  const busyLines = createBusyLines(parts, keyring)
+  /** Another shard first each time, so that a full one does not hide those behind it. */
+  let firstShard = 0
+
+  function step<Answer = StepReply>(
+    key: LockKey,
+    name: StepName,
+    args: readonly string[],
+    times: LineTimes,
+    reading: Reading<Answer> = asItIs as Reading<Answer>,
+  ): Promise<Answer> {
+    return stepper.step(keyring.place(key), name, args, times, groupFor(key, times), reading)
+  }
+
+  /** The lines that a step has to see besides its own; nearly always none. */
+  function groupFor({ operation, resource }: LockKey, { conflicts }: LineTimes): StepGroup | undefined {
+    const group = groupOf(conflicts, operation)
+    if (conflicts === undefined || group === undefined) return undefined
+    const others = group.filter((other) => other !== operation)
+    const numbers = new Map([operation, ...others].map((one, index) => [one, index + 1]))
+    const pairs = conflicts.flatMap(([one, other]) =>
+      numbers.has(one) ? [`${numbers.get(one)} ${numbers.get(other)}`] : [],
+    )
+    return {
+      others: others.map((other) => keyring.place({ operation: other, resource })),
+      pairs: pairs.join(','),
+    }
+  }
+
+  function look(key: LockKey, limit: number): Promise<StepReply> {
+    return step(key, 'inspect', [`${limit}`], anyTimes)
+  }
+
+  async function findDue(limit: number): Promise<readonly string[]> {
+    firstShard = (firstShard + 1) % shardCount
+    const keys = Array.from({ length: shardCount }, (_, nr) => keyring.due((firstShard + nr) % shardCount))
+    const args = [stepper.clock, `${limit}`]
+    const groups = recovery.isClustered ? keys.map((key) => [key]) : [keys]
+    const found = await Promise.all(
+      groups.map((group) => connection.run<readonly string[]>(lookForDueScript, group, args, args)),
+    )
+    return found.flat().slice(0, limit)
+  }
+
+  return {
+    acquire(key, ask, times) {
+      const { node, requestId, wait, want, ttlMs, deadlineMs, isStreamed } = ask
+      recovery.noteTtl(ttlMs)
+      const terms = bit(wait) + bit(want === 'turn') + bit(isStreamed) + (deadlineMs ?? '')
+      return step(key, 'acquire', [encodeRequester(ask), `${ttlMs}`, terms], times, {
+        whole: (reply) => decodeRuled(reply, { standing: decodeStanding(reply[4])! }),
+        quick: (revision, token, expiresAt) => ({
+          standing: { status: 'granted', token, expiresAt, attempt: 1 },
+          told: { requesters: [{ node, requestId }], everyone: false, changed: true },
+          revision,
+        }),
+      })
+    },
+
+    release(key, who, { outcome, value, terminal }, times) {
+      const ending = (outcome === 'success' ? 's' : 'f') + bit(terminal) + bit(value !== null) + (value ?? '')
+      return step(key, 'release', [encodeRequester(who), `${who.token}`, ending], times, releaseReading)
+    },
+
+    async renew(key, who, { ttlMs, progress }, times) {
+      if (ttlMs !== undefined) recovery.noteTtl(ttlMs)
+      const kind = progress === undefined ? '' : progress === null ? 'none' : 'text'
+      const args = [encodeRequester(who), `${who.token}`, `${ttlMs ?? ''}`, kind, progress ?? '']
+      const reply = await step(key, 'renew', args, times)
+      const [status, expiresAt] = reply[4] as readonly [string, number]
+      return decodeRuled(reply, { expiresAt: status === 'renewed' ? expiresAt : undefined })
+    },
+
+    async shorten(key, who, toMs, times) {
+      const reply = await step(key, 'shorten', [encodeRequester(who), `${who.token}`, `${toMs}`], times)
+      return decodeRuled(reply, { shortened: reply[4][0] === 'shortened' })
+    },
+
+    async leave(key, who, times) {
+      const reply = await step(key, 'leave', [encodeRequester(who)], times)
+      const [left] = reply[4]
+      return decodeRuled(reply, { left: left === 'holding' ? left : left === 'left' })
+    },
+
+    async evict(key, who, times) {
+      const reply = await step(key, 'evict', [encodeRequester(who)], times)
+      return decodeRuled(reply, { evicted: reply[4][0] === 'evicted' })
+    },
+
+    async keep(key, who, { isStreamed }, times) {
+      const reply = await step(key, 'keep', [encodeRequester(who), bit(isStreamed)], times)
+      return decodeRuled(reply, { standing: decodeStanding(reply[4]) })
+    },
+
+    async fail(key, who, value, times) {
+      const reply = await step(key, 'fail', [encodeRequester(who), `${who.seq}`, value], times)
+      return decodeRuled(reply, { failed: reply[4][0] === 'failed' })
+    },
+
+    entangled: (keys) => findTangles(parts, keyring, keys),
+
+    async inspect(key, limit) {
+      return decodeLine(key, await look(key, limit), limit)
+    },
+
+    async list(query) {
+      const lines: LineSummary[] = []
+      for await (const page of busyLines.pages(query)) {
+        const replies = await Promise.all(page.map((key) => look(key, 0)))
+        for (const [index, reply] of replies.entries()) {
+          // It may have ended since its name was read.
+          if (isBusy(reply)) lines.push(summaryOf(decodeLine(page[index]!, reply, 0)!))
+          if (lines.length === query.limit) return lines
+        }
+      }
+      return lines
+    },
+
+    async sweep(limit, times) {
+      const swept: { key: LockKey; told: Told }[] = []
+      for (let round = 0; round < sweepRounds; round++) {
+        const wanted = limit - swept.length
+        const entries = (await findDue(wanted)).map(decodeDue)
+        const replies = await Promise.all(
+          entries.map(({ key, who }) =>
+            who ? step(key, 'expire', [encodeRequester(who)], times) : step(key, 'sweep', [], times),
+          ),
+        )
+        for (const [index, reply] of replies.entries()) {
+          swept.push(...tellings(entries[index]!.key, decodeRuled(reply, {})))
+        }
+        if (entries.length < wanted || swept.length >= limit) break
+      }
+      return swept
+    },
+  }
+}
+
+/** Lines that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
+const sweepRounds = 20
+
+const releaseReading: Reading<Ruled<{ readonly released: { readonly next: Requester | null } | undefined }>> =
+  {
+    whole(reply) {
+      const [status, next] = reply[4] as readonly [string, string | null]
+      const released =
+        status === 'released' ? { next: next === null ? null : decodeRequester(next) } : undefined
+      return decodeRuled(reply, { released })
+    },
+    quick: (revision) => ({
+      released: { next: null },
+      told: { requesters: [], everyone: false, changed: true },
+      revision,
+    }),
+  }
+
+function bit(value: boolean): '0' | '1' {
+  return value ? '1' : '0'
+}
+
+function summaryOf({ operation, resource, holder, waiterCount }: LineView): LineSummary {
+  return { operation, resource, holder, waiterCount }
+}

@@ -1,0 +1,103 @@
+import type { LineView, LockKey, WaiterView } from '../../locks/index.ts'
+import type { HolderView, LastOutcome, OutcomeKind, Ruled, Standing, Told } from '../../locks/rules/index.ts'
+import { decodeKey, decodeRequester } from './keys.ts'
+import type { StepReply } from './stepper.ts'
+
+/** What the scripts answer, as the records that the contract speaks of. */
+
+export function decodeRuled<Answer extends object>(
+  [isChanged, ended, revision, told, , elsewhere]: StepReply,
+  answer: Answer,
+): Ruled<Answer> {
+  return {
+    ...answer,
+    told: decodeTold(ended, told, isChanged === 1),
+    revision,
+    ...(elsewhere &&
+      elsewhere.length > 0 && {
+        elsewhere: elsewhere.map(([name, ended, told]) => ({
+          operation: decodeKey(name).operation,
+          told: decodeTold(ended, told, true),
+        })),
+      }),
+  }
+}
+
+function decodeTold(ended: number, names: readonly string[], changed: boolean): Told {
+  const told = { requesters: names.map(decodeRequester), everyone: (ended & 1) !== 0, changed }
+  return (ended & 2) === 0 ? told : { ...told, lapsed: true }
+}
+
+export function decodeStanding(answer: readonly unknown[]): Standing | undefined {
+  const [status, first, second, third] = answer
+  switch (status) {
+    case 'granted':
+      return { status, token: first as number, expiresAt: second as number, attempt: third as number }
+    case 'queued':
+      return { status, position: first as number }
+    case 'refused':
+      return { status, holder: decodeHolder(first as HolderReply | null) }
+    case 'full':
+      return { status, waiters: first as number }
+    case 'ended':
+      return { status, kind: first as OutcomeKind, value: second as string | null }
+    default:
+      return undefined
+  }
+}
+
+type HolderReply = readonly [
+  who: string,
+  attempt: number,
+  since: number,
+  expiresAt: number,
+  progress: string | null,
+]
+
+function decodeHolder(reply: HolderReply | null): HolderView | null {
+  if (reply === null) return null
+  const [who, attempt, since, expiresAt, progress] = reply
+  return { ...decodeRequester(who), attempt, since, expiresAt, progress }
+}
+
+type WaiterReply = readonly [who: string, seq: number, since: number, wantsTurn: number]
+type LastReply = readonly [kind: number, who: string, attempt: number, at: number, value: string | null]
+
+/** A line as it is; undefined when there is none. */
+export function decodeLine(key: LockKey, reply: StepReply, limit: number): LineView | undefined {
+  const [, , revision, , [status, , holder, waiterCount, waiters, last]] = reply
+  if (status !== 'line') return undefined
+  return {
+    operation: key.operation,
+    resource: key.resource,
+    revision,
+    holder: decodeHolder(holder as HolderReply | null),
+    waiters: decodeWaiters(waiters as readonly WaiterReply[], limit),
+    waiterCount: waiterCount as number,
+    lastOutcome: decodeLast(last as LastReply | null),
+  }
+}
+
+/** Whether a line is held or waited for, be it by somebody whose lease has run out. */
+export function isBusy([, , , , [status, isBusy]]: StepReply): boolean {
+  return status === 'line' && isBusy === 1
+}
+
+/** The first of those who want the result and of those who want a turn, in the one order they stand in. */
+function decodeWaiters(replies: readonly WaiterReply[], limit: number): readonly WaiterView[] {
+  return [...replies]
+    .sort(([, a], [, b]) => a - b)
+    .slice(0, limit)
+    .map(([who, , since, wantsTurn], index) => ({
+      ...decodeRequester(who),
+      position: index + 1,
+      since,
+      want: wantsTurn === 1 ? 'turn' : 'result',
+    }))
+}
+
+function decodeLast(reply: LastReply | null): LastOutcome | null {
+  if (reply === null) return null
+  const [kind, who, attempt, at, value] = reply
+  return { outcome: kind === 1 ? 'success' : 'failure', node: decodeRequester(who).node, attempt, at, value }
+}

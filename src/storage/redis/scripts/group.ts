@@ -1,0 +1,226 @@
+import { firstStepAt } from './settings.ts'
+
+/**
+ * Lines of one resource whose operations exclude each other: src/locks/rules/wait-queue-group.ts, in Lua. One of them is in hand, as
+ * ever; the others are put aside, each with all of its variables, and taken up when they are needed.
+ */
+
+/** All that is of one line and not of the whole step. */
+const ofLine: string = [
+  'rowKey, kindAt, shardKey, name',
+  'revision, attempt, grantFrom, results, turns',
+  'hasProgress, hasDetails, lastToken, dueAt, forgetAt, keptUntil, pruneAt',
+  'lastKind, lastAttempt, lastAt, hasLastValue, lastWho',
+  'holder, token, heldAttempt, since, ttlMs, ends, takeUpBy, seq',
+  'call, callKind, callEveryone, callRevision, callTold',
+  'wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, told',
+  'fields, touched',
+].join(', ')
+
+const countOfLine: number = ofLine.split(',').length
+
+/** One line in hand, the others put aside. */
+export const groupText: string = `
+-- The lines, the step's own first; which of them is in hand; the highest revision in any.
+local group, inHand, groupRevision
+
+local function putAside()
+  return { ${ofLine} }
+end
+
+local function takeUpLine(aside)
+  ${ofLine} = unpack(aside, 1, ${countOfLine})
+end
+
+local function switchTo(no)
+  if no == inHand then return end
+  group[inHand].aside = putAside()
+  takeUpLine(group[no].aside)
+  inHand = no
+end
+
+-- Reads all of them; pairsText says what excludes what: '1 2,2 3'.
+local function openGroup(keysAt, count, pairsText)
+  group, groupRevision = {}, 0
+  for no = 1, count do
+    openLine(keysAt + no - 1, redis.call('GET', KEYS[keysAt + no - 1]))
+    group[no] = { excluded = {}, aside = putAside() }
+    if revision > groupRevision then groupRevision = revision end
+  end
+  for one, other in string.gmatch(pairsText, '(%d+) (%d+)') do
+    one, other = tonumber(one), tonumber(other)
+    table.insert(group[one].excluded, other)
+    table.insert(group[other].excluded, one)
+  end
+  inHand = count
+  switchTo(1)
+end
+
+-- One order for all of them, so that places can be compared.
+local function nextRevision()
+  local least = now * 1000
+  return groupRevision < least and least or groupRevision + 1
+end
+
+local function change()
+  isChanged = true
+  revision = nextRevision()
+  groupRevision = revision
+end
+`
+
+/** A line that waits for another than its own holder has no time at which it changes: it is looked at now and then. */
+export const groupDueText: string = `
+local function dueOfWaiting()
+  return dueAt > now and dueAt or now + 60000
+end
+`
+
+/** Who comes next in any of them. */
+export const settleText: string = `
+-- The first who is still there; those before it whose time is over are ended. During a grace nobody is.
+local function firstLive()
+  while true do
+    local waiter = firstWaiter()
+    if not waiter then
+      if attempt > 0 then
+        attempt = 0
+        change()
+      end
+      return nil
+    end
+    if graceUntil() > now then return waiter end
+    local gone = goneBy(waiter)
+    if not gone then return waiter end
+    removeWaiter(waiter)
+    conclude(waiter.who, waiter.seq, gone)
+  end
+end
+
+local function isTaken()
+  return holder ~= '' or grantFrom > now
+end
+
+-- Ends what has run out in any line, and grants what can be, in order of arrival.
+local function settle()
+  local heads = {}
+  for no = 1, #group do
+    switchTo(no)
+    if holder ~= '' and endOfTurn() <= now and graceUntil() <= now then lapse() end
+  end
+  for no = 1, #group do
+    switchTo(no)
+    group[no].isTaken, group[no].isWaiting = isTaken(), false
+    local head = not group[no].isTaken and firstLive()
+    if head then heads[#heads + 1] = { no = no, head = head } end
+  end
+  table.sort(heads, function(a, b) return a.head.seq < b.head.seq end)
+  for _, entry in ipairs(heads) do
+    local line, head = group[entry.no], entry.head
+    local isKept = graceUntil() > now
+    for _, other in ipairs(line.excluded) do
+      if group[other].isTaken or group[other].isWaiting then isKept = true end
+    end
+    if isKept then
+      line.isWaiting = true
+    else
+      switchTo(entry.no)
+      removeWaiter(head)
+      grant(head.who, head.ttlMs, head.seq, now + (head.isStreamed == 1 and streamedTakeUpMs or takeUpMs))
+      line.isTaken = true
+    end
+  end
+  switchTo(1)
+end
+
+local advance, grantNext = settle, settle
+
+-- Whether one who asks may have it at once, at this place. After advance.
+local function isFreeFor(place)
+  if graceUntil() > now then return false end
+  local isFree = true
+  local function look(no)
+    switchTo(no)
+    local head = firstWaiter()
+    if isTaken() or head and head.seq < place then isFree = false end
+  end
+  look(1)
+  for _, other in ipairs(group[1].excluded) do look(other) end
+  switchTo(1)
+  return isFree
+end
+
+-- Somebody who keeps others from it though nobody holds it.
+local function otherHolderView()
+  local view = false
+  for _, other in ipairs(group[1].excluded) do
+    switchTo(other)
+    if not view and holder ~= '' then
+      view = { holder, heldAttempt, since, ends, hasProgress == 1 and get('p') }
+    end
+  end
+  switchTo(1)
+  return view
+end
+
+-- For a holder that comes back with a token that was lost: whoever is known to hold what it excludes, with an older
+-- token, has ended since; one with a newer token came after it.
+local function clearWayFor(number)
+  local isClear = true
+  for _, other in ipairs(group[1].excluded) do
+    switchTo(other)
+    if lastToken > number then isClear = false end
+  end
+  if isClear then
+    for _, other in ipairs(group[1].excluded) do
+      switchTo(other)
+      if holder ~= '' then
+        conclude(holder, seq, 'lost')
+        holder = ''
+        change()
+      end
+    end
+  end
+  switchTo(1)
+  return isClear
+end
+`
+
+/** Steps on the first line of a group each, and what they changed in the others. */
+export const groupTakingText: string = `
+local function takeStep(no, keysAt, at)
+  callId = callIdOf(no)
+  local groupAt = at + 1 + counts[ARGV[at]]
+  local count = tonumber(ARGV[groupAt])
+  openGroup(keysAt, count, ARGV[groupAt + 1])
+  if isSentAgain and call == callId then return answerBefore() end
+  local answer, isToBeRemembered = steps[ARGV[at]](at + 1)
+  -- A place that was left may have kept others waiting.
+  if isChanged then settle() end
+  if isToBeRemembered then rememberAnswer(answer) end
+  local elsewhere = {}
+  for no = 2, count do
+    switchTo(no)
+    closeLine()
+    if isChanged then elsewhere[#elsewhere + 1] = { lineName(), endBits(), told } end
+  end
+  switchTo(1)
+  closeLine()
+  reply(isChanged and 1 or 0, endBits(), revision, told, answer, elsewhere)
+end
+
+return takeStep
+end
+
+local takeStep = define()
+local no, keysAt, at = 1, 1, ${firstStepAt}
+while ARGV[at] do
+  local isDone, problem = pcall(takeStep, no, keysAt, at)
+  if not isDone then replyProblem(problem) end
+  local groupAt = at + 1 + counts[ARGV[at]]
+  no = no + 1
+  keysAt = keysAt + tonumber(ARGV[groupAt])
+  at = groupAt + 2
+end
+return replies
+`

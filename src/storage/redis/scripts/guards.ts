@@ -1,0 +1,171 @@
+import type { GuardStep } from '../guard-calls.ts'
+import { clockText } from './clock.ts'
+import { createScript, type Script, wholeText } from './script.ts'
+
+/** How many arguments each step takes. */
+const counts: Readonly<Record<GuardStep, number>> = { settle: 4, renew: 3, forget: 0, seen: 3 }
+
+/**
+ * Steps on guards and windows, several in one call: each is atomic, and one that fails is no other's trouble. For every
+ * step there is one of KEYS and, in ARGV, its name and its arguments. Claims that follow each other on the same terms are
+ * one group: its name, the terms, and the nonces of all of them in one text.
+ *
+ * A guard is one text: its status (r unning, d one, f ailed) and mode (at l east, at m ost once), attempt, the token's number
+ * and nonce, when it was claimed, for how long its end is kept, when it ends, its fingerprint and its result, joined by a
+ * character that neither of these can hold. A window is its end, its value and the nonce of whoever opened it.
+ *
+ * Who sends a step again because the first answer was lost is known by its nonce, and told what it was told then.
+ */
+const stepsText = `
+local isSentAgain = ARGV[2] == '1'
+local steps = {}
+local counts = { ${Object.entries(counts)
+  .map(([name, count]) => `${name} = ${count}`)
+  .join(', ')} }
+local replies = {}
+
+local function answer(no, isDone, reply)
+  replies[no] = isDone and reply or { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+end
+
+local function parse(row)
+  return string.match(row, '^(.)(.)\\31(%d+)\\31(%d+)\\31(%x+)\\31(%d+)\\31(%d+)\\31(%d+)\\31([^\\31]*)\\31(.*)$')
+end
+
+local function pack(status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
+  return status .. mode .. '\\31' .. attempt .. '\\31' .. number .. '\\31' .. nonce .. '\\31' .. claimedAt .. '\\31' ..
+    keepMs .. '\\31' .. whole(endsAt) .. '\\31' .. fingerprint .. '\\31' .. result
+end
+
+-- What runs at most once is kept until somebody forgets it; all else for as long as it says anything.
+local function write(key, status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
+  local row = pack(status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
+  if status == 'r' and mode == 'm' then return redis.call('SET', key, row) end
+  local restMs = endsAt - now
+  if status == 'r' then restMs = restMs + keepMs end
+  if restMs < 1 then return redis.call('DEL', key) end
+  return redis.call('SET', key, row, 'PX', whole(restMs))
+end
+
+local function claim(key, nonce, leaseMs, keepMs, mode, fingerprint)
+  local attempt, number = 1, micros
+  local row = redis.call('GET', key)
+  if row then
+    local status, itsMode, itsAttempt, itsNumber, itsNonce, _, itsKeepMs, endsAt, itsFingerprint, result = parse(row)
+    endsAt = tonumber(endsAt)
+    if isSentAgain and status == 'r' and itsNonce == nonce then
+      return { 'run', itsNumber .. '.' .. nonce, tonumber(itsAttempt) }
+    end
+    local isOver = endsAt <= now
+    if status ~= 'f' and (not isOver or (status == 'r' and itsMode == 'm')) then
+      if itsFingerprint ~= fingerprint then return { 'mismatch' } end
+      if isOver then return { 'stuck' } end
+      if status == 'd' then return { 'done', result } end
+      return { 'running', endsAt - now }
+    end
+    number = math.max(number, tonumber(itsNumber) + 1)
+    local keptUntil = status == 'r' and endsAt + tonumber(itsKeepMs) or endsAt
+    if status ~= 'd' and keptUntil > now then attempt = tonumber(itsAttempt) + 1 end
+  end
+  -- The time stands still within a script, and numbers do not.
+  micros = number + 1
+  number = whole(number)
+  write(key, 'r', mode, attempt, number, nonce, whole(now), keepMs, now + leaseMs, fingerprint, '')
+  return { 'run', number .. '.' .. nonce, attempt }
+end
+
+-- A group of claims, from this key on.
+local function claimAll(from, at)
+  local leaseMs, keepMs, mode, fingerprint, nonces =
+    tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  local keys, answers, count = KEYS, replies, #nonces / 16
+  local restMs = whole(leaseMs + tonumber(keepMs))
+  local rest = '\\31' .. whole(now) .. '\\31' .. keepMs .. '\\31' .. whole(now + leaseMs) .. '\\31' .. fingerprint .. '\\31'
+  for i = 0, count - 1 do
+    local key, nonce = keys[from + i], string.sub(nonces, i * 16 + 1, i * 16 + 16)
+    local taken = false
+    -- Most keys are new: then this is all there is to do.
+    if mode == 'l' then
+      local row = 'rl\\0311\\31' .. whole(micros) .. '\\31' .. nonce .. rest
+      taken = redis.pcall('SET', key, row, 'NX', 'PX', restMs)
+    end
+    if not taken then
+      answer(from + i, pcall(claim, key, nonce, leaseMs, keepMs, mode, fingerprint))
+    elseif taken.err then
+      answer(from + i, false, taken)
+    else
+      answers[from + i] = micros
+      micros = micros + 1
+    end
+  end
+  return count
+end
+
+function steps.settle(key, at)
+  local number, nonce, ending, result = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local row = redis.call('GET', key)
+  -- Released and said again: it is gone, as was asked for.
+  if not row then return { isSentAgain and ending == 'x' and 1 or 0 } end
+  local status, mode, attempt, itsNumber, itsNonce, claimedAt, keepMs, endsAt, fingerprint = parse(row)
+  if itsNumber ~= number or itsNonce ~= nonce then return { 0 } end
+  if status ~= 'r' then return { isSentAgain and status == ending and 1 or 0 } end
+  if tonumber(endsAt) <= now and mode ~= 'm' then return { 0 } end
+  if ending == 'x' then
+    redis.call('DEL', key)
+  else
+    write(key, ending, mode, attempt, number, nonce, claimedAt, keepMs, now + tonumber(keepMs), fingerprint, result)
+  end
+  return { 1 }
+end
+
+function steps.renew(key, at)
+  local row = redis.call('GET', key)
+  if not row then return { 0 } end
+  local status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint = parse(row)
+  if status ~= 'r' or number ~= ARGV[at] or nonce ~= ARGV[at + 1] then return { 0 } end
+  endsAt = tonumber(endsAt)
+  if endsAt <= now and mode ~= 'm' then return { 0 } end
+  endsAt = math.max(endsAt, now + tonumber(ARGV[at + 2]))
+  write(key, 'r', mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, '')
+  return { endsAt }
+end
+
+function steps.forget(key)
+  local row = redis.call('GET', key)
+  if not row then return { 0 } end
+  local status, mode, _, _, _, _, keepMs, endsAt = parse(row)
+  redis.call('DEL', key)
+  local keptUntil = tonumber(endsAt) + (status == 'r' and tonumber(keepMs) or 0)
+  return { ((status == 'r' and mode == 'm') or keptUntil > now) and 1 or 0 }
+end
+
+function steps.seen(key, at)
+  local value, nonce, windowMs = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local open = redis.call('GET', key)
+  if open then
+    local endsAt, itsValue, itsNonce = string.match(open, '^(%d+)\\31(%x*)\\31(%x+)$')
+    if tonumber(endsAt) > now and itsValue == value then
+      return { isSentAgain and itsNonce == nonce and 0 or 1 }
+    end
+  end
+  local endsAt = whole(now + tonumber(windowMs))
+  redis.call('SET', key, endsAt .. '\\31' .. value .. '\\31' .. nonce, 'PX', windowMs)
+  return { 0 }
+end
+
+local at, no = 3, 1
+while ARGV[at] do
+  local name = ARGV[at]
+  if name == 'claim' then
+    no = no + claimAll(no, at + 1)
+    at = at + 6
+  else
+    answer(no, pcall(steps[name], KEYS[no], at + 1))
+    no = no + 1
+    at = at + 1 + counts[name]
+  end
+end
+return replies
+`
+
+export const guardsScript: Script = createScript(clockText, wholeText, stepsText)

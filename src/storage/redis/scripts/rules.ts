@@ -1,0 +1,327 @@
+/**
+ * The rules of a fair line, in Lua: src/locks/rules/rules.ts is what they are held to, function by function and in the same
+ * order, and a random walk compares the two. What is added here is the recovery grace (recovery.ts): while it lasts
+ * nobody new is granted, and no lease runs out.
+ */
+export const rulesText: string = `
+local leaseRanOut = '{"code":"lease_lost","message":"The holder’s lease ran out."}'
+local evictedByOperator = '{"code":"evicted","message":"An operator ended the holder’s turn."}'
+local succeeded, failed = 1, 2
+
+local function tell(who)
+  if told == none then told = { who } else told[#told + 1] = who end
+end
+
+-- How the turn in hand ended.
+local function noteLast(kind, value)
+  lastKind, lastWho, lastAttempt, lastAt = kind, holder, heldAttempt, now
+  if value then put('v', value) elseif hasLastValue == 1 then put('v', false) end
+  hasLastValue = value and 1 or 0
+end
+
+local function conclude(who, place, kind, isTold, value)
+  change()
+  local keptTo = now + keepMs
+  if value then
+    put(valueField(revision), value)
+    keepField(valueField(revision), keptTo)
+  end
+  putOutcome({
+    who = who, seq = place, isTold = isTold and 1 or 0, keptUntil = keptTo, valueNo = value and revision or 0, kind = kind,
+    toldTo = isTold and callId or '',
+  })
+  keepField('o' .. who, keptTo)
+  tell(who)
+end
+
+local function lapse()
+  conclude(holder, seq, 'lost')
+  if takeUpBy > 0 then
+    -- It never began, so the attempt has not been made.
+    attempt = heldAttempt - 1
+  else
+    isLapsed = true
+    grantFrom = ends + lockDelayMs
+    noteLast(failed, leaseRanOut)
+  end
+  holder = ''
+  change()
+end
+
+local function goneBy(waiter)
+  if waiter.deadline > 0 and waiter.deadline <= now then return 'timeout' end
+  if waiter.ends <= now and graceUntil() <= now then return 'lost' end
+  return nil
+end
+
+local function setHolder(who, number, ms, place, takeUpUntil)
+  attempt = attempt + 1
+  holder, token, heldAttempt, since, ttlMs, ends = who, number, attempt, now, ms, now + ms
+  takeUpBy, seq, lastToken = takeUpUntil, place, number
+  if hasProgress == 1 then
+    put('p', false)
+    hasProgress = 0
+  end
+  change()
+  tell(who)
+end
+
+local function grant(who, ms, place, takeUpUntil)
+  setHolder(who, mintToken(ms), ms, place, takeUpUntil)
+end
+
+`
+
+/** A line alone: who comes next in it. */
+export const nextText: string = `
+local function grantNext()
+  if grantFrom > now then return end
+  while true do
+    local waiter = firstWaiter()
+    if not waiter then
+      -- Nobody takes over, so whoever comes next begins anew.
+      if attempt > 0 then
+        attempt = 0
+        change()
+      end
+      return
+    end
+    if graceUntil() > now then return end
+    removeWaiter(waiter)
+    local gone = goneBy(waiter)
+    if not gone then
+      grant(waiter.who, waiter.ttlMs, waiter.seq, now + (waiter.isStreamed == 1 and streamedTakeUpMs or takeUpMs))
+      return
+    end
+    conclude(waiter.who, waiter.seq, gone)
+  end
+end
+
+-- Ends what has run out by now and grants the head of the line, until nothing more follows.
+local function advance()
+  if holder ~= '' and endOfTurn() <= now and graceUntil() <= now then lapse() end
+  if holder == '' then grantNext() end
+end
+
+-- Whether one who asks may have it at once. After advance a line that nobody holds and that is not delayed has nobody
+-- waiting.
+local function isFreeFor(place)
+  return holder == '' and grantFrom <= now and graceUntil() <= now
+end
+
+local function otherHolderView()
+  return false
+end
+
+local function clearWayFor(number)
+  return true
+end
+`
+
+/** What follows from it. */
+export const standingText: string = `
+local function isHeldBy(who, number)
+  return holder == who and token == number
+end
+
+local function granted()
+  return { 'granted', token, ends, heldAttempt }
+end
+
+local function queued(waiter)
+  return { 'queued', positionOf(waiter) }
+end
+
+local function ended(kind, value)
+  return { 'ended', kind, value or false }
+end
+
+local function holderView()
+  if holder == '' then return false end
+  return { holder, heldAttempt, since, ends, hasProgress == 1 and get('p') }
+end
+
+local function takeUp()
+  if takeUpBy > 0 then
+    takeUpBy = 0
+    change()
+  end
+  return granted()
+end
+
+-- How it stands with somebody who waits already, with the wait kept alive; nothing when it does not.
+local function stillWaiting(who, isStreamed)
+  local waiter = readWaiter(who)
+  if not waiter then return nil end
+  if waiter.deadline > 0 and waiter.deadline <= now then
+    removeWaiter(waiter)
+    conclude(who, waiter.seq, 'timeout', true)
+    return ended('timeout')
+  end
+  -- One whose lease ran out while nobody looked has still its place: it is here.
+  waiter.ends = now + waiterLeaseMs
+  waiter.isStreamed = isStreamed
+  saveWaiter(waiter)
+  return queued(waiter)
+end
+
+-- What somebody asks is in ARGV, after its name: for how long it would hold, and in one text whether it waits, whether for
+-- a turn, whether it has a stream, and until when it waits (nothing: no end). Most of it is needed by few.
+local function streamedOf(ask)
+  return tonumber(sub(ARGV[ask + 2], 3, 3))
+end
+
+local function join(who, place, hasOutcome, ask)
+  if results + turns >= maxWaiters then return { 'full', results + turns } end
+  if hasOutcome then removeOutcome(who) end
+  local terms = ARGV[ask + 2]
+  local deadlineMs = tonumber(sub(terms, 4))
+  local waiter = {
+    who = who, seq = place, wantsTurn = tonumber(sub(terms, 2, 2)), ttlMs = tonumber(ARGV[ask + 1]), since = now,
+    ends = now + waiterLeaseMs, deadline = deadlineMs and now + deadlineMs or 0, isStreamed = streamedOf(ask),
+  }
+  addWaiter(waiter)
+  change()
+  return queued(waiter)
+end
+
+local function stand(who, ask)
+  if holder == who then return takeUp() end
+
+  local kept = stillWaiting(who, streamedOf(ask))
+  if kept then return kept end
+
+  local outcome = readOutcome(who)
+  if outcome and (outcome.isTold == 0 and outcome.kind ~= 'lost' or isSentAgain and outcome.toldTo == callId) then
+    outcome.isTold, outcome.toldTo = 1, callId
+    putOutcome(outcome)
+    return ended(outcome.kind, valueOf(outcome))
+  end
+
+  local place = outcome and outcome.seq or nextRevision()
+  local isFree = isFreeFor(place)
+  if not isFree and sub(ARGV[ask + 2], 1, 1) == '0' then return { 'refused', holderView() or otherHolderView() } end
+  if isFree then
+    if outcome then removeOutcome(who) end
+    grant(who, tonumber(ARGV[ask + 1]), place, 0)
+    return granted()
+  end
+  return join(who, place, outcome ~= nil, ask)
+end
+
+local function keepPlace(who, isStreamed)
+  if holder == who then return granted() end
+  local kept = stillWaiting(who, isStreamed)
+  if kept then return kept end
+  local outcome = readOutcome(who)
+  if not outcome then return { 'none' } end
+  if outcome.isTold == 0 then
+    outcome.isTold = 1
+    putOutcome(outcome)
+  end
+  return ended(outcome.kind, valueOf(outcome))
+end
+
+local function endTurn(kind, value, isTerminal)
+  local isOver = kind == succeeded or isTerminal
+  noteLast(kind, value)
+  holder = ''
+  attempt = isOver and 0 or heldAttempt
+  change()
+  if isOver and dissolve(kind ~= succeeded, kind == succeeded and 'completed' or 'failed', value) > 0 then
+    isEveryone = true
+  end
+  grantNext()
+end
+
+local function expire(who)
+  local waiter = readWaiter(who)
+  if not waiter then
+    redis.call('ZREM', common('due'), dueName(who))
+    return false
+  end
+  local gone = goneBy(waiter)
+  if not gone then
+    -- The grace has put it off.
+    if waiter.ends <= now then redis.call('ZADD', common('due'), graceUntil(), dueName(who)) end
+    return false
+  end
+  removeWaiter(waiter)
+  conclude(who, waiter.seq, gone)
+  return true
+end
+
+local function leave(who)
+  if holder == who then
+    if takeUpBy == 0 then return 'holding' end
+    holder = ''
+    attempt = heldAttempt - 1
+    change()
+    grantNext()
+    return 'left'
+  end
+  local waiter = readWaiter(who)
+  if not waiter then return 'none' end
+  removeWaiter(waiter)
+  change()
+  return 'left'
+end
+
+local function evict(who)
+  if holder == who then
+    conclude(who, seq, 'evicted')
+    endTurn(failed, evictedByOperator, false)
+    return true
+  end
+  local waiter = readWaiter(who)
+  if not waiter then return false end
+  removeWaiter(waiter)
+  conclude(who, waiter.seq, 'evicted')
+  return true
+end
+
+local function fail(who, place, value)
+  local waiter = readWaiter(who)
+  if not waiter or waiter.seq ~= place then return false end
+  removeWaiter(waiter)
+  conclude(who, place, 'failed', false, value)
+  return true
+end
+
+-- progressKind: '' leaves it as it was, 'text' sets it, 'none' takes it away.
+local function extend(ms, progressKind, progress)
+  ends = math.max(ends, now + ms)
+  ttlMs, takeUpBy = ms, 0
+  if progressKind == 'text' then
+    put('p', progress)
+    hasProgress = 1
+  elseif progressKind == 'none' and hasProgress == 1 then
+    put('p', false)
+    hasProgress = 0
+  end
+  change()
+  return ends
+end
+
+local function shorten(toMs)
+  if now + toMs >= ends then return end
+  ends = now + toMs
+  change()
+end
+
+-- A holder whose grant was lost with the writes of a server that is gone: its token is newer than any that is known
+-- here, so nobody has been granted since. It takes the place of an older holder, and of its own wait.
+local function reassert(who, number, ms)
+  if number <= lastToken or number > micros or graceUntil() <= now or not clearWayFor(number) then return false end
+  if holder ~= '' then conclude(holder, seq, 'lost') end
+  local waiter = readWaiter(who)
+  if waiter then removeWaiter(waiter) end
+  if readOutcome(who) then removeOutcome(who) end
+  setHolder(who, number, ms, nextRevision(), 0)
+  local shard = shardInHand()
+  if number > shard.token then shard.token = number end
+  if number > shard.high then shard.high = number end
+  saveShard(shard)
+  return true
+end
+`

@@ -1,0 +1,47 @@
+import type { LockKey, LockStore } from '../locks/index.ts'
+import {
+  acquire,
+  evict,
+  fail,
+  groupOf,
+  keep,
+  type LineTimes,
+  leave,
+  type Requester,
+  type Rule,
+  release,
+  renew,
+  shorten,
+} from '../locks/rules/index.ts'
+
+/** The part of a LockStore that is a rule on one line. */
+export type RuledLocks = Pick<
+  LockStore,
+  'acquire' | 'release' | 'renew' | 'shorten' | 'leave' | 'evict' | 'keep' | 'fail'
+>
+
+/**
+ * What an engine has to say: how a rule is run on the rows of a line, atomically. Where its operation excludes others
+ * the rule may ask for the rows of all of the `group`, operations of the same resource with its own among them.
+ */
+export type RunRule = <Answer>(
+  key: LockKey,
+  rule: () => Rule<Answer>,
+  group?: readonly string[] | undefined,
+) => Promise<Answer>
+
+/** The steps on a line for an engine that keeps rows. A rule is made anew for every try. */
+export function ruledLocks(runRule: RunRule): RuledLocks {
+  const run = <Answer>(key: LockKey, rule: () => Rule<Answer>, { conflicts }: LineTimes) =>
+    runRule(key, rule, groupOf(conflicts, key.operation))
+  return {
+    acquire: (key, ask, times) => run(key, () => acquire(ask, times), times),
+    release: (key, who, end, times) => run(key, () => release(who, end, times), times),
+    renew: (key, who, terms, times) => run(key, () => renew(who, terms, times), times),
+    shorten: (key, who, toMs, times) => run(key, () => shorten(who, toMs, times), times),
+    leave: (key, who: Requester, times) => run(key, () => leave(who, times), times),
+    evict: (key, who: Requester, times) => run(key, () => evict(who, times), times),
+    fail: (key, who, value, times) => run(key, () => fail(who, value, times), times),
+    keep: (key, who, options, times) => run(key, () => keep(who, options, times), times),
+  }
+}

@@ -1,0 +1,99 @@
+import type { GuardMode } from '../../once/guard.ts'
+import type { GuardRecord, GuardStanding } from '../../once/guard-store.ts'
+import { decodeToken, encodeToken } from '../token.ts'
+
+/**
+ * A guard's row as the SQL engines keep it, and what it stands for at a moment of the store's clock. Numbers may come as
+ * numbers or as decimal text, as drivers give them. `ends_at` is the end of the lease while it is running, and the time
+ * until which it is kept once it is done or failed.
+ */
+export interface GuardRow {
+  readonly guard_key: string
+  readonly status: string
+  readonly mode: string
+  readonly attempt: number | string
+  readonly token_no: number | string
+  readonly token_nonce: string
+  readonly fingerprint: string | null
+  readonly result: string | null
+  readonly claimed_at: number | string
+  readonly keep_ms: number | string
+  readonly ends_at: number | string
+}
+
+/** How a key stands to a claim with this fingerprint; undefined: it is free. */
+export function judgeGuard(
+  row: Pick<GuardRow, 'status' | 'mode' | 'fingerprint' | 'result' | 'ends_at'> | undefined,
+  fingerprint: string | null,
+  now: number,
+): GuardStanding | undefined {
+  if (row === undefined || row.status === 'failed') return undefined
+  const restMs = Number(row.ends_at) - now
+  const isStuck = row.status === 'running' && restMs <= 0 && row.mode === 'at-most-once'
+  if (restMs <= 0 && !isStuck) return undefined
+  if (row.fingerprint !== fingerprint) return { status: 'mismatch' }
+  if (isStuck) return { status: 'stuck' }
+  return row.status === 'done'
+    ? { status: 'done', result: row.result }
+    : { status: 'running', leaseEndsInMs: restMs }
+}
+
+/** Until when a row is known of: a claim that ran out failed at that instant, and is kept as long as one that said so. */
+export function keptUntil(row: Pick<GuardRow, 'status' | 'keep_ms' | 'ends_at'>): number {
+  return Number(row.ends_at) + (row.status === 'running' ? Number(row.keep_ms) : 0)
+}
+
+/**
+ * The number and attempt of the claim that follows this row, of a key that is free. Attempts count on after a claim that
+ * failed or ran out, while that is known of. `micros` is the store's clock in microseconds.
+ */
+export function nextClaim(
+  row: Pick<GuardRow, 'status' | 'attempt' | 'token_no' | 'keep_ms' | 'ends_at'> | undefined,
+  now: number,
+  micros: number = now * 1_000,
+): { readonly tokenNo: number; readonly attempt: number } {
+  if (row === undefined) return { tokenNo: micros, attempt: 1 }
+  return {
+    tokenNo: Math.max(Number(row.token_no) + 1, micros),
+    attempt: row.status !== 'done' && keptUntil(row) > now ? Number(row.attempt) + 1 : 1,
+  }
+}
+
+/** Whether a claim with this token may still be ended: its lease is live, or it is stuck and nobody can have begun. */
+export function maySettle(
+  row: Pick<GuardRow, 'status' | 'mode' | 'token_no' | 'token_nonce' | 'ends_at'> | undefined,
+  token: string,
+  now: number,
+): boolean {
+  if (row?.status !== 'running' || !isToken(row, token)) return false
+  return Number(row.ends_at) > now || row.mode === 'at-most-once'
+}
+
+/** Whether the token is this row's. */
+export function isToken(row: Pick<GuardRow, 'token_no' | 'token_nonce'>, token: string): boolean {
+  const parts = decodeToken(token)
+  return parts !== undefined && parts.leaseNo === String(row.token_no) && parts.nonce === row.token_nonce
+}
+
+export function encodeGuardToken(tokenNo: number, nonce: string): string {
+  return encodeToken({ leaseNo: String(tokenNo), nonce })
+}
+
+/** For people. The row must be one that is known of: stuck, or not past `keptUntil`. */
+export function decodeGuardRow(
+  row: Pick<GuardRow, 'guard_key' | 'status' | 'mode' | 'attempt' | 'claimed_at' | 'keep_ms' | 'ends_at'>,
+  now: number,
+): GuardRecord {
+  const same = {
+    key: row.guard_key,
+    mode: row.mode as GuardMode,
+    attempt: Number(row.attempt),
+    claimedAt: Number(row.claimed_at),
+  }
+  const endsAt = Number(row.ends_at)
+  if (row.status !== 'running' || endsAt > now)
+    return { ...same, status: row.status as GuardRecord['status'], endsAt }
+  return row.mode === 'at-most-once'
+    ? { ...same, status: 'stuck', endsAt: null }
+    : { ...same, status: 'failed', endsAt: keptUntil(row) }
+}

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Note } from '../../jobs/index.ts'
+import { gatherNotes } from './log-batch.ts'
+
+function aNote(jobId: string, attempt: number, progress: string | null, ...texts: readonly string[]): Note {
+  return { jobId, attempt, progress, lines: texts.map((text) => ({ level: 'info', text })) }
+}
+
+test('notes of one attempt become one, with the latest progress and every line in order', () => {
+  const [one, ...more] = gatherNotes([
+    aNote('a', 1, '1', 'x'),
+    aNote('a', 1, '2', 'ü'),
+    aNote('a', 1, null, 'z'),
+  ])
+  assert.deepEqual(more, [])
+  assert.equal(one?.progress, '2')
+  assert.equal(one.lineCount, 3)
+  assert.deepEqual(
+    one.lines.map(({ text, bytesSoFar }) => [text, bytesSoFar]),
+    [
+      ['x', 1],
+      ['ü', 3],
+      ['z', 4],
+    ],
+  )
+})
+
+test('attempts come by job, then attempt, and those that say nothing are left out', () => {
+  const notes = [aNote('b', 10, '1'), aNote('b', 9, '1'), aNote('c', 1, null), aNote('a', 2, null, 'x')]
+  assert.deepEqual(
+    gatherNotes(notes).map(({ jobId, attempt }) => [jobId, attempt]),
+    [
+      ['a', 2],
+      ['b', 9],
+      ['b', 10],
+    ],
+  )
+})
+
+test('lines that no attempt could keep are counted and not sent', () => {
+  const many = gatherNotes([aNote('a', 1, null, ...Array.from({ length: 700 }, () => ''))])
+  assert.deepEqual([many[0]?.lineCount, many[0]?.lines.length], [700, 500])
+  const large = gatherNotes([aNote('a', 1, null, 'x'.repeat(65_536), '', 'y', '')])
+  assert.deepEqual([large[0]?.lineCount, large[0]?.lines.length], [4, 2])
+})

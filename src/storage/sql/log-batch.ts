@@ -1,0 +1,50 @@
+import type { LineLevel, Note } from '../../jobs/index.ts'
+import { lineLimits } from './log-row.ts'
+
+/** All that one call says of one attempt. */
+export interface AttemptNote {
+  readonly jobId: string
+  readonly attempt: number
+  /** The latest; null: nothing about that. */
+  readonly progress: string | null
+  /** How many lines there are. */
+  readonly lineCount: number
+  /** Those that an attempt which has said nothing yet would keep; the others fit in no case, and are only counted. */
+  readonly lines: readonly SizedLine[]
+}
+
+export interface SizedLine {
+  readonly level: LineLevel
+  readonly text: string
+  /** The bytes of this call's lines of the attempt, up to and with this one. */
+  readonly bytesSoFar: number
+}
+
+/** The notes of a call by attempt, in the order in which everybody locks them: by job, then attempt. */
+export function gatherNotes(notes: readonly Note[]): readonly AttemptNote[] {
+  const said = notes.filter(({ progress, lines }) => progress !== null || lines.length > 0)
+  const attempts = Map.groupBy(said, ({ jobId, attempt }) => `${jobId} ${attempt}`)
+  return [...attempts.values()].map(gather).sort(byAttempt)
+}
+
+function gather(notes: readonly Note[]): AttemptNote {
+  const [{ jobId, attempt }] = notes as [Note]
+  const lines = notes.flatMap((note) => note.lines)
+  let bytesSoFar = 0
+  const sized = lines.slice(0, lineLimits.maxLines).map(({ level, text }) => {
+    bytesSoFar += Buffer.byteLength(text)
+    return { level, text, bytesSoFar }
+  })
+  return {
+    jobId,
+    attempt,
+    progress: notes.findLast(({ progress }) => progress !== null)?.progress ?? null,
+    lineCount: lines.length,
+    lines: sized.filter((line) => line.bytesSoFar <= lineLimits.maxLineBytes),
+  }
+}
+
+function byAttempt(a: AttemptNote, b: AttemptNote): number {
+  if (a.jobId !== b.jobId) return a.jobId < b.jobId ? -1 : 1
+  return a.attempt - b.attempt
+}

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { resolveLocksOptions } from '../../locks/index.ts'
+import {
+  type AcquireAsk,
+  acquire,
+  type LineRow,
+  type LineTimes,
+  leave,
+  release,
+  runLater,
+  type Waiter,
+} from '../../locks/rules/index.ts'
+import { LineBook, type LinePages, type LineWrites } from './wait-queue-book.ts'
+
+const now = 1_900_000_000_000
+const times: LineTimes = resolveLocksOptions()
+
+function waiterAt(seq: number): Waiter {
+  return {
+    node: `n${seq}`,
+    requestId: 'r',
+    seq,
+    want: 'turn',
+    ttlMs: 1_000,
+    since: now,
+    leaseEndsAt: now + 30_000,
+    deadlineAt: null,
+    isStreamed: false,
+  }
+}
+
+function askOf(node: string): AcquireAsk {
+  return { node, requestId: 'r', wait: true, want: 'turn', ttlMs: 1_000, deadlineMs: null, isStreamed: false }
+}
+
+function heldRow(node: string): LineRow {
+  const holder = {
+    ...{ node, requestId: 'r', token: 7, attempt: 1, since: now, ttlMs: 1_000, leaseEndsAt: now + 1_000 },
+    ...{ takeUpBy: null, seq: 1, progress: '"half"' },
+  }
+  return { holder, attempt: 1, grantFrom: 0, revision: 20_000, lastOutcome: null }
+}
+
+/** A line with so many waiters, of whom the first four were read; notes every question. */
+function createBook({ row, length = 0, hasOutcomes = false }: Opening) {
+  const waiters = Array.from({ length }, (_, index) => waiterAt(index + 1))
+  const trips: string[] = []
+  const flushed: LineWrites[] = []
+  const trip = (name: string, writes: LineWrites) => {
+    trips.push(name)
+    flushed.push(writes)
+  }
+  const pages: LinePages = {
+    async find({ node }, writes) {
+      trip('find', writes)
+      const at = waiters.findIndex((waiter) => waiter.node === node)
+      return { waiter: waiters[at], before: at, outcome: undefined }
+    },
+    async head(limit, writes) {
+      trip('head', writes)
+      const gone = new Set(flushed.flatMap(({ goneSeqs }) => goneSeqs))
+      return waiters.filter(({ seq }) => !gone.has(seq)).slice(0, limit)
+    },
+    async countBefore(seq, writes) {
+      trip('count', writes)
+      return waiters.filter((waiter) => waiter.seq < seq).length
+    },
+    async dissolve(_wants, _outcome, writes) {
+      trip('dissolve', writes)
+      return waiters.length
+    },
+    async mintToken() {
+      trips.push('mint')
+      return 8
+    },
+  }
+  const book = new LineBook(pages, {
+    operation: 'pull',
+    now,
+    row,
+    dueAt: null,
+    waiterCount: length,
+    head: waiters.slice(0, 4),
+    hasOutcomes,
+  })
+  return { book, trips, flushed }
+}
+
+interface Opening {
+  readonly row?: LineRow
+  readonly length?: number
+  readonly hasOutcomes?: boolean
+}
+
+test('a free line is taken with no question but for the token', async () => {
+  const { book, trips } = createBook({})
+  const { standing } = await runLater(acquire(askOf('A'), times), book)
+  assert.equal(standing.status, 'granted')
+  assert.deepEqual(trips, ['mint'])
+  const { line, waiters, outcomes } = book.lastWrites()
+  assert.deepEqual([line?.row.holder?.node, line?.waiterCount], ['A', 0])
+  assert.deepEqual([waiters, outcomes], [[], []])
+})
+
+test('a failure hands a line of thousands on with no question but for the token', async () => {
+  const { book, trips } = createBook({ row: heldRow('A'), length: 5_000 })
+  const end = { outcome: 'failure', value: null, terminal: false } as const
+  const { released } = await runLater(release({ node: 'A', requestId: 'r', token: 7 }, end, times), book)
+  assert.equal(released?.next?.node, 'n1')
+  assert.deepEqual(trips, ['mint'])
+  const { line, goneSeqs } = book.lastWrites()
+  assert.deepEqual([line?.waiterCount, goneSeqs, line?.writesProgress], [4_999, [1], true])
+})
+
+test('joining a line of thousands takes one question, and nobody is counted', async () => {
+  const { book, trips } = createBook({ row: heldRow('A'), length: 5_000 })
+  const { standing } = await runLater(acquire(askOf('new'), times), book)
+  assert.deepEqual(standing, { status: 'queued', position: 5_001 })
+  assert.deepEqual(trips, ['find'])
+  const next = await runLater(acquire(askOf('newer'), times), book)
+  assert.deepEqual(next.standing, { status: 'queued', position: 5_002 })
+  const again = await runLater(acquire(askOf('new'), times), book)
+  assert.deepEqual(again.standing, { status: 'queued', position: 5_001 })
+  assert.deepEqual(trips, ['find', 'find'])
+  const { line, waiters } = book.lastWrites()
+  assert.deepEqual([line?.waiterCount, line?.writesProgress], [5_002, false])
+  assert.deepEqual(waiters.map(({ node }) => node).sort(), ['new', 'newer'])
+})
+
+test('one who waits far behind is found together with its place', async () => {
+  const { book, trips } = createBook({ row: heldRow('A'), length: 5_000 })
+  const { standing } = await runLater(acquire(askOf('n3000'), times), book)
+  assert.deepEqual(standing, { status: 'queued', position: 3_000 })
+  assert.deepEqual(trips, ['find'])
+})
+
+test('who leaves and comes back in one transaction is written at its last place only', async () => {
+  const { book } = createBook({ row: heldRow('A'), length: 3 })
+  const who = { node: 'n2', requestId: 'r' }
+  await runLater(leave(who, times), book)
+  await runLater(acquire(askOf('n2'), times), book)
+  await runLater(leave(who, times), book)
+  const { standing } = await runLater(acquire(askOf('n2'), times), book)
+  assert.deepEqual(standing, { status: 'queued', position: 3 })
+  const { goneSeqs, waiters, line } = book.lastWrites()
+  assert.ok(goneSeqs.includes(2) && goneSeqs.length === 2)
+  assert.deepEqual(
+    waiters.map(({ node, seq }) => [node, seq > 20_000]),
+    [['n2', true]],
+  )
+  assert.equal(line?.waiterCount, 3)
+})
+
+test('what is to be written goes before the next question', async () => {
+  const { book, trips, flushed } = createBook({ row: heldRow('A'), length: 200 })
+  for (let seq = 1; seq <= 4; seq++) await book.removeWaiter(waiterAt(seq))
+  assert.deepEqual(trips, [])
+  assert.equal((await book.firstWaiter())?.seq, 5)
+  assert.deepEqual(trips, ['head'])
+  assert.deepEqual(flushed[0]?.goneSeqs, [1, 2, 3, 4])
+  assert.deepEqual(book.lastWrites().goneSeqs, [])
+})
+
+test('a step that changed nothing has nothing to write', async () => {
+  const { book } = createBook({ row: heldRow('A') })
+  const { standing } = await runLater(acquire({ ...askOf('B'), wait: false }, times), book)
+  assert.equal(standing.status, 'refused')
+  assert.deepEqual(book.lastWrites(), {
+    line: undefined,
+    goneSeqs: [],
+    waiters: [],
+    goneOutcomes: [],
+    outcomes: [],
+    results: [],
+  })
+})

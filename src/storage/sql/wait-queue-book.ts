@@ -1,0 +1,305 @@
+import type { LaterRows, LineRow, Outcome, Requester, Waiter } from '../../locks/rules/index.ts'
+import type { LineSave } from './wait-queue-record.ts'
+
+/**
+ * The rows of one line during one transaction, for an engine across a connection. What was read is not asked for again;
+ * what is written is kept back and goes out with the next question, or with the COMMIT. So most steps take three trips:
+ * lock and read, mint a token, write and commit.
+ *
+ * Of those who wait it knows the head of the line (all of them where they are few) and how many there are. A place that
+ * was given out in this transaction is behind all older ones, so counting those before it takes no question either.
+ */
+export class LineBook implements LaterRows {
+  readonly #pages: LinePages
+  readonly #now: number
+  readonly #operation: string
+  #row: LineRow | undefined
+  #dueAt: number | null
+  /** No waiter that was read has a later place. */
+  readonly #openedRevision: number
+  #hasOutcomes: boolean
+  #waiterCount: number
+  /** The first of the line, in order. */
+  #head: Waiter[]
+  /** Null: it does not wait. */
+  readonly #waiters = new Map<string, Waiter | null>()
+  readonly #outcomes = new Map<string, Outcome | null>()
+  /** The ends whose text the store has. */
+  readonly #results = new Set<number>()
+  /** How many stand before the one found last. */
+  #before: { readonly seq: number; readonly count: number } | undefined
+  #pending: Pending = createPending()
+  #isLineChanged = false
+  readonly #storedProgress: string | null
+  readonly #storedCount: number
+
+  constructor(pages: LinePages, opened: OpenedLine) {
+    this.#pages = pages
+    this.#now = opened.now
+    this.#operation = opened.operation
+    this.#row = opened.row
+    this.#dueAt = opened.dueAt
+    this.#openedRevision = opened.row?.revision ?? 0
+    this.#hasOutcomes = opened.hasOutcomes
+    this.#waiterCount = opened.waiterCount
+    this.#storedCount = opened.waiterCount
+    this.#storedProgress = opened.row?.holder?.progress ?? null
+    this.#head = []
+    this.#noteHead(opened.head, openedHeadSize)
+  }
+
+  operation(): string {
+    return this.#operation
+  }
+
+  clock(): { now: number; wall: number } {
+    return { now: this.#now, wall: this.#now }
+  }
+
+  line(): LineRow | undefined {
+    return this.#row
+  }
+
+  /** Whether its time has come, as it was read or written last. */
+  get isDue(): boolean {
+    return this.#dueAt !== null && this.#dueAt <= this.#now
+  }
+
+  saveLine(row: LineRow, dueAt: number | null): void {
+    this.#row = row
+    this.#dueAt = dueAt
+    this.#isLineChanged = true
+  }
+
+  mintToken(): Promise<number> {
+    return this.#pages.mintToken()
+  }
+
+  async waiter(who: Requester): Promise<Waiter | undefined> {
+    const id = idOf(who)
+    if (!this.#waiters.has(id)) {
+      if (this.#isHeadAll) return undefined
+      await this.#find(who, id)
+    }
+    return this.#waiters.get(id) ?? undefined
+  }
+
+  async firstWaiter(): Promise<Waiter | undefined> {
+    if (this.#head.length === 0 && this.#waiterCount > 0) {
+      this.#noteHead(await this.#pages.head(laterHeadSize, this.#takeWrites()), laterHeadSize)
+    }
+    return this.#head[0]
+  }
+
+  async countWaiters(beforeSeq?: number): Promise<number> {
+    if (beforeSeq === undefined) return this.#waiterCount
+    if (this.#isHeadAll) return this.#head.filter(({ seq }) => seq < beforeSeq).length
+    if (beforeSeq > this.#openedRevision) {
+      const behind = [...this.#waiters.values()].filter((waiter) => waiter && waiter.seq >= beforeSeq)
+      return this.#waiterCount - behind.length
+    }
+    if (this.#before?.seq === beforeSeq) return this.#before.count
+    return this.#pages.countBefore(beforeSeq, this.#takeWrites())
+  }
+
+  async saveWaiter(waiter: Waiter): Promise<void> {
+    const known = await this.waiter(waiter)
+    const at = this.#head.findIndex((other) => isSame(other, waiter))
+    if (at >= 0) this.#head[at] = waiter
+    else if (!known) this.#admit(waiter)
+    this.#waiters.set(idOf(waiter), waiter)
+    this.#pending.waiters.set(idOf(waiter), waiter)
+  }
+
+  async removeWaiter(who: Requester): Promise<void> {
+    const waiter = await this.waiter(who)
+    if (!waiter) return
+    this.#before = undefined
+    this.#head = this.#head.filter((other) => !isSame(other, who))
+    this.#waiterCount--
+    this.#waiters.set(idOf(who), null)
+    // It may be stored, or only about to be, and at another place than it was stored at: each place it had is cleared.
+    this.#pending.waiters.delete(idOf(who))
+    this.#pending.goneSeqs.add(waiter.seq)
+  }
+
+  async outcome(who: Requester): Promise<Outcome | undefined> {
+    const id = idOf(who)
+    if (!this.#outcomes.has(id)) {
+      if (!this.#hasOutcomes) return undefined
+      await this.#find(who, id)
+    }
+    const outcome = this.#outcomes.get(id)
+    return outcome && outcome.keptUntil > this.#now ? outcome : undefined
+  }
+
+  saveOutcome(outcome: Outcome): void {
+    const { value, revision, keptUntil } = outcome
+    if (value !== null && !this.#results.has(revision)) {
+      this.#results.add(revision)
+      this.#pending.results.push({ revision, value, keptUntil })
+    }
+    this.#outcomes.set(idOf(outcome), outcome)
+    this.#pending.outcomes.set(idOf(outcome), { who: outcome, outcome })
+  }
+
+  removeOutcome(who: Requester): void {
+    this.#outcomes.set(idOf(who), null)
+    this.#pending.outcomes.set(idOf(who), { who, outcome: null })
+  }
+
+  async dissolve(
+    wants: 'result' | 'all',
+    outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
+  ): Promise<number> {
+    if (this.#waiterCount === 0) return 0
+    const count = await this.#pages.dissolve(wants, outcome, this.#takeWrites())
+    const stays = ({ want }: Waiter) => wants === 'result' && want === 'turn'
+    for (const [id, waiter] of this.#waiters) if (waiter && !stays(waiter)) this.#waiters.set(id, null)
+    this.#head = this.#head.filter(stays)
+    this.#waiterCount -= count
+    this.#before = undefined
+    this.#outcomes.clear()
+    this.#hasOutcomes = true
+    this.#results.add(outcome.revision)
+    return count
+  }
+
+  /** Notes waiters that were read beside the head, so that they need not be asked for. */
+  note(waiters: readonly Waiter[]): void {
+    for (const waiter of waiters) {
+      const id = idOf(waiter)
+      if (!this.#waiters.has(id)) this.#waiters.set(id, waiter)
+    }
+  }
+
+  /** All that is still to be written, for the caller to send with the COMMIT. */
+  lastWrites(): LineWrites {
+    const isChanged = this.#isLineChanged || this.#waiterCount !== this.#storedCount
+    const row = isChanged ? this.#row : undefined
+    if (!row) return this.#takeWrites()
+    const writesProgress = (row.holder?.progress ?? null) !== this.#storedProgress
+    const line = { row, dueAt: this.#dueAt, waiterCount: this.#waiterCount, writesProgress }
+    return { ...this.#takeWrites(), line }
+  }
+
+  /** What has to be written before anything is asked. The line itself is not: nobody asks for it again. */
+  #takeWrites(): LineWrites {
+    const { goneSeqs, waiters, outcomes, results } = this.#pending
+    this.#pending = createPending()
+    const outcomeChanges = [...outcomes.values()]
+    return {
+      line: undefined,
+      goneSeqs: [...goneSeqs],
+      waiters: [...waiters.values()],
+      goneOutcomes: outcomeChanges.filter(({ outcome }) => !outcome).map(({ who }) => who),
+      outcomes: outcomeChanges.flatMap(({ outcome }) => outcome ?? []),
+      results,
+    }
+  }
+
+  get #isHeadAll(): boolean {
+    return this.#head.length === this.#waiterCount
+  }
+
+  #noteHead(head: readonly Waiter[], limit: number): void {
+    this.#head = [...head]
+    // The whole line was read, so it says itself how long it is.
+    if (head.length < limit) this.#waiterCount = head.length
+    this.note(head)
+  }
+
+  /** A newcomer, who has its place in the head where that reaches so far. */
+  #admit(waiter: Waiter): void {
+    const last = this.#head.at(-1)
+    if (this.#isHeadAll || (last && waiter.seq < last.seq)) {
+      const at = this.#head.findIndex(({ seq }) => seq > waiter.seq)
+      this.#head.splice(at < 0 ? this.#head.length : at, 0, waiter)
+    }
+    this.#waiterCount++
+    this.#before = undefined
+  }
+
+  async #find(who: Requester, id: string): Promise<void> {
+    const { waiter, before, outcome } = await this.#pages.find(who, this.#takeWrites())
+    if (!this.#waiters.has(id)) this.#waiters.set(id, waiter ?? null)
+    if (!this.#outcomes.has(id)) this.#outcomes.set(id, outcome ?? null)
+    if (waiter) this.#before = { seq: waiter.seq, count: before }
+    if (outcome && outcome.value !== null) this.#results.add(outcome.revision)
+  }
+}
+
+/** How many waiters are read with the line. Rules seldom need more than the first, and most lines are shorter. */
+export const openedHeadSize = 4
+/** How many are read when those have been passed over. */
+const laterHeadSize = 100
+
+/** A line that was locked and read. */
+export interface OpenedLine {
+  readonly operation: string
+  /** The store's clock, read after the line was locked. */
+  readonly now: number
+  readonly row: LineRow | undefined
+  readonly dueAt: number | null
+  readonly waiterCount: number
+  /** The first `openedHeadSize` who wait. */
+  readonly head: readonly Waiter[]
+  readonly hasOutcomes: boolean
+}
+
+/** What an engine does on a line that it has locked. Each is one trip, and what is to be written goes first. */
+export interface LinePages {
+  find(who: Requester, writes: LineWrites): Promise<FoundRequester>
+  head(limit: number, writes: LineWrites): Promise<readonly Waiter[]>
+  countBefore(seq: number, writes: LineWrites): Promise<number>
+  dissolve(
+    wants: 'result' | 'all',
+    outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>,
+    writes: LineWrites,
+  ): Promise<number>
+  mintToken(): Promise<number>
+}
+
+export interface FoundRequester {
+  readonly waiter: Waiter | undefined
+  /** How many stand before it. */
+  readonly before: number
+  readonly outcome: Outcome | undefined
+}
+
+export interface LineWrites {
+  readonly line: LineSave | undefined
+  /** The places of those who left; cleared before others are written. */
+  readonly goneSeqs: readonly number[]
+  readonly waiters: readonly Waiter[]
+  readonly goneOutcomes: readonly Requester[]
+  readonly outcomes: readonly Outcome[]
+  readonly results: readonly LineResult[]
+}
+
+/** The text that ended a line, once for all whom it was told to. */
+export interface LineResult {
+  readonly revision: number
+  readonly value: string
+  readonly keptUntil: number
+}
+
+interface Pending {
+  readonly goneSeqs: Set<number>
+  readonly waiters: Map<string, Waiter>
+  readonly outcomes: Map<string, { readonly who: Requester; readonly outcome: Outcome | null }>
+  readonly results: LineResult[]
+}
+
+function createPending(): Pending {
+  return { goneSeqs: new Set(), waiters: new Map(), outcomes: new Map(), results: [] }
+}
+
+function isSame(a: Requester, b: Requester): boolean {
+  return a.node === b.node && a.requestId === b.requestId
+}
+
+/** No two requesters have the same. */
+function idOf({ node, requestId }: Requester): string {
+  return `${node.length}:${node}${requestId}`
+}

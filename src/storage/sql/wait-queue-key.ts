@@ -1,0 +1,27 @@
+import { hash } from 'node:crypto'
+import type { LockKey } from '../../locks/index.ts'
+
+/** One line of one namespace, and where its rows are found. */
+export interface LineName extends LockKey {
+  readonly namespace: string
+  /** SHA-256 of the three names, which together are too wide for an index. */
+  readonly lineKey: string
+}
+
+/** No two lines have the same key: JSON keeps the names apart. */
+export function nameLine(namespace: string, { operation, resource }: LockKey): LineName {
+  const lineKey = hash('sha256', JSON.stringify([namespace, operation, resource]), 'base64url')
+  return { namespace, operation, resource, lineKey }
+}
+
+/** How many counters of tokens there are; each is a row, so that grants of different resources seldom meet. */
+export const shardCount = 64
+
+/** All operations of a resource take their tokens from one counter. */
+export function shardOf({ namespace, resource }: LineName): number {
+  const digest = hash('sha256', JSON.stringify([namespace, resource]), 'hex')
+  return Number.parseInt(digest.slice(0, 2), 16) % shardCount
+}
+
+/** How many tangles one look answers at most. */
+export const mostTangles = 1_000

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import type { Rule } from '../../locks/rules/index.ts'
+import { type Perform, shareTurns } from './wait-queue-turns.ts'
+
+const line = { operation: 'pull', resource: 'a' }
+
+/** A rule that asks for nothing. */
+function answering(value: unknown): () => Rule<unknown> {
+  // biome-ignore lint/correctness/useYield: it has no question.
+  return function* () {
+    return value
+  }
+}
+
+/** Runs rules when it is told to, and notes what it was given. */
+function createStore() {
+  const turns: { readonly resources: string; readonly count: number; readonly deadline: number }[] = []
+  const gates: PromiseWithResolvers<void>[] = []
+  const perform: Perform = async (lines, calls, deadline) => {
+    const resources = lines.map(({ operation, resource }) => `${operation} ${resource}`).join(', ')
+    turns.push({ resources, count: calls.length, deadline })
+    const gate = Promise.withResolvers<void>()
+    gates.push(gate)
+    await gate.promise
+    return calls.map(({ rule }) => rule().next().value)
+  }
+  return { run: shareTurns('ns', perform), turns, gates }
+}
+
+test('calls that come while a line is busy share the next transaction, in their order', async () => {
+  const { run, turns, gates } = createStore()
+  const first = run(line, answering(1))
+  const rest = [2, 3, 4].map((value) => run(line, answering(value)))
+  assert.deepEqual(
+    turns.map(({ count }) => count),
+    [1],
+  )
+  gates[0]!.resolve()
+  assert.equal(await first, 1)
+  gates[1]!.resolve()
+  assert.deepEqual(await Promise.all(rest), [2, 3, 4])
+  assert.deepEqual(
+    turns.map(({ count }) => count),
+    [1, 3],
+  )
+})
+
+test('a transaction takes on so many and no more', async () => {
+  const { run, turns, gates } = createStore()
+  const answers = Array.from({ length: 200 }, (_, value) => run(line, answering(value)))
+  for (let nr = 0; nr < 5; nr++) {
+    gates[nr]!.resolve()
+    await new Promise(setImmediate)
+  }
+  assert.deepEqual(
+    await Promise.all(answers),
+    Array.from({ length: 200 }, (_, value) => value),
+  )
+  assert.deepEqual(
+    turns.map(({ count }) => count),
+    [1, 64, 64, 64, 7],
+  )
+})
+
+test('lines do not wait for each other', async () => {
+  const { run, turns, gates } = createStore()
+  const blocked = run(line, answering('a'))
+  const other = run({ ...line, resource: 'b' }, answering('b'))
+  assert.equal(turns.length, 2)
+  gates[1]!.resolve()
+  assert.equal(await other, 'b')
+  gates[0]!.resolve()
+  assert.equal(await blocked, 'a')
+})
+
+test('a transaction that fails fails those in it and no others', async () => {
+  const { run, gates } = createStore()
+  const first = run(line, answering(1))
+  const second = run(line, answering(2))
+  gates[0]!.reject(new Error('lost'))
+  await assert.rejects(first, /lost/)
+  gates[1]!.resolve()
+  assert.equal(await second, 2)
+})
+
+test('whoever waited has so much less time left', async () => {
+  const { run, turns, gates } = createStore()
+  const before = performance.now()
+  const first = run(line, answering(1))
+  const second = run(line, answering(2))
+  const after = performance.now()
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  gates[0]!.resolve()
+  await first
+  gates[1]!.resolve()
+  await second
+  for (const { deadline } of turns) assert.ok(deadline >= before + 10_000 && deadline <= after + 10_000)
+})

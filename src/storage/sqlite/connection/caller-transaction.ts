@@ -1,0 +1,163 @@
+import { statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { refuseCommit } from '../../../core/caller-transaction.ts'
+import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
+import { drizzleClient } from '../../library-transaction.ts'
+import { Connection } from './connection.ts'
+import { isReadOnly } from './failures.ts'
+import { SqliteTransaction } from './handler-transaction.ts'
+
+/**
+ * Taking part in a transaction of the caller's: a node:sqlite database that is in one, or the `tx` of a transaction of
+ * ours. The caller begins and commits; what is written here counts when they do. All of it stands in one savepoint, so
+ * an error leaves their transaction as it was; `endTransaction` ends it where it must not be committed.
+ */
+export interface Home {
+  readonly path: string
+  readonly storeId: string
+  /** The clock of a test, where the store has one. */
+  readonly now?: (() => number) | undefined
+}
+
+export function writeInCallers<Value>(
+  tx: unknown,
+  home: Home,
+  work: (connection: Connection) => Value,
+): Value {
+  const db = databaseOf(tx)
+  if (!db.isOpen || !db.isTransaction) {
+    throw new SignalboxError(
+      'transaction_required',
+      `The node:sqlite database handed in as \`tx\` ${db.isOpen ? 'is not in a transaction' : 'was closed'}. Run BEGIN IMMEDIATE first, and COMMIT afterwards.`,
+    )
+  }
+  // Made anew each time: a connection kept for a caller's database would keep that database alive.
+  const connection = new Connection(plainly(db), undefined, home.now)
+  requireHome(connection, home)
+  connection.run('SAVEPOINT signalbox_caller')
+  try {
+    const value = work(connection)
+    connection.run('RELEASE signalbox_caller')
+    return value
+  } catch (error) {
+    if (db.isTransaction) {
+      connection.run('ROLLBACK TO signalbox_caller')
+      connection.run('RELEASE signalbox_caller')
+    }
+    throw isReadOnly(error) ? readOnly(error) : error
+  }
+}
+
+/**
+ * Ends the caller's transaction (see core/caller-transaction.ts). After ROLLBACK alone, the caller's next statements
+ * would commit one by one. So another transaction takes its place, with a row in a temporary table that refers to nothing:
+ * SQLite checks that at COMMIT and refuses it, until the caller rolls back. It locks nothing in the file. A connection
+ * that does not check foreign keys would commit, so it is closed.
+ */
+export function endTransaction(tx: unknown, error: unknown): void {
+  if (tx instanceof SqliteTransaction) {
+    refuseCommit(tx, error)
+    return
+  }
+  const db = databaseOf(tx)
+  if (!db.isOpen) return
+  // After an error of its own SQLite may have rolled back by itself; after one of ours, there was no transaction.
+  if (!db.isTransaction && isSignalboxError(error)) return
+  if (db.isTransaction) db.exec('ROLLBACK')
+  if (plainly(db).prepare('PRAGMA foreign_keys').get()?.foreign_keys !== 1) {
+    db.close()
+    return
+  }
+  try {
+    db.exec(beginToFail)
+  } catch (failure) {
+    db.close()
+    throw failure
+  }
+}
+
+const beginToFail = `BEGIN;
+CREATE TEMP TABLE signalbox_ended (
+  id INTEGER PRIMARY KEY,
+  missing_id INTEGER NOT NULL REFERENCES signalbox_ended (id) DEFERRABLE INITIALLY DEFERRED
+);
+INSERT INTO temp.signalbox_ended (id, missing_id) VALUES (1, 2);`
+
+function databaseOf(tx: unknown): DatabaseSync {
+  // Drizzle shows the database it was made with; other libraries do not, and one hands in the database itself.
+  const db: unknown = tx instanceof SqliteTransaction ? tx.raw : (drizzleClient(tx) ?? tx)
+  if (typeof db === 'object' && db !== null) {
+    const { prepare, exec, isOpen } = db as Partial<DatabaseSync>
+    // Not asked whether it is in a transaction: one that was closed throws.
+    const hasState = typeof isOpen === 'boolean' && 'isTransaction' in db
+    if (typeof prepare === 'function' && typeof exec === 'function' && hasState) return db as DatabaseSync
+  }
+  throw new SignalboxError(
+    'invalid_argument',
+    'The `tx` of a SQLite store must be an open node:sqlite DatabaseSync in a transaction (with a library, the one it was made with), or the `tx` that job.transaction gives.',
+  )
+}
+
+/** The same database, but our statements give numbers and rows as objects, whatever the caller wants of theirs. */
+function plainly(db: DatabaseSync): DatabaseSync {
+  const prepare: DatabaseSync['prepare'] = (sql) => {
+    const statement = db.prepare(sql)
+    statement.setReadBigInts(false)
+    statement.setReturnArrays(false)
+    return statement
+  }
+  return new Proxy(db, {
+    get(target, name) {
+      if (name === 'prepare') return prepare
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+/**
+ * That the caller's main database is this store. A copy of the file has the same store id, so the file is compared
+ * too. An attached one is refused: in WAL mode a commit over two files can be torn by a power cut.
+ */
+function requireHome(connection: Connection, { path, storeId }: Home): void {
+  if (readStoreId(connection, 'main') === storeId && isSameFile(connection.db.location(), path)) return
+  const attached = connection
+    .all<{ name: string }>('SELECT name FROM pragma_database_list')
+    .some(({ name }) => name !== 'main' && name !== 'temp' && readStoreId(connection, name) === storeId)
+  throw new SignalboxError(
+    'wrong_database',
+    attached
+      ? 'The transaction handed in as `tx` has this store only as an attached database, and SQLite does not commit two files as one. Keep your tables in the store’s own file, and open that with `new DatabaseSync(…)`.'
+      : `The transaction handed in as \`tx\` belongs to another database file than this store, which is "${path}".`,
+  )
+}
+
+/** Undefined when the database has no such table. */
+export function readStoreId(connection: Connection, schema: string): string | undefined {
+  const name = `"${schema.replaceAll('"', '""')}"`
+  const exists = connection.db
+    .prepare(`SELECT 1 FROM ${name}.sqlite_schema WHERE type = 'table' AND name = 'signalbox_meta'`)
+    .get()
+  if (!exists) return undefined
+  const row = connection.db.prepare(`SELECT value FROM ${name}.signalbox_meta WHERE key = 'store_id'`).get()
+  return row?.value as string | undefined
+}
+
+function isSameFile(a: string | null, b: string): boolean {
+  if (a === b) return true
+  if (a === null) return false
+  try {
+    const [one, other] = [statSync(a, { bigint: true }), statSync(b, { bigint: true })]
+    return one.ino === other.ino && one.dev === other.dev
+  } catch {
+    return false
+  }
+}
+
+function readOnly(cause: unknown): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    'The node:sqlite database handed in as `tx` was opened read-only, so no job can be written with it.',
+    { cause },
+  )
+}

@@ -1,0 +1,127 @@
+import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
+import { requireSchema } from '../migration-plan.ts'
+import { createRingingFleet } from '../notifying-fleet.ts'
+import { createKeyedJobs } from '../request-key.ts'
+import { SchemaWatch } from '../schema-watch.ts'
+import { createSqliteAudit } from './audit.ts'
+import { readStoreId } from './connection/caller-transaction.ts'
+import { createFile, openReader, parseLocation, readNow } from './connection/connection.ts'
+import { closed } from './connection/failures.ts'
+import { Reader } from './connection/reader.ts'
+import { createSqliteFleet, listDispatched } from './fleet.ts'
+import { createSqliteGuards } from './guards/guards.ts'
+import { createSqliteGates } from './jobs/dependencies.ts'
+import { listGatedNamespaces } from './jobs/dependency-reads.ts'
+import { SqliteJobs } from './jobs/jobs.ts'
+import { listQueued } from './jobs/queued.ts'
+import { readBootId } from './locks/lease-clock.ts'
+import { createSqliteLocks } from './locks/locks.ts'
+import { createSqliteNotes } from './logs.ts'
+import { createMigrator } from './migrator.ts'
+import { createSqliteMonitor } from './monitor/monitor.ts'
+import { SqliteBell } from './notifier.ts'
+import { createSqliteSchedules, listScheduled } from './schedules.ts'
+import { createTokens } from './tokens.ts'
+import { writeHere, writeInThread } from './writing/writing.ts'
+
+/**
+ * SQLite in one file on this host, through node:sqlite: the default, with nothing to install. Three connections: one
+ * for our own writes, one for reads, one for handlers' transactions. The schema is always brought up to date, because
+ * nobody else could be meant to do it.
+ */
+export async function openSqlite(
+  url: string,
+  { namespace, thread = false, meter, schemaLookMs, now }: BackendOptions,
+): Promise<Backend> {
+  const location = { ...parseLocation(url), now }
+  createFile(location)
+  let isClosed = false
+  const check = () => {
+    if (isClosed) throw closed()
+  }
+
+  const reader = new Reader(() => openReader(location))
+  const writing = thread ? writeInThread(location, meter) : writeHere(location, reader, meter)
+  const { writer } = writing
+  const bell = new SqliteBell(writing.watch)
+  const migrator = createMigrator(writer, reader)
+  const schema = new SchemaWatch(() => migrator.status(), schemaLookMs)
+
+  const close = async () => {
+    isClosed = true
+    bell.close()
+    // Before the writers: SQLite removes `-wal` and `-shm` with the last connection, if that one may write.
+    reader.close()
+    await writing.close()
+  }
+  try {
+    await migrator.up()
+    requireSchema(await migrator.status())
+    await writer.write({ operation: 'rebaseLeases', namespace: '', args: [readBootId()] })
+    const storeId = await reader.read((connection) => readStoreId(connection, 'main')!)
+    const transactions = writing.transactionsAt({ path: location.path, storeId, now })
+    const storesOf = (name: string): Stores => {
+      const jobs = new SqliteJobs({
+        namespace: name,
+        writer,
+        reader,
+        transactions,
+        hasHolds: !thread,
+        schema,
+        check,
+      })
+      const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
+      const notes = createSqliteNotes({ namespace: name, writer, reader, check })
+      const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
+      const gates = createSqliteGates({ namespace: name, writer, reader, transactions, check })
+      const locks = createSqliteLocks(name, writer, reader, check)
+      const guards = createSqliteGuards({ namespace: name, writer, reader, transactions, check })
+      const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
+      const audit = createSqliteAudit({ namespace: name, writer, reader, check })
+      const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
+      const ownBell = bell.within(name)
+      return {
+        ...{ jobs, notes, schedules, gates, locks, guards, monitor, audit },
+        fleet: createRingingFleet(fleet, ownBell),
+        bell: ownBell,
+        keyed: (key) => ({ jobs: once(key) }),
+      }
+    }
+    const own = storesOf(namespace)
+    return {
+      ...own,
+      name: 'sqlite',
+      traits: { transactions: !thread, remoteBell: true },
+      tokens: createTokens(reader, writer),
+      within: (other) => (other === namespace ? own : storesOf(other)),
+      pruneKeys: (limit) => writer.write({ operation: 'forgetKeys', namespace: '', args: [limit] }),
+      subscribedNamespaces: (limit) =>
+        reader.read((connection) =>
+          connection
+            .all<{ namespace: string }>(
+              'SELECT DISTINCT namespace FROM monitor_subscription ORDER BY namespace LIMIT ?',
+              limit,
+            )
+            .map(({ namespace }) => namespace),
+        ),
+      scheduledNamespaces: (limit) => reader.read((connection) => listScheduled(connection, limit)),
+      queuedNamespaces: (queue, limit) => reader.read((connection) => listQueued(connection, queue, limit)),
+      gatedNamespaces: (limit) => reader.read((connection) => listGatedNamespaces(connection, limit)),
+      dispatchedNamespaces: (limit) => reader.read((connection) => listDispatched(connection, limit)),
+      migrator,
+      warnings: location.synchronous === 'full' ? [] : [weak],
+      async ping() {
+        await reader.read((connection) => connection.get('SELECT 1'))
+      },
+      time: () => reader.read(readNow),
+      close,
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const weak =
+  'SQLite runs with synchronous=normal: a power cut may undo the last commits, though they were answered. Leave `?synchronous=normal` off to keep them.'

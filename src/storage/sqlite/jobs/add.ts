@@ -1,0 +1,67 @@
+import type { Added, NewJob } from '../../../jobs/index.ts'
+import { limitKeyOf } from '../../sql/limit-key.ts'
+import type { Connection } from '../connection/connection.ts'
+import { keepGates } from './dependency-rows.ts'
+import { takeBackIfLapsed } from './lapse.ts'
+
+/** Writes new jobs in the caller's transaction; those whose unique key a live job has are answered with that job. */
+export function addJobs(
+  connection: Connection,
+  namespace: string,
+  jobs: readonly NewJob[],
+  now: number,
+): readonly Added[] {
+  const added = jobs.map((job) => {
+    // Most keys are free: who holds one is looked for when the index says that somebody does.
+    if (insertJob(connection, namespace, job, now)) return { id: job.id, duplicate: false }
+    const holder = findHolder(connection, namespace, job.queue, job.uniqueKey!, now)
+    if (holder !== undefined) return { id: holder, duplicate: true }
+    insertJob(connection, namespace, job, now)
+    return { id: job.id, duplicate: false }
+  })
+  if (jobs.some(({ gate }) => gate)) keepGates(connection, namespace, jobs, added)
+  return added
+}
+
+/** The live job that has this key. One whose lease ran out for the last time is taken back first: it is dead. */
+export function findHolder(
+  connection: Connection,
+  namespace: string,
+  queue: string,
+  uniqueKey: string,
+  now: number,
+): string | undefined {
+  const sql = 'SELECT id FROM job_queue WHERE namespace = ?1 AND queue = ?2 AND unique_key = ?3'
+  const holder = connection.get<{ id: string }>(sql, namespace, queue, uniqueKey)
+  if (!holder) return undefined
+  takeBackIfLapsed(connection, namespace, holder.id, now)
+  return connection.get<{ id: string }>(sql, namespace, queue, uniqueKey)?.id
+}
+
+/** False: another job has its unique key. */
+function insertJob(connection: Connection, namespace: string, job: NewJob, now: number): boolean {
+  const runAt = 'runAt' in job.due ? job.due.runAt : now + job.due.delayMs
+  const inserted = connection.run(
+    `INSERT INTO job_queue (
+       namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
+       updated_at, backoff, timeout_ms, meta, limit_key)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, ?13, ?14, ?15)
+     ON CONFLICT (namespace, queue, unique_key) WHERE unique_key IS NOT NULL DO NOTHING`,
+    namespace,
+    job.id,
+    job.queue,
+    job.kind,
+    job.payload,
+    job.priority,
+    job.uniqueKey,
+    job.gate ? 'waiting' : runAt <= now ? 'ready' : 'scheduled',
+    job.maxAttempts,
+    runAt,
+    now,
+    job.backoff,
+    job.timeoutMs,
+    job.meta,
+    limitKeyOf(job.meta),
+  )
+  return inserted > 0
+}

@@ -1,0 +1,245 @@
+import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
+import { createNonce, encodeToken } from '../../token.ts'
+import type { Connection } from '../connection/connection.ts'
+import type { Ahead } from '../writing/ahead.ts'
+import { takeBackLapsed } from './lapse.ts'
+import { chooseLimited, keepStarts } from './limit-claim.ts'
+import { keepPlace, type LimitedQueue, type QueueControls, readControls } from './queue-control.ts'
+import { byPriorityThenAge, chooseReady, type ReadyRow } from './ready-order.ts'
+
+/**
+ * Claiming. What is due and what ran out is made ready, then the first of all the lines asked for are chosen and
+ * marked: all in one transaction, so each job goes to one claimer and the order is exact.
+ */
+
+/** The most rows one turn promotes or takes back; a claim that finds more goes on in a turn of its own. */
+const sweepLimit = 2_000
+
+/** Whether a claim could find anything. Asked of a reader, so that an idle worker never needs the writer's lock. */
+export function mayClaim(
+  connection: Connection,
+  namespace: string,
+  request: ClaimRequest,
+  now: number,
+): boolean {
+  const { due } = connection.get<{ due: number }>(
+    `SELECT EXISTS (SELECT 1 FROM job_queue
+         WHERE namespace = ?1 AND state = 'scheduled' AND run_at <= ?2)
+       OR EXISTS (SELECT 1 FROM job_queue
+         WHERE namespace = ?1 AND state = 'running' AND lease_ends_at <= ?2) AS due`,
+    namespace,
+    now,
+  )!
+  if (due === 1) return true
+  const controls = readControls(connection, namespace)
+  if (chooseOpen(connection, namespace, { ...request, limit: 1 }, controls).length > 0) return true
+  return limitedAmong(request.queues, controls).some((control) => {
+    const { rows, keyPlace } = chooseLimited(connection, namespace, control, { ...request, limit: 1 }, now)
+    // Where there are more keys than one look takes in, the next one may find something.
+    return rows.length > 0 || keyPlace !== control.keyPlace
+  })
+}
+
+/** Hands out jobs, or undefined when there was too much to sweep for one turn and it should be asked again. */
+export function claimJobs(
+  connection: Connection,
+  namespace: string,
+  request: ClaimRequest,
+  now: number,
+): readonly ClaimedRecord[] | undefined {
+  const { turn } = connection
+  if (!turn.swept.has(namespace)) {
+    const promoted = promoteDue(connection, namespace, now)
+    const lapsed = takeBackLapsed(connection, namespace, sweepLimit, now)
+    if (promoted === sweepLimit || lapsed.length === sweepLimit) return undefined
+    turn.swept.add(namespace)
+  }
+
+  const controls = turn.controls.get(namespace) ?? readControls(connection, namespace)
+  turn.controls.set(namespace, controls)
+  const lease: Lease = {
+    workerId: request.workerId,
+    nonce: createNonce(),
+    startedAt: now,
+    leaseEndsAt: now + request.leaseMs,
+  }
+  const limited = limitedAmong(request.queues, controls)
+  if (limited.length > 0) {
+    turn.chosen = undefined
+    return claimFromAll(connection, namespace, request, { controls, limited, lease })
+  }
+  const rows = chooseTogether(connection, namespace, request, controls)
+  markClaimed(connection, rows, lease)
+  return rows.map((row) => decodeClaimed(row, lease))
+}
+
+/** The first jobs for this claim. Where others behind it ask for the same, theirs are read with them, once. */
+function chooseTogether(
+  connection: Connection,
+  namespace: string,
+  request: ClaimRequest,
+  controls: QueueControls,
+): readonly ReadyRow[] {
+  const { turn } = connection
+  const { limit } = request
+  const shape = shapeOf(namespace, request)
+  if (turn.chosen?.shape !== shape || (turn.chosen.rows.length < limit && !turn.chosen.isAll)) {
+    const wanted = limit + wantedAhead(turn.ahead, namespace, shape)
+    const rows = chooseOpen(connection, namespace, { ...request, limit: wanted }, controls)
+    turn.chosen = { shape, rows, isAll: rows.length < wanted }
+  }
+  const { rows } = turn.chosen
+  turn.chosen.rows = rows.slice(limit)
+  return rows.slice(0, limit)
+}
+
+/** Payloads are read with the rows, so no more of them than this lie about. */
+const mostAhead = 100
+
+/** How many jobs those behind ask for who ask for the same, up to the first who asks for something else. */
+function wantedAhead(ahead: Ahead, namespace: string, shape: string): number {
+  let wanted = 0
+  for (const { args } of ahead.alike('claim', namespace)) {
+    const [request] = args
+    if (wanted + request.limit > mostAhead || shapeOf(namespace, request) !== shape) break
+    wanted += request.limit
+  }
+  return wanted
+}
+
+function shapeOf(namespace: string, { queues, kinds }: ClaimRequest): string {
+  return JSON.stringify([namespace, queues, kinds])
+}
+
+/** Which of the queues with limits, or the others together, a connection's next claim asks first. */
+const turns = new WeakMap<Connection, number>()
+
+/** Asks queues with limits and the others one after the other, another one first each time, so that none starves. */
+function claimFromAll(
+  connection: Connection,
+  namespace: string,
+  request: ClaimRequest,
+  {
+    controls,
+    limited,
+    lease,
+  }: { readonly controls: QueueControls; readonly limited: readonly LimitedQueue[]; readonly lease: Lease },
+): readonly ClaimedRecord[] {
+  const now = lease.startedAt
+  const parts: readonly (LimitedQueue | null)[] = [null, ...limited]
+  const turn = (turns.get(connection) ?? 0) % parts.length
+  turns.set(connection, turn + 1)
+  const chosen: { readonly row: ReadyRow; readonly limited: boolean }[] = []
+  for (const part of [...parts.slice(turn), ...parts.slice(0, turn)]) {
+    const rest = { ...request, limit: request.limit - chosen.length }
+    if (rest.limit < 1) break
+    if (part === null) {
+      const rows = chooseOpen(connection, namespace, rest, controls)
+      chosen.push(...rows.map((row) => ({ row, limited: false })))
+      continue
+    }
+    const { rows, starts, keyPlace } = chooseLimited(connection, namespace, part, rest, now)
+    chosen.push(...rows.map((row) => ({ row, limited: true })))
+    keepStarts(connection, namespace, part, starts, now)
+    if (keyPlace !== part.keyPlace) keepPlace(connection, namespace, part.queue, keyPlace)
+  }
+  chosen.sort((a, b) => byPriorityThenAge(a.row, b.row))
+  markClaimed(
+    connection,
+    chosen.map(({ row }) => row),
+    lease,
+  )
+  return chosen.map(({ row, limited: isLimited }) => {
+    const record = decodeClaimed(row, lease)
+    return isLimited ? { ...record, limited: true } : record
+  })
+}
+
+function markClaimed(connection: Connection, rows: readonly ReadyRow[], lease: Lease): void {
+  const [first] = rows
+  if (first === undefined) return
+  const isOne = rows.length === 1
+  connection.run(
+    isOne ? markOne : markMany,
+    isOne ? first[3] : `[${rows.map(([, , , row]) => row).join()}]`,
+    lease.nonce,
+    lease.leaseEndsAt,
+    lease.workerId,
+    lease.startedAt,
+  )
+}
+
+const mark = `UPDATE job_queue
+     SET state = 'running', attempt = attempt + 1, lease_no = lease_no + 1, lease_nonce = ?2, lease_ends_at = ?3,
+         worker_id = ?4, started_at = ?5, updated_at = ?5`
+const markOne = `${mark} WHERE rowid = ?1`
+const markMany = `${mark} WHERE rowid IN (SELECT value FROM json_each(?1))`
+
+interface Lease {
+  readonly workerId: string
+  readonly nonce: string
+  readonly startedAt: number
+  readonly leaseEndsAt: number
+}
+
+/** The row as the claim has made it. */
+function decodeClaimed(row: ReadyRow, { workerId, nonce, startedAt, leaseEndsAt }: Lease): ClaimedRecord {
+  const [priority, runAt, id, , leaseNo, queue, kind, payload, uniqueKey, attempt, maxAttempts, ...rest] = row
+  const [freeCount, createdAt, backoff, timeoutMs, meta, error] = rest
+  return {
+    id,
+    queue,
+    kind,
+    payload,
+    priority,
+    uniqueKey,
+    state: 'running',
+    attempt: attempt + 1,
+    maxAttempts,
+    freeCount,
+    runAt,
+    createdAt,
+    startedAt,
+    finishedAt: null,
+    workerId,
+    leaseEndsAt,
+    backoff,
+    timeoutMs,
+    meta,
+    result: null,
+    error,
+    cancelRequested: false,
+    cancelIgnored: false,
+    token: encodeToken({ leaseNo: String(leaseNo + 1), nonce }),
+  }
+}
+
+function promoteDue(connection: Connection, namespace: string, now: number): number {
+  return connection.run(
+    `UPDATE job_queue SET state = 'ready', updated_at = ?2
+     WHERE rowid IN (SELECT rowid FROM job_queue
+       WHERE namespace = ?1 AND state = 'scheduled' AND run_at <= ?2 LIMIT ${sweepLimit})`,
+    namespace,
+    now,
+  )
+}
+
+/** The first jobs of the queues asked for that have no limits and are not paused. */
+function chooseOpen(
+  connection: Connection,
+  namespace: string,
+  { queues, kinds, limit }: ClaimRequest,
+  { paused, limited, hasKeyed }: QueueControls,
+): readonly ReadyRow[] {
+  const open = queues.filter((queue) => !paused.has(queue) && !limited.has(queue))
+  const keyed = hasKeyed ? bothLines : plainLines
+  return chooseReady(connection, namespace, { queues: open, kinds, keyed, limit })
+}
+
+const plainLines: readonly boolean[] = [false]
+const bothLines: readonly boolean[] = [false, true]
+
+function limitedAmong(queues: readonly string[], { limited }: QueueControls): readonly LimitedQueue[] {
+  if (limited.size === 0) return []
+  return [...new Set(queues)].flatMap((queue) => limited.get(queue) ?? [])
+}

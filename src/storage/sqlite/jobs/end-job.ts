@@ -1,0 +1,133 @@
+import type { FinalState, Verdict } from '../../../jobs/index.ts'
+import { type Connection, now } from '../connection/connection.ts'
+
+/** How a job leaves the queue for the history. What is undefined stays as the queue has it. */
+export interface End {
+  readonly row: number
+  readonly state: FinalState
+  readonly attempt?: number
+  readonly freeCount?: number
+  readonly startedAt?: number | undefined
+  readonly result?: string | null
+  readonly error?: string | null
+  /** Somebody asked for its cancellation, so a row of job_cancel goes with it. */
+  readonly cancelRequested: boolean
+  /** Its lease ran out: no attempt's verdict was written, and nobody may find so. */
+  readonly lapsed?: boolean
+}
+
+/**
+ * Moves jobs to the history. All statements are in the caller's transaction, so each job is always in exactly one of
+ * the two tables. Jobs that end in the very same way, as most of a batch do, are copied by one statement.
+ */
+export function endJobs(connection: Connection, ends: readonly End[], now: number): void {
+  const [first] = ends
+  if (!first) return
+  if (ends.length === 1) {
+    copyToHistory(connection, first, oneRow, first.row, now)
+    connection.run('DELETE FROM job_queue WHERE rowid = ?1', first.row)
+    return
+  }
+  for (const alike of Map.groupBy(ends, sameness).values()) {
+    const [one] = alike
+    if (alike.length === 1) copyToHistory(connection, one!, oneRow, one!.row, now)
+    else copyToHistory(connection, one!, manyRows, list(alike), now)
+  }
+  connection.run('DELETE FROM job_queue WHERE rowid IN (SELECT value FROM json_each(?1))', list(ends))
+}
+
+/**
+ * Moves one job to the history if its lease is live and nobody asked for its cancellation; answers whether. It is
+ * what a transaction does for each job, so the look, the clock and the copy are one statement.
+ */
+export function endIfHeld(connection: Connection, namespace: string, verdict: Verdict): boolean {
+  const { jobId, token, state, attempt, freeCount, ranMs, result, error } = verdict
+  if (state === 'ready' || state === 'scheduled') return false
+  const ended = connection.run(
+    copyHeld,
+    namespace,
+    jobId,
+    token,
+    state,
+    attempt,
+    freeCount,
+    ranMs,
+    result,
+    error,
+    connection.testedNow() ?? null,
+  )
+  if (ended === 0) return false
+  connection.run('DELETE FROM job_queue WHERE namespace = ?1 AND id = ?2', namespace, jobId)
+  return true
+}
+
+const historyColumns = `
+  namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
+  created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta, result,
+  error, cancel_ignored, settled_tokens`
+
+/** The moment of the statement, by the clock that `readNow` reads. */
+const here = `coalesce(?10, ${now})`
+
+const copyHeld = `
+  INSERT INTO job_history (${historyColumns})
+  SELECT namespace, id, queue, kind, payload, priority, unique_key, ?4, ?5, max_attempts, ?6, run_at, created_at,
+    iif(?7 IS NULL, started_at, ${here} - ?7), ${here}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
+    ?8, ?9, 0, settled_tokens
+  FROM job_queue
+  WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at > ${here}
+    AND lease_no || '.' || lease_nonce = ?3
+    AND NOT EXISTS (SELECT 1 FROM job_cancel WHERE namespace = ?1 AND job_id = ?2)`
+
+/** The same text for two ends that differ in nothing but their row; the lengths keep the last two apart. */
+function sameness(end: End): string {
+  const { state, attempt, freeCount, startedAt, cancelRequested, lapsed, result, error } = end
+  const lengths = `${result?.length} ${error === undefined ? 'kept' : error?.length}`
+  return `${state} ${attempt} ${freeCount} ${startedAt} ${cancelRequested} ${lapsed} ${lengths} ${result}${error}`
+}
+
+function list(ends: readonly End[]): string {
+  return `[${ends.map(({ row }) => row).join()}]`
+}
+
+/** Written out once each: a text put together anew would have to be hashed anew to find its prepared statement. */
+function statements(which: string): { readonly copy: string; readonly uncancel: string } {
+  return {
+    copy: `
+      INSERT INTO job_history (${historyColumns})
+      SELECT namespace, id, queue, kind, payload, priority, unique_key, ?2, coalesce(?3, attempt), max_attempts,
+        coalesce(?4, free_count), run_at, created_at, coalesce(?5, started_at), ?6, worker_id, lease_no,
+        iif(?7, NULL, lease_nonce), backoff, timeout_ms, meta, ?8, iif(?9, error, ?10), ?11, settled_tokens
+      FROM job_queue WHERE ${which}`,
+    uncancel: `
+      DELETE FROM job_cancel
+      WHERE (namespace, job_id) IN (SELECT namespace, id FROM job_queue WHERE ${which})`,
+  }
+}
+
+const oneRow = statements('rowid = ?1')
+const manyRows = statements('rowid IN (SELECT value FROM json_each(?1))')
+
+function copyToHistory(
+  connection: Connection,
+  end: End,
+  { copy, uncancel }: typeof oneRow,
+  rows: number | string,
+  now: number,
+): void {
+  connection.run(
+    copy,
+    rows,
+    end.state,
+    end.attempt ?? null,
+    end.freeCount ?? null,
+    end.startedAt ?? null,
+    now,
+    end.lapsed ? 1 : 0,
+    end.result ?? null,
+    end.error === undefined ? 1 : 0,
+    end.error ?? null,
+    end.cancelRequested && end.state === 'completed' ? 1 : 0,
+  )
+  if (end.cancelRequested) connection.run(uncancel, rows)
+}

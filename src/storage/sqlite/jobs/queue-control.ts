@@ -1,0 +1,98 @@
+import type { QueueLimits } from '../../../jobs/index.ts'
+import { decodeLimits } from '../../sql/limit-plan.ts'
+import type { Connection } from '../connection/connection.ts'
+
+/** What is decided about the queues of a namespace, as a claim needs to know it. */
+export interface QueueControls {
+  readonly paused: ReadonlySet<string>
+  /** Those with limits that are not paused. */
+  readonly limited: ReadonlyMap<string, LimitedQueue>
+  /** Whether any ready job has a limit key; where none has, nobody looks for them. */
+  readonly hasKeyed: boolean
+}
+
+export interface LimitedQueue {
+  readonly queue: string
+  readonly limits: QueueLimits
+  /** Behind which key a claim goes on; null: at the first. */
+  readonly keyPlace: string | null
+}
+
+/** All of it by one statement; the row without a queue says that there are jobs with a key. */
+export function readControls(connection: Connection, namespace: string): QueueControls {
+  const rows = connection.all<{
+    queue: string | null
+    paused_at: number | null
+    limits: string | null
+    key_place: string | null
+  }>(
+    `SELECT queue, paused_at, limits, key_place FROM queue_control
+     WHERE namespace = ?1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)
+     UNION ALL
+     SELECT NULL, NULL, NULL, NULL
+     WHERE EXISTS (SELECT 1 FROM job_queue INDEXED BY job_queue_keyed
+       WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NOT NULL)`,
+    namespace,
+  )
+  const paused = new Set<string>()
+  const limited = new Map<string, LimitedQueue>()
+  let hasKeyed = false
+  for (const { queue, paused_at: pausedAt, limits: kept, key_place: keyPlace } of rows) {
+    const limits = decodeLimits(kept)
+    if (queue === null) hasKeyed = true
+    else if (pausedAt !== null) paused.add(queue)
+    else if (limits !== undefined) limited.set(queue, { queue, limits, keyPlace })
+  }
+  return { paused, limited, hasKeyed }
+}
+
+export function pauseQueue(
+  connection: Connection,
+  namespace: string,
+  queue: string,
+  pausedAt: number | null,
+): void {
+  connection.turn.controls.delete(namespace)
+  connection.run(
+    `INSERT INTO queue_control (namespace, queue, paused_at) VALUES (?1, ?2, ?3)
+     ON CONFLICT DO UPDATE SET paused_at = excluded.paused_at`,
+    namespace,
+    queue,
+    pausedAt,
+  )
+}
+
+/** Sets limits, or lifts them; then the starts that were counted are forgotten. */
+export function limitQueue(
+  connection: Connection,
+  namespace: string,
+  queue: string,
+  limits: QueueLimits | null,
+): void {
+  connection.turn.controls.delete(namespace)
+  connection.run(
+    `INSERT INTO queue_control (namespace, queue, limits) VALUES (?1, ?2, ?3)
+     ON CONFLICT DO UPDATE SET limits = excluded.limits, key_place = NULL`,
+    namespace,
+    queue,
+    limits && JSON.stringify(limits),
+  )
+  if (limits !== null) return
+  connection.run('DELETE FROM job_rate WHERE namespace = ?1 AND queue = ?2', namespace, queue)
+}
+
+/** Remembers where the next claim goes on. */
+export function keepPlace(
+  connection: Connection,
+  namespace: string,
+  queue: string,
+  keyPlace: string | null,
+): void {
+  connection.turn.controls.delete(namespace)
+  connection.run(
+    'UPDATE queue_control SET key_place = ?3 WHERE namespace = ?1 AND queue = ?2',
+    namespace,
+    queue,
+    keyPlace,
+  )
+}

@@ -1,0 +1,115 @@
+import type { Connection } from '../connection/connection.ts'
+import type { ReadyCount } from './reads.ts'
+
+/**
+ * Counts very many ready jobs a piece at a time, along the index in which they stand in line: by queue, kind and priority,
+ * and then by so many. Reads are made in the thread that asks, so nothing else of the process would go on during a count
+ * of a million in one go. Between the pieces jobs move on: such a count is of a while and not of a moment.
+ */
+export interface Counting {
+  /** Whether there are so many that it is worth it. */
+  isLarge(connection: Connection): boolean
+  /** Counts the next piece; false: it was the last. */
+  step(connection: Connection): boolean
+  readonly counts: readonly ReadyCount[]
+}
+
+/** So many take a few milliseconds. */
+const pieceRows = 10_000
+/** Up to here they are counted in one go. */
+const largeRows = 20_000
+
+const ready = `FROM job_queue INDEXED BY job_queue_ready
+  WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NULL`
+const line = `${ready} AND queue = ?2 AND kind = ?3 AND priority = ?4`
+const beyond = `${line} AND (run_at, id) > (?5, ?6)`
+
+interface Line {
+  readonly queue: string
+  readonly kind: string
+  readonly priority: number
+}
+
+export function countReady(namespace: string): Counting {
+  const counts: ReadyCount[] = []
+  let at: Line | undefined
+  let place: { readonly run_at: number; readonly id: string } | undefined
+  let count = 0
+
+  function nextLine(connection: Connection): Line | undefined {
+    const after = at
+    const within =
+      after &&
+      (connection.get<Line>(
+        `SELECT queue, kind, priority ${ready} AND queue = ?2 AND kind = ?3 AND priority < ?4
+         ORDER BY priority DESC LIMIT 1`,
+        namespace,
+        after.queue,
+        after.kind,
+        after.priority,
+      ) ??
+        connection.get<Line>(
+          `SELECT queue, kind, priority ${ready} AND queue = ?2 AND kind > ?3
+           ORDER BY kind, priority DESC LIMIT 1`,
+          namespace,
+          after.queue,
+          after.kind,
+        ))
+    return (
+      within ??
+      connection.get<Line>(
+        `SELECT queue, kind, priority ${ready} AND queue > ?2 ORDER BY queue, kind, priority DESC LIMIT 1`,
+        namespace,
+        // A name has at least one character.
+        after?.queue ?? '',
+      )
+    )
+  }
+
+  return {
+    counts,
+    isLarge: (connection) =>
+      connection.get(`SELECT 1 ${ready} LIMIT 1 OFFSET ?2`, namespace, largeRows) !== undefined,
+    step(connection) {
+      for (let looked = 0; looked < pieceRows; ) {
+        if (place === undefined) {
+          at = nextLine(connection)
+          if (at === undefined) return false
+          count = 0
+        }
+        const { queue, kind, priority } = at!
+        const from = [namespace, queue, kind, priority] as const
+        const [run, id] = place === undefined ? [Number.MIN_SAFE_INTEGER, ''] : [place.run_at, place.id]
+        const end = connection.get<{ run_at: number; id: string }>(
+          `SELECT run_at, id ${beyond} ORDER BY run_at, id LIMIT 1 OFFSET ?7`,
+          ...from,
+          run,
+          id,
+          pieceRows - 1,
+        )
+        if (end !== undefined) {
+          place = end
+          count += pieceRows
+          looked += pieceRows
+          continue
+        }
+        const rest = connection.get<{ count: number }>(
+          `SELECT count(*) AS count ${beyond}`,
+          ...from,
+          run,
+          id,
+        )!
+        const first = connection.get<{ oldest: number | null }>(
+          `SELECT min(run_at) AS oldest ${line}`,
+          ...from,
+        )!
+        looked += rest.count + 1
+        count += rest.count
+        // It may have emptied meanwhile.
+        if (first.oldest !== null && count > 0) counts.push({ queue, count, oldest: first.oldest })
+        place = undefined
+      }
+      return true
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import { SignalboxError } from '../../../core/errors.ts'
+import type { Verdict } from '../../../jobs/index.ts'
+import { type Connection, readNow } from '../connection/connection.ts'
+import { type End, endIfHeld, endJobs } from './end-job.ts'
+import { findHeld } from './lease.ts'
+
+/**
+ * Writes how attempts ended, where their lease is live at `now`; answers which took. A lease that two of the verdicts
+ * name is settled by the first.
+ */
+export function settleAll(
+  connection: Connection,
+  namespace: string,
+  verdicts: readonly Verdict[],
+  now: number,
+): readonly boolean[] {
+  const helds = findHeld(connection, namespace, verdicts, now)
+  const ends: End[] = []
+  const settled = new Set<number>()
+  const took = verdicts.map((verdict, i) => {
+    const held = helds[i]
+    if (!held || settled.has(held.row)) return false
+    settled.add(held.row)
+    const { state, attempt, freeCount, result, error } = verdict
+    const { row, cancelRequested } = held
+    const startedAt = verdict.ranMs === null ? undefined : now - verdict.ranMs
+    const end = { row, attempt, freeCount, startedAt, result, error, cancelRequested }
+    if (state !== 'ready' && state !== 'scheduled') ends.push({ ...end, state })
+    else if (cancelRequested) ends.push({ ...end, state: 'cancelled' })
+    else bringBack(connection, row, verdict, startedAt, now)
+    return true
+  })
+  endJobs(connection, ends, now)
+  return took
+}
+
+/** The same for all who share the transaction and settle: a statement is dear, one more row in it is not. */
+export function settleTogether(
+  connection: Connection,
+  namespace: string,
+  verdicts: readonly Verdict[],
+  now: number,
+): readonly boolean[] {
+  const { ahead } = connection.turn
+  const others = ahead.alike('settle', namespace)
+  if (others.length === 0) return settleAll(connection, namespace, verdicts, now)
+  const all = [...verdicts, ...others.flatMap(({ args: [theirs] }) => theirs)]
+  const took = settleAll(connection, namespace, all, now)
+  let end = verdicts.length
+  for (const other of others) {
+    const begin = end
+    end += other.args[0].length
+    ahead.answer(other, took.slice(begin, end))
+  }
+  return took.slice(0, verdicts.length)
+}
+
+/** The same for one verdict, at the moment it is asked. */
+export function settleOne(connection: Connection, namespace: string, verdict: Verdict): boolean {
+  return (
+    endIfHeld(connection, namespace, verdict) ||
+    settleAll(connection, namespace, [verdict], readNow(connection))[0]!
+  )
+}
+
+/** Twenty tokens or so: a job's recent attempts, however often it is tried. */
+const keptTokenChars = 400
+
+function bringBack(
+  connection: Connection,
+  row: number,
+  { state, attempt, freeCount, delayMs, error }: Verdict,
+  startedAt: number | undefined,
+  now: number,
+): void {
+  const later = state === 'scheduled' && delayMs > 0
+  connection.turn.chosen = undefined
+  connection.run(
+    `UPDATE job_queue
+     SET state = ?2, attempt = ?3, free_count = ?4, run_at = coalesce(?5, run_at),
+         started_at = coalesce(?6, started_at), error = ?7, lease_ends_at = NULL, updated_at = ?8,
+         settled_tokens = substr(lease_no || '.' || lease_nonce || ' ' || settled_tokens, 1, ${keptTokenChars})
+     WHERE rowid = ?1`,
+    row,
+    later ? 'scheduled' : 'ready',
+    attempt,
+    freeCount,
+    state === 'scheduled' ? now + delayMs : null,
+    startedAt ?? null,
+    error,
+    now,
+  )
+}
+
+export function leaseLost({ jobId }: Verdict): SignalboxError {
+  return new SignalboxError(
+    'lease_lost',
+    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
+    { details: { jobId } },
+  )
+}

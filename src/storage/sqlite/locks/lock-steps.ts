@@ -1,0 +1,191 @@
+import type { LockKey, LockStore } from '../../../locks/index.ts'
+import {
+  acquire,
+  evict,
+  expire,
+  fail,
+  keep,
+  type LineTimes,
+  leave,
+  type Rule,
+  type Ruled,
+  release,
+  renew,
+  runNow,
+  shorten,
+  sweep,
+  type Told,
+} from '../../../locks/rules/index.ts'
+import type { RuledLocks } from '../../ruled-locks.ts'
+import { tellings } from '../../sql/wait-queue-sweep.ts'
+import { type Connection, readNow } from '../connection/connection.ts'
+import { readLeaseClock } from './lease-clock.ts'
+import { forgetTaken } from './lock-tokens.ts'
+import { acquireFree, releaseAlone } from './quick-locks.ts'
+import { SqliteLine } from './wait-queue-rows.ts'
+
+/** The steps on a line, as they are asked for. */
+export type LockSteps = RuledLocks
+
+/** One step by name, in plain data. */
+export type LockStep = {
+  [Name in keyof LockSteps]: [name: Name, args: Parameters<LockSteps[Name]>]
+}[keyof LockSteps]
+
+/** Takes one step in the transaction that the connection is in. */
+export function takeStep(
+  connection: Connection,
+  namespace: string,
+  [name, args]: LockStep,
+  wall: number,
+): Ruled<object> {
+  const on = <Answer>(key: LockKey, rule: Rule<Answer>) => runRule(connection, namespace, key, rule, wall)
+  const place = { connection, namespace, key: args[0], wall }
+  switch (name) {
+    case 'acquire':
+      return acquireFree(place, args[1], args[2]) ?? on(args[0], acquire(args[1], args[2]))
+    case 'release':
+      return releaseAlone(place, args[1], args[2], args[3]) ?? on(args[0], release(args[1], args[2], args[3]))
+    case 'renew':
+      return on(args[0], renew(args[1], args[2], args[3]))
+    case 'shorten':
+      return on(args[0], shorten(args[1], args[2], args[3]))
+    case 'leave':
+      return on(args[0], leave(args[1], args[2]))
+    case 'evict':
+      return on(args[0], evict(args[1], args[2]))
+    case 'fail':
+      return on(args[0], fail(args[1], args[2], args[3]))
+    case 'keep':
+      return on(args[0], keep(args[1], args[2], args[3]))
+  }
+}
+
+function runRule<Answer>(
+  connection: Connection,
+  namespace: string,
+  key: LockKey,
+  rule: Rule<Answer>,
+  wall: number,
+): Answer {
+  const rows = new SqliteLine(connection, namespace, key, wall)
+  let others: Map<string, SqliteLine> | undefined
+  const open = (operation: string) => {
+    others ??= new Map()
+    const other = others.get(operation) ?? new SqliteLine(connection, namespace, { ...key, operation }, wall)
+    others.set(operation, other)
+    return other
+  }
+  try {
+    const answer = runNow(rule, rows, open)
+    rows.close()
+    if (others) for (const other of others.values()) other.close()
+    return answer
+  } catch (error) {
+    forgetTaken(connection)
+    throw error
+  }
+}
+
+/**
+ * Whether `sweepLines` would find anything. Asked of a reader. Without being told which index to use, SQLite would look
+ * through all lines of the namespace and all who wait in them, for it knows nothing of how few are due.
+ */
+export function maySweep(connection: Connection, namespace: string, times: LineTimes): boolean {
+  const { due } = connection.get<{ due: number }>(
+    maySweepSql,
+    namespace,
+    readLeaseClock(connection),
+    readNow(connection) - times.keepMs,
+  )!
+  return due === 1
+}
+
+/** Nobody holds it, waits in it or has an answer kept, and nothing ended in it lately. */
+const idleLine = `FROM lock_line INDEXED BY lock_line_idle
+  WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2`
+
+export const maySweepSql: string = `SELECT
+  EXISTS (SELECT 1 FROM lock_line INDEXED BY lock_line_due WHERE due_at <= ?2 AND namespace = ?1)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_lease CROSS JOIN lock_line USING (line)
+    WHERE lock_waiter.lease_ends_at <= ?2 AND namespace = ?1)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_deadline CROSS JOIN lock_line USING (line)
+    WHERE deadline_at <= ?2 AND namespace = ?1)
+  OR EXISTS (SELECT 1 FROM lock_outcome WHERE kept_until <= ?2)
+  OR EXISTS (SELECT 1 ${idleLine} AND last_at IS NULL)
+  OR EXISTS (SELECT 1 ${idleLine} AND last_at <= ?3) AS due`
+
+/** Brings lines of the namespace to the present whose time has come, and forgets what is over. */
+export function sweepLines(
+  connection: Connection,
+  namespace: string,
+  limit: number,
+  times: LineTimes,
+  wall: number,
+): Awaited<ReturnType<LockStore['sweep']>> {
+  const now = readLeaseClock(connection)
+  const swept: { key: LockKey; told: Told }[] = []
+  const step = (key: LockKey, rule: Rule<Ruled<object>>) => {
+    swept.push(...tellings(key, runRule(connection, namespace, key, rule, wall)))
+  }
+  for (const { operation, resource } of findDue(connection, namespace, now, limit)) {
+    step({ operation, resource }, sweep(times))
+  }
+  for (const { operation, resource, node, requestId } of findGone(connection, namespace, now, limit)) {
+    step({ operation, resource }, expire({ node, requestId }, times))
+  }
+  forget(connection, namespace, now, wall - times.keepMs, limit)
+  return swept
+}
+
+function findDue(connection: Connection, namespace: string, now: number, limit: number): readonly LockKey[] {
+  return connection.all<LockKey>(findDueSql, namespace, now, limit)
+}
+
+export const findDueSql = `SELECT operation, resource FROM lock_line INDEXED BY lock_line_due
+  WHERE due_at <= ?2 AND namespace = ?1 ORDER BY due_at LIMIT ?3 + 0`
+
+/** Those who wait no longer: their lease ran out, or their deadline came. */
+function findGone(
+  connection: Connection,
+  namespace: string,
+  now: number,
+  limit: number,
+): readonly (LockKey & { readonly node: string; readonly requestId: string })[] {
+  return connection.all(findGoneSql, namespace, now, limit)
+}
+
+export const findGoneSql = `SELECT operation, resource, w.node AS node, w.request_id AS requestId
+  FROM (SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_lease WHERE lease_ends_at <= ?2
+        UNION SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_deadline
+        WHERE deadline_at <= ?2) AS w
+  CROSS JOIN lock_line USING (line) WHERE namespace = ?1 LIMIT ?3 + 0`
+
+function forget(
+  connection: Connection,
+  namespace: string,
+  now: number,
+  endedBefore: number,
+  limit: number,
+): void {
+  const over = connection.all<{ line: number; node: string; request_id: string }>(
+    `SELECT line, node, request_id FROM lock_outcome WHERE kept_until <= ?1 LIMIT ?2 + 0`,
+    now,
+    limit,
+  )
+  for (const { line, node, request_id: requestId } of over) {
+    const gone = connection.run(
+      `DELETE FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
+      line,
+      node,
+      requestId,
+    )
+    connection.run(`UPDATE lock_line SET outcome_count = outcome_count - ?2 WHERE line = ?1`, line, gone)
+  }
+  connection.run(forgetSql, namespace, now, endedBefore, limit)
+}
+
+export const forgetSql: string = `DELETE FROM lock_line WHERE line IN (
+  SELECT line ${idleLine} AND last_at IS NULL
+  UNION ALL SELECT line ${idleLine} AND last_at <= ?3
+  LIMIT ?4 + 0)`

@@ -1,0 +1,153 @@
+import type { LineQuery, LineSummary, LineView, LockKey, LockStore, Tangle } from '../../../locks/index.ts'
+import { mostTangles } from '../../sql/wait-queue-key.ts'
+import {
+  decodeLast,
+  decodeSummary,
+  decodeTangle,
+  type StoredLast,
+  type StoredSummary,
+  type StoredTangle,
+} from '../../sql/wait-queue-record.ts'
+import type { Connection } from '../connection/connection.ts'
+import type { Reader } from '../connection/reader.ts'
+import type { Writer } from '../writing/writer.ts'
+import { readLeaseClock, readWallAhead } from './lease-clock.ts'
+import { type LockSteps, maySweep } from './lock-steps.ts'
+
+/** Locks of one namespace in SQLite: steps go to the writer, by name and in plain data; looking goes to the reader. */
+export function createSqliteLocks(
+  namespace: string,
+  writer: Writer,
+  reader: Reader,
+  check: () => void,
+): LockStore {
+  const step = <Name extends keyof LockSteps>(name: Name): LockSteps[Name] =>
+    // The steps' types are told apart by their name, which the writer gives back the answer of.
+    ((...args: unknown[]) =>
+      writer.write({
+        operation: 'lock',
+        namespace,
+        args: [name, args] as never,
+      })) as unknown as LockSteps[Name]
+  return {
+    acquire: step('acquire'),
+    release: step('release'),
+    renew: step('renew'),
+    shorten: step('shorten'),
+    leave: step('leave'),
+    evict: step('evict'),
+    keep: step('keep'),
+    fail: step('fail'),
+    async sweep(limit, times) {
+      check()
+      // Nearly always there is nothing to do, and then nobody needs the writer.
+      if (!(await reader.read((connection) => maySweep(connection, namespace, times)))) return []
+      return writer.write({ operation: 'sweepLocks', namespace, args: [limit, times] })
+    },
+    async entangled(keys) {
+      check()
+      return reader.read((connection) => findTangles(connection, namespace, keys))
+    },
+    async inspect(key, limit) {
+      check()
+      return reader.read((connection) => inspectLine(connection, namespace, key, limit))
+    },
+    async list(query) {
+      check()
+      return reader.read((connection) => listLines(connection, namespace, query))
+    },
+  }
+}
+
+function findTangles(connection: Connection, namespace: string, keys: readonly LockKey[]): readonly Tangle[] {
+  const now = readLeaseClock(connection)
+  const tangles = keys.flatMap(({ operation, resource }) =>
+    connection
+      .all<StoredTangle>(
+        `SELECT h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
+                l.operation AS for_operation, l.resource AS for_resource
+         FROM lock_line h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
+         JOIN lock_line l ON l.line = w.line AND l.namespace = h.namespace
+         WHERE h.namespace = ?1 AND h.operation = ?2 AND h.resource = ?3 AND h.lease_ends_at > ?4 LIMIT ?5 + 0`,
+        namespace,
+        operation,
+        resource,
+        now,
+        mostTangles,
+      )
+      .map((stored) => decodeTangle({ ...stored, operation, resource })),
+  )
+  return tangles.slice(0, mostTangles)
+}
+
+function inspectLine(
+  connection: Connection,
+  namespace: string,
+  { operation, resource }: LockKey,
+  limit: number,
+): LineView | undefined {
+  const record = connection.get<LineRecord>(
+    `SELECT * FROM lock_line WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
+    namespace,
+    operation,
+    resource,
+  )
+  if (!record) return undefined
+  const waiters = connection.all<{
+    node: string
+    request_id: string
+    since: number
+    want: 'result' | 'turn'
+  }>(
+    `SELECT node, request_id, since, want FROM lock_waiter WHERE line = ?1 ORDER BY seq LIMIT ?2 + 0`,
+    record.line,
+    limit,
+  )
+  return {
+    ...summaryOf(connection, record),
+    revision: record.revision,
+    waiters: waiters.map(({ node, request_id: requestId, since, want }, index) => ({
+      node,
+      requestId,
+      position: index + 1,
+      since,
+      want,
+    })),
+    lastOutcome: decodeLast(record),
+  }
+}
+
+function listLines(
+  connection: Connection,
+  namespace: string,
+  { operation, search, limit, after }: LineQuery,
+): readonly LineSummary[] {
+  return connection
+    .all<LineRecord>(
+      `SELECT * FROM lock_line
+       WHERE namespace = ?1 AND (holder_node IS NOT NULL OR waiter_count > 0)
+         AND (?2 IS NULL OR operation = ?2) AND (?3 IS NULL OR instr(resource, ?3) > 0)
+         AND (?4 IS NULL OR (operation, resource) > (?4, ?5))
+       ORDER BY operation, resource LIMIT ?6`,
+      namespace,
+      operation ?? null,
+      search ?? null,
+      after?.operation ?? null,
+      after?.resource ?? null,
+      limit,
+    )
+    .map((record) => summaryOf(connection, record))
+}
+
+/** Leases are kept in the lease clock's time and shown in the wall clock's. */
+function summaryOf(connection: Connection, record: LineRecord): LineSummary {
+  const aheadMs = readWallAhead(connection)
+  const now = readLeaseClock(connection) + aheadMs
+  return decodeSummary({ ...record, lease_ends_at: record.lease_ends_at + aheadMs, now })
+}
+
+interface LineRecord extends Omit<StoredSummary, 'now'>, StoredLast {
+  readonly line: number
+  readonly revision: number
+  readonly lease_ends_at: number
+}

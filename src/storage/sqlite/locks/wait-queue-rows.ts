@@ -1,0 +1,359 @@
+import type { LockKey } from '../../../locks/index.ts'
+import type {
+  Holder,
+  LastOutcome,
+  LineRow,
+  LineRows,
+  Outcome,
+  Requester,
+  Waiter,
+} from '../../../locks/rules/index.ts'
+import {
+  decodeOutcome,
+  decodeWaiter,
+  type StoredOutcome,
+  type StoredWaiter,
+} from '../../sql/wait-queue-record.ts'
+import type { Connection } from '../connection/connection.ts'
+import { readLeaseClock, readWallAhead } from './lease-clock.ts'
+import { mintToken } from './lock-tokens.ts'
+
+/**
+ * The rows of one line, on the writer's connection and inside its transaction: SQLite has one writer, so nobody else is
+ * in any line meanwhile. The line's row is read once and written once, with the numbers of those beside it.
+ */
+export class SqliteLine implements LineRows {
+  readonly #connection: Connection
+  readonly #namespace: string
+  readonly #key: LockKey
+  readonly #wall: number
+  readonly #now: number
+  /** Undefined while there is no row yet. */
+  #line: number | undefined
+  #waiterCount = 0
+  #outcomeCount = 0
+  /** As they are written. */
+  #writtenWaiters = 0
+  #writtenOutcomes = 0
+  /** Of the last grant; a row keeps it while nobody holds the line. */
+  #token: number | null = null
+
+  constructor(connection: Connection, namespace: string, key: LockKey, wall: number) {
+    this.#connection = connection
+    this.#namespace = namespace
+    this.#key = key
+    this.#wall = wall
+    this.#now = readLeaseClock(connection)
+  }
+
+  operation(): string {
+    return this.#key.operation
+  }
+
+  clock(): { now: number; wall: number; aheadMs: number } {
+    return { now: this.#now, wall: this.#wall, aheadMs: readWallAhead(this.#connection) }
+  }
+
+  line(): LineRow | undefined {
+    const [record] = this.#connection.rows<LineRecord>(
+      `SELECT line, attempt, grant_from, revision, waiter_count, outcome_count, token, holder_node,
+              holder_request_id, holder_attempt, holder_since, holder_ttl_ms, lease_ends_at, take_up_by,
+              holder_seq, progress
+       FROM lock_line WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
+      this.#namespace,
+      this.#key.operation,
+      this.#key.resource,
+    )
+    if (!record) return undefined
+    const [line, attempt, grantFrom, revision, waiterCount, outcomeCount, token] = record
+    this.#line = line
+    this.#waiterCount = waiterCount
+    this.#outcomeCount = outcomeCount
+    this.#writtenWaiters = waiterCount
+    this.#writtenOutcomes = outcomeCount
+    this.#token = token
+    return { holder: decodeHolder(record), attempt, grantFrom, revision, lastOutcome: null }
+  }
+
+  saveLine(row: LineRow, dueAt: number | null): void {
+    // How it last ended is not read with the line, for no rule looks at it: without another it stays as it is. So does
+    // the token of the last grant when nobody holds the line.
+    const { attempt, grantFrom, revision, holder, lastOutcome } = row
+    const line = this.#ownLine()
+    const waiters = this.#waiterCount
+    const outcomes = this.#outcomeCount
+    this.#writtenWaiters = waiters
+    this.#writtenOutcomes = outcomes
+    // For a line that nobody holds only what it has: to hand a value over costs as much as to write it.
+    if (holder) {
+      const { node, requestId, token, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress } = holder
+      this.#token = token
+      this.#connection
+        .prepare(
+          `UPDATE lock_line
+           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+               token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
+               holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
+           WHERE line = ?1`,
+        )
+        .run(
+          line,
+          attempt,
+          grantFrom,
+          revision,
+          dueAt,
+          waiters,
+          outcomes,
+          token,
+          node,
+          requestId,
+          holder.attempt,
+          since,
+          ttlMs,
+          leaseEndsAt,
+          takeUpBy,
+          seq,
+          progress,
+        )
+      if (lastOutcome) this.#saveLast(line, lastOutcome)
+    } else if (lastOutcome) {
+      const { outcome, node, attempt: lastAttempt, at, value } = lastOutcome
+      this.#connection
+        .prepare(
+          `UPDATE lock_line
+           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+               holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
+               holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL,
+               last_outcome = ?8, last_node = ?9, last_attempt = ?10, last_at = ?11, last_value = ?12
+           WHERE line = ?1`,
+        )
+        .run(
+          line,
+          attempt,
+          grantFrom,
+          revision,
+          dueAt,
+          waiters,
+          outcomes,
+          outcome,
+          node,
+          lastAttempt,
+          at,
+          value,
+        )
+    } else {
+      this.#connection
+        .prepare(
+          `UPDATE lock_line
+           SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
+               holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
+               holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL
+           WHERE line = ?1`,
+        )
+        .run(line, attempt, grantFrom, revision, dueAt, waiters, outcomes)
+    }
+  }
+
+  /** Beside a holder; how it ended before is seldom new then. */
+  #saveLast(line: number, { outcome, node, attempt, at, value }: LastOutcome): void {
+    this.#connection.run(
+      `UPDATE lock_line SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
+       WHERE line = ?1`,
+      line,
+      outcome,
+      node,
+      attempt,
+      at,
+      value,
+    )
+  }
+
+  mintToken(): number {
+    return mintToken(this.#connection, this.#token ?? 0, this.#wall)
+  }
+
+  waiter({ node, requestId }: Requester): Waiter | undefined {
+    if (this.#waiterCount === 0) return undefined
+    const record = this.#connection.get<StoredWaiter>(
+      `SELECT * FROM lock_waiter WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#line!,
+      node,
+      requestId,
+    )
+    return record && decodeWaiter(record)
+  }
+
+  firstWaiter(): Waiter | undefined {
+    if (this.#waiterCount === 0) return undefined
+    const record = this.#connection.get<StoredWaiter>(
+      `SELECT * FROM lock_waiter WHERE line = ?1 ORDER BY seq LIMIT 1`,
+      this.#line!,
+    )
+    return record && decodeWaiter(record)
+  }
+
+  countWaiters(beforeSeq?: number): number {
+    if (beforeSeq === undefined || this.#waiterCount === 0) return this.#waiterCount
+    const { many } = this.#connection.get<{ many: number }>(
+      `SELECT count(*) AS many FROM lock_waiter WHERE line = ?1 AND seq < ?2`,
+      this.#line!,
+      beforeSeq,
+    )!
+    return many
+  }
+
+  saveWaiter(waiter: Waiter): void {
+    const changed = this.#connection.run(
+      `UPDATE lock_waiter SET lease_ends_at = ?4, deadline_at = ?5, is_streamed = ?6
+       WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#ownLine(),
+      waiter.node,
+      waiter.requestId,
+      waiter.leaseEndsAt,
+      waiter.deadlineAt,
+      Number(waiter.isStreamed),
+    )
+    if (changed > 0) return
+    this.#connection.run(
+      `INSERT INTO lock_waiter (
+         line, seq, node, request_id, want, ttl_ms, since, lease_ends_at, deadline_at, is_streamed)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+      this.#ownLine(),
+      waiter.seq,
+      waiter.node,
+      waiter.requestId,
+      waiter.want,
+      waiter.ttlMs,
+      waiter.since,
+      waiter.leaseEndsAt,
+      waiter.deadlineAt,
+      Number(waiter.isStreamed),
+    )
+    this.#waiterCount++
+  }
+
+  removeWaiter({ node, requestId }: Requester): void {
+    this.#waiterCount -= this.#connection.run(
+      `DELETE FROM lock_waiter WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#ownLine(),
+      node,
+      requestId,
+    )
+  }
+
+  outcome(who: Requester): Outcome | undefined {
+    if (this.#outcomeCount === 0) return undefined
+    const record = this.#connection.get<StoredOutcome>(
+      `SELECT * FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3 AND kept_until > ?4`,
+      this.#line!,
+      who.node,
+      who.requestId,
+      this.#now,
+    )
+    return record && decodeOutcome(who, record)
+  }
+
+  saveOutcome(outcome: Outcome): void {
+    this.removeOutcome(outcome)
+    this.#connection.run(
+      `INSERT INTO lock_outcome (line, node, request_id, seq, kind, value, is_told, kept_until, revision)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
+      this.#ownLine(),
+      outcome.node,
+      outcome.requestId,
+      outcome.seq,
+      outcome.kind,
+      outcome.value,
+      Number(outcome.isTold),
+      outcome.keptUntil,
+      outcome.revision,
+    )
+    this.#outcomeCount++
+  }
+
+  removeOutcome({ node, requestId }: Requester): void {
+    if (this.#outcomeCount === 0) return
+    this.#outcomeCount -= this.#connection.run(
+      `DELETE FROM lock_outcome WHERE line = ?1 AND node = ?2 AND request_id = ?3`,
+      this.#line!,
+      node,
+      requestId,
+    )
+  }
+
+  dissolve(wants: 'result' | 'all', outcome: Omit<Outcome, 'node' | 'requestId' | 'seq'>): number {
+    if (this.#waiterCount === 0) return 0
+    const { kind, value, isTold, keptUntil, revision } = outcome
+    const many = this.#connection.run(
+      `INSERT OR REPLACE INTO lock_outcome (line, node, request_id, seq, kind, value, is_told, kept_until, revision)
+       SELECT line, node, request_id, seq, ?3, ?4, ?5, ?6, ?7 FROM lock_waiter
+       WHERE line = ?1 AND (want = ?2 OR ?2 = 'all')`,
+      this.#line!,
+      wants,
+      kind,
+      value,
+      Number(isTold),
+      keptUntil,
+      revision,
+    )
+    this.#waiterCount -= this.#connection.run(
+      `DELETE FROM lock_waiter WHERE line = ?1 AND (want = ?2 OR ?2 = 'all')`,
+      this.#line!,
+      wants,
+    )
+    // Who waits has no outcome: it was removed when the wait began.
+    this.#outcomeCount += many
+    return many
+  }
+
+  /** Writes the numbers of those beside the line where a rule changed them and nothing else. */
+  close(): void {
+    if (this.#line === undefined) return
+    if (this.#waiterCount === this.#writtenWaiters && this.#outcomeCount === this.#writtenOutcomes) return
+    this.#connection.run(
+      `UPDATE lock_line SET waiter_count = ?2, outcome_count = ?3 WHERE line = ?1`,
+      this.#line,
+      this.#waiterCount,
+      this.#outcomeCount,
+    )
+  }
+
+  #ownLine(): number {
+    this.#line ??= Number(
+      this.#connection
+        .prepare(
+          `INSERT INTO lock_line (namespace, operation, resource, attempt, grant_from, revision)
+           VALUES (?1, ?2, ?3, 0, 0, 0)`,
+        )
+        .run(this.#namespace, this.#key.operation, this.#key.resource).lastInsertRowid,
+    )
+    return this.#line
+  }
+}
+
+/** The columns in the order in which they are read. */
+type LineRecord = readonly [
+  line: number,
+  attempt: number,
+  grantFrom: number,
+  revision: number,
+  waiterCount: number,
+  outcomeCount: number,
+  token: number | null,
+  node: string | null,
+  requestId: string,
+  holderAttempt: number,
+  since: number,
+  ttlMs: number,
+  leaseEndsAt: number,
+  takeUpBy: number | null,
+  seq: number,
+  progress: string | null,
+]
+
+function decodeHolder(record: LineRecord): Holder | null {
+  const [, , , , , , token, node, requestId, attempt, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress] =
+    record
+  if (node === null) return null
+  return { node, requestId, token: token!, attempt, since, ttlMs, leaseEndsAt, takeUpBy, seq, progress }
+}

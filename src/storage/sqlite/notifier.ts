@@ -1,0 +1,73 @@
+import type { BackendBell } from '../backend.ts'
+import type { Watch } from './connection/data-version.ts'
+import { closed } from './connection/failures.ts'
+
+/**
+ * Rings reach listeners of this process at once, and cost only what those who listen to the topic cost. Other processes
+ * send none: when they have committed something, every listener is called, whatever its topics.
+ */
+export class SqliteBell {
+  readonly #watch: Watch
+  readonly #listeners = new Set<() => void>()
+  readonly #byTopic = new Map<string, Set<() => void>>()
+  #closed = false
+
+  constructor(watch: Watch) {
+    this.#watch = watch
+  }
+
+  /** The bell of one namespace; topics of different ones never meet. */
+  within(namespace: string): BackendBell {
+    // The length says where the name ends, so no two pairs of namespace and topic give the same text.
+    const prefix = `${namespace.length}:${namespace}:`
+    return {
+      ring: (topic) => this.#ring(prefix + topic),
+      listen: (topics, heard) =>
+        this.#listen(
+          topics.map((topic) => prefix + topic),
+          heard,
+        ),
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#listeners.clear()
+    this.#byTopic.clear()
+    this.#watch.stop()
+  }
+
+  #ring(topic: string): void {
+    if (this.#closed) throw closed()
+    // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same ring.
+    for (const heard of [...(this.#byTopic.get(topic) ?? [])]) heard()
+  }
+
+  #listen(topics: readonly string[], heard: () => void): () => void {
+    if (this.#closed) throw closed()
+    // A function of its own, so that one `heard` may listen twice and stop once.
+    const listener = () => heard()
+    if (this.#listeners.size === 0) this.#watch.start(() => this.#ringAll())
+    this.#listeners.add(listener)
+    for (const topic of topics) {
+      const others = this.#byTopic.get(topic)
+      if (others) others.add(listener)
+      else this.#byTopic.set(topic, new Set([listener]))
+    }
+    return () => this.#unlisten(topics, listener)
+  }
+
+  #unlisten(topics: readonly string[], listener: () => void): void {
+    if (!this.#listeners.delete(listener)) return
+    for (const topic of topics) {
+      const others = this.#byTopic.get(topic)
+      others?.delete(listener)
+      if (others?.size === 0) this.#byTopic.delete(topic)
+    }
+    if (this.#listeners.size === 0) this.#watch.stop()
+  }
+
+  #ringAll(): void {
+    for (const heard of [...this.#listeners]) heard()
+  }
+}

@@ -1,0 +1,39 @@
+import { existsSync } from 'node:fs'
+import type { Migrator } from '../backend.ts'
+import { planMigrations } from '../migration-plan.ts'
+import { createFile, openReader, openWriter, parseLocation } from './connection/connection.ts'
+import { Reader } from './connection/reader.ts'
+import { migrations } from './migrations/index.ts'
+import { createMigrator } from './migrator.ts'
+import { Gate } from './writing/write-queue.ts'
+import { createGateWriter } from './writing/writer.ts'
+
+/** The schema of a file, without a store on it. Asking makes no database and changes none; only `up` does. */
+export function openSqliteMigrator(url: string): Migrator & AsyncDisposable {
+  const location = parseLocation(url)
+  const writer = createGateWriter(new Gate({ open: () => openWriter(location) }))
+  const reader = new Reader(() => openReader(location))
+  const migrator = createMigrator(writer, reader)
+  return {
+    async status() {
+      if (existsSync(location.path)) return migrator.status()
+      const { steps: _, ...status } = planMigrations({ current: 0, oldest: undefined }, migrations)
+      return status
+    },
+    async up(onStep) {
+      createFile(location)
+      return migrator.up(onStep)
+    },
+    sql() {
+      const recorded = migrations.map(
+        ({ number, name }) =>
+          `INSERT INTO signalbox_migration (number, name, applied_at) VALUES (${number}, '${name}', unixepoch() * 1000);\n`,
+      )
+      return `BEGIN IMMEDIATE;\n\n${migrator.sql()}\n${recorded.join('')}\nCOMMIT;\n`
+    },
+    async [Symbol.asyncDispose]() {
+      reader.close()
+      await writer.close()
+    },
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * The thread that writes, where a store is opened with `thread: true`: it has the gate, and so the only connection of
+ * ours that writes. All calls that lie in its port when a turn of the gate begins share that turn's commit, and their
+ * answers go back in one message when it is made.
+ *
+ * Other processes' commits are noticed here too, because the writer's `data_version` stands still for its own.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import { openReader, openWriter } from '../connection/connection.ts'
+import { DataVersion } from '../connection/data-version.ts'
+import { Reader } from '../connection/reader.ts'
+import { Gate } from './write-queue.ts'
+import { TurnsToTell } from './write-queue-meter.ts'
+import { createGateWriter } from './writer.ts'
+import {
+  decodeAll,
+  encodeAll,
+  encodeAnswerTo,
+  encodeFailure,
+  type FromThread,
+  type NumberedCall,
+  type ThreadData,
+  type ToThread,
+} from './writer-thread-message.ts'
+import type { WriteCall } from './writes.ts'
+
+const port = parentPort!
+const { location, isMetered } = workerData as ThreadData
+const reader = new Reader(() => openReader(location))
+const watch = new DataVersion(reader)
+const turns = isMetered ? new TurnsToTell() : undefined
+const writer = createGateWriter(
+  new Gate({
+    open: () => openWriter(location),
+    began: (connection) => watch.began(connection),
+    meter: turns,
+  }),
+)
+let answers: string[] = []
+
+port.on('message', (message: ToThread) => {
+  if ('calls' in message) performAll(decodeAll<NumberedCall>(message.calls), message.since)
+  else if ('close' in message) void close()
+  else if (message.watch) watch.start(() => post({ news: true }))
+  else watch.stop()
+})
+
+function performAll(calls: readonly NumberedCall[], since: number): void {
+  const begunAt = since - performance.timeOrigin
+  for (const [id, afterUs, operation, namespace, args, key] of calls) {
+    const call: WriteCall = { operation, namespace, args, key }
+    // Not by promises: there would be two for every call, and nobody waits here.
+    writer.submit(call, new Asker(id), begunAt + afterUs / 1_000)
+  }
+}
+
+/** Who asked, in the other thread. */
+class Asker {
+  readonly #id: number
+
+  constructor(id: number) {
+    this.#id = id
+  }
+
+  resolve(value: unknown): void {
+    try {
+      answer(encodeAnswerTo(this.#id, value))
+    } catch (error) {
+      this.reject(error)
+    }
+  }
+
+  reject(error: unknown): void {
+    answer(encodeFailure(this.#id, error))
+  }
+}
+
+function answer(text: string): void {
+  // All who are told of one commit are told one after the other; a tick comes when that is over.
+  if (answers.push(text) === 1) process.nextTick(sendAnswers)
+}
+
+function sendAnswers(): void {
+  post({ answers: encodeAll(answers), turns: turns?.take() })
+  answers = []
+}
+
+async function close(): Promise<void> {
+  watch.stop()
+  // Before the writer: SQLite removes `-wal` and `-shm` with the last connection, if that one may write.
+  reader.close()
+  await writer.close()
+  port.close()
+}
+
+function post(message: FromThread): void {
+  port.postMessage(message)
+}

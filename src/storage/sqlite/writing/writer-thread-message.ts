@@ -1,0 +1,97 @@
+import { type ErrorCode, isSignalboxError, SignalboxError } from '../../../core/errors.ts'
+import type { Location } from '../connection/connection.ts'
+import type { ToldTurns } from './write-queue-meter.ts'
+import type { WriteCall } from './writes.ts'
+
+/**
+ * What crosses between the thread that asks and the one that writes. Calls and answers go as JSON text, many in one
+ * message: a text crosses as it is, where a structure would be taken apart and put together again value by value. Each
+ * is encoded by itself, so one that cannot be encoded fails alone.
+ */
+/** What a thread is begun with. */
+export interface ThreadData {
+  readonly location: Location
+  readonly isMetered: boolean
+}
+
+export type ToThread =
+  /** `since`: when the first of them was asked for, in epoch milliseconds. */
+  | { readonly calls: string; readonly since: number }
+  | { readonly watch: boolean }
+  /** Write what was asked for, then end. */
+  | { readonly close: true }
+
+export type FromThread =
+  /** `turns`: those of the gate since the last message, where somebody measures. */
+  | { readonly answers: string; readonly turns?: ToldTurns | undefined }
+  /** Another process committed something. */
+  | { readonly news: true }
+
+/** A call: its number, how many microseconds after the first of its message it was asked for, and what is asked. */
+export type NumberedCall = readonly [
+  id: number,
+  afterUs: number,
+  operation: WriteCall['operation'],
+  namespace: string,
+  args: WriteCall['args'],
+  key?: WriteCall['key'],
+]
+
+export function encodeCall(
+  id: number,
+  { operation, namespace, args, key }: WriteCall,
+  afterUs: number,
+): string {
+  const call: NumberedCall = [id, afterUs, operation, namespace, args]
+  return JSON.stringify(key === undefined ? call : [...call, key])
+}
+
+/** An answer: its call's number, and a value, or nothing and how it failed. No value at all is undefined. */
+export type Answer = readonly [id: number, value?: unknown, failed?: Failure]
+
+export function encodeAnswerTo(id: number, value: unknown): string {
+  return value === undefined ? `[${id}]` : `[${id},${JSON.stringify(value)}]`
+}
+
+export function encodeFailure(id: number, error: unknown): string {
+  return `[${id},null,${JSON.stringify(describe(error))}]`
+}
+
+export function encodeAll(texts: readonly string[]): string {
+  return `[${texts.join()}]`
+}
+
+export function decodeAll<Item>(text: string): readonly Item[] {
+  return JSON.parse(text)
+}
+
+/** An error in plain data. */
+export interface Failure {
+  readonly isOurs: boolean
+  readonly name: string
+  readonly message: string
+  readonly code?: unknown
+  /** SQLite's own number. */
+  readonly errcode?: unknown
+  readonly details?: Readonly<Record<string, unknown>>
+  readonly cause?: Failure
+}
+
+function describe(error: unknown): Failure {
+  if (!(error instanceof Error)) return { isOurs: false, name: 'Error', message: String(error) }
+  const { name, message, cause } = error
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown }
+  const more = cause === undefined ? {} : { cause: describe(cause) }
+  if (isSignalboxError(error)) return { isOurs: true, name, message, code, details: error.details, ...more }
+  return { isOurs: false, name, message, code, errcode, ...more }
+}
+
+/** The error again, as it would have been thrown here. */
+export function reviveError({ isOurs, name, message, code, errcode, details, cause }: Failure): Error {
+  const causes = cause === undefined ? {} : { cause: reviveError(cause) }
+  if (isOurs) return new SignalboxError(code as ErrorCode, message, { details: details ?? {}, ...causes })
+  const error = Object.assign(new Error(message, causes), { name })
+  if (code !== undefined) Object.assign(error, { code })
+  if (errcode !== undefined) Object.assign(error, { errcode })
+  return error
+}

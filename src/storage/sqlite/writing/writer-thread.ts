@@ -1,0 +1,268 @@
+import { getCompileCacheDir } from 'node:module'
+import { dirname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { SignalboxError } from '../../../core/errors.ts'
+import type { Location } from '../connection/connection.ts'
+import type { Watch } from '../connection/data-version.ts'
+import { closed } from '../connection/failures.ts'
+import { type GateMeter, tellTurns, toEpoch } from './write-queue-meter.ts'
+import type { Writer } from './writer.ts'
+import {
+  type Answer,
+  decodeAll,
+  encodeAll,
+  encodeCall,
+  type FromThread,
+  reviveError,
+  type ThreadData,
+  type ToThread,
+} from './writer-thread-message.ts'
+import type { Operation, WriteCall, Writes } from './writes.ts'
+
+/**
+ * A writer in a thread of its own, so that no fsync stops this one. What is asked for in one round of the event loop
+ * crosses in few messages; what is asked for while a commit is being made shares the next.
+ *
+ * A thread that ends by itself takes the calls that it had with it: whether they were done is not known then, and the
+ * next call starts another. Nothing keeps the process alive but a call that waits for its answer.
+ */
+export interface ThreadOptions {
+  /** How long an answer may take: longer than the gate's own deadline, so that only a thread that hangs is given up. @default 30_000 */
+  readonly answerMs?: number
+  /** Learns who waited how long for the writer, and who had which turn. @default nobody does */
+  readonly meter?: GateMeter | undefined
+}
+
+/** So many cross before their round is over: else this thread would rest while that one works, and the other way round. */
+const sentAhead = 16
+
+interface Waiting {
+  readonly resolve: (value: never) => void
+  readonly reject: (error: unknown) => void
+  readonly deadline: number
+}
+
+export class WriterThread implements Writer, Watch {
+  readonly #location: Location
+  readonly #answerMs: number
+  readonly #meter: GateMeter | undefined
+  #thread: Worker | undefined
+  /** Whether the present thread has ever said anything: one that dies before is not started again for its own sake. */
+  #hasSpoken = false
+  #nextId = 1
+  /** In the order in which they were asked for. */
+  readonly #waiting = new Map<number, Waiting>()
+  /** What was asked for and has not crossed: the calls from `#sentUpTo` on, and when the first of them came. */
+  #unsent: string[] = []
+  #unsentSince = 0
+  #sentUpTo = 1
+  #heard: (() => void) | undefined
+  #expiry: ReturnType<typeof setTimeout> | undefined
+  #closed: Promise<void> | undefined
+
+  constructor(location: Location, { answerMs = 30_000, meter }: ThreadOptions = {}) {
+    this.#location = location
+    this.#meter = meter
+    this.#answerMs = answerMs
+  }
+
+  write<Name extends Operation>(call: WriteCall<Name>): Promise<ReturnType<Writes[Name]>> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) return reject(closed())
+      const id = this.#nextId++
+      const now = performance.now()
+      // What throws here, for it cannot be encoded, rejects this call alone.
+      if (this.#unsent.length === 0) this.#unsentSince = now
+      const afterUs = Math.round((now - this.#unsentSince) * 1_000)
+      const text = encodeCall(id, call as WriteCall, afterUs)
+      this.#waiting.set(id, { resolve, reject, deadline: now + this.#answerMs })
+      if (this.#waiting.size === 1) this.#thread?.ref()
+      const unsentCount = this.#unsent.push(text)
+      if (unsentCount === 1) setImmediate(() => this.#send())
+      else if (unsentCount === sentAhead) this.#send()
+      if (this.#expiry === undefined) this.#expireLater()
+    })
+  }
+
+  /** Calls `heard` when another process has committed something, and when what it did may have been missed. */
+  start(heard: () => void): void {
+    this.#heard = heard
+    // Without a thread, the next one that is started begins with this.
+    this.#post({ watch: true })
+  }
+
+  stop(): void {
+    this.#heard = undefined
+    this.#post({ watch: false })
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    this.#heard = undefined
+    this.#send()
+    const thread = this.#thread
+    if (!thread) return
+    thread.ref()
+    const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
+    this.#post({ close: true })
+    const timer = setTimeout(() => void thread.terminate(), this.#answerMs)
+    await ended
+    clearTimeout(timer)
+  }
+
+  #send(): void {
+    const unsent = this.#unsent
+    if (unsent.length === 0) return
+    this.#unsent = []
+    const from = this.#sentUpTo
+    this.#sentUpTo = this.#nextId
+    try {
+      this.#thread ??= this.#startThread()
+    } catch (error) {
+      // The system gives no more threads.
+      for (let id = from; id < this.#sentUpTo; id++) this.#take(id)?.reject(notStarted(error))
+      this.#rest()
+      return
+    }
+    this.#post({ calls: encodeAll(unsent), since: toEpoch(this.#unsentSince) })
+  }
+
+  #post(message: ToThread): void {
+    this.#thread?.postMessage(message)
+  }
+
+  #startThread(): Worker {
+    // Source and build have the same files under different endings; flags of the process are none of the thread's.
+    const file = import.meta.url.endsWith('.ts') ? './writer-thread-main.ts' : './writer-thread-main.js'
+    const thread = new Worker(new URL(file, import.meta.url), {
+      name: 'signalbox-sqlite',
+      workerData: { location: this.#location, isMetered: this.#meter !== undefined } satisfies ThreadData,
+      execArgv: [],
+      // What a call leaves behind is gone with it. By default there is room for 100 MB of that before it is collected,
+      // and much of it is moved to where it stays for long; it takes no more time in a quarter of that.
+      resourceLimits: { maxYoungGenerationSizeMb: 24 },
+      env: ownEnvironment(),
+    })
+    let cause: unknown
+    thread.on('message', (message: FromThread) => this.#receive(message))
+    thread.on('error', (error) => {
+      cause = error
+    })
+    thread.on('exit', () => this.#lose(thread, cause))
+    if (this.#waiting.size === 0) thread.unref()
+    this.#hasSpoken = false
+    if (this.#heard) thread.postMessage({ watch: true } satisfies ToThread)
+    return thread
+  }
+
+  #receive(message: FromThread): void {
+    this.#hasSpoken = true
+    if ('news' in message) {
+      this.#heard?.()
+      return
+    }
+    if (this.#meter && message.turns) tellTurns(this.#meter, message.turns)
+    this.#tell(decodeAll<Answer>(message.answers))
+  }
+
+  #tell(answers: readonly Answer[]): void {
+    for (const [id, value, failed] of answers) {
+      const call = this.#take(id)
+      if (failed) call?.reject(reviveError(failed))
+      else call?.resolve(value as never)
+    }
+    this.#rest()
+  }
+
+  #take(id: number): Waiting | undefined {
+    const call = this.#waiting.get(id)
+    this.#waiting.delete(id)
+    return call
+  }
+
+  /** With nobody waiting, the thread does not keep the process alive. */
+  #rest(): void {
+    if (this.#waiting.size > 0) return
+    this.#thread?.unref()
+    clearTimeout(this.#expiry)
+    this.#expiry = undefined
+  }
+
+  /** The thread has ended: as it was told to, or by itself. */
+  #lose(thread: Worker, cause: unknown): void {
+    if (this.#thread !== thread) return
+    this.#thread = undefined
+    for (const id of [...this.#waiting.keys()]) {
+      if (id < this.#sentUpTo) this.#take(id)?.reject(lost(cause))
+    }
+    this.#rest()
+    if (this.#heard === undefined) return
+    this.#heard()
+    // Somebody must go on looking. Where it cannot be started, the next call says why; until then polling has to do.
+    if (this.#hasSpoken) this.#tryThread()
+  }
+
+  #tryThread(): void {
+    try {
+      this.#thread ??= this.#startThread()
+    } catch {}
+  }
+
+  #expireLater(): void {
+    const [first] = this.#waiting.values()
+    if (!first) return
+    this.#expiry = setTimeout(
+      () => {
+        this.#expiry = undefined
+        this.#expire()
+        this.#expireLater()
+      },
+      Math.max(5, first.deadline - performance.now() + 1),
+    )
+    this.#expiry.unref()
+  }
+
+  #expire(): void {
+    const now = performance.now()
+    for (const [id, { deadline }] of this.#waiting) {
+      if (deadline > now) break
+      this.#take(id)?.reject(silent(this.#answerMs))
+    }
+    this.#rest()
+  }
+}
+
+/** A thread keeps what it compiled where its process does, for the next start; but it has to be told. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  // In that folder each version of Node has one of its own, which is what is answered.
+  const folder = getCompileCacheDir()
+  return folder === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: dirname(folder) }
+}
+
+function lost(cause: unknown): SignalboxError {
+  return new SignalboxError(
+    'store_unavailable',
+    'The thread that writes to SQLite ended by itself, so it is not known whether this call was done. It is started anew; ask again.',
+    cause === undefined ? {} : { cause },
+  )
+}
+
+function notStarted(cause: unknown): SignalboxError {
+  return new SignalboxError(
+    'store_unavailable',
+    `The thread that writes to SQLite could not be started (${(cause as Error).message}); nothing of this call was done.`,
+    { cause },
+  )
+}
+
+function silent(answerMs: number): SignalboxError {
+  return new SignalboxError(
+    'store_unavailable',
+    `The thread that writes to SQLite has not answered for ${answerMs} ms, so it is not known whether this call was done. Look at the disk's health.`,
+    { details: { answerMs } },
+  )
+}

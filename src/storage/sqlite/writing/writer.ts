@@ -1,0 +1,43 @@
+import type { Asker, Gate } from './write-queue.ts'
+import { type Operation, perform, type WriteCall, type Writes } from './writes.ts'
+
+/** Whoever makes this store's writes: the gate in this thread, or one in a thread of its own (thread.ts). */
+export interface Writer {
+  /** Answers once it is committed. `begunAt` is since when it waits, where that is not since now. */
+  write<Name extends Operation>(call: WriteCall<Name>, begunAt?: number): Promise<ReturnType<Writes[Name]>>
+  /** Writes what was asked for, refuses what comes afterwards, and lets go of the file. */
+  close(): Promise<void>
+}
+
+/** The one whose gate is in this thread. */
+export interface GateWriter extends Writer {
+  /** The same for whoever is told by being called. */
+  submit(call: WriteCall, asker: Asker, begunAt?: number): void
+}
+
+export function createGateWriter(gate: Gate): GateWriter {
+  const submit = (call: WriteCall, asker: Asker, begunAt?: number) =>
+    gate.submit((connection) => perform(connection, call), asker, {
+      urgent: isUrgent(call),
+      name: nameOf(call),
+      begunAt,
+      call,
+    })
+  return {
+    submit,
+    write: (call, begunAt) =>
+      new Promise((resolve, reject) => submit(call as WriteCall, { resolve, reject } as Asker, begunAt)),
+    close: () => gate.close(),
+  }
+}
+
+/** Rooms with steps of their own are told apart by those: `lock.renew`. */
+function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): string {
+  const hasSteps = ['lock', 'gate', 'guard', 'monitor'].includes(operation)
+  return hasSteps ? `${operation}.${args[0]}` : operation
+}
+
+/** The renewal of leases goes before all else: what it comes too late for is done twice. */
+export function isUrgent({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): boolean {
+  return operation === 'renew' || ((operation === 'lock' || operation === 'guard') && args[0] === 'renew')
+}

@@ -1,0 +1,179 @@
+import type { NewToken, TokenRecord } from '../../../access/index.ts'
+import type { NewAuditEntry } from '../../../audit/index.ts'
+import type { FleetWrite } from '../../../dispatch/cluster/fleet-store.ts'
+import type {
+  Added,
+  CancelAnswer,
+  ClaimedRecord,
+  ClaimRequest,
+  Fired,
+  LeaseRef,
+  NewJob,
+  NewSchedule,
+  Note,
+  QueueLimits,
+  Renewal,
+  RetryAnswer,
+  Verdict,
+} from '../../../jobs/index.ts'
+import type { LockStore } from '../../../locks/index.ts'
+import type { LineTimes, Ruled } from '../../../locks/rules/index.ts'
+import type { AppliedMigration, OnMigrationStep, RequestKey } from '../../backend.ts'
+import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../../request-key.ts'
+import { insertAudit, pruneAudit } from '../audit.ts'
+import { type Connection, readNow } from '../connection/connection.ts'
+import { pruneFleet, writeFleet } from '../fleet.ts'
+import { type GuardStep, type GuardSteps, takeGuardStep } from '../guards/guard-steps.ts'
+import { addJobs } from '../jobs/add.ts'
+import { claimJobs } from '../jobs/claim.ts'
+import { type GateStep, type GateSteps, takeGateStep } from '../jobs/dependency-steps.ts'
+import { takeBackLapsed } from '../jobs/lapse.ts'
+import { extend, findHeld } from '../jobs/lease.ts'
+import { cancelJob, pruneHistory, removeJobs, retryDeadJobs, retryJob } from '../jobs/operate.ts'
+import { limitQueue, pauseQueue } from '../jobs/queue-control.ts'
+import { settleTogether } from '../jobs/settle.ts'
+import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
+import { type LockStep, sweepLines, takeStep } from '../locks/lock-steps.ts'
+import { addNotes, pruneNotes } from '../logs.ts'
+import { applyMigrations } from '../migrator.ts'
+import { type MonitorStep, type MonitorSteps, takeMonitorStep } from '../monitor/monitor-steps.ts'
+import { findKept, forgetKeys, keepAnswer } from '../request-keys.ts'
+import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
+import { insertToken, revokeToken } from '../tokens.ts'
+import { isQuiet } from './ahead.ts'
+
+/**
+ * Every write, by name: synchronous, on the connection of whoever has the gate, and asked for in plain data, so that
+ * who asks and who writes may be in different threads. The clock is read once for all that share a transaction, when the
+ * lock was got: all that is decided there is of one moment, and none of it of a moment before somebody had to wait.
+ */
+export interface Writes {
+  add(jobs: readonly NewJob[]): readonly Added[]
+  /** Undefined when there was too much to sweep for one turn and it should be asked again. */
+  claim(request: ClaimRequest): readonly ClaimedRecord[] | undefined
+  renew(leases: readonly LeaseRef[], leaseMs: number): readonly Renewal[]
+  settle(verdicts: readonly Verdict[]): readonly boolean[]
+  reclaim(limit: number): { ready: number; dead: number; cancelled: number }
+  cancel(id: string): CancelAnswer | undefined
+  retry(id: string): RetryAnswer | undefined
+  retryDead(query: { readonly queue?: string; readonly kind?: string; readonly limit: number }): number
+  pause(queue: string): void
+  resume(queue: string): void
+  limit(queue: string, limits: QueueLimits | null): void
+  remove(ids: readonly string[]): readonly string[]
+  prune(request: { readonly olderThanMs: number; readonly limit: number }): number
+  addNotes(notes: readonly Note[]): void
+  pruneNotes(request: { readonly olderThanMs: number; readonly limit: number }): number
+  putSchedule(schedule: NewSchedule, seen: number): number | null
+  removeSchedule(name: string): boolean
+  fireSchedule(fired: Fired): { readonly version: number; readonly added: readonly Added[] } | null
+  lock(...step: LockStep): Ruled<object>
+  sweepLocks(limit: number, times: LineTimes): Awaited<ReturnType<LockStore['sweep']>>
+  gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
+  guard(...step: GuardStep): ReturnType<GuardSteps[keyof GuardSteps]>
+  monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
+  writeAudit(entries: readonly NewAuditEntry[]): void
+  pruneAudit(request: { readonly olderThanMs: number; readonly limit: number }): number
+  writeFleet(writes: readonly FleetWrite[]): readonly (number | null)[]
+  pruneFleet(limit: number, olderThanMs: number): number
+  /** Brings leases of another boot of the host to this one's clock. */
+  rebaseLeases(bootId: string): void
+  createToken(token: NewToken): TokenRecord
+  revokeToken(id: string): TokenRecord | undefined
+  forgetKeys(limit: number): number
+  migrate(onStep?: OnMigrationStep): readonly AppliedMigration[]
+}
+
+export type Operation = keyof Writes
+
+/** One write as it is asked for. With a key, it is done once. */
+export interface WriteCall<Name extends Operation = Operation> {
+  readonly operation: Name
+  readonly namespace: string
+  readonly args: Parameters<Writes[Name]>
+  readonly key?: RequestKey | undefined
+}
+
+/** Where and when a write is done. */
+interface Moment {
+  readonly connection: Connection
+  readonly namespace: string
+  readonly now: number
+}
+
+type Performers = {
+  readonly [Name in Operation]: (
+    moment: Moment,
+    ...args: Parameters<Writes[Name]>
+  ) => ReturnType<Writes[Name]>
+}
+
+const performers: Performers = {
+  add: ({ connection, namespace, now }, jobs) => addJobs(connection, namespace, jobs, now),
+  claim: ({ connection, namespace, now }, request) => claimJobs(connection, namespace, request, now),
+  renew: ({ connection, namespace, now }, leases, leaseMs) =>
+    findHeld(connection, namespace, leases, now).flatMap((held, i) => {
+      if (!held) return []
+      const { jobId, token } = leases[i]!
+      const leaseEndsAt = extend(connection, held, now + leaseMs, now)
+      return [{ jobId, token, leaseEndsAt, cancelRequested: held.cancelRequested }]
+    }),
+  settle: ({ connection, namespace, now }, verdicts) => settleTogether(connection, namespace, verdicts, now),
+  reclaim: ({ connection, namespace, now }, limit) => {
+    const counts = { ready: 0, dead: 0, cancelled: 0 }
+    for (const state of takeBackLapsed(connection, namespace, limit, now)) counts[state]++
+    return counts
+  },
+  cancel: ({ connection, namespace, now }, id) => cancelJob(connection, namespace, id, now),
+  retry: ({ connection, namespace, now }, id) => retryJob(connection, namespace, id, now),
+  retryDead: ({ connection, namespace, now }, query) => retryDeadJobs(connection, namespace, query, now),
+  pause: ({ connection, namespace, now }, queue) => pauseQueue(connection, namespace, queue, now),
+  resume: ({ connection, namespace }, queue) => pauseQueue(connection, namespace, queue, null),
+  limit: ({ connection, namespace }, queue, limits) => limitQueue(connection, namespace, queue, limits),
+  remove: ({ connection, namespace, now }, ids) => removeJobs(connection, namespace, ids, now),
+  prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
+  addNotes: ({ connection, namespace, now }, notes) => addNotes(connection, namespace, notes, now),
+  pruneNotes: ({ connection, namespace, now }, request) => pruneNotes(connection, namespace, request, now),
+  putSchedule: ({ connection, namespace, now }, schedule, seen) =>
+    putSchedule(connection, namespace, schedule, seen, now),
+  removeSchedule: ({ connection, namespace }, name) => removeSchedule(connection, namespace, name),
+  fireSchedule: ({ connection, namespace, now }, fired) => fireSchedule(connection, namespace, fired, now),
+  lock: ({ connection, namespace, now }, ...step) => takeStep(connection, namespace, step, now),
+  sweepLocks: ({ connection, namespace, now }, limit, times) =>
+    sweepLines(connection, namespace, limit, times, now),
+  gate: ({ connection, namespace, now }, ...step) => takeGateStep(connection, namespace, step, now),
+  guard: ({ connection, namespace, now }, ...step) => takeGuardStep(connection, namespace, step, now),
+  monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
+  writeAudit: ({ connection, namespace, now }, entries) => insertAudit(connection, namespace, entries, now),
+  pruneAudit: ({ connection, namespace, now }, request) => pruneAudit(connection, namespace, request, now),
+  writeFleet: ({ connection, namespace, now }, writes) => writeFleet(connection, namespace, writes, now),
+  pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
+    pruneFleet(connection, namespace, limit, now - olderThanMs),
+  rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock(connection)),
+  createToken: ({ connection, now }, token) => insertToken(connection, token, now),
+  revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),
+  forgetKeys: ({ connection, now }, limit) => forgetKeys(connection, limit, now),
+  migrate: ({ connection }, onStep) => applyMigrations(connection, onStep),
+}
+
+/** Does one write in the transaction that the connection is in; with a key, only if it has not been done before. */
+export function perform(connection: Connection, call: WriteCall): unknown {
+  const { operation, namespace, args, key } = call
+  const { turn } = connection
+  const done = turn.ahead.take(call)
+  if (done !== undefined) return done
+  if (!isQuiet(call)) turn.chosen = undefined
+  turn.now ??= readNow(connection)
+  const { now } = turn
+  const write = performers[operation] as (moment: Moment, ...args: readonly unknown[]) => unknown
+  if (key === undefined) return write({ connection, namespace, now }, ...args)
+
+  const kept = findKept(connection, namespace, key, now)
+  if (kept) {
+    if (kept.fingerprint !== key.fingerprint) throw keyMismatch(key.key)
+    return decodeAnswer(kept.answer)
+  }
+  const answer = write({ connection, namespace, now }, ...args)
+  if (leavesKey(operation, answer)) keepAnswer(connection, namespace, key, encodeAnswer(answer), now)
+  return answer
+}

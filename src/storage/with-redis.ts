@@ -1,0 +1,90 @@
+import { SignalboxError } from '../core/errors.ts'
+import type { Backend, BackendBell, BackendOptions, Stores } from './backend.ts'
+import { withDriver } from './driver.ts'
+import { boardTopic } from './notifying-fleet.ts'
+import type { RedisStores } from './redis/index.ts'
+
+/**
+ * A backend whose locks, guards and board of the fleet are kept by Redis, while all else stays where it is. The one bell
+ * rings there too: what concerns locks and the board goes to Redis, so that it is heard by every process on it.
+ */
+export async function withRedis(
+  backend: Backend,
+  url: string,
+  { namespace, guards = 'redis', meter }: Pick<BackendOptions, 'namespace' | 'guards' | 'meter'>,
+): Promise<Backend> {
+  const { openRedis } = await withDriver('@redis/client', () => import('./redis/index.ts'))
+  const redis = await openRedis(url, { namespace, meter })
+  const compose = (stores: Stores, own: RedisStores): Stores => ({
+    ...stores,
+    locks: own.locks,
+    guards: guards === 'sql' ? stores.guards : own.guards,
+    ownGuards: stores.guards,
+    fleet: own.fleet,
+    bell: splitBell(stores.bell, own.bell),
+    keyed: (key) => stores.keyed(key),
+  })
+  let closed: Promise<void> | undefined
+  const close = () => {
+    closed ??= Promise.allSettled([redis.close(), backend.close()]).then(throwFirst)
+    return closed
+  }
+  return {
+    ...compose(backend, redis),
+    name: backend.name,
+    tokens: backend.tokens,
+    migrator: backend.migrator,
+    traits: backend.traits,
+    // Both may find more, or less, at a later connection.
+    get warnings() {
+      return [...backend.warnings, ...redis.warnings]
+    },
+    pruneKeys: (limit) => backend.pruneKeys(limit),
+    subscribedNamespaces: (limit) => backend.subscribedNamespaces(limit),
+    scheduledNamespaces: (limit) => backend.scheduledNamespaces(limit),
+    gatedNamespaces: (limit) => backend.gatedNamespaces(limit),
+    queuedNamespaces: (queue, limit) => backend.queuedNamespaces(queue, limit),
+    // Where the boards are.
+    dispatchedNamespaces: (limit) => redis.dispatchedNamespaces(limit),
+    within: (name) => compose(backend.within(name), redis.within(name)),
+    time: () => backend.time(),
+    async ping() {
+      await Promise.all([backend.ping(), redis.ping()])
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+/** Whether it is the address of a Redis; throws `invalid_argument` when it is not. */
+export function checkRedisUrl(name: string, url: unknown): string {
+  if (typeof url === 'string' && /^rediss?:\/\//.test(url) && URL.canParse(url)) return url
+  // Not shown: it may hold a password.
+  throw new SignalboxError('invalid_argument', `${name} must be a redis:// or rediss:// URL.`, {
+    details: { option: name },
+  })
+}
+
+function splitBell(own: BackendBell, redis: BackendBell): BackendBell {
+  const isInRedis = (topic: string) => topic === boardTopic || topic.startsWith('locks.')
+  return {
+    ring: (topic) => (isInRedis(topic) ? redis : own).ring(topic),
+    // Of a transaction in SQL: what is in Redis is in none.
+    ...(own.ringAtCommit && { ringAtCommit: own.ringAtCommit }),
+    listen(topics, heard) {
+      const inRedis = topics.filter(isInRedis)
+      const others = topics.filter((topic) => !isInRedis(topic))
+      const stops = [
+        ...(inRedis.length > 0 ? [redis.listen(inRedis, heard)] : []),
+        ...(others.length > 0 ? [own.listen(others, heard)] : []),
+      ]
+      return () => {
+        for (const stop of stops) stop()
+      }
+    },
+  }
+}
+
+function throwFirst(results: readonly PromiseSettledResult<unknown>[]): void {
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+}

@@ -1,0 +1,58 @@
+/**
+ * The turns in hand, by seat. The one that was taken last stands apart, so a consumer who ends each turn before he
+ * takes the next costs no place in the array, and is found by his item without looking its key up.
+ */
+
+import type { Turn } from '../turn.ts'
+import { extend, renumber } from './by-index.ts'
+
+export class InHand<T> {
+  #latest: Turn<T> | undefined
+  /** By seat: all but the latest. */
+  #others: (Turn<T> | undefined)[] = []
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** The turn that was put here last, if it is still here. */
+  get latest(): Turn<T> | undefined {
+    return this.#latest
+  }
+
+  find(seat: number): Turn<T> | undefined {
+    const latest = this.#latest
+    return latest !== undefined && latest.seat === seat ? latest : this.#others[seat]
+  }
+
+  put(turn: Turn<T>): void {
+    const previous = this.#latest
+    if (previous !== undefined) {
+      extend(this.#others, previous.seat)
+      this.#others[previous.seat] = previous
+    }
+    this.#latest = turn
+    this.#size++
+  }
+
+  /** Takes a turn out that is here. */
+  remove(turn: Turn<T>): void {
+    if (turn === this.#latest) this.#latest = undefined
+    else this.#others[turn.seat] = undefined
+    this.#size--
+  }
+
+  /** The seats were numbered anew. */
+  renumber(newSeats: Uint32Array): void {
+    for (const turn of [this.#latest, ...this.#others]) {
+      if (turn !== undefined) turn.seat = newSeats[turn.seat] as number
+    }
+    this.#others = renumber(this.#others, newSeats)
+  }
+
+  /** Gives memory back; only while nothing is in hand. */
+  clear(): void {
+    this.#others = []
+  }
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { twins } from '../../../test/workqueue/twins.ts'
+import { SeatFlags } from './index-flags.ts'
+import { drawMultiplier, hashOf, multiplier, NameTable } from './name-table.ts'
+
+const count = 8_192
+const slotCount = 2 * count
+
+const families: Record<string, (id: number) => string> = {
+  'names that end in a number': (id) => `default/pod-${String(id).padStart(8, '0')}`,
+  'names that begin with a number': (id) => `${id}/pods`,
+  'names beyond Latin': (id) => `ключ ${id}`,
+  'characters that differ in their highest bit': (id) => highBits(id, 1),
+  'pairs of such characters': (id) => highBits(id, 2),
+}
+
+/** One character, or several, for each bit of an id, which becomes its highest. */
+function highBits(id: number, repeat: number): string {
+  let name = ''
+  for (let bit = 0; bit < 13; bit++)
+    name += String.fromCharCode(0x41 | (((id >> bit) & 1) << 15)).repeat(repeat)
+  return name
+}
+
+test('names with one hash have seats of their own, also when the other one is dropped', () => {
+  const names = twins()
+  assert.ok(names.length >= 4, `${names.length} names share a hash with another`)
+  assert.equal(new Set(names.map((name) => hashOf(name, multiplier))).size, names.length / 2)
+  const table = new NameTable()
+  names.forEach((name, seat) => {
+    assert.equal(table.get(name), undefined)
+    assert.equal(table.take(name, seat), seat)
+  })
+  names.forEach((name, seat) => {
+    assert.deepEqual([table.get(name), table.take(name, 1_000)], [seat, seat])
+  })
+  const dropped = new SeatFlags()
+  for (let seat = 0; seat < names.length; seat += 2) dropped.raise(seat)
+  table.drop(dropped)
+  names.forEach((name, seat) => {
+    assert.equal(table.get(name), seat % 2 === 0 ? undefined : seat)
+  })
+})
+
+test('names find places of their own, also those that were made to meet, whatever the multiplier is', () => {
+  for (const [family, nameOf] of Object.entries(families)) {
+    const names = Array.from({ length: count }, (_, id) => nameOf(id))
+    for (let draw = 1; draw <= 8; draw++) {
+      // The last sixteen bits of such a draw are all 0, which is the hardest.
+      const multiplier = drawMultiplier(() => (draw * 8_171) / 2 ** 16)
+      const slots = new Set(names.map((name) => hashOf(name, multiplier) & (slotCount - 1)))
+      // Thrown at random, they would fill 6,447.
+      assert.ok(slots.size > 4_500, `${family}: ${slots.size} places, multiplier ${multiplier}`)
+    }
+  }
+})

@@ -1,0 +1,125 @@
+/**
+ * The seats of many short strings, by a hash of our own.
+ *
+ * Among a million strings a look-up in a Map waits for memory several times: for the bucket, for each entry on its
+ * chain, and for the string of each entry, where V8 keeps the hash that it compares. Here hash and seat lie side by
+ * side in one flat block, and the only string that is touched is the one that is meant. The price is that the hash is
+ * computed at every look-up; see SeatMap for when that pays. There is no deletion, only `drop`.
+ */
+import { extend, renumber } from './by-index.ts'
+import type { SeatFlags } from './index-flags.ts'
+
+const smallest = 1_024
+
+// Another one in every process: names come from outside, and nobody shall aim many of them at one place.
+export const multiplier: number = drawMultiplier()
+
+export class NameTable {
+  /** Two numbers a slot: the hash, and the seat plus one, which is 0 where the slot is empty. */
+  #slots = new Uint32Array(2 * smallest)
+  /** The number of slots, a power of two, less one. */
+  #mask = smallest - 1
+  /** By seat. */
+  #names: (string | undefined)[] = []
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  get(name: string): number | undefined {
+    const hash = hashOf(name, multiplier)
+    const slots = this.#slots
+    const mask = this.#mask
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const place = slots[2 * slot + 1] as number
+      if (place === 0) return undefined
+      if (slots[2 * slot] === hash && this.#names[place - 1] === name) return place - 1
+    }
+  }
+
+  /** The seat of a name; one that is not there is entered at the seat on offer. */
+  take(name: string, offeredSeat: number): number {
+    // Beyond two thirds the rows of full slots that a look-up walks along grow long.
+    if (this.#size * 3 > this.#mask * 2) this.#resize((this.#mask + 1) * 2)
+    const hash = hashOf(name, multiplier)
+    const slots = this.#slots
+    const mask = this.#mask
+    let slot = hash & mask
+    for (let place = slots[2 * slot + 1] as number; place !== 0; place = slots[2 * slot + 1] as number) {
+      if (slots[2 * slot] === hash && this.#names[place - 1] === name) return place - 1
+      slot = (slot + 1) & mask
+    }
+    slots[2 * slot] = hash
+    slots[2 * slot + 1] = offeredSeat + 1
+    extend(this.#names, offeredSeat)
+    this.#names[offeredSeat] = name
+    this.#size++
+    return offeredSeat
+  }
+
+  /** Drops the names of some seats. */
+  drop(seats: SeatFlags): void {
+    const names = this.#names
+    // By seat and not by slot, which would go to and fro in memory.
+    for (let seat = 0; seat < names.length; seat++) {
+      if (names[seat] === undefined || !seats.has(seat)) continue
+      names[seat] = undefined
+      this.#size--
+    }
+    let capacity = smallest
+    while (this.#size * 3 > capacity * 2) capacity *= 2
+    this.#resize(capacity, seats)
+  }
+
+  visitAll(visit: (name: string, seat: number) => void): void {
+    this.#names.forEach((name, seat) => {
+      if (name !== undefined) visit(name, seat)
+    })
+  }
+
+  /** The seats were numbered anew. */
+  renumber(newSeats: Uint32Array): void {
+    const slots = this.#slots
+    for (let at = 1; at < slots.length; at += 2) {
+      const place = slots[at] as number
+      if (place !== 0) slots[at] = (newSeats[place - 1] as number) + 1
+    }
+    this.#names = renumber(this.#names, newSeats)
+  }
+
+  /** Moves to a table of another size, without the names of some seats. */
+  #resize(capacity: number, dropped?: SeatFlags): void {
+    const previous = this.#slots
+    const slots = new Uint32Array(2 * capacity)
+    const mask = capacity - 1
+    for (let at = 0; at < previous.length; at += 2) {
+      const place = previous[at + 1] as number
+      if (place === 0 || dropped?.has(place - 1)) continue
+      const hash = previous[at] as number
+      let slot = hash & mask
+      while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & mask
+      slots[2 * slot] = hash
+      slots[2 * slot + 1] = place
+    }
+    this.#slots = slots
+    this.#mask = mask
+  }
+}
+
+/**
+ * A multiplier for `hashOf`. Its last three bits are 101, so that its powers take every value they can: those of a
+ * number whose low bits are all 0 but the last, or all 1, leave low bits alone, and then even plain names crowd together.
+ */
+export function drawMultiplier(random: () => number = Math.random): number {
+  return ((random() * 2 ** 32) & ~7) | 5
+}
+
+export function hashOf(name: string, by: number): number {
+  let hash = name.length
+  for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), by)
+  // The slot is chosen by the lowest bits, which only the lowest of each character have reached so far. The number is
+  // MurmurHash3's, chosen to mix well whatever the multiplier is.
+  hash = Math.imul(hash ^ (hash >>> 15), 0x85eb_ca6b)
+  return (hash ^ (hash >>> 13)) >>> 0
+}

@@ -1,0 +1,89 @@
+import { type Clock, systemClock } from '../core/clock.ts'
+import type { Metrics } from './queue-meter.ts'
+import type { Queue } from './queue-stores.ts'
+
+export interface QueueOptions<T> {
+  /** Shown in `stats()`. @default '' */
+  readonly name?: string | undefined
+  /** The identity of an item. @default the item itself, compared as Map does (SameValueZero) */
+  readonly key?: ((item: T) => unknown) | undefined
+  /** The store that decides the order. @default new FifoQueue() */
+  readonly queue?: Queue<T> | undefined
+  /** @default systemClock */
+  readonly clock?: Clock | undefined
+  /** Where to count and time; `{}` is enough to have timings in `stats()`. @default none */
+  readonly metrics?: Metrics | undefined
+}
+
+export interface SignalOptions {
+  /** Ends the wait; the promise rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface AddOptions {
+  /** Higher first. @default 0 */
+  readonly priority?: number | undefined
+}
+
+export interface DelayingQueueOptions<T> extends QueueOptions<T> {
+  /** An item is pending once, queued or waiting, and the earliest add wins. @default false */
+  readonly coalesce?: boolean | undefined
+  /** Waiting items do not keep the process alive. @default false */
+  readonly unref?: boolean | undefined
+}
+
+export interface AddAfterOptions extends AddOptions {
+  /** Moves the due time either way, where otherwise the earliest stands. @default false */
+  readonly replace?: boolean | undefined
+}
+
+export interface RunOptions<T> {
+  /** How many items may be in hand at a time. @default 1 */
+  readonly concurrency?: number | undefined
+  /** Stops taking items; `run` resolves when the running handlers have ended. */
+  readonly signal?: AbortSignal | undefined
+  /** Told of each failure. On a queue that does not retry, having one keeps `run` going. */
+  readonly onError?: ((error: unknown, item: T) => void) | undefined
+  /** How often a failing item is tried again; rate limiting queues only. @default Infinity */
+  readonly maxRetries?: number | undefined
+}
+
+export interface ResolvedQueueOptions<T> {
+  readonly name: string
+  readonly key: ((item: T) => unknown) | undefined
+  /** Undefined for the default, for which the queue has a quicker form. */
+  readonly queue: Queue<T> | undefined
+  readonly clock: Clock
+  readonly metrics: Metrics | undefined
+}
+
+export function resolveQueueOptions<T>(options: QueueOptions<T>): ResolvedQueueOptions<T> {
+  const { name = '', key, queue, clock = systemClock, metrics } = options
+  return { name, key, queue, clock, metrics }
+}
+
+export interface ResolvedRunOptions<T> {
+  readonly concurrency: number
+  readonly signal: AbortSignal | undefined
+  readonly onError: ((error: unknown, item: T) => void) | undefined
+  readonly maxRetries: number
+}
+
+export function resolveRunOptions<T>(options: RunOptions<T>): ResolvedRunOptions<T> {
+  const { concurrency = 1, signal, onError, maxRetries = Number.POSITIVE_INFINITY } = options
+  if (!(concurrency >= 1)) {
+    throw new RangeError(`run: concurrency is ${concurrency}; it must be 1 or more.`)
+  }
+  if (!(maxRetries >= 0)) {
+    throw new RangeError(`run: maxRetries is ${maxRetries}; it must be 0 or more, Infinity for no limit.`)
+  }
+  return { concurrency: Math.floor(concurrency), signal, onError, maxRetries }
+}
+
+export function priorityOf({ priority = 0 }: AddOptions): number {
+  // NaN compares with nothing, so an item that carried it could never be ranked.
+  if (typeof priority !== 'number' || Number.isNaN(priority)) {
+    throw new RangeError(`A priority is a number, higher first; got ${String(priority)}.`)
+  }
+  return priority
+}

@@ -1,0 +1,352 @@
+/**
+ * The plain queue: no item in two hands, no item queued twice.
+ *
+ *            add                get                 done
+ *   (idle) -------> queued ----------> in hand -----------> (idle)
+ *                     ^                   |  add              |
+ *                     |                   v                   | if added again
+ *                     +------------- added again <------------+
+ *
+ * A key that is queued stands in `#pending`; one in hand has its turn at its seat, and if it was added again since, a
+ * second turn in `#again`, which becomes pending when `done` is called. Everything a caller can do runs to its end, or
+ * at least to where all is in its place again, before anybody else is heard, so there is nothing to lock.
+ */
+import type { Clock } from '../core/clock.ts'
+import { consume, iterate } from './consume.ts'
+import { InHand } from './indexed/in-flight.ts'
+import { SeatLine } from './indexed/index-list.ts'
+import { Seats } from './indexed/key-indexes.ts'
+import { type Pending, StoredTurns } from './indexed/pending.ts'
+import {
+  type AddOptions,
+  priorityOf,
+  type QueueOptions,
+  type RunOptions,
+  resolveQueueOptions,
+  resolveRunOptions,
+  type SignalOptions,
+} from './options.ts'
+import { Meter, type QueueStats } from './queue-meter.ts'
+import { FifoQueue } from './queue-stores.ts'
+import { Crowd, Line } from './queue-waits.ts'
+import { type NoWork, noWork, Turn, type TurnOwner, type Work } from './turn.ts'
+
+/** client-go's plain work queue: fair, stingy, for many producers and consumers. */
+export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposable {
+  protected readonly clock: Clock
+  readonly #name: string
+  readonly #key: ((item: T) => unknown) | undefined
+  readonly #meter: Meter | undefined
+  readonly #owner: TurnOwner<T> = { end: (turn) => this.#end(turn) }
+
+  protected readonly seats: Seats
+  #pending: Pending<T>
+  readonly #inHand = new InHand<T>()
+  /** By seat: the turn that was added while one is in hand. */
+  #again = new Map<number, Turn<T>>()
+  #shuttingDown = false
+  #addCount = 0
+  #retryCount = 0
+  #tidying = false
+
+  /** Getters stand in line only while the store is empty. */
+  readonly #getters = new Line<Work<T> | NoWork>()
+  readonly #shorter = new Crowd()
+  readonly #idle = new Crowd()
+  readonly #drains = new Crowd()
+
+  constructor(options: QueueOptions<T> = {}) {
+    const { name, key, queue, clock, metrics } = resolveQueueOptions(options)
+    this.clock = clock
+    this.#name = name
+    this.#key = key
+    this.seats = new Seats(key !== undefined)
+    this.#meter = metrics && new Meter(metrics, clock)
+    // A meter keeps times by turn, so there must be turns.
+    const isPlain = queue === undefined && metrics === undefined
+    this.#pending = isPlain ? new SeatLine() : new StoredTurns(queue ?? new FifoQueue())
+  }
+
+  /** Ready to be taken. Items added again while in hand are left out; `stats().depth` counts them. */
+  get size(): number {
+    return this.#pending.size
+  }
+
+  /** Taken and not yet done. */
+  get processing(): number {
+    return this.#inHand.size
+  }
+
+  /** Delayed; always 0 on a plain queue. */
+  get waiting(): number {
+    return 0
+  }
+
+  get shuttingDown(): boolean {
+    return this.#shuttingDown
+  }
+
+  /** Makes an item pending. False: it already was (its payload and priority are renewed), or shut down. */
+  add(item: T, options?: AddOptions): boolean {
+    const priority = options === undefined ? 0 : priorityOf(options)
+    if (this.#shuttingDown) return false
+    return this.enter(this.seats.take(this.keyOf(item)), item, priority)
+  }
+
+  /** Takes the next item, waiting for one; rejects with the signal's reason when it aborts first. */
+  get(options?: SignalOptions): Promise<Work<T> | NoWork> {
+    if (options?.signal?.aborted) return Promise.reject(options.signal.reason)
+    try {
+      const work = this.tryGet()
+      return work === undefined ? this.#getters.wait(options?.signal) : Promise.resolve(work)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** Takes the next item if there is one now. */
+  tryGet(): Work<T> | NoWork | undefined {
+    if (this.#pending.size === 0) return this.#shuttingDown ? noWork : undefined
+    const turn = this.#pop()
+    this.#taken(turn)
+    return turn
+  }
+
+  /** Ends the turn of an item in hand. False, and no effect: it is not in hand. */
+  done(item: T): boolean {
+    const turn = this.#findInHand(item)
+    if (turn === undefined) return false
+    this.#end(turn)
+    return true
+  }
+
+  /** Refuses further adds, drops what waits, lets getters go; what is queued is still handed out. */
+  shutDown(): void {
+    this.close()
+    this.#drains.tell(0)
+  }
+
+  /** Shuts down and waits until nothing is queued or in hand, or until a later `shutDown` ends the wait. */
+  async shutDownWithDrain(options: SignalOptions = {}): Promise<void> {
+    this.close()
+    if (!this.#isIdle() || options.signal?.aborted) await this.#drains.wait(1, options)
+  }
+
+  [Symbol.dispose](): void {
+    this.shutDown()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.shutDownWithDrain()
+  }
+
+  /** Takes item after item until shut down and empty; each is done when the next is asked for. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<T> {
+    return iterate(this)
+  }
+
+  /** Runs the handler for each item, up to `concurrency` at a time, until shut down and empty. */
+  async run(handler: (item: T) => unknown, options: RunOptions<T> = {}): Promise<void> {
+    await consume(this, handler, resolveRunOptions(options))
+  }
+
+  /** Resolves when nothing is queued and nothing in hand. */
+  async onIdle(options: SignalOptions = {}): Promise<void> {
+    if (!this.#isIdle() || options.signal?.aborted) await this.#idle.wait(1, options)
+  }
+
+  /** Resolves when fewer than `limit` items are ready to be taken: back-pressure for producers. */
+  async onSizeLessThan(limit: number, options: SignalOptions = {}): Promise<void> {
+    if (!(limit > 0)) throw new RangeError(`onSizeLessThan: no size is ever below ${limit}; give 1 or more.`)
+    if (this.size >= limit || options.signal?.aborted) await this.#shorter.wait(limit, options)
+  }
+
+  stats(): QueueStats {
+    return {
+      name: this.#name,
+      depth: this.size + this.#again.size,
+      size: this.size,
+      processing: this.processing,
+      waiting: this.waiting,
+      adds: this.#addCount,
+      retries: this.#retryCount,
+      ...this.#meter?.ages(),
+    }
+  }
+
+  protected keyOf(item: T): unknown {
+    return this.#key === undefined ? item : this.#key(item)
+  }
+
+  /** The key of a seat, from the item that sits or sat there. */
+  protected keyAt(seat: number, item: T): unknown {
+    return this.#key === undefined ? item : this.seats.keyAt(seat)
+  }
+
+  /** Whether a seat is queued or added again; in hand alone is not pending. */
+  protected isPending(seat: number): boolean {
+    return this.#pending.has(seat) || this.#again.has(seat)
+  }
+
+  /** Whether a delayed add of a seat is waiting; never on a plain queue. */
+  protected isWaiting(_seat: number): boolean {
+    return false
+  }
+
+  protected countRetry(): void {
+    this.#retryCount++
+    this.#meter?.retried()
+  }
+
+  /** What both ways to shut down share. */
+  protected close(): void {
+    this.#shuttingDown = true
+    while (!this.#getters.empty) this.#getters.serve(noWork)
+  }
+
+  /** The one way in. A store that throws leaves everything as it was. */
+  protected enter(seat: number, item: T, priority: number): boolean {
+    if (priority !== 0) this.#pending = this.#pending.ranked()
+    if (this.#pending.has(seat)) {
+      this.#pending.touch(seat, item, priority)
+      return false
+    }
+    if (this.#inHand.find(seat) === undefined) {
+      this.#queue(new Turn(seat, item, priority))
+      return true
+    }
+    const again = this.#again.get(seat)
+    if (again !== undefined) {
+      again.item = item
+      if (priority > again.priority) again.priority = priority
+      return false
+    }
+    const fresh = new Turn(seat, item, priority)
+    this.#again.set(seat, fresh)
+    this.#added(fresh)
+    return true
+  }
+
+  /** Gives up a seat, if nobody sits on it. */
+  protected leave(seat: number, item: T): void {
+    if (this.#inHand.find(seat) === undefined && !this.#pending.has(seat)) this.#vacate(seat, item)
+  }
+
+  /** Gives up a seat that is neither queued nor in hand, unless it waits. */
+  #vacate(seat: number, item: T): void {
+    if (!this.#tidying) this.#tidySoon()
+    if (this.isWaiting(seat)) return
+    this.seats.leave(seat, this.keyAt(seat, item))
+    if (this.seats.sparse) this.renumber(this.seats.renumber())
+  }
+
+  /** The seats were numbered anew. */
+  protected renumber(newSeats: Uint32Array): void {
+    this.#pending.renumber(newSeats)
+    this.#inHand.renumber(newSeats)
+    for (const turn of this.#again.values()) turn.seat = newSeats[turn.seat] as number
+    this.#again = new Map([...this.#again.values()].map((turn) => [turn.seat, turn]))
+  }
+
+  /** Gives memory back; only while nothing is queued, in hand or waiting. */
+  protected clear(): void {
+    this.seats.clear()
+    this.#pending.clear()
+    this.#inHand.clear()
+  }
+
+  #findInHand(item: T): Turn<T> | undefined {
+    const { latest } = this.#inHand
+    // Where an item is its own key, the same item has the same seat. Not by ===, which would fetch a string from memory
+    // to see that it is one; whoever is equal and not the same is looked up.
+    if (latest !== undefined && Object.is(latest.item, item) && this.#key === undefined) return latest
+    const seat = this.seats.find(this.keyOf(item))
+    return seat === undefined ? undefined : this.#inHand.find(seat)
+  }
+
+  #queue(turn: Turn<T>): void {
+    try {
+      this.#pending.push(turn)
+    } catch (error) {
+      this.leave(turn.seat, turn.item)
+      throw error
+    }
+    this.#added(turn)
+    if (!this.#getters.empty) this.#serveGetters()
+  }
+
+  #added(turn: Turn<T>): void {
+    this.#addCount++
+    this.#meter?.added(turn)
+  }
+
+  #pop(): Turn<T> {
+    const turn = this.#pending.pop()
+    this.#inHand.put(turn)
+    Turn.begin(turn, this.#owner)
+    return turn
+  }
+
+  /** Tells of a turn that is in its holder's hands: hooks are foreign code and may call the queue. */
+  #taken(turn: Turn<T>): void {
+    this.#meter?.taken(turn)
+    this.#shorter.tell(this.#pending.size)
+  }
+
+  #serveGetters(): void {
+    while (!this.#getters.empty && this.#pending.size > 0) {
+      const turn = this.#pop()
+      this.#getters.serve(turn)
+      this.#taken(turn)
+    }
+  }
+
+  /** Ends the turn of an item in hand. */
+  #end(turn: Turn<T>): void {
+    const { seat } = turn
+    const again = this.#again.size === 0 ? undefined : this.#again.get(seat)
+    this.#inHand.remove(turn)
+    if (again !== undefined) this.#queueAgain(again, turn)
+    Turn.end(turn)
+    // In hand it was not queued besides; see `enter`.
+    if (again === undefined) this.#vacate(seat, turn.item)
+    // From here on everything is in its place: hooks are foreign code and may call the queue.
+    this.#meter?.done(turn)
+    if (!this.#getters.empty) this.#serveGetters()
+    if (this.#isIdle()) {
+      this.#idle.tell(0)
+      this.#drains.tell(0)
+    }
+  }
+
+  /** Puts the turn that was added again in the place of the one that ends. A store that throws changes nothing. */
+  #queueAgain(again: Turn<T>, ending: Turn<T>): void {
+    this.#again.delete(again.seat)
+    try {
+      this.#pending.push(again)
+    } catch (error) {
+      this.#again.set(again.seat, again)
+      // A store may call the queue before it throws, and the seats may have moved.
+      ending.seat = again.seat
+      this.#inHand.put(ending)
+      throw error
+    }
+  }
+
+  /** Whether nothing is queued or in hand; an item added again is in hand too. */
+  #isIdle(): boolean {
+    return this.#inHand.size === 0 && this.#pending.size === 0
+  }
+
+  #tidySoon(): void {
+    this.#tidying = true
+    setImmediate(() => this.#tidy()).unref()
+  }
+
+  /** Forgets the seats that rest, once the burst is over. */
+  #tidy(): void {
+    this.#tidying = false
+    if (!this.#isIdle() || this.waiting > 0) return
+    this.clear()
+  }
+}
