@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type UserConfig } from 'vite'
 import { bundledPackages } from '../tools/package/bundled-packages.ts'
-import { bareRoutes } from './bareroutes.ts'
+import { bareRoutes } from './bare-routes.ts'
 
 /**
  * Builds the dashboard into dist/dashboard. Its addresses are relative to `<base>`, which the server fills in, so it can

@@ -4,7 +4,7 @@ import { kitWords } from '../words/kit.ts'
 import { useWords } from '../words/language.tsx'
 import { Button } from './button.tsx'
 import { Icon } from './icon.tsx'
-import { Text } from './text.tsx'
+import { Text } from './text/text.tsx'
 
 const advice: Readonly<Record<string, keyof typeof kitWords & `advice${string}`>> = {
   store_unavailable: 'adviceUnreachable',

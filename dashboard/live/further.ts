@@ -8,7 +8,7 @@ import {
   mayHaveMore,
   type Walked,
   walkFurther,
-} from './furtherwalk.ts'
+} from './further-walk.ts'
 import { jobActs, queryClient } from './queries.ts'
 
 /** A list of jobs, looked for further than one answer goes. */

@@ -6,7 +6,7 @@ import { Frame } from './frame.tsx'
 import { showPreferences } from './preferences.ts'
 import { followHistory } from './router.tsx'
 import { type SignedIn, session, start, useSession } from './session.ts'
-import { SignIn, Starting, Unreachable } from './signin.tsx'
+import { SignIn, Starting, Unreachable } from './sign-in.tsx'
 
 const retryMs = 2_000
 

@@ -8,8 +8,8 @@ import { Mark } from './mark.tsx'
 import { Navigation } from './navigation.tsx'
 import { OutdatedBanner } from './outdated.tsx'
 import { usePlace } from './router.tsx'
-import { ShellKeys } from './shellkeys.tsx'
-import { Topbar } from './topbar.tsx'
+import { ShellKeys } from './shell-keys.tsx'
+import { Topbar } from './top-bar.tsx'
 import { viewOf } from './views.ts'
 
 /** What surrounds every view: navigation, the bar at the top, and the places for notices. */

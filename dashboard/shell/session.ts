@@ -1,5 +1,5 @@
 import { type Client, createClient, isSignalboxError, type WireMe } from '../../src/http/client/index.ts'
-import { timedFetch } from '../live/serverclock.ts'
+import { timedFetch } from '../live/server-clock.ts'
 import { createStored, type Stored, useStored } from './stored.ts'
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The time as the rooms see it: a reading and a timer, nothing else. Code that waits takes a Clock, so a test
- * can hand in one that it moves by hand (see fakeclock.ts).
+ * can hand in one that it moves by hand (see fake-clock.ts).
  */
 export interface Clock {
   /** Milliseconds since some fixed moment; only differences mean something. */

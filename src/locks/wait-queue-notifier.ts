@@ -2,7 +2,7 @@ import { isLineTopic, type LocksBell } from './lock-topics.ts'
 
 /**
  * A bell that rings lines a moment later, once for all that happened in them meanwhile. Whoever looks on looks after a
- * pause anyway (hub.ts), and a line that is taken and given back all the time would be rung for each. Those who wait are
+ * pause anyway (wait-queue-hub.ts), and a line that is taken and given back all the time would be rung for each. Those who wait are
  * rung at once.
  */
 export interface LineBell extends LocksBell {
@@ -10,7 +10,7 @@ export interface LineBell extends LocksBell {
   close(): void
 }
 
-/** Part of the pause that hub.ts makes, which is that much shorter. */
+/** Part of the pause that wait-queue-hub.ts makes, which is that much shorter. */
 export const lineRingMs = 25
 
 export function createLineBell(bell: LocksBell): LineBell {

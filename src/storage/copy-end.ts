@@ -2,7 +2,7 @@ import { SignalboxError } from '../core/errors.ts'
 import type { CopyNumbers, CopyRow, CopyTable } from './copy-tables.ts'
 
 /**
- * One end of a copy: a database, read or written by rows that no engine has alone (copytables.ts), past its stores. Only
+ * One end of a copy: a database, read or written by rows that no engine has alone (copy-tables.ts), past its stores. Only
  * `signalbox copy` has any use for it.
  */
 export interface CopyEnd extends AsyncDisposable {

@@ -1,7 +1,7 @@
 /**
  * What `signalbox copy` carries from one engine to another: every table in one place, in a form that no engine has
  * alone. A row is the texts of its columns in the order given here, whole numbers as decimal text, truth as 0 and 1. The
- * engines' own tables differ; each engine's `copyshapes.ts` says how it reads such rows and how it writes them. Equal rows
+ * engines' own tables differ; each engine's `copy-shapes.ts` says how it reads such rows and how it writes them. Equal rows
  * mean equal content, whatever the engines are, and the proof at the end of a copy is a hash over them.
  *
  * No lease is carried: a copy begins when none is live. So a token from before the copy is of no lease in the target, and

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { type Program, startProgram } from '../support/services/program.ts'
-import type { WorkerProcessOptions } from './workerprocess.ts'
+import type { WorkerProcessOptions } from './jobs/worker-process.ts'
 
 export interface Member {
   readonly name: string
@@ -35,7 +35,7 @@ export interface FleetOptions extends Omit<WorkerProcessOptions, 'name' | 'worke
 
 /** A worker gives its handlers two seconds and its last writes five. */
 const retireMs = 15_000
-const script = join(import.meta.dirname, 'workerprocess.ts')
+const script = join(import.meta.dirname, 'jobs', 'worker-process.ts')
 
 export function createFleet({ expectedEnds = [], env, ...shared }: FleetOptions): Fleet {
   const members = new Map<Member, WorkerProcessOptions>()

@@ -13,7 +13,7 @@ import { findInterpreter } from '../support/interpreters.ts'
 import { createFolder } from '../support/services/folder.ts'
 import { type Program, startProgram } from '../support/services/program.ts'
 import { createRandom, type Random } from './random.ts'
-import { type ServeProcess, startServe } from './serveprocess.ts'
+import { type ServeProcess, startServe } from './serve-process.ts'
 import type { Counts } from './stage.ts'
 
 export interface LanguagesOptions {
@@ -65,13 +65,13 @@ async function startWorker(language: Language, url: string, runs: string): Promi
   const examples = join(import.meta.dirname, '..', '..', 'examples')
   const beside = (name: string) => join(import.meta.dirname, name)
   const commands: Readonly<Record<Language, () => Promise<readonly string[]>>> = {
-    python: async () => [await findInterpreter('python3'), beside('languageworker.py'), examples],
+    python: async () => [await findInterpreter('python3'), beside('language-worker.py'), examples],
     shell: async () => {
       await findInterpreter('curl')
       const command = 'echo "shell $JOB_ID" >>"$RUNS"'
       return [await findInterpreter('bash'), join(examples, 'worker.sh'), 'languages', 'sh', '-c', command]
     },
-    typescript: async () => [process.execPath, '--conditions=source', beside('languageworker.ts')],
+    typescript: async () => [process.execPath, '--conditions=source', beside('language-worker.ts')],
   }
   // `env` becomes the worker itself, so the id is the worker's.
   return startProgram('env', [`SIGNALBOX_URL=${url}`, `RUNS=${runs}`, ...(await commands[language]())])

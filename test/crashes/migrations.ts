@@ -17,7 +17,7 @@ export interface MigrationsOptions {
 /** Once an opener came through, the kills that follow find nothing to disturb. */
 const killsPerDatabase = 4
 
-const script = join(import.meta.dirname, 'openerprocess.ts')
+const script = join(import.meta.dirname, 'opener-process.ts')
 
 /**
  * M1: many processes open an empty database at once, and openers of another are killed with -9 at random moments until

@@ -7,12 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createJobs, type JobRecord, type Jobs, type JobToAdd } from '../../src/jobs/index.ts'
 import type { Backend } from '../../src/storage/backend.ts'
 import { openBackend } from '../../src/storage/open.ts'
-import { check, type Evidence } from './checker.ts'
 import { createFleet, type Fleet, type FleetOptions } from './fleet.ts'
 import { connect, type Ground, readEffects } from './ground.ts'
 import { createRecorder, createSilence, type HistoryEvent, readHistory } from './history.ts'
+import { check, type Evidence } from './jobs/checker.ts'
 import { createRandom, type Random } from './random.ts'
-import { recordStore } from './recordingstore.ts'
+import { recordStore } from './recording-store.ts'
 
 export type Counts = Readonly<Record<string, number>>
 

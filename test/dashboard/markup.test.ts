@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { test } from 'vitest'
-import { visible } from '../../dashboard/kit/visible.ts'
+import { visible } from '../../dashboard/kit/text/visible.ts'
 import { openDashboard } from './dashboard.ts'
 import { names, seedMarkup } from './markupseed.ts'
 

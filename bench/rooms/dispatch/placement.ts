@@ -1,8 +1,8 @@
 /** Which share of tasks reaches a node that is full, by simulation, with one server and with eight that share a fleet. */
 import type { Contestant, Trial } from '../../case.ts'
 import type { Goal } from '../../goal.ts'
-import { HeartbeatPlacer } from './heartbeatplacer.ts'
-import { RegistryPlacer } from './registryplacer.ts'
+import { HeartbeatPlacer } from './registry/heartbeat-placer.ts'
+import { RegistryPlacer } from './registry/registry-placer.ts'
 import { type Placer, simulate } from './simulation.ts'
 
 function percentOf(create: () => Placer): Contestant {

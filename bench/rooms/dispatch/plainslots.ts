@@ -2,7 +2,7 @@
  * The limit: the plainest code that places a task on a node with a free slot. An array of free nodes for each ask; the
  * last one is taken, and put back while it has slots left. No load, no order, no leases, no waiting.
  */
-import { asks, type Member, memberOf, serviceNames, slotsPerService } from './population.ts'
+import { asks, type Member, memberOf, serviceNames, slotsPerService } from './registry/population.ts'
 
 interface PlainNode {
   readonly nodeId: string

@@ -6,10 +6,10 @@ import type { Conditions, Contestant, Trial } from '../../case.ts'
 import { atMost } from '../../goal.ts'
 import { printed } from '../jobs/printed.ts'
 import { figuresOf, Latencies } from './latencies.ts'
-import { LockedRegistry } from './lockedregistry.ts'
 import { keyOf, PlainSlots } from './plainslots.ts'
-import { asks, memberOf, runningIn, serviceNames } from './population.ts'
-import { RegistryFleet } from './registryfleet.ts'
+import { LockedRegistry } from './registry/locked-registry.ts'
+import { asks, memberOf, runningIn, serviceNames } from './registry/population.ts'
+import { RegistryFleet } from './registry/registry-fleet.ts'
 
 function timedTurns({ quick }: Conditions): number {
   return quick ? 30_000 : 200_000

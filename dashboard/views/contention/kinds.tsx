@@ -1,12 +1,12 @@
 import type { ReactNode } from 'react'
 import { Section } from '../../kit/page.tsx'
 import { type Column, Table } from '../../kit/table.tsx'
-import { Text } from '../../kit/text.tsx'
+import { Text } from '../../kit/text/text.tsx'
 import { contentionWords } from '../../words/contention.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import type { Snapshot } from './heat.ts'
 import { More } from './more.tsx'
-import { Quantiles } from './quantiles.tsx'
+import { Quantiles } from './quantile-table.tsx'
 
 /** Every kind of command, with how long it waited and how long its turns took. */
 export function Kinds({ snapshot: { kinds } }: { readonly snapshot: Snapshot }): ReactNode {

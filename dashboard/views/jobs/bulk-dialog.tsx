@@ -3,7 +3,7 @@ import { type Client, isSignalboxError, type WireJob } from '../../../src/http/c
 import { Confirm } from '../../kit/confirm.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { Text } from '../../kit/text.tsx'
+import { Text } from '../../kit/text/text.tsx'
 import { toast } from '../../kit/toast.tsx'
 import { changed } from '../../live/queries.ts'
 import { useClient } from '../../shell/session.ts'

@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react'
-import { Text } from '../../kit/text.tsx'
+import { Text } from '../../kit/text/text.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
-import { stateText } from './statetext.ts'
+import { stateText } from './state-text.ts'
 
 export interface ChangeProps {
   /** The state before; null: it was not known. */

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { Input } from '../../kit/field.tsx'
-import { Text } from '../../kit/text.tsx'
+import { Text } from '../../kit/text/text.tsx'
 import { go, Link, type Query, usePlace } from '../../shell/router.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'

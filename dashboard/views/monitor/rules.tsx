@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
-import type { Subscription } from './subscribers.ts'
+import type { Subscription } from './subscriptions/subscriber-names.ts'
 
 /** What a subscription asks for besides its changes: its window first, then what is not as usual. */
 export function Rules({ subscription }: { readonly subscription: Subscription }): ReactNode {

@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react'
-import { Time } from '../../kit/time.tsx'
-import { visible } from '../../kit/visible.ts'
+import { Time } from '../../kit/text/time.tsx'
+import { visible } from '../../kit/text/visible.ts'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import { Change } from './change.tsx'
 import { DeliveryNote, StatusBadge } from './delivery.tsx'
 import type { Explanation } from './explain.tsx'
 import { ReasonBadge, VerdictBadge } from './reason.tsx'
-import { useNameOf } from './subscribers.ts'
+import { useNameOf } from './subscriptions/subscriber-names.ts'
 import { SubscriberName } from './verdicts.tsx'
 
 type Explained = Explanation['decisions'][number]

@@ -1,10 +1,10 @@
 import type { ReactNode } from 'react'
-import { Text } from '../../kit/text.tsx'
+import { Text } from '../../kit/text/text.tsx'
 import { Link } from '../../shell/router.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import { type Decision, VerdictBadge } from './reason.tsx'
-import { useNameOf } from './subscribers.ts'
+import { useNameOf } from './subscriptions/subscriber-names.ts'
 
 const most = 4
 

@@ -1,5 +1,5 @@
 import type { DispatchClient } from '../../../src/http/client/index.ts'
-import { visible } from '../../kit/visible.ts'
+import { visible } from '../../kit/text/visible.ts'
 import type { Say } from '../../words/catalogue.ts'
 import type { nodesWords } from '../../words/nodes.ts'
 

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { visible } from '../../kit/visible.ts'
+import { visible } from '../../kit/text/visible.ts'
 import { useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 import './slots.css'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { Code } from '../../kit/json.tsx'
+import { Code } from '../../kit/text/json.tsx'
 import { namespaceToName, useSignedIn } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react'
 import { Badge, type BadgeProps } from '../../kit/state.tsx'
 import type { Column } from '../../kit/table.tsx'
-import { Text } from '../../kit/text.tsx'
-import { Time } from '../../kit/time.tsx'
+import { Text } from '../../kit/text/text.tsx'
+import { Time } from '../../kit/text/time.tsx'
 import type { Say } from '../../words/catalogue.ts'
 import type { onceWords } from '../../words/once.ts'
-import type { Guard, GuardStatus } from './guardfilters.ts'
+import type { Guard, GuardStatus } from './guard-filters.ts'
 
 const looks: Readonly<Record<GuardStatus, Pick<BadgeProps, 'tone' | 'icon'>>> = {
   running: { tone: 'busy', icon: 'running' },

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { type Client, isSignalboxError, type WireSchedule } from '../../../src/http/client/index.ts'
+import { visible } from '../../kit/text/visible.ts'
 import { toast } from '../../kit/toast.tsx'
-import { visible } from '../../kit/visible.ts'
 import { changed } from '../../live/queries.ts'
 import { go } from '../../shell/router.tsx'
 import { useClient } from '../../shell/session.ts'

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import type { WireSchedule } from '../../../src/http/client/index.ts'
 import { Badge, State } from '../../kit/state.tsx'
-import { Time } from '../../kit/time.tsx'
+import { Time } from '../../kit/text/time.tsx'
 import { useWords } from '../../words/language.tsx'
 import { schedulesWords } from '../../words/schedules.ts'
 

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react'
 import type { WireSchedule } from '../../../src/http/client/index.ts'
-import { Text } from '../../kit/text.tsx'
+import { Text } from '../../kit/text/text.tsx'
 import { usePreferences } from '../../shell/preferences.ts'
 import { type Language, localeOf, type Say } from '../../words/catalogue.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { schedulesWords } from '../../words/schedules.ts'
-import { type CronIdea, readCron } from './cronidea.ts'
+import { type CronIdea, readCron } from './cron-idea.ts'
 
 export interface WhenProps {
   readonly schedule: Pick<WireSchedule, 'cron' | 'timeZone' | 'everyMs'>

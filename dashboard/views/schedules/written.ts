@@ -1,5 +1,5 @@
 import type { SchedulesClient, WireSchedule } from '../../../src/http/client/index.ts'
-import { spanOf, writeSpan } from '../../kit/span.ts'
+import { spanOf, writeSpan } from '../../kit/text/span.ts'
 
 /** What stands in the fields of the form. */
 export interface Written {

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { Button } from '../../kit/button.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
-import { Code } from '../../kit/json.tsx'
+import { Code } from '../../kit/text/json.tsx'
 import { createStored, type Stored, useStored } from '../../shell/stored.ts'
 import { kitWords } from '../../words/kit.ts'
 import { useWords } from '../../words/language.tsx'

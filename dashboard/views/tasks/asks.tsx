@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import type { WireFoundTask } from '../../../src/http/client/index.ts'
 import { Facts, Section } from '../../kit/page.tsx'
-import { Text } from '../../kit/text.tsx'
+import { Text } from '../../kit/text/text.tsx'
 import { useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 import { tasksWords } from '../../words/tasks.ts'

@@ -2,13 +2,13 @@ import type { ReactNode } from 'react'
 import { Section } from '../../kit/page.tsx'
 import { Badge } from '../../kit/state.tsx'
 import { Table } from '../../kit/table.tsx'
-import { Text } from '../../kit/text.tsx'
-import { Time } from '../../kit/time.tsx'
+import { Text } from '../../kit/text/text.tsx'
+import { Time } from '../../kit/text/time.tsx'
 import { Link } from '../../shell/router.tsx'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { tasksWords } from '../../words/tasks.ts'
 import { TaskStatus } from './status.tsx'
-import type { SeenEvent } from './useevents.ts'
+import type { SeenEvent } from './use-events.ts'
 
 /** What has happened since the page was opened, the newest first. */
 export function Events({ events }: { readonly events: readonly SeenEvent[] }): ReactNode {

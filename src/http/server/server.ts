@@ -30,7 +30,7 @@ import { createTlsServer, type TlsServer } from './tls-server.ts'
 /**
  * The server: one port, guarded before it is useful. Every answer is data, every failure a problem document, whatever
  * the request looked like. Fastify keeps the port and the connections; which route a request has and what becomes of
- * it is decided in api.ts, for this adapter as for the other (fetch.ts).
+ * it is decided in api.ts, for this adapter as for the other (fetch-handler.ts).
  *
  * It closes in the order that loses nothing: first it says that it is not ready, then streams end with a word on when
  * to come again and waiting claims are let go, then the requests that have begun come to their end, then what is left

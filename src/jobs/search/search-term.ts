@@ -1,8 +1,8 @@
 import type { JobState } from '../job.ts'
 
 /**
- * A search as data: terms that must all hold. Words become this in searchparse.ts and words again in searchformat.ts;
- * searchmatch.ts asks a job. The same few words serve the library, HTTP, the command line and the dashboard.
+ * A search as data: terms that must all hold. Words become this in parse-search.ts and words again in format-search.ts;
+ * match-search.ts asks a job. The same few words serve the library, HTTP, the command line and the dashboard.
  */
 export type SearchTerm = TextTerm | NameTerm | StateTerm | InstantTerm | AttemptTerm | ErrorTerm | PayloadTerm
 

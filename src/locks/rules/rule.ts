@@ -3,7 +3,7 @@ import type { LineRows, OutcomeKind, Requester, Want } from './wait-queue.ts'
 
 /**
  * What a rule is, what it is asked with and what it answers. A rule is a generator: it asks for rows by yielding and is
- * given them, at once by a store in this process, later by one across a connection (run.ts).
+ * given them, at once by a store in this process, later by one across a connection (run-rule.ts).
  */
 export type Rule<Answer> = Generator<Ask, Answer, Given>
 

@@ -14,7 +14,7 @@ import { oneLine, shorten } from './plain-text.ts'
 import { signWebhook } from './verify-webhook.ts'
 
 /**
- * A signed request to a program, with the states themselves: verify.ts is its other side. `webhook-id` is the same
+ * A signed request to a program, with the states themselves: verify-webhook.ts is its other side. `webhook-id` is the same
  * each time a message is sent, so a receiver that remembers ids takes every message once.
  */
 

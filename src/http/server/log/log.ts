@@ -12,8 +12,8 @@ import { createLogWriter, type LogDestination } from './log-writer.ts'
 import { redact } from './redact.ts'
 
 /**
- * The log: one event, one line of JSON, inert and without secrets (logline.ts). Bodies and payloads are never given to
- * it. It never waits for whoever reads it, and keeps little for them (logwriter.ts).
+ * The log: one event, one line of JSON, inert and without secrets (log-line.ts). Bodies and payloads are never given to
+ * it. It never waits for whoever reads it, and keeps little for them (log-writer.ts).
  */
 export interface Log extends AsyncDisposable {
   debug(event: string, fields?: LogFields): void

@@ -6,7 +6,7 @@ import type { Incoming } from '../call.ts'
 /**
  * The Idempotency-Key: whoever sends a request again with the same one gets the first outcome, and nothing is done
  * twice. It is bound to the caller, to the route and to the body, and written by the store together with the effect, or
- * where no store can, beside it (keptanswer.ts).
+ * where no store can, beside it (idempotent-response.ts).
  */
 
 /** How long it is kept. */

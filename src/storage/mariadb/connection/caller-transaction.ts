@@ -7,7 +7,7 @@ import { isStoreTransaction } from '../../store-transaction.ts'
 
 /**
  * What a caller may hand in as `tx`, by its shape: a connection of `mysql2`, with promises or with callbacks, also one
- * taken from a pool, or the transaction of a library (see librarytx.ts). A pool itself is refused: each of its
+ * taken from a pool, or the transaction of a library (see library-transaction.ts). A pool itself is refused: each of its
  * statements may run on another connection, outside the transaction.
  *
  * Statements are asked for with options of their own, because the caller's connection may be set to give rows as

@@ -8,7 +8,7 @@ import type { Position } from '../jobs/cursor.ts'
  * Claiming: up to `limit` rows leave `job_pending` and become one row of `job_lease`, in one statement. What falls due
  * is made ready by a statement sent just ahead of it, so that a due job of high priority is never overtaken. While a
  * lease that ran out could be taken back, nothing is claimed: its jobs may go first. Queues with limits are left out here,
- * as those that are paused: limitclaimer.ts claims from them.
+ * as those that are paused: limit-claimer.ts claims from them.
  *
  * Mostly nothing fell due, nothing ran out and nothing has limits. The straight claims see for themselves that it is so,
  * and then they are all there is to send; else they take nothing and say so.

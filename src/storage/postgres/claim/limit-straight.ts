@@ -8,7 +8,7 @@ import { passedAllowed, spareCount } from './limit-fronts.ts'
 /**
  * A claim from a queue with limits, all of it sent at once: mostly nothing goes first, only what runs is counted, and the
  * front of the line is enough. The statement sees for itself that it is so; else it takes nothing and says so, and the
- * claim is made step by step (limitclaimer.ts). What it takes is what LimitPlan would: in the order of the line, as many
+ * claim is made step by step (limit-claimer.ts). What it takes is what LimitPlan would: in the order of the line, as many
  * as there is room for in the queue and in each key.
  */
 export interface StraightStatements {

@@ -10,7 +10,7 @@ import { throughKysely, throughPg, throughPostgresJs, throughPrisma } from './li
 
 /**
  * A transaction of the caller's own, by its shape: a `pg` Client or a client lent by a Pool, with BEGIN behind it, or
- * the transaction of a library (see librarytx.ts). A pool is refused: each of its statements may run on another
+ * the transaction of a library (see library-transaction.ts). A pool is refused: each of its statements may run on another
  * connection, in no transaction at all.
  */
 export async function requireTransaction(tx: unknown): Promise<Runner> {

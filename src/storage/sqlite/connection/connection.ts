@@ -10,7 +10,7 @@ import { explain, isBusy } from './failures.ts'
 /**
  * One connection to the file, with the statements it has prepared. Opening it never waits inside SQLite
  * (`busy_timeout = 0`), and neither does anything done with it: who finds the file locked tries again from the event
- * loop (gate.ts, reader.ts), so that no other work of the process stands still meanwhile.
+ * loop (write-queue.ts, reader.ts), so that no other work of the process stands still meanwhile.
  *
  * Statements that every claim makes say `LIMIT ?2 + 0`. SQLite plans by the value of a bare `LIMIT ?2`, so whenever one is
  * bound it prepares the whole statement anew, which costs several times what running it does.

@@ -131,7 +131,7 @@ const open: Pick<QueueStats, 'paused' | 'limits'> = { paused: false, limits: nul
 
 type Counts = { -readonly [Key in keyof QueueStats]: QueueStats[Key] }
 
-/** How many ready jobs of one kind a queue has, counted elsewhere: see readycounts.ts. */
+/** How many ready jobs of one kind a queue has, counted elsewhere: see ready-counts.ts. */
 export interface ReadyCount {
   readonly queue: string
   readonly count: number

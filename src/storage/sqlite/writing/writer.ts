@@ -1,7 +1,7 @@
 import type { Asker, Gate } from './write-queue.ts'
 import { type Operation, perform, type WriteCall, type Writes } from './writes.ts'
 
-/** Whoever makes this store's writes: the gate in this thread, or one in a thread of its own (thread.ts). */
+/** Whoever makes this store's writes: the gate in this thread, or one in a thread of its own (writer-thread.ts). */
 export interface Writer {
   /** Answers once it is committed. `begunAt` is since when it waits, where that is not since now. */
   write<Name extends Operation>(call: WriteCall<Name>, begunAt?: number): Promise<ReturnType<Writes[Name]>>

@@ -1,9 +1,0 @@
-import { copyThroughKills } from './copykilling.ts'
-import { crashTest } from './engines.ts'
-
-// `npm run soak` tells it with 200,000 jobs.
-crashTest(
-  ['postgres'],
-  'a copy killed with -9 goes on where it was, and both sides are equal by hash',
-  (ground) => copyThroughKills(ground, { seed: 1, jobs: 5_000, kills: 3, pageRows: 50 }),
-)

@@ -1,0 +1,22 @@
+import { crashTest } from '../engines.ts'
+import { swallowRefusals } from '../swallowed-refusals.ts'
+import { ackFirst } from './ack-first.ts'
+import { pauseWorkers } from './pauses.ts'
+
+crashTest(
+  ['sqlite', 'postgres', 'mariadb'],
+  'a worker stopped past its lease writes nothing when it wakes',
+  (ground) => pauseWorkers(ground, { seed: 1, pauses: 3, jobs: 45 }),
+)
+
+crashTest(
+  ['sqlite', 'postgres', 'mariadb'],
+  'who acks first and commits three leases later is done once',
+  (ground) => ackFirst(ground, { seed: 1, jobs: ground.engine === 'sqlite' ? 2 : 4 }),
+)
+
+crashTest(
+  ['sqlite', 'postgres', 'mariadb'],
+  'a worker stopped past its lease that swallows the refused ack and commits leaves its rows once',
+  (ground) => swallowRefusals(ground, { seed: 1, pauses: 3 }),
+)

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Ground } from '../ground.ts'
+import { readHistory } from '../history.ts'
+import { type Counts, createStage, someJobs } from '../stage.ts'
+
+export interface PausesOptions {
+  readonly seed: number
+  readonly pauses: number
+  readonly jobs: number
+}
+
+/**
+ * A worker is stopped (SIGSTOP) for longer than its leases last, and then goes on as if no time had passed. Others
+ * have done its jobs by then; what it still writes is refused. A worker on SQLite may be stopped with the file's
+ * write lock in hand, which holds everybody up until it goes on, and breaks nothing.
+ *
+ * A handler that blocks the event loop for longer than a lease is the same from within, and harder: its transaction
+ * comes before the worker has had a chance to look at the clock, so that only the store can refuse it.
+ */
+export async function pauseWorkers(ground: Ground, { seed, pauses, jobs }: PausesOptions): Promise<Counts> {
+  const leaseMs = 700
+  await using stage = await createStage(ground, { seed, leaseMs })
+  const { random, fleet } = stage
+  await stage.startWorkers(2)
+
+  for (let pause = 0; pause < pauses; pause++) {
+    const slow = { kind: 'transaction', payload: { beforeMs: 300 }, maxAttempts: 1_000 }
+    const blocked = { ...slow, payload: { blockMs: leaseMs * 1.5 } }
+    await stage.add([...someJobs(random, Math.ceil(jobs / pauses)), slow, slow, blocked])
+    await sleep(random.whole(100, 500))
+    const member = random.pick(fleet.members)
+    fleet.signal(member, 'SIGSTOP')
+    await sleep(leaseMs * 2 + random.whole(0, 400))
+    fleet.signal(member, 'SIGCONT')
+    await stage.look()
+  }
+  await stage.drain(30_000)
+  const refused = readHistory(ground.folder).filter(({ op, detail }) => {
+    return op === 'transact' && detail?.startsWith('lease_lost')
+  }).length
+  assert.ok(refused > 0, 'handlers outlived their leases, and yet the store refused none of them')
+  return { pauses, refused, ...(await stage.finish({ everyGrantSeen: true })) }
+}

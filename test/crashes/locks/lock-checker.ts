@@ -1,0 +1,275 @@
+/**
+ * Decides whether a history of calls on lines is one that a single line could have given, one call at a time, each
+ * somewhere between its sending and its answer: whether it is linearizable against lock-model.ts. That is exclusion (L1),
+ * rising tokens (L2), first come first served among those who stay (L4), owner only (L5), hand-over in the same step and
+ * one outcome for everybody (L6), and the same answer for the same request (L7).
+ *
+ * Lines are judged one by one (linearizability is local). The search is Lowe's just-in-time form of Wing and Gong's:
+ * events are taken in order; at every answer each line that is still possible is followed through every order of the
+ * calls under way that ends with the one answered, and those in which it cannot have been answered so are dropped. What
+ * is left is a set of possible lines, mostly one; when it is empty, no order explains the history. A call without an
+ * answer may take effect or not, until its end. Lines that differ only in when something was granted, which is known
+ * within milliseconds anyway, are taken as one with wider bounds; in all else the search is exact. A pure function.
+ */
+
+import { follow } from './lock-model.ts'
+import type { HistoryTimes, LockOperation } from './lock-operation.ts'
+import { covers, type ModelLine, merged, untouched } from './lock-queue.ts'
+
+export interface LockVerdict {
+  /** Empty when every line's history is explained. */
+  readonly complaints: readonly string[]
+  readonly counts: {
+    readonly operations: number
+    readonly lines: number
+    /** Calls without an answer. */
+    readonly unanswered: number
+    /** Tokens that somebody saw. */
+    readonly grants: number
+    /** The most lines that were possible at once. */
+    readonly possibilities: number
+    /** Lines whose history was explained up to a point, from which on there were too many orders to try. */
+    readonly undecided: number
+  }
+}
+
+/** More would mean that the history says too little; no real one comes near. */
+const mostPossibilities = 200_000
+/** Many calls under way at once have very many orders. Histories take some thousands; more than these would go on for minutes, or for ever. */
+const mostTries = 300_000
+
+export function checkLocks(
+  history: readonly LockOperation[],
+  times: HistoryTimes,
+  tries: number = mostTries,
+): LockVerdict {
+  const complaints: string[] = []
+  let possibilities = 0
+  let undecided = 0
+  // A look that was not answered tells nothing.
+  const telling = history.filter(({ call, answer }) => call.step !== 'inspect' || answer !== undefined)
+  const byLine = Map.groupBy(telling, ({ line }) => line)
+  for (const [line, operations] of byLine) {
+    const search = new Search(operations, times, tries)
+    const complaint = search.run()
+    if (search.isGivenUp) undecided++
+    else if (complaint !== undefined) complaints.push(`line ${line}: ${complaint}`)
+    possibilities = Math.max(possibilities, search.most)
+  }
+  const tokens = history.flatMap(({ line, answer }) =>
+    answer?.is === 'granted' ? [`${line} ${answer.token}`] : [],
+  )
+  return {
+    complaints,
+    counts: {
+      operations: history.length,
+      lines: byLine.size,
+      unanswered: history.filter(({ answer }) => answer === undefined).length,
+      grants: new Set(tokens).size,
+      possibilities,
+      undecided,
+    },
+  }
+}
+
+/** A line that is possible by now, and the calls under way that have taken effect in it: those with an answer, those without. */
+interface Possible {
+  readonly line: ModelLine
+  readonly done: ReadonlySet<LockOperation>
+  readonly unheard: ReadonlySet<LockOperation>
+}
+
+class Search {
+  readonly #operations: readonly LockOperation[]
+  readonly #times: HistoryTimes
+  readonly #lastOf: ReadonlyMap<string, LockOperation>
+  readonly #underWay = new Set<LockOperation>()
+  /** Those who have made their last call. */
+  readonly #silent = new Set<string>()
+  #possible: readonly Possible[] = [{ line: untouched, done: new Set(), unheard: new Set() }]
+  most = 1
+  #triesLeft: number
+
+  constructor(operations: readonly LockOperation[], times: HistoryTimes, tries: number) {
+    this.#operations = operations
+    this.#times = times
+    this.#triesLeft = tries
+    const lastOf = new Map<string, LockOperation>()
+    for (const operation of operations) {
+      const who = whoOf(operation)
+      if (who !== undefined && operation.to > (lastOf.get(who)?.to ?? 0)) lastOf.set(who, operation)
+    }
+    this.#lastOf = lastOf
+  }
+
+  /** There were too many orders: what came before is explained, and of the rest nothing is known. */
+  get isGivenUp(): boolean {
+    return this.#triesLeft <= 0
+  }
+
+  /** What cannot be explained; undefined when everything can. */
+  run(): string | undefined {
+    const events = this.#operations.flatMap((operation) => [
+      { at: operation.from, operation, isEnd: false },
+      { at: operation.to, operation, isEnd: true },
+    ])
+    for (const { operation, isEnd } of events.sort((a, b) => a.at - b.at)) {
+      if (!isEnd) {
+        this.#underWay.add(operation)
+        continue
+      }
+      const before = this.#possible
+      this.#possible = this.#after(operation)
+      if (this.isGivenUp) return undefined
+      this.#underWay.delete(operation)
+      this.#forget(operation)
+      this.most = Math.max(this.most, this.#possible.length)
+      if (this.#possible.length === 0) return explain(operation, before, this.#underWay)
+      if (this.#possible.length > mostPossibilities)
+        return `${this.#possible.length} lines are possible after ${describe(operation)}: too many to go on`
+    }
+    return undefined
+  }
+
+  /** All that is possible once this call has ended. */
+  #after(ended: LockOperation): readonly Possible[] {
+    const found = new Possibilities()
+    const looked = new Possibilities()
+    const open: Possible[] = []
+    for (const each of this.#possible) {
+      if (each.done.has(ended)) found.add({ ...each, done: minus(each.done, ended) })
+      else if (each.unheard.has(ended)) found.add({ ...each, unheard: minus(each.unheard, ended) })
+      else {
+        // It may not have taken effect at all.
+        if (ended.answer === undefined) found.add(each)
+        open.push(each)
+      }
+    }
+    for (let each = open.pop(); each; each = open.pop()) {
+      for (const operation of this.#underWay) {
+        if (each.done.has(operation) || each.unheard.has(operation)) continue
+        if (--this.#triesLeft <= 0) return []
+        const { call, answer, sentAt } = operation
+        const clock = { min: sentAt, max: ended.endedAt }
+        for (const line of follow(each.line, call, answer, clock, this.#times)) {
+          const next = { ...each, line: this.#known(line) }
+          if (operation === ended) found.add(next)
+          else {
+            const further = looked.add(withDone(next, operation))
+            if (further) open.push(further)
+          }
+        }
+      }
+    }
+    return found.all()
+  }
+
+  /** Nobody asks any more how it ended for one whose last call this was. */
+  #forget(ended: LockOperation): void {
+    const who = whoOf(ended)
+    if (who === undefined || this.#lastOf.get(who) !== ended) return
+    this.#silent.add(who)
+    const found = new Possibilities()
+    for (const each of this.#possible) found.add({ ...each, line: this.#known(each.line) })
+    this.#possible = found.all()
+  }
+
+  /** The line without what nobody will ask for. */
+  #known(line: ModelLine): ModelLine {
+    const outcomes = Object.entries(line.outcomes).filter(([who]) => !this.#silent.has(who))
+    return { ...line, outcomes: Object.fromEntries(outcomes) }
+  }
+}
+
+/** Possible lines, without those whose every future is also another's. */
+class Possibilities {
+  readonly #byName = new Map<string, readonly Possible[]>()
+
+  all(): readonly Possible[] {
+    return [...this.#byName.values()].flat()
+  }
+
+  /** Adds it, or widens one that differs in its times alone; answers what is new, if anything is. */
+  add(possible: Possible): Possible | undefined {
+    const name = nameOf(possible)
+    const known = this.#byName.get(name) ?? []
+    if (known.some((each) => includes(each, possible))) return undefined
+    const like = known.find(({ unheard }) => isEqual(unheard, possible.unheard))
+    const added = like ? { ...possible, line: merged(like.line, possible.line) } : possible
+    const others = known.filter((each) => each !== like && !includes(added, each))
+    this.#byName.set(name, [...others, added])
+    return added
+  }
+}
+
+/** A call that nobody heard of can still be made where it was not, so fewer of them leave more open. */
+function includes(one: Possible, other: Possible): boolean {
+  return isWithin(one.unheard, other.unheard) && covers(one.line, other.line)
+}
+
+function withDone(possible: Possible, operation: LockOperation): Possible {
+  if (operation.answer === undefined)
+    return { ...possible, unheard: new Set([...possible.unheard, operation]) }
+  return { ...possible, done: new Set([...possible.done, operation]) }
+}
+
+/** Two that have the same name differ in their times, and in what was done unheard. Places count by their order alone. */
+function nameOf({ line, done }: Possible): string {
+  const { holder, attempt, waiters, outcomes, lastToken } = line
+  const ended = Object.entries(outcomes).sort(([a], [b]) => (a < b ? -1 : 1))
+  const places = [
+    ...(holder ? [holder.place] : []),
+    ...waiters.map(({ place }) => place),
+    ...ended.map(([, { place }]) => place),
+  ].sort((a, b) => a - b)
+  const rank = (place: number) => places.indexOf(place)
+  return JSON.stringify([
+    holder && [holder.who, holder.token, holder.attempt, rank(holder.place), holder.takeUp !== undefined],
+    attempt,
+    waiters.map(({ who, place, want, ttlMs, deadline }) => [who, rank(place), want, ttlMs, !deadline]),
+    ended.map(([who, outcome]) => [who, outcome.kind, outcome.value, outcome.isTold, rank(outcome.place)]),
+    lastToken,
+    [...done].map(({ from }) => from).sort((a, b) => a - b),
+  ])
+}
+
+function isWithin(part: ReadonlySet<LockOperation>, whole: ReadonlySet<LockOperation>): boolean {
+  return part.size <= whole.size && [...part].every((operation) => whole.has(operation))
+}
+
+function isEqual(a: ReadonlySet<LockOperation>, b: ReadonlySet<LockOperation>): boolean {
+  return a.size === b.size && isWithin(a, b)
+}
+
+function minus(set: ReadonlySet<LockOperation>, operation: LockOperation): ReadonlySet<LockOperation> {
+  const rest = new Set(set)
+  rest.delete(operation)
+  return rest
+}
+
+function whoOf({ call }: LockOperation): string | undefined {
+  return call.step === 'inspect' ? undefined : call.who
+}
+
+function explain(
+  operation: LockOperation,
+  before: readonly Possible[],
+  underWay: ReadonlySet<LockOperation>,
+): string {
+  const lines = before.slice(0, 3).map(({ line }) => show(line))
+  const others = [...underWay].filter((each) => each !== operation).map(describe)
+  return [
+    `no order explains ${describe(operation)}`,
+    `possible before: ${lines.join(' or ')}${before.length > 3 ? ` or ${before.length - 3} others` : ''}`,
+    `under way: ${others.join('; ') || 'nothing else'}`,
+  ].join('\n  ')
+}
+
+function describe({ client, call, answer, sentAt, endedAt, from, to }: LockOperation): string {
+  const span = `${from}–${to}, ${Math.round(sentAt)}–${Math.round(endedAt)} ms`
+  return `${client}: ${JSON.stringify(call)} → ${answer ? JSON.stringify(answer) : 'no answer'} (${span})`
+}
+
+function show({ holder, attempt, waiters, outcomes, lastToken }: ModelLine): string {
+  return JSON.stringify({ holder, attempt, waiters: waiters.map(({ who }) => who), outcomes, lastToken })
+}

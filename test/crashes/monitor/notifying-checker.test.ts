@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'vitest'
+import {
+  checkTelling,
+  type TakenMessage,
+  type TellingEvidence,
+  type TellingRule,
+  type ToldNotification,
+} from './notifying-checker.ts'
+
+const windowMs = 1_000
+
+function told(
+  id: number,
+  from: string | null,
+  to: string,
+  more: Partial<ToldNotification> = {},
+): ToldNotification {
+  const place = { subscriptionId: 's', source: 'gym', venueId: 'court 1' }
+  const times = { createdAt: id * 10, finishedAt: id * 10 + 5 }
+  return {
+    id: `n${String(id).padStart(3, '0')}`,
+    ...place,
+    from,
+    to,
+    status: 'sent',
+    possibleRepeat: false,
+    ...times,
+    ...more,
+  }
+}
+
+function message(one: ToldNotification, marked = false): TakenMessage {
+  const { id: notificationId, source, venueId, from, to } = one
+  return { marked, changes: [{ notificationId, source, venueId, from, to }] }
+}
+
+/** What the provider took of these, and in which order, is what they say unless it is told. */
+function complaintsAbout(
+  hears: TellingRule['hears'],
+  notifications: readonly ToldNotification[],
+  { baseline = null, ...changed }: Partial<TellingEvidence> & { baseline?: string | null; truth: string },
+): string {
+  const venue = { source: 'gym', venueId: 'court 1', baseline, truth: changed.truth, changedAt: 25 }
+  const { complaints } = checkTelling({
+    rules: [{ subscriptionId: 's', source: 'gym', windowMs: hears === 'everything' ? 0 : windowMs, hears }],
+    taken: notifications.filter(({ status }) => status === 'sent').map((one) => message(one)),
+    notifications,
+    reported: [],
+    venues: [venue],
+    ...changed,
+  })
+  return complaints.join('\n')
+}
+
+describe('who hears everything', () => {
+  const chain = [told(1, null, 'A'), told(2, 'A', 'B'), told(3, 'B', 'C')] as const
+  const [first, second, third] = chain
+
+  test('an unbroken chain to the truth is good', () => {
+    const reported = [{ source: 'gym', venueId: 'court 1', from: 'A', to: 'B' }]
+    assert.equal(complaintsAbout('everything', chain, { truth: 'C', reported }), '')
+  })
+
+  test('a marked repeat is good, and counted', () => {
+    const repeated = { ...second, possibleRepeat: true }
+    const taken = [message(first), message(second), message(second, true), message(third)]
+    assert.equal(complaintsAbout('everything', [first, repeated, third], { truth: 'C', taken }), '')
+  })
+
+  test('a lost change is refused', () => {
+    assert.match(
+      complaintsAbout('everything', [first, third], { truth: 'C' }),
+      /lost: court 1 was A when n003/,
+    )
+  })
+
+  test('a change that was answered for and never heard is refused, also where the chain hides it', () => {
+    const reported = [{ source: 'gym', venueId: 'court 1', from: 'C', to: 'D' }]
+    assert.match(
+      complaintsAbout('everything', chain, { truth: 'C', reported }),
+      /lost: .* C → D was answered for/,
+    )
+  })
+
+  test('what is sent and was taken by nobody is refused', () => {
+    const taken = [message(first), message(second)]
+    assert.match(complaintsAbout('everything', chain, { truth: 'B', taken }), /lost: n003 of court 1 is sent/)
+  })
+
+  test('an unmarked repeat is refused, in the message and in the store', () => {
+    const taken = [message(first), message(second), message(second), message(third)]
+    const complaints = complaintsAbout('everything', chain, { truth: 'C', taken })
+    assert.match(complaints, /repeats: n002 of court 1 came again and did not say so/)
+    assert.match(complaints, /repeats: n002 of court 1 came again, unknown to the store/)
+  })
+
+  test('a swapped order is refused', () => {
+    const taken = [message(first), message(third), message(second)]
+    assert.match(complaintsAbout('everything', chain, { truth: 'C', taken }), /order: of court 1, n003/)
+  })
+
+  test('a wrong end is refused', () => {
+    assert.match(
+      complaintsAbout('everything', chain, { truth: 'D' }),
+      /end: court 1 was heard to be C and is D/,
+    )
+  })
+
+  test('what is left pending, altered or made up is refused', () => {
+    const pending = told(4, 'C', 'D', { status: 'pending' })
+    assert.match(complaintsAbout('everything', [...chain, pending], { truth: 'C' }), /n004 .* still pending/)
+    const altered = [message(first), message({ ...second, to: 'X' }), message(third)]
+    assert.match(complaintsAbout('everything', chain, { truth: 'C', taken: altered }), /other words/)
+    const madeUp = [...chain.map((one) => message(one)), message(told(9, 'C', 'C'))]
+    assert.match(complaintsAbout('everything', chain, { truth: 'C', taken: madeUp }), /no such notification/)
+  })
+})
+
+describe('who hears by window', () => {
+  const baseline = 'A'
+
+  test('a state that came back within its window need not be told again', () => {
+    const heard = [told(1, 'A', 'B'), told(2, 'B', 'A')]
+    assert.equal(complaintsAbout('by window', heard, { baseline, truth: 'B' }), '')
+  })
+
+  test('who reconciles must have heard it last', () => {
+    const heard = [told(1, 'A', 'B'), told(2, 'B', 'A')]
+    assert.match(complaintsAbout('lastly', heard, { baseline, truth: 'B' }), /end: court 1 is B/)
+    const reconciled = [...heard, told(200, 'A', 'B')]
+    assert.equal(complaintsAbout('lastly', reconciled, { baseline, truth: 'B' }), '')
+  })
+
+  test('the same state twice within its window is refused, and after it is good', () => {
+    const early = [told(1, 'A', 'B'), told(2, 'B', 'A'), told(101, 'A', 'B')]
+    assert.match(
+      complaintsAbout('by window', early, { baseline, truth: 'B' }),
+      /D1: court 1 B was told as n001/,
+    )
+    const late = [told(1, 'A', 'B'), told(2, 'B', 'A'), told(102, 'A', 'B')]
+    assert.equal(complaintsAbout('by window', late, { baseline, truth: 'B' }), '')
+  })
+
+  test('what died is to be told again', () => {
+    const died = told(1, 'A', 'B', { status: 'dead' })
+    assert.match(complaintsAbout('by window', [died], { baseline, truth: 'B' }), /end: court 1 is B/)
+    const { counts, complaints } = checkTelling({
+      rules: [{ subscriptionId: 's', source: 'gym', windowMs, hears: 'by window' }],
+      taken: [message(told(2, 'A', 'B'))],
+      notifications: [died, told(2, 'A', 'B')],
+      reported: [],
+      venues: [{ source: 'gym', venueId: 'court 1', baseline, truth: 'B', changedAt: 0 }],
+    })
+    assert.deepEqual([complaints, counts.dead, counts.retold], [[], 1, 1])
+  })
+
+  test('a truth whose window had ended when it came back is not held back by it', () => {
+    const heard = [told(1, 'A', 'B', { createdAt: -2_000, finishedAt: -1_990 }), told(2, 'B', 'A')]
+    assert.match(complaintsAbout('by window', heard, { baseline, truth: 'B' }), /no window held that back/)
+  })
+
+  test('a venue that never changed is heard of by nobody', () => {
+    assert.equal(complaintsAbout('by window', [], { baseline, truth: 'A' }), '')
+    assert.match(complaintsAbout('by window', [], { baseline, truth: 'B' }), /end: court 1 is B/)
+  })
+})

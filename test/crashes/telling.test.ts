@@ -1,8 +1,0 @@
-import { crashTest } from './engines.ts'
-import { tellThroughKills } from './telling.ts'
-
-crashTest(
-  ['sqlite'],
-  'with senders killed and a provider that fails, everybody hears every change in order, and repeats say so',
-  (ground) => tellThroughKills(ground, { seed: 1, reporters: 3, hits: 4, pauseMs: 150 }),
-)

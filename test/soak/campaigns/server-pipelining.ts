@@ -1,0 +1,32 @@
+import { sendMixes } from '../../server/pipelining/campaign.ts'
+import { serving } from '../../server/stage.ts'
+import { startNginx } from '../../support/services/nginx.ts'
+import { type Campaign, inPieces } from '../campaign.ts'
+
+const mixes = 20_000
+
+/** The mixes of test/server/pipelining at full size: against the server, and against nginx in front of it. */
+export const serverPipelining: Campaign = {
+  name: 'server-pipelining',
+  room: 'server',
+  description:
+    '20,000 connections of pipelined requests, with and without Upgrade, each to the server, to nginx in front, and to nginx that does not buffer requests: no request lost, none invented, none out of order',
+  run: async (request) => ({ counts: await inPieces(request, sendAll) }),
+}
+
+async function sendAll(seed: number): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const front of ['none', 'buffering proxy', 'streaming proxy'] as const) {
+    await using stage = await serving()
+    const upstreamPort = Number(new URL(stage.url).port)
+    const nginx =
+      front === 'none'
+        ? undefined
+        : await startNginx({ upstreamPort, buffersRequests: front === 'buffering proxy' })
+    await using _ended = nginx
+    const port = nginx?.port ?? upstreamPort
+    for (const [name, count] of Object.entries(await sendMixes(stage, { seed, mixes, front, port })))
+      counts[name] = (counts[name] ?? 0) + count
+  }
+  return counts
+}
