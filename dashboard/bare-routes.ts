@@ -1,7 +1,7 @@
 import type { Plugin } from 'vite'
 
 /**
- * Gives the browser routes without what only the server needs. A file of src/wire that holds routes is run here, and
+ * Gives the browser routes without what only the server needs. A file of src/http/contract that holds routes is run here, and
  * each of its routes becomes the few fields a client looks at: no schemas, no descriptions, and no typebox at all.
  */
 export function bareRoutes(): Plugin {
@@ -9,7 +9,7 @@ export function bareRoutes(): Plugin {
     name: 'signalbox-bare-routes',
     enforce: 'pre',
     async load(id) {
-      if (!/\/src\/wire\/\w+\.ts$/.test(id)) return null
+      if (!/\/src\/http\/contract\/(routes\/)?[\w-]+\.ts$/.test(id)) return null
       const values = Object.entries((await import(id)) as Record<string, unknown>)
       const isData = values.every(([, value]) => typeof value !== 'function')
       if (!isData || !values.some(([, value]) => isRoute(value))) return null

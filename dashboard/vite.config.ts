@@ -22,7 +22,7 @@ const config: UserConfig = defineConfig({
     rolldownOptions: {
       treeshake: {
         // What nobody takes of them is left out.
-        moduleSideEffects: (id) => !/\/src\/(wire|core|client)\//.test(id),
+        moduleSideEffects: (id) => !/\/src\/(core|http\/contract|http\/client)\//.test(id),
       },
     },
   },

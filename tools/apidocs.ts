@@ -28,7 +28,7 @@ export function printApi(table: readonly Route[]): string {
 
 const introduction = `# HTTP API
 
-<!-- Written by \`npm run docs\` from the table of routes in src/wire. Change the table, not this page. -->
+<!-- Written by \`npm run docs\` from the table of routes in src/http/contract. Change the table, not this page. -->
 
 How to read this page: every route has its method and path, the scope a token needs for it, its fields with their types
 and limits, what it answers, and the codes of the problems of its own. A field that is taken is optional unless it says

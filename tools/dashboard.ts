@@ -13,7 +13,7 @@ import { bundledPackagesFile } from './package/bundled-packages.ts'
 const root = join(import.meta.dirname, '..')
 const target = join(root, 'dist', 'dashboard')
 /** What a build is made from; a test beside a source changes nothing. */
-const sources = ['dashboard', 'src/client', 'src/wire', 'src/core', 'package-lock.json']
+const sources = ['dashboard', 'src/http/client', 'src/http/contract', 'src/core', 'package-lock.json']
 const timeoutMs = 120_000
 
 /** Whether dist/dashboard was built from the sources as they are. */

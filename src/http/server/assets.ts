@@ -147,7 +147,7 @@ function listAssets(folder: string): readonly string[] {
 
 /** The way from a path to where it begins, as addresses are read: what is behind the last slash does not count. */
 function upFrom(path: string): string {
-  return '../../'.repeat(path.split('/').length - 2) || '../../server/'
+  return '../'.repeat(path.split('/').length - 2) || './'
 }
 
 /** The page, with its addresses below there. */

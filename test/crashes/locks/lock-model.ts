@@ -1,5 +1,5 @@
 /**
- * What a step does to a line, written apart from src/lines so that one does not share the other's mistakes.
+ * What a step does to a line, written apart from src/locks/rules so that one does not share the other's mistakes.
  *
  * A step is judged by a clock that is read after it was sent and before it was answered, and a sweep may come by at any
  * time: so a step has several outcomes where it is open whether a lease had run out. `follow` gives every line that
