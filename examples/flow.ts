@@ -79,8 +79,8 @@ async function graphWhen({ jobs }: Box, added: readonly { readonly id: string }[
       const names = new Map(found.map((job) => [job!.id, nameOf(job!)]))
       console.log(`\n${title}`)
       for (const job of found) {
-        const after = job!.needs.map(({ id, state }) => `${names.get(id)} (${state})`)
-        const before = job!.neededBy.map(({ id }) => names.get(id))
+        const after = job!.dependencies.map(({ id, state }) => `${names.get(id)} (${state})`)
+        const before = job!.dependents.map(({ id }) => names.get(id))
         console.log(`  ${nameOf(job!)}: ${job!.state}`)
         if (after.length > 0) console.log(`    waited for  ${after.join(', ')}`)
         if (before.length > 0) console.log(`    awaited by  ${before.join(', ')}`)

@@ -42,9 +42,9 @@ export const jobWords = catalogue({
   progressOf: { en: '{percent} done in attempt {attempt}', zh: '第 {attempt} 次尝试：{percent}' },
 
   graph: { en: 'Dependencies', zh: '依赖关系' },
-  needs: { en: 'Waits for', zh: '等待' },
+  dependencies: { en: 'Waits for', zh: '等待' },
   thisJob: { en: 'This job', zh: '本任务' },
-  neededBy: { en: 'Waited for by', zh: '被等待' },
+  dependents: { en: 'Waited for by', zh: '被等待' },
   gone: { en: 'gone', zh: '已删除' },
   nobody: { en: 'nobody', zh: '无' },
 

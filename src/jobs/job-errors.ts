@@ -50,7 +50,7 @@ export function notFound(id: string): SignalboxError {
 }
 
 /** `name` is what the call calls the job that waits. */
-export function unknownNeed(name: string, id: string): SignalboxError {
+export function unknownDependency(name: string, id: string): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
     `${name}.after names "${id}", and there is no such job: it was never added, or it was pruned. Nothing was added.`,

@@ -40,7 +40,7 @@ export interface JobSchedule {
 }
 
 /** A job that another waits for, or that waits for it. */
-export interface JobNeed {
+export interface JobDependency {
   readonly id: string
   /** Null: it is gone. */
   readonly state: JobState | null
@@ -91,9 +91,9 @@ export interface FoundJob<Payload = unknown> extends Job<Payload> {
   /** How often it was put off without burning an attempt. */
   readonly snoozeCount: number
   /** The jobs it was added to wait for, up to 100. */
-  readonly needs: readonly JobNeed[]
+  readonly dependencies: readonly JobDependency[]
   /** The jobs that were added to wait for it, up to 100. */
-  readonly neededBy: readonly JobNeed[]
+  readonly dependents: readonly JobDependency[]
 }
 
 /** A job in somebody's hands: only who has the token can renew or end it. */

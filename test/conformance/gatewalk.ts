@@ -33,10 +33,10 @@ export class GateWalk {
     const { random, anId } = this.#parts
     if (random.chance(0.7)) return null
     const others = [...random.some(together, 0.3), ...(random.chance(0.5) ? [anId()] : [])]
-    const needs = [...new Set(others)].filter((other) => other !== id)
-    const hasLock = needs.length === 0 || random.chance(0.4)
+    const dependencies = [...new Set(others)].filter((other) => other !== id)
+    const hasLock = dependencies.length === 0 || random.chance(0.4)
     this.#gated.add(id)
-    return { needs, lock: hasLock ? { operation: 'o', resource: random.pick(resources) } : null }
+    return { dependencies, lock: hasLock ? { operation: 'o', resource: random.pick(resources) } : null }
   }
 
   /** Limits, or that there are none; rates only over so long that no start of the walk is forgotten. */
@@ -52,12 +52,12 @@ export class GateWalk {
 
   async meet(): Promise<void> {
     const { random, model, anId, note, both } = this.#parts
-    const unmet = await model.gates.needs({ limit: 100 })
-    const needs = random.draw(unmet, 1 + random.below(4))
-    if (random.chance(0.2)) needs.push({ jobId: anId(), needsId: anId() })
-    note(JSON.stringify(needs))
+    const unmet = await model.gates.unmet({ limit: 100 })
+    const dependencies = random.draw(unmet, 1 + random.below(4))
+    if (random.chance(0.2)) dependencies.push({ jobId: anId(), dependencyId: anId() })
+    note(JSON.stringify(dependencies))
     await both(
-      (gates) => gates.meet(needs),
+      (gates) => gates.meet(dependencies),
       (letOn) => letOn.map(({ jobId, queue, to }) => `${jobId} ${queue} ${to}`).toSorted(),
     )
   }
@@ -131,6 +131,6 @@ export class GateWalk {
   /** All that can be seen of gates. */
   async seen({ gates }: Backend): Promise<unknown> {
     const ids = [...this.#gated]
-    return { needs: await gates.needs({ limit: 10_000 }), fences: await gates.fences(ids) }
+    return { dependencies: await gates.unmet({ limit: 10_000 }), fences: await gates.fences(ids) }
   }
 }

@@ -239,7 +239,9 @@ export type Records = [
       'transaction' | 'ack' | 'nack' | 'snooze' | 'progress' | 'log' | 'signal'
     >
   >,
-  Expect<Equal<Exclude<keyof FoundJob, keyof Job>, 'progress' | 'snoozeCount' | 'needs' | 'neededBy'>>,
+  Expect<
+    Equal<Exclude<keyof FoundJob, keyof Job>, 'progress' | 'snoozeCount' | 'dependencies' | 'dependents'>
+  >,
   Expect<Equal<Job<{ to: string }>['payload'], { to: string }>>,
   // A job is read: what it says cannot be changed by who has it.
   Expect<Equal<Job, Readonly<Job>>>,

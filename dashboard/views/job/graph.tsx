@@ -8,17 +8,17 @@ import { Link } from '../../shell/router.tsx'
 import { jobWords } from '../../words/job.ts'
 import { useWords } from '../../words/language.tsx'
 
-type Need = WireFoundJob['needs'][number]
+type Related = WireFoundJob['dependencies'][number]
 
 /** What a job waits for, and what waits for it; nothing where there is neither. */
 export function Graph({ job }: { readonly job: WireFoundJob }): ReactNode {
   const say = useWords(jobWords)
-  const { needs = [], neededBy = [] } = job
-  if (needs.length === 0 && neededBy.length === 0) return null
+  const { dependencies = [], dependents = [] } = job
+  if (dependencies.length === 0 && dependents.length === 0) return null
   return (
     <Section title={say('graph')}>
       <div className="card job-graph">
-        <Side title={say('needs')} jobs={needs} />
+        <Side title={say('dependencies')} jobs={dependencies} />
         <Arrow />
         <div>
           <h3>{say('thisJob')}</h3>
@@ -27,7 +27,7 @@ export function Graph({ job }: { readonly job: WireFoundJob }): ReactNode {
           </p>
         </div>
         <Arrow />
-        <Side title={say('neededBy')} jobs={neededBy} />
+        <Side title={say('dependents')} jobs={dependents} />
       </div>
     </Section>
   )
@@ -41,7 +41,7 @@ function Arrow(): ReactNode {
   )
 }
 
-function Side({ title, jobs }: { readonly title: string; readonly jobs: readonly Need[] }): ReactNode {
+function Side({ title, jobs }: { readonly title: string; readonly jobs: readonly Related[] }): ReactNode {
   const say = useWords(jobWords)
   return (
     <div>

@@ -43,7 +43,7 @@ test('a job is added, shown, cancelled and retried at a shell', async () => {
 
   const shown = await signalbox('jobs', 'show', nextId, ...at)
   assert.match(shown.out, /^state +waiting$/m)
-  assert.match(shown.out, new RegExp(`^needs +${id} \\(ready\\)$`, 'm'))
+  assert.match(shown.out, new RegExp(`^dependencies +${id} \\(ready\\)$`, 'm'))
   assert.match(shown.out, /^limitKey +acme$/m)
   const json = JSON.parse((await signalbox('jobs', 'show', id, ...at, '--json')).out)
   assert.deepEqual([json.payload, json.tags, json.lines], [{ to: 'ada' }, ['a', 'b'], []])

@@ -69,7 +69,7 @@ test('a call goes to its route with its parameters, query, body, token and names
         response,
         seen.path.startsWith('/v1/jobs?')
           ? noQueues
-          : { ...job, progress: null, snoozeCount: 0, needs: [], neededBy: [] },
+          : { ...job, progress: null, snoozeCount: 0, dependencies: [], dependents: [] },
       )
   })
   const client = clientOf(server, { token: 'sesame', namespace: 'für alle/1' })

@@ -9,7 +9,7 @@ import { ackJob, JsonText, nackJob } from '../client/index.ts'
 /** A list of jobs to add. The server gives ids of its own, but to what is sealed: that says which it is bound to. */
 export function encodeJobs(jobs: readonly NewJob[]): JsonText {
   // Those that others of the list wait for are told apart by the id they have here.
-  const needed = new Set(jobs.flatMap(({ gate }) => gate?.needs ?? []))
+  const needed = new Set(jobs.flatMap(({ gate }) => gate?.dependencies ?? []))
   return new JsonText(`[${jobs.map((job) => encodeJob(job, needed)).join(',')}]`)
 }
 
@@ -22,11 +22,11 @@ function encodeJob(job: NewJob, needed: ReadonlySet<string>): string {
     readonly onFailure?: 'run' | 'wait'
   }
   const { tags, trace, limitKey, onFailure } = meta
-  const needs = gate?.needs ?? []
+  const dependencies = gate?.dependencies ?? []
   const plain = JSON.stringify({
     ...{ queue, kind, priority, uniqueKey, ...due, maxAttempts, timeoutMs, tags, trace, limitKey },
     ...(needed.has(job.id) && { ref: job.id }),
-    ...(needs.length > 0 && { after: { jobs: needs, onFailure } }),
+    ...(dependencies.length > 0 && { after: { jobs: dependencies, onFailure } }),
     ...(gate?.lock && { lock: gate.lock }),
   })
   return withText(plain, { payload, backoff })

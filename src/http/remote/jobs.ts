@@ -202,7 +202,7 @@ export function createRemoteJobs(
 /** What a job has of which an older server says nothing. */
 const unsaid = {
   ...{ tags: [], limitKey: null, lock: null, schedule: null, progress: null, snoozeCount: 0 },
-  ...{ needs: [], neededBy: [] },
+  ...{ dependencies: [], dependents: [] },
 }
 
 function linesQuery(options: LinesOptions): { limit?: number; cursor?: string } {

@@ -102,7 +102,7 @@ export function createJobs(parts: JobsParts): Jobs {
         ? await resolveDefined(kind, payload, options)
         : resolveNewJob('add', kind, payload, options, reserved)
       return inCallerTransaction(store, options.tx, async () => {
-        if (job.gate) await gating.checkNeeds([job], options.tx, () => 'add')
+        if (job.gate) await gating.checkDependencies([job], options.tx, () => 'add')
         if (telemetry === undefined) return putOne(job, options.tx, tells)
         return (
           await telemetry.adding([job], async ([traced]) => [await putOne(traced!, options.tx, tells)])
@@ -132,7 +132,7 @@ export function createJobs(parts: JobsParts): Jobs {
         return added
       }
       return inCallerTransaction(store, options.tx, async () => {
-        await gating.checkNeeds(records, options.tx, (at) => `addMany[${at}]`)
+        await gating.checkDependencies(records, options.tx, (at) => `addMany[${at}]`)
         await checkPayloads(schemas, records)
         return telemetry === undefined ? put(records) : telemetry.adding(records, put)
       })

@@ -1,6 +1,6 @@
 import type { Loop } from '../../core/loop.ts'
-import type { JobNeed } from '../job.ts'
-import { unknownNeed } from '../job-errors.ts'
+import type { JobDependency } from '../job.ts'
+import { unknownDependency } from '../job-errors.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
 import { gatesTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
 import { createGatekeeper, tellGatekeepers } from './dependency-resolver.ts'
@@ -15,24 +15,27 @@ export interface Gating {
    * Jobs that are waited for must be there, or be added with them or in the same transaction. Throws
    * `invalid_argument`; `nameOf` says what the job at that place is called in it.
    */
-  checkNeeds(records: readonly NewJob[], tx: unknown, nameOf: (at: number) => string): Promise<void>
-  /** Whom a job needs, and who needs it. */
-  around(id: string): Promise<{ readonly needs: readonly JobNeed[]; readonly neededBy: readonly JobNeed[] }>
+  checkDependencies(records: readonly NewJob[], tx: unknown, nameOf: (at: number) => string): Promise<void>
+  /** The jobs that a job depends on, and those that depend on it. */
+  around(id: string): Promise<{
+    readonly dependencies: readonly JobDependency[]
+    readonly dependents: readonly JobDependency[]
+  }>
   /** Forgets what is left of jobs that are gone; answers how much it was. */
   prune(limit: number): Promise<number>
   /** Lets jobs on; undefined where that is not done here. */
   readonly createKeeper: (() => Loop) | undefined
 }
 
-/** So many of those that a job needs, and of those that need it, are shown with it. */
+/** So many of the dependencies and dependents of a job are shown with it. */
 const shownNeighbours = 100
-const alone = { needs: [], neededBy: [] } as const
+const alone = { dependencies: [], dependents: [] } as const
 
 export function createGating({ store: inner, gates, bell, keepsGates = true }: JobsParts): Gating {
   if (gates === undefined) {
     return {
       store: inner,
-      checkNeeds: async () => undefined,
+      checkDependencies: async () => undefined,
       around: async () => alone,
       prune: async () => 0,
       createKeeper: undefined,
@@ -47,11 +50,11 @@ export function createGating({ store: inner, gates, bell, keepsGates = true }: J
   })
   return {
     store,
-    async checkNeeds(records, tx, nameOf) {
+    async checkDependencies(records, tx, nameOf) {
       const gated = records.filter(({ gate }) => gate)
       if (gated.length === 0) return
       const own = new Set(records.map(({ id }) => id))
-      const wanted = new Set(gated.flatMap(({ gate }) => gate!.needs).filter((id) => !own.has(id)))
+      const wanted = new Set(gated.flatMap(({ gate }) => gate!.dependencies).filter((id) => !own.has(id)))
       // Only the transaction sees what it has added; but its snapshot may be older than what others have.
       if (tx !== undefined && wanted.size > 0)
         for (const id of await gates.store.seenIn(tx, [...wanted])) wanted.delete(id)
@@ -60,11 +63,14 @@ export function createGating({ store: inner, gates, bell, keepsGates = true }: J
       const states = await gates.store.states(ids)
       const missing = ids.find((_, at) => states[at] === undefined)
       if (missing === undefined) return
-      throw unknownNeed(nameOf(records.findIndex(({ gate }) => gate?.needs.includes(missing))), missing)
+      throw unknownDependency(
+        nameOf(records.findIndex(({ gate }) => gate?.dependencies.includes(missing))),
+        missing,
+      )
     },
     async around(id) {
-      const { needs, neededBy } = await gates.store.around(id, shownNeighbours)
-      return { needs: needs.map(showNeighbour), neededBy: neededBy.map(showNeighbour) }
+      const { dependencies, dependents } = await gates.store.around(id, shownNeighbours)
+      return { dependencies: dependencies.map(showNeighbour), dependents: dependents.map(showNeighbour) }
     },
     prune: (limit) => gates.store.prune(limit),
     createKeeper: keepsGates
@@ -73,6 +79,6 @@ export function createGating({ store: inner, gates, bell, keepsGates = true }: J
   }
 }
 
-function showNeighbour({ id, state, isMet }: Neighbour): JobNeed {
+function showNeighbour({ id, state, isMet }: Neighbour): JobDependency {
   return { id, state: state ?? null, isMet }
 }

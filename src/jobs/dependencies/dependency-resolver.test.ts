@@ -21,7 +21,7 @@ function keepOne(ask: JobLocks['ask']) {
   const gates = {
     tend: async () => (stage.gate ? [stage.gate] : []),
     hasCalled: async () => stage.gate !== undefined,
-    needs: async () => [],
+    unmet: async () => [],
     grant: async () => {
       stage.gate = { ...waiting, state: 'ready', fence: 7 }
       return 'default'
@@ -96,7 +96,7 @@ test('what becomes of a job is worth knowing also where another keeper tends it,
       tended.push(of)
       return []
     },
-    needs: async () => [],
+    unmet: async () => [],
     hasCalled: async () => true,
   } as Partial<GateStore> as GateStore
   const bell = { ring: () => undefined, listen: () => () => undefined }

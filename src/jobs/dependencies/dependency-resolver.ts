@@ -4,11 +4,11 @@ import { createBell } from '../../core/notifier.ts'
 import { createAlarm } from '../api/due-alarm.ts'
 import type { JobStore } from '../job-store.ts'
 import { gatesTopic, type JobsBell, queueTopic } from '../jobs-parts.ts'
-import type { GateStore, LockGate, Need } from './dependency-store.ts'
-import { NeedsWalk } from './dependency-walk.ts'
+import type { Dependency, GateStore, LockGate } from './dependency-store.ts'
+import { DependencyWalk } from './dependency-walk.ts'
 import { type LockWorkParts, tendGate, tendMs, tendPage } from './job-lock-keeper.ts'
 import type { JobLocks } from './job-locks.ts'
-import { judgeNeedsFrom, judgeNeedsOf, type NeedsParts } from './judge-dependencies.ts'
+import { type JudgeParts, judgeDependenciesFrom, judgeDependenciesOf } from './judge-dependencies.ts'
 
 /** What a gatekeeper needs. */
 export interface GatekeeperParts {
@@ -26,10 +26,10 @@ export async function letOn({ gates, store, locks, bell }: GatekeeperParts): Pro
   const onReady = (queue: string) => bell.ring(queueTopic(queue))
   const next: string[] = []
   const onNext = (jobId: string) => void next.push(jobId)
-  const needs: NeedsParts = { gates, store, onReady, onCalled: onNext }
+  const judging: JudgeParts = { gates, store, onReady, onCalled: onNext }
   let seen = 0
-  for (let after: Need | undefined; ; ) {
-    const page = await judgeNeedsFrom(needs, after)
+  for (let after: Dependency | undefined; ; ) {
+    const page = await judgeDependenciesFrom(judging, after)
     seen += page.count
     after = page.next
     if (after === undefined) break
@@ -96,8 +96,8 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
     later.set(jobId, performance.now() + inMs)
     alarm.set(inMs)
   }
-  const needs: NeedsParts = { gates, store: parts.store, onReady, onCalled: onNext }
-  const walk = new NeedsWalk((after) => judgeNeedsFrom(needs, after))
+  const judging: JudgeParts = { gates, store: parts.store, onReady, onCalled: onNext }
+  const walk = new DependencyWalk((after) => judgeDependenciesFrom(judging, after))
   const work: LockWorkParts = { gates, locks, onReady, onNext, onLater }
 
   const unlisten = bell.listen([gatesTopic], () => {
@@ -120,7 +120,7 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
       let seen = 0
       for (let at = 0; at < told.length && !signal.aborted; at += tendPage) {
         const of = told.slice(at, at + tendPage)
-        seen += await judgeNeedsOf(needs, of)
+        seen += await judgeDependenciesOf(judging, of)
         seen += await tend(of, signal, progress)
       }
       seen += await tend(undefined, signal, progress)

@@ -5,16 +5,16 @@ import type { JobState } from '../job.ts'
  * together with what it waits for, in one transaction, and no claim sees it. Everything that lets it on is written on the
  * condition that it still waits; so any number of keepers may try at once, in any number of processes, and any may die.
  *
- *     add ──▶ waiting ──every need met──▶ (a lock is asked for) ──granted──▶ scheduled or ready ──▶ …
- *                │                                ▲                              │
- *                └── a need failed ──▶ cancelled  └────── shut: back-off, lost ──┘
+ *     add ──▶ waiting ──dependencies met──▶ (the lock is requested) ──granted──▶ scheduled or ready ──▶ …
+ *                │                                    ▲                             │
+ *                └── one failed ──▶ cancelled         └──── shut: back-off, lost ───┘
  *
  * What is kept here is always in the store that holds the jobs, and goes with a job that is removed; `prune` forgets
  * what belongs to jobs that are gone.
  */
 export interface NewGate {
   /** Jobs that must have completed; each once, none of them the job itself. */
-  readonly needs: readonly string[]
+  readonly dependencies: readonly string[]
   /** The line it stands in before each of its attempts; null: none. */
   readonly lock: { readonly operation: string; readonly resource: string } | null
 }
@@ -26,19 +26,19 @@ export interface GateStore {
   seenIn(tx: unknown, ids: readonly string[]): Promise<readonly string[]>
 
   /**
-   * Needs that are not met yet, by job and then need, byte by byte: of `of`, those for one of these jobs; else those
+   * Dependencies that are not met yet, by job and then dependency, byte by byte: of `of`, those for one of these jobs; else those
    * behind `after`. Also of jobs that wait no more (they were cancelled, or let go by an operator): `meet` clears those.
    */
-  needs(query: NeedQuery): Promise<readonly Need[]>
+  unmet(query: DependencyQuery): Promise<readonly Dependency[]>
   /**
-   * Marks these needs as met. A job that waits and has no unmet need left is let on in the same step: with a lock it is
+   * Marks these dependencies as met. A job that waits and has no unmet dependency left is let on in the same step: with a lock it is
    * called to its line (`lock`), else it is `ready` or, when its `runAt` has not come, `scheduled`. Answers the jobs let on;
    * one that was called before, by `shut`, is not told again.
    */
-  meet(needs: readonly Need[]): Promise<readonly LetOn[]>
-  /** Ends jobs that wait as `cancelled`, with this error (JSON text), and their needs as met. Answers the ids that did. */
+  meet(dependencies: readonly Dependency[]): Promise<readonly LetOn[]>
+  /** Ends jobs that wait as `cancelled`, with this error (JSON text), and their dependencies as met. Answers the ids that did. */
   fail(ends: readonly { readonly jobId: string; readonly error: string }[]): Promise<readonly string[]>
-  /** Whom a job needs and who needs it, met or not, up to `limit` each, by id; with their present state. */
+  /** The jobs that a job depends on, and those that depend on it, met or not, up to `limit` each, by id; with their present state. */
   around(id: string, limit: number): Promise<Neighbours>
 
   /**
@@ -75,7 +75,7 @@ export interface GateStore {
    */
   rest(ids: readonly string[]): Promise<void>
 
-  /** Forgets up to `limit` needs and lock gates of jobs that are gone; answers how many. */
+  /** Forgets up to `limit` dependencies and lock gates of jobs that are gone; answers how many. */
   prune(limit: number): Promise<number>
 }
 
@@ -85,16 +85,16 @@ export interface ShutRequest {
   readonly fence?: number | null
 }
 
-export interface NeedQuery {
+export interface DependencyQuery {
   readonly of?: readonly string[]
-  readonly after?: Need
+  readonly after?: Dependency
   readonly limit: number
 }
 
 /** That one job waits for another. */
-export interface Need {
+export interface Dependency {
   readonly jobId: string
-  readonly needsId: string
+  readonly dependencyId: string
 }
 
 export interface LetOn {
@@ -104,8 +104,8 @@ export interface LetOn {
 }
 
 export interface Neighbours {
-  readonly needs: readonly Neighbour[]
-  readonly neededBy: readonly Neighbour[]
+  readonly dependencies: readonly Neighbour[]
+  readonly dependents: readonly Neighbour[]
 }
 
 export interface Neighbour {

@@ -1,19 +1,21 @@
-import type { Need } from './dependency-store.ts'
+import type { Dependency } from './dependency-store.ts'
 
 /**
- * Goes through all needs, page by page and round by round, for what nobody told of. A round begins a second after the
+ * Goes through all dependencies, page by page and round by round, for what nobody told of. A round begins a second after the
  * one before at the earliest, and later where rounds are long, so that it takes a tenth of the time at most.
  */
-export class NeedsWalk {
-  readonly #judge: (after: Need | undefined) => Promise<{ count: number; next: Need | undefined }>
-  #place: Need | undefined
+export class DependencyWalk {
+  readonly #judge: (after: Dependency | undefined) => Promise<{ count: number; next: Dependency | undefined }>
+  #place: Dependency | undefined
   #beganAt = 0
   #nextAt = 0
   #count = 0
   #lastCount = 0
   #isExpecting = false
 
-  constructor(judge: (after: Need | undefined) => Promise<{ count: number; next: Need | undefined }>) {
+  constructor(
+    judge: (after: Dependency | undefined) => Promise<{ count: number; next: Dependency | undefined }>,
+  ) {
     this.#judge = judge
   }
 
@@ -22,12 +24,12 @@ export class NeedsWalk {
     return this.#place !== undefined
   }
 
-  /** Whether there were needs in the last whole round or in this one, or there may be some since. */
+  /** Whether there were dependencies in the last whole round or in this one, or there may be some since. */
   get hasFound(): boolean {
     return this.#isExpecting || this.#lastCount > 0 || this.#count > 0
   }
 
-  /** There may be needs that no round has met yet, not even one that is under way. */
+  /** There may be dependencies that no round has met yet, not even one that is under way. */
   expect(): void {
     this.#isExpecting = true
   }

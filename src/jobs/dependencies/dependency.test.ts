@@ -18,14 +18,14 @@ test('a job that waits for nothing has no gate', () => {
     assert.equal(resolveNewJob('add', 'k', null, options).gate ?? null, null)
 })
 
-test('what a job waits for is made whole: each need once, the policy kept beside it', () => {
+test('what a job waits for is made whole: each dependency once, the policy kept beside it', () => {
   assert.deepEqual(resolveGate('add', { after: ['a', 'b', 'a'] }), {
-    gate: { needs: ['a', 'b'], lock: null },
+    gate: { dependencies: ['a', 'b'], lock: null },
     meta: {},
   })
   const lock = { operation: 'pull', resource: 'nginx' }
   assert.deepEqual(resolveGate('add', { after: { jobs: 'a', onFailure: 'wait' }, lock }), {
-    gate: { needs: ['a'], lock },
+    gate: { dependencies: ['a'], lock },
     meta: { lock, onFailure: 'wait' },
   })
 })

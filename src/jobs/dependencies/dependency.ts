@@ -33,7 +33,7 @@ export interface GateMeta {
   readonly onFailure?: OnFailure
 }
 
-const maxNeeds = 1_000
+const maxDependencies = 1_000
 const policies = ['cancel', 'run', 'wait'] as const
 
 /** Checks what a job waits for. `gate` is null when that is nothing. Throws `invalid_argument`. */
@@ -41,13 +41,14 @@ export function resolveGate(
   name: string,
   { after, lock }: GateOptions,
 ): { readonly gate: NewGate | null; readonly meta: GateMeta } {
-  const needs = after === undefined || after === null ? undefined : resolveAfter(`${name}.after`, after)
+  const dependencies =
+    after === undefined || after === null ? undefined : resolveAfter(`${name}.after`, after)
   const line = lock === undefined || lock === null ? null : resolveLock(`${name}.lock`, lock)
-  const ids = needs?.ids ?? []
+  const ids = dependencies?.ids ?? []
   if (ids.length === 0 && line === null) return nothing
-  const onFailure = ids.length === 0 ? 'cancel' : needs!.onFailure
+  const onFailure = ids.length === 0 ? 'cancel' : dependencies!.onFailure
   return {
-    gate: { needs: ids, lock: line },
+    gate: { dependencies: ids, lock: line },
     meta: { ...(line && { lock: line }), ...(onFailure === 'cancel' ? {} : { onFailure }) },
   }
 }
@@ -65,14 +66,14 @@ function resolveAfter(name: string, after: unknown): { ids: readonly string[]; o
 
 function namesOf(name: string, value: unknown): readonly string[] {
   if (typeof value === 'string') return [text(name, value)]
-  if (!Array.isArray(value) || value.length > maxNeeds) throw notNames(name, value)
+  if (!Array.isArray(value) || value.length > maxDependencies) throw notNames(name, value)
   return [...new Set(Array.from(value, (id, at) => text(`${name}[${at}]`, id)))]
 }
 
 function notNames(name: string, value: unknown): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
-    `${name} must be the id of a job, or a list of up to ${maxNeeds} ids, not ${show(value)}.`,
+    `${name} must be the id of a job, or a list of up to ${maxDependencies} ids, not ${show(value)}.`,
     { details: { option: name } },
   )
 }

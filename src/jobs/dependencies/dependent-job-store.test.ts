@@ -43,7 +43,7 @@ test('a job with a live grant is handed out with its fence, and telling its end 
   assert.deepEqual(unlocked, [locked])
 })
 
-test('when locks are away, others are handed out, and a job that needs one is put off without burning an attempt', async () => {
+test('when locks are away, others are handed out, and a job with a lock is put off without burning an attempt', async () => {
   const away = async () => {
     throw new Error('Redis is away')
   }

@@ -24,12 +24,12 @@ export function resolveRefs(
   }
   refuseRings(name, places, records)
   return records.map((record) => {
-    if (!record.gate || record.gate.needs.length === 0) return record
-    const needs = record.gate.needs.map((need) => {
-      const place = places.get(need)
-      return place === undefined ? need : records[place]!.id
+    if (!record.gate || record.gate.dependencies.length === 0) return record
+    const dependencies = record.gate.dependencies.map((dependency) => {
+      const place = places.get(dependency)
+      return place === undefined ? dependency : records[place]!.id
     })
-    return { ...record, gate: { ...record.gate, needs: [...new Set(needs)] } }
+    return { ...record, gate: { ...record.gate, dependencies: [...new Set(dependencies)] } }
   })
 }
 
@@ -37,8 +37,8 @@ export function resolveRefs(
 function refuseRings(name: string, places: ReadonlyMap<string, number>, records: readonly NewJob[]): void {
   const firstOf = sharedPlaces(records)
   const waitsFor = (at: number) =>
-    (records[at]!.gate?.needs ?? []).flatMap((need) => {
-      const place = places.get(need)
+    (records[at]!.gate?.dependencies ?? []).flatMap((dependency) => {
+      const place = places.get(dependency)
       return place === undefined ? [] : [firstOf[place]!]
     })
   const done = new Set<number>()

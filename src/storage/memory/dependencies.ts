@@ -1,11 +1,11 @@
 import type {
+  Dependency,
+  DependencyQuery,
   Fence,
   GateStore,
   JobState,
   LetOn,
   LockGate,
-  Need,
-  NeedQuery,
   Neighbour,
   Neighbours,
   NewGate,
@@ -43,8 +43,8 @@ interface Lock {
 export class MemoryGates implements GateStore {
   readonly #now: () => number
   readonly #jobs: GatedJobs
-  /** By the job that needs, then the job that is needed: whether it is met. */
-  readonly #needs = new Map<string, Map<string, boolean>>()
+  /** By job, then by the job it depends on: whether it is met. */
+  readonly #dependencies = new Map<string, Map<string, boolean>>()
   readonly #locks = new Map<string, Lock>()
 
   constructor(now: () => number, jobs: GatedJobs) {
@@ -54,7 +54,7 @@ export class MemoryGates implements GateStore {
 
   /** Whether a job waits for another, or stands in a line or holds its lock. */
   get isGated(): boolean {
-    return this.#isAnyCalled || [...this.#needs.values()].some(hasUnmet)
+    return this.#isAnyCalled || [...this.#dependencies.values()].some(hasUnmet)
   }
 
   get #isAnyCalled(): boolean {
@@ -62,10 +62,11 @@ export class MemoryGates implements GateStore {
   }
 
   /** Writes down what a new job waits for. */
-  keep(jobId: string, { needs, lock }: NewGate): void {
-    if (needs.length > 0) this.#needs.set(jobId, new Map(needs.map((needsId) => [needsId, false])))
+  keep(jobId: string, { dependencies, lock }: NewGate): void {
+    if (dependencies.length > 0)
+      this.#dependencies.set(jobId, new Map(dependencies.map((dependencyId) => [dependencyId, false])))
     if (lock === null) return
-    const isCalled = needs.length === 0
+    const isCalled = dependencies.length === 0
     this.#locks.set(jobId, {
       ...{ jobId, ...lock, askNo: 1, fence: null, takenFence: null },
       ...{ isCalled, tendedUntil: 0 },
@@ -75,7 +76,7 @@ export class MemoryGates implements GateStore {
   /** Forgets what removed jobs waited for. */
   forget(ids: readonly string[]): void {
     for (const id of ids) {
-      this.#needs.delete(id)
+      this.#dependencies.delete(id)
       this.#locks.delete(id)
     }
   }
@@ -88,21 +89,23 @@ export class MemoryGates implements GateStore {
     throw unsupported()
   }
 
-  async needs({ of, after, limit }: NeedQuery): Promise<readonly Need[]> {
-    const isWanted = (need: Need) =>
-      of !== undefined ? of.includes(need.needsId) : after === undefined || byBytes(need, after) > 0
+  async unmet({ of, after, limit }: DependencyQuery): Promise<readonly Dependency[]> {
+    const isWanted = (dependency: Dependency) =>
+      of !== undefined
+        ? of.includes(dependency.dependencyId)
+        : after === undefined || byBytes(dependency, after) > 0
     return this.#rows()
-      .filter(({ isMet, ...need }) => !isMet && isWanted(need))
+      .filter(({ isMet, ...dependency }) => !isMet && isWanted(dependency))
       .sort(byBytes)
       .slice(0, limit)
-      .map(({ jobId, needsId }) => ({ jobId, needsId }))
+      .map(({ jobId, dependencyId }) => ({ jobId, dependencyId }))
   }
 
-  async meet(needs: readonly Need[]): Promise<readonly LetOn[]> {
-    const met = needs.filter(({ jobId, needsId }) => {
-      const own = this.#needs.get(jobId)
-      if (own?.get(needsId) !== false) return false
-      own.set(needsId, true)
+  async meet(dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
+    const met = dependencies.filter(({ jobId, dependencyId }) => {
+      const own = this.#dependencies.get(jobId)
+      if (own?.get(dependencyId) !== false) return false
+      own.set(dependencyId, true)
       return true
     })
     return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId) => this.#letOn(jobId))
@@ -113,8 +116,8 @@ export class MemoryGates implements GateStore {
       .filter(({ jobId, error }) => this.#jobs.giveUp(jobId, error))
       .map(({ jobId }) => jobId)
     for (const id of failed) {
-      const own = this.#needs.get(id)
-      for (const needsId of own?.keys() ?? []) own!.set(needsId, true)
+      const own = this.#dependencies.get(id)
+      for (const dependencyId of own?.keys() ?? []) own!.set(dependencyId, true)
     }
     return failed
   }
@@ -126,11 +129,11 @@ export class MemoryGates implements GateStore {
       state: this.#jobs.look(other)?.state,
       isMet,
     })
-    const needs = rows.filter(({ jobId }) => jobId === id).slice(0, limit)
-    const neededBy = rows.filter(({ needsId }) => needsId === id).slice(0, limit)
+    const dependencies = rows.filter(({ jobId }) => jobId === id).slice(0, limit)
+    const dependents = rows.filter(({ dependencyId }) => dependencyId === id).slice(0, limit)
     return {
-      needs: needs.map(({ needsId, isMet }) => neighbour(needsId, isMet)),
-      neededBy: neededBy.map(({ jobId, isMet }) => neighbour(jobId, isMet)),
+      dependencies: dependencies.map(({ dependencyId, isMet }) => neighbour(dependencyId, isMet)),
+      dependents: dependents.map(({ jobId, isMet }) => neighbour(jobId, isMet)),
     }
   }
 
@@ -213,10 +216,10 @@ export class MemoryGates implements GateStore {
   async prune(limit: number): Promise<number> {
     let forgotten = 0
     const isGone = (id: string) => this.#jobs.look(id) === undefined
-    for (const [jobId, own] of this.#needs) {
+    for (const [jobId, own] of this.#dependencies) {
       if (!isGone(jobId)) continue
-      for (const needsId of own.keys()) if (forgotten < limit && own.delete(needsId)) forgotten++
-      if (own.size === 0) this.#needs.delete(jobId)
+      for (const dependencyId of own.keys()) if (forgotten < limit && own.delete(dependencyId)) forgotten++
+      if (own.size === 0) this.#dependencies.delete(jobId)
     }
     for (const jobId of this.#locks.keys()) {
       if (forgotten < limit && isGone(jobId) && this.#locks.delete(jobId)) forgotten++
@@ -226,7 +229,7 @@ export class MemoryGates implements GateStore {
 
   #letOn(jobId: string): LetOn[] {
     const job = this.#jobs.look(jobId)
-    if (job?.state !== 'waiting' || hasUnmet(this.#needs.get(jobId)!)) return []
+    if (job?.state !== 'waiting' || hasUnmet(this.#dependencies.get(jobId)!)) return []
     const { queue } = job
     const lock = this.#locks.get(jobId)
     if (!lock) return [{ jobId, queue, to: this.#jobs.letOn(jobId)! }]
@@ -235,9 +238,9 @@ export class MemoryGates implements GateStore {
     return [{ jobId, queue, to: 'lock' }]
   }
 
-  #rows(): (Need & { readonly isMet: boolean })[] {
-    return [...this.#needs].flatMap(([jobId, own]) =>
-      [...own].map(([needsId, isMet]) => ({ jobId, needsId, isMet })),
+  #rows(): (Dependency & { readonly isMet: boolean })[] {
+    return [...this.#dependencies].flatMap(([jobId, own]) =>
+      [...own].map(([dependencyId, isMet]) => ({ jobId, dependencyId, isMet })),
     )
   }
 }
@@ -254,8 +257,8 @@ function hasEnded(state: JobState): boolean {
   return state === 'completed' || state === 'dead' || state === 'cancelled'
 }
 
-function byBytes(a: Need, b: Need): number {
-  return compareBytes(a.jobId, b.jobId) || compareBytes(a.needsId, b.needsId)
+function byBytes(a: Dependency, b: Dependency): number {
+  return compareBytes(a.jobId, b.jobId) || compareBytes(a.dependencyId, b.dependencyId)
 }
 
 /** As databases order text: by its bytes in UTF-8. */

@@ -35,7 +35,7 @@ import { type Entry, goesBefore } from './wait-queue.ts'
 export interface JobSurroundings {
   /** Writes down what a new job waits for. */
   keepGate(id: string, gate: NewGate): void
-  /** A job is begun anew: its next attempts need room for what they say. */
+  /** A job is begun anew: its next attempts need space for what they say. */
   makeRoom(id: string): void
   /** Forgets all that is kept about removed jobs. */
   forget(ids: readonly string[]): void
@@ -83,8 +83,8 @@ export class MemoryJobs implements JobStore, GatedJobs {
     const became = new Map(jobs.map((job, at) => [job.id, added[at]!.id]))
     for (const [at, { id, gate }] of jobs.entries()) {
       if (!gate || added[at]!.duplicate) continue
-      const needs = gate.needs.map((needsId) => became.get(needsId) ?? needsId)
-      this.#surroundings.keepGate(id, { ...gate, needs })
+      const dependencies = gate.dependencies.map((dependencyId) => became.get(dependencyId) ?? dependencyId)
+      this.#surroundings.keepGate(id, { ...gate, dependencies })
     }
   }
 

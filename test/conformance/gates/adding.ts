@@ -7,7 +7,7 @@ import { addLocked, addNeeding, aLock, gateIn, gateOf } from './making.ts'
 
 /** A job with a gate is written waiting, with what it waits for. */
 export function addingContract({ open }: Candidate): void {
-  test('a job that needs others, or a lock, waits and is not claimed', async () => {
+  test('a job that depends on others, or a lock, waits and is not claimed', async () => {
     await using backend = await open()
     const needed = await addOne(backend, { queue: 'other' })
     const waiting = [
@@ -34,37 +34,37 @@ export function addingContract({ open }: Candidate): void {
     const [one, two] = [await addOne(backend), await addOne(backend)]
     const lock = { operation: '刷'.repeat(191), resource: '😀'.repeat(191) }
     const id = await addNeeding(backend, [two, one], {}, lock)
-    const needs = [one, two].sort().map((needsId) => ({ jobId: id, needsId }))
-    assert.deepEqual(await backend.gates.needs({ limit: 10 }), needs)
+    const dependencies = [one, two].sort().map((dependencyId) => ({ jobId: id, dependencyId }))
+    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), dependencies)
     // It stands in no line yet.
     assert.equal(await gateIn(backend, id), undefined)
     assert.deepEqual(await backend.gates.fences([id]), [{ askNo: 1, fence: null }])
-    await backend.gates.meet(needs)
+    await backend.gates.meet(dependencies)
     const { operation, resource, askNo, fence, state } = (await gateIn(backend, id))!
     assert.deepEqual({ operation, resource, askNo, fence }, { ...lock, askNo: 1, fence: null })
     assert.equal(state, 'waiting')
   })
 
-  test('jobs of one call may need each other, in any order', async () => {
+  test('jobs of one call may depend on each other, in any order', async () => {
     await using backend = await open()
     const [a, b, c] = [createId(), createId(), createId()]
     await backend.jobs.add([
-      aJob({ id: c, gate: gateOf({ needs: [a, b] }) }),
+      aJob({ id: c, gate: gateOf({ dependencies: [a, b] }) }),
       aJob({ id: a }),
-      aJob({ id: b, gate: gateOf({ needs: [a], lock: aLock }) }),
+      aJob({ id: b, gate: gateOf({ dependencies: [a], lock: aLock }) }),
     ])
     assert.deepEqual(ids(await claim(backend)), [a])
-    assert.deepEqual((await backend.gates.around(a, 10)).neededBy.map(({ id }) => id).sort(), [b, c].sort())
+    assert.deepEqual((await backend.gates.around(a, 10)).dependents.map(({ id }) => id).sort(), [b, c].sort())
   })
 
-  test('a duplicate leaves nothing behind, and who needs it needs the one that was there', async () => {
+  test('a duplicate leaves nothing behind, and a job that depends on it depends on the one that was there', async () => {
     await using backend = await open()
     const held = await addNeeding(backend, ['nobody'], { uniqueKey: 'k' })
     const running = await runningJob(backend, { uniqueKey: 'r', queue: 'other' })
     const [again, more, twin, needing] = [createId(), createId(), createId(), createId()]
     const added = await backend.jobs.add([
-      aJob({ id: again, uniqueKey: 'k', gate: gateOf({ needs: ['somebody'], lock: aLock }) }),
-      aJob({ id: needing, gate: gateOf({ needs: [again, more, twin, 'elsewhere'] }) }),
+      aJob({ id: again, uniqueKey: 'k', gate: gateOf({ dependencies: ['somebody'], lock: aLock }) }),
+      aJob({ id: needing, gate: gateOf({ dependencies: [again, more, twin, 'elsewhere'] }) }),
       aJob({ id: more, uniqueKey: 'k' }),
       aJob({ id: twin, uniqueKey: 'r', queue: 'other' }),
     ])
@@ -74,9 +74,9 @@ export function addingContract({ open }: Candidate): void {
       { id: held, duplicate: true },
       { id: running.id, duplicate: true },
     ])
-    const needs = await backend.gates.needs({ limit: 10 })
+    const dependencies = await backend.gates.unmet({ limit: 10 })
     assert.deepEqual(
-      needs.map(({ jobId, needsId }) => `${jobId} ${needsId}`).sort(),
+      dependencies.map(({ jobId, dependencyId }) => `${jobId} ${dependencyId}`).sort(),
       [`${held} nobody`, ...[held, running.id, 'elsewhere'].map((id) => `${needing} ${id}`)].sort(),
     )
     assert.deepEqual(await backend.gates.fences([again, held]), [undefined, undefined])
@@ -88,11 +88,11 @@ export function addingContract({ open }: Candidate): void {
     await using backend = await open()
     if (backend.name === 'memory') return
     const jobs = [
-      aJob({ gate: gateOf({ needs: ['a'], lock: aLock }) }),
-      aJob({ id: null as unknown as string, gate: gateOf({ needs: ['b'] }) }),
+      aJob({ gate: gateOf({ dependencies: ['a'], lock: aLock }) }),
+      aJob({ id: null as unknown as string, gate: gateOf({ dependencies: ['b'] }) }),
     ]
     await assert.rejects(backend.jobs.add(jobs))
-    assert.deepEqual(await backend.gates.needs({ limit: 10 }), [])
+    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), [])
     assert.deepEqual(await backend.gates.fences([jobs[0]!.id]), [undefined])
     assert.deepEqual(await backend.jobs.list({ limit: 10 }), [])
   })
@@ -100,10 +100,12 @@ export function addingContract({ open }: Candidate): void {
   test('many are added at once, each with what it waits for', async () => {
     await using backend = await open()
     const jobs = Array.from({ length: 500 }, (_, at) =>
-      aJob({ gate: gateOf({ needs: at % 2 ? ['x', `need ${at}`] : [], lock: at % 2 ? null : aLock }) }),
+      aJob({
+        gate: gateOf({ dependencies: at % 2 ? ['x', `dependency ${at}`] : [], lock: at % 2 ? null : aLock }),
+      }),
     )
     await backend.jobs.add(jobs)
-    assert.equal((await backend.gates.needs({ limit: 1_000 })).length, 500)
+    assert.equal((await backend.gates.unmet({ limit: 1_000 })).length, 500)
     assert.equal((await backend.gates.tend({ limit: 1_000, tendMs: longMs })).length, 250)
     assert.deepEqual(await claim(backend), [])
   })

@@ -8,16 +8,18 @@ import { addGranted, addLocked, addNeeding, aLock } from './making.ts'
 
 /** What a job waited for goes with it, and what is left behind is forgotten in time. */
 export function forgettingContract({ open }: Candidate): void {
-  test('a job that is removed takes what it waits for along, and stays away from who needs it', async () => {
+  test('a job that is removed takes what it waits for along, and stays a dependency of the jobs that wait for it', async () => {
     await using backend = await open()
     const { gates, jobs } = backend
     const gone = await addNeeding(backend, ['a'], { uniqueKey: 'k' }, aLock)
     const needing = await addNeeding(backend, [gone])
     assert.deepEqual(await jobs.remove([gone]), [gone])
-    assert.deepEqual(await gates.needs({ limit: 10 }), [{ jobId: needing, needsId: gone }])
+    assert.deepEqual(await gates.unmet({ limit: 10 }), [{ jobId: needing, dependencyId: gone }])
     assert.deepEqual(await gates.fences([gone]), [undefined])
     assert.deepEqual(await gates.states([gone, needing]), [undefined, 'waiting'])
-    assert.deepEqual((await gates.around(needing, 10)).needs, [{ id: gone, state: undefined, isMet: false }])
+    assert.deepEqual((await gates.around(needing, 10)).dependencies, [
+      { id: gone, state: undefined, isMet: false },
+    ])
     await addOne(backend, { uniqueKey: 'k' })
   })
 
@@ -25,9 +27,9 @@ export function forgettingContract({ open }: Candidate): void {
     await using backend = await open()
     const { gates, jobs } = backend
     const pruned: string[] = []
-    for (const needs of [['a', 'b'], ['c']]) {
-      const jobId = await addNeeding(backend, needs, {}, aLock)
-      await gates.meet(needs.map((needsId) => ({ jobId, needsId })))
+    for (const dependencies of [['a', 'b'], ['c']]) {
+      const jobId = await addNeeding(backend, dependencies, {}, aLock)
+      await gates.meet(dependencies.map((dependencyId) => ({ jobId, dependencyId })))
       await gates.grant({ jobId, askNo: 1, fence: 1 })
       await settleOne(backend, await claimOne(backend))
       pruned.push(jobId)
@@ -44,8 +46,8 @@ export function forgettingContract({ open }: Candidate): void {
     assert.equal(await gates.prune(100), 3)
     assert.equal(await gates.prune(100), 0)
     assert.deepEqual(await gates.fences(pruned), [undefined, undefined])
-    assert.deepEqual(await gates.around(pruned[0]!, 10), { needs: [], neededBy: [] })
-    assert.deepEqual(await gates.needs({ limit: 10 }), [{ jobId: live, needsId: 'a' }])
+    assert.deepEqual(await gates.around(pruned[0]!, 10), { dependencies: [], dependents: [] })
+    assert.deepEqual(await gates.unmet({ limit: 10 }), [{ jobId: live, dependencyId: 'a' }])
     assert.deepEqual(await gates.fences([live, ended]), [
       { askNo: 1, fence: null },
       { askNo: 1, fence: 7 },
@@ -57,11 +59,11 @@ export function forgettingContract({ open }: Candidate): void {
     const other = backend.within(aNamespace()) as Backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)
     const locked = await addLocked(backend)
-    assert.deepEqual(await other.gates.needs({ limit: 10 }), [])
-    assert.deepEqual(await other.gates.meet([{ jobId, needsId: 'a' }]), [])
+    assert.deepEqual(await other.gates.unmet({ limit: 10 }), [])
+    assert.deepEqual(await other.gates.meet([{ jobId, dependencyId: 'a' }]), [])
     assert.deepEqual(await other.gates.fail([{ jobId, error: '{}' }]), [])
     assert.deepEqual(await other.gates.states([jobId]), [undefined])
-    assert.deepEqual(await other.gates.around(jobId, 10), { needs: [], neededBy: [] })
+    assert.deepEqual(await other.gates.around(jobId, 10), { dependencies: [], dependents: [] })
     assert.deepEqual(await other.gates.tend({ limit: 10, tendMs: 0 }), [])
     assert.deepEqual(await other.gates.tend({ limit: 10, tendMs: 0, of: [locked] }), [])
     assert.equal(await other.gates.grant({ jobId: locked, askNo: 1, fence: 1 }), undefined)
@@ -71,6 +73,6 @@ export function forgettingContract({ open }: Candidate): void {
     assert.equal(await other.gates.prune(10), 0)
     assert.equal((await find(backend, jobId)).state, 'waiting')
     assert.deepEqual(await claim(backend), [])
-    assert.equal((await backend.gates.needs({ limit: 10 })).length, 1)
+    assert.equal((await backend.gates.unmet({ limit: 10 })).length, 1)
   })
 }

@@ -11,22 +11,22 @@ export const aLock: { readonly operation: string; readonly resource: string } = 
 
 /** A gate of what is said. */
 export function gateOf(gate: Partial<NewGate>): NewGate {
-  return { needs: [], lock: null, ...gate }
+  return { dependencies: [], lock: null, ...gate }
 }
 
-/** Adds a job that needs these; answers its id. */
+/** Adds a job that depends on these; answers its id. */
 export function addNeeding(
   backend: Backend,
-  needs: readonly string[],
+  dependencies: readonly string[],
   job: Partial<NewJob> = {},
   lock: NewGate['lock'] = null,
 ): Promise<string> {
-  return addOne(backend, { ...job, gate: { needs, lock } })
+  return addOne(backend, { ...job, gate: { dependencies, lock } })
 }
 
 /** Adds a job that waits for a lock; answers its id. */
 export function addLocked(backend: Backend, job: Partial<NewJob> = {}): Promise<string> {
-  return addOne(backend, { ...job, gate: { needs: [], lock: aLock } })
+  return addOne(backend, { ...job, gate: { dependencies: [], lock: aLock } })
 }
 
 /** A job that waited for a lock and was granted it. */

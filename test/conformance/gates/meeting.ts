@@ -16,25 +16,25 @@ import {
 } from '../jobs/making.ts'
 import { addNeeding, aLock, gateIn, gateOf } from './making.ts'
 
-/** A job is let on when its last need is met, once. */
+/** A job is let on when its last dependency is met, once. */
 export function meetingContract({ open, lend, isShared }: Candidate): void {
-  test('the last need that is met lets a job on, and none before it', async () => {
+  test('the last dependency that is met lets a job on, and none before it', async () => {
     await using backend = await open()
     const { gates } = backend
     const jobId = await addNeeding(backend, ['a', 'b', 'c'])
-    assert.deepEqual(await gates.meet([{ jobId, needsId: 'a' }]), [])
+    assert.deepEqual(await gates.meet([{ jobId, dependencyId: 'a' }]), [])
     assert.deepEqual(
-      (await gates.needs({ limit: 10 })).map(({ needsId }) => needsId),
+      (await gates.unmet({ limit: 10 })).map(({ dependencyId }) => dependencyId),
       ['b', 'c'],
     )
     assert.equal((await find(backend, jobId)).state, 'waiting')
     const rest = [
-      { jobId, needsId: 'c' },
-      { jobId, needsId: 'b' },
-      { jobId, needsId: 'b' },
+      { jobId, dependencyId: 'c' },
+      { jobId, dependencyId: 'b' },
+      { jobId, dependencyId: 'b' },
     ]
     assert.deepEqual(await gates.meet(rest), [{ jobId, queue: 'mail', to: 'ready' }])
-    assert.deepEqual(await gates.needs({ limit: 10 }), [])
+    assert.deepEqual(await gates.unmet({ limit: 10 }), [])
     assert.deepEqual(ids(await claim(backend)), [jobId])
     // Once it is on its way, the same again does nothing.
     assert.deepEqual(await gates.meet(rest), [])
@@ -47,10 +47,10 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     const later = await addNeeding(backend, ['a'], { queue: 'q', due: { delayMs: longMs } })
     const locked = await addNeeding(backend, ['a'], { queue: 'l', due: { delayMs: longMs } }, aLock)
     const { runAt } = await find(backend, later)
-    const needs = [now, later, locked].map((jobId) => ({ jobId, needsId: 'a' }))
+    const dependencies = [now, later, locked].map((jobId) => ({ jobId, dependencyId: 'a' }))
     const byId = (some: readonly LetOn[]) => some.toSorted((a, b) => (a.jobId < b.jobId ? -1 : 1))
     assert.deepEqual(
-      byId(await backend.gates.meet(needs)),
+      byId(await backend.gates.meet(dependencies)),
       byId([
         { jobId: now, queue: 'mail', to: 'ready' },
         { jobId: later, queue: 'q', to: 'scheduled' },
@@ -61,59 +61,59 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.equal((await find(backend, later)).runAt, runAt)
     assert.equal((await find(backend, now)).runAt, 1_000)
     assert.equal((await gateIn(backend, locked))?.askNo, 1)
-    assert.deepEqual(await backend.gates.meet(needs), [])
+    assert.deepEqual(await backend.gates.meet(dependencies), [])
   })
 
-  test('a need that nobody has is no matter', async () => {
+  test('a dependency that nobody has is no matter', async () => {
     await using backend = await open()
     const jobId = await addNeeding(backend, ['a'])
     const free = await addOne(backend)
     assert.deepEqual(
       await backend.gates.meet([
-        { jobId, needsId: 'A' },
-        { jobId: free, needsId: 'a' },
-        { jobId: 'nobody', needsId: 'a' },
+        { jobId, dependencyId: 'A' },
+        { jobId: free, dependencyId: 'a' },
+        { jobId: 'nobody', dependencyId: 'a' },
       ]),
       [],
     )
     assert.deepEqual(await backend.gates.meet([]), [])
-    assert.deepEqual(await backend.gates.needs({ limit: 10 }), [{ jobId, needsId: 'a' }])
+    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), [{ jobId, dependencyId: 'a' }])
   })
 
-  test('of keepers that meet the needs of a job at once, one lets it on', async () => {
+  test('of keepers that meet the dependencies of a job at once, one lets it on', async () => {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
-    const jobs = Array.from({ length: 20 }, () => aJob({ gate: gateOf({ needs: ['a', 'b'] }) }))
+    const jobs = Array.from({ length: 20 }, () => aJob({ gate: gateOf({ dependencies: ['a', 'b'] }) }))
     await one.jobs.add(jobs)
-    const of = (needsId: string) => ids(jobs).map((jobId) => ({ jobId, needsId }))
+    const of = (dependencyId: string) => ids(jobs).map((jobId) => ({ jobId, dependencyId }))
     const answers = await Promise.all([
       one.gates.meet(of('a')),
       two.gates.meet(of('b').reverse()),
       two.gates.meet(of('a').reverse()),
       one.gates.meet(of('b')),
-      ...of('a').map((need) => two.gates.meet([need])),
+      ...of('a').map((dependency) => two.gates.meet([dependency])),
     ])
     const letOn = answers.flat().map(({ jobId }) => jobId)
     assert.deepEqual(letOn.sort(), ids(jobs).sort())
     assert.equal((await claim(one, { limit: 100 })).length, 20)
   })
 
-  test('needs are listed by job and need, from any place on, and by whom they are for', async () => {
+  test('dependencies are listed by job and dependency, from any place on, and by whom they are for', async () => {
     await using backend = await open()
     const { gates } = backend
     await backend.jobs.add([
-      aJob({ id: 'b', gate: gateOf({ needs: ['2', '10', 'Z'] }) }),
-      aJob({ id: 'B', gate: gateOf({ needs: ['z', '2'] }) }),
-      aJob({ id: 'a', gate: gateOf({ needs: ['2'] }) }),
+      aJob({ id: 'b', gate: gateOf({ dependencies: ['2', '10', 'Z'] }) }),
+      aJob({ id: 'B', gate: gateOf({ dependencies: ['z', '2'] }) }),
+      aJob({ id: 'a', gate: gateOf({ dependencies: ['2'] }) }),
     ])
-    const texts = async (query: Parameters<typeof gates.needs>[0]) =>
-      (await gates.needs(query)).map(({ jobId, needsId }) => `${jobId}${needsId}`)
+    const texts = async (query: Parameters<typeof gates.unmet>[0]) =>
+      (await gates.unmet(query)).map(({ jobId, dependencyId }) => `${jobId}${dependencyId}`)
     assert.deepEqual(await texts({ limit: 10 }), ['B2', 'Bz', 'a2', 'b10', 'b2', 'bZ'])
     assert.deepEqual(await texts({ limit: 2 }), ['B2', 'Bz'])
-    const after = { jobId: 'B', needsId: 'z' }
+    const after = { jobId: 'B', dependencyId: 'z' }
     assert.deepEqual(await texts({ limit: 2, after }), ['a2', 'b10'])
-    assert.deepEqual(await texts({ limit: 9, after: { jobId: 'a', needsId: '9' } }), ['b10', 'b2', 'bZ'])
+    assert.deepEqual(await texts({ limit: 9, after: { jobId: 'a', dependencyId: '9' } }), ['b10', 'b2', 'bZ'])
     assert.deepEqual(await texts({ limit: 9, of: ['2', 'Z', 'nobody'] }), ['B2', 'a2', 'b2', 'bZ'])
     assert.deepEqual(await texts({ limit: 2, of: ['2'] }), ['B2', 'a2'])
     assert.deepEqual(await texts({ limit: 2, of: [] }), [])
@@ -121,7 +121,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await texts({ limit: 9, of: [...many, 'Z'] }), ['bZ'])
   })
 
-  test('a job whose need failed is cancelled, with the reason', async () => {
+  test('a job whose dependency failed is cancelled, with the reason', async () => {
     await using backend = await open()
     const { gates } = backend
     const jobId = await addNeeding(backend, ['a', 'b'], { uniqueKey: 'k' })
@@ -132,8 +132,8 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     const job = await find(backend, jobId)
     assert.deepEqual([job.state, job.error, job.attempt], ['cancelled', error, 0])
     assert.ok(job.finishedAt !== null)
-    assert.deepEqual(await gates.needs({ limit: 10 }), [])
-    assert.deepEqual(await gates.meet([{ jobId, needsId: 'a' }]), [])
+    assert.deepEqual(await gates.unmet({ limit: 10 }), [])
+    assert.deepEqual(await gates.meet([{ jobId, dependencyId: 'a' }]), [])
     assert.deepEqual(await gates.fail(ends), [])
     assert.equal((await find(backend, running.id)).state, 'running')
     await addOne(backend, { uniqueKey: 'k' })
@@ -143,10 +143,10 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     const namespace = aNamespace()
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
-    const jobs = Array.from({ length: 10 }, () => aJob({ gate: gateOf({ needs: ['a'] }) }))
+    const jobs = Array.from({ length: 10 }, () => aJob({ gate: gateOf({ dependencies: ['a'] }) }))
     await one.jobs.add(jobs)
     const [on, off] = await Promise.all([
-      Promise.all(ids(jobs).map((jobId) => one.gates.meet([{ jobId, needsId: 'a' }]))),
+      Promise.all(ids(jobs).map((jobId) => one.gates.meet([{ jobId, dependencyId: 'a' }]))),
       Promise.all(ids(jobs).map((jobId) => two.gates.fail([{ jobId, error: '{}' }]))),
     ])
     assert.deepEqual([...on.flat().map(({ jobId }) => jobId), ...off.flat()].sort(), ids(jobs).sort())
@@ -169,22 +169,22 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await backend.gates.states([]), [])
   })
 
-  test('whom a job needs and who needs it is told, met or not', async () => {
+  test('the jobs that a job depends on and those that depend on it are listed, met or not', async () => {
     await using backend = await open()
     const { gates } = backend
     const done = await endedJob(backend, 'completed')
     const [x, y] = await Promise.all([addOne(backend), addOne(backend)])
     const jobId = await addNeeding(backend, [done, x, 'gone'])
     const next = [await addNeeding(backend, [jobId, y]), await addNeeding(backend, [jobId])].sort()
-    await gates.meet([{ jobId, needsId: done }])
+    await gates.meet([{ jobId, dependencyId: done }])
     const states = new Map([[done, 'completed'] as const, [x, 'ready'] as const])
     assert.deepEqual(await gates.around(jobId, 10), {
-      needs: [done, x, 'gone'].sort().map((id) => ({ id, state: states.get(id), isMet: id === done })),
-      neededBy: next.map((id) => ({ id, state: 'waiting', isMet: false })),
+      dependencies: [done, x, 'gone'].sort().map((id) => ({ id, state: states.get(id), isMet: id === done })),
+      dependents: next.map((id) => ({ id, state: 'waiting', isMet: false })),
     })
     const some = await gates.around(jobId, 1)
-    assert.deepEqual([some.needs.length, some.neededBy.length], [1, 1])
-    assert.deepEqual(await gates.around('nobody', 10), { needs: [], neededBy: [] })
+    assert.deepEqual([some.dependencies.length, some.dependents.length], [1, 1])
+    assert.deepEqual(await gates.around('nobody', 10), { dependencies: [], dependents: [] })
   })
 
   test('an operator’s retry lets a job go whatever it waits for, and a cancel ends it', async () => {
@@ -197,10 +197,10 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [free])
     assert.equal((await find(backend, ended)).state, 'cancelled')
     // What they needed is cleared by the next who looks, and changes nothing.
-    const needs = await gates.needs({ limit: 10 })
-    assert.deepEqual(needs.map(({ jobId }) => jobId).sort(), [free, ended].sort())
-    assert.deepEqual(await gates.meet(needs), [])
-    assert.deepEqual(await gates.needs({ limit: 10 }), [])
+    const dependencies = await gates.unmet({ limit: 10 })
+    assert.deepEqual(dependencies.map(({ jobId }) => jobId).sort(), [free, ended].sort())
+    assert.deepEqual(await gates.meet(dependencies), [])
+    assert.deepEqual(await gates.unmet({ limit: 10 }), [])
     assert.deepEqual(await gates.states([free, ended]), ['running', 'cancelled'])
     await addOne(backend, { uniqueKey: 'k' })
   })
@@ -208,7 +208,7 @@ export function meetingContract({ open, lend, isShared }: Candidate): void {
   test('a job that was let on lives on like any other', async () => {
     await using backend = await open()
     const jobId = await addNeeding(backend, ['a'], { maxAttempts: 2 })
-    await backend.gates.meet([{ jobId, needsId: 'a' }])
+    await backend.gates.meet([{ jobId, dependencyId: 'a' }])
     const [first] = await claim(backend)
     await settleOne(backend, first!, { state: 'scheduled', delayMs: 0, error: '{}' })
     const [second] = await claim(backend)

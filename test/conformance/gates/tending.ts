@@ -24,7 +24,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: longMs }), [{ ...gate, askNo: 2 }], 'called anew')
   })
 
-  test('a job that still needs others stands in no line', async () => {
+  test('a job that still depends on others stands in no line', async () => {
     await using backend = await open()
     const { gates } = backend
     const jobId = await addNeeding(backend, ['a'], {}, aLock)
@@ -32,7 +32,7 @@ export function tendingContract({ open, lend, isShared }: Candidate): void {
     assert.equal(await gates.hasCalled(), false)
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0 }), [])
     assert.deepEqual(await gates.tend({ limit: 10, tendMs: 0, of: [jobId] }), [])
-    await gates.meet([{ jobId, needsId: 'a' }])
+    await gates.meet([{ jobId, dependencyId: 'a' }])
     assert.deepEqual(
       (await gates.tend({ limit: 10, tendMs: 0 })).map((gate) => gate.jobId),
       [jobId],

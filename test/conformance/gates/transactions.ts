@@ -9,13 +9,13 @@ import { aLock, gateIn, gateOf } from './making.ts'
 export function gatesInTransactions({ open, sql: side }: Candidate): void {
   const sql: SqlSide = side!
 
-  test('a business row, a job that needs another and what it needs are there together or not at all', async () => {
+  test('a business row, a job that depends on another and what it depends on are there together or not at all', async () => {
     await using backend = await open()
     await using ledger = await openLedger(sql)
     await using caller = await sql.connect()
     for (const end of ['rollback', 'commit'] as const) {
       const first = aJob()
-      const second = aJob({ gate: gateOf({ needs: [first.id] }) })
+      const second = aJob({ gate: gateOf({ dependencies: [first.id] }) })
       const third = aJob({ gate: gateOf({ lock: aLock }) })
       await caller.begin()
       await caller.exec(`INSERT INTO ${ledger.table} (note) VALUES (?)`, 'order 1')
@@ -28,23 +28,23 @@ export function gatesInTransactions({ open, sql: side }: Candidate): void {
         await backend.gates.states([first.id, second.id, third.id]),
         isKept ? ['ready', 'waiting', 'waiting'] : [undefined, undefined, undefined],
       )
-      assert.equal((await backend.gates.needs({ limit: 10 })).length, isKept ? 1 : 0)
+      assert.equal((await backend.gates.unmet({ limit: 10 })).length, isKept ? 1 : 0)
       assert.equal((await gateIn(backend, third.id))?.askNo, isKept ? 1 : undefined)
       if (isKept) assert.equal((await claim(backend)).length, 1)
     }
   })
 
-  test('a duplicate in a transaction leaves nothing behind, and who needs it needs the one that was there', async () => {
+  test('a duplicate in a transaction leaves nothing behind, and a job that depends on it depends on the one that was there', async () => {
     await using backend = await open()
     await using caller = await sql.connect()
     const held = aJob({ uniqueKey: 'k', queue: 'other' })
     await backend.jobs.add([held])
-    const again = aJob({ uniqueKey: 'k', queue: 'other', gate: gateOf({ needs: ['x'], lock: aLock }) })
-    const needing = aJob({ gate: gateOf({ needs: [again.id] }) })
+    const again = aJob({ uniqueKey: 'k', queue: 'other', gate: gateOf({ dependencies: ['x'], lock: aLock }) })
+    const needing = aJob({ gate: gateOf({ dependencies: [again.id] }) })
     await caller.begin()
     await backend.jobs.add([again, needing], caller.tx)
     await caller.commit()
-    assert.deepEqual(await backend.gates.needs({ limit: 10 }), [{ jobId: needing.id, needsId: held.id }])
+    assert.deepEqual(await backend.gates.unmet({ limit: 10 }), [{ jobId: needing.id, dependencyId: held.id }])
     assert.deepEqual(await backend.gates.fences([again.id]), [undefined])
     assert.equal((await find(backend, held.id)).state, 'ready')
   })

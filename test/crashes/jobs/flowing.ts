@@ -112,17 +112,17 @@ async function whatCameTooEarly(
   const complaints: string[] = []
   let seen = 0
   for (const id of ids) {
-    const needs = (await jobs.find(id))?.needs ?? []
-    seen += needs.length
+    const dependencies = (await jobs.find(id))?.dependencies ?? []
+    seen += dependencies.length
     for (const { claimedAt } of attempts.filter(({ job }) => job === id))
-      for (const need of needs)
-        if (!(completedAt.get(need.id)! <= claimedAt))
+      for (const dependency of dependencies)
+        if (!(completedAt.get(dependency.id)! <= claimedAt))
           complaints.push(
-            `${id} was claimed at ${claimedAt}, ${need.id} completed at ${completedAt.get(need.id)}`,
+            `${id} was claimed at ${claimedAt}, ${dependency.id} completed at ${completedAt.get(dependency.id)}`,
           )
   }
   const flows = ids.length / (chain + fan + 1)
-  if (seen !== flows * (chain - 1 + fan + fan + 1)) complaints.push(`find showed ${seen} needs`)
+  if (seen !== flows * (chain - 1 + fan + fan + 1)) complaints.push(`find showed ${seen} dependencies`)
   return complaints
 }
 

@@ -31,19 +31,19 @@ check('After others', async () => {
 })
 check('One call, one graph', async () => {
   const [whole] = (await box.jobs.list({ kind: 'join', limit: 1 })).items
-  const needs = (await box.jobs.find(whole!.id))?.needs
-  assert.equal(needs?.length, 2)
+  const dependencies = (await box.jobs.find(whole!.id))?.dependencies
+  assert.equal(dependencies?.length, 2)
 })
 check('When one fails', async () => {
   const [clean] = (await box.jobs.list({ kind: 'clean' })).items
-  assert.equal((await box.jobs.find(clean!.id))?.needs?.length, 3)
+  assert.equal((await box.jobs.find(clean!.id))?.dependencies?.length, 3)
 })
 check('Looking at the graph', ({ values: { job } }) => {
   assert.deepEqual(
-    job.needs,
-    [one, two].map((need) => ({ id: need, state: 'ready', isMet: false })),
+    job.dependencies,
+    [one, two].map((dependency) => ({ id: dependency, state: 'ready', isMet: false })),
   )
-  assert.deepEqual(job.neededBy, [])
+  assert.deepEqual(job.dependents, [])
 })
 check('Waiting for a lock', async ({ values: { worker } }) => {
   await complete(worker, 1)

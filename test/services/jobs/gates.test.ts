@@ -29,10 +29,10 @@ for (const stage of shown) {
       assert.deepEqual(done.slice(4), ['sum'])
       const shown = await box.jobs.find(sum.id)
       assert.deepEqual(
-        shown?.needs.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+        shown?.dependencies.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
         rest.slice(0, 3).map(({ id }) => ({ id, state: 'completed', isMet: true })),
       )
-      assert.equal((await box.jobs.find(first!.id))?.neededBy.length, 3)
+      assert.equal((await box.jobs.find(first!.id))?.dependents.length, 3)
     })
 
     if (stage.hasTables && !stage.isRemote)

@@ -120,8 +120,8 @@ export function libraryStories(
         'locked waiting',
         'second waiting',
       ])
-      const { needs } = (await box.jobs.find(second!.id))!
-      assert.deepEqual(needs, [{ id: first!.id, state: 'ready', isMet: false }])
+      const { dependencies } = (await box.jobs.find(second!.id))!
+      assert.deepEqual(dependencies, [{ id: first!.id, state: 'ready', isMet: false }])
     })
 
     test('neither is there after its rollback', async () => {

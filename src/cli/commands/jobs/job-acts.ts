@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
-import type { FoundJob, JobNeed } from '../../../jobs/index.ts'
+import type { FoundJob, JobDependency } from '../../../jobs/index.ts'
 import type { Printer } from '../../print.ts'
 import { addBoxFlags, openPlace, type PlaceFlags } from '../place.ts'
 
@@ -20,7 +20,7 @@ export function showCommand(printer: Printer): Command {
         )
       const { items: lines } = await box.jobs.lines(id, { limit: 100 })
       if (json) return printer.json({ ...job, lines })
-      for (const [name, value] of fieldsOf(job)) printer.line(`${name.padEnd(12)}${value}`)
+      for (const [name, value] of fieldsOf(job)) printer.line(`${name.padEnd(14)}${value}`)
       for (const { attempt, at, level, text } of lines)
         printer.line(`${new Date(at).toISOString()}  attempt ${attempt}  ${level}  ${text}`)
     })
@@ -46,8 +46,8 @@ function fieldsOf(job: FoundJob): readonly (readonly [string, string])[] {
     ended: instant(job.finishedAt),
     worker: job.workerId,
     progress: job.progress && [percentOf(job), job.progress.note].filter(Boolean).join(' '),
-    needs: needsOf(job.needs),
-    neededBy: needsOf(job.neededBy),
+    dependencies: describeJobs(job.dependencies),
+    dependents: describeJobs(job.dependents),
     payload: JSON.stringify(job.payload),
     result: job.result === null ? null : JSON.stringify(job.result),
     error: job.error && [job.error.code, job.error.message].filter(Boolean).join(': '),
@@ -59,8 +59,10 @@ function percentOf({ progress }: FoundJob): string {
   return progress?.percent === null || progress === null ? '' : `${progress.percent} %`
 }
 
-function needsOf(needs: readonly JobNeed[]): string | null {
-  return needs.length === 0 ? null : needs.map(({ id, state }) => `${id} (${state ?? 'gone'})`).join(', ')
+function describeJobs(dependencies: readonly JobDependency[]): string | null {
+  return dependencies.length === 0
+    ? null
+    : dependencies.map(({ id, state }) => `${id} (${state ?? 'gone'})`).join(', ')
 }
 
 /** `signalbox jobs retry|cancel ID…`. */

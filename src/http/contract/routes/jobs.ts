@@ -64,7 +64,7 @@ const progress = Type.Object({
   attempt: Type.Integer(),
 })
 
-const need = Type.Object({ id: Type.String(), state: orNull(jobState), isMet: Type.Boolean() })
+const relatedJob = Type.Object({ id: Type.String(), state: orNull(jobState), isMet: Type.Boolean() })
 
 export const jobSchema: Schema<Job> = schemaFor<Job>()(jobObject)
 const foundSchema: Schema<FoundJob> = schemaFor<FoundJob>()(
@@ -72,8 +72,8 @@ const foundSchema: Schema<FoundJob> = schemaFor<FoundJob>()(
     ...jobFields,
     progress: orNull(progress),
     snoozeCount: Type.Integer(),
-    needs: Type.Array(need),
-    neededBy: Type.Array(need),
+    dependencies: Type.Array(relatedJob),
+    dependents: Type.Array(relatedJob),
   }),
 )
 

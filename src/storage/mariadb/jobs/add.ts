@@ -121,7 +121,7 @@ function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Adde
 /** How many rows one statement writes; names are short. */
 const gateRows = 1_000
 
-/** What the jobs that were written wait for. A need for one that was there already is a need for that one. */
+/** What the jobs that were written wait for. A dependency on a duplicate becomes one on the job that was there already. */
 function encodeGates(
   { tables, namespace }: Store,
   jobs: readonly NewJob[],
@@ -133,15 +133,13 @@ function encodeGates(
   )
   if (gates.length === 0) return []
   const ids = new Map(jobs.map(({ id }, index) => [id, added[index]!.id]))
-  const needs = gates.flatMap(({ id, needs }) =>
-    [...new Set(needs.map((needsId) => ids.get(needsId) ?? needsId))].map((needsId) => [
-      namespace,
-      id,
-      needsId,
-    ]),
+  const dependencies = gates.flatMap(({ id, dependencies }) =>
+    [...new Set(dependencies.map((dependencyId) => ids.get(dependencyId) ?? dependencyId))].map(
+      (dependencyId) => [namespace, id, dependencyId],
+    ),
   )
-  const locks = gates.flatMap(({ id, needs, lock }) =>
-    lock === null ? [] : [[namespace, id, lock.operation, lock.resource, needs.length === 0 ? 1 : 0]],
+  const locks = gates.flatMap(({ id, dependencies, lock }) =>
+    lock === null ? [] : [[namespace, id, lock.operation, lock.resource, dependencies.length === 0 ? 1 : 0]],
   )
   const insert = (into: string, rows: readonly (readonly (string | number)[])[]): Statement[] => {
     const statements: Statement[] = []
@@ -155,7 +153,7 @@ function encodeGates(
     return statements
   }
   return [
-    ...insert(`${tables.need} (namespace, job_id, needs_id)`, needs),
+    ...insert(`${tables.need} (namespace, job_id, needs_id)`, dependencies),
     ...insert(`${tables.jobLock} (namespace, job_id, operation, resource, is_called)`, locks),
   ]
 }

@@ -5,7 +5,7 @@ import type { Store } from '../engine-store.ts'
 import type { Tables } from '../tables.ts'
 import { checkTransaction } from './add.ts'
 import { fences, grant, hasCalled, rest, shut, take, tend } from './dependency-locks.ts'
-import { fail, listNeeds, meet } from './dependency-rows.ts'
+import { fail, listUnmet, meet } from './dependency-rows.ts'
 import { readStates } from './reads.ts'
 
 /**
@@ -19,8 +19,8 @@ export function createMariadbGates(store: Store): GateStore {
       return ids.map((id) => states.get(id)?.state)
     },
     seenIn: (tx, ids) => seenIn(store, tx, ids),
-    needs: (query) => listNeeds(store, query),
-    meet: (needs) => meet(store, needs),
+    unmet: (query) => listUnmet(store, query),
+    meet: (dependencies) => meet(store, dependencies),
     fail: (ends) => fail(store, ends),
     around: (id, limit) => around(store, id, limit),
     tend: (request) => tend(store, request),
@@ -50,27 +50,27 @@ async function seenIn(store: Store, tx: unknown, ids: readonly string[]): Promis
 
 async function around(store: Store, id: string, limit: number): Promise<Neighbours> {
   const { calls, tables, namespace } = store
-  if (limit < 1) return { needs: [], neededBy: [] }
+  if (limit < 1) return { dependencies: [], dependents: [] }
   return calls.run('look up what jobs wait for', async (call) => {
     const select = (of: string, other: string): Statement => [
       `SELECT ${other} AS id, is_met FROM ${tables.need} WHERE namespace = ? AND ${of} = ? ORDER BY ${other} LIMIT ?`,
       [namespace, id, limit],
     ]
-    const [needs, neededBy] = (await call.packet([
+    const [dependencies, dependents] = (await call.packet([
       select('job_id', 'needs_id'),
       select('needs_id', 'job_id'),
     ])) as [NeighbourRow[], NeighbourRow[]]
     const states = await readStates(
       store,
       call,
-      [...needs, ...neededBy].map((row) => row.id),
+      [...dependencies, ...dependents].map((row) => row.id),
     )
     const show = (row: NeighbourRow): Neighbour => ({
       id: row.id,
       state: states.get(row.id)?.state,
       isMet: row.is_met === 1,
     })
-    return { needs: needs.map(show), neededBy: neededBy.map(show) }
+    return { dependencies: dependencies.map(show), dependents: dependents.map(show) }
   })
 }
 

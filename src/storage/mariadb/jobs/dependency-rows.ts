@@ -1,26 +1,26 @@
-import type { LetOn, Need, NeedQuery } from '../../../jobs/index.ts'
+import type { Dependency, DependencyQuery, LetOn } from '../../../jobs/index.ts'
 import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 import { carried, ending, leave } from './history.ts'
 
 /**
- * Jobs that other jobs wait for. Whoever marks a job's needs has its row locked, so of two who mark different ones the
+ * Jobs that other jobs wait for. Whoever marks a job's dependencies has its row locked, so of two who mark different ones the
  * second sees what the first wrote, and one of them finds that none is left.
  */
 const batch = 500
 
-export async function listNeeds(
+export async function listUnmet(
   { calls, tables, namespace }: Store,
-  { of, after, limit }: NeedQuery,
-): Promise<readonly Need[]> {
+  { of, after, limit }: DependencyQuery,
+): Promise<readonly Dependency[]> {
   if (limit < 1 || of?.length === 0) return []
   const [where, values]: Statement =
     of !== undefined
       ? ['AND needs_id IN (?)', [of]]
       : after === undefined
         ? ['', []]
-        : ['AND job_id >= ? AND (job_id > ? OR needs_id > ?)', [after.jobId, after.jobId, after.needsId]]
+        : ['AND job_id >= ? AND (job_id > ? OR needs_id > ?)', [after.jobId, after.jobId, after.dependencyId]]
   const index = of === undefined ? 'job_need_unmet' : 'job_need_needs'
   const rows = await calls.run('list what jobs wait for', (call) =>
     call.rows<{ job_id: string; needs_id: string }>(
@@ -29,20 +29,20 @@ export async function listNeeds(
       [namespace, ...values, limit],
     ),
   )
-  return rows.map(({ job_id, needs_id }) => ({ jobId: job_id, needsId: needs_id }))
+  return rows.map(({ job_id, needs_id }) => ({ jobId: job_id, dependencyId: needs_id }))
 }
 
-export async function meet(store: Store, needs: readonly Need[]): Promise<readonly LetOn[]> {
+export async function meet(store: Store, dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
   const letOn: LetOn[] = []
-  for (let from = 0; from < needs.length; from += batch) {
-    letOn.push(...(await meetSome(store, needs.slice(from, from + batch))))
+  for (let from = 0; from < dependencies.length; from += batch) {
+    letOn.push(...(await meetSome(store, dependencies.slice(from, from + batch))))
   }
   return letOn
 }
 
-async function meetSome(store: Store, needs: readonly Need[]): Promise<readonly LetOn[]> {
+async function meetSome(store: Store, dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
   const { calls, tables, namespace, memory } = store
-  const ids = [...new Set(needs.map(({ jobId }) => jobId))]
+  const ids = [...new Set(dependencies.map(({ jobId }) => jobId))]
   const letOn = await calls.run('let jobs on', async (call) => {
     const waiting = await lockWaiting(store, call, ids)
     await call.packet([
@@ -50,7 +50,7 @@ async function meetSome(store: Store, needs: readonly Need[]): Promise<readonly 
         `UPDATE (WITH v (job_id, needs_id) AS (VALUES ?) SELECT * FROM v) met STRAIGHT_JOIN ${tables.need} n
           ON n.namespace = ? AND n.job_id = met.job_id AND n.needs_id = met.needs_id
           SET n.is_met = TRUE WHERE NOT n.is_met`,
-        [sorted(needs).map(({ jobId, needsId }) => [jobId, needsId]), namespace],
+        [sorted(dependencies).map(({ jobId, dependencyId }) => [jobId, dependencyId]), namespace],
       ],
     ])
     if (waiting.length === 0) {
@@ -167,7 +167,7 @@ export async function fail(
   return failed
 }
 
-function sorted(needs: readonly Need[]): readonly Need[] {
-  const key = ({ jobId, needsId }: Need) => `${jobId}\n${needsId}`
-  return [...needs].sort((a, b) => (key(a) < key(b) ? -1 : 1))
+function sorted(dependencies: readonly Dependency[]): readonly Dependency[] {
+  const key = ({ jobId, dependencyId }: Dependency) => `${jobId}\n${dependencyId}`
+  return [...dependencies].sort((a, b) => (key(a) < key(b) ? -1 : 1))
 }

@@ -205,7 +205,7 @@ function isGate(gate: NewJob['gate']): boolean {
   return gate !== null && gate !== undefined
 }
 
-/** What those that were written wait for; a need for one of the same call that was a duplicate is for its holder. */
+/** What those that were written wait for; a dependency on one of the same call that was a duplicate is for its holder. */
 export function gateValues(
   namespace: string,
   jobs: readonly NewJob[],
@@ -214,16 +214,16 @@ export function gateValues(
   const holders = new Map(jobs.map(({ id }, nr) => [id, answers[nr]!.id]))
   const gated = jobs.flatMap(({ id, gate }, nr) => (gate && !answers[nr]!.duplicate ? [{ id, ...gate }] : []))
   if (gated.length === 0) return undefined
-  const needs = gated.flatMap(({ id, needs }) =>
-    needs.map((needsId) => [id, holders.get(needsId) ?? needsId] as const),
+  const dependencies = gated.flatMap(({ id, dependencies }) =>
+    dependencies.map((dependencyId) => [id, holders.get(dependencyId) ?? dependencyId] as const),
   )
-  const locks = gated.flatMap(({ id, needs, lock }) =>
-    lock === null ? [] : [{ id, ...lock, isCalled: needs.length === 0 }],
+  const locks = gated.flatMap(({ id, dependencies, lock }) =>
+    lock === null ? [] : [{ id, ...lock, isCalled: dependencies.length === 0 }],
   )
   return [
     namespace,
-    needs.map(([id]) => id),
-    needs.map(([, needsId]) => needsId),
+    dependencies.map(([id]) => id),
+    dependencies.map(([, dependencyId]) => dependencyId),
     locks.map(({ id }) => id),
     locks.map(({ operation }) => operation),
     locks.map(({ resource }) => resource),

@@ -1,11 +1,11 @@
 import type {
+  Dependency,
+  DependencyQuery,
   Fence,
   GateStore,
   JobState,
   LetOn,
   LockGate,
-  Need,
-  NeedQuery,
   Neighbour,
   Neighbours,
   ShutRequest,
@@ -51,20 +51,20 @@ export class PostgresGates implements GateStore {
     return rows.map(({ id }) => id)
   }
 
-  async needs({ of, after, limit }: NeedQuery): Promise<readonly Need[]> {
-    const { jobId = '', needsId = '' } = after ?? {}
+  async unmet({ of, after, limit }: DependencyQuery): Promise<readonly Dependency[]> {
+    const { jobId = '', dependencyId = '' } = after ?? {}
     const rows =
       of === undefined
-        ? await this.#run<NeedRow>(this.#statements.needs, [jobId, needsId, limit])
-        : await this.#run<NeedRow>(this.#statements.needsOf, [of, limit])
-    return rows.map((row) => ({ jobId: row.job_id, needsId: row.needs_id }))
+        ? await this.#run<DependencyRow>(this.#statements.unmet, [jobId, dependencyId, limit])
+        : await this.#run<DependencyRow>(this.#statements.unmetOf, [of, limit])
+    return rows.map((row) => ({ jobId: row.job_id, dependencyId: row.needs_id }))
   }
 
-  async meet(needs: readonly Need[]): Promise<readonly LetOn[]> {
-    if (needs.length === 0) return []
+  async meet(dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
+    if (dependencies.length === 0) return []
     const rows = await this.#run<{ job_id: string; queue: string; becomes: LetOn['to'] }>(
       this.#statements.meet,
-      [needs.map(({ jobId }) => jobId), needs.map(({ needsId }) => needsId)],
+      [dependencies.map(({ jobId }) => jobId), dependencies.map(({ dependencyId }) => dependencyId)],
     )
     if (rows.some(({ becomes }) => becomes === 'ready')) this.#space.cursors.forget()
     return rows.map((row) => ({ jobId: row.job_id, queue: row.queue, to: row.becomes }))
@@ -81,16 +81,16 @@ export class PostgresGates implements GateStore {
   }
 
   async around(id: string, limit: number): Promise<Neighbours> {
-    const rows = await this.#run<{ id: string; is_met: boolean; needs: boolean }>(this.#statements.around, [
-      id,
-      limit,
-    ])
+    const rows = await this.#run<{ id: string; is_met: boolean; is_dependency: boolean }>(
+      this.#statements.around,
+      [id, limit],
+    )
     const standing = await this.#standing(rows.map((row) => row.id))
-    const side = (needs: boolean): readonly Neighbour[] =>
+    const side = (isDependency: boolean): readonly Neighbour[] =>
       rows
-        .filter((row) => row.needs === needs)
+        .filter((row) => row.is_dependency === isDependency)
         .map((row) => ({ id: row.id, state: standing.get(row.id)?.state, isMet: row.is_met }))
-    return { needs: side(true), neededBy: side(false) }
+    return { dependencies: side(true), dependents: side(false) }
   }
 
   async tend({ limit, tendMs, of }: TendRequest): Promise<readonly LockGate[]> {
@@ -167,11 +167,11 @@ export class PostgresGates implements GateStore {
   }
 
   async prune(limit: number): Promise<number> {
-    const [needs] = await this.#run<{ count: number }>(this.#statements.pruneNeeds, [limit])
-    const left = limit - needs!.count
-    if (left <= 0) return needs!.count
+    const [dependencies] = await this.#run<{ count: number }>(this.#statements.pruneDependencies, [limit])
+    const left = limit - dependencies!.count
+    if (left <= 0) return dependencies!.count
     const [locks] = await this.#run<{ count: number }>(this.#statements.pruneLocks, [left])
-    return needs!.count + locks!.count
+    return dependencies!.count + locks!.count
   }
 
   /** Where these jobs stand, as `find` would tell it. Most are not running, and looking into leases costs more. */
@@ -198,7 +198,7 @@ export class PostgresGates implements GateStore {
 
 const manyJobs = 100_000
 
-interface NeedRow extends Record<string, unknown> {
+interface DependencyRow extends Record<string, unknown> {
   readonly job_id: string
   readonly needs_id: string
 }

@@ -6,8 +6,8 @@ import { endCancelled } from './end-cancelled.ts'
 export type GateStatements = Record<
   | 'resting'
   | 'anywhere'
-  | 'needs'
-  | 'needsOf'
+  | 'unmet'
+  | 'unmetOf'
   | 'meet'
   | 'fail'
   | 'around'
@@ -19,7 +19,7 @@ export type GateStatements = Record<
   | 'fences'
   | 'take'
   | 'rest'
-  | 'pruneNeeds'
+  | 'pruneDependencies'
   | 'pruneLocks'
   | 'gated',
   Statement
@@ -61,20 +61,20 @@ SELECT ${lock} FROM tended k ORDER BY k.before, k.job_id`
 UNION ALL
 SELECT q.id, q.state, greatest(0, q.run_at - ${nowMs}) FROM ${leased} AND q.id = ANY ($2::text[])`,
     ),
-    needs: named(
-      'needs',
+    unmet: named(
+      'unmet',
       `
 SELECT job_id, needs_id FROM ${s}.job_need
 WHERE namespace = $1 AND NOT is_met AND (job_id, needs_id) > ($2, $3) ORDER BY job_id, needs_id LIMIT $4`,
     ),
-    needsOf: named(
+    unmetOf: named(
       'needs_of',
       `
 SELECT job_id, needs_id FROM ${s}.job_need
 WHERE namespace = $1 AND needs_id = ANY ($2::text[]) AND NOT is_met ORDER BY job_id, needs_id LIMIT $3`,
     ),
     meet: named('meet', `SELECT job_id, queue, becomes FROM ${s}.signalbox_meet($1, $2::text[], $3::text[])`),
-    // The rows of jobs are locked before those of needs, as everywhere, and in one order.
+    // The rows of jobs are locked before those of dependencies, as everywhere, and in one order.
     fail: named(
       'fail',
       `
@@ -95,7 +95,7 @@ SELECT id FROM gone`,
     around: named(
       'around',
       `
-(SELECT needs_id AS id, is_met, true AS needs FROM ${s}.job_need
+(SELECT needs_id AS id, is_met, true AS is_dependency FROM ${s}.job_need
  WHERE namespace = $1 AND job_id = $2 ORDER BY needs_id LIMIT $3)
 UNION ALL
 (SELECT job_id, is_met, false FROM ${s}.job_need
@@ -134,7 +134,7 @@ WITH ended AS MATERIALIZED (
 UPDATE ${s}.job_lock k SET fence = NULL, ask_no = k.ask_no + 1, is_called = false
 FROM (SELECT DISTINCT id FROM ended) e WHERE k.namespace = $1 AND k.job_id = e.id`,
     ),
-    pruneNeeds: named(
+    pruneDependencies: named(
       'prune_needs',
       `
 WITH gone AS MATERIALIZED (

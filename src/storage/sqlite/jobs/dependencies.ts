@@ -5,7 +5,7 @@ import type { Writer } from '../writing/writer.ts'
 import {
   hasCalled,
   listGated,
-  listNeeds,
+  listUnmet,
   mayTend,
   readFences,
   readNeighbours,
@@ -59,8 +59,8 @@ export function createSqliteGates({
         return ids.filter((_, at) => jobs[at] !== undefined)
       })
     },
-    needs: (query) => read((connection) => listNeeds(connection, namespace, query)),
-    meet: async (needs) => (needs.length === 0 ? [] : take('meet', [needs])),
+    unmet: (query) => read((connection) => listUnmet(connection, namespace, query)),
+    meet: async (dependencies) => (dependencies.length === 0 ? [] : take('meet', [dependencies])),
     fail: async (ends) => (ends.length === 0 ? [] : take('fail', [ends])),
     around: (id, limit) => read((connection, now) => readNeighbours(connection, namespace, id, limit, now)),
     async tend(request) {

@@ -1,4 +1,11 @@
-import type { Fence, JobState, Need, NeedQuery, Neighbour, Neighbours } from '../../../jobs/index.ts'
+import type {
+  Dependency,
+  DependencyQuery,
+  Fence,
+  JobState,
+  Neighbour,
+  Neighbours,
+} from '../../../jobs/index.ts'
 import type { Connection } from '../connection/connection.ts'
 import { lapsesTo } from './lapse.ts'
 
@@ -46,27 +53,27 @@ function judge(row: StateRow, now: number): JobState {
   return row.state
 }
 
-export function listNeeds(
+export function listUnmet(
   connection: Connection,
   namespace: string,
-  { of, after, limit }: NeedQuery,
-): readonly Need[] {
+  { of, after, limit }: DependencyQuery,
+): readonly Dependency[] {
   if (of !== undefined) {
-    const sql = `SELECT job_id AS jobId, needs_id AS needsId FROM job_need INDEXED BY job_need_needed
+    const sql = `SELECT job_id AS jobId, needs_id AS dependencyId FROM job_need INDEXED BY job_need_needed
        WHERE namespace = ?1 AND needs_id IN (SELECT value FROM json_each(?2)) AND is_met = 0
        ORDER BY job_id, needs_id LIMIT ?3`
-    return connection.all<Need>(sql, namespace, JSON.stringify(of), limit).map(toNeed)
+    return connection.all<Dependency>(sql, namespace, JSON.stringify(of), limit).map(toDependency)
   }
-  const sql = `SELECT job_id AS jobId, needs_id AS needsId FROM job_need INDEXED BY job_need_unmet
+  const sql = `SELECT job_id AS jobId, needs_id AS dependencyId FROM job_need INDEXED BY job_need_unmet
      WHERE namespace = ?1 AND is_met = 0 AND (job_id, needs_id) > (?2, ?3)
      ORDER BY job_id, needs_id LIMIT ?4`
-  const { jobId, needsId } = after ?? { jobId: '', needsId: '' }
-  return connection.all<Need>(sql, namespace, jobId, needsId, limit).map(toNeed)
+  const { jobId, dependencyId } = after ?? { jobId: '', dependencyId: '' }
+  return connection.all<Dependency>(sql, namespace, jobId, dependencyId, limit).map(toDependency)
 }
 
 /** What SQLite gives has no prototype; what is compared should. */
-function toNeed({ jobId, needsId }: Need): Need {
-  return { jobId, needsId }
+function toDependency({ jobId, dependencyId }: Dependency): Dependency {
+  return { jobId, dependencyId }
 }
 
 export function readNeighbours(
@@ -83,11 +90,11 @@ export function readNeighbours(
     return rows.map((row, at) => ({ id: row.id, state: jobs[at]?.state, isMet: row.is_met === 1 }))
   }
   return {
-    needs: neighbours(
+    dependencies: neighbours(
       `SELECT needs_id AS id, is_met FROM job_need
        WHERE namespace = ?1 AND job_id = ?2 ORDER BY needs_id LIMIT ?3`,
     ),
-    neededBy: neighbours(
+    dependents: neighbours(
       `SELECT job_id AS id, is_met FROM job_need
        WHERE namespace = ?1 AND needs_id = ?2 ORDER BY job_id LIMIT ?3`,
     ),
@@ -118,7 +125,7 @@ export function hasCalled(connection: Connection, namespace: string): boolean {
   return connection.get(sql, namespace) !== undefined
 }
 
-/** Up to `limit` jobs behind this one that need others or a lock, by id. */
+/** Up to `limit` jobs behind this one that depend on others or a lock, by id. */
 export function listGated(
   connection: Connection,
   namespace: string,

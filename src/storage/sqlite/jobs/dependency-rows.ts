@@ -1,7 +1,7 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
 import type { Connection } from '../connection/connection.ts'
 
-/** Writes down what new jobs wait for; a need for a job that came to a duplicate is one for the job that was there. */
+/** Writes down what new jobs wait for; a dependency on a duplicate becomes one on the job that was there. */
 export function keepGates(
   connection: Connection,
   namespace: string,
@@ -11,12 +11,12 @@ export function keepGates(
   const became = new Map(jobs.map(({ id }, at) => [id, added[at]!.id]))
   for (const [at, { id, gate }] of jobs.entries()) {
     if (!gate || added[at]!.duplicate) continue
-    for (const needsId of gate.needs) {
+    for (const dependencyId of gate.dependencies) {
       connection.run(
         'INSERT INTO job_need (namespace, job_id, needs_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING',
         namespace,
         id,
-        became.get(needsId) ?? needsId,
+        became.get(dependencyId) ?? dependencyId,
       )
     }
     if (gate.lock === null) continue
@@ -26,7 +26,7 @@ export function keepGates(
       id,
       gate.lock.operation,
       gate.lock.resource,
-      gate.needs.length === 0 ? 1 : 0,
+      gate.dependencies.length === 0 ? 1 : 0,
     )
   }
 }
@@ -35,6 +35,6 @@ export function keepGates(
 export function forgetGates(connection: Connection, namespace: string, ids: readonly string[]): number {
   const among = 'WHERE namespace = ?1 AND job_id IN (SELECT value FROM json_each(?2))'
   const wanted = JSON.stringify(ids)
-  const needs = connection.run(`DELETE FROM job_need ${among}`, namespace, wanted)
-  return needs + connection.run(`DELETE FROM job_lock ${among}`, namespace, wanted)
+  const dependencies = connection.run(`DELETE FROM job_need ${among}`, namespace, wanted)
+  return dependencies + connection.run(`DELETE FROM job_lock ${among}`, namespace, wanted)
 }

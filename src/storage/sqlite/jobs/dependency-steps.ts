@@ -1,4 +1,4 @@
-import type { GateStore, LetOn, LockGate, Need, TakenFence, TendRequest } from '../../../jobs/index.ts'
+import type { Dependency, GateStore, LetOn, LockGate, TakenFence, TendRequest } from '../../../jobs/index.ts'
 import type { Connection } from '../connection/connection.ts'
 import { readStates } from './dependency-reads.ts'
 import { endJobs } from './end-job.ts'
@@ -6,7 +6,7 @@ import { takeBackIfLapsed } from './lapse.ts'
 
 /** What is written about gates, each in the caller's transaction, on jobs as they are at `now`. */
 export interface GateSteps {
-  meet(needs: readonly Need[]): readonly LetOn[]
+  meet(dependencies: readonly Dependency[]): readonly LetOn[]
   fail(ends: readonly { readonly jobId: string; readonly error: string }[]): readonly string[]
   tend(request: TendRequest): readonly LockGate[]
   grant(request: Parameters<GateStore['grant']>[0]): string | undefined
@@ -34,7 +34,7 @@ export function takeGateStep(
 ): ReturnType<GateSteps[GateStep[0]]> {
   switch (name) {
     case 'meet':
-      return meetNeeds(connection, namespace, args[0], now)
+      return meetDependencies(connection, namespace, args[0], now)
     case 'fail':
       return args[0].flatMap(({ jobId, error }) =>
         failJob(connection, namespace, jobId, error, now) ? [jobId] : [],
@@ -54,16 +54,16 @@ export function takeGateStep(
   }
 }
 
-function meetNeeds(
+function meetDependencies(
   connection: Connection,
   namespace: string,
-  needs: readonly Need[],
+  dependencies: readonly Dependency[],
   now: number,
 ): readonly LetOn[] {
-  const met = needs.filter(({ jobId, needsId }) => {
+  const met = dependencies.filter(({ jobId, dependencyId }) => {
     const sql = `UPDATE job_need SET is_met = 1
        WHERE namespace = ?1 AND job_id = ?2 AND needs_id = ?3 AND is_met = 0`
-    return connection.run(sql, namespace, jobId, needsId) === 1
+    return connection.run(sql, namespace, jobId, dependencyId) === 1
   })
   return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId): LetOn[] => {
     const job = findWaiting(connection, namespace, jobId)
@@ -216,7 +216,7 @@ function pruneGates(
        AND NOT EXISTS (SELECT 1 FROM job_queue q WHERE q.namespace = ?1 AND q.id = job_id)
        AND NOT EXISTS (SELECT 1 FROM job_history h WHERE h.namespace = ?1 AND h.id = job_id)`
   const wanted = JSON.stringify(ids)
-  const needs = connection.run(
+  const dependencies = connection.run(
     `DELETE FROM job_need WHERE namespace = ?1 AND (job_id, needs_id) IN (
        SELECT job_id, needs_id FROM job_need WHERE namespace = ?1 AND ${isGone} LIMIT ?3)`,
     namespace,
@@ -228,9 +228,9 @@ function pruneGates(
        SELECT job_id FROM job_lock WHERE namespace = ?1 AND ${isGone} LIMIT ?3)`,
     namespace,
     wanted,
-    limit - needs,
+    limit - dependencies,
   )
-  return needs + locks
+  return dependencies + locks
 }
 
 interface WaitingRow {
