@@ -213,7 +213,7 @@ export class Model {
       unanswered: new Set(),
       over: [],
       received: 0,
-      // What it ran when it was last seen, it still runs: only the books have forgotten.
+      // What it ran when it was last seen, it still runs: only the registry has forgotten.
       running: new Map((running ?? []).map((taskId) => [taskId, node?.running.get(taskId) ?? 1])),
     }
     this.nodes.set(nodeId, fresh)

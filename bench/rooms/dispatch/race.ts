@@ -1,7 +1,7 @@
 /**
  * Eight servers share a thousand nodes of four slots over Postgres and Redis, 95 % of the slots are in use all the time,
  * and again and again a server is killed by kill -9 and started anew. Nodes count for themselves what they run at a time:
- * that is what nobody's books can hide. Afterwards, when a lease and a heartbeat have passed, as many tasks as there are
+ * that is a fact no registry can hide. Afterwards, when a lease and a heartbeat have passed, as many tasks as there are
  * slots must all run at once; what does not is leaked.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -28,7 +28,7 @@ export class Demand {
   /** The wish as the tasks have it. */
   readonly asked: Asked
   readonly line: WaitLine = new WaitLine()
-  /** Tasks in the books that point here. */
+  /** Tasks in the registry that point here. */
   taskCount = 0
   /** Somebody asked for it again, since it was made or last looked at for being of no use. */
   isRecent = false

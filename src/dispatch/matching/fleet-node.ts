@@ -1,5 +1,5 @@
 /**
- * A node in the books. Per-service figures lie in arrays in the order of its services, so that nodes of one pool agree
+ * A node in the registry. Per-service figures lie in arrays in the order of its services, so that nodes of one pool agree
  * on places. Slots are never a bare count: `used` is the sum of `leases`, and `recount` makes it so from nothing.
  */
 

@@ -9,7 +9,7 @@ export const pageSize = 256
 
 const noServices: ReadonlySet<string> = new Set()
 
-/** The nodes in the books. */
+/** The nodes in the registry. */
 export class Fleet {
   readonly #nodes = new WideMap<FleetNode>()
   readonly #lines: (FleetNode | null)[] = []

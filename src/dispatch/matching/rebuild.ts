@@ -5,7 +5,7 @@
  *
  * Whatever happens to a node meanwhile happens in both, so the new ones are never behind.
  */
-import type { Books } from '../registry/registry-state.ts'
+import type { RegistryState } from '../registry/registry-state.ts'
 import type { Demand } from './demand.ts'
 import { Generation } from './generation.ts'
 import type { Finder } from './matching.ts'
@@ -26,47 +26,47 @@ export interface Rebuild {
 }
 
 /** Begins a rebuild; while one is under way, another follows it. */
-export function startRebuild(books: Books): void {
-  if (books.rebuild !== null) {
-    books.rebuildAgain = true
+export function startRebuild(state: RegistryState): void {
+  if (state.rebuild !== null) {
+    state.rebuildAgain = true
     return
   }
-  const { generation, policy, now, work } = books
-  const shadow = new Generation(generation.number + 1, new Map(books.rules), policy.weights.used, work)
-  for (const requires of books.rules.values()) shadow.heed(labelsAsked(requires, books.rules))
-  const demands = [...books.demands.values()]
+  const { generation, policy, now, work } = state
+  const shadow = new Generation(generation.number + 1, new Map(state.rules), policy.weights.used, work)
+  for (const requires of state.rules.values()) shadow.heed(labelsAsked(requires, state.rules))
+  const demands = [...state.demands.values()]
   work.small(demands.length / 8)
-  books.rebuild = { phase: 'ask', demands, demand: 0, line: 0, shadow, startedAt: now }
+  state.rebuild = { phase: 'ask', demands, demand: 0, line: 0, shadow, startedAt: now }
 }
 
 /** The pools in use do not tell apart what a demand asks for: pools that do are built. */
-export function startRebuildFor(books: Books, demand: Demand): void {
-  const { shadow, rebuild } = books
+export function startRebuildFor(state: RegistryState, demand: Demand): void {
+  const { shadow, rebuild } = state
   // Its turn to be asked comes.
   if (rebuild?.phase === 'ask') return
-  if (shadow === null || shadow.view(demand, (label) => books.fleet.labelled(label)).blind)
-    startRebuild(books)
+  if (shadow === null || shadow.view(demand, (label) => state.fleet.labelled(label)).blind)
+    startRebuild(state)
 }
 
 /** Goes on with the rebuild for so many steps. */
-export function continueRebuild(books: Books, rebuild: Rebuild, steps: number): void {
-  const until = books.work.done + steps
+export function continueRebuild(state: RegistryState, rebuild: Rebuild, steps: number): void {
+  const until = state.work.done + steps
   switch (rebuild.phase) {
     case 'ask':
-      ask(books, rebuild, until)
+      ask(state, rebuild, until)
       return
     case 'join':
-      join(books, rebuild, until)
+      join(state, rebuild, until)
       return
     case 'match':
-      match(books, rebuild, until)
+      match(state, rebuild, until)
       return
     case 'sweep':
-      sweep(books, rebuild, until)
+      sweep(state, rebuild, until)
   }
 }
 
-function ask({ rules, work }: Books, rebuild: Rebuild, until: number): void {
+function ask({ rules, work }: RegistryState, rebuild: Rebuild, until: number): void {
   const { demands, shadow } = rebuild
   for (; rebuild.demand < demands.length; rebuild.demand += 1) {
     if (work.done >= until) return
@@ -78,7 +78,7 @@ function ask({ rules, work }: Books, rebuild: Rebuild, until: number): void {
   rebuild.demand = 0
 }
 
-function join({ fleet, work }: Books, rebuild: Rebuild, until: number): void {
+function join({ fleet, work }: RegistryState, rebuild: Rebuild, until: number): void {
   for (; rebuild.line < fleet.lineCount; rebuild.line += 1) {
     if (work.done >= until) return
     work.small(1)
@@ -92,10 +92,10 @@ function join({ fleet, work }: Books, rebuild: Rebuild, until: number): void {
 /** Nobody is served by pools that are not in use. */
 const nobody: Finder = { hasRoom: () => {}, hasPool: () => {} }
 
-function match(books: Books, rebuild: Rebuild, until: number): void {
+function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   const { shadow, demands } = rebuild
-  const { work } = books
-  const labelled = (label: string) => books.fleet.labelled(label)
+  const { work } = state
+  const labelled = (label: string) => state.fleet.labelled(label)
   for (; rebuild.demand < demands.length; rebuild.demand += 1) {
     if (work.done >= until) return
     const demand = demands[rebuild.demand]!
@@ -104,18 +104,18 @@ function match(books: Books, rebuild: Rebuild, until: number): void {
   }
   if (work.done < until) shadow.advance(until - work.done, nobody)
   if (shadow.unfinished) return
-  const { fleet, now } = books
-  books.generation = shadow
+  const { fleet, now } = state
+  state.generation = shadow
   rebuild.phase = 'sweep'
   rebuild.line = 0
   // Rules may have changed: whoever waits is tried with the new pools.
-  for (const waiting of books.waitingKinds.values()) {
+  for (const waiting of state.waitingKinds.values()) {
     work.small(waiting.size)
-    for (const demand of waiting) books.toWake.add(demand)
+    for (const demand of waiting) state.toWake.add(demand)
   }
   const tookMs = now - rebuild.startedAt
   const { number, pools } = shadow
-  books.tell({
+  state.tell({
     name: 'pools.rebuilt',
     generation: number,
     nodeCount: fleet.size,
@@ -124,8 +124,8 @@ function match(books: Books, rebuild: Rebuild, until: number): void {
   })
 }
 
-function sweep(books: Books, rebuild: Rebuild, until: number): void {
-  const { fleet, work } = books
+function sweep(state: RegistryState, rebuild: Rebuild, until: number): void {
+  const { fleet, work } = state
   const old = rebuild.shadow.side === 0 ? 1 : 0
   for (; rebuild.line < fleet.lineCount; rebuild.line += 1) {
     if (work.done >= until) return
@@ -133,8 +133,8 @@ function sweep(books: Books, rebuild: Rebuild, until: number): void {
     const node = fleet.line(rebuild.line)
     if (node !== null) node.places[old] = null
   }
-  books.rebuild = null
-  if (!books.rebuildAgain) return
-  books.rebuildAgain = false
-  startRebuild(books)
+  state.rebuild = null
+  if (!state.rebuildAgain) return
+  state.rebuildAgain = false
+  startRebuild(state)
 }

@@ -7,7 +7,7 @@ import { endAttempt, settle } from './ending.ts'
 import { releaseLease } from './leases.ts'
 import { exorcise } from './orphan-tasks.ts'
 import { place } from './placing.ts'
-import type { Books } from './registry-state.ts'
+import type { RegistryState } from './registry-state.ts'
 import { rest } from './resting.ts'
 import { attemptKey, type Lease, type TaskEntry } from './task-entry.ts'
 import { setTaskTimer } from './task-timer.ts'
@@ -19,105 +19,105 @@ type Word = Of<'accept' | 'reject' | 'progress' | 'result' | 'fail'>
 const excuses: ReadonlySet<string> = new Set(['busy', 'draining', 'missing'])
 
 /** The node of that connection, if it may speak; a suspect one is well again by speaking. */
-export function hear(books: Books, nodeId: string, epoch: number): FleetNode | null {
-  const node = books.fleet.find(nodeId)
+export function hear(state: RegistryState, nodeId: string, epoch: number): FleetNode | null {
+  const node = state.fleet.find(nodeId)
   if (node === undefined || epoch > node.epoch || (epoch === node.epoch && node.status === 'gone')) {
-    books.emit({ kind: 'unknownNode', nodeId, epoch })
+    state.emit({ kind: 'unknownNode', nodeId, epoch })
     return null
   }
   if (epoch < node.epoch) {
-    books.emit({ kind: 'superseded', nodeId, epoch, instanceId: null })
+    state.emit({ kind: 'superseded', nodeId, epoch, instanceId: null })
     return null
   }
-  node.seenAt = books.now
+  node.seenAt = state.now
   if (node.status === 'suspect') {
     node.status = 'ready'
-    books.reopen(node)
-    books.tell({ name: 'node.ready', nodeId, epoch, resumed: true })
+    state.reopen(node)
+    state.tell({ name: 'node.ready', nodeId, epoch, resumed: true })
   }
   return node
 }
 
 /** A node's word about an attempt. */
-export function heardAttempt(books: Books, word: Word): void {
+export function heardAttempt(state: RegistryState, word: Word): void {
   const { nodeId, epoch, taskId, attempt } = word
-  const node = hear(books, nodeId, epoch)
+  const node = hear(state, nodeId, epoch)
   const lease = node?.leases.get(attemptKey(taskId, attempt))
   const stopped = word.kind === 'result' || word.kind === 'fail' || word.kind === 'reject'
-  if (node !== null && stopped) exorcise(books, node, taskId, lease)
+  if (node !== null && stopped) exorcise(state, node, taskId, lease)
   const task = lease?.task ?? null
   if (lease === undefined || task === null) {
-    if (lease !== undefined && stopped) releaseLease(books, lease)
-    answerStale(books, word, lease)
+    if (lease !== undefined && stopped) releaseLease(state, lease)
+    answerStale(state, word, lease)
     return
   }
   switch (word.kind) {
     case 'accept':
-      began(books, task, lease)
+      began(state, task, lease)
       return
     case 'progress':
-      began(books, task, lease)
-      books.emit({ kind: 'progress', taskId, attempt, percent: word.percent, note: word.note })
+      began(state, task, lease)
+      state.emit({ kind: 'progress', taskId, attempt, percent: word.percent, note: word.note })
       return
     case 'reject':
-      rejected(books, task, lease, word)
+      rejected(state, task, lease, word)
       return
     case 'result':
-      releaseLease(books, lease)
+      releaseLease(state, lease)
       task.lease = null
-      settle(books, task, 'completed', { output: word.output, by: { nodeId, epoch } })
+      settle(state, task, 'completed', { output: word.output, by: { nodeId, epoch } })
       return
     case 'fail':
-      failed(books, task, lease, word)
+      failed(state, task, lease, word)
   }
 }
 
 /** The word is about an attempt that is not the speaker's, or no longer. */
-function answerStale(books: Books, word: Word, lease: Lease | undefined): void {
+function answerStale(state: RegistryState, word: Word, lease: Lease | undefined): void {
   const { nodeId, epoch, taskId, attempt } = word
-  if (lease !== undefined || books.tasks.has(taskId)) {
-    books.emit({ kind: 'stale', nodeId, epoch, taskId, attempt })
+  if (lease !== undefined || state.tasks.has(taskId)) {
+    state.emit({ kind: 'stale', nodeId, epoch, taskId, attempt })
   } else {
-    books.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt, said: word.kind })
+    state.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt, said: word.kind })
   }
 }
 
-function began(books: Books, task: TaskEntry, { node, taskId, attempt }: Lease): void {
+function began(state: RegistryState, task: TaskEntry, { node, taskId, attempt }: Lease): void {
   const { idleMs } = task.spec
-  task.answerBy = idleMs === null ? Number.POSITIVE_INFINITY : books.now + idleMs
-  setTaskTimer(books, task)
+  task.answerBy = idleMs === null ? Number.POSITIVE_INFINITY : state.now + idleMs
+  setTaskTimer(state, task)
   if (task.status === 'running') return
   task.status = 'running'
-  task.since = books.now
-  books.emit({ kind: 'taskChanged', status: 'running', taskId, attempt, nodeId: node.nodeId })
+  task.since = state.now
+  state.emit({ kind: 'taskChanged', status: 'running', taskId, attempt, nodeId: node.nodeId })
 }
 
-function rejected(books: Books, task: TaskEntry, lease: Lease, word: Of<'reject'>): void {
+function rejected(state: RegistryState, task: TaskEntry, lease: Lease, word: Of<'reject'>): void {
   const { node } = lease
   const { nodeId, epoch, reason } = word
   task.rejects += 1
-  if (!excuses.has(reason) || task.rejects > books.policy.maxRejects) {
-    releaseLease(books, lease)
+  if (!excuses.has(reason) || task.rejects > state.policy.maxRejects) {
+    releaseLease(state, lease)
     task.lease = null
     const error = { code: 'rejected', message: `Node "${nodeId}" rejected the task: ${reason}` }
-    endAttempt(books, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: backoffMs(books, word) })
+    endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: backoffMs(state, word) })
     return
   }
   // The service rests there for everybody: the next task would be turned away as well. No attempt is spent.
-  rest(books, node, task.spec.service, word.retryAfterMs ?? books.policy.restMs)
-  releaseLease(books, lease)
+  rest(state, node, task.spec.service, word.retryAfterMs ?? state.policy.restMs)
+  releaseLease(state, lease)
   task.lease = null
-  if (!place(books, task)) enterLine(books, task)
+  if (!place(state, task)) enterLine(state, task)
 }
 
-function failed(books: Books, task: TaskEntry, lease: Lease, word: Of<'fail'>): void {
+function failed(state: RegistryState, task: TaskEntry, lease: Lease, word: Of<'fail'>): void {
   const by = { nodeId: word.nodeId, epoch: word.epoch }
-  releaseLease(books, lease)
+  releaseLease(state, lease)
   task.lease = null
-  if (!word.retryable) settle(books, task, 'failed', { error: word.error, by })
-  else endAttempt(books, task, 'failed', word.error, { by, afterMs: backoffMs(books, word) })
+  if (!word.retryable) settle(state, task, 'failed', { error: word.error, by })
+  else endAttempt(state, task, 'failed', word.error, { by, afterMs: backoffMs(state, word) })
 }
 
-function backoffMs({ policy }: Books, { attempt }: OfAttempt): number {
+function backoffMs({ policy }: RegistryState, { attempt }: OfAttempt): number {
   return Math.min(60_000, policy.retryInMs * 2 ** Math.min(attempt - 1, 20))
 }

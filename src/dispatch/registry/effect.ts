@@ -19,11 +19,11 @@ export type Effect =
       readonly instanceId: string | null
     }
   /**
-   * The books do not know this connection, or gave it up: close it, so that the node says hello again. Its tasks of
+   * The registry does not know this connection, or gave it up: close it, so that the node says hello again. Its tasks of
    * before are no longer its own.
    */
   | { readonly kind: 'unknownNode'; readonly nodeId: string; readonly epoch: number }
-  /** The node is out of the books: drop what is kept for it. */
+  /** The node is out of the registry: drop what is kept for it. */
   | { readonly kind: 'nodeForgotten'; readonly nodeId: string; readonly epoch: number }
   /** Send `drain`. */
   | { readonly kind: 'drainFrame'; readonly nodeId: string; readonly epoch: number }
@@ -36,7 +36,7 @@ export type Effect =
   /** Send `task.stale`: a word about an attempt that is not, or no longer, this node's. Attempt 0: any attempt. */
   | ({ readonly kind: 'stale'; readonly nodeId: string; readonly epoch: number } & Attempted)
   /**
-   * A word about a task that is not in the books: it ended, was never here, or belongs to another server. Look it up:
+   * A word about a task that is not in the registry: it ended, was never here, or belongs to another server. Look it up:
    * answer `task.settled` when that attempt is the one that ended it, `task.stale` otherwise, and nothing while its
    * end is still being written. Attempt 0: the node only lists it as running; then `ghost` must come back too, for the
    * node gets no new work before.
@@ -65,7 +65,7 @@ export type Effect =
       /** No attempt is spent: its node works, and is another server's now. */
       readonly isFree?: boolean
     } & Attempted)
-  /** It waited here and is out of the books: give the claim back without spending an attempt, for another server. */
+  /** It waited here and is out of the registry: give the claim back without spending an attempt, for another server. */
   | ({ readonly kind: 'handBack' } & Attempted)
   /** A task moved: tell who watches. That it was assigned, `assign` says. */
   | ({

@@ -1,5 +1,5 @@
 /**
- * Tasks that a node lists and that hold no slots of it in the books: what it ran for another server, or for this one
+ * Tasks that a node lists and that hold no slots of it in the registry: what it ran for another server, or for this one
  * before a restart. Until somebody has looked up how much of the node they take, it gets no new work; what is found
  * to take nothing is remembered as such, because the node goes on listing it until it is told.
  */

@@ -2,7 +2,7 @@
 
 import type { FleetNode } from '../matching/fleet-node.ts'
 import type { FaultCode } from '../node.ts'
-import type { Books } from './registry-state.ts'
+import type { RegistryState } from './registry-state.ts'
 import type { Lease } from './task-entry.ts'
 import { createTimer } from './timers.ts'
 
@@ -10,45 +10,45 @@ import { createTimer } from './timers.ts'
 export const ghostAttempt = 0
 
 /** Frees a lease's slots. Once is enough, twice is harmless. */
-export function releaseLease(books: Books, lease: Lease): void {
+export function releaseLease(state: RegistryState, lease: Lease): void {
   const { node } = lease
-  if (lease.grace !== null) books.timers.clear(lease.grace)
+  if (lease.grace !== null) state.timers.clear(lease.grace)
   if (!node.giveBack(lease)) return
-  books.refresh(node)
-  books.roomy.add(node)
-  tellDrained(books, node)
+  state.refresh(node)
+  state.roomy.add(node)
+  tellDrained(state, node)
 }
 
 /** Says so when a draining node runs nothing any more. */
-export function tellDrained(books: Books, node: FleetNode): void {
+export function tellDrained(state: RegistryState, node: FleetNode): void {
   const { nodeId, epoch } = node
   const isIdle = node.leases.size === 0 && node.strangers.unsure.size === 0
-  if (node.draining && isIdle) books.emit({ kind: 'drained', nodeId, epoch })
+  if (node.draining && isIdle) state.emit({ kind: 'drained', nodeId, epoch })
 }
 
 /** The task of a lease is gone; its slots wait until the node has stopped too. */
-export function linger(books: Books, lease: Lease): void {
+export function linger(state: RegistryState, lease: Lease): void {
   const { node, taskId, attempt } = lease
   if (node.leases.get(lease.key) !== lease) return
   lease.grace = createTimer('grace', lease)
-  books.timers.set(lease.grace, books.now + books.policy.cancelGraceMs)
+  state.timers.set(lease.grace, state.now + state.policy.cancelGraceMs)
   // A ghost is told by whoever found it: nobody knows its attempt here.
   if (attempt === ghostAttempt) return
-  books.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
+  state.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
 }
 
 /** The node did not answer a cancel in time: its slots are taken as free. */
-export function forceRelease(books: Books, lease: Lease): void {
+export function forceRelease(state: RegistryState, lease: Lease): void {
   const { node, taskId, attempt } = lease
-  books.tell({ name: 'slot.forced', nodeId: node.nodeId, taskId, attempt })
+  state.tell({ name: 'slot.forced', nodeId: node.nodeId, taskId, attempt })
   // It may go on listing the task: that alone does not take the slots again.
   node.strangers.end(taskId, node.totalSlots)
-  releaseLease(books, lease)
+  releaseLease(state, lease)
 }
 
 /** The node, or this instance of it, is lost: its leases are void now, their attempts are ended piece by piece. */
-export function voidLeases(books: Books, node: FleetNode, code: FaultCode, message: string): void {
-  for (const lease of node.leases.values()) books.lost.push({ lease, code, message })
+export function voidLeases(state: RegistryState, node: FleetNode, code: FaultCode, message: string): void {
+  for (const lease of node.leases.values()) state.lost.push({ lease, code, message })
   node.leases = new Map()
   node.recount()
 }

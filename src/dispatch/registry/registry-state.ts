@@ -1,5 +1,5 @@
 /**
- * The registry's books: all state, and the few moves that every command shares. Nothing here waits or looks at a
+ * All state of the registry, and the few moves that every command shares. Nothing here waits or looks at a
  * clock: `now` is the command's, and what is to be done outside is written down as effects.
  */
 import { type Demand, Demands } from '../matching/demand.ts'
@@ -20,7 +20,7 @@ import { createTimer, type Timer, Timers } from './timers.ts'
 import { Work } from './work-counter.ts'
 
 /** Every timer of the registry. */
-export type BooksTimer = TaskEntry['timer'] | LeaseTimer | NodeTimer | Timer<'publish', null>
+export type RegistryTimer = TaskEntry['timer'] | LeaseTimer | NodeTimer | Timer<'publish', null>
 
 /** Changed pages are published so many times faster than a page that has just been. */
 const pagesPerPublish = 20
@@ -33,7 +33,7 @@ export interface LostLease {
 }
 
 /** All state of the registry. */
-export class Books {
+export class RegistryState {
   readonly policy: RegistryPolicy
   readonly work: Work = new Work()
   readonly fleet: Fleet = new Fleet()
@@ -41,7 +41,7 @@ export class Books {
   readonly demands: Demands
   readonly tenants: Tenants = new Tenants()
   readonly sessions: Sessions
-  readonly timers: Timers<BooksTimer> = new Timers()
+  readonly timers: Timers<RegistryTimer> = new Timers()
   readonly dice: Dice
   readonly rules: Map<string, readonly Term[]> = new Map()
   generation: Generation

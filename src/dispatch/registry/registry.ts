@@ -20,7 +20,7 @@ import type { Effect } from './effect.ts'
 import { bye, gone, heartbeat, hello, suspect, update } from './membership.ts'
 import { heardGhost } from './orphan-tasks.ts'
 import { type RegistryPolicy, registryDefaults } from './policy.ts'
-import { Books } from './registry-state.ts'
+import { RegistryState } from './registry-state.ts'
 import { cancel, forget, submit } from './submitting.ts'
 
 /** How much there is of everything. */
@@ -39,35 +39,35 @@ export interface RegistryCounts {
 
 /** The registry of nodes and tasks. */
 export class Registry {
-  readonly #books: Books
+  readonly #state: RegistryState
   #lastSteps = 0
 
   constructor(policy: Partial<RegistryPolicy> = {}) {
-    this.#books = new Books({ ...registryDefaults, ...policy })
+    this.#state = new RegistryState({ ...registryDefaults, ...policy })
   }
 
   /** The only way to change anything. Time never goes back: an earlier `now` counts as the latest one seen. */
   apply(command: Command, now: number): readonly Effect[] {
-    const books = this.#books
-    books.now = Math.max(books.now, now)
-    books.effects = []
-    const before = books.work.done
-    act(books, command)
+    const state = this.#state
+    state.now = Math.max(state.now, now)
+    state.effects = []
+    const before = state.work.done
+    act(state, command)
     if (command.kind !== 'rebuildSlice') {
-      const steps = endLost(books, books.policy.sliceSteps)
-      serveRoomy(books, Math.max(1, steps))
+      const steps = endLost(state, state.policy.sliceSteps)
+      serveRoomy(state, Math.max(1, steps))
     }
-    const { nextAt } = books.timers
-    if (nextAt < books.armedAt) {
-      books.armedAt = nextAt
-      books.emit({ kind: 'armTimer', at: nextAt })
+    const { nextAt } = state.timers
+    if (nextAt < state.armedAt) {
+      state.armedAt = nextAt
+      state.emit({ kind: 'armTimer', at: nextAt })
     }
-    if (!books.workAnnounced && workLeft(books)) {
-      books.workAnnounced = true
-      books.emit({ kind: 'moreWork' })
+    if (!state.workAnnounced && workLeft(state)) {
+      state.workAnnounced = true
+      state.emit({ kind: 'moreWork' })
     }
-    this.#lastSteps = books.work.done - before
-    return books.effects
+    this.#lastSteps = state.work.done - before
+    return state.effects
   }
 
   /** How much work the last command was, in the steps that bound a slice. */
@@ -79,59 +79,59 @@ export class Registry {
 
   /** When to come again, if one more task of this tenant may not wait now; null: it may. */
   admission(tenant: string): number | null {
-    return admission(this.#books, tenant)
+    return admission(this.#state, tenant)
   }
 
   /** How many tasks wait. */
   get waitingCount(): number {
-    return this.#books.waitingCount
+    return this.#state.waitingCount
   }
 
   /** What waits, by `TaskSpec.kind`: a look at each kind, not at each task. */
   waitingKinds(): Generator<WaitingKind> {
-    return waitingByKind(this.#books)
+    return waitingByKind(this.#state)
   }
 
-  /** What the tasks in the books ask for, by `TaskSpec.kind`; a kind may come more than once. */
+  /** What the tasks in the registry ask for, by `TaskSpec.kind`; a kind may come more than once. */
   heldKinds(): Generator<Asked & { readonly kind: string }> {
-    return askedByKind(this.#books)
+    return askedByKind(this.#state)
   }
 
-  /** Whether a task is in the books. */
+  /** Whether a task is in the registry. */
   has(taskId: string): boolean {
-    return this.#books.tasks.has(taskId)
+    return this.#state.tasks.has(taskId)
   }
 
   task(taskId: string): TaskView | undefined {
-    return this.#books.tasks.get(taskId)?.view()
+    return this.#state.tasks.get(taskId)?.view()
   }
 
   *tasks(): Generator<TaskView> {
-    for (const task of this.#books.tasks.values()) yield task.view()
+    for (const task of this.#state.tasks.values()) yield task.view()
   }
 
   node(nodeId: string): NodeView | undefined {
-    const { fleet, now } = this.#books
+    const { fleet, now } = this.#state
     return fleet.find(nodeId)?.view(fleet.cordonsOf(nodeId), now)
   }
 
   /** A page of the snapshot, made now: ask for it when `publish` names it. */
   page(number: number): readonly NodeView[] {
-    return this.#books.fleet.page(number, this.#books.now)
+    return this.#state.fleet.page(number, this.#state.now)
   }
 
   get pageCount(): number {
-    return this.#books.fleet.pageCount
+    return this.#state.fleet.pageCount
   }
 
   /** What the pools defined by name ask for. */
   get rules(): ReadonlyMap<string, readonly Term[]> {
-    return this.#books.rules
+    return this.#state.rules
   }
 
   /** The pools with nodes in them, and those defined by name. */
   pools(): readonly PoolView[] {
-    const { generation } = this.#books
+    const { generation } = this.#state
     const defined = [...generation.rules].map(([name, requires]) => ({
       name,
       signature: null,
@@ -146,7 +146,7 @@ export class Registry {
 
   counts(): RegistryCounts {
     const { fleet, tasks, waitingCount, generation, demands, sessions, tenants, timers, rebuild } =
-      this.#books
+      this.#state
     return {
       nodes: fleet.size,
       tasks: tasks.size,
@@ -162,71 +162,71 @@ export class Registry {
   }
 }
 
-function act(books: Books, command: Command): void {
+function act(state: RegistryState, command: Command): void {
   switch (command.kind) {
     case 'accept':
     case 'reject':
     case 'progress':
     case 'result':
     case 'fail':
-      heardAttempt(books, command)
+      heardAttempt(state, command)
       return
     case 'submit':
-      submit(books, command.task, command.admitted)
+      submit(state, command.task, command.admitted)
       return
     case 'cancel':
-      cancel(books, command.taskId, command.reason)
+      cancel(state, command.taskId, command.reason)
       return
     case 'forget':
-      forget(books, command.taskId, command.attempt)
+      forget(state, command.taskId, command.attempt)
       return
     case 'yield':
-      yieldWaiting(books, command.demand, command.count)
+      yieldWaiting(state, command.demand, command.count)
       return
     case 'ghost':
-      heardGhost(books, command)
+      heardGhost(state, command)
       return
     case 'heartbeat':
-      heartbeat(books, command)
+      heartbeat(state, command)
       return
     case 'tick':
-      tick(books)
+      tick(state)
       return
     case 'rebuildSlice':
-      books.workAnnounced = false
-      slice(books)
+      state.workAnnounced = false
+      slice(state)
       return
     case 'nodeHello':
-      hello(books, command)
+      hello(state, command)
       return
     case 'nodeUpdate':
-      update(books, command)
+      update(state, command)
       return
     case 'nodeSuspect':
-      suspect(books, command)
+      suspect(state, command)
       return
     case 'nodeGone':
-      gone(books, command)
+      gone(state, command)
       return
     case 'nodeBye':
-      bye(books, command)
+      bye(state, command)
       return
     case 'drain':
-      drain(books, command)
+      drain(state, command)
       return
     case 'cordon':
-      cordon(books, command)
+      cordon(state, command)
       return
     case 'definePool':
-      definePool(books, command.name, command.requires)
+      definePool(state, command.name, command.requires)
       return
     case 'removePool':
-      if (books.rules.delete(command.name)) startRebuild(books)
+      if (state.rules.delete(command.name)) startRebuild(state)
       return
     case 'setTenant':
-      books.tenants.setWeight(command.tenant, command.weight)
+      state.tenants.setWeight(command.tenant, command.weight)
       return
     case 'rebuild':
-      startRebuild(books)
+      startRebuild(state)
   }
 }

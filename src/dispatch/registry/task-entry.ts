@@ -1,4 +1,4 @@
-/** A task in the books, and the lease that its attempt has on a node. */
+/** A task in the registry, and the lease that its attempt has on a node. */
 import type { Demand, Shape } from '../matching/demand.ts'
 import type { FleetNode } from '../matching/fleet-node.ts'
 import type { TaskSpec, TaskView } from '../node.ts'

@@ -245,7 +245,7 @@ export class TaskReads {
     const claim = claims.get(taskId)
     if (claim === undefined) return undefined
     const view = registry.task(taskId)
-    // Not in the books and in hand: it is on its way in, or its end is on its way to the store.
+    // Not in the registry and in hand: it is on its way in, or its end is on its way to the store.
     const between: Pick<Task, 'status' | 'nodeId'> = claim.isEnding
       ? { status: 'running', nodeId: claim.nodeId }
       : { status: 'waiting', nodeId: null }

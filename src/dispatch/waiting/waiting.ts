@@ -1,11 +1,11 @@
 /** Waiting: being let in, entering the line, leaving it. */
-import type { Books } from '../registry/registry-state.ts'
+import type { RegistryState } from '../registry/registry-state.ts'
 import type { TaskEntry } from '../registry/task-entry.ts'
 import { setTaskTimer } from '../registry/task-timer.ts'
 
 /** When to come again, if one more may not wait now; null: it may. */
 export function admission(
-  { policy, tenants, waitingCount, msPerWake }: Books,
+  { policy, tenants, waitingCount, msPerWake }: RegistryState,
   tenant: string,
 ): number | null {
   const own = tenants.waitingOf(tenant)
@@ -15,45 +15,45 @@ export function admission(
 }
 
 /** Puts a task in line. */
-export function enterLine(books: Books, task: TaskEntry): void {
-  const tenant = books.tenants.enter(task.spec.tenant)
-  task.seat = task.demand.line.add(task, tenant, books.now)
+export function enterLine(state: RegistryState, task: TaskEntry): void {
+  const tenant = state.tenants.enter(task.spec.tenant)
+  task.seat = task.demand.line.add(task, tenant, state.now)
   task.status = 'waiting'
-  task.since = books.now
+  task.since = state.now
   task.answerBy = Number.POSITIVE_INFINITY
-  setTaskTimer(books, task)
-  books.waitingCount += 1
+  setTaskTimer(state, task)
+  state.waitingCount += 1
   const { kind } = task.demand
-  const waiting = books.waitingKinds.get(kind)
-  if (waiting === undefined) books.waitingKinds.set(kind, new Set([task.demand]))
+  const waiting = state.waitingKinds.get(kind)
+  if (waiting === undefined) state.waitingKinds.set(kind, new Set([task.demand]))
   else waiting.add(task.demand)
   const { taskId, attempt } = task.spec
-  books.emit({ kind: 'taskChanged', status: 'waiting', taskId, attempt, nodeId: null })
+  state.emit({ kind: 'taskChanged', status: 'waiting', taskId, attempt, nodeId: null })
 }
 
 /** Takes a task out of the line, if it is in it; nothing is kept free for it any more. */
-export function leaveLine(books: Books, task: TaskEntry): void {
+export function leaveLine(state: RegistryState, task: TaskEntry): void {
   const { seat, demand } = task
   if (seat === null) return
   demand.line.remove(seat)
   task.seat = null
-  books.waitingCount -= 1
+  state.waitingCount -= 1
   if (demand.line.size === 0) {
-    const waiting = books.waitingKinds.get(demand.kind)!
+    const waiting = state.waitingKinds.get(demand.kind)!
     waiting.delete(demand)
-    if (waiting.size === 0) books.waitingKinds.delete(demand.kind)
+    if (waiting.size === 0) state.waitingKinds.delete(demand.kind)
   }
-  books.tenants.leave(seat.tenant)
-  letGo(books, task)
+  state.tenants.leave(seat.tenant)
+  letGo(state, task)
 }
 
 /** Ends the keeping of a node for a task. */
-export function letGo(books: Books, task: TaskEntry): void {
+export function letGo(state: RegistryState, task: TaskEntry): void {
   const node = task.holds
   if (node === null) return
   task.holds = null
   node.heldFor = null
-  books.holdCount -= 1
-  books.refresh(node)
-  books.roomy.add(node)
+  state.holdCount -= 1
+  state.refresh(node)
+  state.roomy.add(node)
 }

@@ -2,7 +2,7 @@
 
 import type { Asked, Demand } from '../matching/demand.ts'
 import { drop } from '../registry/ending.ts'
-import type { Books } from '../registry/registry-state.ts'
+import type { RegistryState } from '../registry/registry-state.ts'
 import type { WaitSeat } from './wait-queue.ts'
 
 /** What waits with one `TaskSpec.kind`. */
@@ -16,36 +16,36 @@ export interface WaitingKind {
 }
 
 /** Begins to give up tasks; what was asked for before, and is not done, is replaced. */
-export function yieldWaiting(books: Books, kind: string, count: number): void {
-  if (count > 0) books.yields.set(kind, count)
-  else books.yields.delete(kind)
-  continueYields(books, books.policy.sliceSteps)
+export function yieldWaiting(state: RegistryState, kind: string, count: number): void {
+  if (count > 0) state.yields.set(kind, count)
+  else state.yields.delete(kind)
+  continueYields(state, state.policy.sliceSteps)
 }
 
 /** Goes on giving up, for so many steps; answers how many are left. */
-export function continueYields(books: Books, steps: number): number {
+export function continueYields(state: RegistryState, steps: number): number {
   let left = steps
-  for (const [kind, count] of books.yields) {
+  for (const [kind, count] of state.yields) {
     let wanted = count
     while (wanted > 0 && left > 0) {
-      const seat = lastOf(books, kind)
+      const seat = lastOf(state, kind)
       if (seat === null) break
       const { taskId, attempt } = seat.task.spec
-      drop(books, seat.task)
-      books.emit({ kind: 'handBack', taskId, attempt })
+      drop(state, seat.task)
+      state.emit({ kind: 'handBack', taskId, attempt })
       wanted -= 1
       left -= 1
-      books.work.done += 1
+      state.work.done += 1
     }
-    if (left > 0 || wanted === 0) books.yields.delete(kind)
-    else books.yields.set(kind, wanted)
+    if (left > 0 || wanted === 0) state.yields.delete(kind)
+    else state.yields.set(kind, wanted)
     if (left === 0) break
   }
   return left
 }
 
 /** Of all lines of a kind, who would be served last. */
-function lastOf({ waitingKinds, now, policy }: Books, kind: string): WaitSeat | null {
+function lastOf({ waitingKinds, now, policy }: RegistryState, kind: string): WaitSeat | null {
   let last: WaitSeat | null = null
   let looks = policy.maxPoolsScanned
   for (const { line } of waitingKinds.get(kind) ?? noDemands) {
@@ -64,7 +64,7 @@ function after(a: WaitSeat, b: WaitSeat): boolean {
 }
 
 /** What waits, by kind. */
-export function* waitingByKind({ waitingKinds, generation }: Books): Generator<WaitingKind> {
+export function* waitingByKind({ waitingKinds, generation }: RegistryState): Generator<WaitingKind> {
   for (const [kind, demands] of waitingKinds) {
     let waiting = 0
     let room = false
@@ -78,7 +78,7 @@ export function* waitingByKind({ waitingKinds, generation }: Books): Generator<W
   }
 }
 
-/** What the tasks in the books ask for, running ones too; a kind may come more than once. */
-export function* askedByKind({ demands }: Books): Generator<Asked & { readonly kind: string }> {
+/** What the tasks in the registry ask for, running ones too; a kind may come more than once. */
+export function* askedByKind({ demands }: RegistryState): Generator<Asked & { readonly kind: string }> {
   for (const { kind, asked, taskCount } of demands.values()) if (taskCount > 0) yield { kind, ...asked }
 }

@@ -305,7 +305,7 @@ class LivingNode implements NodeConnection {
     return this.#tasks.isDraining ? [] : this.#services
   }
 
-  /** Without the list of what runs where that is too long for a frame: the server goes by its own books then. */
+  /** Without the list of what runs where that is too long for a frame: the server goes by its own records then. */
   #sayWhole(frame: Extract<NodeFrame, { readonly running: unknown }>): void {
     const text = JSON.stringify(frame)
     const fits = text.length * 3 <= maxFrameBytes || new TextEncoder().encode(text).length <= maxFrameBytes
