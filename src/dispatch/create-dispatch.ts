@@ -25,7 +25,7 @@ export interface DispatchParts extends EngineParts {
 
 /** How long `cancel` waits for the end to be durable. */
 const cancelWithinMs = 5_000
-/** How long an operator's word waits for the board to be read. */
+/** How long an operator's word waits for the cluster state to be read. */
 const lookWithinMs = 8_000
 
 /** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
@@ -34,13 +34,13 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
   const { registry, mailbox, desk, tally, claims, ends, feed, sharing } = engine
-  const { board, settings, roster, demands } = sharing
+  const { cluster, settings, servers, demands } = sharing
   const reads = new TaskReads(engine, jobs, notes)
   const adder = new Adder({
     store: jobs,
     added({ length }) {
       tally.submitted += length
-      if (engine.isStarted && roster.others.length === 0) engine.intake.ring()
+      if (engine.isStarted && servers.others.length === 0) engine.intake.ring()
       else bell.ring(queueTopic(dispatchQueue))
     },
     failed(batch) {
@@ -108,7 +108,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const deadlineAt = deadlineMs === null ? null : createdAt + deadlineMs
       const { kind } = record
       const spec = { ...terms, kind, taskId, attempt, maxAttempts, submittedAt: createdAt, deadlineAt }
-      if (!engine.isStarted) await board.catchUp()
+      if (!engine.isStarted) await cluster.catchUp()
       const steps = explainSteps({ spec, nodes: sharing.nodes(), rules: settings.rules, now: engine.now() })
       for (;;) {
         const step = steps.next()
@@ -122,7 +122,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
 
     async look() {
       // One that works follows it by itself.
-      if (!engine.isStarted) await inTime(lookWithinMs, () => board.catchUp())
+      if (!engine.isStarted) await inTime(lookWithinMs, () => cluster.catchUp())
     },
     nodes: () => [...sharing.nodes()],
     node: (nodeId) => sharing.node(text('node.nodeId', nodeId)),
@@ -133,7 +133,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const span = how.deadlineMs ?? null
       const deadlineMs = span === null ? null : duration('drain.deadlineMs', span, { max: 86_400_000 })
       const { epoch } = await mustKnow(text('drain.nodeId', nodeId))
-      const deadlineAt = deadlineMs === null ? null : Math.round(board.storeNow + deadlineMs)
+      const deadlineAt = deadlineMs === null ? null : Math.round(cluster.storeNow + deadlineMs)
       await settings.drain(nodeId, on ? { epoch, deadlineAt } : null)
       return mustKnow(nodeId)
     },
@@ -146,7 +146,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       // A cordon can be lifted also when its node is long gone.
       if (on || !settings.isCordoned(nodeId, service)) await mustKnow(nodeId)
       const isNew = on && !settings.isCordoned(nodeId, service)
-      if (isNew && board.rows('cordon').size >= maxCordons) throw tooManyCordons()
+      if (isNew && cluster.rows('cordon').size >= maxCordons) throw tooManyCordons()
       await settings.cordon(nodeId, service, on)
     },
 
@@ -157,7 +157,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const name = text('definePool.name', pool.name)
       const requires = checkTerms('definePool.requires', pool.requires)
       mustRun()
-      await inTime(lookWithinMs, () => board.catchUp())
+      await inTime(lookWithinMs, () => cluster.catchUp())
       if (!settings.rules.has(name) && settings.rules.size >= maxPools) throw tooManyPools()
       await settings.definePool(name, requires)
     },
@@ -203,9 +203,9 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   /** Before anything is written: what waits already is too much, as far as is known here. */
   async function admit(tenant: string): Promise<void> {
     if (!engine.isStarted) {
-      // One that only submits does not follow the board: nobody is turned away for what waited there some time ago.
+      // One that only submits does not follow the cluster state: nobody is turned away for what waited there some time ago.
       const now = performance.now()
-      if (now - looked.at >= looksEveryMs) looked = { at: now, done: board.catchUp() }
+      if (now - looked.at >= looksEveryMs) looked = { at: now, done: cluster.catchUp() }
       await looked.done
     }
     const retryAfterMs = tooMany(tenant)
@@ -217,7 +217,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
 
   /** When to come again; null: there is room. */
   function tooMany(tenant: string): number | null {
-    const { serverCount, waiting } = roster.elsewhere
+    const { serverCount, waiting } = servers.elsewhere
     const isFull = registry.waitingCount + engine.expected + waiting >= maxWaiting * (1 + serverCount)
     return registry.admission(tenant) ?? (isFull ? 1_000 : null)
   }
@@ -237,10 +237,10 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     if (record !== undefined && record.finishedAt !== null) engine.forget(taskId, record)
   }
 
-  /** As the board has it now: it may have just connected elsewhere. */
+  /** As the cluster state has it now: it may have just connected elsewhere. */
   async function mustKnow(nodeId: string): Promise<NodeView> {
     mustRun()
-    await inTime(lookWithinMs, () => board.catchUp())
+    await inTime(lookWithinMs, () => cluster.catchUp())
     const node = sharing.node(nodeId)
     if (node !== undefined) return node
     throw new SignalboxError(

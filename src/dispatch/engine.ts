@@ -129,9 +129,9 @@ export class Engine {
       ring: () => this.intake.ring(),
       hearWishes: () => this.keeper.hearWishes(),
     })
-    const { holdings, settings, kinds, demands } = this.sharing
+    const { ownNodes, settings, kinds, demands } = this.sharing
     this.desk = new Desk({
-      ...{ post, monotonicMs, heartbeatMs, isFull, now, holdings, settings, policy: options, log },
+      ...{ post, monotonicMs, heartbeatMs, isFull, now, ownNodes, settings, policy: options, log },
     })
     const { desk } = this
     const effects = new EffectRunner({
@@ -243,7 +243,7 @@ export class Engine {
 
   /** Something is there to claim, perhaps for another server. */
   #ringOthers(): void {
-    if (this.sharing.roster.others.length > 0) this.#bell.ring(queueTopic(dispatchQueue))
+    if (this.sharing.servers.others.length > 0) this.#bell.ring(queueTopic(dispatchQueue))
   }
 
   #armTimer(at: number): void {
@@ -261,7 +261,7 @@ export class Engine {
     this.keeper.mind()
     this.#repair()
     const now = performance.now()
-    const forMs = submittedForMs[this.sharing.roster.others.length > 0 ? 'shared' : 'alone']
+    const forMs = submittedForMs[this.sharing.servers.others.length > 0 ? 'shared' : 'alone']
     for (const [taskId, at] of this.#submitted) {
       if (now - at < forMs) break
       this.#submitted.delete(taskId)
@@ -282,7 +282,7 @@ export class Engine {
    * submitted again. A part of the claims at a time. By the way, other servers are told what runs here.
    */
   #repair(): void {
-    const isShared = this.sharing.roster.others.length > 0
+    const isShared = this.sharing.servers.others.length > 0
     if (this.#round === undefined) {
       this.#round = this.claims.values()
       for (const claim of this.#strays) if (this.claims.get(claim.jobId) !== claim) this.#strays.delete(claim)

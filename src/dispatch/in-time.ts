@@ -4,7 +4,7 @@ import { SignalboxError } from '../core/errors.ts'
 export async function inTime<Answer>(
   withinMs: number,
   call: () => Promise<Answer>,
-  who = 'The board of the fleet',
+  who = 'The cluster state',
 ): Promise<Answer> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { Balancing, type BalancingParts } from '../../src/dispatch/cluster/balancing.ts'
 import { ClaimKinds, type ClaimKindsParts } from '../../src/dispatch/cluster/claim-kinds.ts'
-import { Board, type BoardChange } from '../../src/dispatch/cluster/cluster-state.ts'
-import { DemandBoard } from '../../src/dispatch/cluster/demand-state.ts'
+import { ClusterDemands } from '../../src/dispatch/cluster/cluster-demands.ts'
+import { type ClusterChange, ClusterState } from '../../src/dispatch/cluster/cluster-state.ts'
 import { type FleetStore, fleetTopic } from '../../src/dispatch/cluster/fleet-store.ts'
 import { MemoryFleet } from '../../src/storage/memory/fleet.ts'
 import { connect, ended, startServers } from './serversstage.ts'
@@ -11,7 +11,7 @@ import { obliging, openStore, type Store, until } from './servicestage.ts'
 
 const hour = 3_600_000
 
-/** A board that can lose all it has. Versions rise over a loss. */
+/** A cluster state that can lose all it has. Versions rise over a loss. */
 function losing({ backend: { bell } }: Store): FleetStore & { lose(): void } {
   let base = 0
   let inner = new MemoryFleet(Date.now)
@@ -42,7 +42,7 @@ function losing({ backend: { bell } }: Store): FleetStore & { lose(): void } {
   }
 }
 
-function withBoard({ backend, ...store }: Store, fleet: FleetStore) {
+function withClusterState({ backend, ...store }: Store, fleet: FleetStore) {
   const shared = { ...backend, fleet }
   return { ...store, backend: shared, again: async () => shared }
 }
@@ -71,7 +71,7 @@ test('whoever submits after a row has gone writes it again', async () => {
   const before = await servers.first.submit({ service: 'nmt' })
   await ended(servers.first, before.taskId)
   await removeRow(store, 'nmt')
-  // The board of the submitter has heard of it when another row that came later is there.
+  // The cluster state of the submitter has heard of it when another row that came later is there.
   await servers.first.definePool({ name: 'later', requires: [] })
   const after = await servers.first.submit({ service: 'nmt' })
   assert.equal((await store.backend.jobs.find(after.taskId))?.kind, 'nmt')
@@ -79,10 +79,10 @@ test('whoever submits after a row has gone writes it again', async () => {
   await ended(servers.first, after.taskId)
 })
 
-test('a board that loses all it has gets back what tasks ask for and what operators decided', async () => {
+test('a cluster state that loses all it has gets back what tasks ask for and what operators decided', async () => {
   await using store = await openStore('memory')
   const fleet = losing(store)
-  await using servers = await startServers(withBoard(store, fleet), 2)
+  await using servers = await startServers(withClusterState(store, fleet), 2)
   await connect(servers.last, { services: { nmt: 4 }, onTask: obliging })
   const before = await servers.first.submit({ service: 'nmt' })
   await ended(servers.first, before.taskId)
@@ -104,20 +104,25 @@ test('a board that loses all it has gets back what tasks ask for and what operat
   await ended(servers.first, after.taskId)
 })
 
-test('a board that was away for long puts back nothing: it may have been removed meanwhile', async () => {
+test('a cluster state that was away for long puts back nothing: it may have been removed meanwhile', async () => {
   await using store = await openStore('memory')
   for (const awayMs of [60_000, hour]) {
     let nowMs = 0
     const fleet = losing(store)
     const { bell } = store.backend
-    const board = new Board({ store: fleet, bell, monotonicMs: () => nowMs, onTrouble: assert.ifError })
+    const cluster = new ClusterState({
+      store: fleet,
+      bell,
+      monotonicMs: () => nowMs,
+      onTrouble: assert.ifError,
+    })
     await fleet.write([{ kind: 'pool', key: 'p', seen: 0, doc: '{"requires":[]}', forMs: null }])
-    await board.catchUp()
+    await cluster.catchUp()
     fleet.lose()
     nowMs += awayMs
-    await board.catchUp()
+    await cluster.catchUp()
     assert.equal((await fleet.find('pool', 'p')) !== undefined, awayMs < hour)
-    assert.equal(board.rows('pool').has('p'), awayMs < hour)
+    assert.equal(cluster.rows('pool').has('p'), awayMs < hour)
   }
 })
 
@@ -126,10 +131,10 @@ test('the row of a wish is renewed for as long as a task of it is held', async (
   const { fleet, bell } = store.backend
   let nowMs = 0
   const monotonicMs = () => nowMs
-  const board = new Board({ store: fleet, bell, monotonicMs, onTrouble: assert.ifError })
+  const cluster = new ClusterState({ store: fleet, bell, monotonicMs, onTrouble: assert.ifError })
   const asked = { service: 'nmt', uses: { nmt: 1 }, requires: [] }
-  const demands = new DemandBoard({
-    ...{ board, monotonicMs, onTrouble: assert.ifError },
+  const demands = new ClusterDemands({
+    ...{ cluster, monotonicMs, onTrouble: assert.ifError },
     isFollowing: () => true,
     held: () => [{ kind: 'nmt', ...asked }],
   })
@@ -139,14 +144,14 @@ test('the row of a wish is renewed for as long as a task of it is held', async (
   ] as const) {
     await fleet.write([{ kind: 'demand', key, seen: 0, doc: JSON.stringify(doc), forMs: hour }])
   }
-  await board.catchUp()
+  await cluster.catchUp()
   const leftMs = async (key: string) => (await fleet.find('demand', key))!.expiresAt! - Date.now()
   await demands.lookOver()
   assert.ok((await leftMs('nmt')) > 20 * hour)
   assert.ok((await leftMs('nobodys')) <= hour)
   const { version } = (await fleet.find('demand', 'nmt'))!
   nowMs += 120_000
-  await board.catchUp()
+  await cluster.catchUp()
   await demands.lookOver()
   assert.equal((await fleet.find('demand', 'nmt'))?.version, version, 'one that is fresh is left alone')
 })
@@ -156,14 +161,20 @@ test('a wish that just came is looked at alone', async () => {
   const { fleet, bell } = store.backend
   const monotonicMs = () => performance.now()
   const onTrouble = assert.ifError
-  const board = new Board({ store: fleet, bell, monotonicMs, onTrouble })
-  const demands = new DemandBoard({ board, monotonicMs, onTrouble, isFollowing: () => true, held: () => [] })
+  const cluster = new ClusterState({ store: fleet, bell, monotonicMs, onTrouble })
+  const demands = new ClusterDemands({
+    cluster,
+    monotonicMs,
+    onTrouble,
+    isFollowing: () => true,
+    held: () => [],
+  })
   let looks = 0
   const kinds = new ClaimKinds({
-    ...{ board, demands, monotonicMs, onTrouble },
+    ...{ cluster, demands, monotonicMs, onTrouble },
     ring: () => undefined,
-    roster: { others: ['other'], isFirst: false },
-    holdings: { ids: () => ['n1'], get: () => ({ isGone: false, doc: { epoch: 1 } }) },
+    servers: { others: ['other'], isFirst: false },
+    ownNodes: { ids: () => ['n1'], get: () => ({ isGone: false, doc: { epoch: 1 } }) },
     settings: { isOpen: () => true },
     suitability: {
       couldDo() {
@@ -179,17 +190,17 @@ test('a wish that just came is looked at alone', async () => {
   })
   const claimed = () => new Set(kinds.asks().flatMap(({ kinds }) => kinds ?? []))
   await fleet.write(Array.from({ length: 300 }, (_, nr) => put(`k${nr}`)))
-  await board.catchUp()
+  await cluster.catchUp()
   await until('all are claimed', () => claimed().has('k299'))
   const before = looks
   await fleet.write([put('new')])
-  await board.catchUp()
+  await cluster.catchUp()
   await until('it is claimed too', () => claimed().has('new'))
   assert.equal(looks, before + 1)
 })
 
 test('what nobody else can do, or has room for, is looked at again when there are news only', async () => {
-  let listener: (change: BoardChange) => void = () => undefined
+  let listener: (change: ClusterChange) => void = () => undefined
   let nowMs = 0
   const news = () => listener({ kind: 'server', key: 's', version: 1, row: undefined })
   const looked: string[] = []
@@ -198,9 +209,9 @@ test('what nobody else can do, or has room for, is looked at again when there ar
   const room = { able: { free: 0, size: 0, isAble: true }, unable: { free: 0, size: 0, isAble: false } }
   const balancing = new Balancing({
     kinds,
-    board: { onChange: (each: typeof listener) => (listener = each) },
+    cluster: { onChange: (each: typeof listener) => (listener = each) },
     demands: { canBeFound: () => true },
-    holdings: { values: () => [] },
+    ownNodes: { values: () => [] },
     fleet: {
       async room({ kind }: { kind: keyof typeof room }) {
         looked.push(kind)
@@ -236,7 +247,7 @@ test('a task is not given up while nobody else could find its kind', async () =>
   const learned: string[] = []
   const balancing = new Balancing({
     kinds: { generation: 1, resting: [] },
-    board: { onChange: () => undefined },
+    cluster: { onChange: () => undefined },
     demands: { canBeFound: () => false, learn: ({ kind }: { kind: string }) => void learned.push(kind) },
     fleet: { room: async () => assert.fail('nobody is looked for') },
     waiting: () => [
@@ -250,7 +261,7 @@ test('a task is not given up while nobody else could find its kind', async () =>
   assert.deepEqual(learned, ['k'])
 })
 
-test('a task whose wish has no place on the board goes to where a node for it is', async () => {
+test('a task whose wish has no place in the cluster state goes to where a node for it is', async () => {
   await using store = await openStore('memory')
   const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })
   await store.backend.fleet.write(

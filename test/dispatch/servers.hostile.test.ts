@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board } from '../../src/dispatch/cluster/cluster-state.ts'
+import { ClusterState } from '../../src/dispatch/cluster/cluster-state.ts'
 import { offeringOf, Suitability } from '../../src/dispatch/matching/suitability.ts'
 import { connect, ended, type Servers, startServers } from './serversstage.ts'
 import { obliging, openStore, until } from './servicestage.ts'
@@ -97,20 +97,20 @@ test('rows that nobody can make sense of stop nobody', async () => {
   await ended(servers.last, taskId)
 })
 
-test('one who cannot bear a row keeps neither the others from it nor the board from the next', async () => {
+test('one who cannot bear a row keeps neither the others from it nor the cluster state from the next', async () => {
   await using store = await openStore('memory')
   const { fleet, bell } = store.backend
   const told: string[] = []
   const troubles: unknown[] = []
   const onTrouble = (error: unknown) => void troubles.push(error)
-  const board = new Board({ store: fleet, bell, monotonicMs: () => performance.now(), onTrouble })
-  board.onChange(({ key }) => {
+  const cluster = new ClusterState({ store: fleet, bell, monotonicMs: () => performance.now(), onTrouble })
+  cluster.onChange(({ key }) => {
     if (key.startsWith('bad')) throw new Error('cannot bear it')
   })
-  board.onChange(({ key }) => void told.push(key))
+  cluster.onChange(({ key }) => void told.push(key))
   for (const key of ['bad', 'good', 'bad too', 'good too']) {
     await fleet.write([{ kind: 'pool', key, doc: '{}', seen: 0, forMs: null }])
-    await board.catchUp()
+    await cluster.catchUp()
   }
   assert.deepEqual(told, ['bad', 'good', 'bad too', 'good too'])
   assert.equal(troubles.length, 2)

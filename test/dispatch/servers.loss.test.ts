@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board } from '../../src/dispatch/cluster/cluster-state.ts'
+import { ClusterState } from '../../src/dispatch/cluster/cluster-state.ts'
 import type { FleetStore } from '../../src/dispatch/cluster/fleet-store.ts'
-import { Holdings } from '../../src/dispatch/cluster/own-nodes.ts'
+import { OwnNodes } from '../../src/dispatch/cluster/own-nodes.ts'
 import { openStore, until } from './servicestage.ts'
 
 test('a node whose row the store lost before anybody had read it is put back', async () => {
@@ -25,10 +25,10 @@ test('a node whose row the store lost before anybody had read it is put back', a
   }
   const troubles: unknown[] = []
   const shared = { monotonicMs: () => performance.now(), onTrouble: (error: unknown) => troubles.push(error) }
-  const board = new Board({ store, bell: before.backend.bell, ...shared })
-  const holdings = new Holdings({
+  const cluster = new ClusterState({ store, bell: before.backend.bell, ...shared })
+  const ownNodes = new OwnNodes({
     ...{
-      board,
+      cluster,
       serverId: 'east',
       leastEpoch: () => 1,
       lost: assert.fail,
@@ -37,24 +37,24 @@ test('a node whose row the store lost before anybody had read it is put back', a
     },
   })
   await before.backend.fleet.write([{ kind: 'pool', key: 'p0', seen: 0, doc: '{}', forMs: null }])
-  await board.catchUp()
+  await cluster.catchUp()
   const caller = { nodeId: 'n1', instanceId: 'one', services: [], labels: {}, epoch: 1, holder: {} }
   const entered = Promise.withResolvers<unknown>()
-  holdings.enter({ ...caller, isThere: () => true }, entered.resolve)
+  ownNodes.enter({ ...caller, isThere: () => true }, entered.resolve)
   assert.ok(await entered.promise)
   ;[fleet, isReset] = [after.backend.fleet, true]
 
-  await board.catchUp()
+  await cluster.catchUp()
   await until('its row is there again', async () => {
-    holdings.mend()
+    ownNodes.mend()
     const row = await fleet.find('node', 'n1')
     return row?.doc !== undefined
   })
-  await board.catchUp()
-  const { version } = board.rows('node').get('n1')!
-  holdings.mend()
-  await board.catchUp()
-  assert.equal(board.rows('node').get('n1')!.version, version, 'what is there is not written again')
+  await cluster.catchUp()
+  const { version } = cluster.rows('node').get('n1')!
+  ownNodes.mend()
+  await cluster.catchUp()
+  assert.equal(cluster.rows('node').get('n1')!.version, version, 'what is there is not written again')
   assert.deepEqual(troubles, [])
 })
 
@@ -86,31 +86,31 @@ test('a node whose row fell back to what it was before is put right, and is not 
       return { ...page, rows: [{ ...old, doc: JSON.stringify(doc) }, ...rows], isReset: true }
     },
   }
-  const board = new Board({ store: fallenBack, bell, ...shared })
+  const cluster = new ClusterState({ store: fallenBack, bell, ...shared })
   const lost: string[] = []
-  const holdings = new Holdings({
-    ...{ board, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, ...shared },
+  const ownNodes = new OwnNodes({
+    ...{ cluster, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, ...shared },
     lost: (nodeId) => void lost.push(nodeId),
   })
   await fleet.write([{ kind: 'pool', key: 'before', seen: 0, doc: '{}', forMs: null }])
-  await board.catchUp()
+  await cluster.catchUp()
   const caller = { nodeId: 'n1', instanceId: 'one', services: [], labels: {}, epoch: 1, holder: {} }
   const entered = Promise.withResolvers<unknown>()
-  holdings.enter({ ...caller, isThere: () => true }, entered.resolve)
+  ownNodes.enter({ ...caller, isThere: () => true }, entered.resolve)
   assert.ok(await entered.promise)
   await fleet.write([{ kind: 'pool', key: 'later', seen: 0, doc: '{}', forMs: null }])
-  await board.catchUp()
+  await cluster.catchUp()
 
   isOld = true
-  await board.catchUp()
-  holdings.mend()
+  await cluster.catchUp()
+  ownNodes.mend()
   await until('it is written again', () => !isOld)
   await until('it is this server’s', async () => {
     const row = await fleet.find('node', 'n1')
     return (JSON.parse(row!.doc!) as { owner: string }).owner === 'east'
   })
   assert.deepEqual(lost, [])
-  assert.ok(holdings.has('n1'))
+  assert.ok(ownNodes.has('n1'))
 })
 
 test('a process that slept puts nothing back that was removed meanwhile', async () => {
@@ -127,7 +127,7 @@ test('a process that slept puts nothing back that was removed meanwhile', async 
     },
   }
   // Its own clock stood still.
-  const board = new Board({
+  const cluster = new ClusterState({
     store: later,
     bell,
     monotonicMs: () => 1,
@@ -135,17 +135,17 @@ test('a process that slept puts nothing back that was removed meanwhile', async 
   })
   const cordon = { kind: 'cordon', key: '["n1",null]', forMs: null } as const
   const [seen] = await fleet.write([{ ...cordon, seen: 0, doc: '{}' }])
-  await board.catchUp()
-  assert.equal(board.rows('cordon').size, 1)
+  await cluster.catchUp()
+  assert.equal(cluster.rows('cordon').size, 1)
   await fleet.write([
     { ...cordon, seen: seen!, doc: null },
     { kind: 'pool', key: 'p1', seen: 0, doc: '{}', forMs: null },
   ])
   await until('what was removed is forgotten', async () => (await fleet.prune(10, 0)) === 1)
   aheadMs = 3_600_000
-  await board.catchUp()
+  await cluster.catchUp()
   assert.equal(await fleet.find('cordon', cordon.key), undefined)
-  assert.equal(board.rows('cordon').size, 0)
+  assert.equal(cluster.rows('cordon').size, 0)
 })
 
 test('a store that counts from below again takes a node from nobody, and keeps it with nobody who lost it', async () => {
@@ -162,29 +162,29 @@ test('a store that counts from below again takes a node from nobody, and keeps i
   }
   let nowMs = 0
   const onTrouble = (error: unknown) => assert.fail(String(error))
-  const board = new Board({ store, bell: before.backend.bell, monotonicMs: () => nowMs, onTrouble })
+  const cluster = new ClusterState({ store, bell: before.backend.bell, monotonicMs: () => nowMs, onTrouble })
   const lost: string[] = []
-  const holdings = new Holdings({
-    ...{ board, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, onTrouble },
+  const ownNodes = new OwnNodes({
+    ...{ cluster, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, onTrouble },
     monotonicMs: () => performance.now(),
     lost: (nodeId) => void lost.push(nodeId),
   })
-  await board.catchUp()
+  await cluster.catchUp()
   for (const nodeId of ['stays', 'went']) {
     const caller = { nodeId, instanceId: 'one', services: [], labels: {}, epoch: 1, holder: {} }
     const entered = Promise.withResolvers<unknown>()
-    holdings.enter({ ...caller, isThere: () => true }, entered.resolve)
+    ownNodes.enter({ ...caller, isThere: () => true }, entered.resolve)
     assert.ok(await entered.promise)
   }
-  const { doc } = holdings.get('went')!
+  const { doc } = ownNodes.get('went')!
   const write = { kind: 'node', key: 'went', seen: 0, forMs: null } as const
   await after.backend.fleet.write([{ ...write, doc: JSON.stringify({ ...doc, owner: 'west' }) }])
   fleet = after.backend.fleet
   // So long that nothing is put back: the counter stays below what it was.
   nowMs = 3_600_000
-  await board.catchUp()
+  await cluster.catchUp()
   assert.deepEqual(lost, ['went'])
-  assert.deepEqual([...holdings.ids()], ['stays'])
+  assert.deepEqual([...ownNodes.ids()], ['stays'])
   await until('the one that stayed is there again', async () => {
     const row = await fleet.find('node', 'stays')
     return row !== undefined

@@ -42,14 +42,14 @@ test('a node that another instance took over at another server costs its task an
   assert.match((await servers.last.task(taskId))?.error?.message ?? '', /taken over by another instance/)
 })
 
-test('a node that says goodbye and hello in one breath is on the board', async () => {
+test('a node that says goodbye and hello in one breath is in the cluster state', async () => {
   await using store = await openStore('memory')
   await using servers = await startServers(store, 2)
   const offer = { nodeId: 'n', instanceId: 'i', onTask: obliging }
   const before = await connect(servers.first, offer)
   before.say({ type: 'bye' })
   const after = await connect(servers.first, offer)
-  await until('it is on the board', async () => {
+  await until('it is in the cluster state', async () => {
     const row = await store.backend.fleet.find('node', 'n')
     return row !== undefined && (JSON.parse(row.doc!) as NodeDoc).owner === 'server-1'
   })
@@ -58,7 +58,7 @@ test('a node that says goodbye and hello in one breath is on the board', async (
   assert.equal(after.closedWith, null)
 })
 
-/** A server says on the board how many tasks wait there. */
+/** A server says in the cluster state how many tasks wait there. */
 async function tell(store: Store, waiting: number, forMs: number): Promise<void> {
   const { fleet } = store.backend
   const seen = (await fleet.find('server', 'far'))?.version ?? 0
@@ -77,7 +77,7 @@ test('who only submits is turned away while too many wait, and not for what wait
   await using store = await openStore('memory')
   await using box = createDispatch({ ...store.backend, remoteBell: false }, { policy: { maxWaiting: 2 } })
   await tell(store, 50, 60_000)
-  // A wish of which nobody knew is looked for on the board.
+  // A wish of which nobody knew is looked for in the cluster state.
   await box.submit({ service: 'nmt' })
   await assert.rejects(box.submit({ service: 'nmt' }), { code: 'too_many' })
   await tell(store, 0, 60_000)
@@ -96,7 +96,7 @@ test('a server whose name another one has says so and goes on under a name of it
   await using store = await openStore('memory')
   await using one = await startServer(store, 'same')
   await until(
-    'it is on the board',
+    'it is in the cluster state',
     async () => (await store.backend.fleet.find('server', 'same')) !== undefined,
   )
   await using two = await startServer(store, 'same')

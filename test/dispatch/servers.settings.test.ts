@@ -6,7 +6,7 @@ import { engines, FakeNode, obliging, openStore, until } from './servicestage.ts
 
 for (const engine of engines) tellSettings(engine, () => openStore(engine))
 
-test('a board that hangs holds up nodes that come, and nobody else', async () => {
+test('a cluster state that hangs holds up nodes that come, and nobody else', async () => {
   await using store = await openStore('memory')
   const backend = await store.again()
   const hang = Promise.withResolvers<void>()
@@ -30,12 +30,12 @@ test('a board that hangs holds up nodes that come, and nobody else', async () =>
   const began = performance.now()
   const { taskId } = await dispatch.submit({ service: 'nmt' })
   await ended(dispatch, taskId)
-  assert.ok(performance.now() - began < 3_000, 'a task does not wait for the board')
+  assert.ok(performance.now() - began < 3_000, 'a task does not wait for the cluster state')
   node.die()
   const back = await connect(dispatch, { instanceId: 'i', services: { nmt: 5 }, onTask: obliging })
   await ended(dispatch, (await dispatch.submit({ service: 'nmt' })).taskId)
   assert.equal(back.tasks.length, 1)
-  // A wish that nobody had before waits a moment for the board, and goes out all the same.
+  // A wish that nobody had before waits a moment for the cluster state, and goes out all the same.
   await ended(dispatch, (await dispatch.submit({ service: 'nmt', priority: 9, uses: { nmt: 2 } })).taskId)
   assert.equal(late.heard('welcome'), 0)
   await until('it is sent away', () => late.closedWith === 1013, 15_000)

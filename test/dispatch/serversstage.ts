@@ -36,7 +36,7 @@ export type Shared = Pick<Store, 'backend' | 'again'>
 
 const quick: DispatchOptions = { closedGraceMs: 300, pollMs: 50 }
 
-/** Starts so many; resolves when they work and are on the board. */
+/** Starts so many; resolves when they work and are in the cluster state. */
 export async function startServers(
   store: Shared,
   count: number,
@@ -47,7 +47,7 @@ export async function startServers(
   for (let at = 0; at < count; at += 1) {
     all.push(await startServer(store, `server-${at + 1}`, options, parts))
   }
-  await until('all servers are on the board', async () => {
+  await until('all servers are in the cluster state', async () => {
     const rows = await Promise.all(all.map(({ name }) => store.backend.fleet.find('server', name)))
     return rows.every((row) => row !== undefined)
   })

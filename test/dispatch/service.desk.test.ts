@@ -13,8 +13,8 @@ function helloOf(nodeId: string) {
 /** A desk on a clock that is moved by hand, with so many nodes that were welcomed. */
 function createStage(
   nodeCount: number,
-  others: Partial<DeskParts['holdings']> = {},
-  enterAgain?: DeskParts['holdings']['enter'],
+  others: Partial<DeskParts['ownNodes']> = {},
+  enterAgain?: DeskParts['ownNodes']['enter'],
   drainOf: DeskParts['settings']['drainOf'] = () => undefined,
 ) {
   let at = 0
@@ -29,8 +29,8 @@ function createStage(
     now: () => at,
     heartbeatMs: 1_000,
     isFull: () => false,
-    // The board lets everybody in at once.
-    holdings: {
+    // The cluster state lets everybody in at once.
+    ownNodes: {
       enter: (caller, told) => {
         const { instanceId, services, labels, epoch } = caller
         if (caller.isWelcomed) enterAgain?.(caller, told)

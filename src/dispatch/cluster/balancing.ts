@@ -10,24 +10,24 @@ import type { Command } from '../registry/command.ts'
 import { Stretch } from '../tasks/stretch.ts'
 import type { WaitingKind } from '../waiting/yield-waiting.ts'
 import type { ClaimKinds } from './claim-kinds.ts'
-import type { Board } from './cluster-state.ts'
-import type { DemandBoard } from './demand-state.ts'
-import type { Holdings } from './own-nodes.ts'
-import type { SettingsBoard } from './settings-state.ts'
+import type { ClusterDemands } from './cluster-demands.ts'
+import type { ClusterSettings } from './cluster-settings.ts'
+import type { ClusterState } from './cluster-state.ts'
+import type { OwnNodes } from './own-nodes.ts'
 import type { Room, SharedFleet } from './shared-fleet.ts'
 
 /** What the balance is made of. */
 export interface BalancingParts {
-  readonly board: Pick<Board, 'onChange'>
+  readonly cluster: Pick<ClusterState, 'onChange'>
   readonly fleet: SharedFleet
-  readonly demands: DemandBoard
-  readonly holdings: Holdings
-  readonly settings: SettingsBoard
+  readonly demands: ClusterDemands
+  readonly ownNodes: OwnNodes
+  readonly settings: ClusterSettings
   readonly suitability: Suitability
   readonly kinds: ClaimKinds
   /** What waits here, and whether there is room for it. */
   readonly waiting: () => Iterable<WaitingKind>
-  readonly ownNodes: () => Iterable<NodeView>
+  readonly nodeViews: () => Iterable<NodeView>
   readonly post: (command: Command) => boolean
   readonly now: () => number
   readonly monotonicMs: () => number
@@ -70,7 +70,7 @@ export class Balancing {
 
   constructor(parts: BalancingParts) {
     this.#parts = parts
-    parts.board.onChange(({ kind }) => {
+    parts.cluster.onChange(({ kind }) => {
       if (kind !== 'demand') this.#news += 1
     })
   }
@@ -140,9 +140,9 @@ export class Balancing {
 
   /** How many tasks of a wish this server's nodes can do at once. */
   async #sizeHere(wish: Wish, stretch: Stretch): Promise<number> {
-    const { holdings, settings, suitability } = this.#parts
+    const { ownNodes, settings, suitability } = this.#parts
     let size = 0
-    for (const held of holdings.values()) {
+    for (const held of ownNodes.values()) {
       const isOpen = !held.isGone && settings.isOpen(held.nodeId, held.doc.epoch, wish.uses)
       if (isOpen && suitability.couldDo(wish, held)) size += slotsFor(wish.uses, held.services)
       if (stretch.isOver) await stretch.pause()
@@ -151,10 +151,10 @@ export class Balancing {
   }
 
   async #hasRoom(wish: Wish, stretch: Stretch): Promise<boolean> {
-    const { ownNodes, holdings, suitability, now } = this.#parts
-    for (const node of ownNodes()) {
+    const { nodeViews, ownNodes, suitability, now } = this.#parts
+    for (const node of nodeViews()) {
       const { nodeId, status, draining, cordoned, overloaded, heldFor } = node
-      const held = holdings.get(nodeId)
+      const held = ownNodes.get(nodeId)
       const isOpen = status === 'ready' && !(draining || cordoned || overloaded) && heldFor === null
       if (isOpen && held !== undefined && suitability.couldDo(wish, held)) {
         const left = node.services.map((service) => {

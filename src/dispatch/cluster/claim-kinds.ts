@@ -9,21 +9,21 @@
 import { anyKind } from '../matching/demand-kind.ts'
 import type { Suitability, Wish } from '../matching/suitability.ts'
 import { Stretch } from '../tasks/stretch.ts'
-import type { Board } from './cluster-state.ts'
-import type { DemandBoard } from './demand-state.ts'
-import type { Holdings } from './own-nodes.ts'
-import type { Roster } from './server-list.ts'
-import type { SettingsBoard } from './settings-state.ts'
+import type { ClusterDemands } from './cluster-demands.ts'
+import type { ClusterSettings } from './cluster-settings.ts'
+import type { ClusterState } from './cluster-state.ts'
+import type { OwnNodes } from './own-nodes.ts'
+import type { ServerList } from './server-list.ts'
 import type { SharedFleet } from './shared-fleet.ts'
 
 /** What the choice is made from. */
 export interface ClaimKindsParts {
-  readonly board: Board
-  readonly demands: DemandBoard
-  readonly holdings: Holdings
+  readonly cluster: ClusterState
+  readonly demands: ClusterDemands
+  readonly ownNodes: OwnNodes
   readonly fleet: SharedFleet
-  readonly roster: Roster
-  readonly settings: SettingsBoard
+  readonly servers: ServerList
+  readonly settings: ClusterSettings
   readonly suitability: Suitability
   readonly monotonicMs: () => number
   /** There may be more to claim than before. */
@@ -72,7 +72,7 @@ export class ClaimKinds {
   constructor(parts: ClaimKindsParts) {
     this.#parts = parts
     this.#netAt = parts.monotonicMs()
-    parts.board.onChange(({ kind, key, row }) => {
+    parts.cluster.onChange(({ kind, key, row }) => {
       if (kind === 'pool') parts.suitability.forget()
       if (kind === 'demand') this.#heard(key, row !== undefined)
       else if (kind !== 'server') this.changed()
@@ -81,15 +81,15 @@ export class ClaimKinds {
 
   /** What to ask the store for now. */
   asks(): readonly ClaimAsk[] {
-    const { roster, monotonicMs } = this.#parts
-    if (roster.others.length === 0) return [{ kinds: null, limit: claimLimit, isWhole: true }]
+    const { servers, monotonicMs } = this.#parts
+    if (servers.others.length === 0) return [{ kinds: null, limit: claimLimit, isWhole: true }]
     const now = monotonicMs()
     const kinds = this.#awake(now)
     const asks: ClaimAsk[] = []
     for (let at = 0; at < kinds.length; at += kindsPerClaim) {
       asks.push({ kinds: kinds.slice(at, at + kindsPerClaim), limit: claimLimit, isWhole: true })
     }
-    if (roster.isFirst && now - this.#netAt >= net.everyMs) {
+    if (servers.isFirst && now - this.#netAt >= net.everyMs) {
       this.#netAt = now
       asks.push({ kinds: null, limit: net.limit, isWhole: false })
     }
@@ -150,14 +150,14 @@ export class ClaimKinds {
   }
 
   async #look(): Promise<void> {
-    const { board, roster, ring } = this.#parts
+    const { cluster, servers, ring } = this.#parts
     const stretch = new Stretch()
     await this.#lookAtFresh(stretch)
-    while (this.#isStale && roster.others.length > 0) {
+    while (this.#isStale && servers.others.length > 0) {
       this.#isStale = false
       const found = new Set([anyKind])
       this.#found = found
-      for (const kind of board.rows('demand').keys()) {
+      for (const kind of cluster.rows('demand').keys()) {
         if (await this.#claims(kind, stretch)) found.add(kind)
         if (stretch.isOver) await stretch.pause()
         if (this.#fresh.size > 0) await this.#lookAtFresh(stretch)
@@ -180,7 +180,7 @@ export class ClaimKinds {
     for (const kind of this.#fresh) {
       this.#fresh.delete(kind)
       // Alone it claims all there is; when others come everything is looked at.
-      if (this.#parts.roster.others.length === 0) continue
+      if (this.#parts.servers.others.length === 0) continue
       if (!(await this.#claims(kind, stretch))) continue
       this.#able.add(kind)
       this.#found?.add(kind)
@@ -201,14 +201,14 @@ export class ClaimKinds {
   }
 
   async #isMine(wish: Wish, stretch: Stretch): Promise<boolean> {
-    const { roster, holdings, fleet, settings, suitability } = this.#parts
+    const { servers, ownNodes, fleet, settings, suitability } = this.#parts
     const couldDo = (nodeId: string): boolean => {
-      const held = holdings.get(nodeId)
+      const held = ownNodes.get(nodeId)
       if (held === undefined || held.isGone) return false
       return settings.isOpen(nodeId, held.doc.epoch, wish.uses) && suitability.couldDo(wish, held)
     }
-    if (await this.#some(this.#own, wish, () => holdings.ids(), couldDo, stretch)) return true
-    if (!roster.isFirst) return false
+    if (await this.#some(this.#own, wish, () => ownNodes.ids(), couldDo, stretch)) return true
+    if (!servers.isFirst) return false
     const couldOther = (nodeId: string) => fleet.couldDo(wish, nodeId)
     return !(await this.#some(this.#others, wish, () => fleet.ids(), couldOther, stretch))
   }

@@ -1,5 +1,5 @@
 /**
- * The fleet's board as this process knows it: it reads what is new, keeps the rows, and tells who listens. Rings say when
+ * The cluster state as this process knows it: it reads what is new, keeps the rows, and tells who listens. Rings say when
  * to look, polling is the truth. What it knows may be a little old; whoever needs certainty writes on the condition of
  * what it saw, and the store decides.
  */
@@ -10,7 +10,7 @@ import { type Bell, createBell } from '../../core/notifier.ts'
 import type { JobsBell } from '../../jobs/index.ts'
 import { inTime } from '../in-time.ts'
 import { Stretch } from '../tasks/stretch.ts'
-import { BoardWriter } from './cluster-writer.ts'
+import { ClusterWriter } from './cluster-writer.ts'
 import {
   type FleetKind,
   type FleetPage,
@@ -22,7 +22,7 @@ import {
 } from './fleet-store.ts'
 
 /** A row with its document read. */
-export interface BoardRow {
+export interface ClusterRow {
   readonly version: number
   readonly doc: unknown
   /** By the store's clock. */
@@ -30,24 +30,24 @@ export interface BoardRow {
 }
 
 /** A row was written, or (without `row`) removed. */
-export interface BoardChange {
+export interface ClusterChange {
   readonly kind: FleetKind
   readonly key: string
   readonly version: number
-  readonly row: BoardRow | undefined
-  /** The board was read anew: versions from before may mean nothing any more. */
+  readonly row: ClusterRow | undefined
+  /** The cluster state was read anew: versions from before may mean nothing any more. */
   readonly isAnew?: boolean
 }
 
-/** What the board is made of. */
-export interface BoardParts {
+/** What the cluster state is made of. */
+export interface ClusterStateParts {
   readonly store: FleetStore
   readonly bell: JobsBell
   readonly monotonicMs: () => number
   readonly onTrouble: (error: unknown) => void
 }
 
-type Rows = Map<FleetKind, Map<string, BoardRow>>
+type Rows = Map<FleetKind, Map<string, ClusterRow>>
 
 const kinds = ['server', 'node', 'demand', 'pool', 'cordon', 'drain'] as const
 /** What is nobody's own: rows of these that the store lost are put back by whoever still has them. */
@@ -57,12 +57,12 @@ const readWithinMs = 10_000
 const findWithinMs = 5_000
 const conflictTries = 8
 
-/** Reads and keeps the board. */
-export class Board {
-  readonly #parts: BoardParts
-  readonly #writer: BoardWriter
+/** Reads and keeps the cluster state. */
+export class ClusterState {
+  readonly #parts: ClusterStateParts
+  readonly #writer: ClusterWriter
   readonly #rung: Bell = createBell()
-  readonly #listeners: ((change: BoardChange) => void)[] = []
+  readonly #listeners: ((change: ClusterChange) => void)[] = []
   readonly #readListeners: ((isAnew: boolean) => void)[] = []
   readonly #loaded = Promise.withResolvers<void>()
   #rows: Rows = emptyRows()
@@ -76,9 +76,9 @@ export class Board {
   #loop: Loop | null = null
   #unlisten: (() => void) | null = null
 
-  constructor(parts: BoardParts) {
+  constructor(parts: ClusterStateParts) {
     this.#parts = parts
-    this.#writer = new BoardWriter(parts.store)
+    this.#writer = new ClusterWriter(parts.store)
   }
 
   /** Resolves when it has been read once. */
@@ -105,12 +105,12 @@ export class Board {
     return this.#clock.now + this.#parts.monotonicMs() - this.#clock.at
   }
 
-  rows(kind: FleetKind): ReadonlyMap<string, BoardRow> {
+  rows(kind: FleetKind): ReadonlyMap<string, ClusterRow> {
     return this.#rows.get(kind)!
   }
 
   /** Called for each change, in the order of the versions. */
-  onChange(listener: (change: BoardChange) => void): void {
+  onChange(listener: (change: ClusterChange) => void): void {
     this.#listeners.push(listener)
   }
 
@@ -123,7 +123,7 @@ export class Board {
   follow(pollMs: number): void {
     this.#unlisten = this.#parts.bell.listen([fleetTopic], () => this.#rung.ring())
     this.#loop = createLoop({
-      name: 'dispatch.board',
+      name: 'dispatch.cluster',
       bell: this.#rung,
       idleMs: pollMs,
       backoff: { baseMs: 50, maxMs: 2_000 },
@@ -175,7 +175,9 @@ export class Board {
   async change(
     kind: FleetKind,
     key: string,
-    next: (row: BoardRow | undefined) => { readonly doc: unknown; readonly forMs: number | null } | undefined,
+    next: (
+      row: ClusterRow | undefined,
+    ) => { readonly doc: unknown; readonly forMs: number | null } | undefined,
   ): Promise<number | undefined> {
     for (let tries = 0; tries < conflictTries; tries += 1) {
       const found = await this.find(kind, key)
@@ -186,7 +188,7 @@ export class Board {
       const version = await this.write({ kind, key, seen, doc, forMs: wanted.forMs })
       if (version !== null) return version
     }
-    const what = `The board's row of ${kind} "${key}"`
+    const what = `The cluster state's row of ${kind} "${key}"`
     throw new SignalboxError(
       'store_busy',
       `${what} changed ${conflictTries} times while it was being written; try again.`,
@@ -274,7 +276,7 @@ export class Board {
     return page
   }
 
-  *#changes({ rows }: FleetPage): Generator<BoardChange> {
+  *#changes({ rows }: FleetPage): Generator<ClusterChange> {
     for (const row of rows) {
       try {
         yield { ...row, row: row.doc === null ? undefined : read(row) }
@@ -304,7 +306,7 @@ export class Board {
     }
   }
 
-  #tell(change: BoardChange): void {
+  #tell(change: ClusterChange): void {
     for (const listener of this.#listeners) this.#guarded(() => listener(change))
   }
 
@@ -318,7 +320,7 @@ export class Board {
   }
 }
 
-function put(rows: Rows, { kind, key, row }: BoardChange): void {
+function put(rows: Rows, { kind, key, row }: ClusterChange): void {
   const those = rows.get(kind)
   if (row === undefined) those?.delete(key)
   else those?.set(key, row)
@@ -329,10 +331,10 @@ function nameOf({ kind, key }: { readonly kind: FleetKind; readonly key: string 
   return `${kind} ${key}`
 }
 
-function read({ version, doc, expiresAt }: FleetRow): BoardRow {
+function read({ version, doc, expiresAt }: FleetRow): ClusterRow {
   return { version, doc: JSON.parse(doc!) as unknown, expiresAt }
 }
 
 function emptyRows(): Rows {
-  return new Map(kinds.map((kind) => [kind, new Map<string, BoardRow>()]))
+  return new Map(kinds.map((kind) => [kind, new Map<string, ClusterRow>()]))
 }

@@ -1,4 +1,4 @@
-/** Writes to the board, many at a time: when a fleet comes back after a restart, all its nodes are at the door at once. */
+/** Writes to the cluster state, many at a time: when a fleet comes back after a restart, all its nodes are at the door at once. */
 
 import { inTime } from '../in-time.ts'
 import type { FleetStore, FleetWrite } from './fleet-store.ts'
@@ -13,7 +13,7 @@ interface Entry {
 }
 
 /** Makes writes in the order they were asked for, those of one turn together. */
-export class BoardWriter {
+export class ClusterWriter {
   readonly #store: Pick<FleetStore, 'write'>
   #waiting: Entry[] = []
   #isWriting = false

@@ -1,5 +1,5 @@
 /**
- * What servers that share a fleet ask of a backend: a board that all of them read. It holds rows: who the servers are,
+ * What servers that share a fleet ask of a backend: a cluster state that all of them read. It holds rows: who the servers are,
  * which node is whose, what tasks ask for, pools, cordons, drains. Tasks themselves are jobs and are not on it.
  *
  * Every write is conditional on the version that the writer saw, so of two that cross one is told to look again. Versions
@@ -31,7 +31,7 @@ export interface FleetStore {
 /** What a row is about. */
 export type FleetKind = 'server' | 'node' | 'demand' | 'pool' | 'cordon' | 'drain'
 
-/** A row of the board. */
+/** A row of the cluster state. */
 export interface FleetRow {
   readonly kind: FleetKind
   /** 1 to 600 characters of printable text, compared byte by byte. */
@@ -54,7 +54,7 @@ export interface FleetWrite {
   readonly forMs: number | null
 }
 
-/** A part of the board. */
+/** A part of the cluster state. */
 export interface FleetPage {
   readonly rows: readonly FleetRow[]
   /** The store's clock, epoch milliseconds. */
@@ -65,5 +65,5 @@ export interface FleetPage {
 /** How long readers may be away before they must read everything anew. */
 export const tombstoneMs = 600_000
 
-/** Rung after a write to the board. */
+/** Rung after a write to the cluster state. */
 export const fleetTopic = 'fleet'

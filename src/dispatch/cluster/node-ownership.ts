@@ -5,7 +5,7 @@
 import { tidyServices } from '../matching/capability.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
 
-/** A node on the board. Its owner holds its socket, and places its work alone. */
+/** A node in the cluster state. Its owner holds its socket, and places its work alone. */
 export interface NodeDoc {
   readonly instanceId: string
   readonly epoch: number

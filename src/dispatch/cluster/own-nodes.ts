@@ -1,5 +1,5 @@
 /**
- * The nodes whose sockets are here, as the board has them. Writing a node's row is what makes it this server's: until
+ * The nodes whose sockets are here, as the cluster state has them. Writing a node's row is what makes it this server's: until
  * that is done the node is not let in, and when another server has written it since, the node is that one's.
  */
 import { SignalboxError } from '../../core/errors.ts'
@@ -7,12 +7,12 @@ import { inTime } from '../in-time.ts'
 import { tidyServices } from '../matching/capability.ts'
 import { type Offering, offeringOf } from '../matching/suitability.ts'
 import type { Labels, ServiceOffer } from '../node.ts'
-import type { Board, BoardChange, BoardRow } from './cluster-state.ts'
+import type { ClusterChange, ClusterRow, ClusterState } from './cluster-state.ts'
 import { type Entered, type Entrant, enterNode, type NodeDoc, stayNode } from './node-ownership.ts'
 
-/** What holdings need. */
-export interface HoldingsParts {
-  readonly board: Board
+/** What `OwnNodes` needs. */
+export interface OwnNodesParts {
+  readonly cluster: ClusterState
   readonly serverId: string
   readonly monotonicMs: () => number
   /** The lowest epoch that the registry can give to the node. */
@@ -59,8 +59,8 @@ const conflictTries = 8
 const refreshEveryMs = 500
 
 /** The nodes of this server. */
-export class Holdings {
-  readonly #parts: HoldingsParts
+export class OwnNodes {
+  readonly #parts: OwnNodesParts
   readonly #held = new Map<string, Held>()
   /** One thing at a time per node, in the order it was asked for. */
   readonly #lanes = new Map<string, Promise<void>>()
@@ -68,12 +68,12 @@ export class Holdings {
   readonly #late = new Set<Held>()
   #lateTimer: NodeJS.Timeout | undefined
 
-  constructor(parts: HoldingsParts) {
+  constructor(parts: OwnNodesParts) {
     this.#parts = parts
-    parts.board.onChange((change) => {
+    parts.cluster.onChange((change) => {
       if (change.kind === 'node') this.#heard(change)
     })
-    parts.board.onRead((isAnew) => {
+    parts.cluster.onRead((isAnew) => {
       if (isAnew) this.#mendUnread()
     })
   }
@@ -108,7 +108,7 @@ export class Holdings {
     return held.doc.epoch
   }
 
-  /** Makes the node this server's; `told` learns what came of it, in the order of the askings; null: it left, or the board did not answer. */
+  /** Makes the node this server's; `told` learns what came of it, in the order of the askings; null: it left, or the cluster state did not answer. */
   enter(caller: Caller, told: (entered: Entered | null) => void): void {
     const { nodeId } = caller
     const { monotonicMs, onTrouble, changed } = this.#parts
@@ -205,14 +205,14 @@ export class Holdings {
     const { nodeId } = held
     this.#held.delete(nodeId)
     this.#parts.changed()
-    const { board, onTrouble } = this.#parts
+    const { cluster, onTrouble } = this.#parts
     this.#inLane(nodeId, async () => {
       const gone = { key: nodeId, doc: null, forMs: null }
-      const drain = board.rows('drain').get(nodeId)
+      const drain = cluster.rows('drain').get(nodeId)
       try {
-        const took = await board.write({ ...gone, kind: 'node', seen: held.version })
+        const took = await cluster.write({ ...gone, kind: 'node', seen: held.version })
         if (took !== null && drain !== undefined) {
-          await board.write({ ...gone, kind: 'drain', seen: drain.version })
+          await cluster.write({ ...gone, kind: 'drain', seen: drain.version })
         }
       } catch (error) {
         // Whoever tidies up finds it.
@@ -229,28 +229,28 @@ export class Holdings {
     }
   }
 
-  /** Writes again what could not be written, and what the store lost before the board had read it: nobody tells of that. */
+  /** Writes again what could not be written, and what the store lost before the cluster state had read it: nobody tells of that. */
   mend(): void {
     for (const held of this.#held.values())
       if (held.isStale || this.#isLost(held)) this.#rewrite(held, held.doc)
   }
 
-  /** The board has read beyond what was written, and has nothing or something older: the store fell back. */
+  /** The cluster state has read beyond what was written, and has nothing or something older: the store fell back. */
   #isLost({ nodeId, version }: Held): boolean {
-    const { board } = this.#parts
-    return version <= board.readVersion && (board.rows('node').get(nodeId)?.version ?? 0) < version
+    const { cluster } = this.#parts
+    return version <= cluster.readVersion && (cluster.rows('node').get(nodeId)?.version ?? 0) < version
   }
 
   async #enter(caller: Caller): Promise<{ entered: Entered; version: number } | null> {
     const { nodeId, epoch, isThere, isWelcomed = false } = caller
-    const { board, leastEpoch } = this.#parts
+    const { cluster, leastEpoch } = this.#parts
     // Cordons and drains must be known before anything is placed.
-    await board.loaded
+    await cluster.loaded
     // As far as this process knows; when that is too old, the store says so.
-    let row: NodeRow | undefined = this.#held.get(nodeId) ?? asNode(board.rows('node').get(nodeId))
+    let row: NodeRow | undefined = this.#held.get(nodeId) ?? asNode(cluster.rows('node').get(nodeId))
     for (let tries = 0; tries < conflictTries; tries += 1) {
       const { serverId } = this.#parts
-      const at = { serverId, epoch, leastEpoch: leastEpoch(nodeId), now: Math.round(board.storeNow) }
+      const at = { serverId, epoch, leastEpoch: leastEpoch(nodeId), now: Math.round(cluster.storeNow) }
       const entered = isWelcomed ? stayNode(row?.doc, caller, at) : enterNode(row?.doc, caller, at)
       if (entered.kind !== 'entered') {
         // For good: not on the strength of what may be old.
@@ -261,7 +261,7 @@ export class Holdings {
       if (!isThere()) return null
       const written = JSON.stringify(entered.doc)
       const seen = row?.version ?? 0
-      const version = await board.write({ kind: 'node', key: nodeId, seen, doc: written, forMs: null })
+      const version = await cluster.write({ kind: 'node', key: nodeId, seen, doc: written, forMs: null })
       if (version !== null) return { entered, version }
       row = await this.#find(nodeId)
     }
@@ -281,7 +281,7 @@ export class Holdings {
     if (doc.owner !== this.#parts.serverId) this.renamed()
   }
 
-  #heard({ key, version, row, isAnew = false }: BoardChange): void {
+  #heard({ key, version, row, isAnew = false }: ClusterChange): void {
     const held = this.#held.get(key)
     if (held === undefined) return
     if (isAnew) this.#voidVersion(held)
@@ -302,9 +302,9 @@ export class Holdings {
     for (const held of this.#held.values()) if (this.#voidVersion(held)) this.#rewrite(held, held.doc)
   }
 
-  /** True: the board was read anew and not up to what this server wrote. That is lost, or was written just now. */
+  /** True: the cluster state was read anew and not up to what this server wrote. That is lost, or was written just now. */
   #voidVersion(held: Held): boolean {
-    const isVoid = held.version > this.#parts.board.readVersion
+    const isVoid = held.version > this.#parts.cluster.readVersion
     if (isVoid) held.version = 0
     return isVoid
   }
@@ -331,11 +331,11 @@ export class Holdings {
   }
 
   async #write(held: Held): Promise<void> {
-    const { board } = this.#parts
+    const { cluster } = this.#parts
     let seen = held.version
     for (let tries = 0; tries < conflictTries; tries += 1) {
       const { doc, nodeId: key } = held
-      const version = await board.write({ kind: 'node', key, seen, doc: JSON.stringify(doc), forMs: null })
+      const version = await cluster.write({ kind: 'node', key, seen, doc: JSON.stringify(doc), forMs: null })
       if (version !== null) {
         held.version = version
         held.isStale = held.doc !== doc
@@ -355,7 +355,7 @@ export class Holdings {
   }
 
   async #find(nodeId: string): Promise<NodeRow | undefined> {
-    const row = await this.#parts.board.find('node', nodeId)
+    const row = await this.#parts.cluster.find('node', nodeId)
     return row && { version: row.version, doc: JSON.parse(row.doc!) as NodeDoc }
   }
 
@@ -376,6 +376,6 @@ interface NodeRow {
   readonly doc: NodeDoc
 }
 
-function asNode(row: BoardRow | undefined): NodeRow | undefined {
+function asNode(row: ClusterRow | undefined): NodeRow | undefined {
   return row && { version: row.version, doc: row.doc as NodeDoc }
 }

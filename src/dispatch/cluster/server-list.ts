@@ -6,13 +6,13 @@
 import { createId } from '../../core/ids.ts'
 import type { Snapshot } from '../fleet-snapshot.ts'
 import { Stretch } from '../tasks/stretch.ts'
-import type { Board } from './cluster-state.ts'
+import type { ClusterState } from './cluster-state.ts'
 import type { FleetRow } from './fleet-store.ts'
 import { encodeUsage, type ServerDoc, type Usage } from './usage.ts'
 
-/** What the roster needs. */
-export interface RosterParts {
-  readonly board: Board
+/** What the server list needs. */
+export interface ServerListParts {
+  readonly cluster: ClusterState
   readonly serverId: string
   readonly leaseMs: number
   readonly snapshot: Snapshot
@@ -32,8 +32,8 @@ const leastMs = 250
 const nodesPerMs = 10
 
 /** This server and the others. */
-export class Roster {
-  readonly #parts: RosterParts
+export class ServerList {
+  readonly #parts: ServerListParts
   /** Tells this server's row from that of another one of the same name. */
   readonly #instanceId = createId()
   #startedAt = 0
@@ -45,10 +45,10 @@ export class Roster {
   #others: readonly string[] = []
   #picture = '[]'
 
-  constructor(parts: RosterParts) {
+  constructor(parts: ServerListParts) {
     this.#parts = parts
-    parts.board.onRead(() => this.#look())
-    parts.board.onChange(({ kind, key, row }) => {
+    parts.cluster.onRead(() => this.#look())
+    parts.cluster.onChange(({ kind, key, row }) => {
       // Taken away, or lost: the others must not do without this server until its next turn.
       if (kind === 'server' && key === parts.serverId && row === undefined) {
         this.#wroteAt = Number.NEGATIVE_INFINITY
@@ -72,11 +72,11 @@ export class Roster {
 
   /** The others that live by the store's clock, also when nobody reads on, and how many tasks wait there. */
   get elsewhere(): { readonly serverCount: number; readonly waiting: number } {
-    const { board, serverId } = this.#parts
+    const { cluster, serverId } = this.#parts
     let serverCount = 0
     let waiting = 0
-    for (const [key, { doc, expiresAt }] of board.rows('server')) {
-      if (key === serverId || (expiresAt ?? Number.POSITIVE_INFINITY) <= board.storeNow) continue
+    for (const [key, { doc, expiresAt }] of cluster.rows('server')) {
+      if (key === serverId || (expiresAt ?? Number.POSITIVE_INFINITY) <= cluster.storeNow) continue
       serverCount += 1
       waiting += (doc as ServerDoc).waiting
     }
@@ -91,7 +91,7 @@ export class Roster {
 
   /** When a server was last heard of, by its own row. */
   heardAt(serverId: string): number {
-    const row = this.#parts.board.rows('server').get(serverId)
+    const row = this.#parts.cluster.rows('server').get(serverId)
     return row === undefined ? 0 : (row.expiresAt ?? 0) - (row.doc as ServerDoc).leaseMs
   }
 
@@ -115,22 +115,22 @@ export class Roster {
     this.#isStopped = true
     await this.#writing
     if (this.#seen === 0) return
-    const { board, serverId: key } = this.#parts
-    await board.write({ kind: 'server', key, seen: this.#seen, doc: null, forMs: null })
+    const { cluster, serverId: key } = this.#parts
+    await cluster.write({ kind: 'server', key, seen: this.#seen, doc: null, forMs: null })
   }
 
   async #write(): Promise<void> {
-    const { board, leaseMs, snapshot, monotonicMs } = this.#parts
+    const { cluster, leaseMs, snapshot, monotonicMs } = this.#parts
     const at = monotonicMs()
     const { version } = snapshot
     const doc = await this.#encode()
     if (this.#isStopped) return
     const write = { kind: 'server', doc, forMs: leaseMs } as const
-    let took = await board.write({ ...write, key: this.#parts.serverId, seen: this.#seen })
+    let took = await cluster.write({ ...write, key: this.#parts.serverId, seen: this.#seen })
     if (took === null) {
       // A life before this one left it, or somebody took this server for dead; or there are two of one name.
       const found = await this.#ownRow()
-      took = await board.write({ ...write, key: this.#parts.serverId, seen: found?.version ?? 0 })
+      took = await cluster.write({ ...write, key: this.#parts.serverId, seen: found?.version ?? 0 })
     }
     if (took === null) return
     this.#seen = took
@@ -140,13 +140,13 @@ export class Roster {
 
   /** The row of this server's name, which is another name when somebody lives under the one it had. */
   async #ownRow(): Promise<FleetRow | undefined> {
-    const { board, serverId, rename } = this.#parts
-    const found = await board.find('server', serverId)
+    const { cluster, serverId, rename } = this.#parts
+    const found = await cluster.find('server', serverId)
     if (found === undefined || found.doc === null) return found
     // For the store's clock.
-    await board.catchUp()
+    await cluster.catchUp()
     const { instanceId } = JSON.parse(found.doc) as { readonly instanceId?: string }
-    const isDead = (found.expiresAt ?? Number.POSITIVE_INFINITY) <= board.readNow
+    const isDead = (found.expiresAt ?? Number.POSITIVE_INFINITY) <= cluster.readNow
     if (isDead || instanceId === this.#instanceId) return found
     rename(`${serverId}-${createId().slice(-8)}`)
     this.#look()
@@ -173,14 +173,14 @@ export class Roster {
   }
 
   #doc(serverId: string): ServerDoc | undefined {
-    return this.#parts.board.rows('server').get(serverId)?.doc as ServerDoc | undefined
+    return this.#parts.cluster.rows('server').get(serverId)?.doc as ServerDoc | undefined
   }
 
   #look(): void {
-    const { board, serverId, changed } = this.#parts
+    const { cluster, serverId, changed } = this.#parts
     const others: string[] = []
-    for (const [key, { expiresAt }] of board.rows('server')) {
-      if (key !== serverId && (expiresAt ?? Number.POSITIVE_INFINITY) > board.readNow) others.push(key)
+    for (const [key, { expiresAt }] of cluster.rows('server')) {
+      if (key !== serverId && (expiresAt ?? Number.POSITIVE_INFINITY) > cluster.readNow) others.push(key)
     }
     this.#others = others.sort()
     // Nodes that were given up, or came back, make a difference too.

@@ -3,17 +3,17 @@
 import { type Offering, offeringOf, type Suitability, slotsFor, type Wish } from '../matching/suitability.ts'
 import type { NodeView } from '../node.ts'
 import type { Stretch } from '../tasks/stretch.ts'
-import type { Board, BoardChange } from './cluster-state.ts'
+import type { ClusterSettings } from './cluster-settings.ts'
+import type { ClusterChange, ClusterState } from './cluster-state.ts'
 import type { NodeDoc } from './node-ownership.ts'
-import type { Roster } from './server-list.ts'
-import type { SettingsBoard } from './settings-state.ts'
+import type { ServerList } from './server-list.ts'
 import { decodeUsage } from './usage.ts'
 
 /** What the shared fleet is read from. */
 export interface SharedFleetParts {
-  readonly board: Board
-  readonly roster: Roster
-  readonly settings: SettingsBoard
+  readonly cluster: ClusterState
+  readonly servers: ServerList
+  readonly settings: ClusterSettings
   readonly suitability: Suitability
   readonly serverId: string
   /** Which nodes there are, or what they offer, is another than before. */
@@ -40,14 +40,14 @@ export class SharedFleet {
 
   constructor(parts: SharedFleetParts) {
     this.#parts = parts
-    parts.board.onChange((change) => {
+    parts.cluster.onChange((change) => {
       if (change.kind === 'node') this.#heard(change)
     })
   }
 
   /** This server has another name now: nodes under the one before are another server's. */
   renamed(): void {
-    for (const [key, row] of this.#parts.board.rows('node')) {
+    for (const [key, row] of this.#parts.cluster.rows('node')) {
       this.#heard({ kind: 'node', key, version: row.version, row })
     }
   }
@@ -67,11 +67,11 @@ export class SharedFleet {
 
   /** Whether a node of a server that lives could do it, room or not. */
   couldDo(wish: Wish, nodeId: string): boolean {
-    const { roster, settings, suitability } = this.#parts
+    const { servers, settings, suitability } = this.#parts
     const node = this.#nodes.get(nodeId)
-    if (node === undefined || !roster.isLive(node.doc.owner)) return false
+    if (node === undefined || !servers.isLive(node.doc.owner)) return false
     if (!settings.isOpen(nodeId, node.doc.epoch, wish.uses) || !suitability.couldDo(wish, node)) return false
-    const usage = roster.usage(node.doc.owner, nodeId)
+    const usage = servers.usage(node.doc.owner, nodeId)
     // One that its server has not told of yet just came.
     return usage === undefined || decodeUsage(usage).status !== 'gone'
   }
@@ -82,13 +82,13 @@ export class SharedFleet {
 
   /** Room for a wish, as the servers last told, up to so much of it. */
   async room(wish: Wish, wanted: number, stretch: Stretch): Promise<Room> {
-    const { roster, settings, suitability } = this.#parts
+    const { servers, settings, suitability } = this.#parts
     let free = 0
     let size = 0
     let isAble = false
     for (const node of this.#nodes.values()) {
       const { nodeId, doc, services } = node
-      const isOpen = roster.isLive(doc.owner) && settings.isOpen(nodeId, doc.epoch, wish.uses)
+      const isOpen = servers.isLive(doc.owner) && settings.isOpen(nodeId, doc.epoch, wish.uses)
       if (isOpen && suitability.couldDo(wish, node)) {
         isAble = true
         const here = this.#freeOn(node, wish)
@@ -104,7 +104,7 @@ export class SharedFleet {
   }
 
   #freeOn({ nodeId, doc, services }: RemoteNode, wish: Wish): number {
-    const told = this.#parts.roster.usage(doc.owner, nodeId)
+    const told = this.#parts.servers.usage(doc.owner, nodeId)
     if (told === undefined) return 0
     const usage = decodeUsage(told)
     if (usage.epoch !== doc.epoch || !usage.isOpen || usage.services.length !== services.length) return 0
@@ -116,15 +116,15 @@ export class SharedFleet {
   }
 
   #view({ nodeId, doc }: RemoteNode): NodeView {
-    const { roster, settings } = this.#parts
+    const { servers, settings } = this.#parts
     const { instanceId, epoch, owner, labels, joinedAt } = doc
-    const told = roster.usage(owner, nodeId)
+    const told = servers.usage(owner, nodeId)
     const usage = told === undefined ? undefined : decodeUsage(told)
     const isTold = usage !== undefined && usage.epoch === epoch
     return {
       ...{ nodeId, instanceId, epoch, labels, joinedAt, via: owner },
       // Whoever could tell is gone; the node may come back elsewhere.
-      status: !roster.isLive(owner) ? 'suspect' : isTold ? usage.status : 'ready',
+      status: !servers.isLive(owner) ? 'suspect' : isTold ? usage.status : 'ready',
       draining: settings.isDraining(nodeId, epoch),
       cordoned: settings.isCordoned(nodeId, null),
       overloaded: isTold && usage.overloaded,
@@ -137,11 +137,11 @@ export class SharedFleet {
       })),
       load: isTold ? usage.load : { cpu: null, gpu: null, memory: null },
       taskIds: [],
-      seenAt: Math.max(joinedAt, roster.heardAt(owner)),
+      seenAt: Math.max(joinedAt, servers.heardAt(owner)),
     }
   }
 
-  #heard({ key, row }: BoardChange): void {
+  #heard({ key, row }: ClusterChange): void {
     const doc = row?.doc as NodeDoc | undefined
     if (doc === undefined || doc.owner === this.#parts.serverId) {
       if (!this.#nodes.delete(key)) return

@@ -7,7 +7,7 @@ import type { NodeLoad, NodeStatus, NodeView } from '../node.ts'
 /** One node's use. */
 export type Usage = readonly (number | null)[]
 
-/** A server on the board. */
+/** A server in the cluster state. */
 export interface ServerDoc {
   readonly startedAt: number
   readonly leaseMs: number

@@ -8,13 +8,13 @@
  * And when very many seem to die at once, it is more likely us, or the network, than them: at most a fifth of the fleet
  * (five nodes in a small one) is given up within five seconds; the others stay suspect, without new work, until their turn.
  *
- * A node is let in when its row on the board says that it is this server's. One that comes back while its place is still
- * kept needs nobody's leave; all others wait at the door for the board, and nobody else waits with them.
+ * A node is let in when its row in the cluster state says that it is this server's. One that comes back while its place is still
+ * kept needs nobody's leave; all others wait at the door for the cluster state, and nobody else waits with them.
  */
 
+import type { ClusterSettings } from '../cluster/cluster-settings.ts'
 import type { Entered } from '../cluster/node-ownership.ts'
-import type { Holdings } from '../cluster/own-nodes.ts'
-import type { SettingsBoard } from '../cluster/settings-state.ts'
+import type { OwnNodes } from '../cluster/own-nodes.ts'
 import type { Command } from '../registry/command.ts'
 import { Connection, type ConnectionParts } from './node-connection.ts'
 import type { NodeDesk, NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-link.ts'
@@ -32,11 +32,11 @@ export interface DeskPolicy {
 export interface DeskParts extends Pick<ConnectionParts, 'post' | 'monotonicMs' | 'heartbeatMs' | 'isFull'> {
   readonly now: () => number
   readonly policy: DeskPolicy
-  readonly holdings: Pick<
-    Holdings,
+  readonly ownNodes: Pick<
+    OwnNodes,
     'has' | 'enter' | 'resume' | 'refresh' | 'welcomed' | 'gone' | 'leave' | 'abandon'
   >
-  readonly settings: Pick<SettingsBoard, 'drainOf'>
+  readonly settings: Pick<ClusterSettings, 'drainOf'>
   readonly log: (event: DeskEvent) => void
 }
 
@@ -60,7 +60,7 @@ export class Desk implements NodeDesk {
   readonly #entering = new Set<Connection>()
   /** Those not welcomed yet, by the command that their hello became. */
   readonly #helloed = new Map<Command, Connection>()
-  /** Those here that the board did not have. */
+  /** Those here that the cluster state did not have. */
   readonly #keeping = new Set<Connection>()
   #waiters: (() => void)[] = []
   #deaths: number[] = []
@@ -87,23 +87,23 @@ export class Desk implements NodeDesk {
 
   connect(hello: Hello, link: NodeLink): NodeSession {
     const { nodeId } = hello
-    const { holdings, now } = this.#parts
+    const { ownNodes, now } = this.#parts
     const connection = new Connection(hello, link, {
       ...this.#parts,
       whenReady: () => this.#whenReady(),
-      offers: (offered, labelled) => holdings.refresh(nodeId, offered, labelled),
+      offers: (offered, labelled) => ownNodes.refresh(nodeId, offered, labelled),
     })
     if (!this.#isOpen) {
       this.#refuse(connection)
       return connection
     }
     const caller = { ...hello, holder: connection, epoch: now(), isThere: () => connection.isOpen }
-    const epoch = this.#current.has(nodeId) ? holdings.resume(caller) : null
+    const epoch = this.#current.has(nodeId) ? ownNodes.resume(caller) : null
     if (epoch !== null) {
       this.#hello(hello, epoch, connection)
     } else {
       this.#entering.add(connection)
-      holdings.enter(caller, (entered) => this.#entered(hello, entered, connection))
+      ownNodes.enter(caller, (entered) => this.#entered(hello, entered, connection))
     }
     return connection
   }
@@ -126,13 +126,13 @@ export class Desk implements NodeDesk {
       isDraining: this.#parts.settings.drainOf(nodeId, epoch) !== undefined,
     } as const
     this.#helloed.set(command, connection)
-    const { post, holdings } = this.#parts
+    const { post, ownNodes } = this.#parts
     if (post(command)) return
     this.#helloed.delete(command)
     this.#refuse(connection)
     // One that is here goes on as before.
-    if (this.#current.has(nodeId)) holdings.welcomed(nodeId, epoch, connection)
-    else holdings.abandon(nodeId, connection)
+    if (this.#current.has(nodeId)) ownNodes.welcomed(nodeId, epoch, connection)
+    else ownNodes.abandon(nodeId, connection)
   }
 
   #refuse(connection: Connection): void {
@@ -148,7 +148,7 @@ export class Desk implements NodeDesk {
     this.#helloed.delete(command)
     this.#current.get(nodeId)?.end(4408, 'replaced by a newer connection of the same node')
     this.#current.set(nodeId, connection)
-    this.#parts.holdings.welcomed(nodeId, epoch, connection)
+    this.#parts.ownNodes.welcomed(nodeId, epoch, connection)
     connection.welcome(epoch)
     this.#tellDrain(command, nodeId, epoch)
     // It may have waited for this with what it has to say.
@@ -165,24 +165,24 @@ export class Desk implements NodeDesk {
       post({ kind: 'drain', nodeId, on: false, epoch, deadlineAt: null })
   }
 
-  /** A net under everything else: a node that is here is on the board as this server's, or is sent away. */
+  /** A net under everything else: a node that is here is in the cluster state as this server's, or is sent away. */
   mend(): void {
     for (const connection of this.#current.values()) this.#keep(connection)
   }
 
   #keep(connection: Connection): void {
     const { nodeId, epoch, hello } = connection
-    const { holdings } = this.#parts
+    const { ownNodes } = this.#parts
     const isThere = () => connection.isOpen && this.#current.get(nodeId) === connection
-    if (epoch === null || holdings.has(nodeId) || this.#keeping.has(connection) || !isThere()) return
+    if (epoch === null || ownNodes.has(nodeId) || this.#keeping.has(connection) || !isThere()) return
     this.#keeping.add(connection)
     const caller = { ...hello, holder: connection, epoch, isThere, isWelcomed: true }
-    holdings.enter(caller, (entered) => {
+    ownNodes.enter(caller, (entered) => {
       this.#keeping.delete(connection)
       if (entered === null) return
       if (!isThere()) {
         // Too late for the registry's word that it is gone: that came first.
-        if (this.#current.get(nodeId) !== connection) holdings.abandon(nodeId, connection)
+        if (this.#current.get(nodeId) !== connection) ownNodes.abandon(nodeId, connection)
       } else if (entered.kind !== 'entered') {
         this.#end(connection, 4404, 'say hello again')
         this.#parts.post({ kind: 'nodeBye', nodeId, epoch, elsewhere: 'moved' })
@@ -194,7 +194,7 @@ export class Desk implements NodeDesk {
     const connection = isNewcomer ? this.#helloed.get(command) : this.#find(nodeId, epoch)
     if (isNewcomer) this.#helloed.delete(command)
     if (connection === undefined) return
-    if (isNewcomer) this.#parts.holdings.abandon(nodeId, connection)
+    if (isNewcomer) this.#parts.ownNodes.abandon(nodeId, connection)
     this.#supersede(connection)
   }
 
@@ -221,7 +221,7 @@ export class Desk implements NodeDesk {
   /** The registry has forgotten the node. */
   forgotten(nodeId: string, epoch: number): void {
     this.close(nodeId, epoch, 1000, 'goodbye')
-    this.#parts.holdings.leave(nodeId, epoch)
+    this.#parts.ownNodes.leave(nodeId, epoch)
   }
 
   /** Looks at all connections once; to be called every `sweepMs`. */
@@ -284,7 +284,7 @@ export class Desk implements NodeDesk {
     const { nodeId, epoch } = connection
     if (epoch !== null) {
       this.#parts.post({ kind: 'nodeGone', nodeId, epoch, reason })
-      this.#parts.holdings.gone(nodeId, epoch)
+      this.#parts.ownNodes.gone(nodeId, epoch)
     }
     this.#end(connection, 4408, 'silent for too long')
   }

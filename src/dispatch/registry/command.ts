@@ -129,7 +129,7 @@ export interface NodeHello {
   readonly kind: 'nodeHello'
   readonly nodeId: string
   readonly instanceId: string
-  /** The least epoch to give to a new instance, from the board or the time; the registry may give a higher one. */
+  /** The least epoch to give to a new instance, from the cluster state or the time; the registry may give a higher one. */
   readonly epoch: number
   /** It is draining by an earlier word of an operator's: no new work, from the first moment on. @default false */
   readonly isDraining?: boolean

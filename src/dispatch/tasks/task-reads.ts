@@ -186,7 +186,7 @@ export class TaskReads {
 
   /** Whatever runs, runs here. */
   get #isAlone(): boolean {
-    return this.#engine.isStarted && this.#engine.sharing.roster.others.length === 0
+    return this.#engine.isStarted && this.#engine.sharing.servers.others.length === 0
   }
 
   /** What this process gave out it has in memory. That a node has not answered yet, nobody else can tell. */

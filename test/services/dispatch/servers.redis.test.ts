@@ -6,7 +6,7 @@ import { tellStories } from '../../dispatch/serversstories.ts'
 import { hasService, ownPostgres, ownRedis } from '../../support/services/own.ts'
 import { type Place, storesAt } from './stage.ts'
 
-/** Jobs in one store, the board in Redis. */
+/** Jobs in one store, the cluster state in Redis. */
 async function withRedis(open: () => Promise<Place>): Promise<Place> {
   const [jobs, redis] = await Promise.all([open(), ownRedis()])
   return {

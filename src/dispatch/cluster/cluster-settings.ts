@@ -7,11 +7,11 @@ import type { PoolRules } from '../matching/requirement.ts'
 import type { Term } from '../node.ts'
 import type { Command } from '../registry/command.ts'
 import type { Mailbox } from '../registry/mailbox.ts'
-import type { Board, BoardChange } from './cluster-state.ts'
+import type { ClusterChange, ClusterState } from './cluster-state.ts'
 
 /** What the settings need. */
-export interface SettingsParts {
-  readonly board: Board
+export interface ClusterSettingsParts {
+  readonly cluster: ClusterState
   readonly mailbox: Pick<Mailbox, 'post' | 'depth' | 'adminServed' | 'isClosed'>
   /** This process's clock, as the registry has it. */
   readonly now: () => number
@@ -20,7 +20,7 @@ export interface SettingsParts {
   readonly isHere: (nodeId: string) => boolean
 }
 
-/** A drain on the board. It counts for that epoch of the node only. */
+/** A drain in the cluster state. It counts for that epoch of the node only. */
 export interface DrainDoc {
   readonly epoch: number
   /** By the store's clock. */
@@ -33,8 +33,8 @@ const retryMs = 5
 const wordWithinMs = 8_000
 
 /** What operators decided. */
-export class SettingsBoard {
-  readonly #parts: SettingsParts
+export class ClusterSettings {
+  readonly #parts: ClusterSettingsParts
   readonly #rules = new Map<string, readonly Term[]>()
   readonly #cordons = new Map<string, Set<string | null>>()
   readonly #untold: Command[] = []
@@ -42,9 +42,9 @@ export class SettingsBoard {
   #writing: Promise<unknown> = Promise.resolve()
   #isTelling = false
 
-  constructor(parts: SettingsParts) {
+  constructor(parts: ClusterSettingsParts) {
     this.#parts = parts
-    parts.board.onChange((change) => this.#heard(change))
+    parts.cluster.onChange((change) => this.#heard(change))
   }
 
   /** The pools defined by name. */
@@ -58,7 +58,7 @@ export class SettingsBoard {
   }
 
   isDraining(nodeId: string, epoch: number): boolean {
-    return (this.#parts.board.rows('drain').get(nodeId)?.doc as DrainDoc | undefined)?.epoch === epoch
+    return (this.#parts.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined)?.epoch === epoch
   }
 
   /** Whether operators let a node have new work that uses these services. */
@@ -71,7 +71,7 @@ export class SettingsBoard {
 
   /** The drain that counts for a node that comes in, with its deadline by this process's clock. */
   drainOf(nodeId: string, epoch: number): { readonly deadlineAt: number | null } | undefined {
-    const doc = this.#parts.board.rows('drain').get(nodeId)?.doc as DrainDoc | undefined
+    const doc = this.#parts.cluster.rows('drain').get(nodeId)?.doc as DrainDoc | undefined
     return doc?.epoch === epoch ? { deadlineAt: this.#localOf(doc.deadlineAt) } : undefined
   }
 
@@ -102,24 +102,24 @@ export class SettingsBoard {
   }
 
   async #write(kind: 'pool' | 'cordon' | 'drain', key: string, doc: object | null): Promise<boolean> {
-    const { board, monotonicMs } = this.#parts
+    const { cluster, monotonicMs } = this.#parts
     const until = monotonicMs() + wordWithinMs
     const written = this.#writing.then(() => {
       // Those before it took so long that nobody waits for it any more.
       if (monotonicMs() > until) throw notHeard()
-      return board.change(kind, key, (row) => {
+      return cluster.change(kind, key, (row) => {
         // Nothing to take away.
         return doc === null && row === undefined ? undefined : { doc, forMs: null }
       })
     })
     this.#writing = written.catch(() => undefined)
     const version = await written
-    await board.catchUp()
+    await cluster.catchUp()
     await this.applied()
     return version !== undefined
   }
 
-  #heard({ kind, key, row }: BoardChange): void {
+  #heard({ kind, key, row }: ClusterChange): void {
     const isThere = row !== undefined
     if (kind === 'pool') {
       if (isThere) {
@@ -153,8 +153,8 @@ export class SettingsBoard {
 
   /** An instant of the store's clock by this process's own. */
   #localOf(at: number | null): number | null {
-    const { board, now } = this.#parts
-    return at === null ? null : now() + Math.max(0, Math.round(at - board.storeNow))
+    const { cluster, now } = this.#parts
+    return at === null ? null : now() + Math.max(0, Math.round(at - cluster.storeNow))
   }
 
   /** In order, as fast as the registry takes it. */
@@ -176,7 +176,7 @@ export class SettingsBoard {
 }
 
 function notHeard(): SignalboxError {
-  const message = `The board of the fleet did not answer within ${wordWithinMs} ms; nothing was changed.`
+  const message = `The cluster state did not answer within ${wordWithinMs} ms; nothing was changed.`
   return new SignalboxError('store_unavailable', message)
 }
 

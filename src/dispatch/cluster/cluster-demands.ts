@@ -1,6 +1,6 @@
 /**
- * What tasks ask for, on the board, so that every server knows which kinds its nodes could do. Whoever submits sees to it
- * that the wish is there before the task is. When there are too many, or the board does not answer, the task's kind is
+ * What tasks ask for, in the cluster state, so that every server knows which kinds its nodes could do. Whoever submits sees to it
+ * that the wish is there before the task is. When there are too many, or the cluster state does not answer, the task's kind is
  * one that any server claims: it finds its node all the same, by a longer way.
  */
 
@@ -8,13 +8,13 @@ import { inTime } from '../in-time.ts'
 import type { Asked } from '../matching/demand.ts'
 import { anyKind, demandKind } from '../matching/demand-kind.ts'
 import type { Wish } from '../matching/suitability.ts'
-import type { Board } from './cluster-state.ts'
+import type { ClusterState } from './cluster-state.ts'
 
 /** What the demands need. */
-export interface DemandBoardParts {
-  readonly board: Board
+export interface ClusterDemandsParts {
+  readonly cluster: ClusterState
   readonly monotonicMs: () => number
-  /** Whether the board is read all the time. */
+  /** Whether the cluster state is read all the time. */
   readonly isFollowing: () => boolean
   /** What the tasks in this server's hands ask for, by kind. */
   readonly held: () => Iterable<Asked & { readonly kind: string }>
@@ -23,13 +23,13 @@ export interface DemandBoardParts {
 
 const keepMs = 86_400_000
 const renewAfterMs = 21_600_000
-/** The most wishes on the board. */
+/** The most wishes in the cluster state. */
 const maxDemands = 5_000
-/** So long a submit waits for the board, once for each wish that is new to it. */
+/** So long a submit waits for the cluster state, once for each wish that is new to it. */
 const registerWithinMs = 1_000
 /** And after that did not work, so long nobody waits for it again. */
 const troubleMs = 5_000
-/** A row that was written is seen on the board by then, or it is not there. */
+/** A row that was written is seen in the cluster state by then, or it is not there. */
 const seenWithinMs = 5_000
 /** Wishes that are held are looked over this often, and when a row has gone. */
 const lookOverEveryMs = 60_000
@@ -37,17 +37,17 @@ const lookOverEveryMs = 60_000
 const biteSize = 200
 
 /** The wishes. */
-export class DemandBoard {
-  readonly #parts: DemandBoardParts
-  /** When a wish was last seen to be on the board, or (as a kind for anybody) that there is no place for it. */
+export class ClusterDemands {
+  readonly #parts: ClusterDemandsParts
+  /** When a wish was last seen to be in the cluster state, or (as a kind for anybody) that there is no place for it. */
   readonly #known = new Map<string, Known>()
   readonly #registering = new Map<string, Promise<string>>()
   #lookedAt = Number.NEGATIVE_INFINITY
   #isLooking = false
 
-  constructor(parts: DemandBoardParts) {
+  constructor(parts: ClusterDemandsParts) {
     this.#parts = parts
-    parts.board.onChange(({ kind, key, row }) => {
+    parts.cluster.onChange(({ kind, key, row }) => {
       if (kind !== 'demand' || row !== undefined) return
       this.#known.delete(key)
       this.#lookedAt = Number.NEGATIVE_INFINITY
@@ -55,14 +55,14 @@ export class DemandBoard {
     })
   }
 
-  /** The kind to give to the job of a task that asks for this; null: it takes a look at the board. */
+  /** The kind to give to the job of a task that asks for this; null: it takes a look at the cluster state. */
   knownKind(asked: Asked): string | null {
     const kind = demandKind(asked)
     const known = this.#known.get(kind)
     return known !== undefined && this.#counts(kind, known) ? known.kind : null
   }
 
-  /** The same, once the board has been looked at. */
+  /** The same, once the cluster state has been looked at. */
   async kindFor(asked: Asked): Promise<string> {
     const known = this.knownKind(asked)
     if (known !== null) return known
@@ -75,16 +75,16 @@ export class DemandBoard {
     return registering
   }
 
-  /** Whether others would claim tasks of the kind: it is on the board, or there is no place for it and they have that for anybody. */
+  /** Whether others would claim tasks of the kind: it is in the cluster state, or there is no place for it and they have that for anybody. */
   canBeFound(kind: string): boolean {
     if (this.#has(kind)) return true
     const known = this.#known.get(kind)
     return known?.isFull === true && this.#counts(kind, known)
   }
 
-  /** What tasks of a kind on the board ask for. */
+  /** What tasks of a kind in the cluster state ask for. */
   wish(kind: string): Wish | undefined {
-    const row = this.#parts.board.rows('demand').get(kind)
+    const row = this.#parts.cluster.rows('demand').get(kind)
     if (row === undefined) return undefined
     const { uses, requires } = row.doc as Asked
     return { kind, uses, requires }
@@ -97,13 +97,13 @@ export class DemandBoard {
 
   /** Writes the rows of wishes held here that have gone, or are getting old: a task may wait for longer than they last. */
   async lookOver(): Promise<void> {
-    const { held, board, isFollowing, monotonicMs, onTrouble } = this.#parts
-    if (this.#isLooking || !board.isLoaded || !isFollowing()) return
+    const { held, cluster, isFollowing, monotonicMs, onTrouble } = this.#parts
+    if (this.#isLooking || !cluster.isLoaded || !isFollowing()) return
     if (monotonicMs() - this.#lookedAt < lookOverEveryMs) return
     this.#isLooking = true
     this.#lookedAt = monotonicMs()
     try {
-      const rows = board.rows('demand')
+      const rows = cluster.rows('demand')
       const missing = new Map<string, Asked>()
       for (const asked of held()) {
         const row = rows.get(asked.kind)
@@ -123,7 +123,7 @@ export class DemandBoard {
     }
   }
 
-  /** Where the board is read all the time, a row counts when it was seen. */
+  /** Where the cluster state is read all the time, a row counts when it was seen. */
   #counts(kind: string, { kind: answer, at, until }: Known): boolean {
     const now = this.#parts.monotonicMs()
     if (until <= now) return false
@@ -131,7 +131,7 @@ export class DemandBoard {
   }
 
   #has(kind: string): boolean {
-    return this.#parts.board.rows('demand').has(kind)
+    return this.#parts.cluster.rows('demand').has(kind)
   }
 
   async #register(kind: string, asked: Asked): Promise<string> {
@@ -151,15 +151,15 @@ export class DemandBoard {
     return answer.kind
   }
 
-  /** False: the board is full. */
+  /** False: the cluster state is full. */
   async #place(kind: string, { service, uses, requires }: Asked): Promise<boolean> {
-    const { board, isFollowing } = this.#parts
-    if (!isFollowing() || !board.isLoaded) await board.catchUp()
-    const rows = board.rows('demand')
+    const { cluster, isFollowing } = this.#parts
+    if (!isFollowing() || !cluster.isLoaded) await cluster.catchUp()
+    const rows = cluster.rows('demand')
     const row = rows.get(kind)
     if (row !== undefined && this.#isFresh(row.expiresAt)) return true
     if (row === undefined && rows.size >= maxDemands) return false
-    await board.change('demand', kind, (found) => {
+    await cluster.change('demand', kind, (found) => {
       if (found !== undefined && this.#isFresh(found.expiresAt)) return undefined
       return { doc: { service, uses, requires }, forMs: keepMs }
     })
@@ -167,7 +167,7 @@ export class DemandBoard {
   }
 
   #isFresh(expiresAt: number | null): boolean {
-    return expiresAt === null || expiresAt - this.#parts.board.storeNow > keepMs - renewAfterMs
+    return expiresAt === null || expiresAt - this.#parts.cluster.storeNow > keepMs - renewAfterMs
   }
 }
 
@@ -176,6 +176,6 @@ interface Known {
   readonly kind: string
   readonly at: number
   readonly until: number
-  /** The board has no place for it. */
+  /** The cluster state has no place for it. */
   readonly isFull?: boolean
 }

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board } from '../../src/dispatch/cluster/cluster-state.ts'
+import { ClusterState } from '../../src/dispatch/cluster/cluster-state.ts'
 import type { FleetStore } from '../../src/dispatch/cluster/fleet-store.ts'
 import type { Entered, NodeDoc } from '../../src/dispatch/cluster/node-ownership.ts'
-import { type Caller, Holdings } from '../../src/dispatch/cluster/own-nodes.ts'
+import { type Caller, OwnNodes } from '../../src/dispatch/cluster/own-nodes.ts'
 import { openStore, type Store, until } from './servicestage.ts'
 
 /** Nodes at the door of one server, when another server has them meanwhile. */
 
 interface Stage extends AsyncDisposable {
-  readonly holdings: Holdings
-  readonly board: Board
+  readonly ownNodes: OwnNodes
+  readonly cluster: ClusterState
   readonly fleet: FleetStore
   readonly lost: string[]
   clockMs: number
@@ -23,10 +23,10 @@ interface Stage extends AsyncDisposable {
 async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): Promise<Stage> {
   const onTrouble = () => undefined
   const { bell } = store.backend
-  const board = new Board({ store: fleet, bell, monotonicMs: () => performance.now(), onTrouble })
+  const cluster = new ClusterState({ store: fleet, bell, monotonicMs: () => performance.now(), onTrouble })
   const lost: string[] = []
-  const holdings = new Holdings({
-    ...{ board, serverId: 'server-1', onTrouble },
+  const ownNodes = new OwnNodes({
+    ...{ cluster, serverId: 'server-1', onTrouble },
     monotonicMs: () => stage.clockMs,
     leastEpoch: () => 0,
     lost: (nodeId, _epoch, elsewhere) => void lost.push(`${nodeId} ${elsewhere}`),
@@ -37,11 +37,11 @@ async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): P
     return row && { version: row.version, doc: JSON.parse(row.doc!) as NodeDoc }
   }
   const stage: Stage = {
-    ...{ holdings, board, fleet, lost, clockMs: 0 },
+    ...{ ownNodes, cluster, fleet, lost, clockMs: 0 },
     ask: (caller) =>
       new Promise((resolve) => {
         const node = { nodeId: 'n', instanceId: 'i', services: [], labels: {}, epoch: 7, holder: {} }
-        holdings.enter({ ...node, isThere: () => true, ...caller }, resolve)
+        ownNodes.enter({ ...node, isThere: () => true, ...caller }, resolve)
       }),
     async take(nodeId, instanceId = 'i') {
       const row = await rowOf(nodeId)
@@ -51,7 +51,7 @@ async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): P
       assert.notEqual((await store.backend.fleet.write([write]))[0], null)
     },
     ownerOf: async (nodeId) => (await rowOf(nodeId))?.doc.owner,
-    [Symbol.asyncDispose]: () => board.stop(1_000),
+    [Symbol.asyncDispose]: () => cluster.stop(1_000),
   }
   return stage
 }
@@ -70,7 +70,7 @@ test('a hello that nobody answered in time takes no node from the server that it
     prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
   }
   await using stage = await stageOn(store, slow)
-  const reading = stage.board.catchUp()
+  const reading = stage.cluster.catchUp()
   const asked = stage.ask({})
   // Almost all of the time at the door is over when its turn comes.
   stage.clockMs = 4_990
@@ -87,64 +87,64 @@ test('a hello that nobody answered in time takes no node from the server that it
 test('a node that went to another server and came straight back is held, whatever the registry says late of before', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
-  const { holdings, board, lost } = stage
-  await board.catchUp()
+  const { ownNodes, cluster, lost } = stage
+  await cluster.catchUp()
   const [first, second] = [{}, {}]
   await stage.ask({ holder: first })
-  holdings.welcomed('n', 7, first)
+  ownNodes.welcomed('n', 7, first)
   await stage.take('n')
-  await board.catchUp()
-  assert.deepEqual([lost, holdings.has('n')], [['n moved'], false])
+  await cluster.catchUp()
+  assert.deepEqual([lost, ownNodes.has('n')], [['n moved'], false])
   await stage.ask({ holder: second })
   // The registry has only now come to forgetting the node of before, which had the same epoch.
-  holdings.leave('n', 7)
-  assert.equal(holdings.has('n'), true)
-  holdings.welcomed('n', 7, first)
-  holdings.leave('n', 7)
-  assert.equal(holdings.has('n'), true)
+  ownNodes.leave('n', 7)
+  assert.equal(ownNodes.has('n'), true)
+  ownNodes.welcomed('n', 7, first)
+  ownNodes.leave('n', 7)
+  assert.equal(ownNodes.has('n'), true)
   assert.equal(await stage.ownerOf('n'), 'server-1')
-  holdings.welcomed('n', 7, second)
-  holdings.leave('n', 7)
-  assert.equal(holdings.has('n'), false)
+  ownNodes.welcomed('n', 7, second)
+  ownNodes.leave('n', 7)
+  assert.equal(ownNodes.has('n'), false)
 })
 
 test('a node that said goodbye and came back on a new connection is held for that one', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
-  const { holdings, board } = stage
-  await board.catchUp()
+  const { ownNodes, cluster } = stage
+  await cluster.catchUp()
   const [first, second] = [{}, {}]
   await stage.ask({ holder: first })
   await new Promise(setImmediate)
-  holdings.welcomed('n', 7, first)
+  ownNodes.welcomed('n', 7, first)
   const node = { nodeId: 'n', instanceId: 'i', services: [], labels: {}, epoch: 8, isThere: () => true }
-  assert.equal(holdings.resume({ ...node, holder: second }), 7)
-  holdings.leave('n', 7)
-  assert.equal(holdings.has('n'), true)
+  assert.equal(ownNodes.resume({ ...node, holder: second }), 7)
+  ownNodes.leave('n', 7)
+  assert.equal(ownNodes.has('n'), true)
   // Nothing came of the new connection.
-  holdings.abandon('n', first)
-  assert.equal(holdings.has('n'), true)
-  holdings.abandon('n', second)
-  assert.equal(holdings.has('n'), false)
+  ownNodes.abandon('n', first)
+  assert.equal(ownNodes.has('n'), true)
+  ownNodes.abandon('n', second)
+  assert.equal(ownNodes.has('n'), false)
 })
 
 test('a node whose other instance came to another server was taken over, not moved', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
-  await stage.board.catchUp()
+  await stage.cluster.catchUp()
   await stage.ask({})
   await stage.take('n', 'another')
-  await stage.board.catchUp()
+  await stage.cluster.catchUp()
   assert.deepEqual(stage.lost, ['n superseded'])
 })
 
-test('a node that is here and not on the board is put there again, unless it is another server’s by now', async () => {
+test('a node that is here and not in the cluster state is put there again, unless it is another server’s by now', async () => {
   await using store = await openStore('memory')
   await using stage = await stageOn(store)
-  await stage.board.catchUp()
+  await stage.cluster.catchUp()
   const here = { isWelcomed: true, epoch: 9 }
   const entered = await stage.ask(here)
-  assert.deepEqual([entered?.kind, stage.holdings.get('n')?.doc.epoch], ['entered', 9])
+  assert.deepEqual([entered?.kind, stage.ownNodes.get('n')?.doc.epoch], ['entered', 9])
   await stage.take('elsewhere')
   assert.equal((await stage.ask({ ...here, nodeId: 'elsewhere' }))?.kind, 'elsewhere')
   assert.equal(await stage.ownerOf('elsewhere'), 'server-2')
@@ -164,17 +164,17 @@ test('a node that changes what it offers all the time is written now and then, a
     prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
   }
   await using stage = await stageOn(store, counting)
-  const { holdings, board } = stage
-  await board.catchUp()
+  const { ownNodes, cluster } = stage
+  await cluster.catchUp()
   assert.ok(await stage.ask({}))
   const labelOf = async () => {
     const row = await fleet.find('node', 'n')
     return (JSON.parse(row!.doc!) as { labels: { turn?: number } }).labels.turn
   }
-  holdings.refresh('n', null, { turn: 1 })
+  ownNodes.refresh('n', null, { turn: 1 })
   await until('the first is there soon', async () => (await labelOf()) === 1)
   for (let turn = 2; turn <= 200; turn += 1) {
-    holdings.refresh('n', null, { turn })
+    ownNodes.refresh('n', null, { turn })
     await new Promise((resolve) => setImmediate(resolve))
   }
   await until('the last is there', async () => (await labelOf()) === 200)

@@ -1,43 +1,43 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Board, type BoardChange } from '../../src/dispatch/cluster/cluster-state.ts'
+import { type ClusterChange, ClusterState } from '../../src/dispatch/cluster/cluster-state.ts'
 import type { FleetKind, FleetStore } from '../../src/dispatch/cluster/fleet-store.ts'
 import { anyKind } from '../../src/dispatch/matching/demand-kind.ts'
 import { connect, ended, startServer, startServers } from './serversstage.ts'
 import { obliging, openStore, type Store, until } from './servicestage.ts'
 
-function boardOn({ backend }: Store, store: FleetStore = backend.fleet) {
+function clusterOn({ backend }: Store, store: FleetStore = backend.fleet) {
   const changes: string[] = []
   const troubles: unknown[] = []
-  const board = new Board({
+  const cluster = new ClusterState({
     store,
     bell: backend.bell,
     monotonicMs: () => performance.now(),
     onTrouble: (error) => troubles.push(error),
   })
-  board.onChange(({ kind, key, row }: BoardChange) => {
+  cluster.onChange(({ kind, key, row }: ClusterChange) => {
     changes.push(`${row === undefined ? '-' : '+'}${kind} ${key}`)
   })
-  return { board, changes, troubles }
+  return { cluster, changes, troubles }
 }
 
 const put = (kind: FleetKind, key: string, seen = 0, doc: string | null = '{}') => ({
   ...{ kind, key, seen, doc, forMs: null },
 })
 
-test('the board knows whatever was written before it was asked, and tells each change once', async () => {
+test('the cluster state knows whatever was written before it was asked, and tells each change once', async () => {
   await using store = await openStore('memory')
-  const { board, changes } = boardOn(store)
+  const { cluster, changes } = clusterOn(store)
   const { fleet } = store.backend
   const [version] = await fleet.write([put('pool', 'a'), put('cordon', 'b')])
-  await board.catchUp()
+  await cluster.catchUp()
   await fleet.write([put('pool', 'a', version!, null), put('pool', 'c')])
-  await Promise.all([board.catchUp(), board.catchUp(), board.catchUp()])
+  await Promise.all([cluster.catchUp(), cluster.catchUp(), cluster.catchUp()])
   assert.deepEqual(changes, ['+pool a', '+cordon b', '-pool a', '+pool c'])
-  assert.deepEqual([...board.rows('pool').keys()], ['c'])
+  assert.deepEqual([...cluster.rows('pool').keys()], ['c'])
 })
 
-test('a board that was away for too long learns what is gone, and never shows half of what is there', async () => {
+test('a cluster state that was away for too long learns what is gone, and never shows half of what is there', async () => {
   await using store = await openStore('memory')
   const { fleet } = store.backend
   let isReset = false
@@ -51,40 +51,40 @@ test('a board that was away for too long learns what is gone, and never shows ha
       return { ...(await fleet.read(0, limit)), isReset: true }
     },
   }
-  const { board, changes } = boardOn(store, forgetful)
+  const { cluster, changes } = clusterOn(store, forgetful)
   const versions = await fleet.write(Array.from({ length: 700 }, (_, nr) => put('node', `n${nr}`)))
-  await board.catchUp()
+  await cluster.catchUp()
   await fleet.write([put('node', 'n3', versions[3]!, null), put('node', 'late')])
   changes.length = 0
   isReset = true
   let least = Number.POSITIVE_INFINITY
   const looking = setInterval(() => {
-    least = Math.min(least, board.rows('node').size)
+    least = Math.min(least, cluster.rows('node').size)
   }, 0)
-  await board.catchUp()
+  await cluster.catchUp()
   clearInterval(looking)
-  assert.equal(board.rows('node').size, 700)
+  assert.equal(cluster.rows('node').size, 700)
   assert.ok(least >= 700, `${least} of 700 at some moment`)
   assert.ok(changes.includes('-node n3') && changes.includes('+node late'))
 })
 
 test('of many who change one row at once every change counts', async () => {
   await using store = await openStore('memory')
-  const boards = Array.from({ length: 4 }, () => boardOn(store).board)
+  const clusters = Array.from({ length: 4 }, () => clusterOn(store).cluster)
   const add = (doc: unknown) => ({ doc: ((doc as number | undefined) ?? 0) + 1, forMs: null })
-  await Promise.all(boards.map((board) => board.change('demand', 'count', (row) => add(row?.doc))))
+  await Promise.all(clusters.map((cluster) => cluster.change('demand', 'count', (row) => add(row?.doc))))
   assert.equal((await store.backend.fleet.find('demand', 'count'))?.doc, '4')
 })
 
 test('a row that is no document of ours is passed over, and told of', async () => {
   await using store = await openStore('memory')
-  const { board, troubles } = boardOn(store)
+  const { cluster, troubles } = clusterOn(store)
   await store.backend.fleet.write([put('pool', 'broken', 0, 'no JSON'), put('pool', 'whole')])
-  await board.catchUp()
-  assert.deepEqual([[...board.rows('pool').keys()], troubles.length], [['whole'], 1])
+  await cluster.catchUp()
+  assert.deepEqual([[...cluster.rows('pool').keys()], troubles.length], [['whole'], 1])
 })
 
-test('tasks with more wishes than the board has place for are claimed by any server, and find their node', async () => {
+test('tasks with more wishes than the cluster state has place for are claimed by any server, and find their node', async () => {
   await using store = await openStore('memory')
   const { fleet, jobs } = store.backend
   const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })

@@ -1,20 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
-import { SettingsBoard, type SettingsParts } from './settings-state.ts'
+import { ClusterSettings, type ClusterSettingsParts } from './cluster-settings.ts'
 
-test('of many words that the board does not take, those that waited too long are given up unwritten', async () => {
+test('of many words that the cluster state does not take, those that waited too long are given up unwritten', async () => {
   let nowMs = 0
   const gate = Promise.withResolvers<never>()
   const tried: string[] = []
-  const board = {
+  const cluster = {
     onChange: () => undefined,
     change: (_kind: string, key: string) => {
       tried.push(key)
       return gate.promise
     },
   }
-  const settings = new SettingsBoard({ board, monotonicMs: () => nowMs } as unknown as SettingsParts)
+  const settings = new ClusterSettings({
+    cluster,
+    monotonicMs: () => nowMs,
+  } as unknown as ClusterSettingsParts)
   const words = ['p1', 'p2', 'p3'].map((name) => settings.removePool(name))
   const ended = Promise.allSettled(words)
   nowMs = 8_001
