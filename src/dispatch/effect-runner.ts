@@ -265,7 +265,7 @@ export class EffectRunner {
     if (claim?.isEnding) {
       if (attempt === 0) {
         // It hears of the end by its result, or asks again; until then it may still be at it.
-        post({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses: claim.spec.uses })
+        post({ kind: 'orphan', nodeId, epoch, taskId, attempt, uses: claim.spec.uses })
         return
       }
       const askers = this.#askers.get(taskId) ?? []
@@ -281,10 +281,10 @@ export class EffectRunner {
       const isGivenAnew = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
       if (isSettled) desk.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
       else if (!isGivenAnew) desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
-      // Told first: the time that it has for stopping begins with the ghost.
+      // Told first: the time that it has for stopping begins with the orphan task.
       if (attempt === 0) {
         const uses = endedBy === null ? usesOf(record) : null
-        post({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses })
+        post({ kind: 'orphan', nodeId, epoch, taskId, attempt, uses })
       }
     })
   }

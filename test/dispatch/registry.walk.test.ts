@@ -56,7 +56,7 @@ for (const seed of [1, 2, 3, 4, 5, 6, 101]) {
     walkOn(walk, 5_000)
     for (const kind of met)
       assert.ok((walk.model.counts[kind] ?? 0) > 3, `${kind}: ${walk.model.counts[kind] ?? 0}`)
-    assert.ok(walk.model.ghostsMade > 20, `ghosts: ${walk.model.ghostsMade}`)
+    assert.ok(walk.model.orphansMade > 20, `orphans: ${walk.model.orphansMade}`)
     assertAtRest(walk)
   })
 }

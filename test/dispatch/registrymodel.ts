@@ -91,7 +91,7 @@ export class Model {
   readonly counts: Record<string, number> = {}
   leasesMade = 0
   leasesEnded = 0
-  ghostsMade = 0
+  orphansMade = 0
   now = 0
 
   /** What a command means by itself, before its effects. */
@@ -125,14 +125,14 @@ export class Model {
         this.end(node, command.taskId)
         return
       }
-      case 'ghost': {
+      case 'orphan': {
         const { nodeId, epoch, taskId, uses } = command
         const node = this.nodes.get(nodeId)
         if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
         const isAsked = node.unsure.delete(taskId) || node.unanswered.delete(taskId)
         if (!isAsked) return
         if (uses === null) this.end(node, taskId)
-        else this.haunt(node, taskId, uses)
+        else this.holdOrphan(node, taskId, uses)
         return
       }
       case 'heartbeat': {
@@ -370,7 +370,7 @@ export class Model {
     }
   }
 
-  /** What a node lists and does not hold: a ghost if the task is known, something to look up otherwise. */
+  /** What a node lists and does not hold: an orphan task if the task is known, something to look up otherwise. */
   list(node: ModelNode, running: readonly string[]): void {
     for (const set of [node.unsure, node.unanswered])
       for (const taskId of set) if (!running.includes(taskId)) set.delete(taskId)
@@ -382,17 +382,17 @@ export class Model {
       if (task?.state === 'open' || task?.state === 'requeued') {
         // Whatever was asked about it: it is known now.
         for (const set of [node.unsure, node.unanswered]) set.delete(taskId)
-        this.haunt(node, taskId, task.spec.uses)
+        this.holdOrphan(node, taskId, task.spec.uses)
       } else if (!node.unanswered.has(taskId)) {
         node.unsure.add(taskId)
       }
     }
   }
 
-  haunt(node: ModelNode, taskId: string, uses: Readonly<Record<string, number>>): void {
+  holdOrphan(node: ModelNode, taskId: string, uses: Readonly<Record<string, number>>): void {
     node.leases.set(keyOf(taskId, 0), { taskId, attempt: 0, uses, seq: 0 })
     this.leasesMade += 1
-    this.ghostsMade += 1
+    this.orphansMade += 1
   }
 
   /** It takes nothing of the node any more, whatever the node lists. */

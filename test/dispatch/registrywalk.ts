@@ -32,7 +32,7 @@ export class Walk {
   readonly #again: TaskSpec[] = []
   readonly #cancels: { nodeId: string; epoch: number; taskId: string; attempt: number }[] = []
   readonly #lookups: Extract<Effect, { kind: 'unknownTask' }>[] = []
-  #strangerNumber = 0
+  #foreignNumber = 0
   #handedBack = 0
 
   constructor(seed: number, policy: Partial<RegistryPolicy> = {}) {
@@ -188,9 +188,9 @@ export class Walk {
   running(known: ModelNode | undefined): readonly string[] {
     const listed = [...(known?.running.keys() ?? [])]
     for (let more = this.random() < 0.3 ? 1 + Math.floor(this.random() * 3) : 0; more > 0; more -= 1) {
-      this.#strangerNumber += 1
-      listed.push(`x${this.#strangerNumber}`)
-      known?.running.set(`x${this.#strangerNumber}`, 1)
+      this.#foreignNumber += 1
+      listed.push(`x${this.#foreignNumber}`)
+      known?.running.set(`x${this.#foreignNumber}`, 1)
     }
     return listed
   }
@@ -378,7 +378,7 @@ export class Walk {
     if (node?.epoch === epoch && this.random() < 0.5) node.running.delete(taskId)
     const uses =
       this.random() < 0.3 ? null : { asr: 1, [this.pick(names)]: 1 + Math.floor(this.random() * 2) }
-    this.do({ kind: 'ghost', nodeId, epoch, taskId, attempt, uses })
+    this.do({ kind: 'orphan', nodeId, epoch, taskId, attempt, uses })
   }
 
   /** Ends everything: tasks are cancelled, nodes say that they stopped. */

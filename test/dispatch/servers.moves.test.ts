@@ -120,14 +120,14 @@ test('a node with tasks that nobody has looked up yet is shown as closed, also t
   const { jobs } = store.backend
   const slow = Promise.withResolvers<void>()
   const find: typeof jobs.find = async (taskId) => {
-    if (taskId === 'ghost') await slow.promise
+    if (taskId === 'orphan') await slow.promise
     return jobs.find(taskId)
   }
   const held = new Proxy(jobs, {
     get: (target, name) => (name === 'find' ? find : Reflect.get(target, name)),
   })
   await using servers = await startServers(store, 2, {}, { jobs: held })
-  await connect(servers.first, { nodeId: 'n', running: ['ghost'] })
+  await connect(servers.first, { nodeId: 'n', running: ['orphan'] })
   await until('both say so', () =>
     [servers.first, servers.last].every((server) => server.node('n')?.overloaded === true),
   )

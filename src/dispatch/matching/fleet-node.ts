@@ -4,7 +4,7 @@
  */
 
 import type { Labels, NodeLoad, NodeStatus, NodeView, ServiceOffer } from '../node.ts'
-import { Strangers } from '../registry/foreign-tasks.ts'
+import { ForeignTasks } from '../registry/foreign-tasks.ts'
 import type { RegistryPolicy } from '../registry/policy.ts'
 import type { Lease, TaskEntry } from '../registry/task-entry.ts'
 import type { Timer } from '../registry/timers.ts'
@@ -43,7 +43,7 @@ export class FleetNode {
   totalSlots = 0
 
   leases: Map<string, Lease> = new Map()
-  readonly strangers: Strangers = new Strangers()
+  readonly foreignTasks: ForeignTasks = new ForeignTasks()
   /** Assigns sent on this connection. */
   seq = 0
   countedSeq = 0
@@ -148,7 +148,7 @@ export class FleetNode {
 
   /** It reported too much load, or lists tasks of which nobody knows yet how much of it they take. */
   get isOverloaded(): boolean {
-    return this.vetoed || this.strangers.unsure.size > 0
+    return this.vetoed || this.foreignTasks.unsure.size > 0
   }
 
   /** Whether it could take a shape if it were idle: slots, and services that are not shut. */

@@ -5,7 +5,7 @@ import { enterLine } from '../waiting/waiting.ts'
 import type { Command, OfAttempt } from './command.ts'
 import { endAttempt, settle } from './ending.ts'
 import { releaseLease } from './leases.ts'
-import { exorcise } from './orphan-tasks.ts'
+import { releaseOrphan } from './orphan-tasks.ts'
 import { place } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
 import { rest } from './resting.ts'
@@ -44,7 +44,7 @@ export function heardAttempt(state: RegistryState, word: Word): void {
   const node = hear(state, nodeId, epoch)
   const lease = node?.leases.get(attemptKey(taskId, attempt))
   const stopped = word.kind === 'result' || word.kind === 'fail' || word.kind === 'reject'
-  if (node !== null && stopped) exorcise(state, node, taskId, lease)
+  if (node !== null && stopped) releaseOrphan(state, node, taskId, lease)
   const task = lease?.task ?? null
   if (lease === undefined || task === null) {
     if (lease !== undefined && stopped) releaseLease(state, lease)

@@ -43,7 +43,7 @@ export type Command =
    * it takes there until the node has stopped; null: none, it has ended at that node's own word, or nobody knows it.
    */
   | ({
-      readonly kind: 'ghost'
+      readonly kind: 'orphan'
       readonly nodeId: string
       readonly epoch: number
       readonly uses: Readonly<Record<string, number>> | null

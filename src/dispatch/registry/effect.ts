@@ -38,7 +38,7 @@ export type Effect =
   /**
    * A word about a task that is not in the registry: it ended, was never here, or belongs to another server. Look it up:
    * answer `task.settled` when that attempt is the one that ended it, `task.stale` otherwise, and nothing while its
-   * end is still being written. Attempt 0: the node only lists it as running; then `ghost` must come back too, for the
+   * end is still being written. Attempt 0: the node only lists it as running; then `orphan` must come back too, for the
    * node gets no new work before.
    */
   | ({

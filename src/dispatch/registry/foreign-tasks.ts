@@ -8,17 +8,17 @@
 const maxUnsure = 4_096
 const maxOver = 256
 
-/** Most nodes never have a stranger: they share this, and nothing is ever put into it. */
-const nobody: Set<string> = new Set()
+/** Most nodes never have a foreign task: they share this, and nothing is ever put into it. */
+const none: Set<string> = new Set()
 
-/** What is known of a node's strangers. */
-export class Strangers {
+/** What is known of a node's foreign tasks. */
+export class ForeignTasks {
   /** Looked up, no answer yet: the node is closed for new work. */
-  unsure: Set<string> = nobody
+  unsure: Set<string> = none
   /** Those of `unsure` that were not asked about yet. */
-  unasked: Set<string> = nobody
+  unasked: Set<string> = none
   /** Looked up for so long that the node was opened all the same; an answer is still welcome. */
-  unanswered: Set<string> = nobody
+  unanswered: Set<string> = none
   /** They take nothing of the node: they ended at its word, or were given all the time to stop that there is. */
   readonly over: LatestIds = new LatestIds()
 
@@ -64,7 +64,7 @@ export class Strangers {
 }
 
 function withOne(set: Set<string>, taskId: string): Set<string> {
-  return (set === nobody ? new Set<string>() : set).add(taskId)
+  return (set === none ? new Set<string>() : set).add(taskId)
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Lease } from './task-entry.ts'
 import { createTimer } from './timers.ts'
 
 /** The attempt that stands for any, in words about a task that a node only lists. */
-export const ghostAttempt = 0
+export const orphanAttempt = 0
 
 /** Frees a lease's slots. Once is enough, twice is harmless. */
 export function releaseLease(state: RegistryState, lease: Lease): void {
@@ -22,7 +22,7 @@ export function releaseLease(state: RegistryState, lease: Lease): void {
 /** Says so when a draining node runs nothing any more. */
 export function tellDrained(state: RegistryState, node: FleetNode): void {
   const { nodeId, epoch } = node
-  const isIdle = node.leases.size === 0 && node.strangers.unsure.size === 0
+  const isIdle = node.leases.size === 0 && node.foreignTasks.unsure.size === 0
   if (node.draining && isIdle) state.emit({ kind: 'drained', nodeId, epoch })
 }
 
@@ -32,8 +32,8 @@ export function linger(state: RegistryState, lease: Lease): void {
   if (node.leases.get(lease.key) !== lease) return
   lease.grace = createTimer('grace', lease)
   state.timers.set(lease.grace, state.now + state.policy.cancelGraceMs)
-  // A ghost is told by whoever found it: nobody knows its attempt here.
-  if (attempt === ghostAttempt) return
+  // An orphan task is told by whoever found it: nobody knows its attempt here.
+  if (attempt === orphanAttempt) return
   state.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
 }
 
@@ -42,7 +42,7 @@ export function forceRelease(state: RegistryState, lease: Lease): void {
   const { node, taskId, attempt } = lease
   state.tell({ name: 'slot.forced', nodeId: node.nodeId, taskId, attempt })
   // It may go on listing the task: that alone does not take the slots again.
-  node.strangers.end(taskId, node.totalSlots)
+  node.foreignTasks.end(taskId, node.totalSlots)
   releaseLease(state, lease)
 }
 

@@ -89,7 +89,7 @@ function resume(state: RegistryState, node: FleetNode, said: NodeHello): void {
   }
   if (said.running === null) return
   // It may have been elsewhere meanwhile, and been given there again what it had ended here.
-  node.strangers.over.clear()
+  node.foreignTasks.over.clear()
   compareRunning(state, node, said.running, 0)
 }
 
@@ -180,7 +180,7 @@ function depart(
   if (node.heldFor !== null) letGo(state, node.heldFor)
   for (const timer of [node.restTimer, node.drainTimer, node.unsureTimer])
     if (timer) state.timers.clear(timer)
-  node.strangers.clear()
+  node.foreignTasks.clear()
   node.open = false
   state.leave(node)
   voidLeases(state, node, code, message)

@@ -1,15 +1,15 @@
 /**
- * What a node runs, compared with what the registry knows of it, and the ghosts that come of it: leases without a task, for
+ * What a node runs, compared with what the registry knows of it, and the orphan tasks found that way: leases without a task, for
  * work that is not this server's and takes the node's slots all the same until it has stopped.
  *
- *   listed, unknown ─▶ closed for new work, looked up ─▶ ghost ─▶ not listed, ended, or out of time ─▶ free
+ *   listed, unknown ─▶ closed for new work, looked up ─▶ orphan ─▶ not listed, ended, or out of time ─▶ free
  */
 
 import { type Shape, shapeOf } from '../matching/demand.ts'
 import type { FleetNode } from '../matching/fleet-node.ts'
 import type { Command } from './command.ts'
 import { endAttempt } from './ending.ts'
-import { ghostAttempt, linger, releaseLease, tellDrained } from './leases.ts'
+import { linger, orphanAttempt, releaseLease, tellDrained } from './leases.ts'
 import type { RegistryState } from './registry-state.ts'
 import { attemptKey, type Lease } from './task-entry.ts'
 import { createTimer } from './timers.ts'
@@ -27,25 +27,25 @@ export function compareRunning(
   running: readonly string[],
   upTo: number,
 ): void {
-  const { strangers } = node
-  if (running.length === 0 && node.leases.size === 0 && strangers.unsure.size === 0) {
-    strangers.clear()
+  const { foreignTasks } = node
+  if (running.length === 0 && node.leases.size === 0 && foreignTasks.unsure.size === 0) {
+    foreignTasks.clear()
     return
   }
   const listed = new Set(running)
   const own = forgetUnlisted(state, node, listed, upTo)
-  strangers.keep(listed)
+  foreignTasks.keep(listed)
   let left = maxTold
   for (const taskId of listed) {
     if (own.has(taskId)) continue
-    const isKnown = strangers.over.has(taskId) || node.leases.has(attemptKey(taskId, ghostAttempt))
+    const isKnown = foreignTasks.over.has(taskId) || node.leases.has(attemptKey(taskId, orphanAttempt))
     const task = isKnown ? undefined : state.tasks.get(taskId)
     if (task !== undefined) {
-      // It has come here since it was asked about: the answer would make a second ghost, and leave the first one's timer behind.
-      strangers.resolve(taskId)
-      haunt(state, node, taskId, task.demand.shape)
+      // It has come here since it was asked about: the answer would make a second orphan, and leave the first one's timer behind.
+      foreignTasks.resolve(taskId)
+      holdOrphan(state, node, taskId, task.demand.shape)
     } else if (!isKnown) {
-      strangers.add(taskId)
+      foreignTasks.add(taskId)
     }
     if (left > 0) tell(state, node, taskId)
     left -= 1
@@ -65,7 +65,7 @@ function forgetUnlisted(
   for (const lease of [...node.leases.values()]) {
     const { task, taskId } = lease
     if (lease.seq > upTo || listed.has(taskId)) {
-      if (lease.attempt !== ghostAttempt) own.add(taskId)
+      if (lease.attempt !== orphanAttempt) own.add(taskId)
       continue
     }
     releaseLease(state, lease)
@@ -80,17 +80,17 @@ function forgetUnlisted(
 /** The node is told, once somebody knows, what to do with a task that is not its own. */
 function tell(state: RegistryState, node: FleetNode, taskId: string): void {
   const { nodeId, epoch } = node
-  node.strangers.unasked.delete(taskId)
-  if (state.tasks.has(taskId)) state.emit({ kind: 'stale', nodeId, epoch, taskId, attempt: ghostAttempt })
-  else state.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt: ghostAttempt, said: 'running' })
+  node.foreignTasks.unasked.delete(taskId)
+  if (state.tasks.has(taskId)) state.emit({ kind: 'stale', nodeId, epoch, taskId, attempt: orphanAttempt })
+  else state.emit({ kind: 'unknownTask', nodeId, epoch, taskId, attempt: orphanAttempt, said: 'running' })
 }
 
 /** Holds slots of a node for what it runs and should not. It was told to stop just now. */
-function haunt(state: RegistryState, node: FleetNode, taskId: string, shape: Shape): void {
+function holdOrphan(state: RegistryState, node: FleetNode, taskId: string, shape: Shape): void {
   const lease: Lease = {
-    key: attemptKey(taskId, ghostAttempt),
+    key: attemptKey(taskId, orphanAttempt),
     taskId,
-    attempt: ghostAttempt,
+    attempt: orphanAttempt,
     node,
     epoch: node.epoch,
     shape,
@@ -105,16 +105,16 @@ function haunt(state: RegistryState, node: FleetNode, taskId: string, shape: Sha
 }
 
 /** A task that a node lists was looked up. */
-export function heardGhost(state: RegistryState, said: Extract<Command, { kind: 'ghost' }>): void {
+export function heardOrphan(state: RegistryState, said: Extract<Command, { kind: 'orphan' }>): void {
   const { nodeId, epoch, taskId, uses } = said
   const node = state.fleet.find(nodeId)
   if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
-  const { strangers } = node
+  const { foreignTasks } = node
   // The node has spoken since: it does not list the task any more, or said how it ended.
-  if (!strangers.resolve(taskId)) return
-  if (uses === null) strangers.end(taskId, node.totalSlots)
-  else haunt(state, node, taskId, shapeOf(uses))
-  for (const next of strangers.unasked) {
+  if (!foreignTasks.resolve(taskId)) return
+  if (uses === null) foreignTasks.end(taskId, node.totalSlots)
+  else holdOrphan(state, node, taskId, shapeOf(uses))
+  for (const next of foreignTasks.unasked) {
     tell(state, node, next)
     break
   }
@@ -122,23 +122,23 @@ export function heardGhost(state: RegistryState, said: Extract<Command, { kind: 
 }
 
 /** The node said that it has stopped working on a task, whatever the registry assumed. */
-export function exorcise(
+export function releaseOrphan(
   state: RegistryState,
   node: FleetNode,
   taskId: string,
   lease: Lease | undefined,
 ): void {
-  const { strangers } = node
-  const wasUnsure = strangers.unsure.size > 0
-  strangers.end(taskId, node.totalSlots)
-  const ghost = lease === undefined ? node.leases.get(attemptKey(taskId, ghostAttempt)) : undefined
-  if (ghost !== undefined) releaseLease(state, ghost)
+  const { foreignTasks } = node
+  const wasUnsure = foreignTasks.unsure.size > 0
+  foreignTasks.end(taskId, node.totalSlots)
+  const orphan = lease === undefined ? node.leases.get(attemptKey(taskId, orphanAttempt)) : undefined
+  if (orphan !== undefined) releaseLease(state, orphan)
   if (wasUnsure) settleUnsure(state, node)
 }
 
 /** Closes a node while it is unsure how much of it is taken, for a while at most, and opens it when that is known. */
 function settleUnsure(state: RegistryState, node: FleetNode): void {
-  const isUnsure = node.strangers.unsure.size > 0
+  const isUnsure = node.foreignTasks.unsure.size > 0
   const wasUnsure = node.unsureTimer !== null && node.unsureTimer.place >= 0
   if (isUnsure === wasUnsure) return
   if (isUnsure) {
@@ -155,9 +155,9 @@ function settleUnsure(state: RegistryState, node: FleetNode): void {
 
 /** Nobody answered in time what a node runs: it gets work again. */
 export function unsureDue(state: RegistryState, node: FleetNode): void {
-  const { nodeId, epoch, strangers } = node
-  state.tell({ name: 'node.unanswered', nodeId, epoch, taskCount: strangers.unsure.size })
-  strangers.giveUp()
+  const { nodeId, epoch, foreignTasks } = node
+  state.tell({ name: 'node.unanswered', nodeId, epoch, taskCount: foreignTasks.unsure.size })
+  foreignTasks.giveUp()
   state.refresh(node)
   state.roomy.add(node)
   tellDrained(state, node)

@@ -18,7 +18,7 @@ import { endLost, slice, tick, workLeft } from './background.ts'
 import type { Command } from './command.ts'
 import type { Effect } from './effect.ts'
 import { bye, gone, heartbeat, hello, suspect, update } from './membership.ts'
-import { heardGhost } from './orphan-tasks.ts'
+import { heardOrphan } from './orphan-tasks.ts'
 import { type RegistryPolicy, registryDefaults } from './policy.ts'
 import { RegistryState } from './registry-state.ts'
 import { cancel, forget, submit } from './submitting.ts'
@@ -183,8 +183,8 @@ function act(state: RegistryState, command: Command): void {
     case 'yield':
       yieldWaiting(state, command.demand, command.count)
       return
-    case 'ghost':
-      heardGhost(state, command)
+    case 'orphan':
+      heardOrphan(state, command)
       return
     case 'heartbeat':
       heartbeat(state, command)

@@ -13,7 +13,7 @@ const noWishes = { sticky: undefined, shunned: null }
 
 /** Serves those who wait for what a node has room for, one after the other; the rest later, if it takes too long. */
 export function serve(state: RegistryState, node: FleetNode, until: number): void {
-  while (state.waitingCount > 0 && node.strangers.unsure.size === 0) {
+  while (state.waitingCount > 0 && node.foreignTasks.unsure.size === 0) {
     if (state.work.done >= until) {
       state.roomy.add(node)
       return

@@ -8,7 +8,7 @@ function found(
   taskId: string,
   uses: Readonly<Record<string, number>> | null,
 ): readonly Effect[] {
-  return stage.do({ kind: 'ghost', nodeId: 'n', epoch: 1, taskId, attempt: 0, uses })
+  return stage.do({ kind: 'orphan', nodeId: 'n', epoch: 1, taskId, attempt: 0, uses })
 }
 
 function arrive(stage: Stage, slots: number, running: readonly string[]): readonly Effect[] {
@@ -44,7 +44,7 @@ test('what has only its result to be settled takes no slot, however long it is l
   assert.deepEqual(assigned(stage.result('n', 'a')), ['b'])
 })
 
-test('a ghost’s slots are free when the node no longer lists it', () => {
+test('an orphan task’s slots are free when the node no longer lists it', () => {
   const stage = new Stage()
   arrive(stage, 1, ['strange'])
   found(stage, 'strange', { asr: 1 })
@@ -57,7 +57,7 @@ test('a ghost’s slots are free when the node no longer lists it', () => {
 })
 
 for (const kind of ['result', 'fail', 'reject'] as const) {
-  test(`a ghost’s slots are free when the node says ${kind} of it, and the word is answered`, () => {
+  test(`an orphan task’s slots are free when the node says ${kind} of it, and the word is answered`, () => {
     const stage = new Stage()
     arrive(stage, 1, ['strange'])
     found(stage, 'strange', { asr: 1 })
@@ -75,7 +75,7 @@ for (const kind of ['result', 'fail', 'reject'] as const) {
   })
 }
 
-test('a ghost that does not stop holds its slots for as long as a cancelled task would, and no longer', () => {
+test('an orphan task that does not stop holds its slots for as long as a cancelled task would, and no longer', () => {
   const stage = new Stage({ cancelGraceMs: 1_000 })
   arrive(stage, 1, ['strange'])
   found(stage, 'strange', { asr: 1 })
@@ -88,7 +88,7 @@ test('a ghost that does not stop holds its slots for as long as a cancelled task
   assert.equal(stage.used('n'), 1)
 })
 
-test('a node that comes back on a new connection gives its ghosts their time again', () => {
+test('a node that comes back on a new connection gives its orphan tasks their time again', () => {
   const stage = new Stage({ cancelGraceMs: 1_000 })
   arrive(stage, 1, ['strange'])
   found(stage, 'strange', { asr: 1 })
@@ -139,7 +139,7 @@ test('a task of this server that another node still works on takes that node’s
   assert.deepEqual(assigned(stage.beat('n', { running: [], countedSeq: 0, epoch: 2 })), ['a'])
 })
 
-test('a task that comes to this server while it is looked up is a ghost once, whatever the answer', () => {
+test('a task that comes to this server while it is looked up is an orphan task once, whatever the answer', () => {
   const stage = new Stage({ cancelGraceMs: 30_000 })
   arrive(stage, 2, ['x'])
   stage.submit('x', { attempt: 2, requires: [{ label: 'zone' }] })
@@ -198,7 +198,7 @@ test('what a node had ended counts again when it comes back and lists it: anothe
   assert.deepEqual(assigned(stage.do(again)), ['a'])
 })
 
-test('a draining node is drained when its ghosts are gone too', () => {
+test('a draining node is drained when its orphan tasks are gone too', () => {
   const stage = new Stage()
   arrive(stage, 2, ['strange', 'done'])
   none(stage.do({ kind: 'drain', nodeId: 'n', on: true, deadlineAt: null }), 'drained')
