@@ -33,7 +33,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   const { jobs, notes, bell, guards } = parts
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
-  const { registry, mailbox, desk, tally, claims, ends, feed, sharing } = engine
+  const { registry, mailbox, connections, tally, claims, ends, feed, sharing } = engine
   const { cluster, settings, servers, demands } = sharing
   const reads = new TaskReads(engine, jobs, notes)
   const adder = new Adder({
@@ -168,13 +168,13 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       return settings.removePool(name)
     },
 
-    desk,
+    connections,
     counts: () => ({
       ...registry.counts(),
       ...tally,
       held: claims.size,
       unwritten: ends.size,
-      connections: desk.size,
+      connections: connections.size,
     }),
     serviceCounts: () => countServices(registry.tasks(), sharing.nodes(), engine.now()),
     get ready() {

@@ -9,7 +9,7 @@ test('a node that answers for a task just being handed back is told that nobody 
   let told = () => {}
   const runner = new EffectRunner({
     claims: new Map([['t1', claim]]),
-    desk: { send: (_node: string, _epoch: number, frame: ServerFrame) => sent.push(frame) },
+    connections: { send: (_node: string, _epoch: number, frame: ServerFrame) => sent.push(frame) },
     handBack: (_: unknown, done: () => void) => {
       claim.isEnding = true
       told = done

@@ -1,6 +1,6 @@
 /** Does what the registry wants done: frames, ends, timers, news. Never waits; what comes back comes as commands. */
 import type { JobRecord } from '../jobs/index.ts'
-import type { Desk, DeskEvent } from './connections/node-connections.ts'
+import type { NodeConnections, NodeConnectionsEvent } from './connections/node-connections.ts'
 import type { Tally } from './dispatch-tally.ts'
 import type { Snapshot } from './fleet-snapshot.ts'
 import type { TaskSpec } from './node.ts'
@@ -18,7 +18,7 @@ import type { Lookups } from './tasks/task-lookups.ts'
 /** What a dispatcher finds worth a line in the log. */
 export type DispatchEvent =
   | RegistryEvent
-  | DeskEvent
+  | NodeConnectionsEvent
   | { readonly name: 'node.drained'; readonly nodeId: string; readonly epoch: number }
   | { readonly name: 'task.lost'; readonly taskId: string; readonly attempt: number }
   | { readonly name: 'store.trouble'; readonly error: unknown }
@@ -31,7 +31,7 @@ export interface EffectParts {
   readonly registry: Registry
   readonly claims: Claims
   readonly ends: Ends
-  readonly desk: Desk
+  readonly connections: NodeConnections
   readonly feed: TaskFeed
   readonly snapshot: Snapshot
   readonly lookups: Lookups
@@ -79,7 +79,7 @@ export class EffectRunner {
   }
 
   #run(effect: Effect, command: Command): void {
-    const { desk, registry, snapshot, log } = this.#parts
+    const { connections, registry, snapshot, log } = this.#parts
     switch (effect.kind) {
       case 'assign':
         this.#assign(effect)
@@ -109,19 +109,19 @@ export class EffectRunner {
         this.#frame('task.stale', effect)
         return
       case 'welcome':
-        desk.welcome(command, effect.nodeId, effect.epoch)
+        connections.welcome(command, effect.nodeId, effect.epoch)
         return
       case 'superseded':
-        desk.superseded(command, effect.nodeId, effect.epoch, effect.instanceId !== null)
+        connections.superseded(command, effect.nodeId, effect.epoch, effect.instanceId !== null)
         return
       case 'unknownNode':
-        desk.close(effect.nodeId, effect.epoch, 4404, 'say hello again')
+        connections.close(effect.nodeId, effect.epoch, 4404, 'say hello again')
         return
       case 'nodeForgotten':
-        desk.forgotten(effect.nodeId, effect.epoch)
+        connections.forgotten(effect.nodeId, effect.epoch)
         return
       case 'drainFrame':
-        desk.send(effect.nodeId, effect.epoch, { type: 'drain' })
+        connections.send(effect.nodeId, effect.epoch, { type: 'drain' })
         return
       case 'drained':
         log({ name: 'node.drained', nodeId: effect.nodeId, epoch: effect.epoch })
@@ -142,7 +142,7 @@ export class EffectRunner {
   }
 
   #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
-    const { claims, desk, feed, progress, tally, post, now, monotonicMs, placed } = this.#parts
+    const { claims, connections, feed, progress, tally, post, now, monotonicMs, placed } = this.#parts
     const claim = claims.get(taskId)
     const isOurs = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
     if (!isOurs) {
@@ -151,7 +151,7 @@ export class EffectRunner {
     }
     const { payload } = claim
     claim.nodeId = nodeId
-    desk.send(nodeId, epoch, { type: 'task.assign', taskId, attempt, service, payload, deadlineAt })
+    connections.send(nodeId, epoch, { type: 'task.assign', taskId, attempt, service, payload, deadlineAt })
     tally.assigned += 1
     progress.say(claim, null)
     if (feed.isWatched(taskId)) feed.publish({ taskId, attempt, at: now(), status: 'assigned', nodeId })
@@ -159,20 +159,20 @@ export class EffectRunner {
   }
 
   #settled(effect: Settled): void {
-    const { claims, desk } = this.#parts
+    const { claims, connections } = this.#parts
     const { taskId, attempt, nodeId, epoch } = effect
     const claim = claims.get(taskId)
     if (claim?.attempt !== attempt || claim.isEnding) {
-      if (nodeId !== null) desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      if (nodeId !== null) connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
       return
     }
     const { end, output, error, ending } = endingOf(effect)
     this.#write(claim, ending, (took) => {
       const said = took ? 'task.settled' : 'task.stale'
-      if (nodeId !== null) desk.send(nodeId, epoch, { type: said, taskId, attempt })
+      if (nodeId !== null) connections.send(nodeId, epoch, { type: said, taskId, attempt })
       for (const asker of this.#takeAskers(taskId)) {
         const type = asker.attempt === attempt ? said : 'task.stale'
-        desk.send(asker.nodeId, asker.epoch, { type, taskId, attempt: asker.attempt })
+        connections.send(asker.nodeId, asker.epoch, { type, taskId, attempt: asker.attempt })
       }
       if (took) this.#ended({ taskId, attempt, nodeId, end, output, error })
       else this.#lost(taskId, attempt)
@@ -189,7 +189,7 @@ export class EffectRunner {
   }
 
   #requeue({ taskId, attempt, nodeId: by, code, error, afterMs, isFree }: Of<'requeue'>): void {
-    const { claims, desk, feed, tally, post, now, handedBack } = this.#parts
+    const { claims, connections, feed, tally, post, now, handedBack } = this.#parts
     const claim = claims.get(taskId)
     if (claim?.attempt !== attempt || claim.isEnding) {
       post({ kind: 'forget', taskId, attempt })
@@ -209,7 +209,7 @@ export class EffectRunner {
       if (took) {
         tally.requeued += 1
         // The node that said so need not keep its word any longer.
-        if (code === 'failed' && by !== null) desk.tell(by, { type: 'task.settled', taskId, attempt })
+        if (code === 'failed' && by !== null) connections.tell(by, { type: 'task.settled', taskId, attempt })
         handedBack(taskId, afterMs)
       } else {
         post({ kind: 'forget', taskId, attempt })
@@ -260,7 +260,7 @@ export class EffectRunner {
   }
 
   #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {
-    const { claims, lookups, desk, post, registry } = this.#parts
+    const { claims, lookups, connections, post, registry } = this.#parts
     const claim = claims.get(taskId)
     if (claim?.isEnding) {
       if (attempt === 0) {
@@ -279,8 +279,8 @@ export class EffectRunner {
       const isSettled = endedBy !== null && (attempt === 0 || attempt === endedBy)
       // A word about any attempt must not reach one that the node was given while somebody looked.
       const isGivenAnew = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
-      if (isSettled) desk.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
-      else if (!isGivenAnew) desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      if (isSettled) connections.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
+      else if (!isGivenAnew) connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
       // Told first: the time that it has for stopping begins with the orphan task.
       if (attempt === 0) {
         const uses = endedBy === null ? usesOf(record) : null
@@ -292,7 +292,7 @@ export class EffectRunner {
   /** The task has not ended: whoever asked for it meanwhile has nothing to wait for. */
   #tellStale(taskId: string): void {
     for (const { nodeId, epoch, attempt } of this.#takeAskers(taskId)) {
-      this.#parts.desk.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
+      this.#parts.connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
     }
   }
 
@@ -307,7 +307,7 @@ export class EffectRunner {
     type: 'task.cancel' | 'task.stale',
     { nodeId, epoch, taskId, attempt }: Of<'stale' | 'cancelFrame'>,
   ): void {
-    this.#parts.desk.send(nodeId, epoch, { type, taskId, attempt })
+    this.#parts.connections.send(nodeId, epoch, { type, taskId, attempt })
   }
 }
 

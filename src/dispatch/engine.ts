@@ -3,12 +3,12 @@
  * the clock that wakes it.
  *
  *   store ─claims─▶ intake ─▶ mailbox ─▶ registry ─▶ effects ─▶ ends ─▶ store
- *   nodes ─frames─▶ desk ───────▲                       └──────▶ desk ─▶ nodes
+ *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
 import { type JobRecord, type JobStore, type JobsBell, type NoteStore, queueTopic } from '../jobs/index.ts'
 import type { FleetStore } from './cluster/fleet-store.ts'
 import { Sharing } from './cluster/server-sharing.ts'
-import { Desk, sweepMs } from './connections/node-connections.ts'
+import { NodeConnections, sweepMs } from './connections/node-connections.ts'
 import type { ResolvedDispatchOptions } from './dispatch-options.ts'
 import { Tally } from './dispatch-tally.ts'
 import { type DispatchEvent, EffectRunner } from './effect-runner.ts'
@@ -66,7 +66,7 @@ export class Engine {
   readonly tally: Tally = new Tally()
   readonly handedBack: HandedBack = new HandedBack()
   readonly ends: Ends
-  readonly desk: Desk
+  readonly connections: NodeConnections
   readonly intake: Intake
   readonly keeper: Keeper
   readonly sharing: Sharing
@@ -124,18 +124,18 @@ export class Engine {
     this.sharing = new Sharing({
       ...{ store: fleet, bell, remoteBell, options, registry, mailbox: this.mailbox, snapshot },
       ...{ now, monotonicMs, log, onTrouble },
-      dismiss: (nodeId, epoch) => this.desk.close(nodeId, epoch, 4408, 'connected to another server'),
-      mendNodes: () => this.desk.mend(),
+      dismiss: (nodeId, epoch) => this.connections.close(nodeId, epoch, 4408, 'connected to another server'),
+      mendNodes: () => this.connections.mend(),
       ring: () => this.intake.ring(),
       hearWishes: () => this.keeper.hearWishes(),
     })
     const { ownNodes, settings, kinds, demands } = this.sharing
-    this.desk = new Desk({
+    this.connections = new NodeConnections({
       ...{ post, monotonicMs, heartbeatMs, isFull, now, ownNodes, settings, policy: options, log },
     })
-    const { desk } = this
+    const { connections } = this
     const effects = new EffectRunner({
-      ...{ registry, claims, ends, desk, feed, snapshot, tally, post, now, monotonicMs, log, placed },
+      ...{ registry, claims, ends, connections, feed, snapshot, tally, post, now, monotonicMs, log, placed },
       ...{ lookups: this.#lookups, progress: this.#progress },
       armTimer: (at) => this.#armTimer(at),
       handedBack: (taskId, afterMs) => {
@@ -151,7 +151,7 @@ export class Engine {
       },
       freed: () => {
         this.intake.freed()
-        desk.relieve()
+        connections.relieve()
       },
     })
     this.intake = new Intake({
@@ -179,13 +179,13 @@ export class Engine {
     if (this.#isStarted) return
     this.#isStarted = true
     const { rebuildMs } = this.#options
-    this.desk.open()
+    this.connections.open()
     this.keeper.start()
     // What is claimed depends on who else is there, and where it may go on what operators decided.
     const begun = this.sharing.start().then(() => this.intake.start())
     begun.catch((error: unknown) => this.log({ name: 'store.trouble', error }))
     this.#intervals = [
-      setInterval(() => this.desk.sweep(), sweepMs),
+      setInterval(() => this.connections.sweep(), sweepMs),
       setInterval(() => void this.#mind(), mindEveryMs),
     ]
     if (rebuildMs > 0) {
@@ -236,7 +236,7 @@ export class Engine {
     clearTimeout(this.#tick)
     this.#lookups.stop()
     this.#progress.stop()
-    this.desk.shut()
+    this.connections.shut()
     this.mailbox.close()
     await Promise.all([this.keeper.stop(withinMs), this.sharing.stop(withinMs)])
   }

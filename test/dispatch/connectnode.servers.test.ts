@@ -37,7 +37,7 @@ test('a server that is not there is passed over', async () => {
     await using node = await connectNode([empty, stage.url, empty], nodeOptions())
     assert.equal(node.status, 'connected')
   }
-  assert.equal(stage.desk.nodes.length, 6)
+  assert.equal(stage.connections.nodes.length, 6)
 })
 
 test('whatever a server closes with, the node turns to the other one, as the same instance and with its tasks', async () => {
@@ -48,28 +48,31 @@ test('whatever a server closes with, the node turns to the other one, as the sam
     stages.map(({ url }) => url),
     nodeOptions(),
   )
-  const where = () => stages.find(({ desk }) => desk.nodes.at(-1)?.closedFor === undefined && desk.nodes[0])!
+  const where = () =>
+    stages.find(
+      ({ connections }) => connections.nodes.at(-1)?.closedFor === undefined && connections.nodes[0],
+    )!
   let stage: GatewayStage = where()
-  stage.desk.nodes[0]!.link.send({
+  stage.connections.nodes[0]!.link.send({
     type: 'task.assign',
     ...{ taskId: 't1', attempt: 1, service: 'nmt', payload: null, deadlineAt: null },
   })
-  await stage.desk.until('accept', () =>
-    stage.desk.nodes[0]!.frames.some(({ type }) => type === 'task.accept'),
+  await stage.connections.until('accept', () =>
+    stage.connections.nodes[0]!.frames.some(({ type }) => type === 'task.accept'),
   )
-  const { instanceId } = stage.desk.nodes[0]!.hello
+  const { instanceId } = stage.connections.nodes[0]!.hello
   for (const code of [1001, 1006, 1012, 1013, 4408, 4429]) {
     const other = stages.find((each) => each !== stage)!
-    const before = other.desk.nodes.length
+    const before = other.connections.nodes.length
     const ended = within(10_000, `the end by ${code}`, node.events.once('disconnected'))
     const came = node.events.once('connected')
     if (code === 1006) stage.cut()
-    else stage.desk.nodes.at(-1)!.link.close(code, 'elsewhere, please')
+    else stage.connections.nodes.at(-1)!.link.close(code, 'elsewhere, please')
     const { url, ...end } = await ended
     assert.deepEqual([end.code, url], [code, stage.url])
-    await other.desk.until('the node', () => other.desk.nodes.length > before)
+    await other.connections.until('the node', () => other.connections.nodes.length > before)
     assert.equal((await within(10_000, 'the welcome', came)).url, other.url)
-    const { hello } = other.desk.nodes.at(-1)!
+    const { hello } = other.connections.nodes.at(-1)!
     assert.deepEqual([hello.instanceId, hello.running], [instanceId, ['t1']])
     stage = other
   }
@@ -79,22 +82,22 @@ test('a server that does not know the connection is told hello again, though the
   await using first = await gatewayStage()
   await using second = await gatewayStage()
   await using _node = await connectNode([first.url, second.url], nodeOptions())
-  const [here, elsewhere] = first.desk.nodes.length > 0 ? [first, second] : [second, first]
+  const [here, elsewhere] = first.connections.nodes.length > 0 ? [first, second] : [second, first]
   for (let time = 0; time < 3; time++) {
-    here.desk.nodes[time]!.link.close(4404, 'say hello again')
-    await here.desk.until('hello', () => here.desk.nodes.length > time + 1)
+    here.connections.nodes[time]!.link.close(4404, 'say hello again')
+    await here.connections.until('hello', () => here.connections.nodes.length > time + 1)
   }
-  assert.equal(elsewhere.desk.nodes.length, 0)
+  assert.equal(elsewhere.connections.nodes.length, 0)
 })
 
 test('an end that is for good is one for all servers', async () => {
   await using first = await gatewayStage()
   await using second = await gatewayStage()
   const node = await connectNode([first.url, second.url], nodeOptions())
-  ;[...first.desk.nodes, ...second.desk.nodes][0]!.link.close(4409, 'another one came')
+  ;[...first.connections.nodes, ...second.connections.nodes][0]!.link.close(4409, 'another one came')
   const end = await within(10_000, 'the end', node.closed)
   assert.equal(end?.code, 'conflict')
-  assert.equal(first.desk.nodes.length + second.desk.nodes.length, 1)
+  assert.equal(first.connections.nodes.length + second.connections.nodes.length, 1)
 })
 
 test('lists that are none are refused, and secrets in them are not repeated', async () => {

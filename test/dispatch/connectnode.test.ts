@@ -35,9 +35,9 @@ function framesOf<Type extends NodeFrame['type']>({ frames }: SeenNode, type: Ty
 }
 
 const nthOf = (stage: GatewayStage, nth: number) =>
-  stage.desk
-    .until(`connection ${nth}`, () => stage.desk.nodes.length > nth)
-    .then(() => stage.desk.nodes[nth]!)
+  stage.connections
+    .until(`connection ${nth}`, () => stage.connections.nodes.length > nth)
+    .then(() => stage.connections.nodes[nth]!)
 
 test('a node is welcomed, accepts a task, answers it, and keeps the answer until it is settled', async () => {
   await using stage = await gatewayStage()
@@ -47,7 +47,7 @@ test('a node is welcomed, accepts a task, answers it, and keeps the answer until
   )
   assert.equal(node.status, 'connected')
   assert.equal(node.epoch, 1)
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   assert.deepEqual(seen.hello, {
     type: 'hello',
     nodeId: 'n1',
@@ -58,7 +58,7 @@ test('a node is welcomed, accepts a task, answers it, and keeps the answer until
     protocol: 1,
   })
   seen.link.send(assign('t1', 1, 'hi'))
-  await stage.desk.until('a result', () => framesOf(seen, 'task.result').length === 1)
+  await stage.connections.until('a result', () => framesOf(seen, 'task.result').length === 1)
   assert.deepEqual(typesOf(seen), ['task.accept', 'task.result'])
   assert.deepEqual(framesOf(seen, 'task.result')[0]!.output, { echo: 'hi' })
   assert.deepEqual(node.taskIds, ['t1'])
@@ -90,9 +90,9 @@ test('what a handler throws fails the attempt, with its code and whether another
       },
     }),
   )
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   for (const name of Object.keys(errors)) seen.link.send(assign(name, 1, name))
-  await stage.desk.until('all to fail', () => framesOf(seen, 'task.fail').length === 5)
+  await stage.connections.until('all to fail', () => framesOf(seen, 'task.fail').length === 5)
   const fails = Object.fromEntries(framesOf(seen, 'task.fail').map((frame) => [frame.taskId, frame]))
   assert.deepEqual([fails.plain!.error, fails.plain!.retryable], [{ message: 'no luck' }, true])
   assert.deepEqual(
@@ -119,9 +119,9 @@ test('a result that cannot be sent fails its task for good, and the connection s
       onTask: async ({ payload }) => outputs[payload as string],
     }),
   )
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   for (const name of Object.keys(outputs)) seen.link.send(assign(name, 1, name))
-  await stage.desk.until('all to fail', () => framesOf(seen, 'task.fail').length === 4)
+  await stage.connections.until('all to fail', () => framesOf(seen, 'task.fail').length === 4)
   const codes = framesOf(seen, 'task.fail').map(({ taskId, error, retryable }) => [
     taskId,
     error.code,
@@ -140,10 +140,10 @@ test('a node takes no more tasks than it has slots, and none of a service it doe
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using _node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise }))
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   for (const id of ['t1', 't2', 't3']) seen.link.send(assign(id))
   seen.link.send({ ...assign('t4'), service: 'tts' } as ServerFrame)
-  await stage.desk.until('answers', () => typesOf(seen).length === 4)
+  await stage.connections.until('answers', () => typesOf(seen).length === 4)
   assert.deepEqual(
     framesOf(seen, 'task.accept').map(({ taskId }) => taskId),
     ['t1', 't2'],
@@ -156,9 +156,9 @@ test('a node takes no more tasks than it has slots, and none of a service it doe
     ],
   )
   gate.resolve()
-  await stage.desk.until('two results', () => framesOf(seen, 'task.result').length === 2)
+  await stage.connections.until('two results', () => framesOf(seen, 'task.result').length === 2)
   seen.link.send(assign('t3', 1))
-  await stage.desk.until('the third', () => framesOf(seen, 'task.result').length === 3)
+  await stage.connections.until('the third', () => framesOf(seen, 'task.result').length === 3)
 })
 
 test('cancel aborts the handler, whose end answers for it; stale aborts it and drops what it answers', async () => {
@@ -172,14 +172,14 @@ test('cancel aborts the handler, whose end answers for it; stale aborts it and d
       })
     })
   await using node = await connectNode(stage.url, nodeOptions({ onTask }))
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   seen.link.send(assign('t1'))
   seen.link.send(assign('t2'))
   // Another attempt's cancel is none of this one's.
   seen.link.send({ type: 'task.cancel', taskId: 't1', attempt: 9 })
   seen.link.send({ type: 'task.cancel', taskId: 't1', attempt: 1 })
   seen.link.send({ type: 'task.stale', taskId: 't2', attempt: 0 })
-  await stage.desk.until('the end of t1', () => framesOf(seen, 'task.fail').length === 1)
+  await stage.connections.until('the end of t1', () => framesOf(seen, 'task.fail').length === 1)
   assert.deepEqual(aborted, ['t1', 't2'])
   assert.deepEqual(node.taskIds, ['t1'])
   seen.link.send({ type: 'task.stale', taskId: 't1', attempt: 1 })
@@ -201,11 +201,11 @@ test('progress is told, thinned out, with the last word kept', async () => {
       },
     }),
   )
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   seen.link.send(assign('t1'))
-  await stage.desk.until('the last', () => framesOf(seen, 'task.progress').length === 2)
+  await stage.connections.until('the last', () => framesOf(seen, 'task.progress').length === 2)
   gate.resolve()
-  await stage.desk.until('the result', () => framesOf(seen, 'task.result').length === 1)
+  await stage.connections.until('the result', () => framesOf(seen, 'task.result').length === 1)
   const told = framesOf(seen, 'task.progress').map(({ percent, note }) => [percent, note])
   assert.deepEqual(told, [
     [0, 'step 0'],
@@ -219,9 +219,9 @@ test('progress may be said as its message has it', async () => {
     stage.url,
     nodeOptions({ onTask: (_task, { progress }) => progress({ percent: 40, note: 'loading' }) }),
   )
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   seen.link.send(assign('t1'))
-  await stage.desk.until('the result', () => framesOf(seen, 'task.result').length === 1)
+  await stage.connections.until('the result', () => framesOf(seen, 'task.result').length === 1)
   const told = framesOf(seen, 'task.progress').map(({ percent, note }) => [percent, note])
   assert.deepEqual(told, [[40, 'loading']])
 })
@@ -233,24 +233,24 @@ test('after a cut it comes back as the same instance, with its tasks running and
     stage.url,
     nodeOptions({ onTask: ({ taskId }) => (taskId === 'slow' ? gate.promise : 'quick') }),
   )
-  const first = stage.desk.nodes[0]!
+  const first = stage.connections.nodes[0]!
   first.link.send(assign('slow'))
   first.link.send(assign('quick'))
-  await stage.desk.until('a result', () => framesOf(first, 'task.result').length === 1)
+  await stage.connections.until('a result', () => framesOf(first, 'task.result').length === 1)
   const lost = node.events.once('disconnected')
   stage.cut()
   assert.equal((await lost).code, 1006)
   const second = await nthOf(stage, 1)
   assert.equal(second.hello.instanceId, first.hello.instanceId)
   assert.deepEqual([...second.hello.running!].sort(), ['quick', 'slow'])
-  await stage.desk.until('what is repeated', () => typesOf(second).length === 2)
+  await stage.connections.until('what is repeated', () => typesOf(second).length === 2)
   assert.deepEqual(typesOf(second).sort(), ['task.accept', 'task.result'])
   second.link.send({ type: 'task.settled', taskId: 'quick', attempt: 1 })
   // Again assigned, a task that runs is not begun twice.
   second.link.send(assign('slow'))
-  await stage.desk.until('how it stands', () => framesOf(second, 'task.accept').length === 2)
+  await stage.connections.until('how it stands', () => framesOf(second, 'task.accept').length === 2)
   gate.resolve()
-  await stage.desk.until('the slow one', () => framesOf(second, 'task.result').length === 2)
+  await stage.connections.until('the slow one', () => framesOf(second, 'task.result').length === 2)
   assert.deepEqual(node.taskIds, ['slow'])
 })
 
@@ -258,9 +258,9 @@ test('a task that ends while no server is there is answered when one is', async 
   const stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise.then(() => 42) }))
-  const first = stage.desk.nodes[0]!
+  const first = stage.connections.nodes[0]!
   first.link.send(assign('t1', 3))
-  await stage.desk.until('accept', () => framesOf(first, 'task.accept').length === 1)
+  await stage.connections.until('accept', () => framesOf(first, 'task.accept').length === 1)
   const lost = node.events.once('disconnected')
   await stage[Symbol.asyncDispose]()
   await lost
@@ -269,7 +269,7 @@ test('a task that ends while no server is there is answered when one is', async 
   assert.equal((await done).status, 'completed')
   await using again = await gatewayStage({}, {}, stage.port)
   const seen = await nthOf(again, 0)
-  await again.desk.until('the result', () => framesOf(seen, 'task.result').length === 1)
+  await again.connections.until('the result', () => framesOf(seen, 'task.result').length === 1)
   assert.deepEqual(framesOf(seen, 'task.result')[0], {
     type: 'task.result',
     taskId: 't1',
@@ -285,14 +285,14 @@ test('a newer attempt of a task takes the place of the older one, whose result i
     stage.url,
     nodeOptions({ onTask: ({ attempt }) => gates[attempt - 1]!.promise }),
   )
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   seen.link.send(assign('t1', 1))
   seen.link.send(assign('t1', 2))
   seen.link.send(assign('t1', 1))
-  await stage.desk.until('both', () => framesOf(seen, 'task.accept').length === 2)
+  await stage.connections.until('both', () => framesOf(seen, 'task.accept').length === 2)
   gates[0]!.resolve('old')
   gates[1]!.resolve('new')
-  await stage.desk.until('a result', () => framesOf(seen, 'task.result').length > 0)
+  await stage.connections.until('a result', () => framesOf(seen, 'task.result').length > 0)
   assert.deepEqual(
     framesOf(seen, 'task.result').map(({ attempt, output }) => [attempt, output]),
     [[2, 'new']],
@@ -301,7 +301,7 @@ test('a newer attempt of a task takes the place of the older one, whose result i
 
 test('heartbeats tell the load, what runs, and how many assigns had come when it was measured', async () => {
   await using stage = await gatewayStage()
-  stage.desk.heartbeatMs = 50
+  stage.connections.heartbeatMs = 50
   let loads = 0
   await using _node = await connectNode(
     stage.url,
@@ -314,10 +314,12 @@ test('heartbeats tell the load, what runs, and how many assigns had come when it
       onTask: () => new Promise(() => {}),
     }),
   )
-  const seen = stage.desk.nodes[0]!
-  await stage.desk.until('the first', () => framesOf(seen, 'heartbeat').length === 1)
+  const seen = stage.connections.nodes[0]!
+  await stage.connections.until('the first', () => framesOf(seen, 'heartbeat').length === 1)
   seen.link.send(assign('t1'))
-  await stage.desk.until('more', () => framesOf(seen, 'heartbeat').some(({ countedSeq }) => countedSeq === 1))
+  await stage.connections.until('more', () =>
+    framesOf(seen, 'heartbeat').some(({ countedSeq }) => countedSeq === 1),
+  )
   const [first, second] = framesOf(seen, 'heartbeat')
   assert.deepEqual(first!.load, { cpu: 1, gpu: null, memory: 0.25 })
   assert.deepEqual([first!.countedSeq, first!.running], [0, []])
@@ -327,40 +329,45 @@ test('heartbeats tell the load, what runs, and how many assigns had come when it
 
 test('a node that runs more than fits into a frame stays connected, and does not list it', async () => {
   await using stage = await gatewayStage()
-  stage.desk.heartbeatMs = 50
+  stage.connections.heartbeatMs = 50
   await using node = await connectNode(
     stage.url,
     nodeOptions({ services: [{ name: 'nmt', slots: 3_000 }], onTask: () => new Promise(() => undefined) }),
   )
-  const first = stage.desk.nodes[0]!
+  const first = stage.connections.nodes[0]!
   const wide = 'ö'.repeat(80)
   for (let nr = 0; nr < 1_700; nr += 1) first.link.send(assign(`${wide}${nr}`))
-  await stage.desk.until('it has all', () => framesOf(first, 'task.accept').length === 1_700)
-  await stage.desk.until('it goes on speaking', () => framesOf(first, 'heartbeat').at(-1)?.running === null)
+  await stage.connections.until('it has all', () => framesOf(first, 'task.accept').length === 1_700)
+  await stage.connections.until(
+    'it goes on speaking',
+    () => framesOf(first, 'heartbeat').at(-1)?.running === null,
+  )
   first.link.close(1012, 'restarts')
   const second = await nthOf(stage, 1)
   assert.equal(second.hello.running, null)
-  await stage.desk.until('it tells them again', () => framesOf(second, 'task.accept').length === 1_700)
+  await stage.connections.until('it tells them again', () => framesOf(second, 'task.accept').length === 1_700)
   assert.equal(node.taskIds.length, 1_700)
 })
 
 test('a load that never answers stops no heartbeat, and one that answers later is told', async () => {
   await using stage = await gatewayStage()
-  stage.desk.heartbeatMs = 50
+  stage.connections.heartbeatMs = 50
   let loads = 0
   await using _node = await connectNode(
     stage.url,
     nodeOptions({ load: () => (++loads === 1 ? new Promise(() => {}) : { cpu: 0.5 }) }),
   )
-  const seen = stage.desk.nodes[0]!
-  await stage.desk.until('a load', () => framesOf(seen, 'heartbeat').some(({ load }) => load.cpu === 0.5))
+  const seen = stage.connections.nodes[0]!
+  await stage.connections.until('a load', () =>
+    framesOf(seen, 'heartbeat').some(({ load }) => load.cpu === 0.5),
+  )
   assert.deepEqual(framesOf(seen, 'heartbeat')[0]!.load, { cpu: null, gpu: null, memory: null })
 })
 
 test('a task that was taken away is listed while its handler runs, and a heartbeat tells at once when it has ended', async () => {
   await using stage = await gatewayStage()
   // No other heartbeat comes while this is tested but the first.
-  stage.desk.heartbeatMs = 600_000
+  stage.connections.heartbeatMs = 600_000
   const gates = new Map(['t1', 't2'].map((taskId) => [taskId, Promise.withResolvers<void>()]))
   const loads: PromiseWithResolvers<object>[] = []
   await using node = await connectNode(
@@ -369,15 +376,15 @@ test('a task that was taken away is listed while its handler runs, and a heartbe
       onTask: ({ taskId }) => gates.get(taskId)!.promise,
       load() {
         loads.push(Promise.withResolvers())
-        stage.desk.changed.ring()
+        stage.connections.changed.ring()
         return loads.at(-1)!.promise
       },
     }),
   )
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   const beats = () => framesOf(seen, 'heartbeat')
   const listed = async (count: number) => {
-    await stage.desk.until(`heartbeat ${count}`, () => beats().length === count)
+    await stage.connections.until(`heartbeat ${count}`, () => beats().length === count)
     return beats().at(-1)!.running
   }
   loads[0]!.resolve({})
@@ -387,16 +394,16 @@ test('a task that was taken away is listed while its handler runs, and a heartbe
     seen.link.send({ type: 'task.stale', taskId, attempt: 1 })
   }
   seen.link.send(assign('t3'))
-  await stage.desk.until('the rejection', () => framesOf(seen, 'task.reject').length === 1)
+  await stage.connections.until('the rejection', () => framesOf(seen, 'task.reject').length === 1)
   assert.deepEqual(node.taskIds, [])
   gates.get('t1')!.resolve()
-  await stage.desk.until('a measurement', () => loads.length === 2)
+  await stage.connections.until('a measurement', () => loads.length === 2)
   // It ends while the load is measured: one more heartbeat tells so.
   gates.get('t2')!.resolve()
   await new Promise(setImmediate)
   loads[1]!.resolve({})
   assert.deepEqual(await listed(2), ['t2'])
-  await stage.desk.until('another measurement', () => loads.length === 3)
+  await stage.connections.until('another measurement', () => loads.length === 3)
   loads[2]!.resolve({})
   assert.deepEqual(await listed(3), [])
   assert.equal(framesOf(seen, 'task.result').length, 0)
@@ -404,7 +411,7 @@ test('a task that was taken away is listed while its handler runs, and a heartbe
 
 test('a server that has vanished without a word is noticed, and another connection is made', async () => {
   await using stage = await gatewayStage()
-  stage.desk.heartbeatMs = 50
+  stage.connections.heartbeatMs = 50
   const dead: Deaf[] = []
   // The first connection loses every message that comes after the welcome.
   class Deaf extends WebSocket {
@@ -422,27 +429,30 @@ test('a server that has vanished without a word is noticed, and another connecti
   assert.match(lost.reason, /did not answer/)
   await nthOf(stage, 1)
   // And one that is heard is kept, though nobody has anything to say.
-  await stage.desk.until('heartbeats', () => framesOf(stage.desk.nodes[1]!, 'heartbeat').length > 8)
-  assert.equal(stage.desk.nodes.length, 2)
+  await stage.connections.until(
+    'heartbeats',
+    () => framesOf(stage.connections.nodes[1]!, 'heartbeat').length > 8,
+  )
+  assert.equal(stage.connections.nodes.length, 2)
 })
 
 test('drain offers nothing, rejects what still comes, and resolves when all is settled', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   await using node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise }))
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   seen.link.send(assign('t1'))
-  await stage.desk.until('accept', () => framesOf(seen, 'task.accept').length === 1)
+  await stage.connections.until('accept', () => framesOf(seen, 'task.accept').length === 1)
   let isDrained = false
   const drained = node.drain().then(() => {
     isDrained = true
   })
   seen.link.send(assign('t2'))
-  await stage.desk.until('the rejection', () => framesOf(seen, 'task.reject').length === 1)
+  await stage.connections.until('the rejection', () => framesOf(seen, 'task.reject').length === 1)
   assert.deepEqual(framesOf(seen, 'update')[0]!.services, [])
   assert.equal(framesOf(seen, 'task.reject')[0]!.reason, 'draining')
   gate.resolve()
-  await stage.desk.until('the result', () => framesOf(seen, 'task.result').length === 1)
+  await stage.connections.until('the result', () => framesOf(seen, 'task.result').length === 1)
   assert.equal(isDrained, false)
   seen.link.send({ type: 'task.settled', taskId: 't1', attempt: 1 })
   await within(5_000, 'the drain', drained)
@@ -463,14 +473,14 @@ test('close says bye, aborts what runs, and ends; so does its signal', async () 
       },
     }),
   )
-  const seen = stage.desk.nodes[0]!
+  const seen = stage.connections.nodes[0]!
   seen.link.send(assign('t1'))
-  await stage.desk.until('accept', () => framesOf(seen, 'task.accept').length === 1)
+  await stage.connections.until('accept', () => framesOf(seen, 'task.accept').length === 1)
   controller.abort()
   await aborted.promise
   assert.equal(await node.closed, null)
   assert.equal(node.status, 'closed')
-  await stage.desk.until('bye', () => seen.closedFor !== undefined)
+  await stage.connections.until('bye', () => seen.closedFor !== undefined)
   assert.equal(typesOf(seen).at(-1), 'bye')
   await node.close()
 })
@@ -479,16 +489,16 @@ test('close with a grace waits for what runs', async () => {
   await using stage = await gatewayStage()
   const gate = Promise.withResolvers<void>()
   const node = await connectNode(stage.url, nodeOptions({ onTask: () => gate.promise }))
-  const seen = stage.desk.nodes[0]!
-  stage.desk.onFrame = (from, { type }) => {
+  const seen = stage.connections.nodes[0]!
+  stage.connections.onFrame = (from, { type }) => {
     if (type === 'task.result') from.link.send({ type: 'task.settled', taskId: 't1', attempt: 1 })
   }
   seen.link.send(assign('t1'))
-  await stage.desk.until('accept', () => framesOf(seen, 'task.accept').length === 1)
+  await stage.connections.until('accept', () => framesOf(seen, 'task.accept').length === 1)
   const closed = node.close({ graceMs: 10_000 })
   gate.resolve()
   await within(5_000, 'the close', closed)
-  await stage.desk.until('bye', () => seen.closedFor !== undefined)
+  await stage.connections.until('bye', () => seen.closedFor !== undefined)
   assert.deepEqual(typesOf(seen), ['task.accept', 'update', 'task.result', 'bye'])
 })
 
@@ -500,10 +510,10 @@ test('it ends when another instance took over, when its token counts no more, or
   ] as const) {
     await using stage = await gatewayStage()
     const node = await connectNode(stage.url, nodeOptions())
-    stage.desk.nodes[0]!.link.close(code, 'because')
+    stage.connections.nodes[0]!.link.close(code, 'because')
     const end = await within(5_000, `the end by ${code}`, node.closed)
     assert.equal(end?.code, error)
-    assert.equal(stage.desk.nodes.length, 1)
+    assert.equal(stage.connections.nodes.length, 1)
   }
 })
 
@@ -570,13 +580,13 @@ test('what no server would take is refused before anything is connected or chang
   await using stage = await gatewayStage()
   const bad = { size: 1n } as never
   await assert.rejects(connectNode(stage.url, nodeOptions({ labels: bad })), { code: 'invalid_argument' })
-  assert.equal(stage.desk.nodes.length, 0)
+  assert.equal(stage.connections.nodes.length, 0)
   await using node = await connectNode(stage.url, nodeOptions({ labels: { region: 'eu' } }))
   const services = [{ name: 'tts', slots: 1 }]
   assert.throws(() => node.update({ services, labels: bad }), { code: 'invalid_argument' })
   node.update({ labels: { region: 'us' } })
-  const seen = stage.desk.nodes[0]!
-  await stage.desk.until('the update', () => framesOf(seen, 'update').length > 0)
+  const seen = stage.connections.nodes[0]!
+  await stage.connections.until('the update', () => framesOf(seen, 'update').length > 0)
   const [update] = framesOf(seen, 'update')
   assert.deepEqual([update!.services![0]!.name, update!.labels], ['nmt', { region: 'us' }])
   // And it comes back with what it is.
@@ -602,7 +612,7 @@ test('a server that is cut again and again loses no result, and no task runs twi
   const results = new Set<string>()
   let resultCount = 0
   // Every third result is heard and its settlement is lost with the connection.
-  stage.desk.onFrame = (from, frame) => {
+  stage.connections.onFrame = (from, frame) => {
     if (frame.type !== 'task.result') return
     results.add(frame.taskId)
     if (++resultCount % 30 === 0) stage.cut()
@@ -610,14 +620,14 @@ test('a server that is cut again and again loses no result, and no task runs twi
   }
   let assigned = 0
   while (assigned < total) {
-    const current = stage.desk.nodes.at(-1)!
+    const current = stage.connections.nodes.at(-1)!
     if (current.closedFor === undefined && current.link.send(assign(`t${assigned}`))) assigned++
     await new Promise(setImmediate)
   }
   // An assign that was lost with its connection is given again, as a dispatcher would.
   const isOver = () => results.size === total && node.taskIds.length === 0
   for (let round = 0; !isOver() && round < 400; round++) {
-    const current = stage.desk.nodes.at(-1)!
+    const current = stage.connections.nodes.at(-1)!
     if (current.closedFor === undefined && round % 10 === 9)
       for (let i = 0; i < total; i++) if (!runs.has(`t${i}`)) current.link.send(assign(`t${i}`))
     await new Promise((resolve) => setTimeout(resolve, 25))
@@ -625,5 +635,5 @@ test('a server that is cut again and again loses no result, and no task runs twi
   assert.equal(results.size, total)
   assert.deepEqual(node.taskIds, [])
   assert.ok([...runs.values()].every((count) => count === 1))
-  assert.ok(stage.desk.nodes.length > 3, `${stage.desk.nodes.length} connections`)
+  assert.ok(stage.connections.nodes.length > 3, `${stage.connections.nodes.length} connections`)
 })

@@ -15,7 +15,7 @@ test('a node says hello, is welcomed, and what it leaves out is made whole', asy
   const peer = await stage.open()
   peer.say({ type: 'hello', nodeId: 'n1', instanceId: 'i1', services: [{ name: 'asr', slots: 4 }], later: 1 })
   assert.deepEqual(await peer.next(), { type: 'welcome', epoch: 1, heartbeatMs: 15_000 })
-  assert.deepEqual(stage.desk.nodes[0]!.hello, {
+  assert.deepEqual(stage.connections.nodes[0]!.hello, {
     type: 'hello',
     nodeId: 'n1',
     instanceId: 'i1',
@@ -35,8 +35,8 @@ test('a node says hello, is welcomed, and what it leaves out is made whole', asy
     { type: 'bye' },
   ])
     peer.say(said)
-  const { frames } = stage.desk.nodes[0]!
-  await stage.desk.until('eight frames', () => frames.length === 8)
+  const { frames } = stage.connections.nodes[0]!
+  await stage.connections.until('eight frames', () => frames.length === 8)
   const of = { taskId: 't', attempt: 1 }
   assert.deepEqual(frames, [
     {
@@ -99,8 +99,8 @@ test('a first frame that is no good hello is told why, and closed', async () => 
     assert.equal(codeOf(await peer.next()), code, what)
     assert.equal((await peer.closed).code, 4400, what)
   }
-  assert.equal(stage.desk.nodes.length, 0)
-  await stage.desk.until('all to have left', () => stage.entered() === 0)
+  assert.equal(stage.connections.nodes.length, 0)
+  await stage.connections.until('all to have left', () => stage.entered() === 0)
   assert.deepEqual(stage.errors, [])
 })
 
@@ -118,12 +118,12 @@ test('a socket that says nothing, or nothing known, is closed after its time', a
   })
 }, 60_000)
 
-test('frames that are not understood get an error, the socket stays open, and nothing of them reaches the desk', async () => {
+test('frames that are not understood get an error, the socket stays open, and nothing of them reaches the node connections', async () => {
   await using stage = await gatewayStage()
   const peer = await stage.open()
   peer.hello()
   await peer.next()
-  const { frames } = stage.desk.nodes[0]!
+  const { frames } = stage.connections.nodes[0]!
   const cases: readonly (readonly [said: object | string, code: string])[] = [
     [{ type: 'dance' }, 'unknown_type'],
     [{ type: 'toString' }, 'unknown_type'],
@@ -149,8 +149,8 @@ test('frames that are not understood get an error, the socket stays open, and no
   assert.deepEqual(await peer.next(), { type: 'pong' })
   assert.deepEqual(frames, [])
   // Each showed that the node lives.
-  assert.equal(stage.desk.nodes[0]!.aliveCount, cases.length + 1)
-  assert.equal(stage.desk.nodes.length, 1)
+  assert.equal(stage.connections.nodes[0]!.aliveCount, cases.length + 1)
+  assert.equal(stage.connections.nodes.length, 1)
 })
 
 test('what is no JSON after hello ends the socket, and so does a binary message', async () => {
@@ -165,8 +165,10 @@ test('what is no JSON after hello ends the socket, and so does a binary message'
     peer.ws.send(said)
     assert.equal((await peer.closed).code, code)
   }
-  await stage.desk.until('both to be told', () => stage.desk.nodes.every(({ closedFor }) => closedFor))
-  await stage.desk.until('both to have left', () => stage.entered() === 0)
+  await stage.connections.until('both to be told', () =>
+    stage.connections.nodes.every(({ closedFor }) => closedFor),
+  )
+  await stage.connections.until('both to have left', () => stage.entered() === 0)
 })
 
 test('a result that no store could keep is the failure of its task, once and for all', async () => {
@@ -176,8 +178,8 @@ test('a result that no store could keep is the failure of its task, once and for
   const deep = `${'['.repeat(1_000)}${']'.repeat(1_000)}`
   const bad = [deep, '"\\u0000"', '"\\ud800"', '{"__proto__":1}']
   for (const output of bad) peer.say(`{"type":"task.result","taskId":"t","attempt":1,"output":${output}}`)
-  await stage.desk.until('all', () => stage.desk.nodes[0]?.frames.length === bad.length)
-  for (const frame of stage.desk.nodes[0]!.frames) {
+  await stage.connections.until('all', () => stage.connections.nodes[0]?.frames.length === bad.length)
+  for (const frame of stage.connections.nodes[0]!.frames) {
     assert.equal(frame.type, 'task.fail')
     if (frame.type === 'task.fail')
       assert.deepEqual([frame.error.code, frame.retryable], ['invalid_output', false])
@@ -205,9 +207,9 @@ test('frames that come faster than they may are read more slowly, and none is lo
   other.say({ type: 'ping' })
   assert.deepEqual(await other.next(), { type: 'pong' })
   const pongMs = performance.now() - begunAt
-  const frames = () => stage.desk.nodes.find(({ hello }) => hello.nodeId === 'fast')?.frames ?? []
+  const frames = () => stage.connections.nodes.find(({ hello }) => hello.nodeId === 'fast')?.frames ?? []
   // What is left in the socket's own buffer comes after the first hold, so it ends late or a ping shows that it does.
-  await stage.desk.until('all frames', () => frames().length === 1_500)
+  await stage.connections.until('all frames', () => frames().length === 1_500)
   fast.say({ type: 'ping' })
   await fast.next()
   await fast.next()
@@ -220,21 +222,21 @@ test('frames that come faster than they may are read more slowly, and none is lo
   )
 })
 
-test('a desk that is full is not told more until it is ready again', async () => {
+test('a full connection gets no more frames until it is ready again', async () => {
   await using stage = await gatewayStage()
   const peer = await stage.open()
   peer.hello()
   await peer.next()
-  const node = stage.desk.nodes[0]!
+  const node = stage.connections.nodes[0]!
   node.isFull = true
   const big = 'x'.repeat(60_000)
   for (let i = 0; i < 200; i++) peer.say({ type: 'task.result', taskId: `t${i}`, attempt: 1, output: big })
-  await stage.desk.until('the first', () => node.frames.length > 0)
+  await stage.connections.until('the first', () => node.frames.length > 0)
   await new Promise((resolve) => setTimeout(resolve, 300))
   assert.ok(node.frames.length < 100, `${node.frames.length} came while it was full`)
   node.isFull = false
   node.ready.resolve()
-  await stage.desk.until('the rest', () => node.frames.length === 200)
+  await stage.connections.until('the rest', () => node.frames.length === 200)
 })
 
 test('a node that does not read what it is sent is closed, and others are not disturbed', async () => {
@@ -244,7 +246,7 @@ test('a node that does not read what it is sent is closed, and others are not di
   other.hello('other')
   await slow.next()
   slow.ws.pause()
-  const node = stage.desk.nodes.find(({ hello }) => hello.nodeId === 'slow')!
+  const node = stage.connections.nodes.find(({ hello }) => hello.nodeId === 'slow')!
   const assign = {
     type: 'task.assign',
     taskId: 't',
@@ -263,7 +265,7 @@ test('a node that does not read what it is sent is closed, and others are not di
   await other.next()
   other.say({ type: 'ping' })
   assert.deepEqual(await other.next(), { type: 'pong' })
-  await stage.desk.until('its end', () => node.closedFor !== undefined)
+  await stage.connections.until('its end', () => node.closedFor !== undefined)
 })
 
 test('a pong is a sign of life, and a node that answers no ping is cut off', async () => {
@@ -272,9 +274,9 @@ test('a pong is a sign of life, and a node that answers no ping is cut off', asy
     const [alive, dead] = [await stage.open(), await stage.open({ autoPong: false })] as [Peer, Peer]
     alive.hello('alive')
     dead.hello('dead')
-    const find = (id: string) => stage.desk.nodes.find(({ hello }) => hello.nodeId === id)
-    await stage.desk.until('the end of the dead one', () => find('dead')?.closedFor !== undefined)
-    await stage.desk.until('pongs', () => (find('alive')?.aliveCount ?? 0) > 2)
+    const find = (id: string) => stage.connections.nodes.find(({ hello }) => hello.nodeId === id)
+    await stage.connections.until('the end of the dead one', () => find('dead')?.closedFor !== undefined)
+    await stage.connections.until('pongs', () => (find('alive')?.aliveCount ?? 0) > 2)
     assert.equal(find('alive')!.closedFor, undefined)
   })
 }, 60_000)
@@ -286,10 +288,10 @@ test('namespaces are apart: a node is of the namespace of its token', async () =
   blue.hello('same', { services: [] })
   await red.next()
   await blue.next()
-  assert.equal(stage.deskOf('red').nodes.length, 1)
-  assert.equal(stage.deskOf('blue').nodes.length, 1)
-  assert.equal(stage.deskOf('red').nodes[0]!.hello.services.length, 1)
-  assert.equal(stage.desk.nodes.length, 0)
+  assert.equal(stage.connectionsOf('red').nodes.length, 1)
+  assert.equal(stage.connectionsOf('blue').nodes.length, 1)
+  assert.equal(stage.connectionsOf('red').nodes[0]!.hello.services.length, 1)
+  assert.equal(stage.connections.nodes.length, 0)
 })
 
 test('a token that is bound to nodes connects as these, and is told why when it says another name', async () => {
@@ -310,7 +312,7 @@ test('a token that is bound to nodes connects as these, and is told why when it 
     assert.equal((await peer.closed).code, 4400)
   }
   assert.deepEqual(
-    stage.desk.nodes.map(({ hello }) => hello.nodeId),
+    stage.connections.nodes.map(({ hello }) => hello.nodeId),
     ['gpu-7', 'gpu-8'],
   )
 })
@@ -330,9 +332,9 @@ test('what a node says goes to the session of its own hello, whatever ids it nam
     attempt: 1,
     output: 1,
   })
-  await stage.desk.until('it', () => stage.desk.nodes[1]!.frames.length === 1)
-  assert.deepEqual(stage.desk.nodes[0]!.frames, [])
-  assert.equal('nodeId' in stage.desk.nodes[1]!.frames[0]!, false)
+  await stage.connections.until('it', () => stage.connections.nodes[1]!.frames.length === 1)
+  assert.deepEqual(stage.connections.nodes[0]!.frames, [])
+  assert.equal('nodeId' in stage.connections.nodes[1]!.frames[0]!, false)
 })
 
 test('the dispatcher may close a node with a code of its own', async () => {
@@ -340,15 +342,15 @@ test('the dispatcher may close a node with a code of its own', async () => {
   const peer = await stage.open()
   peer.hello()
   await peer.next()
-  stage.desk.nodes[0]!.link.send({ type: 'error', code: 'superseded', message: 'Another came.' })
-  stage.desk.nodes[0]!.link.close(4409, 'superseded')
+  stage.connections.nodes[0]!.link.send({ type: 'error', code: 'superseded', message: 'Another came.' })
+  stage.connections.nodes[0]!.link.close(4409, 'superseded')
   assert.equal(codeOf(await peer.next()), 'superseded')
   assert.deepEqual(await peer.closed, { code: 4409, reason: 'superseded' })
 })
 
-test('a desk that throws costs its own node the connection, and nobody else', async () => {
+test('a frame handler that throws closes the connection of its own node only', async () => {
   await using stage = await gatewayStage()
-  stage.desk.onFrame = (node) => {
+  stage.connections.onFrame = (node) => {
     if (node.hello.nodeId === 'one') throw new Error('planted')
   }
   const [one, two] = [await stage.open(), await stage.open()] as [Peer, Peer]
@@ -357,8 +359,8 @@ test('a desk that throws costs its own node the connection, and nobody else', as
   one.say({ type: 'bye' })
   assert.equal((await one.closed).code, 1011)
   two.say({ type: 'bye' })
-  await stage.desk.until('the other', () =>
-    stage.desk.nodes.some(({ hello, frames }) => hello.nodeId === 'two' && frames.length === 1),
+  await stage.connections.until('the other', () =>
+    stage.connections.nodes.some(({ hello, frames }) => hello.nodeId === 'two' && frames.length === 1),
   )
   assert.match(String(stage.errors[0]), /planted/)
 })
@@ -369,10 +371,10 @@ test('500 nodes that connect at once are all welcomed, and leave nothing behind'
   for (const [index, peer] of peers.entries()) peer.hello(`n${index}`)
   const welcomes = await Promise.all(peers.map((peer) => peer.next()))
   assert.ok(welcomes.every(({ type }) => type === 'welcome'))
-  assert.equal(new Set(stage.desk.nodes.map(({ hello }) => hello.nodeId)).size, 500)
+  assert.equal(new Set(stage.connections.nodes.map(({ hello }) => hello.nodeId)).size, 500)
   for (const { ws } of peers) ws.terminate()
-  await stage.desk.until('all ends', () => stage.desk.nodes.every(({ closedFor }) => closedFor))
-  await stage.desk.until('all to have left', () => stage.entered() === 0)
+  await stage.connections.until('all ends', () => stage.connections.nodes.every(({ closedFor }) => closedFor))
+  await stage.connections.until('all to have left', () => stage.entered() === 0)
 })
 
 /** A node without a library in between, so that frames can be broken. */
@@ -460,7 +462,7 @@ test('a token may come as a subprotocol, for those who can send no headers', asy
   )
   assert.equal(ws.protocol, 'signalbox.v1')
   ws.send(JSON.stringify({ type: 'hello', nodeId: 'n', instanceId: 'i', services: [] }))
-  await stage.deskOf('red').until('hello', () => stage.deskOf('red').nodes.length === 1)
+  await stage.connectionsOf('red').until('hello', () => stage.connectionsOf('red').nodes.length === 1)
   ws.close()
 
   const without = new WebSocket(stage.url, ['signalbox.v1'])

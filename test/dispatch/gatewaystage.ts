@@ -4,7 +4,13 @@ import type { AddressInfo, Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import { SignalboxError } from '../../src/core/errors.ts'
 import { type Bell, createBell } from '../../src/core/notifier.ts'
-import type { NodeDesk, NodeFrame, NodeLink, ServerFrame, ServiceOffer } from '../../src/dispatch/index.ts'
+import type {
+  NodeConnector,
+  NodeFrame,
+  NodeLink,
+  ServerFrame,
+  ServiceOffer,
+} from '../../src/dispatch/index.ts'
 import { nodesPath } from '../../src/http/contract/node-frames.ts'
 import type { Principal } from '../../src/http/server/call.ts'
 import { checkSite } from '../../src/http/server/request/site-guard.ts'
@@ -12,7 +18,7 @@ import { createNodeGateway, type NodeGatewayOptions } from '../../src/http/serve
 import { createUpgrades, type UpgradesOptions } from '../../src/http/server/sockets/upgrade.ts'
 import { within } from '../support/deadline.ts'
 
-/** A node as the desk sees it: its hello, what it said since, and how to speak to it. */
+/** A node as the server sees it: its hello, what it said since, and how to speak to it. */
 export interface SeenNode {
   readonly hello: Extract<NodeFrame, { readonly type: 'hello' }>
   readonly link: NodeLink
@@ -23,8 +29,8 @@ export interface SeenNode {
   ready: PromiseWithResolvers<void>
 }
 
-/** A desk that welcomes everybody and keeps what it is told. */
-export class FakeDesk implements NodeDesk {
+/** Node connections that welcome every node and record its frames. */
+export class FakeConnections implements NodeConnector {
   heartbeatMs: number
   readonly nodes: SeenNode[] = []
   readonly changed: Bell = createBell()
@@ -36,7 +42,7 @@ export class FakeDesk implements NodeDesk {
     this.heartbeatMs = heartbeatMs
   }
 
-  connect: NodeDesk['connect'] = (hello, link) => {
+  connect: NodeConnector['connect'] = (hello, link) => {
     const node: SeenNode = {
       hello,
       link,
@@ -92,10 +98,10 @@ function principalOf(secret: string): Principal {
 export interface GatewayStage extends AsyncDisposable {
   readonly port: number
   readonly url: string
-  readonly desk: FakeDesk
-  deskOf(namespace: string): FakeDesk
+  readonly connections: FakeConnections
+  connectionsOf(namespace: string): FakeConnections
   readonly errors: unknown[]
-  /** Desks entered and not left. */
+  /** Namespaces entered and not left. */
   entered(): number
   /** Cuts every connection, without a goodbye. */
   cut(): void
@@ -121,23 +127,23 @@ export async function gatewayStage(
   /** The port; 0 takes any. */
   at = 0,
 ): Promise<GatewayStage> {
-  const desks = new Map<string, FakeDesk>()
+  const allConnections = new Map<string, FakeConnections>()
   const errors: unknown[] = []
   let enteredCount = 0
-  const deskOf = (namespace: string) => {
-    const desk = desks.get(namespace) ?? new FakeDesk()
-    desks.set(namespace, desk)
-    return desk
+  const connectionsOf = (namespace: string) => {
+    const connections = allConnections.get(namespace) ?? new FakeConnections()
+    allConnections.set(namespace, connections)
+    return connections
   }
   const gateway = createNodeGateway({
     enter({ namespace }) {
       enteredCount++
-      const desk = deskOf(namespace)
+      const connections = connectionsOf(namespace)
       const leave = () => {
         enteredCount--
-        desk.changed.ring()
+        connections.changed.ring()
       }
-      return { desk, leave }
+      return { connections, leave }
     },
     ...options,
   })
@@ -183,8 +189,8 @@ export async function gatewayStage(
   return {
     port,
     url,
-    desk: deskOf('default'),
-    deskOf,
+    connections: connectionsOf('default'),
+    connectionsOf,
     errors,
     entered: () => enteredCount,
     cut() {

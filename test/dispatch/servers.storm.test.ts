@@ -38,7 +38,7 @@ class Wanderer {
     return [...new Set([...this.working.keys(), ...this.unsettled.keys()])]
   }
 
-  connect({ desk }: Dispatch): void {
+  connect({ connections }: Dispatch): void {
     this.#session?.closed('it wanders on')
     this.#connection += 1
     this.#received = 0
@@ -57,7 +57,7 @@ class Wanderer {
     const services = [{ name: 'nmt', slots: this.slots, tags: {} }]
     const { nodeId, running } = this
     const hello = { nodeId, instanceId: `i-${nodeId}`, services, labels: {}, running, protocol: 1 } as const
-    this.#session = desk.connect({ type: 'hello', ...hello }, link)
+    this.#session = connections.connect({ type: 'hello', ...hello }, link)
     for (const frame of this.unsettled.values()) this.#session.receive(frame)
   }
 

@@ -77,7 +77,9 @@ test('a task that is held and that the registry has forgotten is given out again
   const engine = new Engine({ ...store.backend, jobs, bell }, resolveDispatchOptions({ pollMs: 20 }))
   engine.start()
   try {
-    const node = new FakeNode({ desk: engine.desk } as unknown as Dispatch, { services: { nmt: 2 } })
+    const node = new FakeNode({ connections: engine.connections } as unknown as Dispatch, {
+      services: { nmt: 2 },
+    })
     const taskId = createId()
     const terms = { service: 'nmt', uses: { nmt: 1 }, requires: [], prefers: [], priority: 5 }
     const rest = { tenant: '', session: null, deadlineMs: null }

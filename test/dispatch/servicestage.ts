@@ -108,12 +108,12 @@ export class FakeNode implements NodeLink {
   closedWith: number | null = null
   readonly #onTask: FakeNodeOptions['onTask']
 
-  constructor({ desk }: Dispatch, options: FakeNodeOptions = {}) {
+  constructor({ connections }: Dispatch, options: FakeNodeOptions = {}) {
     const { nodeId = 'n1', instanceId = `i-${createId()}`, services = { nmt: 1 }, tags = {} } = options
     this.nodeId = nodeId
     this.#onTask = options.onTask
     const offers = Object.entries(services).map(([name, slots]) => ({ name, slots, tags }))
-    this.session = desk.connect(
+    this.session = connections.connect(
       {
         type: 'hello',
         ...{ nodeId, instanceId, services: offers, labels: options.labels ?? {} },

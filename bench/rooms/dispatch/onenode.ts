@@ -44,7 +44,7 @@ const signalbox: Contestant = async ({ quick }) => {
   await using dispatch = createDispatch({ ...slow, notes, guards, bell, observe }, { rebuildMs })
   dispatch.start()
   const ends = new Countdown()
-  const node = connect(dispatch.desk, () => ends.one())
+  const node = connect(dispatch.connections, () => ends.one())
   const burst = async (): Promise<void> => {
     const over = ends.from(dispatchCount)
     await Promise.all(
@@ -117,7 +117,7 @@ interface Beating {
 }
 
 /** A node that does each task at once. */
-function connect(desk: ReturnType<typeof createDispatch>['desk'], ended: () => void): Beating {
+function connect(connections: ReturnType<typeof createDispatch>['connections'], ended: () => void): Beating {
   const running = new Set<string>()
   let assigned = 0
   const link: NodeLink = {
@@ -136,7 +136,7 @@ function connect(desk: ReturnType<typeof createDispatch>['desk'], ended: () => v
     },
     close: () => undefined,
   }
-  const session = desk.connect(
+  const session = connections.connect(
     {
       ...{ type: 'hello', nodeId: 'node-0', instanceId: 'node-0-1', labels: {}, running: null, protocol: 1 },
       services: [{ name: 'asr', slots: dispatchCount, tags: {} }],

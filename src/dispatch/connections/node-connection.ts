@@ -7,7 +7,7 @@ import type { NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-link.
 type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
 type Word = Exclude<NodeFrame, { readonly type: 'hello' }>
 
-/** What a connection needs of the desk. */
+/** What one connection needs. */
 export interface ConnectionParts {
   readonly post: (command: Command) => boolean
   readonly monotonicMs: () => number

@@ -17,31 +17,32 @@ import type { Entered } from '../cluster/node-ownership.ts'
 import type { OwnNodes } from '../cluster/own-nodes.ts'
 import type { Command } from '../registry/command.ts'
 import { Connection, type ConnectionParts } from './node-connection.ts'
-import type { NodeDesk, NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-link.ts'
+import type { NodeConnector, NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-link.ts'
 
 type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
 
-/** How the desk judges. */
-export interface DeskPolicy {
+/** When a silent node is suspect, and when it is gone. */
+export interface NodeConnectionsPolicy {
   readonly suspectAfterMs: number
   readonly goneAfterMs: number
   readonly closedGraceMs: number
 }
 
-/** What the desk needs. */
-export interface DeskParts extends Pick<ConnectionParts, 'post' | 'monotonicMs' | 'heartbeatMs' | 'isFull'> {
+/** What the node connections need. */
+export interface NodeConnectionsParts
+  extends Pick<ConnectionParts, 'post' | 'monotonicMs' | 'heartbeatMs' | 'isFull'> {
   readonly now: () => number
-  readonly policy: DeskPolicy
+  readonly policy: NodeConnectionsPolicy
   readonly ownNodes: Pick<
     OwnNodes,
     'has' | 'enter' | 'resume' | 'refresh' | 'welcomed' | 'gone' | 'leave' | 'abandon'
   >
   readonly settings: Pick<ClusterSettings, 'drainOf'>
-  readonly log: (event: DeskEvent) => void
+  readonly log: (event: NodeConnectionsEvent) => void
 }
 
-/** What the desk finds worth telling. */
-export type DeskEvent =
+/** Events worth a line in the log. */
+export type NodeConnectionsEvent =
   | { readonly name: 'loop.stalled'; readonly stalledMs: number }
   | { readonly name: 'fleet.braked'; readonly heldBack: number; readonly nodeCount: number }
 
@@ -52,8 +53,8 @@ const stallMs = 250
 const brake = { share: 0.2, least: 5, withinMs: 5_000 } as const
 
 /** The connections of all nodes. */
-export class Desk implements NodeDesk {
-  readonly #parts: DeskParts
+export class NodeConnections implements NodeConnector {
+  readonly #parts: NodeConnectionsParts
   /** The one connection of each node that is listened to. */
   readonly #current = new Map<string, Connection>()
   /** Those that wait at the door. */
@@ -69,7 +70,7 @@ export class Desk implements NodeDesk {
   #wasDeaf = false
   #isOpen = false
 
-  constructor(parts: DeskParts) {
+  constructor(parts: NodeConnectionsParts) {
     this.#parts = parts
   }
 

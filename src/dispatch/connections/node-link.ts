@@ -97,7 +97,7 @@ export interface NodeSession {
 }
 
 /** Where sockets bring their nodes. */
-export interface NodeDesk {
+export interface NodeConnector {
   connect(hello: Extract<NodeFrame, { readonly type: 'hello' }>, link: NodeLink): NodeSession
   readonly heartbeatMs: number
 }

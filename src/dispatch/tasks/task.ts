@@ -1,6 +1,6 @@
 /** Tasks as their users see them, and the verbs of the room. */
 import type { Duration } from '../../core/duration.ts'
-import type { NodeDesk } from '../connections/node-link.ts'
+import type { NodeConnector } from '../connections/node-link.ts'
 import type { Explanation } from '../explain-task.ts'
 import type { NodeView, PoolView, TaskError, TaskStatus, Term } from '../node.ts'
 import type { RegistryCounts } from '../registry/registry.ts'
@@ -174,7 +174,7 @@ export interface Dispatch extends AsyncDisposable {
   /** False: there was none of that name. */
   removePool(name: string): Promise<boolean>
   /** Where sockets bring their nodes. */
-  readonly desk: NodeDesk
+  readonly connections: NodeConnector
   counts(): DispatchCounts
   /** By service: what waits in this process, and the slots of the nodes that are connected to it. */
   serviceCounts(): readonly ServiceCounts[]

@@ -295,7 +295,7 @@ export function createService(parts: ServiceParts): Service {
         const space = spaces.enter(namespace)
         try {
           space.dispatch.start()
-          return { desk: space.dispatch.desk, leave: () => spaces.leave(space) }
+          return { connections: space.dispatch.connections, leave: () => spaces.leave(space) }
         } catch (error) {
           spaces.leave(space)
           throw error

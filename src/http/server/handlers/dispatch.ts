@@ -57,7 +57,7 @@ export const dispatchHandlers: DispatchHandlers = {
     return { body: await space.dispatch.explain(params.id) }
   },
   async nodeInfo({ space }) {
-    return { body: { protocol: nodeProtocol, heartbeatMs: space.dispatch.desk.heartbeatMs } }
+    return { body: { protocol: nodeProtocol, heartbeatMs: space.dispatch.connections.heartbeatMs } }
   },
   async listNodes({ query, space }) {
     const { nodeId, service, limit = 50, cursor } = query

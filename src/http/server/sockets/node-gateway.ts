@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
-import type { NodeDesk, NodeFrame, NodeLink, NodeSession, ServerFrame } from '../../../dispatch/index.ts'
+import type { NodeConnector, NodeFrame, NodeLink, NodeSession, ServerFrame } from '../../../dispatch/index.ts'
 import { nodeCloseCodes, type PingFrame } from '../../contract/index.ts'
 import type { Principal } from '../call.ts'
 import { type FrameRefusal, readNodeFrame } from './gateway-frames.ts'
@@ -11,15 +11,15 @@ import type { Gateway } from './upgrade.ts'
  * Where nodes come in. Each socket is one node's, named by its `hello` and by nothing it says later, in the namespace of
  * its token:
  *
- *     socket ──hello within 10 s──▶ desk.connect ──▶ session ◀── frames, pongs, the end
+ *     socket ──hello within 10 s──▶ connections.connect ──▶ session ◀── frames, pongs, the end
  *        └── anything else first: `error`, closed
  *
  * What is not understood is answered with an `error` and forgotten; what comes faster than it may is not read for a
  * while; and whoever sends mostly nonsense is closed. No node is held up by another.
  */
 export interface NodeGatewayOptions {
-  /** The desk of the principal's namespace, and how to leave it when the socket has closed. */
-  readonly enter: (principal: Principal) => EnteredDesk
+  /** The node connections of the principal's namespace, and how to leave it when the socket has closed. */
+  readonly enter: (principal: Principal) => EnteredNamespace
   /** How long a socket may take to say who it is. @default 10_000 */
   readonly helloMs?: number
   /** Frames a second that a socket may send in the long run; it is not read while it is ahead. @default 10_000 */
@@ -29,9 +29,9 @@ export interface NodeGatewayOptions {
   readonly clock?: Clock
 }
 
-/** A desk that somebody stands at. */
-export interface EnteredDesk {
-  readonly desk: NodeDesk
+/** The node connections of a namespace, and how to leave it. */
+export interface EnteredNamespace {
+  readonly connections: NodeConnector
   leave(): void
 }
 
@@ -49,7 +49,7 @@ export function createNodeGateway(options: NodeGatewayOptions): Gateway {
 /** One node's socket. */
 class NodeDoor {
   readonly #socket: GuardedSocket
-  readonly #desk: NodeDesk
+  readonly #connections: NodeConnector
   /** As which nodes it may come in; undefined: as any. */
   readonly #nodes: readonly string[] | undefined
   readonly #link: NodeLink
@@ -65,9 +65,9 @@ class NodeDoor {
 
   constructor(socket: GuardedSocket, principal: Principal, options: NodeGatewayOptions) {
     const { clock = systemClock, helloMs = 10_000, framesPerSecond = 10_000, frameBurst = 20_000 } = options
-    const { desk, leave } = options.enter(principal)
+    const { connections, leave } = options.enter(principal)
     this.#socket = socket
-    this.#desk = desk
+    this.#connections = connections
     this.#nodes = principal.nodes
     this.#clock = clock
     this.#frames = new Pace({ perSecond: framesPerSecond, burst: frameBurst, clock })
@@ -114,7 +114,7 @@ class NodeDoor {
   #hello(hello: Extract<NodeFrame, { readonly type: 'hello' }>): void {
     this.#clock.clearTimeout(this.#helloTimer)
     if (this.#nodes?.includes(hello.nodeId) === false) this.#end('forbidden', notThatNode(hello.nodeId))
-    else this.#session = this.#desk.connect(hello, this.#link)
+    else this.#session = this.#connections.connect(hello, this.#link)
   }
 
   /** Nothing of a refused frame is kept. It shows that the node lives. */

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { Desk, type DeskEvent, type DeskParts } from '../../src/dispatch/connections/node-connections.ts'
+import {
+  NodeConnections,
+  type NodeConnectionsEvent,
+  type NodeConnectionsParts,
+} from '../../src/dispatch/connections/node-connections.ts'
 import type { NodeLink } from '../../src/dispatch/connections/node-link.ts'
 import type { Command } from '../../src/dispatch/registry/command.ts'
 
@@ -10,17 +14,17 @@ function helloOf(nodeId: string) {
   return { nodeId, instanceId: 'i', services: [], labels: {}, running: null, protocol: 1 } as const
 }
 
-/** A desk on a clock that is moved by hand, with so many nodes that were welcomed. */
+/** Node connections with `count` welcomed nodes, on a clock that the test moves. */
 function createStage(
   nodeCount: number,
-  others: Partial<DeskParts['ownNodes']> = {},
-  enterAgain?: DeskParts['ownNodes']['enter'],
-  drainOf: DeskParts['settings']['drainOf'] = () => undefined,
+  others: Partial<NodeConnectionsParts['ownNodes']> = {},
+  enterAgain?: NodeConnectionsParts['ownNodes']['enter'],
+  drainOf: NodeConnectionsParts['settings']['drainOf'] = () => undefined,
 ) {
   let at = 0
   const posted: Command[] = []
-  const events: DeskEvent[] = []
-  const desk = new Desk({
+  const events: NodeConnectionsEvent[] = []
+  const connections = new NodeConnections({
     post: (command) => {
       posted.push(command)
       return true
@@ -53,25 +57,25 @@ function createStage(
     policy: { suspectAfterMs: 2_000, goneAfterMs: 3_000, closedGraceMs: 500 },
     log: (event) => events.push(event),
   })
-  desk.open()
+  connections.open()
   const sessions = Array.from({ length: nodeCount }, (_, index) => {
     const nodeId = `n${index}`
-    const session = desk.connect({ type: 'hello', ...helloOf(nodeId) }, link)
-    desk.welcome(posted.at(-1)!, nodeId, index + 1)
+    const session = connections.connect({ type: 'hello', ...helloOf(nodeId) }, link)
+    connections.welcome(posted.at(-1)!, nodeId, index + 1)
     return session
   })
   const pass = (ms: number) => {
     for (const until = at + ms; at < until; ) {
       at += 250
-      desk.sweep()
+      connections.sweep()
     }
   }
   const count = (kind: Command['kind']) => posted.filter((command) => command.kind === kind).length
-  desk.sweep()
+  connections.sweep()
   const stall = (ms: number) => {
     at += ms
   }
-  return { desk, sessions, posted, events, pass, count, stall }
+  return { connections, sessions, posted, events, pass, count, stall }
 }
 
 test('a closed socket makes a node suspect at once, and dead after the grace', () => {
@@ -122,7 +126,7 @@ test('when very many seem to die at once, no more than a fifth is given up withi
 })
 
 test('a node that comes back within the grace is not given up', () => {
-  const { desk, sessions, posted, pass, count } = createStage(1)
+  const { connections, sessions, posted, pass, count } = createStage(1)
   sessions[0]!.closed('reset')
   pass(250)
   const hello = {
@@ -133,8 +137,8 @@ test('a node that comes back within the grace is not given up', () => {
     running: null,
     protocol: 1,
   } as const
-  desk.connect({ type: 'hello', ...hello }, link)
-  desk.welcome(posted.at(-1)!, 'n0', 1)
+  connections.connect({ type: 'hello', ...hello }, link)
+  connections.welcome(posted.at(-1)!, 'n0', 1)
   pass(1_000)
   assert.equal(count('nodeGone'), 0)
   // The old connection has no say any more.
@@ -146,13 +150,13 @@ test('a node that comes back within the grace is not given up', () => {
 test('a node that was sent away at the door is no longer there', () => {
   const told: ((entered: null) => void)[] = []
   const waiting: (() => boolean)[] = []
-  const { desk } = createStage(0, {
+  const { connections } = createStage(0, {
     enter: ({ isThere }, tell) => {
       waiting.push(isThere)
       told.push(tell)
     },
   })
-  desk.connect({ type: 'hello', ...helloOf('n') }, link)
+  connections.connect({ type: 'hello', ...helloOf('n') }, link)
   assert.equal(waiting[0]!(), true)
   told[0]!(null)
   assert.equal(waiting[0]!(), false)
@@ -161,25 +165,25 @@ test('a node that was sent away at the door is no longer there', () => {
 test('a node that is here and not held is entered again as it is, and sent away when it is another server’s', () => {
   const asked: { readonly epoch: number; readonly isWelcomed?: boolean }[] = []
   let isHeld = true
-  const { desk, posted } = createStage(1, { has: () => isHeld }, (caller, tell) => {
+  const { connections, posted } = createStage(1, { has: () => isHeld }, (caller, tell) => {
     asked.push(caller)
     tell({ kind: 'elsewhere' })
   })
-  desk.mend()
+  connections.mend()
   assert.equal(asked.length, 0)
   isHeld = false
-  desk.mend()
+  connections.mend()
   assert.deepEqual(
     asked.map(({ epoch, isWelcomed }) => [epoch, isWelcomed]),
     [[1, true]],
   )
   assert.deepEqual(posted.at(-1), { kind: 'nodeBye', nodeId: 'n0', epoch: 1, elsewhere: 'moved' })
-  assert.equal(desk.size, 0)
+  assert.equal(connections.size, 0)
 })
 
 test('a node that says much before it is welcomed is not read until it is', async () => {
-  const { desk, posted } = createStage(0)
-  const session = desk.connect({ type: 'hello', ...helloOf('n') }, link)
+  const { connections, posted } = createStage(0)
+  const session = connections.connect({ type: 'hello', ...helloOf('n') }, link)
   const word = { type: 'task.result', taskId: 't', attempt: 1, output: 'much' } as const
   for (let said = 0; said < 16; said += 1) {
     assert.equal(session.isFull, false)
@@ -187,7 +191,7 @@ test('a node that says much before it is welcomed is not read until it is', asyn
   }
   assert.equal(session.isFull, true)
   const ready = session.whenReady()
-  desk.welcome(posted[0]!, 'n', 1)
+  connections.welcome(posted[0]!, 'n', 1)
   await ready
   assert.equal(session.isFull, false)
   assert.equal(posted.filter(({ kind }) => kind === 'result').length, 16)
@@ -195,19 +199,19 @@ test('a node that says much before it is welcomed is not read until it is', asyn
 
 test('a drain that was decided, or lifted, while a hello waited for the registry counts', () => {
   let drain: { readonly deadlineAt: number | null } | undefined
-  const { desk, posted } = createStage(0, {}, undefined, () => drain)
+  const { connections, posted } = createStage(0, {}, undefined, () => drain)
   const drains = () =>
     posted.flatMap((command) => (command.kind === 'drain' ? [[command.nodeId, command.on]] : []))
-  desk.connect({ type: 'hello', ...helloOf('drained') }, link)
+  connections.connect({ type: 'hello', ...helloOf('drained') }, link)
   drain = { deadlineAt: 5_000 }
-  desk.welcome(posted[0]!, 'drained', 1)
+  connections.welcome(posted[0]!, 'drained', 1)
   assert.deepEqual(drains(), [['drained', true]])
-  desk.connect({ type: 'hello', ...helloOf('lifted') }, link)
+  connections.connect({ type: 'hello', ...helloOf('lifted') }, link)
   const hello = posted.at(-1)!
   assert.ok(hello.kind === 'nodeHello' && hello.isDraining)
   assert.equal(drains().length, 1, 'it is told when it is there')
   drain = undefined
-  desk.welcome(hello, 'lifted', 1)
+  connections.welcome(hello, 'lifted', 1)
   assert.deepEqual(drains(), [
     ['drained', true],
     ['lifted', false],
