@@ -253,26 +253,26 @@ function createBox(
   const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
   const jobs = createJobs({
     ...{ store: jobStore, notes: backend.notes, schedules: backend.schedules },
-    gates: { store: backend.gates, locks: createLocksForJobs(() => locks, backend.bell) },
-    ...{ bell: backend.bell, contention },
+    gates: { store: backend.gates, locks: createLocksForJobs(() => locks, backend.notifier) },
+    ...{ notifier: backend.notifier, contention },
     ...(telemetry && { telemetry }),
   })
-  const { locks: store, bell, traits } = backend
-  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell }, settings.locks)
+  const { locks: store, notifier, traits } = backend
+  const locks = createLocks({ store, notifier, remoteWakeUps: traits.remoteWakeUps }, settings.locks)
   const tally = new OnceTally()
   const once = createOnce({ store: backend.guards, tally }, settings.once)
   const guards = backend.ownGuards ?? backend.guards
   const monitor = createMonitor(
     {
-      ...{ store: backend.monitor, jobs: backend.jobs, guards, bell, tally },
+      ...{ store: backend.monitor, jobs: backend.jobs, guards, notifier, tally },
       ...{ namespace, secretKeys: settings.secretKeys },
     },
     settings.monitor,
   )
   const dispatch = createDispatch(
     {
-      ...{ jobs: backend.jobs, notes: backend.notes, fleet: backend.fleet, guards, bell },
-      remoteBell: traits.remoteBell,
+      ...{ jobs: backend.jobs, notes: backend.notes, fleet: backend.fleet, guards, notifier },
+      remoteWakeUps: traits.remoteWakeUps,
     },
     settings.dispatch,
   )

@@ -24,7 +24,7 @@ export function meterBackend(backend: Backend, namespace: string, contention: Co
 }
 
 function meterStores(stores: Stores, namespace: string, contention: Contention): Stores {
-  const { jobs, notes, schedules, gates, locks, guards, ownGuards, monitor, audit, fleet, bell, keyed } =
+  const { jobs, notes, schedules, gates, locks, guards, ownGuards, monitor, audit, fleet, notifier, keyed } =
     stores
   return {
     jobs: contention.store(jobs, 'jobs'),
@@ -37,7 +37,7 @@ function meterStores(stores: Stores, namespace: string, contention: Contention):
     monitor: contention.store(monitor, 'monitor'),
     audit: contention.store(audit, 'audit'),
     fleet: contention.store(fleet, 'fleet'),
-    bell,
+    notifier,
     keyed: (key) => ({ jobs: contention.store(keyed(key).jobs, 'jobs') }),
   }
 }

@@ -1,6 +1,6 @@
 import { type Backoff, resolveBackoff } from './backoff.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { type Bell, createBell } from './notifier.ts'
+import { createNotifier, type Notifier } from './notifier.ts'
 import { callable, duration, onlyKeys, text, withDefaults } from './options.ts'
 
 /** What a step says of the work: `more` is waiting, or it is `idle` for now (as is a step that says nothing). */
@@ -22,8 +22,8 @@ export interface LoopOptions {
   readonly step: (context: StepContext) => Promise<StepOutcome> | StepOutcome
   /** How long to sleep after a step without more to do. @default 1_000 */
   readonly idleMs?: number
-  /** Ends that sleep early. @default a bell that never rings */
-  readonly bell?: Pick<Bell, 'wait'>
+  /** Ends that sleep early. @default a notifier that never wakes */
+  readonly notifier?: Pick<Notifier, 'wait'>
   /** How long to wait after failures. @default { baseMs: 100, factor: 2, maxMs: 30_000, jitter: 0.2 } */
   readonly backoff?: Partial<Backoff>
   /** How long a step may go without progress before it is replaced. @default 30_000 */
@@ -37,7 +37,7 @@ export interface LoopOptions {
 /** Options that are whole and checked. */
 export type ResolvedLoopOptions = Required<Omit<LoopOptions, 'backoff'>> & { readonly backoff: Backoff }
 
-type LoopSettings = Required<Omit<LoopOptions, 'name' | 'step' | 'bell'>>
+type LoopSettings = Required<Omit<LoopOptions, 'name' | 'step' | 'notifier'>>
 
 /** What a loop does unless told otherwise. */
 export const loopDefaults: LoopSettings & { readonly backoff: Backoff } = {
@@ -53,13 +53,13 @@ const maxTimerMs = 2 ** 31 - 1
 
 /** Checks a loop's options and makes them whole. */
 export function resolveLoopOptions(options: LoopOptions): ResolvedLoopOptions {
-  onlyKeys('createLoop', options, ['name', 'step', 'bell', ...Object.keys(loopDefaults)])
-  const { name, step, bell = createBell(), ...rest } = options
+  onlyKeys('createLoop', options, ['name', 'step', 'notifier', ...Object.keys(loopDefaults)])
+  const { name, step, notifier = createNotifier(), ...rest } = options
   const given = withDefaults<LoopSettings>('createLoop', rest, loopDefaults)
   return Object.freeze({
     name: text('createLoop.name', name),
     step: callable('createLoop.step', step),
-    bell,
+    notifier,
     idleMs: duration('createLoop.idleMs', given.idleMs, { max: maxTimerMs }),
     backoff: resolveBackoff('createLoop.backoff', given.backoff, loopDefaults.backoff),
     watchdogMs: duration('createLoop.watchdogMs', given.watchdogMs, { min: 1, max: maxTimerMs }),

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { createFakeClock } from './fake-clock.ts'
 import { createLoop, type LoopEvents } from './loop.ts'
 import type { StepContext, StepOutcome } from './loop-options.ts'
-import { createBell } from './notifier.ts'
+import { createNotifier } from './notifier.ts'
 
 /** Turns of the event loop until something holds; no time passes, the test's own time-out is the limit. */
 async function until(holds: () => boolean): Promise<void> {
@@ -23,12 +23,12 @@ function scripted(...acts: ((context: StepContext) => Promise<StepOutcome> | Ste
 const never = () => new Promise<StepOutcome>(() => {})
 const fail = (error: unknown) => () => Promise.reject(error)
 
-test('a loop runs on while there is more, then sleeps until its time or a ring', async () => {
+test('a loop runs on while there is more, then sleeps until its time or a wake-up', async () => {
   const clock = createFakeClock()
-  const bell = createBell()
+  const notifier = createNotifier()
   const more = () => 'more' as const
   const step = scripted(more, more, () => undefined)
-  await using _loop = createLoop({ name: 'claim', step, clock, bell, idleMs: 500 })
+  await using _loop = createLoop({ name: 'claim', step, clock, notifier, idleMs: 500 })
   await until(() => step.calls === 3 && clock.timerCount > 0)
   clock.advance(499)
   await new Promise(setImmediate)
@@ -36,11 +36,15 @@ test('a loop runs on while there is more, then sleeps until its time or a ring',
   clock.advance(1)
   await until(() => step.calls === 4)
   for (let calls = 5; calls < 50; calls++) {
-    bell.ring()
+    notifier.wake()
     await until(() => step.calls === calls)
   }
   await new Promise(setImmediate)
-  assert.equal(clock.timerCount, 2, 'a sleep that a ring ended leaves no timer: these are of the present one')
+  assert.equal(
+    clock.timerCount,
+    2,
+    'a sleep that a wake-up ended leaves no timer: these are of the present one',
+  )
 })
 
 test('the first step waits for the caller to finish its turn', async () => {
@@ -53,14 +57,14 @@ test('the first step waits for the caller to finish its turn', async () => {
   assert.equal(clock.timerCount, 0)
 })
 
-test('a loop with endless work, or a bell that never rests, lets timers and I/O have their turn', async () => {
+test('a loop with endless work, or a notifier that never rests, lets timers and I/O have their turn', async () => {
   for (const outcome of ['more', 'idle'] as const) {
-    const bell = createBell()
+    const notifier = createNotifier()
     const step = () => {
-      bell.ring()
+      notifier.wake()
       return outcome
     }
-    const loop = createLoop({ name: 'busy', step, bell, clock: createFakeClock() })
+    const loop = createLoop({ name: 'busy', step, notifier, clock: createFakeClock() })
     for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
     assert.equal((await loop.stop()).ended, true)
   }
@@ -109,20 +113,20 @@ test('after a success the back-off begins anew', async () => {
   assert.deepEqual(counts, [1, 1])
 })
 
-test('a ring does not cut a back-off short', async () => {
+test('a wake-up does not cut a back-off short', async () => {
   const clock = createFakeClock()
-  const bell = createBell()
+  const notifier = createNotifier()
   const step = scripted(fail(1))
-  await using loop = createLoop({ name: 'claim', step, clock, bell, backoff: { jitter: 0 } })
+  await using loop = createLoop({ name: 'claim', step, clock, notifier, backoff: { jitter: 0 } })
   await loop.events.once('failed')
-  bell.ring()
+  notifier.wake()
   for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
   assert.equal(step.calls, 1)
   clock.advance(100)
   await until(() => step.calls >= 2)
 })
 
-test('a bell that throws or hangs cannot stop the polling', async () => {
+test('a notifier that throws or hangs cannot stop the polling', async () => {
   const clock = createFakeClock()
   const step = scripted()
   const broken = {
@@ -130,7 +134,7 @@ test('a bell that throws or hangs cannot stop the polling', async () => {
       throw new Error('connection lost')
     },
   }
-  await using loop = createLoop({ name: 'claim', step, clock, bell: broken, backoff: { jitter: 0 } })
+  await using loop = createLoop({ name: 'claim', step, clock, notifier: broken, backoff: { jitter: 0 } })
   const { error } = await loop.events.once('failed')
   assert.match(String(error), /connection lost/)
   await until(() => clock.timerCount > 0)
@@ -138,7 +142,7 @@ test('a bell that throws or hangs cannot stop the polling', async () => {
   await until(() => step.calls === 2)
 
   const polling = scripted()
-  await using _deaf = createLoop({ name: 'deaf', step: polling, clock, bell: { wait: never as never } })
+  await using _deaf = createLoop({ name: 'deaf', step: polling, clock, notifier: { wait: never as never } })
   await until(() => polling.calls === 1 && clock.timerCount > 0)
   clock.advance(1_000)
   await until(() => polling.calls === 2)

@@ -6,15 +6,15 @@ import {
   resolveLoopOptions,
   type StepOutcome,
 } from './loop-options.ts'
-import { createBell } from './notifier.ts'
+import { createNotifier } from './notifier.ts'
 import { whole } from './options.ts'
 
 /**
  * A supervised loop: it calls `step` again and again, and nothing a step does can end it but `stop`.
  *
  *     step ── 'more' ──────────────────────────────▶ step at once
- *      ├──── 'idle' ── sleep idleMs, or a ring ────▶ step
- *      ├──── throws ── back off, deaf to rings ────▶ step          failed; then recovered
+ *      ├──── 'idle' ── sleep idleMs, or a wake-up ────▶ step
+ *      ├──── throws ── back off, deaf to wake-ups ────▶ step          failed; then recovered
  *      └──── no progress for watchdogMs ───────────▶ a fresh generation steps; the old step is abandoned
  *
  * Workers that live but no longer work hang in an await that never settles. So every step has a
@@ -136,7 +136,7 @@ class SupervisedLoop implements Loop {
       const pause = await this.#attempt(generation)
       if (generation !== this.#generation || signal.aborted) break
       if (pause !== 'none') await this.#sleep(pause)
-      // Also after a sleep: a bell that rings all the time makes it no sleep at all.
+      // Also after a sleep: with endless wake-ups it is no sleep at all.
       if (++stepsInTurn < stepsPerTurn && clock.now() - turnBeganAt < turnMs) continue
       await nextTurn()
       stepsInTurn = 0
@@ -192,17 +192,17 @@ class SupervisedLoop implements Loop {
     return { retryInMs }
   }
 
-  /** Sleeps until there may be something to do. A ring does not shorten a back-off: it would ring it away. */
+  /** Sleeps until there may be something to do. A wake-up does not shorten a back-off: endless wake-ups would end it. */
   async #sleep(pause: Exclude<Pause, 'none'>): Promise<void> {
-    const { bell, idleMs, clock } = this.#options
+    const { notifier, idleMs, clock } = this.#options
     const nap = new AbortController()
     this.#nap = nap
     const limits = { timeoutMs: pause === 'idle' ? idleMs : pause.retryInMs, signal: nap.signal, clock }
-    // The time-out is kept here as well, by a bell that nobody rings: a backend's bell may hang or fail, and polling
+    // The time-out is kept here as well, by a notifier that is never woken: a backend's notifier may hang or fail, and polling
     // must go on without it.
-    const waits = [createBell().wait(limits)]
-    // `async` turns what a foreign bell throws into a rejection, like all the rest of its trouble.
-    if (pause === 'idle') waits.push((async () => bell.wait(limits))())
+    const waits = [createNotifier().wait(limits)]
+    // `async` turns what a foreign notifier throws into a rejection, like all the rest of its trouble.
+    if (pause === 'idle') waits.push((async () => notifier.wait(limits))())
     try {
       await Promise.race(waits)
     } catch (error) {

@@ -2,32 +2,32 @@ import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { test } from 'vitest'
 import { createFakeClock } from './fake-clock.ts'
-import { createBell } from './notifier.ts'
+import { createNotifier } from './notifier.ts'
 
-test('a ring wakes everyone who waits and is not remembered after that', async () => {
+test('a wake-up wakes everyone who waits and is not remembered after that', async () => {
   const clock = createFakeClock()
-  const bell = createBell()
-  const waits = [bell.wait({ clock }), bell.wait({ clock, timeoutMs: 50 })]
-  bell.ring()
-  assert.deepEqual(await Promise.all(waits), ['rung', 'rung'])
+  const notifier = createNotifier()
+  const waits = [notifier.wait({ clock }), notifier.wait({ clock, timeoutMs: 50 })]
+  notifier.wake()
+  assert.deepEqual(await Promise.all(waits), ['woken', 'woken'])
   assert.equal(clock.timerCount, 0)
-  assert.equal(await bell.wait({ clock, timeoutMs: 0 }), 'timeout')
+  assert.equal(await notifier.wait({ clock, timeoutMs: 0 }), 'timeout')
 })
 
-test('rings that nobody hears are remembered as one', async () => {
-  const bell = createBell()
-  bell.ring()
-  bell.ring()
-  bell.ring()
-  assert.equal(await bell.wait({ timeoutMs: 0 }), 'rung')
-  assert.equal(await bell.wait({ timeoutMs: 0 }), 'timeout')
+test('wake-ups that nobody hears are remembered as one', async () => {
+  const notifier = createNotifier()
+  notifier.wake()
+  notifier.wake()
+  notifier.wake()
+  assert.equal(await notifier.wait({ timeoutMs: 0 }), 'woken')
+  assert.equal(await notifier.wait({ timeoutMs: 0 }), 'timeout')
 })
 
 test('a wait ends at its time-out, not before, and leaves no timer', async () => {
   const clock = createFakeClock()
-  const bell = createBell()
+  const notifier = createNotifier()
   let ended = false
-  const wait = bell.wait({ clock, timeoutMs: 100 }).finally(() => {
+  const wait = notifier.wait({ clock, timeoutMs: 100 }).finally(() => {
     ended = true
   })
   clock.advance(99)
@@ -36,16 +36,20 @@ test('a wait ends at its time-out, not before, and leaves no timer', async () =>
   clock.advance(1)
   assert.equal(await wait, 'timeout')
   assert.equal(clock.timerCount, 0)
-  bell.ring()
-  assert.equal(await bell.wait({ timeoutMs: 0 }), 'rung', 'a wait that timed out no longer hears rings')
+  notifier.wake()
+  assert.equal(
+    await notifier.wait({ timeoutMs: 0 }),
+    'woken',
+    'a wait that timed out no longer hears wake-ups',
+  )
 })
 
-test('an aborted wait leaves no listener and no timer, and takes no ring', async () => {
+test('an aborted wait leaves no listener and no timer, and takes no wake-up', async () => {
   const clock = createFakeClock()
-  const bell = createBell()
+  const notifier = createNotifier()
   const controller = new AbortController()
   const { signal } = controller
-  const wait = bell.wait({ clock, timeoutMs: 100, signal })
+  const wait = notifier.wait({ clock, timeoutMs: 100, signal })
   assert.equal(clock.timerCount, 1)
   assert.equal(getEventListeners(signal, 'abort').length, 1)
   controller.abort(new Error('enough'))
@@ -53,35 +57,35 @@ test('an aborted wait leaves no listener and no timer, and takes no ring', async
   assert.equal(clock.timerCount, 0)
   assert.equal(getEventListeners(signal, 'abort').length, 0)
 
-  bell.ring()
-  await assert.rejects(bell.wait({ signal }), /enough/)
-  assert.equal(await bell.wait({ timeoutMs: 0 }), 'rung')
+  notifier.wake()
+  await assert.rejects(notifier.wait({ signal }), /enough/)
+  assert.equal(await notifier.wait({ timeoutMs: 0 }), 'woken')
 })
 
-test('a wait that was rung leaves no listener on its signal', async () => {
-  const bell = createBell()
+test('a wait that was woken leaves no listener on its signal', async () => {
+  const notifier = createNotifier()
   const { signal } = new AbortController()
   for (let i = 0; i < 100; i++) {
-    const wait = bell.wait({ signal })
-    bell.ring()
+    const wait = notifier.wait({ signal })
+    notifier.wake()
     await wait
   }
   assert.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
 test('a very long time-out does not fire at once', async () => {
-  const bell = createBell()
-  const wait = bell.wait({ timeoutMs: Number.MAX_SAFE_INTEGER })
-  bell.ring()
-  assert.equal(await wait, 'rung')
+  const notifier = createNotifier()
+  const wait = notifier.wait({ timeoutMs: Number.MAX_SAFE_INTEGER })
+  notifier.wake()
+  assert.equal(await wait, 'woken')
   const delays: number[] = []
   const clock = { ...createFakeClock(), setTimeout: (_: () => void, ms: number) => delays.push(ms) }
-  void bell.wait({ clock, timeoutMs: Number.MAX_SAFE_INTEGER })
+  void notifier.wait({ clock, timeoutMs: Number.MAX_SAFE_INTEGER })
   assert.deepEqual(delays, [2 ** 31 - 1])
 })
 
 test('a time-out that is no time is refused', async () => {
   for (const timeoutMs of [-1, Number.NaN]) {
-    await assert.rejects(createBell().wait({ timeoutMs }), { code: 'invalid_argument' })
+    await assert.rejects(createNotifier().wait({ timeoutMs }), { code: 'invalid_argument' })
   }
 })

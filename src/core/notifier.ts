@@ -3,24 +3,24 @@ import { SignalboxError } from './errors.ts'
 import { show } from './options.ts'
 
 /**
- * A wake-up without the news. A ring says "look again", never what happened, so rings may be merged, repeated or
+ * Wakes waiters without news. A wake-up says "look again", never what happened, so wake-ups may be merged, repeated or
  * lost without harm: whoever wakes asks the store, and whoever hears nothing asks after its time-out.
  *
- * A ring wakes everyone who waits. With nobody waiting it is remembered once, for the next one who does; that closes
- * the gap between "I found nothing" and "I wait", in which a ring would otherwise be lost.
+ * A wake-up wakes everyone who waits. With nobody waiting it is remembered once, for the next one who does; that closes
+ * the gap between "I found nothing" and "I wait", in which a wake-up would otherwise be lost.
  */
-export interface Bell {
+export interface Notifier {
   /** Wakes all who wait now, or else the next one who will. */
-  ring(): void
-  /** Waits for a ring, until `timeoutMs` at most. Rejects with the signal's reason when it aborts. */
-  wait(options?: BellWaitOptions): Promise<'rung' | 'timeout'>
+  wake(): void
+  /** Waits for a wake-up, until `timeoutMs` at most. Rejects with the signal's reason when it aborts. */
+  wait(options?: NotifierWaitOptions): Promise<'woken' | 'timeout'>
 }
 
-/** How to wait for a bell. */
-export interface BellWaitOptions {
+/** How to wait for a notifier. */
+export interface NotifierWaitOptions {
   /** The longest wait. @default no limit */
   readonly timeoutMs?: number
-  /** Ends the wait. An aborted wait takes no ring with it. */
+  /** Ends the wait. An aborted wait takes no wake-up with it. */
   readonly signal?: AbortSignal
   /** The clock for `timeoutMs`. @default systemClock */
   readonly clock?: Clock
@@ -29,33 +29,33 @@ export interface BellWaitOptions {
 /** The longest delay a timer takes; beyond it, timers fire at once. An early wake-up is harmless here. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Makes a bell for one process. */
-export function createBell(): Bell {
-  return new LocalBell()
+/** Makes a notifier for one process. */
+export function createNotifier(): Notifier {
+  return new LocalNotifier()
 }
 
-class LocalBell implements Bell {
-  /** Never both: a remembered ring and somebody waiting. */
-  #rung = false
+class LocalNotifier implements Notifier {
+  /** Never both: a remembered wake-up and a waiter. */
+  #wakeUp = false
   readonly #waiters = new Set<() => void>()
 
-  ring(): void {
+  wake(): void {
     if (this.#waiters.size === 0) {
-      this.#rung = true
+      this.#wakeUp = true
       return
     }
     // Each waiter leaves the set as it wakes, and none can join before this loop ends.
     for (const wake of this.#waiters) wake()
   }
 
-  wait(options: BellWaitOptions = {}): Promise<'rung' | 'timeout'> {
+  wait(options: NotifierWaitOptions = {}): Promise<'woken' | 'timeout'> {
     const { timeoutMs = Number.POSITIVE_INFINITY, signal, clock = systemClock } = options
     return new Promise((resolve, reject) => {
       if (!(timeoutMs >= 0)) throw badTimeout(timeoutMs)
       if (signal?.aborted) return reject(signal.reason)
-      if (this.#rung) {
-        this.#rung = false
-        return resolve('rung')
+      if (this.#wakeUp) {
+        this.#wakeUp = false
+        return resolve('woken')
       }
       if (timeoutMs === 0) return resolve('timeout')
 
@@ -67,7 +67,7 @@ class LocalBell implements Bell {
       }
       const wake = () => {
         leave()
-        resolve('rung')
+        resolve('woken')
       }
       const abort = () => {
         leave()

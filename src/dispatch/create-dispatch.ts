@@ -30,7 +30,7 @@ const lookWithinMs = 8_000
 
 /** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
 export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
-  const { jobs, notes, bell, guards } = parts
+  const { jobs, notes, notifier, guards } = parts
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
   const { registry, mailbox, connections, tally, claims, ends, feed, sharing } = engine
@@ -40,8 +40,8 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     store: jobs,
     added({ length }) {
       tally.submitted += length
-      if (engine.isStarted && servers.others.length === 0) engine.intake.ring()
-      else bell.ring(queueTopic(dispatchQueue))
+      if (engine.isStarted && servers.others.length === 0) engine.intake.wake()
+      else notifier.wake(queueTopic(dispatchQueue))
     },
     failed(batch) {
       for (const { id } of batch) engine.unexpect(id)
@@ -232,7 +232,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   /** Ends a task that nobody runs here; asks for it where another process has it. */
   async function cancelInStore(taskId: string): Promise<void> {
     const answer = await jobs.cancel(taskId)
-    if (answer?.cancelRequested) bell.ring(cancelTopic)
+    if (answer?.cancelRequested) notifier.wake(cancelTopic)
     const record = await reads.record(taskId)
     if (record !== undefined && record.finishedAt !== null) engine.forget(taskId, record)
   }

@@ -19,7 +19,7 @@ export interface DispatchOptions {
   readonly leaseMs?: Duration | undefined
   /** A server that gives the others no sign of life for so long does not count any more. @default 10_000 */
   readonly serverLeaseMs?: Duration | undefined
-  /** How often to look for tasks when nothing rings. @default 1_000 */
+  /** How often to look for tasks without a wake-up. @default 1_000 */
   readonly pollMs?: Duration | undefined
   /** Attempts of a task before it is given up as poison. @default 5 */
   readonly maxAttempts?: number | undefined

@@ -5,7 +5,13 @@
  *   store ─claims─▶ intake ─▶ mailbox ─▶ registry ─▶ effects ─▶ ends ─▶ store
  *   nodes ─frames─▶ connections ───────▲                       └──────▶ connections ─▶ nodes
  */
-import { type JobRecord, type JobStore, type JobsBell, type NoteStore, queueTopic } from '../jobs/index.ts'
+import {
+  type JobRecord,
+  type JobStore,
+  type JobsNotifier,
+  type NoteStore,
+  queueTopic,
+} from '../jobs/index.ts'
 import type { FleetStore } from './cluster/fleet-store.ts'
 import { Sharing } from './cluster/server-sharing.ts'
 import { NodeConnections, sweepMs } from './connections/node-connections.ts'
@@ -32,11 +38,11 @@ export interface EngineParts {
   readonly jobs: JobStore
   /** Where other servers read how far tasks are. */
   readonly notes: Pick<NoteStore, 'add' | 'progress'>
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   /** Where servers that share the nodes tell each other of them. */
   readonly fleet: FleetStore
-  /** Whether rings reach other processes. @default false */
-  readonly remoteBell?: boolean | undefined
+  /** Whether wake-ups reach other processes. @default false */
+  readonly remoteWakeUps?: boolean | undefined
   /** Epoch milliseconds. @default Date.now */
   readonly now?: (() => number) | undefined
   readonly log?: ((event: DispatchEvent) => void) | undefined
@@ -73,7 +79,7 @@ export class Engine {
   readonly now: () => number
   readonly log: (event: DispatchEvent) => void
   readonly #jobs: JobStore
-  readonly #bell: JobsBell
+  readonly #notifier: JobsNotifier
   readonly #options: ResolvedDispatchOptions
   readonly #lookups: Lookups
   readonly #progress: ProgressNotes
@@ -88,14 +94,14 @@ export class Engine {
   #isStarted = false
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
-    const { jobs, notes, bell, now = forwardClock(), observe, fleet, remoteBell = false } = parts
+    const { jobs, notes, notifier, now = forwardClock(), observe, fleet, remoteWakeUps = false } = parts
     const { placed = () => undefined } = parts
     const log = quiet(parts.log)
     const monotonicMs = () => performance.now()
     const onTrouble = (error: unknown) => log({ name: 'store.trouble', error })
     const post = (command: Command) => this.mailbox.post(command)
     this.#jobs = jobs
-    this.#bell = bell
+    this.#notifier = notifier
     this.#options = options
     this.now = now
     this.log = log
@@ -122,11 +128,11 @@ export class Engine {
       options.mailbox,
     )
     this.sharing = new Sharing({
-      ...{ store: fleet, bell, remoteBell, options, registry, mailbox: this.mailbox, snapshot },
+      ...{ store: fleet, notifier, remoteWakeUps, options, registry, mailbox: this.mailbox, snapshot },
       ...{ now, monotonicMs, log, onTrouble },
       dismiss: (nodeId, epoch) => this.connections.close(nodeId, epoch, 4408, 'connected to another server'),
       mendNodes: () => this.connections.mend(),
-      ring: () => this.intake.ring(),
+      wake: () => this.intake.wake(),
       hearWishes: () => this.keeper.hearWishes(),
     })
     const { ownNodes, settings, kinds, demands } = this.sharing
@@ -142,8 +148,8 @@ export class Engine {
         // It may be in our hands again before we hear that it was handed back.
         if (claims.get(taskId) !== undefined) return
         handedBack.add(taskId, monotonicMs() + afterMs)
-        this.intake.ring(afterMs)
-        if (afterMs <= 0) this.#ringOthers()
+        this.intake.wake(afterMs)
+        if (afterMs <= 0) this.#wakeOthers()
       },
       handBack: (claim, told) => {
         if (claim.kind === anyKind) this.sharing.kinds.rest(anyKind, anyRestMs)
@@ -155,7 +161,7 @@ export class Engine {
       },
     })
     this.intake = new Intake({
-      ...{ store: jobs, bell, claims, handedBack, options, post, now, monotonicMs, onTrouble },
+      ...{ store: jobs, notifier, claims, handedBack, options, post, now, monotonicMs, onTrouble },
       backlog: () => ends.size,
       waiting: () => this.mailbox.depth().dispatches,
       asks: () => kinds.asks(),
@@ -165,7 +171,7 @@ export class Engine {
       },
     })
     this.keeper = new Keeper({
-      ...{ store: jobs, bell, claims, leaseMs, monotonicMs, onTrouble },
+      ...{ store: jobs, notifier, claims, leaseMs, monotonicMs, onTrouble },
       lose: (claim) => this.lose(claim),
       cancel: ({ jobId }) => post({ kind: 'cancel', taskId: jobId, reason: null }),
     })
@@ -213,7 +219,7 @@ export class Engine {
     this.tally.lost += 1
     this.log({ name: 'task.lost', taskId: claim.jobId, attempt: claim.attempt })
     this.mailbox.post({ kind: 'forget', taskId: claim.jobId, attempt: claim.attempt })
-    this.intake.ring()
+    this.intake.wake()
   }
 
   /** Hands a claim back without spending an attempt; the next claim's attempt is higher all the same. */
@@ -226,7 +232,7 @@ export class Engine {
       this.claims.drop(claim)
       told()
       this.intake.freed()
-      this.#ringOthers()
+      this.#wakeOthers()
     })
   }
 
@@ -242,8 +248,8 @@ export class Engine {
   }
 
   /** Something is there to claim, perhaps for another server. */
-  #ringOthers(): void {
-    if (this.sharing.servers.others.length > 0) this.#bell.ring(queueTopic(dispatchQueue))
+  #wakeOthers(): void {
+    if (this.sharing.servers.others.length > 0) this.#notifier.wake(queueTopic(dispatchQueue))
   }
 
   #armTimer(at: number): void {

@@ -62,7 +62,7 @@ export {
 } from './encryption/sealer.ts'
 export * from './job.ts'
 export * from './job-store.ts'
-export { cancelTopic, type JobsBell, type JobsParts, queueTopic } from './jobs-parts.ts'
+export { cancelTopic, type JobsNotifier, type JobsParts, queueTopic } from './jobs-parts.ts'
 export type { JobLine, LinesOptions, NoteOptions } from './logs/job-logs.ts'
 export type {
   LineLevel,

@@ -25,10 +25,10 @@ export interface JobStore extends TransactionEnder {
    * A job with a gate is written `waiting`, with what it waits for in the same transaction. A need for a job of the same
    * call that came to a duplicate is a need for the job that was there.
    *
-   * `rings` are the topics that the caller will ring when it is done: a store whose bell is the database itself may send
-   * the ring along, behind the write. It may as well not.
+   * `wakeUps` are the topics that the caller will wake when it is done: a store whose notifier is the database itself may send
+   * the wake-up along, behind the write. It may as well not.
    */
-  add(jobs: readonly NewJob[], tx?: unknown, rings?: readonly string[]): Promise<readonly Added[]>
+  add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]>
 
   /**
    * Adds a job that is due and has no unique key, and hands it to the claimer in the same step: one commit instead of

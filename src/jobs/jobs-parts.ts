@@ -11,7 +11,7 @@ import type { JobsTelemetry } from './telemetry/telemetry.ts'
 /** What the room is made of; the caller hands it in from a backend. */
 export interface JobsParts {
   readonly store: JobStore
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   /** Keeps what attempts say of themselves. @default nobody does, and nothing is shown of it */
   readonly notes?: NoteKeeper
   /**
@@ -42,11 +42,11 @@ export interface JobsParts {
   readonly clock?: Clock
 }
 
-/** The part of a backend's bell that jobs ring and hear. */
-export interface JobsBell {
-  ring(topic: string): void
-  /** Where the engine can: rings when the caller's transaction commits. */
-  ringAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
+/** The part of a backend's notifier that jobs use. */
+export interface JobsNotifier {
+  wake(topic: string): void
+  /** Where the engine can: wakes when the caller's transaction commits. */
+  wakeAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
   listen(topics: readonly string[], heard: () => void): () => void
 }
 

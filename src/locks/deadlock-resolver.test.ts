@@ -28,8 +28,8 @@ function createStage(looks: readonly (readonly Tangle[])[], options = {}) {
       return { failed: true, told: { requesters: [], everyone: false, changed: true }, revision: 1 }
     },
   } as unknown as LockStore
-  const bell = { ring: () => undefined, listen: () => () => undefined }
-  const parts: LocksParts = { store, bell, remoteBell: true }
+  const notifier = { wake: () => undefined, listen: () => () => undefined }
+  const parts: LocksParts = { store, notifier, remoteWakeUps: true }
   return { untangler: createUntangler(parts, resolveLocksOptions(options)), asked, ended }
 }
 
@@ -93,8 +93,11 @@ test('a chain without end is followed only so far', async () => {
       return [tangle(`n${links}`, key!.operation, `l${links}`, links)]
     },
   } as unknown as LockStore
-  const bell = { ring: () => undefined, listen: () => () => undefined }
-  const untangler = createUntangler({ store, bell, remoteBell: true }, resolveLocksOptions(locksDefaults))
+  const notifier = { wake: () => undefined, listen: () => () => undefined }
+  const untangler = createUntangler(
+    { store, notifier, remoteWakeUps: true },
+    resolveLocksOptions(locksDefaults),
+  )
   untangler.suspect(line('start'))
   await untangler.look()
   assert.ok(links <= 100, `${links} looks`)

@@ -1,7 +1,7 @@
 import { type Blocking, findVictims, nameOfLine } from './deadlock-detector.ts'
 import { describe } from './decode-lock.ts'
 import type { LockKey, Tangle } from './lock-store.ts'
-import { ringForStep } from './lock-topics.ts'
+import { wakeForStep } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import { excludedBy, type LineTimes } from './rules/index.ts'
 
@@ -29,7 +29,7 @@ const mostNoted = 10_000
 const mostRounds = 32
 const mostTangles = 2_000
 
-export function createUntangler({ store, bell }: LocksParts, times: LineTimes): Untangler {
+export function createUntangler({ store, notifier }: LocksParts, times: LineTimes): Untangler {
   const { conflicts = [] } = times
   const blocking: Blocking = ({ operation, resource }) =>
     [operation, ...excludedBy(conflicts, operation)].map((one) => ({ operation: one, resource }))
@@ -59,7 +59,7 @@ export function createUntangler({ store, bell }: LocksParts, times: LineTimes): 
       code: 'deadlock',
       message: `${who.node} waits for ${describe(waitsFor)} and those it waits for wait for what it holds; as the youngest wait it was ended.`,
     })
-    ringForStep(bell, waitsFor, await store.fail(waitsFor, { ...who, seq }, value, times))
+    wakeForStep(notifier, waitsFor, await store.fail(waitsFor, { ...who, seq }, value, times))
   }
 
   return {

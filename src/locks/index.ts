@@ -11,7 +11,7 @@ export {
 export { Waits } from './local-waits.ts'
 export * from './lock.ts'
 export * from './lock-store.ts'
-export type { LocksBell } from './lock-topics.ts'
+export type { LocksNotifier } from './lock-topics.ts'
 export {
   createLocks,
   type LockSummary,

@@ -16,7 +16,7 @@ import type {
  * the store's own clock. What a step does is said once, in src/locks/rules/rules.ts; a store that cannot run those (Redis has
  * its scripts) does the same, and the conformance suite and a random walk hold it to that.
  *
- * Every answer says who is to be told; telling them is the caller's affair, by the bell and after the commit.
+ * Every answer says who is to be told; telling them is the caller's affair, by the notifier and after the commit.
  */
 export interface LockStore {
   acquire(key: LockKey, ask: AcquireAsk, times: LineTimes): Promise<Ruled<{ readonly standing: Standing }>>

@@ -2,13 +2,13 @@ import type { LockKey } from './lock-store.ts'
 import type { Requester, Ruled, Told } from './rules/index.ts'
 
 /**
- * Who is rung for what. One who waits hears its own topic and the end of the line; one who looks on hears the line. So a
- * hand-over rings one waiter, however many stand behind it.
+ * Who is woken for what. One who waits hears its own topic and the end of the line; one who looks on hears the line. So a
+ * hand-over wakes one waiter, however many wait behind it.
  */
 
-/** The part of a backend's bell that locks ring and hear. */
-export interface LocksBell {
-  ring(topic: string): void
+/** The part of a backend's notifier that locks use. */
+export interface LocksNotifier {
+  wake(topic: string): void
   listen(topics: readonly string[], heard: () => void): () => void
 }
 
@@ -32,28 +32,29 @@ export function isLineTopic(name: string): boolean {
   return name.startsWith('locks.l:')
 }
 
-export function ringFor(
-  bell: LocksBell,
+export function wakeFor(
+  notifier: LocksNotifier,
   key: LockKey,
   { requesters, everyone, changed }: Told,
   except?: Requester,
 ): void {
   for (const who of requesters) {
-    if (who.node !== except?.node || who.requestId !== except.requestId) bell.ring(requesterTopic(key, who))
+    if (who.node !== except?.node || who.requestId !== except.requestId)
+      notifier.wake(requesterTopic(key, who))
   }
-  if (everyone) bell.ring(endTopic(key))
-  if (changed) bell.ring(lineTopic(key))
+  if (everyone) notifier.wake(endTopic(key))
+  if (changed) notifier.wake(lineTopic(key))
 }
 
-/** Rings for whoever a step concerns, also in the lines that its operation excludes. */
-export function ringForStep(
-  bell: LocksBell,
+/** Wakes those whom a step concerns, also in the lines that its operation excludes. */
+export function wakeForStep(
+  notifier: LocksNotifier,
   key: LockKey,
   { told, elsewhere }: Ruled<object>,
   except?: Requester,
 ): void {
-  ringFor(bell, key, told, except)
-  for (const other of elsewhere ?? []) ringFor(bell, { ...key, operation: other.operation }, other.told)
+  wakeFor(notifier, key, told, except)
+  for (const other of elsewhere ?? []) wakeFor(notifier, { ...key, operation: other.operation }, other.told)
 }
 
 /**

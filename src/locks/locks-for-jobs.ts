@@ -1,6 +1,6 @@
 import { isSignalboxError } from '../core/errors.ts'
 import type { LockRequest } from './lock.ts'
-import { type LocksBell, requesterTopic } from './lock-topics.ts'
+import { type LocksNotifier, requesterTopic } from './lock-topics.ts'
 import type { Locks } from './locks.ts'
 
 /** One of a job's asks for a lock. */
@@ -23,7 +23,7 @@ export interface LocksForJobs {
 const nodePrefix = 'job:'
 
 /** A job asks as a node of its own, for a turn: that another succeeded does not do its work. */
-export function createLocksForJobs(locks: () => Locks, bell: LocksBell): LocksForJobs {
+export function createLocksForJobs(locks: () => Locks, notifier: LocksNotifier): LocksForJobs {
   return {
     async ask(ask) {
       const answer = await locks().acquire({ ...requestOf(ask), want: 'turn', wait: true })
@@ -53,7 +53,7 @@ export function createLocksForJobs(locks: () => Locks, bell: LocksBell): LocksFo
 
     listen: (ask, heard) => {
       const { operation, resource, node, requestId } = requestOf(ask)
-      return bell.listen([requesterTopic({ operation, resource }, { node, requestId })], heard)
+      return notifier.listen([requesterTopic({ operation, resource }, { node, requestId })], heard)
     },
   }
 }

@@ -7,7 +7,7 @@ import { type Held, type HoldOptions, holdLock, type LocksPlace } from './held-l
 import { Waits } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder, LockLine, LockRequest } from './lock.ts'
 import type { LockKey, LockStore } from './lock-store.ts'
-import { type LocksBell, ringForStep } from './lock-topics.ts'
+import { type LocksNotifier, wakeForStep } from './lock-topics.ts'
 import {
   encodeCursor,
   type ListLocksOptions,
@@ -26,12 +26,12 @@ import {
 import type { Requester, Ruled } from './rules/index.ts'
 import { createFlight, type FlightOptions } from './single-flight.ts'
 import { createSweeper } from './upkeep.ts'
-import { createLineBell } from './wait-queue-notifier.ts'
+import { createWaitQueueNotifier } from './wait-queue-notifier.ts'
 import { createWatcher, type WatchOptions } from './watch-lock.ts'
 
 /**
  * The verbs of the room: what users, the server and the command line say to locks. Options become plain records here,
- * the store takes the step, the bell rings for whoever it concerns.
+ * the store takes the step, the notifier wakes those it concerns.
  */
 export interface Locks extends AsyncDisposable {
   /** Asks for a key, or how it stands with an earlier ask. */
@@ -86,9 +86,9 @@ export interface LockSummary extends LockKey {
 /** What the room is made of; the caller hands it in from a backend. */
 export interface LocksParts {
   readonly store: LockStore
-  readonly bell: LocksBell
-  /** Rings reach other processes; where they do not, who waits looks more often. */
-  readonly remoteBell: boolean
+  readonly notifier: LocksNotifier
+  /** Wake-ups reach other processes; where they do not, who waits looks more often. */
+  readonly remoteWakeUps: boolean
 }
 
 const releaseKeys = requestKeysAnd('token', 'outcome', 'result', 'error', 'terminal')
@@ -99,16 +99,16 @@ const shownWaiters = 1_000
 
 export function createLocks(given: LocksParts, options: LocksOptions = {}): Locks {
   const { store } = given
-  const bell = createLineBell(given.bell)
-  const parts: LocksParts = { ...given, bell }
+  const notifier = createWaitQueueNotifier(given.notifier)
+  const parts: LocksParts = { ...given, notifier }
   const times = resolveLocksOptions(options)
   const sweeper = createSweeper(parts, times)
   const watcher = createWatcher(parts, times, sweeper)
   const waits = new Waits()
 
-  /** Rings for whoever a step concerns but the one who knows by its answer, and gives that on. */
+  /** Wakes those whom a step concerns but the one who knows by its answer, and gives that on. */
   function told<Answer extends Ruled<object>>(key: LockKey, answer: Answer, except?: Requester): Answer {
-    ringForStep(bell, key, answer, except)
+    wakeForStep(notifier, key, answer, except)
     if (answer.elsewhere) {
       for (const { operation } of answer.elsewhere) sweeper.suspect({ ...key, operation })
     }
@@ -197,7 +197,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       watcher.close()
       await left
       await sweeper[Symbol.asyncDispose]()
-      bell.close()
+      notifier.close()
     },
   }
   const place: LocksPlace = { ...locks, waits }

@@ -2,7 +2,7 @@ import { patientClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
 import { createUntangler } from './deadlock-resolver.ts'
 import type { LockKey } from './lock-store.ts'
-import { ringFor } from './lock-topics.ts'
+import { wakeFor } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import type { LineTimes } from './rules/index.ts'
 
@@ -26,7 +26,7 @@ const batch = 200
 const restAfterMs = 120_000
 
 export function createSweeper(parts: LocksParts, times: LineTimes): Sweeper {
-  const { store, bell } = parts
+  const { store, notifier } = parts
   const untangler = createUntangler(parts, times)
   let loop: Loop | undefined
   let lastUse = 0
@@ -35,7 +35,7 @@ export function createSweeper(parts: LocksParts, times: LineTimes): Sweeper {
   async function step(): Promise<'more' | 'idle'> {
     const swept = await store.sweep(batch, times)
     for (const { key, told } of swept) {
-      ringFor(bell, key, told)
+      wakeFor(notifier, key, told)
       if (told.requesters.length > 0) untangler.suspect(key)
     }
     await untangler.look()

@@ -2,10 +2,10 @@ import type { LineView, LockKey } from './lock-store.ts'
 import { lineTopic } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import type { Requester } from './rules/index.ts'
-import { lineRingMs } from './wait-queue-notifier.ts'
+import { wakeDelayMs } from './wait-queue-notifier.ts'
 
 /**
- * Looks at lines for all who look on: one reading of a line is shared by everybody, and made when its bell rang or its
+ * Looks at lines for all who look on: one reading of a line is shared by everybody, and made after a wake-up or when its
  * time has come, so the cost of a change does not grow with those who see it by more than telling them.
  */
 export interface LineHub {
@@ -21,7 +21,7 @@ interface Watched {
   view: LineView | undefined
   isRead: boolean
   isReading: boolean
-  isRung: boolean
+  isWoken: boolean
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
@@ -41,28 +41,28 @@ export function nameOf({ node, requestId }: Requester): string {
   return [node.length, node, requestId].join(':')
 }
 
-/** A line that changes all the time is shown ten times a second; its ring comes a moment late. */
-const gapMs: number = 100 - lineRingMs
+/** A line that changes all the time is shown ten times a second; its wake-up comes a moment late. */
+const gapMs: number = 100 - wakeDelayMs
 const shownWaiters = 100
 
-export function createLineHub({ store, bell, remoteBell }: LocksParts): LineHub {
+export function createLineHub({ store, notifier, remoteWakeUps }: LocksParts): LineHub {
   const lines = new Map<string, Watched>()
-  const pollMs = remoteBell ? 5_000 : 1_000
+  const pollMs = remoteWakeUps ? 5_000 : 1_000
 
   function open(key: LockKey): Watched {
     const line: Watched = {
       key,
       subscribers: new Set(),
-      unlisten: bell.listen([lineTopic(key)], () => {
-        // One reading answers all rings before it; rings that do not stop must not put it off for ever.
-        if (line.isRung) return
-        line.isRung = true
+      unlisten: notifier.listen([lineTopic(key)], () => {
+        // One reading answers all wake-ups before it; wake-ups that do not stop must not put it off for ever.
+        if (line.isWoken) return
+        line.isWoken = true
         later(line, gapMs)
       }),
       view: undefined,
       isRead: false,
       isReading: false,
-      isRung: false,
+      isWoken: false,
       timer: undefined,
     }
     void read(line)
@@ -78,7 +78,7 @@ export function createLineHub({ store, bell, remoteBell }: LocksParts): LineHub 
 
   async function read(line: Watched): Promise<void> {
     line.isReading = true
-    line.isRung = false
+    line.isWoken = false
     try {
       const view = await store.inspect(line.key, shownWaiters)
       const isNews = !line.isRead || view?.revision !== line.view?.revision
@@ -89,7 +89,7 @@ export function createLineHub({ store, bell, remoteBell }: LocksParts): LineHub 
       // The store is in trouble, or was closed: who waits in the line learns that by itself, and the next look follows.
     }
     line.isReading = false
-    if (line.subscribers.size > 0) later(line, line.isRung ? gapMs : pollMs * (0.75 + Math.random() / 2))
+    if (line.subscribers.size > 0) later(line, line.isWoken ? gapMs : pollMs * (0.75 + Math.random() / 2))
   }
 
   return {

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { endTopic, type LocksBell, lineTopic, requesterTopic } from './lock-topics.ts'
-import { createLineBell, lineRingMs } from './wait-queue-notifier.ts'
+import { endTopic, type LocksNotifier, lineTopic, requesterTopic } from './lock-topics.ts'
+import { createWaitQueueNotifier, wakeDelayMs } from './wait-queue-notifier.ts'
 
 const key = { operation: 'pull', resource: 'app:1.2' }
 const line = lineTopic(key)
 
-/** Notes what is rung, and wakes whoever awaits the next. */
-function createNotes(): LocksBell & { readonly rung: string[]; next(): Promise<void> } {
-  const rung: string[] = []
+/** Notes what is woken, and wakes whoever awaits the next. */
+function createNotes(): LocksNotifier & { readonly woken: string[]; next(): Promise<void> } {
+  const woken: string[] = []
   let wake: () => void = () => undefined
   return {
-    rung,
-    ring(topic) {
-      rung.push(topic)
+    woken,
+    wake(topic) {
+      woken.push(topic)
       wake()
     },
     listen: () => () => undefined,
@@ -24,40 +24,40 @@ function createNotes(): LocksBell & { readonly rung: string[]; next(): Promise<v
   }
 }
 
-test('whoever waits is rung at once, and a line once for all that happened in a moment', async () => {
+test('whoever waits is woken at once, and a line once for all that happened in a moment', async () => {
   const notes = createNotes()
-  const bell = createLineBell(notes)
+  const notifier = createWaitQueueNotifier(notes)
   const who = requesterTopic(key, { node: 'a', requestId: 'r' })
-  const rungAt = performance.now()
-  for (let change = 0; change < 5; change++) bell.ring(line)
-  bell.ring(who)
-  bell.ring(endTopic(key))
-  assert.deepEqual(notes.rung, [who, endTopic(key)])
+  const wokenAt = performance.now()
+  for (let change = 0; change < 5; change++) notifier.wake(line)
+  notifier.wake(who)
+  notifier.wake(endTopic(key))
+  assert.deepEqual(notes.woken, [who, endTopic(key)])
   // Its own timer keeps no process alive; this one stands for whatever else does.
   const alive = setTimeout(() => undefined, 5_000)
   await notes.next()
   clearTimeout(alive)
-  assert.deepEqual(notes.rung.slice(2), [line])
-  assert.ok(performance.now() - rungAt >= lineRingMs - 2)
-  bell.ring(line)
+  assert.deepEqual(notes.woken.slice(2), [line])
+  assert.ok(performance.now() - wokenAt >= wakeDelayMs - 2)
+  notifier.wake(line)
   await notes.next()
-  assert.deepEqual(notes.rung.slice(2), [line, line])
+  assert.deepEqual(notes.woken.slice(2), [line, line])
 })
 
-test('what is left is rung when the bell is closed, and a store that is closed by then is no error', () => {
+test('what is left is woken when the notifier is closed, and a store that is closed by then is no error', () => {
   const notes = createNotes()
-  const bell = createLineBell(notes)
-  bell.ring(line)
-  bell.close()
-  bell.close()
-  assert.deepEqual(notes.rung, [line])
+  const notifier = createWaitQueueNotifier(notes)
+  notifier.wake(line)
+  notifier.close()
+  notifier.close()
+  assert.deepEqual(notes.woken, [line])
 
-  const broken = createLineBell({
-    ring() {
+  const broken = createWaitQueueNotifier({
+    wake() {
       throw new Error('closed')
     },
     listen: () => () => undefined,
   })
-  broken.ring(line)
+  broken.wake(line)
   broken.close()
 })

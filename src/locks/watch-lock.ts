@@ -1,10 +1,10 @@
 import { isSignalboxError } from '../core/errors.ts'
-import { type Bell, createBell } from '../core/notifier.ts'
+import { createNotifier, type Notifier } from '../core/notifier.ts'
 import { flag, whole } from '../core/options.ts'
 import { decodeHolder, decodeLine, failureOf, parse } from './decode-lock.ts'
 import type { LockEvent, LockRequest } from './lock.ts'
 import type { LineView, LockKey } from './lock-store.ts'
-import { endTopic, requesterTopic, ringForStep } from './lock-topics.ts'
+import { endTopic, requesterTopic, wakeForStep } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import { onlyRequestKeys, requestKeysAnd, resolveKey, resolveRequester } from './locks-options.ts'
 import type { LineTimes, Requester, Standing } from './rules/index.ts'
@@ -13,7 +13,7 @@ import { createLineHub, type LineHub, nameOf, placesIn } from './wait-queue-hub.
 
 /**
  * A line's changes, as they happen. One who waits sees its own standing: where it is in line, that it was granted, how
- * the line ended; and keeps its place by looking. One who looks on sees the line. Rings are hints: everybody looks by
+ * the line ended; and keeps its place by looking. One who looks on sees the line. Wake-ups are hints: everybody looks by
  * itself now and then, and what is told is always what the store says at that moment.
  */
 export interface WatchOptions extends Partial<Pick<LockRequest, 'node' | 'requestId'>>, LockKey {
@@ -42,7 +42,7 @@ type Happening = LockEvent extends infer Event ? (Event extends LockEvent ? Omit
 
 export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Sweeper): Watcher {
   const hub = createLineHub(parts)
-  const doors: Doors = { areClosed: false, bells: new Set() }
+  const doors: Doors = { areClosed: false, notifiers: new Set() }
 
   return {
     watch(options) {
@@ -58,7 +58,7 @@ export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Swee
     },
     close() {
       doors.areClosed = true
-      for (const bell of doors.bells) bell.ring()
+      for (const notifier of doors.notifiers) notifier.wake()
       hub.close()
     },
   }
@@ -70,7 +70,7 @@ export function createWatcher(parts: LocksParts, times: LineTimes, sweeper: Swee
  */
 interface Doors {
   areClosed: boolean
-  readonly bells: Set<Bell>
+  readonly notifiers: Set<Notifier>
 }
 
 interface WaiterParts {
@@ -90,13 +90,13 @@ interface WaiterParts {
 class WaiterWatch {
   readonly #own: WaiterParts
   readonly #name: string
-  readonly #bell = createBell()
+  readonly #notifier = createNotifier()
   #lastId: number
   #lastText = ''
   #lastProgress: string | null = null
   #standing: Standing | undefined
   #view: LineView | undefined
-  #isRung = true
+  #isWoken = true
   #resumes: boolean
 
   constructor(own: WaiterParts) {
@@ -108,23 +108,23 @@ class WaiterWatch {
 
   async *events(): AsyncGenerator<LockEvent> {
     const { parts, hub, doors, key, who, signal } = this.#own
-    doors.bells.add(this.#bell)
-    const ring = () => {
-      this.#isRung = true
-      this.#bell.ring()
+    doors.notifiers.add(this.#notifier)
+    const wake = () => {
+      this.#isWoken = true
+      this.#notifier.wake()
     }
-    const unlisten = parts.bell.listen([requesterTopic(key, who), endTopic(key)], ring)
+    const unlisten = parts.notifier.listen([requesterTopic(key, who), endTopic(key)], wake)
     const unsubscribe = hub.subscribe(key, (view) => {
       const before = this.#view
       this.#view = view
-      if (this.#isConcernedBy(before, view)) ring()
-      else if (this.#progressIsNew() || this.#hasMoved()) this.#bell.ring()
+      if (this.#isConcernedBy(before, view)) wake()
+      else if (this.#progressIsNew() || this.#hasMoved()) this.#notifier.wake()
     })
     let lookAt = 0
     try {
       while (!isOver(doors, signal)) {
-        if (this.#isRung || performance.now() >= lookAt) {
-          this.#isRung = false
+        if (this.#isWoken || performance.now() >= lookAt) {
+          this.#isWoken = false
           yield* await this.#look()
           lookAt = performance.now() + this.#pauseMs()
           if (this.#standing === undefined || this.#standing.status === 'ended') return
@@ -133,13 +133,13 @@ class WaiterWatch {
         if (moved) yield moved
         const progress = this.#progress()
         if (progress) yield progress
-        if (this.#isRung) continue
-        await this.#bell
+        if (this.#isWoken) continue
+        await this.#notifier
           .wait({ timeoutMs: Math.max(1, lookAt - performance.now()), ...(signal && { signal }) })
           .catch(() => undefined)
       }
     } finally {
-      doors.bells.delete(this.#bell)
+      doors.notifiers.delete(this.#notifier)
       unlisten()
       unsubscribe()
       this.#leaveStream()
@@ -151,7 +151,7 @@ class WaiterWatch {
     const { parts, times, sweeper, key, who } = this.#own
     const had = this.#standing
     const answer = await parts.store.keep(key, who, { isStreamed: true }, times)
-    ringForStep(parts.bell, key, answer)
+    wakeForStep(parts.notifier, key, answer)
     this.#standing = answer.standing
     if (answer.standing?.status === 'queued') sweeper.suspect(key)
     if (answer.standing === undefined) {
@@ -172,7 +172,7 @@ class WaiterWatch {
 
   /**
    * Whether what all who watch this line were shown makes it worth asking the store: the turn is this one's, the line
-   * has ended, or this one is not in it any more. Where rings do not reach from other processes, this is what does.
+   * has ended, or this one is not in it any more. Where wake-ups do not reach from other processes, this is what does.
    */
   #isConcernedBy(before: LineView | undefined, now: LineView | undefined): boolean {
     if (this.#standing?.status !== 'queued' || now === undefined) return false
@@ -222,7 +222,7 @@ class WaiterWatch {
 
   /**
    * A place in line is kept by looking, and a look is a write: so as seldom as the lease allows. News of others'
-   * steps come by the bell, and where that does not reach, by the view of the line that all who watch it share.
+   * steps come by the notifier, and where that does not reach, by the view of the line that all who watch it share.
    */
   #pauseMs(): number {
     const { times } = this.#own
@@ -242,7 +242,7 @@ class WaiterWatch {
       ? parts.store.shorten(key, { ...who, token: standing.token }, boundMs, times)
       : parts.store.keep(key, who, { isStreamed: false }, times)
     // Best effort: without it the leases run out as they would have.
-    step.then((answer) => ringForStep(parts.bell, key, answer)).catch(() => undefined)
+    step.then((answer) => wakeForStep(parts.notifier, key, answer)).catch(() => undefined)
   }
 }
 
@@ -272,14 +272,14 @@ async function* watchLine(
   since: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<LockEvent> {
-  const bell = createBell()
-  doors.bells.add(bell)
+  const notifier = createNotifier()
+  doors.notifiers.add(notifier)
   let latest: LineView | undefined
   let isSeen = false
   const unsubscribe = hub.subscribe(key, (view) => {
     latest = view
     isSeen = true
-    bell.ring()
+    notifier.wake()
   })
   let lastId = since
   let shown: LineView | undefined
@@ -298,10 +298,10 @@ async function* watchLine(
         shown = view
         continue
       }
-      await bell.wait(signal ? { signal } : {}).catch(() => undefined)
+      await notifier.wait(signal ? { signal } : {}).catch(() => undefined)
     }
   } finally {
-    doors.bells.delete(bell)
+    doors.notifiers.delete(notifier)
     unsubscribe()
   }
 }

@@ -1,6 +1,6 @@
 import { SignalboxError } from '../core/errors.ts'
 import { onlyKeys, text } from '../core/options.ts'
-import { type JobStore, type JobsBell, queueTopic } from '../jobs/index.ts'
+import { type JobStore, type JobsNotifier, queueTopic } from '../jobs/index.ts'
 import { type GuardStore, OnceTally } from '../once/index.ts'
 import type { Channel } from './channels/channel.ts'
 import { parseChannel as parseRealChannel } from './channels/index.ts'
@@ -114,7 +114,7 @@ export interface MonitorParts {
   readonly guards: GuardStore
   /** What was decided is sent by jobs; in the same store. */
   readonly jobs: JobStore
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   /** The namespace of the store: what is sealed here opens nowhere else. @default 'default' */
   readonly namespace?: string | undefined
   /** Seal the secrets of channels. @default none: they are kept in plain */
@@ -126,7 +126,7 @@ export interface MonitorParts {
 }
 
 export function createMonitor(parts: MonitorParts, options: MonitorOptions = {}): Monitor {
-  const { store, guards, bell, tally = new OnceTally() } = parts
+  const { store, guards, notifier, tally = new OnceTally() } = parts
   const resolved = resolveMonitorOptions(options)
   const { allowPrivate } = resolved
   const parseChannel = parts.parseChannel ?? ((config) => parseRealChannel(config, { allowPrivate }))
@@ -136,7 +136,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
   const batchParts: BatchParts = {
     store,
     rules,
-    bell,
+    notifier,
     tally,
     eventKeepMs: resolved.eventDedupTtlMs,
     mint: createMint(),
@@ -269,7 +269,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
           `Notification "${id}" is ${record.status}; only one that is dead or held can be sent once more.`,
         )
       }
-      bell.ring(queueTopic(notifyQueue))
+      notifier.wake(queueTopic(notifyQueue))
       return { id, status: 'pending' }
     },
 
@@ -283,7 +283,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     sender(options) {
       const { jobs } = parts
-      const sender = createSender({ store, jobs, bell, outbound: reach(), channels, reconcile }, options)
+      const sender = createSender({ store, jobs, notifier, outbound: reach(), channels, reconcile }, options)
       senders.add(sender)
       return {
         ...sender,

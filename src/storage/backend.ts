@@ -8,7 +8,7 @@ import type { MonitorStore } from '../monitor/monitor-store.ts'
 import type { GuardStore } from '../once/guard-store.ts'
 
 /**
- * A backend is where everything is kept: the stores of the rooms, a bell, and what it can and cannot do. What not all
+ * A backend is where everything is kept: the stores of the rooms, a notifier, and what it can and cannot do. What not all
  * of them can do is a trait; nobody asks a backend for its name.
  */
 export interface Backend extends Stores, AsyncDisposable {
@@ -67,7 +67,7 @@ export interface Stores {
   readonly audit: AuditStore
   /** What servers that share a fleet of nodes tell each other. */
   readonly fleet: FleetStore
-  readonly bell: BackendBell
+  readonly notifier: BackendNotifier
   /**
    * The same stores for one request that must not be done twice. The first call that writes (add, claim, renew,
    * settle, cancel, retry, retryDead, pause, resume, limit, remove, prune) writes the key and its own answer in the same transaction
@@ -100,23 +100,23 @@ export interface RequestKey {
 export interface Traits {
   /** A caller's `tx` is taken, and `transact` gives a real connection. */
   readonly transactions: boolean
-  /** Rings reach other processes. Where they do not, polling finds what they would have told. */
-  readonly remoteBell: boolean
+  /** Wake-ups reach other processes. Where they do not, polling finds what they would have told. */
+  readonly remoteWakeUps: boolean
 }
 
 /**
- * Tells others in this process at once, and other processes where the engine can, that there may be news. A ring may
+ * Tells others in this process at once, and other processes where the engine can, that there may be news. A wake-up may
  * be merged with others or lost; whoever depends on it polls as well.
  */
-export interface BackendBell {
-  /** Rings after the caller's commit, never within it. Rings of a topic that follow each other at once are told to other processes as one. */
-  ring(topic: string): void
+export interface BackendNotifier {
+  /** Wakes after the caller's commit, never within it. Wake-ups of a topic that follow each other at once are told to other processes as one. */
+  wake(topic: string): void
   /**
-   * Rings these when the caller's transaction commits, and not at all when it does not. An engine that cannot, or where
+   * Wakes these when the caller's transaction commits, and not at all when it does not. An engine that cannot, or where
    * every commit is noticed anyway, leaves it out.
    */
-  ringAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
-  /** Calls `heard` at every ring of these topics, until the returned function is called. `heard` must not throw. */
+  wakeAtCommit?(tx: unknown, topics: readonly string[]): Promise<void>
+  /** Calls `heard` at every wake-up of these topics, until the returned function is called. `heard` must not throw. */
   listen(topics: readonly string[], heard: () => void): () => void
 }
 

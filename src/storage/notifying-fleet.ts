@@ -1,8 +1,8 @@
 import type { FleetStore, fleetTopic } from '../dispatch/cluster/fleet-store.ts'
-import type { BackendBell } from './backend.ts'
+import type { BackendNotifier } from './backend.ts'
 
-/** A board that rings its bell after every write of which something took. */
-export function createRingingFleet(fleet: FleetStore, bell: Pick<BackendBell, 'ring'>): FleetStore {
+/** A board that wakes its listeners after every write of which something took. */
+export function createNotifyingFleet(fleet: FleetStore, notifier: Pick<BackendNotifier, 'wake'>): FleetStore {
   return {
     read: (since, limit) => fleet.read(since, limit),
     find: (kind, key) => fleet.find(kind, key),
@@ -10,11 +10,11 @@ export function createRingingFleet(fleet: FleetStore, bell: Pick<BackendBell, 'r
     async write(writes) {
       if (writes.length === 0) return []
       const versions = await fleet.write(writes)
-      if (versions.some((version) => version !== null)) bell.ring(boardTopic)
+      if (versions.some((version) => version !== null)) notifier.wake(boardTopic)
       return versions
     },
   }
 }
 
-/** Rung when a board was written to. */
+/** Woken when a board was written to. */
 export const boardTopic: typeof fleetTopic = 'fleet'

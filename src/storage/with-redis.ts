@@ -1,12 +1,12 @@
 import { SignalboxError } from '../core/errors.ts'
-import type { Backend, BackendBell, BackendOptions, Stores } from './backend.ts'
+import type { Backend, BackendNotifier, BackendOptions, Stores } from './backend.ts'
 import { withDriver } from './driver.ts'
 import { boardTopic } from './notifying-fleet.ts'
 import type { RedisStores } from './redis/index.ts'
 
 /**
- * A backend whose locks, guards and board of the fleet are kept by Redis, while all else stays where it is. The one bell
- * rings there too: what concerns locks and the board goes to Redis, so that it is heard by every process on it.
+ * A backend whose locks, guards and board of the fleet are kept by Redis, while all else stays where it is. The one notifier
+ * wakes there too: what concerns locks and the board goes to Redis, so that it is heard by every process on it.
  */
 export async function withRedis(
   backend: Backend,
@@ -21,7 +21,7 @@ export async function withRedis(
     guards: guards === 'sql' ? stores.guards : own.guards,
     ownGuards: stores.guards,
     fleet: own.fleet,
-    bell: splitBell(stores.bell, own.bell),
+    notifier: splitNotifier(stores.notifier, own.notifier),
     keyed: (key) => stores.keyed(key),
   })
   let closed: Promise<void> | undefined
@@ -65,12 +65,12 @@ export function checkRedisUrl(name: string, url: unknown): string {
   })
 }
 
-function splitBell(own: BackendBell, redis: BackendBell): BackendBell {
+function splitNotifier(own: BackendNotifier, redis: BackendNotifier): BackendNotifier {
   const isInRedis = (topic: string) => topic === boardTopic || topic.startsWith('locks.')
   return {
-    ring: (topic) => (isInRedis(topic) ? redis : own).ring(topic),
+    wake: (topic) => (isInRedis(topic) ? redis : own).wake(topic),
     // Of a transaction in SQL: what is in Redis is in none.
-    ...(own.ringAtCommit && { ringAtCommit: own.ringAtCommit }),
+    ...(own.wakeAtCommit && { wakeAtCommit: own.wakeAtCommit }),
     listen(topics, heard) {
       const inRedis = topics.filter(isInRedis)
       const others = topics.filter((topic) => !isInRedis(topic))

@@ -49,9 +49,9 @@ export async function openTestBox(options: TestBoxOptions = {}): Promise<TestBox
   const clock = createTestClock(instant(options.at))
   const database = createTestDatabase(options.url === undefined ? undefined : testUrl(options.url))
   const box = await openOn(database, clock)
-  const { jobs: store, notes, schedules, bell } = box.backend
-  const gates = { store: box.backend.gates, locks: createLocksForJobs(() => box.locks, bell) }
-  const driven = createDrivenJobs({ store, notes, schedules, gates, bell, clock })
+  const { jobs: store, notes, schedules, notifier } = box.backend
+  const gates = { store: box.backend.gates, locks: createLocksForJobs(() => box.locks, notifier) }
+  const driven = createDrivenJobs({ store, notes, schedules, gates, notifier, clock })
   let closed: Promise<void> | undefined
 
   async function close(): Promise<void> {

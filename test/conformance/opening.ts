@@ -97,14 +97,14 @@ export function openingContract({ name, open, sql }: Candidate): void {
     assert.ok((await backend.time()) > first)
   })
 
-  test('a ring is heard by those who listen to its topic, until they stop', async () => {
+  test('a wake-up is heard by those who listen to its topic, until they stop', async () => {
     await using backend = await open()
     let [heard, others] = [0, 0]
-    const stop = backend.bell.listen(['jobs.mail', 'jobs.other'], () => heard++)
-    backend.bell.listen(['jobs.else'], () => others++)
+    const stop = backend.notifier.listen(['jobs.mail', 'jobs.other'], () => heard++)
+    backend.notifier.listen(['jobs.else'], () => others++)
     const { promise, resolve } = Promise.withResolvers<void>()
-    backend.bell.listen(['jobs.mail'], resolve)
-    backend.bell.ring('jobs.mail')
+    backend.notifier.listen(['jobs.mail'], resolve)
+    backend.notifier.wake('jobs.mail')
     await promise
     assert.ok(heard >= 1)
     assert.equal(others, 0)
@@ -112,8 +112,8 @@ export function openingContract({ name, open, sql }: Candidate): void {
     stop()
     const before = heard
     const again = Promise.withResolvers<void>()
-    backend.bell.listen(['jobs.other'], again.resolve)
-    backend.bell.ring('jobs.other')
+    backend.notifier.listen(['jobs.other'], again.resolve)
+    backend.notifier.wake('jobs.other')
     await again.promise
     assert.equal(heard, before)
   })

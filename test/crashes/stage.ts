@@ -48,7 +48,7 @@ export async function createStage(ground: Ground, { seed, ...fleetOptions }: Sta
   const backend = await openBackend(ground.url, { namespace: 'crashes', migrate: true })
   const { isSilent = false } = fleetOptions
   const recorder = isSilent ? createSilence('producer') : createRecorder(ground.folder, 'producer')
-  const jobs = createJobs({ store: recordStore(backend.jobs, recorder), bell: backend.bell })
+  const jobs = createJobs({ store: recordStore(backend.jobs, recorder), notifier: backend.notifier })
   const fleet = createFleet({
     url: ground.url,
     folder: ground.folder,

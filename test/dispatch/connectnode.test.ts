@@ -376,7 +376,7 @@ test('a task that was taken away is listed while its handler runs, and a heartbe
       onTask: ({ taskId }) => gates.get(taskId)!.promise,
       load() {
         loads.push(Promise.withResolvers())
-        stage.connections.changed.ring()
+        stage.connections.changed.wake()
         return loads.at(-1)!.promise
       },
     }),

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import { SignalboxError } from '../../src/core/errors.ts'
-import { type Bell, createBell } from '../../src/core/notifier.ts'
+import { createNotifier, type Notifier } from '../../src/core/notifier.ts'
 import type {
   NodeConnector,
   NodeFrame,
@@ -33,7 +33,7 @@ export interface SeenNode {
 export class FakeConnections implements NodeConnector {
   heartbeatMs: number
   readonly nodes: SeenNode[] = []
-  readonly changed: Bell = createBell()
+  readonly changed: Notifier = createNotifier()
   onFrame: (node: SeenNode, frame: NodeFrame) => void = () => {}
 
   epoch = 1
@@ -56,20 +56,20 @@ export class FakeConnections implements NodeConnector {
     const onFrame = (frame: NodeFrame) => this.onFrame(node, frame)
     this.nodes.push(node)
     link.send({ type: 'welcome', epoch: this.epoch, heartbeatMs: this.heartbeatMs })
-    this.changed.ring()
+    this.changed.wake()
     return {
       receive(frame) {
         node.frames.push(frame)
         onFrame(frame)
-        changed.ring()
+        changed.wake()
       },
       alive() {
         node.aliveCount++
-        changed.ring()
+        changed.wake()
       },
       closed(reason) {
         node.closedFor = reason
-        changed.ring()
+        changed.wake()
       },
       get isFull() {
         return node.isFull
@@ -141,7 +141,7 @@ export async function gatewayStage(
       const connections = connectionsOf(namespace)
       const leave = () => {
         enteredCount--
-        connections.changed.ring()
+        connections.changed.wake()
       }
       return { connections, leave }
     },
@@ -212,12 +212,12 @@ export async function gatewayStage(
 
 function peerOf(ws: WebSocket): Peer {
   const heard: ServerFrame[] = []
-  const bell = createBell()
+  const notifier = createNotifier()
   let taken = 0
   ws.on('error', () => {})
   ws.on('message', (data) => {
     heard.push(JSON.parse(String(data)))
-    bell.ring()
+    notifier.wake()
   })
   // Not `once`, which an error before the close would end.
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
@@ -232,7 +232,7 @@ function peerOf(ws: WebSocket): Peer {
     },
     next() {
       const wait = async () => {
-        while (heard.length <= taken) await bell.wait()
+        while (heard.length <= taken) await notifier.wait()
         return heard[taken++]!
       }
       return within(10_000, 'a frame', wait())

@@ -22,8 +22,13 @@ interface Stage extends AsyncDisposable {
 
 async function stageOn(store: Store, fleet: FleetStore = store.backend.fleet): Promise<Stage> {
   const onTrouble = () => undefined
-  const { bell } = store.backend
-  const cluster = new ClusterState({ store: fleet, bell, monotonicMs: () => performance.now(), onTrouble })
+  const { notifier } = store.backend
+  const cluster = new ClusterState({
+    store: fleet,
+    notifier,
+    monotonicMs: () => performance.now(),
+    onTrouble,
+  })
   const lost: string[] = []
   const ownNodes = new OwnNodes({
     ...{ cluster, serverId: 'server-1', onTrouble },

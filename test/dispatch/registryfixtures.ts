@@ -47,7 +47,7 @@ export class Stage {
     return effects
   }
 
-  /** Lets time pass and the timer ring. */
+  /** Lets time pass and the timer fire. */
   after(ms: number): readonly Effect[] {
     this.now += ms
     return this.do({ kind: 'tick' })

@@ -11,7 +11,7 @@ function clusterOn({ backend }: Store, store: FleetStore = backend.fleet) {
   const troubles: unknown[] = []
   const cluster = new ClusterState({
     store,
-    bell: backend.bell,
+    notifier: backend.notifier,
     monotonicMs: () => performance.now(),
     onTrouble: (error) => troubles.push(error),
   })

@@ -12,7 +12,7 @@ import { obliging, openStore, type Store, until } from './servicestage.ts'
 const hour = 3_600_000
 
 /** A cluster state that can lose all it has. Versions rise over a loss. */
-function losing({ backend: { bell } }: Store): FleetStore & { lose(): void } {
+function losing({ backend: { notifier } }: Store): FleetStore & { lose(): void } {
   let base = 0
   let inner = new MemoryFleet(Date.now)
   return {
@@ -30,14 +30,14 @@ function losing({ backend: { bell } }: Store): FleetStore & { lose(): void } {
       const versions = await inner.write(
         writes.map((write) => ({ ...write, seen: Math.max(0, write.seen - at) })),
       )
-      bell.ring(fleetTopic)
+      notifier.wake(fleetTopic)
       return versions.map((version) => version && version + at)
     },
     prune: (limit, olderThanMs) => inner.prune(limit, olderThanMs),
     lose() {
       base += 1_000_000
       inner = new MemoryFleet(Date.now)
-      bell.ring(fleetTopic)
+      notifier.wake(fleetTopic)
     },
   }
 }
@@ -109,10 +109,10 @@ test('a cluster state that was away for long puts back nothing: it may have been
   for (const awayMs of [60_000, hour]) {
     let nowMs = 0
     const fleet = losing(store)
-    const { bell } = store.backend
+    const { notifier } = store.backend
     const cluster = new ClusterState({
       store: fleet,
-      bell,
+      notifier,
       monotonicMs: () => nowMs,
       onTrouble: assert.ifError,
     })
@@ -128,10 +128,10 @@ test('a cluster state that was away for long puts back nothing: it may have been
 
 test('the row of a wish is renewed for as long as a task of it is held', async () => {
   await using store = await openStore('memory')
-  const { fleet, bell } = store.backend
+  const { fleet, notifier } = store.backend
   let nowMs = 0
   const monotonicMs = () => nowMs
-  const cluster = new ClusterState({ store: fleet, bell, monotonicMs, onTrouble: assert.ifError })
+  const cluster = new ClusterState({ store: fleet, notifier, monotonicMs, onTrouble: assert.ifError })
   const asked = { service: 'nmt', uses: { nmt: 1 }, requires: [] }
   const demands = new ClusterDemands({
     ...{ cluster, monotonicMs, onTrouble: assert.ifError },
@@ -158,10 +158,10 @@ test('the row of a wish is renewed for as long as a task of it is held', async (
 
 test('a wish that just came is looked at alone', async () => {
   await using store = await openStore('memory')
-  const { fleet, bell } = store.backend
+  const { fleet, notifier } = store.backend
   const monotonicMs = () => performance.now()
   const onTrouble = assert.ifError
-  const cluster = new ClusterState({ store: fleet, bell, monotonicMs, onTrouble })
+  const cluster = new ClusterState({ store: fleet, notifier, monotonicMs, onTrouble })
   const demands = new ClusterDemands({
     cluster,
     monotonicMs,
@@ -172,7 +172,7 @@ test('a wish that just came is looked at alone', async () => {
   let looks = 0
   const kinds = new ClaimKinds({
     ...{ cluster, demands, monotonicMs, onTrouble },
-    ring: () => undefined,
+    wake: () => undefined,
     servers: { others: ['other'], isFirst: false },
     ownNodes: { ids: () => ['n1'], get: () => ({ isGone: false, doc: { epoch: 1 } }) },
     settings: { isOpen: () => true },

@@ -99,11 +99,16 @@ test('rows that nobody can make sense of stop nobody', async () => {
 
 test('one who cannot bear a row keeps neither the others from it nor the cluster state from the next', async () => {
   await using store = await openStore('memory')
-  const { fleet, bell } = store.backend
+  const { fleet, notifier } = store.backend
   const told: string[] = []
   const troubles: unknown[] = []
   const onTrouble = (error: unknown) => void troubles.push(error)
-  const cluster = new ClusterState({ store: fleet, bell, monotonicMs: () => performance.now(), onTrouble })
+  const cluster = new ClusterState({
+    store: fleet,
+    notifier,
+    monotonicMs: () => performance.now(),
+    onTrouble,
+  })
   cluster.onChange(({ key }) => {
     if (key.startsWith('bad')) throw new Error('cannot bear it')
   })

@@ -25,7 +25,7 @@ test('a node whose row the store lost before anybody had read it is put back', a
   }
   const troubles: unknown[] = []
   const shared = { monotonicMs: () => performance.now(), onTrouble: (error: unknown) => troubles.push(error) }
-  const cluster = new ClusterState({ store, bell: before.backend.bell, ...shared })
+  const cluster = new ClusterState({ store, notifier: before.backend.notifier, ...shared })
   const ownNodes = new OwnNodes({
     ...{
       cluster,
@@ -60,7 +60,7 @@ test('a node whose row the store lost before anybody had read it is put back', a
 
 test('a node whose row fell back to what it was before is put right, and is not taken for lost', async () => {
   await using store = await openStore('memory')
-  const { fleet, bell } = store.backend
+  const { fleet, notifier } = store.backend
   const shared = {
     monotonicMs: () => performance.now(),
     onTrouble: (error: unknown) => assert.fail(String(error)),
@@ -86,7 +86,7 @@ test('a node whose row fell back to what it was before is put right, and is not 
       return { ...page, rows: [{ ...old, doc: JSON.stringify(doc) }, ...rows], isReset: true }
     },
   }
-  const cluster = new ClusterState({ store: fallenBack, bell, ...shared })
+  const cluster = new ClusterState({ store: fallenBack, notifier, ...shared })
   const lost: string[] = []
   const ownNodes = new OwnNodes({
     ...{ cluster, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, ...shared },
@@ -115,7 +115,7 @@ test('a node whose row fell back to what it was before is put right, and is not 
 
 test('a process that slept puts nothing back that was removed meanwhile', async () => {
   await using store = await openStore('memory')
-  const { fleet, bell } = store.backend
+  const { fleet, notifier } = store.backend
   let aheadMs = 0
   const later: FleetStore = {
     find: (kind, key) => fleet.find(kind, key),
@@ -129,7 +129,7 @@ test('a process that slept puts nothing back that was removed meanwhile', async 
   // Its own clock stood still.
   const cluster = new ClusterState({
     store: later,
-    bell,
+    notifier,
     monotonicMs: () => 1,
     onTrouble: (error: unknown) => assert.fail(String(error)),
   })
@@ -162,7 +162,12 @@ test('a store that counts from below again takes a node from nobody, and keeps i
   }
   let nowMs = 0
   const onTrouble = (error: unknown) => assert.fail(String(error))
-  const cluster = new ClusterState({ store, bell: before.backend.bell, monotonicMs: () => nowMs, onTrouble })
+  const cluster = new ClusterState({
+    store,
+    notifier: before.backend.notifier,
+    monotonicMs: () => nowMs,
+    onTrouble,
+  })
   const lost: string[] = []
   const ownNodes = new OwnNodes({
     ...{ cluster, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, onTrouble },

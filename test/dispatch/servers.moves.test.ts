@@ -75,7 +75,7 @@ function isTaken(dispatch: Dispatch): Promise<boolean> {
 
 test('who only submits is turned away while too many wait, and not for what waited some time ago', async () => {
   await using store = await openStore('memory')
-  await using box = createDispatch({ ...store.backend, remoteBell: false }, { policy: { maxWaiting: 2 } })
+  await using box = createDispatch({ ...store.backend, remoteWakeUps: false }, { policy: { maxWaiting: 2 } })
   await tell(store, 50, 60_000)
   // A wish of which nobody knew is looked for in the cluster state.
   await box.submit({ service: 'nmt' })
@@ -86,7 +86,7 @@ test('who only submits is turned away while too many wait, and not for what wait
 
 test('who only submits counts on no server whose lease is over', async () => {
   await using store = await openStore('memory')
-  await using box = createDispatch({ ...store.backend, remoteBell: false }, { policy: { maxWaiting: 2 } })
+  await using box = createDispatch({ ...store.backend, remoteWakeUps: false }, { policy: { maxWaiting: 2 } })
   await tell(store, 50, 300)
   await box.submit({ service: 'nmt' })
   await until('its lease is over', () => isTaken(box))

@@ -73,8 +73,8 @@ test('a task that is claimed again before the answer of its settlement came is n
 
 test('a task that is held and that the registry has forgotten is given out again', async () => {
   await using store = await openStore('memory')
-  const { jobs, bell } = store.backend
-  const engine = new Engine({ ...store.backend, jobs, bell }, resolveDispatchOptions({ pollMs: 20 }))
+  const { jobs, notifier } = store.backend
+  const engine = new Engine({ ...store.backend, jobs, notifier }, resolveDispatchOptions({ pollMs: 20 }))
   engine.start()
   try {
     const node = new FakeNode({ connections: engine.connections } as unknown as Dispatch, {

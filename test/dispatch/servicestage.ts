@@ -68,18 +68,18 @@ export function startDispatch(
     jobs,
     notes,
     guards,
-    bell,
+    notifier,
     fleet,
     traits,
-  }: Pick<DispatchParts, 'jobs' | 'notes' | 'guards' | 'bell' | 'fleet'> & Pick<Backend, 'traits'>,
+  }: Pick<DispatchParts, 'jobs' | 'notes' | 'guards' | 'notifier' | 'fleet'> & Pick<Backend, 'traits'>,
   options: DispatchOptions = {},
   parts: Partial<DispatchParts> = {},
 ): Stage {
   const events: DispatchEvent[] = []
   const log = (event: DispatchEvent) => void events.push(event)
-  const { remoteBell } = traits
+  const { remoteWakeUps } = traits
   const dispatch = createDispatch(
-    { jobs, notes, guards, bell, fleet, remoteBell, log, ...parts },
+    { jobs, notes, guards, notifier, fleet, remoteWakeUps, log, ...parts },
     { pollMs: 50, ...options },
   )
   dispatch.start()

@@ -90,8 +90,8 @@ async function takeOn({ backend }: Box, order: BulkRun['order']): Promise<BulkRu
   return { id, token, attempt, startedAt, order, signal: new AbortController().signal }
 }
 
-function partsOf({ backend: { jobs: store, notes, bell } }: Box): Parameters<typeof runBulk>[0] {
-  return { store, notes, bell }
+function partsOf({ backend: { jobs: store, notes, notifier } }: Box): Parameters<typeof runBulk>[0] {
+  return { store, notes, notifier }
 }
 
 test('jobs that are added after it began are not meant', async () => {
@@ -247,7 +247,7 @@ test('an operation outlives the box that began it, and another box with a worker
   const worker = jobs.worker({ handlers: { sms: () => undefined } })
   await worker.start()
   // It would look by itself after a while.
-  ground.box.backend.bell.ring('jobs:signalbox.bulk')
+  ground.box.backend.notifier.wake('jobs:signalbox.bulk')
   assert.deepEqual(counts(await ended(jobs, id)), { state: 'completed', matched: 500, done: 500, skipped: 0 })
   assert.deepEqual((await jobs.list()).items, [])
 })

@@ -8,14 +8,14 @@ import {
   type LocksOptions,
 } from '../../src/locks/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { createMemoryBell } from '../../src/storage/memory/notifier.ts'
+import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
 // The room's verbs on the memory store, in real time with short leases.
 
 function openLocks(options?: LocksOptions, store: LockStore = createMemoryLocks(() => Date.now())): Locks {
   return createLocks(
-    { store, bell: createMemoryBell(() => undefined).within('default'), remoteBell: true },
+    { store, notifier: createMemoryNotifier(() => undefined).within('default'), remoteWakeUps: true },
     options,
   )
 }

@@ -2,14 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createLocks, type Locks } from '../../src/locks/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { createMemoryBell } from '../../src/storage/memory/notifier.ts'
+import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
 // Locks within locks: one request that holds several.
 
 function openLocks(): Locks {
   const store = createMemoryLocks(() => Date.now())
-  return createLocks({ store, bell: createMemoryBell(() => undefined).within('default'), remoteBell: true })
+  return createLocks({
+    store,
+    notifier: createMemoryNotifier(() => undefined).within('default'),
+    remoteWakeUps: true,
+  })
 }
 
 test('a lock within another belongs to the same request, and each is released by itself', async () => {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createLocks, type LockStore, type Locks, type LocksOptions } from '../../src/locks/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { createMemoryBell } from '../../src/storage/memory/notifier.ts'
+import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 
 const key = { operation: 'pull', resource: 'app:1.2' }
 
-/** Locks on a store in memory, and how often each of its steps was taken. `isDeaf`: rings reach nobody. */
+/** Locks on a store in memory, and how often each of its steps was taken. `isDeaf`: wake-ups reach nobody. */
 function openLocks(options: LocksOptions = {}, isDeaf = false) {
   const counts: Record<string, number> = {}
   const store = new Proxy(
@@ -19,9 +19,9 @@ function openLocks(options: LocksOptions = {}, isDeaf = false) {
       },
     },
   ) as LockStore
-  const bell = createMemoryBell(() => undefined).within('default')
-  const deaf = { ring: () => undefined, listen: () => () => undefined }
-  const locks = createLocks({ store, bell: isDeaf ? deaf : bell, remoteBell: false }, options)
+  const notifier = createMemoryNotifier(() => undefined).within('default')
+  const deaf = { wake: () => undefined, listen: () => () => undefined }
+  const locks = createLocks({ store, notifier: isDeaf ? deaf : notifier, remoteWakeUps: false }, options)
   return { locks, counts }
 }
 
@@ -69,7 +69,7 @@ test('a hand-over takes one look, however many wait behind it', async () => {
   assert.ok((counts.keep ?? 0) - before <= 3, `${(counts.keep ?? 0) - before} looks`)
 })
 
-test('where no ring is heard, a grant and an end are still told within seconds', async () => {
+test('where no wake-up is heard, a grant and an end are still told within seconds', async () => {
   const { locks } = openLocks({}, true)
   await using _locks = locks
   const token = await granted(locks, 'a')

@@ -17,9 +17,9 @@ const slack = { type: 'slack' as const, url: 'https://hooks.slack.com/services/T
 
 function monitorOn(backend: Backend, keys?: string, namespace = 'default'): Monitor {
   const secretKeys = keys === undefined ? undefined : new SecretKeys('secretKey', keys)
-  const { monitor: store, guards, jobs, bell } = backend
+  const { monitor: store, guards, jobs, notifier } = backend
   return createMonitor(
-    { store, guards, jobs, bell, namespace, secretKeys },
+    { store, guards, jobs, notifier, namespace, secretKeys },
     { allowPrivate: ['127.0.0.0/8'] },
   )
 }

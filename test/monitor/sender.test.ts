@@ -270,8 +270,8 @@ test('a sender that stops writes how its messages ended, and the next one sends 
 
 test('the jobs of senders are not seen among the jobs of users', async () => {
   await using world = await createWorld()
-  const { jobs: store, bell } = world.backend
-  await using jobs = createJobs({ store, bell })
+  const { jobs: store, notifier } = world.backend
+  await using jobs = createJobs({ store, notifier })
   const mine = await jobs.add('mail', {})
   for (let count = 0; count < 60; count++) await store.add([aJob('a'.repeat(64))])
   const other = await jobs.add('mail', {})

@@ -14,7 +14,7 @@ const sender = createSender(
   {
     store: backend.monitor,
     jobs: backend.jobs,
-    bell: backend.bell,
+    notifier: backend.notifier,
     outbound,
     channels: new StoredChannels({
       namespace: 'default',

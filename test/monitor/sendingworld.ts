@@ -97,7 +97,7 @@ export async function createWorld({
         const answer = await monitor.write(aBatch({ revision, reservations, notifications, jobs }))
         if (answer.status === 'written') break
       }
-      backend.bell.ring(queueTopic(notifyQueue))
+      backend.notifier.wake(queueTopic(notifyQueue))
       return notifications.map(({ id }) => id)
     },
     async sender(options = {}, { send, store = monitor, jobs = backend.jobs, onClose } = {}) {
@@ -106,7 +106,7 @@ export async function createWorld({
         {
           store,
           jobs,
-          bell: backend.bell,
+          notifier: backend.notifier,
           outbound: { send: send === undefined ? real : (request) => send(request, real) },
           channels: new StoredChannels({
             namespace: 'default',

@@ -37,8 +37,8 @@ export class Stand implements AsyncDisposable {
     this.backend = backend
     this.#clock = clock
     const store = wrap ? wrap(backend.monitor) : backend.monitor
-    const { guards, jobs, bell } = backend
-    this.monitor = createMonitor({ store, guards, jobs, bell, tally: this.tally }, options)
+    const { guards, jobs, notifier } = backend
+    this.monitor = createMonitor({ store, guards, jobs, notifier, tally: this.tally }, options)
   }
 
   get now(): number {

@@ -208,10 +208,10 @@ test('the states of decisions, windows and notifications are values, however lar
 test('changes within one millisecond, decided by different processes, are sent in their order', async () => {
   await using stand = await openStand()
   await stand.subscribe({ windowMs: 0 })
-  const { monitor: store, guards, jobs, bell } = stand.backend
+  const { monitor: store, guards, jobs, notifier } = stand.backend
   const states = Array.from({ length: 30 }, (_, index) => `s${index}`)
   for (const [index, state] of states.entries()) {
-    await using other = createMonitor({ store, guards, jobs, bell })
+    await using other = createMonitor({ store, guards, jobs, notifier })
     const venues = [{ venueId: 'a', state }]
     await other.report({ ...place, taskId: `one of ${index}`, observedAt: stand.now, venues })
   }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { test } from 'vitest'
-import { createBell } from '../../src/core/notifier.ts'
+import { createNotifier } from '../../src/core/notifier.ts'
 import { createEventParser, type ParsedEvent } from '../../src/http/contract/sse.ts'
 import type { Feed, FeedEvent, FeedReader } from '../../src/http/server/call.ts'
 import { createStreams, type Streams, type StreamsOptions } from '../../src/http/server/streams/stream.ts'
@@ -129,7 +129,7 @@ interface FeedStage extends AsyncDisposable {
 
 async function feeding(options: StreamsOptions = {}): Promise<FeedStage> {
   const readers = new Set<FeedReader>()
-  const rung = createBell()
+  const woken = createNotifier()
   let endedCount = 0
   const feed: Feed = {
     open(_lastEventId, reader) {
@@ -144,7 +144,7 @@ async function feeding(options: StreamsOptions = {}): Promise<FeedStage> {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const ended = () => {
       endedCount++
-      rung.ring()
+      woken.wake()
     }
     streams.serve(
       { status: 200, headers: {}, feed, lastEventId: undefined, principal, ended },
@@ -161,7 +161,7 @@ async function feeding(options: StreamsOptions = {}): Promise<FeedStage> {
     },
     async ended(count) {
       const wait = async () => {
-        while (endedCount < count) await rung.wait()
+        while (endedCount < count) await woken.wait()
       }
       await within(10_000, `the end of ${count} streams`, wait())
     },

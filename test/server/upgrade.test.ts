@@ -6,7 +6,7 @@ import { test } from 'vitest'
 import { WebSocket } from 'ws'
 import { SignalboxError } from '../../src/core/errors.ts'
 import { createFakeClock } from '../../src/core/fake-clock.ts'
-import { createBell } from '../../src/core/notifier.ts'
+import { createNotifier } from '../../src/core/notifier.ts'
 import type { Authenticator, Principal } from '../../src/http/server/call.ts'
 import { checkSite } from '../../src/http/server/request/site-guard.ts'
 import type { GuardedSocket } from '../../src/http/server/sockets/guarded-socket.ts'
@@ -45,7 +45,7 @@ async function upgrading(
 ): Promise<Stage> {
   const accepted: Stage['accepted'] = []
   const closes = new Map<number, number>()
-  const closed = createBell()
+  const closed = createNotifier()
   const watchers: Stage['watchers'] = new Set()
   const errors: unknown[] = []
   const gateway = (accept: Gateway['accept']): Gateway => ({
@@ -54,7 +54,7 @@ async function upgrading(
       const nth = accepted.push({ socket, principal }) - 1
       socket.events.on('closed', ({ code }) => {
         closes.set(nth, code)
-        closed.ring()
+        closed.wake()
       })
       accept(socket, principal)
     },

@@ -1,4 +1,4 @@
-/** A fresh, empty place to keep jobs for one measurement: nobody meets another one's tables, statistics or bells. */
+/** A fresh, empty place to keep jobs for one measurement: nobody meets another one's tables, statistics or notifiers. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'

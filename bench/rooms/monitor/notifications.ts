@@ -38,7 +38,7 @@ function tellAll(dead: number): Contestant {
     const sender = createSender({
       store: backend.monitor,
       jobs: backend.jobs,
-      bell: backend.bell,
+      notifier: backend.notifier,
       outbound,
       channels: new StoredChannels({
         namespace: 'default',

@@ -155,8 +155,8 @@ async function openLocks(command: Command, flags: LockFlags): Promise<Locks> {
     migrate: /^(sqlite|memory):/.test(database),
     redis,
   })
-  const { locks: store, bell, traits } = backend
-  const locks = createLocks({ store, bell, remoteBell: traits.remoteBell }, resolveLocks(command))
+  const { locks: store, notifier, traits } = backend
+  const locks = createLocks({ store, notifier, remoteWakeUps: traits.remoteWakeUps }, resolveLocks(command))
   return {
     ...locks,
     async [Symbol.asyncDispose]() {

@@ -129,21 +129,21 @@ async function listTokens({
 }
 
 async function monitorProblems(
-  { monitor: store, jobs, guards, ownGuards, bell }: Backend,
+  { monitor: store, jobs, guards, ownGuards, notifier }: Backend,
   namespace: string,
   keys: readonly string[],
 ): Promise<MonitorProblems> {
   const { createMonitor, SecretKeys } = await import('../../monitor/index.ts')
   const secretKeys = keys.length === 0 ? undefined : new SecretKeys('secretKey', keys)
-  const parts = { store, jobs, guards: ownGuards ?? guards, bell, namespace, secretKeys }
+  const parts = { store, jobs, guards: ownGuards ?? guards, notifier, namespace, secretKeys }
   await using monitor = createMonitor(parts)
   return await monitor.problems()
 }
 
 /** How many completed jobs are kept, as far as one search looks. */
-async function countCompleted({ jobs: store, notes, bell }: Backend): Promise<number> {
+async function countCompleted({ jobs: store, notes, notifier }: Backend): Promise<number> {
   const { createJobs } = await import('../../jobs/index.ts')
-  await using jobs = createJobs({ store, notes, bell, worksBulk: false })
+  await using jobs = createJobs({ store, notes, notifier, worksBulk: false })
   const { matched } = await jobs.bulk({
     action: 'delete',
     search: 'state:completed',

@@ -27,7 +27,7 @@ export interface ClaimKindsParts {
   readonly suitability: Suitability
   readonly monotonicMs: () => number
   /** There may be more to claim than before. */
-  readonly ring: () => void
+  readonly wake: () => void
   readonly onTrouble: (error: unknown) => void
 }
 
@@ -112,7 +112,7 @@ export class ClaimKinds {
 
   /** There is room for it after all. */
   wake(kind: string): void {
-    if (this.#resting.delete(kind)) this.#parts.ring()
+    if (this.#resting.delete(kind)) this.#parts.wake()
   }
 
   /** Something changed on which the choice depends. */
@@ -150,7 +150,7 @@ export class ClaimKinds {
   }
 
   async #look(): Promise<void> {
-    const { cluster, servers, ring } = this.#parts
+    const { cluster, servers, wake } = this.#parts
     const stretch = new Stretch()
     await this.#lookAtFresh(stretch)
     while (this.#isStale && servers.others.length > 0) {
@@ -167,7 +167,7 @@ export class ClaimKinds {
       this.#found = null
       for (const kind of found) {
         if (before.has(kind)) continue
-        ring()
+        wake()
         break
       }
       await stretch.pause()
@@ -184,7 +184,7 @@ export class ClaimKinds {
       if (!(await this.#claims(kind, stretch))) continue
       this.#able.add(kind)
       this.#found?.add(kind)
-      this.#parts.ring()
+      this.#parts.wake()
     }
   }
 

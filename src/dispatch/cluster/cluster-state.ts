@@ -1,13 +1,13 @@
 /**
- * The cluster state as this process knows it: it reads what is new, keeps the rows, and tells who listens. Rings say when
+ * The cluster state as this process knows it: it reads what is new, keeps the rows, and tells who listens. Wake-ups say when
  * to look, polling is the truth. What it knows may be a little old; whoever needs certainty writes on the condition of
  * what it saw, and the store decides.
  */
 
 import { SignalboxError } from '../../core/errors.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { type Bell, createBell } from '../../core/notifier.ts'
-import type { JobsBell } from '../../jobs/index.ts'
+import { createNotifier, type Notifier } from '../../core/notifier.ts'
+import type { JobsNotifier } from '../../jobs/index.ts'
 import { inTime } from '../in-time.ts'
 import { Stretch } from '../tasks/stretch.ts'
 import { ClusterWriter } from './cluster-writer.ts'
@@ -42,7 +42,7 @@ export interface ClusterChange {
 /** What the cluster state is made of. */
 export interface ClusterStateParts {
   readonly store: FleetStore
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   readonly monotonicMs: () => number
   readonly onTrouble: (error: unknown) => void
 }
@@ -61,7 +61,7 @@ const conflictTries = 8
 export class ClusterState {
   readonly #parts: ClusterStateParts
   readonly #writer: ClusterWriter
-  readonly #rung: Bell = createBell()
+  readonly #wakeUp: Notifier = createNotifier()
   readonly #listeners: ((change: ClusterChange) => void)[] = []
   readonly #readListeners: ((isAnew: boolean) => void)[] = []
   readonly #loaded = Promise.withResolvers<void>()
@@ -121,10 +121,10 @@ export class ClusterState {
 
   /** Reads on by itself from now on. */
   follow(pollMs: number): void {
-    this.#unlisten = this.#parts.bell.listen([fleetTopic], () => this.#rung.ring())
+    this.#unlisten = this.#parts.notifier.listen([fleetTopic], () => this.#wakeUp.wake())
     this.#loop = createLoop({
       name: 'dispatch.cluster',
-      bell: this.#rung,
+      notifier: this.#wakeUp,
       idleMs: pollMs,
       backoff: { baseMs: 50, maxMs: 2_000 },
       step: () => this.catchUp(),
@@ -132,9 +132,9 @@ export class ClusterState {
     this.#loop.events.on('failed', ({ error }) => this.#parts.onTrouble(error))
   }
 
-  /** Looks soon, rung or not. */
+  /** Looks soon, with or without a wake-up. */
   look(): void {
-    this.#rung.ring()
+    this.#wakeUp.wake()
   }
 
   async stop(withinMs: number): Promise<void> {

@@ -7,7 +7,7 @@
  *                              ├─▶ settings ─▶ registry         servers, fleet ─▶ balancing ─▶ what goes back
  *                              └─▶ fleet: the others' nodes
  */
-import type { JobsBell } from '../../jobs/index.ts'
+import type { JobsNotifier } from '../../jobs/index.ts'
 import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
 import type { DispatchEvent } from '../effect-runner.ts'
 import type { Snapshot } from '../fleet-snapshot.ts'
@@ -31,9 +31,9 @@ import { SharedFleet } from './shared-fleet.ts'
 /** What sharing needs. */
 export interface SharingParts {
   readonly store: FleetStore
-  readonly bell: JobsBell
-  /** Rings reach other processes. */
-  readonly remoteBell: boolean
+  readonly notifier: JobsNotifier
+  /** Wake-ups reach other processes. */
+  readonly remoteWakeUps: boolean
   readonly options: ResolvedDispatchOptions
   readonly registry: Registry
   readonly mailbox: Mailbox
@@ -45,8 +45,8 @@ export interface SharingParts {
   /** Nodes that are connected here and held by nobody are put in the cluster state again. */
   readonly mendNodes: () => void
   /** There may be something to claim. */
-  readonly ring: () => void
-  /** Wishes to cancel may have come that nobody rang for. */
+  readonly wake: () => void
+  /** Wishes to cancel may have come that no wake-up announced. */
   readonly hearWishes: () => void
   readonly log: (event: DispatchEvent) => void
   readonly onTrouble: (error: unknown) => void
@@ -54,7 +54,7 @@ export interface SharingParts {
 
 const tickMs = 200
 const upkeepEveryMs = 5_000
-/** Where rings do not reach other processes, and there are others. */
+/** Where wake-ups do not reach other processes, and there are others. */
 const pollMs = { cluster: 200, claims: 50, wishes: 500 } as const
 const quietPollMs = 1_000
 
@@ -76,12 +76,12 @@ export class Sharing {
   #leaving: Promise<void> | null = null
 
   constructor(parts: SharingParts) {
-    const { store, bell, registry, mailbox, snapshot, now, monotonicMs, onTrouble } = parts
+    const { store, notifier, registry, mailbox, snapshot, now, monotonicMs, onTrouble } = parts
     const { workerId, serverLeaseMs } = parts.options
     // Read whenever it is needed: it changes when another server that lives has the same.
     const own = { serverId: workerId }
     this.#parts = parts
-    const cluster = new ClusterState({ store, bell, monotonicMs, onTrouble })
+    const cluster = new ClusterState({ store, notifier, monotonicMs, onTrouble })
     const changed = () => this.kinds.changed()
     const post = (command: Command) => mailbox.post(command)
     this.cluster = cluster
@@ -119,7 +119,7 @@ export class Sharing {
       ownCount: () => this.ownNodes.size,
       changed: () => {
         changed()
-        parts.ring()
+        parts.wake()
       },
     })
     this.demands = new ClusterDemands({
@@ -138,7 +138,7 @@ export class Sharing {
     const { fleet } = this
     this.kinds = new ClaimKinds({
       ...{ cluster, demands, ownNodes, fleet, servers, settings, suitability, monotonicMs, onTrouble },
-      ring: parts.ring,
+      wake: parts.wake,
     })
     this.#balancing = new Balancing({
       ...{ cluster, fleet, demands, ownNodes, settings, suitability, kinds: this.kinds },
@@ -156,7 +156,7 @@ export class Sharing {
 
   /** Resolves when the cluster state was read, and the registry knows what operators decided. */
   async start(): Promise<void> {
-    const { remoteBell, ring, hearWishes } = this.#parts
+    const { remoteWakeUps, wake, hearWishes } = this.#parts
     const isShared = () => this.servers.others.length > 0
     this.#isFollowing = true
     this.cluster.follow(quietPollMs)
@@ -165,9 +165,9 @@ export class Sharing {
       setInterval(() => this.#tick(), tickMs),
       setInterval(() => void this.#tidy(), upkeepEveryMs),
     ]
-    if (!remoteBell) {
+    if (!remoteWakeUps) {
       this.#intervals.push(
-        setInterval(() => isShared() && ring(), pollMs.claims),
+        setInterval(() => isShared() && wake(), pollMs.claims),
         setInterval(() => isShared() && this.cluster.look(), pollMs.cluster),
         setInterval(() => isShared() && hearWishes(), pollMs.wishes),
       )

@@ -4,14 +4,14 @@
  */
 
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { type Bell, createBell } from '../../core/notifier.ts'
-import { cancelTopic, type JobStore, type JobsBell } from '../../jobs/index.ts'
+import { createNotifier, type Notifier } from '../../core/notifier.ts'
+import { cancelTopic, type JobStore, type JobsNotifier } from '../../jobs/index.ts'
 import type { Claim, Claims } from './claims.ts'
 
 /** What the keeper needs. */
 export interface KeeperParts {
   readonly store: Pick<JobStore, 'renew' | 'cancelRequests'>
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   readonly claims: Claims
   readonly leaseMs: number
   readonly monotonicMs: () => number
@@ -26,7 +26,7 @@ const batchSize = 1_000
 /** Renews until it is stopped. */
 export class Keeper {
   readonly #parts: KeeperParts
-  readonly #wishes: Bell = createBell()
+  readonly #wishes: Notifier = createNotifier()
   #loops: Loop[] = []
   #unlisten: (() => void) | null = null
 
@@ -39,8 +39,8 @@ export class Keeper {
   }
 
   start(): void {
-    const { bell, leaseMs, onTrouble } = this.#parts
-    this.#unlisten = bell.listen([cancelTopic], () => this.#wishes.ring())
+    const { notifier, leaseMs, onTrouble } = this.#parts
+    this.#unlisten = notifier.listen([cancelTopic], () => this.#wishes.wake())
     const backoff = { baseMs: 50, maxMs: Math.min(2_000, Math.floor(leaseMs / 6)) }
     this.#loops = [
       createLoop({
@@ -53,7 +53,7 @@ export class Keeper {
       createLoop({
         name: 'dispatch.wishes',
         idleMs: leaseMs,
-        bell: this.#wishes,
+        notifier: this.#wishes,
         backoff,
         step: () => this.#hearWishes(),
       }),
@@ -66,9 +66,9 @@ export class Keeper {
     await Promise.all(this.#loops.map((loop) => loop.stop({ graceMs: withinMs })))
   }
 
-  /** Looks for wishes that nobody rang for. */
+  /** Looks for wishes that no wake-up announced. */
   hearWishes(): void {
-    this.#wishes.ring()
+    this.#wishes.wake()
   }
 
   /** Gives up what must have run out by now. Ends under way speak for themselves. */

@@ -1,11 +1,11 @@
 /**
- * Claims tasks for this process, as many as it has room for, and feeds them to the registry. Rings and alarms say when
+ * Claims tasks for this process, as many as it has room for, and feeds them to the registry. Wake-ups and alarms say when
  * to look; polling is the truth.
  */
 
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { type Bell, createBell } from '../../core/notifier.ts'
-import { type ClaimedRecord, type JobStore, type JobsBell, queueTopic } from '../../jobs/index.ts'
+import { createNotifier, type Notifier } from '../../core/notifier.ts'
+import { type ClaimedRecord, type JobStore, type JobsNotifier, queueTopic } from '../../jobs/index.ts'
 import type { ClaimAsk } from '../cluster/claim-kinds.ts'
 import type { ResolvedDispatchOptions } from '../dispatch-options.ts'
 import type { TaskSpec } from '../node.ts'
@@ -17,7 +17,7 @@ import { decodeDocument, dispatchQueue, encodeFault, specOf, type TaskDocument }
 /** What the intake needs. */
 export interface IntakeParts {
   readonly store: Pick<JobStore, 'claim' | 'settle'>
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   readonly claims: Claims
   readonly handedBack: HandedBack
   readonly options: ResolvedDispatchOptions
@@ -43,7 +43,7 @@ const maxWaiting = 64
 /** Claims until it is stopped. */
 export class Intake {
   readonly #parts: IntakeParts
-  readonly #bell: Bell = createBell()
+  readonly #notifier: Notifier = createNotifier()
   readonly #alarms = new Set<NodeJS.Timeout>()
   #loop: Loop | null = null
   #unlisten: (() => void) | null = null
@@ -60,11 +60,11 @@ export class Intake {
 
   start(): void {
     if (this.#isStopping) return
-    const { bell, options } = this.#parts
-    this.#unlisten = bell.listen([queueTopic(dispatchQueue)], () => this.#bell.ring())
+    const { notifier, options } = this.#parts
+    this.#unlisten = notifier.listen([queueTopic(dispatchQueue)], () => this.#notifier.wake())
     this.#loop = createLoop({
       name: 'dispatch.intake',
-      bell: this.#bell,
+      notifier: this.#notifier,
       idleMs: options.pollMs,
       backoff: { baseMs: 50, maxMs: 2_000 },
       step: () => this.#step(),
@@ -73,16 +73,16 @@ export class Intake {
   }
 
   /** Something may be there to claim, now or in so many milliseconds. */
-  ring(afterMs = 0): void {
+  wake(afterMs = 0): void {
     if (this.#isStopping) return
     if (afterMs <= 0 || this.#alarms.size >= 1_000) {
-      this.#bell.ring()
+      this.#notifier.wake()
       return
     }
     // The store's clock has whole milliseconds: a look that comes early would find nothing.
     const alarm = setTimeout(() => {
       this.#alarms.delete(alarm)
-      this.#bell.ring()
+      this.#notifier.wake()
     }, afterMs + 2)
     this.#alarms.add(alarm)
   }
@@ -91,7 +91,7 @@ export class Intake {
   freed(): void {
     if (this.#isHungry && this.#room() > 0) {
       this.#isHungry = false
-      this.#bell.ring()
+      this.#notifier.wake()
     }
   }
 

@@ -17,7 +17,7 @@ import {
   type Held,
   type JobStore,
   type Jobs,
-  type JobsBell,
+  type JobsNotifier,
   type JobsTelemetry,
   type JobToAdd,
   type LinesOptions,
@@ -123,16 +123,16 @@ export interface RemoteJobsParts {
 
 export function createRemoteJobs(
   client: Client,
-  bell: JobsBell,
+  notifier: JobsNotifier,
   { sealer, telemetry }: RemoteJobsParts = {},
 ): RemoteJobs {
   const traced = telemetry && { telemetry }
   const sealed = (store: JobStore) => (sealer === undefined ? store : new SealedJobStore(store, sealer))
-  const jobs = createJobs({ store: sealed(new RemoteJobStore(client)), bell, ...traced })
+  const jobs = createJobs({ store: sealed(new RemoteJobStore(client)), notifier, ...traced })
   const workers = createJobs({
     store: sealed(new RemoteJobStore(client, { dropsResults: true })),
     notes: createRemoteNotes(client),
-    bell,
+    notifier,
     ...traced,
     // That is the server's to do.
     worksBulk: false,

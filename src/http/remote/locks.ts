@@ -1,5 +1,5 @@
 import { SignalboxError } from '../../core/errors.ts'
-import { createBell } from '../../core/notifier.ts'
+import { createNotifier } from '../../core/notifier.ts'
 import { flag, whole } from '../../core/options.ts'
 import {
   createFlight,
@@ -62,7 +62,7 @@ async function* watch(
   if (bind !== undefined) flag('watch.bind', bind)
   const over = new AbortController()
   const signals = AbortSignal.any([closing, over.signal, ...(signal ? [signal] : [])])
-  const bell = createBell()
+  const notifier = createNotifier()
   const waiting: WireLockEvent[] = []
   let isOver = false
   let failure: { readonly error: unknown } | undefined
@@ -71,21 +71,21 @@ async function* watch(
     .watch({ ...query, signal: signals }, (event) => {
       if (waiting.length >= maxWaiting) throw tooSlow()
       waiting.push(event)
-      bell.ring()
+      notifier.wake()
     })
     .catch((error: unknown) => {
       failure = { error }
     })
     .finally(() => {
       isOver = true
-      bell.ring()
+      notifier.wake()
     })
   try {
     for (;;) {
       const event = waiting.shift()
       if (event !== undefined) yield event as unknown as LockEvent
       else if (isOver) break
-      else await bell.wait({ signal: signals }).catch(() => undefined)
+      else await notifier.wait({ signal: signals }).catch(() => undefined)
       if (signals.aborted) return
     }
     if (failure !== undefined && !signals.aborted) throw failure.error

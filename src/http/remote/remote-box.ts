@@ -14,7 +14,7 @@ import { createRemoteJobs, type RemoteJobs } from './jobs.ts'
 import { createRemoteLocks } from './locks.ts'
 import { createRemoteMonitor, type RemoteMonitor } from './monitor.ts'
 import { createRemoteOnce, type RemoteOnce } from './once.ts'
-import { RemoteBell } from './remote-notifier.ts'
+import { RemoteNotifier } from './remote-notifier.ts'
 
 /** The address of a server. */
 export type RemoteUrl = `http://${string}` | `https://${string}`
@@ -63,8 +63,8 @@ export async function openRemote(
   const sealer = resolveSealer('open.jobs', jobsOptions)
   const telemetryApi = await loadTelemetryApi('open.telemetry', telemetry)
   const client = createClient(url, connection)
-  const bell = new RemoteBell(client)
-  const jobs = createRemoteJobs(client, bell, {
+  const notifier = new RemoteNotifier(client)
+  const jobs = createRemoteJobs(client, notifier, {
     sealer,
     telemetry: telemetryApi && createTelemetry(telemetryApi),
   })
@@ -77,7 +77,7 @@ export async function openRemote(
       await jobs[Symbol.asyncDispose]()
       await locks[Symbol.asyncDispose]()
     } finally {
-      bell.close()
+      notifier.close()
       client.close()
     }
   }

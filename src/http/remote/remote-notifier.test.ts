@@ -4,7 +4,7 @@ import { within } from '../../../test/support/deadline.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { cancelTopic, queueTopic } from '../../jobs/index.ts'
 import type { Client } from '../client/index.ts'
-import { RemoteBell } from './remote-notifier.ts'
+import { RemoteNotifier } from './remote-notifier.ts'
 
 type Options = Parameters<Client['stream']>[1] & { readonly query?: { readonly queues?: string } }
 
@@ -31,24 +31,24 @@ function fakeClient() {
 
 test('all who listen share one stream, of all their queues', async () => {
   const { client, streams, opened } = fakeClient()
-  const bell = new RemoteBell(client)
-  bell.listen([queueTopic('mail'), queueTopic('a,b c')], () => undefined)
-  bell.listen([queueTopic('mail'), queueTopic('äpfel')], () => undefined)
-  bell.listen([cancelTopic], () => undefined)
+  const notifier = new RemoteNotifier(client)
+  notifier.listen([queueTopic('mail'), queueTopic('a,b c')], () => undefined)
+  notifier.listen([queueTopic('mail'), queueTopic('äpfel')], () => undefined)
+  notifier.listen([cancelTopic], () => undefined)
   const { query } = await opened(1)
   assert.deepEqual(query?.queues?.split(',').map(decodeURIComponent), ['a,b c', 'mail', 'äpfel'])
   await new Promise((resolve) => setTimeout(resolve, 60))
   assert.equal(streams.length, 1)
-  bell.close()
+  notifier.close()
 })
 
 test('whoever listens is called at each opening, and by what is meant for it', async () => {
   const { client, opened } = fakeClient()
-  const bell = new RemoteBell(client)
+  const notifier = new RemoteNotifier(client)
   const heard: string[] = []
-  bell.listen([queueTopic('mail')], () => heard.push('mail'))
-  bell.listen([queueTopic('sms')], () => heard.push('sms'))
-  bell.listen([cancelTopic], () => heard.push('cancel'))
+  notifier.listen([queueTopic('mail')], () => heard.push('mail'))
+  notifier.listen([queueTopic('sms')], () => heard.push('sms'))
+  notifier.listen([cancelTopic], () => heard.push('cancel'))
   const stream = await opened(1)
   const say = (type: string, data: unknown) => stream.onEvent({ id: '', type, data })
   const hear = (act: () => void) => {
@@ -73,7 +73,7 @@ test('whoever listens is called at each opening, and by what is meant for it', a
     'cancel',
   )
   assert.equal(
-    hear(() => bell.ring(queueTopic('mail'))),
+    hear(() => notifier.wake(queueTopic('mail'))),
     'mail',
   )
   for (const [type, data] of [
@@ -86,16 +86,16 @@ test('whoever listens is called at each opening, and by what is meant for it', a
       hear(() => say(type, data)),
       '',
     )
-  bell.close()
+  notifier.close()
 })
 
 test('a change of queues opens another stream and ends the one before; with nobody left there is none', async () => {
   const { client, streams, opened } = fakeClient()
-  const bell = new RemoteBell(client)
+  const notifier = new RemoteNotifier(client)
   const heard: string[] = []
-  const stop = bell.listen([queueTopic('mail')], () => heard.push('mail'))
+  const stop = notifier.listen([queueTopic('mail')], () => heard.push('mail'))
   const first = await opened(1)
-  const stopOther = bell.listen([queueTopic('sms')], () => heard.push('sms'))
+  const stopOther = notifier.listen([queueTopic('sms')], () => heard.push('sms'))
   const second = await opened(2)
   assert.deepEqual([first.signal?.aborted, second.signal?.aborted], [true, false])
   // Of the old stream nobody hears that it was opened.
@@ -108,40 +108,40 @@ test('a change of queues opens another stream and ends the one before; with nobo
   stopOther()
   await new Promise((resolve) => setTimeout(resolve, 60))
   assert.deepEqual([third.signal?.aborted, streams.length], [true, 3])
-  bell.close()
+  notifier.close()
 })
 
-test('a stream that is refused harms nobody, and its listeners are still rung here', async () => {
+test('a refused stream harms no listener: local wake-ups still reach it', async () => {
   const { client, opened, streams } = fakeClient()
-  const bell = new RemoteBell(client)
+  const notifier = new RemoteNotifier(client)
   let heard = 0
-  bell.listen([queueTopic('mail')], () => heard++)
+  notifier.listen([queueTopic('mail')], () => heard++)
   const stream = await opened(1)
   stream.fail(new SignalboxError('unauthorized', 'no'))
   await new Promise((resolve) => setTimeout(resolve, 30))
-  bell.ring(queueTopic('mail'))
+  notifier.wake(queueTopic('mail'))
   assert.deepEqual([heard, streams.length], [1, 1])
-  bell.close()
+  notifier.close()
 })
 
 test('so many queues that a server would not take their names leave the rest to polling', async () => {
   const { client, opened } = fakeClient()
-  const bell = new RemoteBell(client)
+  const notifier = new RemoteNotifier(client)
   const queues = Array.from({ length: 100 }, (_, n) => queueTopic(`${'ä'.repeat(180)}${n}`))
-  bell.listen(queues, () => undefined)
+  notifier.listen(queues, () => undefined)
   const { query } = await opened(1)
   assert.ok(query!.queues!.length <= 8_192)
   assert.ok(query!.queues!.split(',').every((name) => decodeURIComponent(name).startsWith('ää')))
-  bell.close()
+  notifier.close()
 })
 
-test('a bell that was closed ends its stream and refuses listeners', async () => {
+test('a notifier that was closed ends its stream and refuses listeners', async () => {
   const { client, opened } = fakeClient()
-  const bell = new RemoteBell(client)
-  bell.listen([queueTopic('mail')], () => assert.fail('it was closed'))
+  const notifier = new RemoteNotifier(client)
+  notifier.listen([queueTopic('mail')], () => assert.fail('it was closed'))
   const stream = await opened(1)
-  bell.close()
+  notifier.close()
   assert.equal(stream.signal?.aborted, true)
-  bell.ring(queueTopic('mail'))
-  assert.throws(() => bell.listen([queueTopic('mail')], () => undefined), { code: 'closed' })
+  notifier.wake(queueTopic('mail'))
+  assert.throws(() => notifier.listen([queueTopic('mail')], () => undefined), { code: 'closed' })
 })

@@ -1,15 +1,15 @@
 import { SignalboxError } from '../../core/errors.ts'
-import type { JobsBell } from '../../jobs/index.ts'
+import type { JobsNotifier } from '../../jobs/index.ts'
 import { type Client, jobEvents, type StreamEvent } from '../client/index.ts'
 
 /**
  * Hears what the server says to workers: one stream for all who listen in this process, however many they are. It is
- * opened anew when the set of queues changes, and at each opening everybody is called once, because rings may have been
- * missed in between. A ring made here is heard here; the server rings by itself for what is written there.
+ * opened anew when the set of queues changes, and at each opening everybody is called once, because wake-ups may have been
+ * missed in between. A wake-up made here is heard here; the server sends its own wake-ups for what is written there.
  *
  * All of it is a shortcut. A stream that is refused leaves polling as it was, and is tried again a while later.
  */
-export class RemoteBell implements JobsBell {
+export class RemoteNotifier implements JobsNotifier {
   readonly #client: Pick<Client, 'stream'>
   readonly #listeners = new Set<Listener>()
   #stream: AbortController | undefined
@@ -22,7 +22,7 @@ export class RemoteBell implements JobsBell {
     this.#client = client
   }
 
-  ring(topic: string): void {
+  wake(topic: string): void {
     this.#call((listener) => listener.topics.has(topic))
   }
 
@@ -90,12 +90,12 @@ export class RemoteBell implements JobsBell {
 
   #hear({ type, data }: StreamEvent): void {
     const { queue } = (data ?? {}) as { queue?: unknown }
-    if (type === 'cancel') this.ring(cancelTopic)
-    else if (type === 'ready' && typeof queue === 'string') this.ring(queueTopic + queue)
+    if (type === 'cancel') this.wake(cancelTopic)
+    else if (type === 'ready' && typeof queue === 'string') this.wake(queueTopic + queue)
   }
 
   #call(isMeant: (listener: Listener) => boolean): void {
-    // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same ring.
+    // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same wake-up.
     for (const listener of [...this.#listeners]) if (isMeant(listener)) listener.heard()
   }
 }

@@ -7,7 +7,7 @@ import type {
   JobLocks,
   JobStore,
   Jobs,
-  JobsBell,
+  JobsNotifier,
   NoteStore,
   ScheduleStore,
 } from '../../jobs/index.ts'
@@ -150,8 +150,8 @@ export interface Space {
 }
 
 /**
- * Claims that wait. Whoever waits for the same queues and kinds stands in one line, and a ring makes one claim for the
- * head of it, so the cost of a ring does not grow with those who wait.
+ * Claims that wait. Whoever waits for the same queues and kinds stands in one line, and a wake-up makes one claim for the
+ * head of it, so the cost of a wake-up does not grow with those who wait.
  */
 export interface ClaimDesk {
   /**
@@ -214,7 +214,7 @@ export interface SchemaStatus {
 export interface Served extends ServedStores {
   readonly name: string
   readonly warnings: readonly string[]
-  readonly traits: { readonly remoteBell: boolean }
+  readonly traits: { readonly remoteWakeUps: boolean }
   readonly tokens: TokenStore
   readonly migrator: { status(): Promise<SchemaStatus> }
   within(namespace: string): ServedStores
@@ -240,7 +240,7 @@ export interface ServedStores {
   readonly monitor: MonitorStore
   readonly audit: AuditStore
   readonly fleet: FleetStore
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   keyed(key: {
     readonly caller: string
     readonly key: string

@@ -4,7 +4,7 @@ import { openMemory } from '../../storage/memory/index.ts'
 import type { FeedReader, ServedStores } from './call.ts'
 import { createSpaces } from './namespace-services.ts'
 
-/** Spaces over a store in memory, and who listens to its bells. */
+/** Spaces over a store in memory, and who listens to its notifiers. */
 async function opened(max: number) {
   const memory = await openMemory({ namespace: 'default', migrate: true })
   const made: string[] = []
@@ -12,18 +12,18 @@ async function opened(max: number) {
   const within = (namespace: string): ServedStores => {
     made.push(namespace)
     const stores = memory.within(namespace)
-    const bell = {
-      ring: (topic: string) => stores.bell.ring(topic),
+    const notifier = {
+      wake: (topic: string) => stores.notifier.wake(topic),
       listen(topics: readonly string[], heard: () => void) {
         listeners++
-        const stop = stores.bell.listen(topics, heard)
+        const stop = stores.notifier.listen(topics, heard)
         return () => {
           listeners--
           stop()
         }
       },
     }
-    return { ...stores, bell }
+    return { ...stores, notifier }
   }
   return { spaces: createSpaces({ within }, { max }), made, listeners: () => listeners, memory }
 }

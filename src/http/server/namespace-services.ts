@@ -147,8 +147,8 @@ class KnownSpaces implements Spaces {
   }
 
   #make(namespace: string): Room {
-    const remoteBell = this.#served.traits?.remoteBell ?? false
-    const room = new Room(namespace, this.#served.within(namespace), remoteBell, this)
+    const remoteWakeUps = this.#served.traits?.remoteWakeUps ?? false
+    const room = new Room(namespace, this.#served.within(namespace), remoteWakeUps, this)
     if (this.#isLettingGo) room.desk.close()
     this.#rooms.set(namespace, room)
     if (this.#rooms.size > this.#max) this.#forgetOne(room)
@@ -178,7 +178,7 @@ class Room implements Space {
   readonly desk: ClaimDesk
   readonly queuesFeed: Feed
   readonly #spaces: KnownSpaces
-  readonly #remoteBell: boolean
+  readonly #remoteWakeUps: boolean
   #locks: Locks | undefined
   #once: Once | undefined
   #monitor: Monitor | undefined
@@ -190,24 +190,24 @@ class Room implements Space {
   guests = 0
   emptySince = 0
 
-  constructor(namespace: string, stores: ServedStores, remoteBell: boolean, spaces: KnownSpaces) {
+  constructor(namespace: string, stores: ServedStores, remoteWakeUps: boolean, spaces: KnownSpaces) {
     this.namespace = namespace
     this.stores = stores
     this.redactor = spaces.redactor
-    this.gates = { store: stores.gates, locks: createLocksForJobs(() => this.locks, stores.bell) }
+    this.gates = { store: stores.gates, locks: createLocksForJobs(() => this.locks, stores.notifier) }
     this.jobs = createJobs({
       store: spaces.redactor.store(stores.jobs),
       gates: this.gates,
       notes: stores.notes,
       schedules: stores.schedules,
-      bell: stores.bell,
+      notifier: stores.notifier,
       passesSealed: true,
       // The server has others for that.
       worksBulk: false,
     })
-    this.desk = createClaimDesk(stores.bell)
+    this.desk = createClaimDesk(stores.notifier)
     this.#spaces = spaces
-    this.#remoteBell = remoteBell
+    this.#remoteWakeUps = remoteWakeUps
     this.queuesFeed = this.#kept((room) => room.queues)
   }
 
@@ -219,9 +219,9 @@ class Room implements Space {
 
   #makeLocks(): Locks {
     const { settings, countLocks } = this.#spaces
-    const { locks, bell } = this.stores
+    const { locks, notifier } = this.stores
     const store = countLocks(this.namespace, locks)
-    return createLocks({ store, bell, remoteBell: this.#remoteBell }, settings.locks)
+    return createLocks({ store, notifier, remoteWakeUps: this.#remoteWakeUps }, settings.locks)
   }
 
   /** Made when somebody first asks for one. */
@@ -238,7 +238,7 @@ class Room implements Space {
     const guards = stores.ownGuards ?? stores.guards
     this.#monitor ??= createMonitor(
       {
-        ...{ store: stores.monitor, jobs: stores.jobs, guards, bell: stores.bell, tally },
+        ...{ store: stores.monitor, jobs: stores.jobs, guards, notifier: stores.notifier, tally },
         ...{ namespace, secretKeys: settings.secretKeys },
       },
       settings.monitor,
@@ -248,12 +248,12 @@ class Room implements Space {
 
   /** Made when somebody first asks for it; one per namespace, for two would hold the same nodes' slots. */
   get dispatch(): Dispatch {
-    const { jobs, notes, bell, guards, ownGuards, fleet } = this.stores
+    const { jobs, notes, notifier, guards, ownGuards, fleet } = this.stores
     const { meter, onDispatch, onPlaced } = this.#spaces
     this.#dispatch ??= createDispatch(
       {
-        ...{ jobs, notes, bell, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
-        remoteBell: this.#remoteBell,
+        ...{ jobs, notes, notifier, fleet, guards: ownGuards ?? guards, observe: observeWith(meter) },
+        remoteWakeUps: this.#remoteWakeUps,
         log: (event) => onDispatch(this.namespace, event),
         placed: (waitedMs) => onPlaced(this.namespace, waitedMs),
       },
@@ -298,12 +298,12 @@ class Room implements Space {
       const { lines } = await queueCountsOf(this.stores).now()
       return lines.filter(({ queue }) => !isReserved(queue))
     }
-    this.#queues ??= createQueuesFeed({ stats }, this.stores.bell)
+    this.#queues ??= createQueuesFeed({ stats }, this.stores.notifier)
     return this.#queues
   }
 
   hintsFeed(queues: readonly string[]): Feed {
-    return this.#kept((room) => createHintsFeed(room.stores.bell, queues))
+    return this.#kept((room) => createHintsFeed(room.stores.notifier, queues))
   }
 
   async close(): Promise<void> {

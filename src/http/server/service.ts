@@ -228,7 +228,7 @@ export function createService(parts: ServiceParts): Service {
   function beginGatekeeper(namespace: string): Loop {
     const space = spaces.enter(namespace)
     const { store: gates, locks } = space.gates
-    const loop = createGatekeeper({ gates, locks, store: space.stores.jobs, bell: space.stores.bell })
+    const loop = createGatekeeper({ gates, locks, store: space.stores.jobs, notifier: space.stores.notifier })
     loop.events.on('stopped', () => spaces.leave(space))
     return loop
   }

@@ -14,7 +14,7 @@ function unreachable(): Jobs {
   })
   return createJobs({
     store,
-    bell: { ring: () => assert.fail('the bell was rung'), listen: () => () => undefined },
+    notifier: { wake: () => assert.fail('the notifier was used'), listen: () => () => undefined },
   })
 }
 
@@ -70,7 +70,7 @@ test('a name that is empty, too long, or has control characters or broken surrog
 
 test('names of 191 characters in any script are taken, and queues of Signalbox itself are not', async () => {
   await using memory = await openMemory({ namespace: 'n', migrate: true })
-  const jobs = createJobs({ store: memory.jobs, bell: memory.bell })
+  const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   for (const name of [
     'n'.repeat(191),
     '🚀'.repeat(191),
@@ -193,7 +193,7 @@ test('a claim asks for 1 to 100 queues', async () => {
 
 test('a job acked by its id and token alone keeps its attempt', async () => {
   await using memory = await openMemory({ namespace: 'n', migrate: true })
-  const jobs = createJobs({ store: memory.jobs, bell: memory.bell })
+  const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   const { id } = await jobs.add('mail')
   const [first] = await jobs.claim()
   await jobs.nack({ id, token: first!.token }, { retryInMs: 0 })

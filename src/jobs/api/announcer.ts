@@ -1,5 +1,5 @@
 import type { NewJob } from '../job-store.ts'
-import { type JobsBell, queueTopic } from '../jobs-parts.ts'
+import { type JobsNotifier, queueTopic } from '../jobs-parts.ts'
 import { type Alarm, createAlarm } from './due-alarm.ts'
 
 /** Tells workers of jobs that were just added, or put back: now when they are due, else when they fall due. */
@@ -15,7 +15,7 @@ export type Announced = Pick<NewJob, 'queue' | 'due'>
 /** What falls due later than this is left to polling. */
 const maxAlarmMs = 60_000
 
-/** What is rung at once when these are added. */
+/** What is woken at once when these are added. */
 export function topicsOf(jobs: readonly Announced[]): readonly string[] {
   const queues = new Set<string>()
   for (const job of jobs) if (isDue(job)) queues.add(job.queue)
@@ -26,7 +26,7 @@ function isDue({ due }: Pick<NewJob, 'due'>): boolean {
   return !('delayMs' in due) || due.delayMs === 0
 }
 
-export function createAnnouncer(bell: JobsBell): Announcer {
+export function createAnnouncer(notifier: JobsNotifier): Announcer {
   const alarms = new Map<string, Alarm>()
   let isClosed = false
 
@@ -35,7 +35,7 @@ export function createAnnouncer(bell: JobsBell): Announcer {
     if (found !== undefined) return found
     // Queues come and go; an alarm with nothing to wait for is forgotten.
     const alarm = createAlarm(
-      () => bell.ring(queueTopic(queue)),
+      () => notifier.wake(queueTopic(queue)),
       () => alarms.delete(queue),
     )
     alarms.set(queue, alarm)
@@ -47,7 +47,7 @@ export function createAnnouncer(bell: JobsBell): Announcer {
       if (isClosed) return
       for (const { queue, due } of jobs)
         if ('delayMs' in due && due.delayMs > 0 && due.delayMs <= maxAlarmMs) alarmFor(queue).set(due.delayMs)
-      for (const topic of topicsOf(jobs)) bell.ring(topic)
+      for (const topic of topicsOf(jobs)) notifier.wake(topic)
     },
     close() {
       isClosed = true

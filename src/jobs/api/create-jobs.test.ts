@@ -8,7 +8,7 @@ import type { Jobs } from './jobs-api.ts'
 async function opened() {
   let now = 1_000_000
   const memory = await openMemory({ namespace: 'n', migrate: true, now: () => now })
-  const jobs = createJobs({ store: memory.jobs, bell: memory.bell })
+  const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   return {
     jobs,
     memory,
@@ -152,7 +152,7 @@ test('an ack made twice with one key gives its first answer, also when the job w
   const { memory, jobs } = box
   const { id, token } = await claimOne(jobs)
   const key = { caller: 'me', key: 'k', fingerprint: 'f', keepMs: 60_000 }
-  const keyed = () => createJobs({ store: memory.keyed(key).jobs, bell: memory.bell, beside: jobs })
+  const keyed = () => createJobs({ store: memory.keyed(key).jobs, notifier: memory.notifier, beside: jobs })
   assert.deepEqual(await keyed().ack({ id, token }), { state: 'completed' })
   box.pass(10)
   assert.deepEqual(await jobs.prune({ olderThanMs: 0 }), { pruned: 1 })
@@ -162,16 +162,16 @@ test('an ack made twice with one key gives its first answer, also when the job w
 
 test('what a service beside another adds for later is told of by the one that lives on', async () => {
   await using memory = await openMemory({ namespace: 'n', migrate: true })
-  const jobs = createJobs({ store: memory.jobs, bell: memory.bell })
-  const rung = new Promise<void>((resolve) => memory.bell.listen(['jobs:default'], resolve))
-  const brief = createJobs({ store: memory.jobs, bell: memory.bell, beside: jobs })
+  const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
+  const woken = new Promise<void>((resolve) => memory.notifier.listen(['jobs:default'], resolve))
+  const brief = createJobs({ store: memory.jobs, notifier: memory.notifier, beside: jobs })
   await brief.add('mail', {}, { delayMs: 20 })
   await brief[Symbol.asyncDispose]()
-  await rung
+  await woken
 
   const heard: string[] = []
   await brief.add('mail', {}, { delayMs: 20 })
-  memory.bell.listen(['jobs:default'], () => heard.push('late'))
+  memory.notifier.listen(['jobs:default'], () => heard.push('late'))
   await jobs[Symbol.asyncDispose]()
   await new Promise((resolve) => setTimeout(resolve, 60))
   assert.deepEqual(heard, [])

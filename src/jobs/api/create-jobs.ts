@@ -61,21 +61,21 @@ interface Knowledge {
 const knowledge = new WeakMap<Jobs, Knowledge>()
 
 export function createJobs(parts: JobsParts): Jobs {
-  const { notes, telemetry, bell, beside, reserved = false, contention, clock, schedules } = parts
+  const { notes, telemetry, notifier, beside, reserved = false, contention, clock, schedules } = parts
   const { passesSealed = false } = parts
   const gating = createGating(parts)
   const { store } = gating
-  const bulkParts = parts.notes && { store, bell, notes: parts.notes }
+  const bulkParts = parts.notes && { store, notifier, notes: parts.notes }
   const worksBulk = (parts.worksBulk ?? true) && beside === undefined && !reserved
   const bulkWork = bulkParts && worksBulk ? createBulkWork(bulkParts) : undefined
   const loops = [
-    ...(schedules ? [createWorkersLoop(() => createFiring({ schedules, bell }))] : []),
+    ...(schedules ? [createWorkersLoop(() => createFiring({ schedules, notifier }))] : []),
     ...(gating.createKeeper ? [createWorkersLoop(gating.createKeeper)] : []),
   ]
   const workers = new Set<Worker & Taker>()
   const handover = createHandover(store, workers)
   const known: Knowledge = (beside && knowledge.get(beside)) ?? {
-    announcer: createAnnouncer(bell),
+    announcer: createAnnouncer(notifier),
     recent: new RecentClaims(),
   }
   const { announcer, recent } = known
@@ -83,13 +83,13 @@ export function createJobs(parts: JobsParts): Jobs {
   const batcher: AddBatcher = createAddBatcher(store)
   let isClosed = false
 
-  const ringFor = (queues: Iterable<string>) => {
-    for (const queue of new Set(queues)) bell.ring(queueTopic(queue))
+  const wakeFor = (queues: Iterable<string>) => {
+    for (const queue of new Set(queues)) notifier.wake(queueTopic(queue))
   }
 
   const jobs: Jobs = {
     ...bulkVerbs(bulkParts, () => bulkWork?.start()),
-    schedules: createSchedules({ store, bell, schedules: schedules ?? absentSchedules }),
+    schedules: createSchedules({ store, notifier, schedules: schedules ?? absentSchedules }),
 
     async add(
       kind: string | AnyDefinition,
@@ -224,7 +224,7 @@ export function createJobs(parts: JobsParts): Jobs {
     async cancel(id) {
       const answer = await store.cancel(text('cancel.id', id))
       if (answer === undefined) throw notFound(id)
-      if (answer.cancelRequested) bell.ring(cancelTopic)
+      if (answer.cancelRequested) notifier.wake(cancelTopic)
       return answer
     },
 
@@ -234,7 +234,7 @@ export function createJobs(parts: JobsParts): Jobs {
       if (answer.outcome === 'running') throw stillRuns(id)
       if (answer.outcome === 'taken') throw keyTaken(id)
       const record = await store.find(id)
-      if (record !== undefined) bell.ring(queueTopic(record.queue))
+      if (record !== undefined) notifier.wake(queueTopic(record.queue))
       return { id, state: 'ready' }
     },
 
@@ -247,7 +247,7 @@ export function createJobs(parts: JobsParts): Jobs {
         limit: whole('retryDead.limit', limit, { min: 1, max: 10_000 }),
       })
       if (retried > 0)
-        ringFor(queue === undefined ? (await store.stats()).map((line) => line.queue) : [queue])
+        wakeFor(queue === undefined ? (await store.stats()).map((line) => line.queue) : [queue])
       return { retried }
     },
 
@@ -261,13 +261,13 @@ export function createJobs(parts: JobsParts): Jobs {
       const name = queueName('limit.queue', queue)
       const resolved = limits === null ? null : resolveLimits('limit', limits)
       await store.limit(name, resolved)
-      bell.ring(queueTopic(name))
+      notifier.wake(queueTopic(name))
       return resolved
     },
 
     async resume(queue) {
       await store.resume(text('resume.queue', queue))
-      bell.ring(queueTopic(queue))
+      notifier.wake(queueTopic(queue))
     },
 
     async prune(options) {
@@ -284,14 +284,14 @@ export function createJobs(parts: JobsParts): Jobs {
       return { removed: await store.remove(resolveIds('remove', ids)) }
     },
 
-    wake: (queue) => bell.ring(queueTopic(queueName('wake.queue', queue, reserved))),
+    wake: (queue) => notifier.wake(queueTopic(queueName('wake.queue', queue, reserved))),
 
     worker(options) {
       // Nobody would stop it any more.
       if (isClosed)
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
       const own = {
-        ...{ store, bell, reserved },
+        ...{ store, notifier, reserved },
         ...(notes && { notes }),
         ...(telemetry && { telemetry }),
         ...(contention && { contention }),
@@ -333,7 +333,7 @@ export function createJobs(parts: JobsParts): Jobs {
 
   async function tellAtCommit(tx: unknown, added: readonly NewJob[]): Promise<void> {
     const queues = new Set(added.map(({ queue }) => queue))
-    await bell.ringAtCommit?.(tx, [...queues].map(queueTopic))
+    await notifier.wakeAtCommit?.(tx, [...queues].map(queueTopic))
   }
 
   async function resolveDefined(

@@ -29,7 +29,7 @@ interface Bench extends AsyncDisposable {
 
 async function aBench(): Promise<Bench> {
   const memory = await openMemory({ namespace: 'test', migrate: true })
-  const jobs = createJobs({ store: memory.jobs, bell: memory.bell })
+  const jobs = createJobs({ store: memory.jobs, notifier: memory.notifier })
   return {
     jobs,
     /** Runs one attempt of whatever is due. */

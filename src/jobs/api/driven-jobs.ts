@@ -16,7 +16,7 @@ import { createJobs } from './create-jobs.ts'
 import type { Jobs } from './jobs-api.ts'
 
 /**
- * Jobs whose workers do nothing by themselves, for tests: no loops, no polling, no bells. Somebody else says when the
+ * Jobs whose workers do nothing by themselves, for tests: no loops, no polling, no notifiers. Somebody else says when the
  * next job is run, and is told what came of it. Claiming, handlers, verdicts and the store are the real ones.
  */
 export interface DrivenJobs {
@@ -64,10 +64,10 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
 
   /** Lets jobs on that waited. What was let on, or cancelled, may be what others wait for: until none is any more. */
   async function letOnAll(): Promise<void> {
-    const { gates, store, bell } = parts
+    const { gates, store, notifier } = parts
     if (gates === undefined) return
     for (let before = -1; ; ) {
-      const seen = await letOn({ gates: gates.store, locks: gates.locks, store, bell })
+      const seen = await letOn({ gates: gates.store, locks: gates.locks, store, notifier })
       if (seen === 0) return
       const waiting = (await store.stats()).reduce((sum, line) => sum + line.waiting, 0)
       if (waiting === before || waiting === 0) return
@@ -102,8 +102,8 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
       return [...workers].map((worker) => worker.handled)
     },
     async beginNext({ queue } = {}) {
-      const { schedules, bell } = parts
-      if (schedules !== undefined) await fireDue({ schedules, bell })
+      const { schedules, notifier } = parts
+      if (schedules !== undefined) await fireDue({ schedules, notifier })
       await letOnAll()
       return beginOne(queue)
     },

@@ -1,5 +1,5 @@
 /**
- * Rings when something falls due that this process knows of: a retry after its back-off, a job it added with a delay.
+ * Goes off when something falls due that this process knows of: a retry after its back-off, a job it added with a delay.
  * Only a shortcut: whatever is missed here is found by the next poll, so it keeps a bounded number of instants.
  */
 export interface Alarm {
@@ -8,10 +8,10 @@ export interface Alarm {
 }
 
 const maxInstants = 1_000
-/** The store's clock decides what is due and has whole milliseconds; a ring that comes early would find nothing. */
+/** The store's clock decides what is due and has whole milliseconds; a wake-up that comes early would find nothing. */
 const slackMs = 2
 
-export function createAlarm(ring: () => void, onSpent: () => void = () => undefined): Alarm {
+export function createAlarm(wake: () => void, onSpent: () => void = () => undefined): Alarm {
   let instants: number[] = []
   let timer: NodeJS.Timeout | undefined
   let timerAt = Number.POSITIVE_INFINITY
@@ -28,7 +28,7 @@ export function createAlarm(ring: () => void, onSpent: () => void = () => undefi
     timerAt = Number.POSITIVE_INFINITY
     const now = performance.now()
     instants = instants.filter((at) => at > now)
-    ring()
+    wake()
     if (instants.length > 0) arm(Math.min(...instants))
     else onSpent()
   }

@@ -15,7 +15,7 @@ import type { AddOptions, ClaimOptions, JobToAdd, ListOptions } from './add-opti
 
 /**
  * The verbs of the room: what users, the server and the command line say to jobs. Options become plain records here,
- * the store writes them, the bell rings after the commit.
+ * the store writes them, the notifier wakes listeners after the commit.
  */
 export interface Jobs extends AsyncDisposable, BulkVerbs {
   /** Jobs that are added by the clock. */

@@ -5,7 +5,7 @@ import { isReserved, resolveNewJob } from '../api/add-options.ts'
 import { decodeError } from '../decode-job.ts'
 import type { JobError } from '../job.ts'
 import type { JobRecord, JobStore } from '../job-store.ts'
-import { cancelTopic, type JobsBell, queueTopic } from '../jobs-parts.ts'
+import { cancelTopic, type JobsNotifier, queueTopic } from '../jobs-parts.ts'
 import type { NoteKeeper } from '../logs/log-writer.ts'
 import { parseSearch } from '../search/parse-search.ts'
 import { exactly } from '../search/scan-jobs.ts'
@@ -88,7 +88,7 @@ export interface BulkOrder {
 export interface BulkParts {
   readonly store: JobStore
   readonly notes: NoteKeeper
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
 }
 
 /** `began` is told of each operation that is begun here. */
@@ -102,11 +102,11 @@ export function bulkVerbs(parts: BulkParts | undefined, began: () => void): Bulk
   }
 
   async function begin(order: BulkOrder): Promise<BulkOperation> {
-    const { store, bell } = whole()
+    const { store, notifier } = whole()
     // A key of its own: by its keys a store finds the namespaces in which there is something to do.
     const options = { queue: bulkQueue, maxAttempts, uniqueKey: createId() }
     const [added] = await store.add([resolveNewJob('bulk', bulkKind, order, options, true)])
-    bell.ring(queueTopic(bulkQueue))
+    notifier.wake(queueTopic(bulkQueue))
     began()
     return (await look(added!.id))!
   }
@@ -136,10 +136,10 @@ export function bulkVerbs(parts: BulkParts | undefined, began: () => void): Bulk
     },
 
     async cancelBulk(id: string) {
-      const { store, bell } = whole()
+      const { store, notifier } = whole()
       if ((await look(text('cancelBulk.id', id))) === undefined) throw noOperation(id)
       const answer = await store.cancel(id)
-      if (answer?.cancelRequested) bell.ring(cancelTopic)
+      if (answer?.cancelRequested) notifier.wake(cancelTopic)
       const operation = await look(id)
       if (operation === undefined) throw noOperation(id)
       return operation

@@ -143,8 +143,8 @@ async function doSlice(
       }
     }
   } finally {
-    if (asksRunning) parts.bell.ring(cancelTopic)
-    for (const queue of queues) parts.bell.ring(queueTopic(queue))
+    if (asksRunning) parts.notifier.wake(cancelTopic)
+    for (const queue of queues) parts.notifier.wake(queueTopic(queue))
   }
   return { done, skipped: slice.length - done }
 }

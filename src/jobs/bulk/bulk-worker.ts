@@ -18,7 +18,7 @@ export interface BulkWork extends AsyncDisposable {
 }
 
 export interface BulkWorkParts extends BulkParts {
-  /** How often to look for operations that others began, for a bell may not reach everybody. @default 15_000 */
+  /** How often to look for operations that others began, for a notifier may not reach everybody. @default 15_000 */
   readonly pollMs?: number
   /** Told of each operation that was worked to its end here; it ends when this has. Must not throw. */
   readonly onCompleted?: (operation: BulkOrder & BulkCounts & { readonly id: string }) => Promise<void>
@@ -43,7 +43,7 @@ export function createBulkWork(parts: BulkWorkParts): BulkWork {
 
   function beginLater(): void {
     if (crew !== undefined || later !== undefined || isClosed) return
-    const unlisten = parts.bell.listen([queueTopic(bulkQueue)], begin)
+    const unlisten = parts.notifier.listen([queueTopic(bulkQueue)], begin)
     later = { timer: patientClock.setTimeout(begin, laterMs), unlisten }
   }
 
@@ -96,9 +96,9 @@ interface Crew {
 
 function startCrew(parts: BulkWorkParts): Crew {
   const stopping = new AbortController()
-  const { store, bell, pollMs = defaultPollMs } = parts
+  const { store, notifier, pollMs = defaultPollMs } = parts
   const worker = createWorker(
-    { store, bell, reserved: true },
+    { store, notifier, reserved: true },
     {
       queues: [bulkQueue],
       concurrency: 1,

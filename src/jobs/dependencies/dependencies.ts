@@ -31,7 +31,7 @@ export interface Gating {
 const shownNeighbours = 100
 const alone = { dependencies: [], dependents: [] } as const
 
-export function createGating({ store: inner, gates, bell, keepsGates = true }: JobsParts): Gating {
+export function createGating({ store: inner, gates, notifier, keepsGates = true }: JobsParts): Gating {
   if (gates === undefined) {
     return {
       store: inner,
@@ -43,10 +43,10 @@ export function createGating({ store: inner, gates, bell, keepsGates = true }: J
   }
   const store = createGatedStore({
     ...{ store: inner, gates: gates.store, locks: gates.locks },
-    onGated: () => bell.ring(gatesTopic),
-    onTouched: (ids) => tellGatekeepers(bell, ids),
-    onUnlocked: (ids) => tellGatekeepers(bell, ids, true),
-    onRoom: (queue) => bell.ring(queueTopic(queue)),
+    onGated: () => notifier.wake(gatesTopic),
+    onTouched: (ids) => tellGatekeepers(notifier, ids),
+    onUnlocked: (ids) => tellGatekeepers(notifier, ids, true),
+    onRoom: (queue) => notifier.wake(queueTopic(queue)),
   })
   return {
     store,
@@ -74,7 +74,7 @@ export function createGating({ store: inner, gates, bell, keepsGates = true }: J
     },
     prune: (limit) => gates.store.prune(limit),
     createKeeper: keepsGates
-      ? () => createGatekeeper({ gates: gates.store, locks: gates.locks, store, bell })
+      ? () => createGatekeeper({ gates: gates.store, locks: gates.locks, store, notifier })
       : undefined,
   }
 }

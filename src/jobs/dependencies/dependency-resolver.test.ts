@@ -39,8 +39,8 @@ function keepOne(ask: JobLocks['ask']) {
       }
     },
   } as Partial<JobLocks> as JobLocks
-  const bell = { ring: (topic: string) => void stage.ready.push(topic), listen: () => () => {} }
-  const loop = createGatekeeper({ gates, locks, bell, store: {} as JobStore })
+  const notifier = { wake: (topic: string) => void stage.ready.push(topic), listen: () => () => {} }
+  const loop = createGatekeeper({ gates, locks, notifier, store: {} as JobStore })
   return { stage, [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
 }
 
@@ -60,7 +60,7 @@ test('a job that is called while its ask is still being answered goes on at once
   let asks = 0
   await using keeper = keepOne(async () => {
     if (++asks > 1) return { fence: 7 }
-    // Its place in line is taken; before it learns that, whoever held the lock lets go and rings.
+    // Its place in line is taken; before it learns that, the holder releases the lock and sends a wake-up.
     keeper.stage.heard()
     return 'waits'
   })
@@ -99,12 +99,12 @@ test('what becomes of a job is worth knowing also where another keeper tends it,
     unmet: async () => [],
     hasCalled: async () => true,
   } as Partial<GateStore> as GateStore
-  const bell = { ring: () => undefined, listen: () => () => undefined }
-  await using _ = createGatekeeper({ gates, locks: {} as JobLocks, bell, store: {} as JobStore })
+  const notifier = { wake: () => undefined, listen: () => () => undefined }
+  await using _ = createGatekeeper({ gates, locks: {} as JobLocks, notifier, store: {} as JobStore })
   await pass(3_000)
   // However often it is told of something, it polls no more often for it.
   for (const id of ['a', 'b', 'c', 'd']) {
-    tellGatekeepers(bell, [id])
+    tellGatekeepers(notifier, [id])
     await pass(100)
   }
   assert.deepEqual(
@@ -116,11 +116,11 @@ test('what becomes of a job is worth knowing also where another keeper tends it,
   assert.ok(tended.length >= 4 && tended.length <= 6, `${tended.length} polls in five seconds`)
 })
 
-test('a job that is to stand in line anew is rung for where nobody here lets jobs on', () => {
-  const rung: string[] = []
-  const bell = { ring: (topic: string) => void rung.push(topic), listen: () => () => undefined }
-  tellGatekeepers(bell, ['a'])
-  assert.deepEqual(rung, [])
-  tellGatekeepers(bell, ['a'], true)
-  assert.deepEqual(rung, ['jobs.gates'])
+test('a job that is to stand in line anew is woken elsewhere when no local resolver runs', () => {
+  const woken: string[] = []
+  const notifier = { wake: (topic: string) => void woken.push(topic), listen: () => () => undefined }
+  tellGatekeepers(notifier, ['a'])
+  assert.deepEqual(woken, [])
+  tellGatekeepers(notifier, ['a'], true)
+  assert.deepEqual(woken, ['jobs.gates'])
 })

@@ -1,9 +1,9 @@
 import { patientClock } from '../../core/clock.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { createBell } from '../../core/notifier.ts'
+import { createNotifier } from '../../core/notifier.ts'
 import { createAlarm } from '../api/due-alarm.ts'
 import type { JobStore } from '../job-store.ts'
-import { gatesTopic, type JobsBell, queueTopic } from '../jobs-parts.ts'
+import { gatesTopic, type JobsNotifier, queueTopic } from '../jobs-parts.ts'
 import type { Dependency, GateStore, LockGate } from './dependency-store.ts'
 import { DependencyWalk } from './dependency-walk.ts'
 import { type LockWorkParts, tendGate, tendMs, tendPage } from './job-lock-keeper.ts'
@@ -15,15 +15,15 @@ export interface GatekeeperParts {
   readonly gates: GateStore
   readonly store: Pick<JobStore, 'find'>
   readonly locks: JobLocks
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
 }
 
 /**
  * Lets on whatever may go now, once through; answers how many jobs it looked at. For whoever keeps the time himself: a
  * gatekeeper does the same by itself.
  */
-export async function letOn({ gates, store, locks, bell }: GatekeeperParts): Promise<number> {
-  const onReady = (queue: string) => bell.ring(queueTopic(queue))
+export async function letOn({ gates, store, locks, notifier }: GatekeeperParts): Promise<number> {
+  const onReady = (queue: string) => notifier.wake(queueTopic(queue))
   const next: string[] = []
   const onNext = (jobId: string) => void next.push(jobId)
   const judging: JudgeParts = { gates, store, onReady, onCalled: onNext }
@@ -44,17 +44,17 @@ export async function letOn({ gates, store, locks, bell }: GatekeeperParts): Pro
   return seen
 }
 
-/** Those that listen to a bell, so that whoever rings it here can tell them more than that. */
-const keepers = new WeakMap<JobsBell, Set<Gatekeeper>>()
+/** Those that listen to a notifier, so that a wake-up made here can carry the ids. */
+const keepers = new WeakMap<JobsNotifier, Set<Gatekeeper>>()
 
 /**
  * Tells the gatekeepers of these jobs in this process that they ended, or are to wait again. `isSure`: they have a lock,
- * or are next in the line of one; where there is no keeper, those elsewhere are rung for.
+ * or are next in the line of one; where there is no keeper, those elsewhere are woken for.
  */
-export function tellGatekeepers(bell: JobsBell, jobIds: readonly string[], isSure = false): void {
-  const here = keepers.get(bell)
+export function tellGatekeepers(notifier: JobsNotifier, jobIds: readonly string[], isSure = false): void {
+  const here = keepers.get(notifier)
   for (const keeper of here ?? []) keeper.touched(jobIds, isSure)
-  if (isSure && !here?.size) bell.ring(gatesTopic)
+  if (isSure && !here?.size) notifier.wake(gatesTopic)
 }
 
 interface Gatekeeper {
@@ -75,9 +75,9 @@ const listenMs = 5 * tendMs
  * in turn besides, so what nobody told it of is late and never lost: once a second while somebody waits, else every 5 s.
  */
 export function createGatekeeper(parts: GatekeeperParts): Loop {
-  const { gates, locks, bell } = parts
-  const own = createBell()
-  const alarm = createAlarm(() => own.ring())
+  const { gates, locks, notifier } = parts
+  const own = createNotifier()
+  const alarm = createAlarm(() => own.wake())
   const touched = new Set<string>()
   const lines = new Map<string, Heard>()
   const later = new Map<string, number>()
@@ -85,10 +85,10 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
   /** Somebody may wait: else it is not worth knowing who ended. */
   let isBusy = true
 
-  const onReady = (queue: string) => bell.ring(queueTopic(queue))
+  const onReady = (queue: string) => notifier.wake(queueTopic(queue))
   const onNext = (jobId: string) => {
     if (touched.size < maxTouched) touched.add(jobId)
-    own.ring()
+    own.wake()
   }
   /** Those that are due within a poll; of the others the polls know. */
   const onLater = (jobId: string, inMs: number) => {
@@ -100,16 +100,16 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
   const walk = new DependencyWalk((after) => judgeDependenciesFrom(judging, after))
   const work: LockWorkParts = { gates, locks, onReady, onNext, onLater }
 
-  const unlisten = bell.listen([gatesTopic], () => {
+  const unlisten = notifier.listen([gatesTopic], () => {
     isBusy = true
     walk.expect()
-    own.ring()
+    own.wake()
   })
 
   const loop = createLoop({
     name: 'jobs.gates',
     idleMs,
-    bell: own,
+    notifier: own,
     clock: patientClock,
     async step({ signal, progress }) {
       const now = performance.now()
@@ -143,11 +143,11 @@ export function createGatekeeper(parts: GatekeeperParts): Loop {
     touched(jobIds, isSure) {
       if (!isBusy && !isSure) return
       for (const jobId of jobIds) if (touched.size < maxTouched) touched.add(jobId)
-      if (touched.size > 0) own.ring()
+      if (touched.size > 0) own.wake()
     },
   }
-  const known = keepers.get(bell) ?? new Set()
-  keepers.set(bell, known.add(keeper))
+  const known = keepers.get(notifier) ?? new Set()
+  keepers.set(notifier, known.add(keeper))
   return loop
 
   /** Once, however many steps ask for it: each poll asks for the next. */

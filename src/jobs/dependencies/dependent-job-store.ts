@@ -184,8 +184,8 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     claim,
     renew,
 
-    async add(jobs: readonly NewJob[], tx?: unknown, rings?: readonly string[]): Promise<readonly Added[]> {
-      const added = await store.add(jobs, tx, rings)
+    async add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]> {
+      const added = await store.add(jobs, tx, wakeUps)
       if (jobs.some(({ gate }) => gate)) parts.onGated()
       return added
     },

@@ -58,9 +58,9 @@ export class SealedJobStore implements JobStore {
     if (store.addClaimed !== undefined) this.addClaimed = (job, request) => this.#addClaimed(job, request)
   }
 
-  async add(jobs: readonly NewJob[], tx?: unknown, rings?: readonly string[]): Promise<readonly Added[]> {
+  async add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]> {
     const sealed = await inTurns(jobs, (job) => this.#sealJob(job))
-    return this.#store.add(sealed, tx, rings)
+    return this.#store.add(sealed, tx, wakeUps)
   }
 
   async #addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {

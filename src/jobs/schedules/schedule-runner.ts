@@ -1,8 +1,8 @@
 import { patientClock } from '../../core/clock.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { createBell } from '../../core/notifier.ts'
+import { createNotifier } from '../../core/notifier.ts'
 import { createAlarm } from '../api/due-alarm.ts'
-import { type JobsBell, queueTopic, schedulesTopic } from '../jobs-parts.ts'
+import { type JobsNotifier, queueTopic, schedulesTopic } from '../jobs-parts.ts'
 import { decodeDoc, jobOf, type ScheduleDoc } from './schedule-document.ts'
 import { planSchedule, type SchedulePlan } from './schedule-plan.ts'
 import type { ScheduleRecord, ScheduleStore } from './schedule-store.ts'
@@ -10,28 +10,28 @@ import type { ScheduleRecord, ScheduleStore } from './schedule-store.ts'
 /** What firing needs. */
 export interface FiringParts {
   readonly schedules: ScheduleStore
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
 }
 
 /**
  * Runs schedules when their time has come by the store's clock. Any number may do so at once, in any number of
  * processes: the store lets one of them move a schedule on and adds its jobs in the same step. It sleeps until the next
- * one is due, or a ring, and looks every 5 s anyway.
+ * one is due, or a wake-up, and looks every 5 s anyway.
  */
-export function createFiring({ schedules, bell }: FiringParts): Loop {
-  const own = createBell()
-  const alarm = createAlarm(() => own.ring())
-  const unlisten = bell.listen([schedulesTopic], () => own.ring())
+export function createFiring({ schedules, notifier }: FiringParts): Loop {
+  const own = createNotifier()
+  const alarm = createAlarm(() => own.wake())
+  const unlisten = notifier.listen([schedulesTopic], () => own.wake())
   const loop = createLoop({
     name: 'jobs.schedules',
     idleMs: pollMs,
-    bell: own,
+    notifier: own,
     clock: patientClock,
     async step({ signal, progress }) {
       // One question while there is nothing to do: a server may look after a thousand namespaces.
       const { nextAt, now } = await schedules.nextDue()
       if (nextAt === null || signal.aborted) return 'idle'
-      if (nextAt <= now && (await fireDue({ schedules, bell }, { signal, progress })) > 0) return 'more'
+      if (nextAt <= now && (await fireDue({ schedules, notifier }, { signal, progress })) > 0) return 'more'
       alarm.clear()
       if (nextAt - now < pollMs) alarm.set(Math.max(0, nextAt - now))
       return 'idle'
@@ -54,7 +54,7 @@ interface FiringStep {
 
 /** Runs up to a hundred schedules that are due; answers how many were. One that cannot be run holds up no other. */
 export async function fireDue(
-  { schedules, bell }: FiringParts,
+  { schedules, notifier }: FiringParts,
   { signal, progress = () => undefined }: FiringStep = {},
 ): Promise<number> {
   const { schedules: due, now } = await schedules.due(pageSize)
@@ -62,7 +62,7 @@ export async function fireDue(
   for (const schedule of due) {
     if (signal?.aborted) break
     try {
-      for (const queue of await fireOne(schedules, schedule, now)) bell.ring(queueTopic(queue))
+      for (const queue of await fireOne(schedules, schedule, now)) notifier.wake(queueTopic(queue))
     } catch (error) {
       wrong.push(error)
     }

@@ -25,15 +25,15 @@ interface Place extends AsyncDisposable {
 async function openPlace(): Promise<Place> {
   const clock = { now: monday }
   const store = await openBackend('memory:', { namespace: 'default', migrate: true, now: () => place.now })
-  const { schedules, bell } = store
-  const jobs = createJobs({ store: store.jobs, schedules, bell })
+  const { schedules, notifier } = store
+  const jobs = createJobs({ store: store.jobs, schedules, notifier })
   const place: Place = {
     jobs,
     store,
     now: clock.now,
     async at(now) {
       place.now = now
-      await fireDue({ schedules, bell })
+      await fireDue({ schedules, notifier })
     },
     async slots() {
       const records = await store.jobs.list({ limit: 500 })
@@ -213,10 +213,10 @@ test('nothing runs after the end', async () => {
 
 test('of many who run a schedule at once, one does', async () => {
   await using place = await openPlace()
-  const { schedules, bell } = place.store
+  const { schedules, notifier } = place.store
   for (const name of ['a', 'b', 'c']) await place.jobs.schedules.set(name, { ...daily, job: { kind: name } })
   place.now = monday + 9 * hour
-  await Promise.all(Array.from({ length: 8 }, () => fireDue({ schedules, bell })))
+  await Promise.all(Array.from({ length: 8 }, () => fireDue({ schedules, notifier })))
   assert.equal((await place.slots()).length, 3)
 })
 

@@ -1,7 +1,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import { flag, onlyKeys, text, whole } from '../../core/options.ts'
 import type { Added, JobStore } from '../job-store.ts'
-import { type JobsBell, queueTopic, schedulesTopic } from '../jobs-parts.ts'
+import { type JobsNotifier, queueTopic, schedulesTopic } from '../jobs-parts.ts'
 import type { Schedule, ScheduleOptions } from './schedule.ts'
 import {
   decodeDoc,
@@ -49,13 +49,13 @@ export interface ScheduleListOptions {
 export interface SchedulesParts {
   readonly schedules: ScheduleStore
   readonly store: Pick<JobStore, 'add'>
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
 }
 
 /** Between reading and writing another may have changed it, or it may have run; so often it is tried anew. */
 const maxTries = 20
 
-export function createSchedules({ schedules, store, bell }: SchedulesParts): Schedules {
+export function createSchedules({ schedules, store, notifier }: SchedulesParts): Schedules {
   /** Writes what `change` makes of the row as it is now; where that is undefined, nothing. */
   async function change(
     name: string,
@@ -70,7 +70,7 @@ export function createSchedules({ schedules, store, bell }: SchedulesParts): Sch
       const changed = await next(known, now)
       if (changed === undefined) return showSchedule(known!)
       if ((await schedules.put(changed, known?.version ?? 0)) === null) continue
-      bell.ring(schedulesTopic)
+      notifier.wake(schedulesTopic)
       const written = known ?? { version: 0, lastSlotAt: null, lastFiredAt: null, createdAt: now }
       // Where it was removed again at once, as it was written.
       return showSchedule((await schedules.find(name)) ?? { ...written, ...changed })
@@ -139,7 +139,7 @@ export function createSchedules({ schedules, store, bell }: SchedulesParts): Sch
       const job = jobOf(name, readable(known), null)
       // First the job, in a write that a request said twice makes once; when it ran is only for people to see.
       const [added] = await store.add([job])
-      bell.ring(queueTopic(job.queue))
+      notifier.wake(queueTopic(job.queue))
       const { version: seen, nextAt } = known
       const marked = schedules.fire({ name, seen, force: true, nextAt, slotAt: null, jobs: [] })
       await marked.catch(() => undefined)

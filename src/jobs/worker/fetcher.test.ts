@@ -22,7 +22,7 @@ async function aStage({ claimsInOrder = true } = {}) {
         }),
     },
     options: resolveWorkerOptions({ handlers: { mail: () => 'sent' }, prefetch: 1_000, concurrency: 100 }),
-    bell: { ring: () => undefined },
+    notifier: { wake: () => undefined },
     load: () => load,
     receive: (records) => received.push(`${records.length} ${records[0]?.id}`),
   })

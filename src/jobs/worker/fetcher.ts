@@ -1,4 +1,4 @@
-import type { Bell } from '../../core/notifier.ts'
+import type { Notifier } from '../../core/notifier.ts'
 import { type Alarm, createAlarm } from '../api/due-alarm.ts'
 import type { ClaimedRecord, ClaimRequest, JobStore, NewJob } from '../job-store.ts'
 import { createPrefetch, type Prefetch } from './prefetch.ts'
@@ -6,8 +6,8 @@ import type { ResolvedWorkerOptions } from './worker-options.ts'
 
 /**
  * When to claim, and how much. A claim that came back full means that more is likely, and then the next is asked for as
- * soon as there is room; one that came short means waiting for a ring or the poll. A ring without room is remembered
- * as "more is likely". Each claim looks for room itself when it is done, so nobody rings while one is under way.
+ * soon as there is room; one that came short means waiting for a wake-up or the poll. A wake-up without room is remembered
+ * as "more is likely". Each claim looks for room itself when it is done, so no wake-up is needed while one is under way.
  *
  * Where the store carries claims out in order and there is room for a whole one more, it is sent before the one under way
  * is answered: then the store is not idle while this process takes in what it got. Answers are taken in that order too.
@@ -15,7 +15,7 @@ import type { ResolvedWorkerOptions } from './worker-options.ts'
 export interface IntakeParts {
   readonly store: Pick<JobStore, 'claim' | 'claimsInOrder'>
   readonly options: ResolvedWorkerOptions
-  readonly bell: Pick<Bell, 'ring'>
+  readonly notifier: Pick<Notifier, 'wake'>
   readonly load: () => Load
   readonly receive: (records: readonly ClaimedRecord[], sentAt: number) => void
 }
@@ -56,7 +56,7 @@ export class Intake {
     this.#parts = parts
     this.#kinds = [...parts.options.handlers.keys()]
     this.#prefetch = createPrefetch(parts.options)
-    this.#alarm = createAlarm(() => parts.bell.ring())
+    this.#alarm = createAlarm(() => parts.notifier.wake())
   }
 
   /** Claims nothing more by itself, and waits for what was sent ahead: those jobs are received like all others. */
@@ -85,7 +85,7 @@ export class Intake {
     if (this.#isClaiming) this.#sendAhead()
     else if (this.wantsMore) {
       this.#isClaiming = true
-      this.#parts.bell.ring()
+      this.#parts.notifier.wake()
     }
   }
 
@@ -121,7 +121,7 @@ export class Intake {
     this.#ahead = undefined
     this.#current = sent
     if (sent === undefined) {
-      // Whoever rang is not forgotten: there is a look as soon as there is room.
+      // The wake-up is remembered: the fetcher claims as soon as there are free slots.
       this.#moreIsLikely = true
       return
     }

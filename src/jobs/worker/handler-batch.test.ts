@@ -183,7 +183,7 @@ test('what the worker claims for other places joins a batch that waits for more'
         ? (request: ClaimRequest) => (request.kinds?.length === 1 ? [] : target.claim(request))
         : (Reflect.get(target, name) as () => unknown)?.bind(target),
   })
-  await using jobs = createJobs({ store, bell: memory.bell })
+  await using jobs = createJobs({ store, notifier: memory.notifier })
   const { promise: sizes, resolve } = Promise.withResolvers<number>()
   const worker = jobs.worker({
     concurrency: 3,

@@ -103,7 +103,7 @@ export interface WorkerOptions {
   readonly prefetch?: number | undefined
   /** How long a claim holds without a renewal before another worker may take the job. @default 30_000 */
   readonly leaseMs?: Duration | undefined
-  /** How often to look when nothing rings. @default 1_000 */
+  /** How often to look without a wake-up. @default 1_000 */
   readonly pollMs?: Duration | undefined
   /** Who this is, for people to see; it fences nothing. @default host name, process id and a few random characters */
   readonly workerId?: string | undefined

@@ -21,7 +21,11 @@ class Bench implements AsyncDisposable {
   readonly #close: () => Promise<void>
   intercept: Interceptor = (next) => next()
 
-  constructor(store: JobStore, bell: Parameters<typeof createJobs>[0]['bell'], close: () => Promise<void>) {
+  constructor(
+    store: JobStore,
+    notifier: Parameters<typeof createJobs>[0]['notifier'],
+    close: () => Promise<void>,
+  ) {
     this.#close = close
     const wrapped = new Proxy(store, {
       get:
@@ -32,7 +36,7 @@ class Bench implements AsyncDisposable {
           return this.intercept(() => method.apply(target, args), name as Call)
         },
     })
-    this.jobs = createJobs({ store: wrapped, bell })
+    this.jobs = createJobs({ store: wrapped, notifier })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -44,7 +48,7 @@ class Bench implements AsyncDisposable {
 
 async function aBench(): Promise<Bench> {
   const memory = await openMemory({ namespace: 'test', migrate: true })
-  return new Bench(memory.jobs, memory.bell, () => memory.close())
+  return new Bench(memory.jobs, memory.notifier, () => memory.close())
 }
 
 function until(what: string, isSo: () => boolean | Promise<boolean>, limitMs = 5_000): Promise<void> {
@@ -359,7 +363,7 @@ test('a worker that was never started stops at once, and starts no more', async 
   assert.throws(() => worker.stop({ graceMs: -1 }), { code: 'invalid_argument' })
 })
 
-test('a ring that comes while there is no room is heeded as soon as there is, not at the next poll', async () => {
+test('a wake-up that comes while there is no room is heeded as soon as there is, not at the next poll', async () => {
   await using bench = await aBench()
   const { promise: isFree, resolve: free } = Promise.withResolvers<void>()
   const { promise: isAnswered, resolve: answer } = Promise.withResolvers<void>()
@@ -383,7 +387,7 @@ test('a ring that comes while there is no room is heeded as soon as there is, no
   await until('both slots are taken', () => worker.load.running === 2)
   answer()
   const { id } = await bench.jobs.add('late')
-  // The ring has been heard by then, and there was no room.
+  // The wake-up has been heard by then, and there was no room.
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
   free()
   assert.equal((await ended(bench.jobs, id)).result, 'at last')

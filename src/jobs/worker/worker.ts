@@ -2,7 +2,7 @@ import { noContention } from '../../contention/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import type { EventSource } from '../../core/events.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
-import { createBell } from '../../core/notifier.ts'
+import { createNotifier } from '../../core/notifier.ts'
 import { onlyKeys, whole } from '../../core/options.ts'
 import { createAlarm } from '../api/due-alarm.ts'
 import type { Taker } from '../api/idle-worker-handover.ts'
@@ -20,7 +20,7 @@ import { Tally } from './worker-tally.ts'
  *
  *     intake ──claim──▶ buffer ──a slot is free──▶ handler ──outcome──▶ settler ──verdict──▶ store
  *       ▲                  └──────────── keeper renews all leases ─────────────┘
- *       └── bell, or poll                minder: wishes to cancel, leases that ran out here
+ *       └── notifier, or poll                minder: wishes to cancel, leases that ran out here
  *
  * Three supervised loops; a step that hangs is replaced and `ready` is false meanwhile. Nothing a handler does ends
  * the worker. Everything written is conditional on the job's lease, so a worker that was paused, cut off or declared
@@ -58,9 +58,9 @@ class JobWorker implements Worker, Taker {
   readonly #onStopped: () => void
   readonly #parts: JobsParts
   readonly #options: ResolvedWorkerOptions
-  readonly #bell = createBell()
-  readonly #cancelBell = createBell()
-  readonly #alarm = createAlarm(() => this.#bell.ring())
+  readonly #notifier = createNotifier()
+  readonly #cancelNotifier = createNotifier()
+  readonly #alarm = createAlarm(() => this.#notifier.wake())
   readonly #runner: Runner
   readonly #intake: Intake
   readonly #keeper: Keeper
@@ -96,7 +96,7 @@ class JobWorker implements Worker, Taker {
     this.#intake = new Intake({
       store: { claim, claimsInOrder: store.claimsInOrder === true },
       options,
-      bell: this.#bell,
+      notifier: this.#notifier,
       load: () => ({ isOpen: this.#state === 'running', ...this.#runner.load }),
       receive: (records, sentAt) => this.#receive(records, sentAt),
     })
@@ -134,8 +134,8 @@ class JobWorker implements Worker, Taker {
     if (this.#state !== 'new') throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
     const { queues, pollMs, leaseMs, watchdogMs } = this.#options
     this.#unlisten = [
-      this.#parts.bell.listen(queues.map(queueTopic), () => this.#news()),
-      this.#parts.bell.listen([cancelTopic], () => this.#cancelBell.ring()),
+      this.#parts.notifier.listen(queues.map(queueTopic), () => this.#news()),
+      this.#parts.notifier.listen([cancelTopic], () => this.#cancelNotifier.wake()),
     ]
     // Only now: a closed store refuses to be listened to, and then nothing has begun.
     this.#state = 'running'
@@ -148,7 +148,7 @@ class JobWorker implements Worker, Taker {
         step: () => this.#intake.step(),
         // Each worker at a pace of its own, so that a fleet that was started at once does not look at once.
         idleMs: Math.round(pollMs * (1 + Math.random() * 0.1)),
-        bell: this.#bell,
+        notifier: this.#notifier,
         watchdogMs,
         backoff,
       }),
@@ -163,7 +163,7 @@ class JobWorker implements Worker, Taker {
         name: 'jobs.minder',
         step: () => this.#keeper.mind(),
         idleMs: Math.min(minderMs, Math.ceil(leaseMs / 4)),
-        bell: this.#cancelBell,
+        notifier: this.#cancelNotifier,
         watchdogMs,
         backoff,
       }),
@@ -205,7 +205,7 @@ class JobWorker implements Worker, Taker {
 
   /** There may be something new in its queues, for whoever waits. */
   #news(): void {
-    this.#bell.ring()
+    this.#notifier.wake()
     for (const end of [...this.#resting]) end()
   }
 
@@ -223,19 +223,19 @@ class JobWorker implements Worker, Taker {
   }
 
   #comesBack({ queue }: ClaimedRecord, { state, delayMs }: Verdict): void {
-    if (state === 'ready') this.#ringForReady(queue)
+    if (state === 'ready') this.#wakeForReady(queue)
     // A retry may fall due before the next poll.
     if (state === 'scheduled' && delayMs < this.#options.pollMs) this.#alarm.set(delayMs)
   }
 
   /** What it gives back when it stops is for others. */
-  #ringForReady(queue: string): void {
+  #wakeForReady(queue: string): void {
     if (this.#state === 'running') {
-      this.#bell.ring()
+      this.#notifier.wake()
       return
     }
     try {
-      this.#parts.bell.ring(queueTopic(queue))
+      this.#parts.notifier.wake(queueTopic(queue))
     } catch {
       // The store was closed meanwhile; whoever polls finds it.
     }

@@ -1,7 +1,7 @@
 import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { callable, duration, onlyKeys, whole } from '../../core/options.ts'
-import { createJobs, type HandlerJob, type JobStore, type JobsBell } from '../../jobs/index.ts'
+import { createJobs, type HandlerJob, type JobStore, type JobsNotifier } from '../../jobs/index.ts'
 import type { MonitorStore } from '../monitor-store.ts'
 import { notifyQueue } from '../notification-queue.ts'
 import type { StoredChannels } from '../secrets/stored-channels.ts'
@@ -36,7 +36,7 @@ export interface Sender extends AsyncDisposable {
 export interface SenderParts {
   readonly store: MonitorStore
   readonly jobs: JobStore
-  readonly bell: JobsBell
+  readonly notifier: JobsNotifier
   readonly outbound: Pick<Outbound, 'send'>
   /** Reads the channels of subscriptions. */
   readonly channels: StoredChannels
@@ -57,7 +57,7 @@ export interface SenderOptions {
   readonly turnMs?: Duration | undefined
   /** How many notifications may share a message. @default 100 */
   readonly maxDigest?: number | undefined
-  /** How often to look for jobs when nothing rings. @default 1_000 */
+  /** How often to look for jobs without a wake-up. @default 1_000 */
   readonly pollMs?: Duration | undefined
   /** Called for every notification that is given up, and for every one that waits for a key. @default nothing */
   readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
@@ -84,7 +84,7 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
   const sendSpan = duration('sender.sendMs', sendMs, { min: 10, max: 60_000 })
   const pumpOptions = resolvePumpOptions(options, sendSpan)
   const tally = new SendingTally()
-  const jobs = createJobs({ store: parts.jobs, bell: parts.bell, reserved: true })
+  const jobs = createJobs({ store: parts.jobs, notifier: parts.notifier, reserved: true })
   const stopping = new AbortController()
   const pump: PumpParts = {
     store: parts.store,

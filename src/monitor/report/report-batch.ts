@@ -13,7 +13,7 @@ import { type Plan, type Planned, plan, throttled } from './report-plan.ts'
 export interface BatchParts {
   readonly store: MonitorStore
   readonly rules: RuleCache
-  readonly bell: { ring(topic: string): void }
+  readonly notifier: { wake(topic: string): void }
   readonly tally: OnceTally
   readonly eventKeepMs: number
   readonly mint: Mint
@@ -45,7 +45,7 @@ export async function runBatch(parts: BatchParts, ask: BatchAsk): Promise<readon
     const { planned, batch } = made
     const answer = isEmpty(batch) ? ({ status: 'written' } as const) : await write(parts.store, batch)
     if (answer.status === 'written') {
-      if (batch.jobs.length > 0) parts.bell.ring(queueTopic(notifyQueue))
+      if (batch.jobs.length > 0) parts.notifier.wake(queueTopic(notifyQueue))
       count(parts.tally, planned, taken)
       return planned
     }

@@ -2,7 +2,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
-import { createRingingFleet } from '../notifying-fleet.ts'
+import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { Views } from '../views.ts'
@@ -31,7 +31,7 @@ import { createMariadbLocks } from './locks/locks.ts'
 import { createMariadbNotes } from './logs.ts'
 import { createMigrator } from './migrator.ts'
 import { createMariadbMonitor } from './monitor/monitor.ts'
-import { MariadbBells } from './notifier.ts'
+import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed, pruneKeys } from './request-keys.ts'
 import { createMariadbSchedules } from './schedules.ts'
 import { qualifyTables } from './tables.ts'
@@ -89,7 +89,7 @@ export async function openMariadb(
       packetBytes: facts.packetBytes,
       schema: new SchemaWatch(() => migrator.status(), schemaLookMs),
     }
-    const bells = new MariadbBells()
+    const notifiers = new MariadbNotifiers()
     const createStores = (name: string): Stores => {
       const store = {
         ...shared,
@@ -107,7 +107,7 @@ export async function openMariadb(
         packetBytes,
       })
       const guarded = { ...store, calls: guardCalls }
-      const bell = bells.within(name)
+      const notifier = notifiers.within(name)
       return {
         jobs,
         notes: createMariadbNotes(guarded),
@@ -117,8 +117,8 @@ export async function openMariadb(
         guards: createMariadbGuards(guarded),
         monitor: createMariadbMonitor(guarded),
         audit: createMariadbAudit(store),
-        fleet: createRingingFleet(createMariadbFleet({ ...store, lineCalls }), bell),
-        bell,
+        fleet: createNotifyingFleet(createMariadbFleet({ ...store, lineCalls }), notifier),
+        notifier,
         keyed: (key) => ({ jobs: keyed(key) }),
       }
     }
@@ -126,7 +126,7 @@ export async function openMariadb(
     const views = new Views(createStores)
     return {
       name: 'mariadb',
-      traits: { transactions: true, remoteBell: false },
+      traits: { transactions: true, remoteWakeUps: false },
       ...stores,
       tokens: createTokens(calls, tables),
       within: (name) => (name === namespace ? stores : views.within(name)),

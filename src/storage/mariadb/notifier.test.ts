@@ -1,36 +1,36 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { MariadbBells } from './notifier.ts'
+import { MariadbNotifiers } from './notifier.ts'
 
 const aTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('a ring is heard in its own namespace alone, through whichever bell of it', async () => {
-  const bells = new MariadbBells()
+test('a wake-up is heard in its own namespace alone, through whichever notifier of it', async () => {
+  const notifiers = new MariadbNotifiers()
   const heard: string[] = []
-  bells.within('a').listen(['news'], () => heard.push('a'))
-  bells.within('b').listen(['news', 'a","news'], () => heard.push('b'))
-  bells.within('a').ring('news')
+  notifiers.within('a').listen(['news'], () => heard.push('a'))
+  notifiers.within('b').listen(['news', 'a","news'], () => heard.push('b'))
+  notifiers.within('a').wake('news')
   await aTurn()
   assert.deepEqual(heard, ['a'])
 })
 
-test('rings that follow each other at once wake a listener once', async () => {
-  const bell = new MariadbBells().within('a')
+test('wake-ups that follow each other at once wake a listener once', async () => {
+  const notifier = new MariadbNotifiers().within('a')
   let heard = 0
-  bell.listen(['x', 'y'], () => heard++)
+  notifier.listen(['x', 'y'], () => heard++)
   for (let i = 0; i < 100; i++) {
-    bell.ring('x')
-    bell.ring('y')
+    notifier.wake('x')
+    notifier.wake('y')
   }
   await aTurn()
   assert.equal(heard, 1)
 })
 
-test('whoever stopped listening hears nothing, not even what was rung before', async () => {
-  const bell = new MariadbBells().within('a')
+test('whoever stopped listening hears nothing, not even what was woken before', async () => {
+  const notifier = new MariadbNotifiers().within('a')
   let heard = 0
-  const stop = bell.listen(['x'], () => heard++)
-  bell.ring('x')
+  const stop = notifier.listen(['x'], () => heard++)
+  notifier.wake('x')
   stop()
   await aTurn()
   assert.equal(heard, 0)

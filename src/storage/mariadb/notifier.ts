@@ -1,25 +1,25 @@
-import type { BackendBell } from '../backend.ts'
+import type { BackendNotifier } from '../backend.ts'
 
 /**
- * MariaDB tells nobody of a commit, so rings stay in this process and other processes poll (`traits.remoteBell` is
- * false). A ring is heard in a later turn of the event loop, once a turn for each listener: whoever rings inside a
+ * MariaDB tells nobody of a commit, so wake-ups stay in this process and other processes poll (`traits.remoteWakeUps` is
+ * false). A wake-up is heard in a later turn of the event loop, once a turn for each listener: a caller that wakes inside a
  * loop of adds wakes its listeners once.
  */
-export class MariadbBells {
+export class MariadbNotifiers {
   /** By namespace and topic. */
   readonly #listeners = new Map<string, Set<() => void>>()
   #due = new Set<() => void>()
 
-  /** The bell of a namespace, whose rings no other namespace hears; all that are asked for are the same one. */
-  within(namespace: string): BackendBell {
+  /** The notifier of a namespace, whose wake-ups no other namespace hears; all that are asked for are the same one. */
+  within(namespace: string): BackendNotifier {
     const placeOf = (topic: string) => JSON.stringify([namespace, topic])
     return {
-      ring: (topic) => this.#ring(placeOf(topic)),
+      wake: (topic) => this.#wake(placeOf(topic)),
       listen: (topics, heard) => this.#listen(topics.map(placeOf), heard),
     }
   }
 
-  #ring(place: string): void {
+  #wake(place: string): void {
     const those = this.#listeners.get(place)
     if (those === undefined) return
     if (this.#due.size === 0) queueMicrotask(() => this.#deliver())

@@ -2,7 +2,7 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { JobStore } from '../../jobs/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
-import { createRingingFleet } from '../notifying-fleet.ts'
+import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { MemoryAudit } from './audit.ts'
 import { MemoryGates } from './dependencies.ts'
@@ -12,7 +12,7 @@ import { MemoryJobs } from './jobs.ts'
 import { createMemoryLocks } from './locks.ts'
 import { MemoryNotes } from './logs.ts'
 import { MemoryMonitor } from './monitor.ts'
-import { createMemoryBell } from './notifier.ts'
+import { createMemoryNotifier } from './notifier.ts'
 import { MemoryKeys } from './request-keys.ts'
 import { MemorySchedules } from './schedules.ts'
 import { MemoryTokens } from './tokens.ts'
@@ -20,7 +20,7 @@ import { MemoryTokens } from './tokens.ts'
 /**
  * Everything in this process's memory, gone when it is closed: for tests, and as the model that the other engines are
  * compared with. Each call does all its work before it lets go of the thread, which makes each one atomic; nothing
- * here is clever, so that what is right can be read off it. A namespace has jobs and a bell of its own.
+ * here is clever, so that what is right can be read off it. A namespace has jobs and a notifier of its own.
  */
 export async function openMemory({ namespace, now = Date.now }: BackendOptions): Promise<Backend> {
   let closed = false
@@ -33,7 +33,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     }
   }
   const clock = () => Math.floor(now())
-  const bell = createMemoryBell(check)
+  const notifier = createMemoryNotifier(check)
   const keys = new MemoryKeys(clock)
   const namespaces = new Map<string, Stores>()
   const fleets = new Map<string, MemoryFleet>()
@@ -58,7 +58,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     const guards: GuardStore = refusing(new MemoryGuards(clock), check)
     const fleet = new MemoryFleet(clock)
     fleets.set(name, fleet)
-    const ownBell = bell.within(name)
+    const ownNotifier = notifier.within(name)
     const stores: Stores = {
       jobs,
       notes: refusing(notes, check),
@@ -68,8 +68,8 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
       guards,
       monitor: refusing(new MemoryMonitor(clock, { jobs, guards }), check),
       audit: refusing(new MemoryAudit(clock), check),
-      fleet: createRingingFleet(refusing(fleet, check), ownBell),
-      bell: ownBell,
+      fleet: createNotifyingFleet(refusing(fleet, check), ownNotifier),
+      notifier: ownNotifier,
       keyed: (key) => ({
         jobs: createKeyedJobs(jobs, (method, args) => {
           const call = jobs[method] as (...args: readonly unknown[]) => Promise<unknown>
@@ -82,12 +82,12 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   }
   const close = async () => {
     closed = true
-    bell.silence()
+    notifier.silence()
   }
   return {
     ...within(namespace),
     name: 'memory',
-    traits: { transactions: false, remoteBell: false },
+    traits: { transactions: false, remoteWakeUps: false },
     tokens: refusing(new MemoryTokens(clock), check),
     within,
     async pruneKeys(limit) {

@@ -1,19 +1,19 @@
-import type { BackendBell } from '../backend.ts'
+import type { BackendNotifier } from '../backend.ts'
 
-/** The bells of this process alone; `silence` lets go of everyone who listens. */
-export interface MemoryBell {
-  /** The bell of one namespace; topics of different ones never meet. */
-  within(namespace: string): BackendBell
+/** The notifiers of this process alone; `silence` lets go of everyone who listens. */
+export interface MemoryNotifier {
+  /** The notifier of one namespace; topics of different ones never meet. */
+  within(namespace: string): BackendNotifier
   silence(): void
 }
 
-export function createMemoryBell(check: () => void): MemoryBell {
+export function createMemoryNotifier(check: () => void): MemoryNotifier {
   const namespaces = new Map<string, Map<string, Set<() => void>>>()
   return {
     within(namespace) {
       const listeners = namespaces.get(namespace) ?? new Map<string, Set<() => void>>()
       namespaces.set(namespace, listeners)
-      return createBell(listeners, check)
+      return createNotifier(listeners, check)
     },
     silence() {
       for (const listeners of namespaces.values()) listeners.clear()
@@ -21,10 +21,10 @@ export function createMemoryBell(check: () => void): MemoryBell {
   }
 }
 
-function createBell(listeners: Map<string, Set<() => void>>, check: () => void): BackendBell {
+function createNotifier(listeners: Map<string, Set<() => void>>, check: () => void): BackendNotifier {
   return {
-    ring(topic) {
-      // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same ring.
+    wake(topic) {
+      // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same wake-up.
       for (const heard of [...(listeners.get(topic) ?? [])]) heard()
     },
     listen(topics, heard) {

@@ -2,7 +2,7 @@ import { escapeIdentifier } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
-import { createRingingFleet } from '../notifying-fleet.ts'
+import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { Views } from '../views.ts'
 import { PostgresAudit } from './audit.ts'
@@ -23,7 +23,7 @@ import { noteStatements, PostgresNotes } from './logs.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { createPostgresMonitor } from './monitor/monitor.ts'
 import { reportStatements } from './monitor/monitor-statements.ts'
-import { PostgresBells } from './notifier.ts'
+import { PostgresNotifiers } from './notifier.ts'
 import { Keys } from './request-keys.ts'
 import { PostgresSchedules, scheduleStatements } from './schedules.ts'
 import { createTokens } from './tokens.ts'
@@ -50,7 +50,7 @@ export async function openPostgres(
   requireSchema(await migrator.status())
 
   const connections = new Connections(target, optionsTaken, meter)
-  const bells = new PostgresBells(connections, schema, warnings)
+  const notifiers = new PostgresNotifiers(connections, schema, warnings)
   const keys = new Keys(connections, quoted)
   let closing: Promise<void> | undefined
   try {
@@ -64,8 +64,8 @@ export async function openPostgres(
     const schedules = scheduleStatements(quoted)
     const gates = gateStatements(quoted)
     const createStores = (name: string): Stores => {
-      const bell = bells.within(name)
-      const space = createSpace(ground, name, bell)
+      const notifier = notifiers.within(name)
+      const space = createSpace(ground, name, notifier)
       const jobs = new PostgresJobs(connections, space)
       return {
         jobs,
@@ -76,8 +76,8 @@ export async function openPostgres(
         guards: new PostgresGuards(connections, space, guards),
         monitor: createPostgresMonitor(connections, space, quoted, { reports, guards }),
         audit: new PostgresAudit(connections, name, quoted),
-        fleet: createRingingFleet(new PostgresFleet(connections, name, boards), bell),
-        bell,
+        fleet: createNotifyingFleet(new PostgresFleet(connections, name, boards), notifier),
+        notifier,
         keyed: (key) => ({ jobs: keys.view(space, jobs, key) }),
       }
     }
@@ -85,7 +85,7 @@ export async function openPostgres(
     const views = new Views(createStores)
     const close = () => {
       closing ??= (async () => {
-        bells.close()
+        notifiers.close()
         await Promise.all([...ground.sweepers].map((sweeper) => sweeper.sweep()))
         await connections.close()
       })()
@@ -93,7 +93,7 @@ export async function openPostgres(
     }
     return {
       name: 'postgres',
-      traits: { transactions: true, remoteBell: true },
+      traits: { transactions: true, remoteWakeUps: true },
       ...stores,
       tokens: createTokens(connections, quoted),
       within: (name) => (name === namespace ? stores : views.within(name)),

@@ -1,19 +1,19 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { BackendBell } from '../backend.ts'
+import type { BackendNotifier } from '../backend.ts'
 import { requireTransaction } from './connection/caller-transaction.ts'
 import type { Connections, Statement } from './connection/connection.ts'
 import { Line } from './locks/connection-line.ts'
 
 /**
- * Bells over LISTEN and NOTIFY, one for each namespace, whose rings no other namespace hears. A ring is told in this
+ * Notifiers over LISTEN and NOTIFY, one for each namespace, whose wake-ups no other namespace hears. A wake-up is told in this
  * process at once, and to others by a statement of its own, which may go out right behind what it is about. Inside a
  * transaction that writes it would be heard sooner, but all such commits of a database queue up: so a process spends at
- * most a quarter of its time in them, which is less often the longer they take. Rings of a topic within 2 ms become one.
+ * most a quarter of its time in them, which is less often the longer they take. Wake-ups of a topic within 2 ms become one.
  *
  * Each namespace has a channel. The connection that listens is one for all of them, and listens to a channel while
  * somebody here does, and a little longer: who listens anew for each of many waits should not miss what is between.
  */
-export class PostgresBells {
+export class PostgresNotifiers {
   readonly #connections: Connections
   readonly #schema: string
   readonly #line: Line
@@ -22,10 +22,10 @@ export class PostgresBells {
   readonly #channels = new Map<string, Channel>()
   /** Topics told within the last moments, or about to be by whoever rides. */
   readonly #recent = new Map<string, Recent>()
-  /** From when on a ring may be part of what it is about. */
+  /** From when on a wake-up may be part of what it is about. */
   #rareFrom = 0
   #closed = false
-  /** Its own rings come back by LISTEN; they were told already. */
+  /** Its own wake-ups come back by LISTEN; they were told already. */
   readonly #self = randomBytes(6).toString('hex')
 
   constructor(connections: Connections, schema: string, warnings: string[]) {
@@ -36,7 +36,7 @@ export class PostgresBells {
         const space = payload.indexOf(' ')
         if (payload.slice(0, space) !== this.#self) this.#tell(placeOf(channel, payload.slice(space + 1)))
       },
-      // Whoever began to listen has most likely looked before; what was rung between the two, nobody heard.
+      // Whoever began to listen has most likely looked before; what was woken between the two, nobody heard.
       listens: (channels) => {
         for (const channel of channels) this.#tellAll(channel)
       },
@@ -49,13 +49,13 @@ export class PostgresBells {
     })
   }
 
-  /** The bell of a namespace; all that are asked for are the same one. */
-  within(namespace: string): PostgresBell {
+  /** The notifier of a namespace; all that are asked for are the same one. */
+  within(namespace: string): PostgresNotifier {
     const channel = channelOf(this.#schema, namespace)
     return {
       ride: (topic) => this.#ride(channel, topic),
-      ring: (topic) => this.#ring(channel, topic),
-      ringAtCommit: (tx, topics) => this.#ringAtCommit(channel, tx, topics),
+      wake: (topic) => this.#wake(channel, topic),
+      wakeAtCommit: (tx, topics) => this.#wakeAtCommit(channel, tx, topics),
       listen: (topics, heard) => this.#listen(channel, topics, heard),
     }
   }
@@ -70,7 +70,7 @@ export class PostgresBells {
     this.#listeners.clear()
   }
 
-  #ring(channel: string, topic: string): void {
+  #wake(channel: string, topic: string): void {
     if (this.#closed) return
     const place = placeOf(channel, topic)
     this.#tell(place)
@@ -81,8 +81,8 @@ export class PostgresBells {
   }
 
   /**
-   * A ring that is sent by whoever writes what it is about, within it or right behind it; the writer rings as ever when
-   * it is done, and that is then told to this process alone. Undefined: it was rung a moment ago, so its turn
+   * A wake-up that is sent by whoever writes what it is about, within it or right behind it; the writer wakes as ever when
+   * it is done, and that is then told to this process alone. Undefined: it was woken a moment ago, so its turn
    * comes when that is over.
    */
   #ride(channel: string, topic: string): Ride | undefined {
@@ -99,7 +99,7 @@ export class PostgresBells {
       // It may have been over before.
       if (this.#closed || this.#recent.get(place) !== recent || recent.timer !== undefined) return
       this.#recent.delete(place)
-      // Somebody else's ring came for which this one may have been too early; or was taken for this one, which is none.
+      // Somebody else's wake-up came for which this one may have been too early; or was taken for this one, which is none.
       if (recent.again || (!isSent && !recent.isOwed)) this.#notify(channel, topic, place)
       else if (isSent) this.#merge(channel, topic, place, recent)
     }
@@ -107,7 +107,7 @@ export class PostgresBells {
   }
 
   /** In no process's name: whoever listens here has not been told yet, and may only be once it is committed. */
-  async #ringAtCommit(channel: string, tx: unknown, topics: readonly string[]): Promise<void> {
+  async #wakeAtCommit(channel: string, tx: unknown, topics: readonly string[]): Promise<void> {
     const client = await requireTransaction(tx)
     await client.query(notifyAll, [channel, topics.map((topic) => `${nobody} ${topic}`)])
   }
@@ -164,11 +164,11 @@ export class PostgresBells {
 
   #notify(channel: string, topic: string, place: string): void {
     this.#merge(channel, topic, place, { again: false, isOwed: false, timer: undefined })
-    // A ring may be lost: whoever depends on it polls.
+    // A wake-up may be lost: whoever depends on it polls.
     this.#connections.run(notify, [channel, `${this.#self} ${topic}`]).catch(() => undefined)
   }
 
-  /** What is rung within the next moments is told when they are over. */
+  /** What is woken within the next moments is told when they are over. */
   #merge(channel: string, topic: string, place: string, recent: Recent): void {
     recent.timer = setTimeout(() => {
       this.#recent.delete(place)
@@ -179,25 +179,25 @@ export class PostgresBells {
   }
 }
 
-/** The bell of a namespace, which may also be rung with a write. */
-export interface PostgresBell extends BackendBell {
+/** The notifier of a namespace, which may also be woken with a write. */
+export interface PostgresNotifier extends BackendNotifier {
   ride(topic: string): Ride | undefined
 }
 
-/** A ring to be sent with a write, as part of it or right behind it. */
+/** A wake-up to be sent with a write, as part of it or right behind it. */
 export interface Ride {
   readonly statement: Statement
   readonly values: unknown[]
-  /** It may be part of the write: writes that ring have taken little of this process's time lately. */
+  /** It may be part of the write: writes that send a wake-up have taken little of this process's time lately. */
   readonly isRare: boolean
-  /** The write has ended: with the ring, or without. */
+  /** The write has ended: with the wake-up, or without. */
   over(isSent: boolean): void
 }
 
 interface Recent {
-  /** It was rung since. */
+  /** It was woken since. */
   again: boolean
-  /** The next ring is the one that rode. */
+  /** The next wake-up is the one that rode. */
   isOwed: boolean
   /** None while it rides. */
   timer: NodeJS.Timeout | undefined
@@ -211,7 +211,7 @@ interface Channel {
 
 /** Longer, and a producer that adds a job every few milliseconds would wait for the end of it each time. */
 const mergeMs = 2
-/** A ring inside a write is followed by so many times of what that took, in which others are sent behind theirs. */
+/** A wake-up inside a write is followed by so many times of what that took, in which others are sent behind theirs. */
 const restFactor = 3
 /** A write that takes longer than this may never end. */
 const longMs = 1_000

@@ -2,14 +2,14 @@ import type { Meter } from '../../core/meter.ts'
 import type { FleetStore } from '../../dispatch/cluster/fleet-store.ts'
 import type { LockStore } from '../../locks/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
-import type { BackendBell, Traits } from '../backend.ts'
-import { createRingingFleet } from '../notifying-fleet.ts'
+import type { BackendNotifier, Traits } from '../backend.ts'
+import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { Connection } from './connection.ts'
 import { createRedisFleet, listDispatched } from './fleet.ts'
 import { GuardCalls } from './guard-calls.ts'
 import { createRedisGuards } from './guards.ts'
 import { createRedisLocks } from './locks.ts'
-import { RedisBells } from './notifier.ts'
+import { RedisNotifiers } from './notifier.ts'
 import { Recovery } from './recovery.ts'
 import { Stepper } from './stepper.ts'
 
@@ -25,7 +25,7 @@ export interface RedisStores {
   readonly locks: LockStore
   readonly guards: GuardStore
   readonly fleet: FleetStore
-  readonly bell: BackendBell
+  readonly notifier: BackendNotifier
 }
 
 /** A Redis that keeps locks, guards and the fleet's board. It cannot commit with anybody's data, so it is never the only store of a box. */
@@ -54,24 +54,24 @@ export async function openRedis(url: string, { namespace, meter }: RedisOptions)
   await connection.open()
   const stepper = new Stepper(connection, () => recovery.isClustered)
   const calls = new GuardCalls(connection, () => recovery.isClustered)
-  const bells = new RedisBells(url, connection)
+  const notifiers = new RedisNotifiers(url, connection)
   const within = (name: string): RedisStores => {
-    const bell = bells.within(name)
+    const notifier = notifiers.within(name)
     return {
       locks: createRedisLocks({ connection, stepper, recovery }, name),
       guards: createRedisGuards({ connection, calls }, name),
-      fleet: createRingingFleet(createRedisFleet({ connection, recovery }, name), bell),
-      bell,
+      fleet: createNotifyingFleet(createRedisFleet({ connection, recovery }, name), notifier),
+      notifier,
     }
   }
   const close = async () => {
-    bells.close()
+    notifiers.close()
     await connection.close()
   }
   return {
     ...within(namespace),
     name: 'redis',
-    traits: { transactions: false, remoteBell: true },
+    traits: { transactions: false, remoteWakeUps: true },
     warnings: recovery.warnings,
     within,
     dispatchedNamespaces: (limit) => listDispatched({ connection, recovery }, limit),

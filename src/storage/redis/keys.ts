@@ -102,9 +102,9 @@ export function shardKey(shard: number): string {
   return `signalbox:{sb:${shard}}:shard`
 }
 
-/** The channel on which a namespace's topic is rung. */
+/** The channel on which a namespace's topic is woken. */
 export function channelOf(namespace: string, topic: string): string {
-  return `signalbox:bell:${encodeName(namespace)}${separator}${topic}`
+  return `signalbox:wake:${encodeName(namespace)}${separator}${topic}`
 }
 
 export function encodeRequester({ node, requestId }: Requester): string {

@@ -1,44 +1,44 @@
 import { randomBytes } from 'node:crypto'
-import type { BackendBell } from '../backend.ts'
+import type { BackendNotifier } from '../backend.ts'
 import type { Connection } from './connection.ts'
 import { channelOf } from './keys.ts'
-import { ringScript } from './scripts/looks.ts'
+import { wakeScript } from './scripts/looks.ts'
 import { Ear } from './subscriber.ts'
 
 /**
- * Bells over pub/sub: a channel for each topic of each namespace, listened to while somebody here does. A ring is told
- * in this process at once, and to others together with what else was rung in the same turn. Rings that would be sent
+ * Notifiers over pub/sub: a channel for each topic of each namespace, listened to while somebody here does. A wake-up is told
+ * in this process at once, and to others together with what else was woken in the same turn. Wake-ups that would be sent
  * while others are under way wait for those, and one of several alike is enough.
  */
-export class RedisBells {
+export class RedisNotifiers {
   readonly #connection: Connection
   readonly #ear: Ear
   readonly #listeners = new Map<string, Set<() => void>>()
-  /** Channels to be rung for others. */
-  readonly #rung = new Set<string>()
-  #isRinging = false
+  /** Channels to be woken for others. */
+  readonly #pending = new Set<string>()
+  #isSending = false
   #isClosed = false
-  /** Our own rings come back to us; they were told already. */
+  /** Our own wake-ups come back to us; they were told already. */
   readonly #self = randomBytes(6).toString('hex')
 
   constructor(url: string, connection: Connection) {
     this.#connection = connection
     this.#ear = new Ear(url, {
-      heard: (channel, ringer) => {
-        if (ringer !== this.#self) this.#tell(channel)
+      heard: (channel, sender) => {
+        if (sender !== this.#self) this.#tell(channel)
       },
-      // Between asking the store and being heard here something may have been rung.
+      // Between asking the store and being heard here something may have been woken.
       listening: (channels) => {
         for (const channel of channels) this.#tell(channel)
       },
     })
   }
 
-  /** The bell of a namespace; all that are asked for are the same one. */
-  within(namespace: string): BackendBell {
+  /** The notifier of a namespace; all that are asked for are the same one. */
+  within(namespace: string): BackendNotifier {
     const prefix = channelOf(namespace, '')
     return {
-      ring: (topic) => this.#ring(prefix + topic),
+      wake: (topic) => this.#wake(prefix + topic),
       listen: (topics, heard) =>
         this.#listen(
           topics.map((topic) => prefix + topic),
@@ -51,27 +51,27 @@ export class RedisBells {
     this.#isClosed = true
     this.#ear.close()
     this.#listeners.clear()
-    this.#rung.clear()
+    this.#pending.clear()
   }
 
-  #ring(channel: string): void {
+  #wake(channel: string): void {
     if (this.#isClosed) return
     this.#tell(channel)
-    // A ring may be lost: whoever depends on it polls.
-    if (this.#rung.size < mostRung) this.#rung.add(channel)
-    if (this.#isRinging) return
-    this.#isRinging = true
+    // A wake-up may be lost: whoever depends on it polls.
+    if (this.#pending.size < maxPendingChannels) this.#pending.add(channel)
+    if (this.#isSending) return
+    this.#isSending = true
     setImmediate(() => void this.#send())
   }
 
   async #send(): Promise<void> {
-    while (this.#rung.size > 0 && !this.#isClosed) {
-      const channels = [...this.#rung].slice(0, rungAtOnce)
-      for (const channel of channels) this.#rung.delete(channel)
+    while (this.#pending.size > 0 && !this.#isClosed) {
+      const channels = [...this.#pending].slice(0, maxChannelsPerCall)
+      for (const channel of channels) this.#pending.delete(channel)
       const args = [this.#self, ...channels]
-      await this.#connection.run(ringScript, [], args, args).catch(() => undefined)
+      await this.#connection.run(wakeScript, [], args, args).catch(() => undefined)
     }
-    this.#isRinging = false
+    this.#isSending = false
   }
 
   #listen(channels: readonly string[], heard: () => void): () => void {
@@ -102,5 +102,5 @@ export class RedisBells {
   }
 }
 
-const rungAtOnce = 200
-const mostRung = 10_000
+const maxChannelsPerCall = 200
+const maxPendingChannels = 10_000

@@ -53,15 +53,15 @@ test('a store that was closed leaves one file, with everything in it', async () 
   assert.equal((await again.jobs.find('a'))?.state, 'completed')
 })
 
-test("the bell rings for a neighbour's commits, and for none of our own", async () => {
+test("the notifier wakes for a neighbour's commits, and for none of our own", async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open()
   let heard = 0
-  let ring = Promise.withResolvers<void>()
-  const unlisten = store.bell.listen(['jobs:mail'], () => {
+  let woken = Promise.withResolvers<void>()
+  const unlisten = store.notifier.listen(['jobs:mail'], () => {
     heard++
-    ring.resolve()
+    woken.resolve()
   })
   const polled = () => new Promise((resolve) => setTimeout(resolve, 70))
 
@@ -70,30 +70,30 @@ test("the bell rings for a neighbour's commits, and for none of our own", async 
   assert.equal(heard, 0, 'writes and transactions of this store')
 
   await workOff(neighbour, 'd')
-  await ring.promise
+  await woken.promise
   await polled()
   heard = 0
-  ring = Promise.withResolvers()
+  woken = Promise.withResolvers()
   // In one go with our own, so that it falls between two of ours and before the next look.
   await Promise.all([workOff(store, 'e'), neighbour.jobs.add([{ ...aJob('f'), queue: 'other' }])])
-  await ring.promise
+  await woken.promise
   await polled()
   assert.equal(heard, 1)
   unlisten()
 })
 
-test('the bell still hears others after a transaction ran out of time and its connection was replaced', async () => {
+test('the notifier still hears others after a transaction ran out of time and its connection was replaced', async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open()
-  let ring = Promise.withResolvers<void>()
-  const unlisten = store.bell.listen(['jobs:mail'], () => ring.resolve())
+  let woken = Promise.withResolvers<void>()
+  const unlisten = store.notifier.listen(['jobs:mail'], () => woken.resolve())
   const late = store.jobs.transact(() => new Promise(() => {}), { timeoutMs: 20 })
   await assert.rejects(late, { code: 'transaction_timeout' })
   await new Promise((resolve) => setTimeout(resolve, 70))
-  ring = Promise.withResolvers()
+  woken = Promise.withResolvers()
   await neighbour.jobs.add([aJob('a')])
-  await ring.promise
+  await woken.promise
   unlisten()
 })
 

@@ -1,6 +1,6 @@
 import type { Backend, BackendOptions, RequestKey, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
-import { createRingingFleet } from '../notifying-fleet.ts'
+import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createSqliteAudit } from './audit.ts'
@@ -19,7 +19,7 @@ import { createSqliteLocks } from './locks/locks.ts'
 import { createSqliteNotes } from './logs.ts'
 import { createMigrator } from './migrator.ts'
 import { createSqliteMonitor } from './monitor/monitor.ts'
-import { SqliteBell } from './notifier.ts'
+import { SqliteNotifier } from './notifier.ts'
 import { createSqliteSchedules, listScheduled } from './schedules.ts'
 import { createTokens } from './tokens.ts'
 import { writeHere, writeInThread } from './writing/writing.ts'
@@ -43,13 +43,13 @@ export async function openSqlite(
   const reader = new Reader(() => openReader(location))
   const writing = thread ? writeInThread(location, meter) : writeHere(location, reader, meter)
   const { writer } = writing
-  const bell = new SqliteBell(writing.watch)
+  const notifier = new SqliteNotifier(writing.watch)
   const migrator = createMigrator(writer, reader)
   const schema = new SchemaWatch(() => migrator.status(), schemaLookMs)
 
   const close = async () => {
     isClosed = true
-    bell.close()
+    notifier.close()
     // Before the writers: SQLite removes `-wal` and `-shm` with the last connection, if that one may write.
     reader.close()
     await writing.close()
@@ -79,11 +79,11 @@ export async function openSqlite(
       const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
       const audit = createSqliteAudit({ namespace: name, writer, reader, check })
       const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
-      const ownBell = bell.within(name)
+      const ownNotifier = notifier.within(name)
       return {
         ...{ jobs, notes, schedules, gates, locks, guards, monitor, audit },
-        fleet: createRingingFleet(fleet, ownBell),
-        bell: ownBell,
+        fleet: createNotifyingFleet(fleet, ownNotifier),
+        notifier: ownNotifier,
         keyed: (key) => ({ jobs: once(key) }),
       }
     }
@@ -91,7 +91,7 @@ export async function openSqlite(
     return {
       ...own,
       name: 'sqlite',
-      traits: { transactions: !thread, remoteBell: true },
+      traits: { transactions: !thread, remoteWakeUps: true },
       tokens: createTokens(reader, writer),
       within: (other) => (other === namespace ? own : storesOf(other)),
       pruneKeys: (limit) => writer.write({ operation: 'forgetKeys', namespace: '', args: [limit] }),

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Watch } from './connection/data-version.ts'
-import { SqliteBell } from './notifier.ts'
+import { SqliteNotifier } from './notifier.ts'
 
-/** A bell whose neighbours commit when the test says so. */
+/** A notifier whose neighbours commit when the test says so. */
 function setUp() {
   const starts: (() => void)[] = []
   let stops = 0
@@ -13,56 +13,56 @@ function setUp() {
       stops++
     },
   }
-  const bell = new SqliteBell(watch)
-  return { bell, committed: () => starts.at(-1)?.(), started: () => starts.length, stopped: () => stops }
+  const notifier = new SqliteNotifier(watch)
+  return { notifier, committed: () => starts.at(-1)?.(), started: () => starts.length, stopped: () => stops }
 }
 
-test('a ring costs nothing for those who listen to other topics', () => {
-  const { bell } = setUp()
-  const mine = bell.within('a')
+test('a wake-up costs nothing for those who listen to other topics', () => {
+  const { notifier } = setUp()
+  const mine = notifier.within('a')
   let [heard, others] = [0, 0]
   for (let i = 0; i < 20_000; i++) mine.listen([`topic ${i}`, `other ${i}`], () => others++)
   mine.listen(['mine'], () => heard++)
   const began = performance.now()
-  for (let i = 0; i < 20_000; i++) mine.ring('mine')
+  for (let i = 0; i < 20_000; i++) mine.wake('mine')
   assert.deepEqual([heard, others], [20_000, 0])
   assert.ok(performance.now() - began < 2_000, 'going through all who listen would take far longer')
 })
 
 test('a commit of another process is told to every listener, of whatever namespace and topic, once', () => {
-  const { bell, committed } = setUp()
+  const { notifier, committed } = setUp()
   const heard: string[] = []
-  bell.within('a').listen(['x', 'y'], () => heard.push('a'))
-  bell.within('b').listen(['x'], () => heard.push('b'))
+  notifier.within('a').listen(['x', 'y'], () => heard.push('a'))
+  notifier.within('b').listen(['x'], () => heard.push('b'))
   committed()
   assert.deepEqual(heard, ['a', 'b'])
 })
 
 test('other processes are watched only while somebody listens', () => {
-  const { bell, started, stopped } = setUp()
-  const stop = bell.within('a').listen(['x'], () => {})
-  const stopToo = bell.within('b').listen(['x'], () => {})
+  const { notifier, started, stopped } = setUp()
+  const stop = notifier.within('a').listen(['x'], () => {})
+  const stopToo = notifier.within('b').listen(['x'], () => {})
   assert.deepEqual([started(), stopped()], [1, 0])
   stop()
   stop()
   assert.equal(stopped(), 0, 'one is left, and stopping twice is stopping once')
   stopToo()
   assert.deepEqual([started(), stopped()], [1, 1])
-  bell.within('a').listen(['x'], () => {})
+  notifier.within('a').listen(['x'], () => {})
   assert.equal(started(), 2)
 })
 
-test('who stops in the middle of a ring is not called any more by the next', () => {
-  const { bell } = setUp()
-  const { listen, ring } = bell.within('a')
+test('who stops in the middle of a wake-up is not called any more by the next', () => {
+  const { notifier } = setUp()
+  const { listen, wake } = notifier.within('a')
   const heard: string[] = []
   const stop = listen(['x'], () => {
     heard.push('first')
     stop()
     listen(['x'], () => heard.push('late'))
   })
-  ring('x')
+  wake('x')
   assert.deepEqual(heard, ['first'])
-  ring('x')
+  wake('x')
   assert.deepEqual(heard, ['first', 'late'])
 })

@@ -1,12 +1,12 @@
-import type { BackendBell } from '../backend.ts'
+import type { BackendNotifier } from '../backend.ts'
 import type { Watch } from './connection/data-version.ts'
 import { closed } from './connection/failures.ts'
 
 /**
- * Rings reach listeners of this process at once, and cost only what those who listen to the topic cost. Other processes
+ * Wake-ups reach listeners of this process at once, and cost only what those who listen to the topic cost. Other processes
  * send none: when they have committed something, every listener is called, whatever its topics.
  */
-export class SqliteBell {
+export class SqliteNotifier {
   readonly #watch: Watch
   readonly #listeners = new Set<() => void>()
   readonly #byTopic = new Map<string, Set<() => void>>()
@@ -16,12 +16,12 @@ export class SqliteBell {
     this.#watch = watch
   }
 
-  /** The bell of one namespace; topics of different ones never meet. */
-  within(namespace: string): BackendBell {
+  /** The notifier of one namespace; topics of different ones never meet. */
+  within(namespace: string): BackendNotifier {
     // The length says where the name ends, so no two pairs of namespace and topic give the same text.
     const prefix = `${namespace.length}:${namespace}:`
     return {
-      ring: (topic) => this.#ring(prefix + topic),
+      wake: (topic) => this.#wake(prefix + topic),
       listen: (topics, heard) =>
         this.#listen(
           topics.map((topic) => prefix + topic),
@@ -37,9 +37,9 @@ export class SqliteBell {
     this.#watch.stop()
   }
 
-  #ring(topic: string): void {
+  #wake(topic: string): void {
     if (this.#closed) throw closed()
-    // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same ring.
+    // A copy: whoever hears may stop listening, or start anew, which must not be heard in the same wake-up.
     for (const heard of [...(this.#byTopic.get(topic) ?? [])]) heard()
   }
 
@@ -47,7 +47,7 @@ export class SqliteBell {
     if (this.#closed) throw closed()
     // A function of its own, so that one `heard` may listen twice and stop once.
     const listener = () => heard()
-    if (this.#listeners.size === 0) this.#watch.start(() => this.#ringAll())
+    if (this.#listeners.size === 0) this.#watch.start(() => this.#wakeAll())
     this.#listeners.add(listener)
     for (const topic of topics) {
       const others = this.#byTopic.get(topic)
@@ -67,7 +67,7 @@ export class SqliteBell {
     if (this.#listeners.size === 0) this.#watch.stop()
   }
 
-  #ringAll(): void {
+  #wakeAll(): void {
     for (const heard of [...this.#listeners]) heard()
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import type { Backend, BackendBell, Stores } from '../../../src/storage/backend.ts'
+import type { Backend, BackendNotifier, Stores } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { keepApart } from '../jobs/apart.ts'
 import { addOne, aJob, claim, ids, runningJob, settleOne, verdictOf } from '../jobs/making.ts'
@@ -73,8 +73,8 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     const [second] = await other.keyed(key).jobs.add([aJob(job)])
     assert.deepEqual(ids(await one.jobs.list({ queue, limit: 9 })), [first?.id])
     assert.deepEqual(ids(await other.jobs.list({ queue, limit: 9 })), [second?.id])
-    const heard = ring(one.bell, name)
-    one.bell.ring(name)
+    const heard = nextWakeUp(one.notifier, name)
+    one.notifier.wake(name)
     await heard
     assert.deepEqual(await one.keyed(key).jobs.add([aJob(job)]), [first])
     for (const { jobs } of [one, other]) {
@@ -82,33 +82,36 @@ export function namespacesContract({ open, isShared, sql }: Candidate): void {
     }
   })
 
-  test('a ring is heard in its namespace alone', async () => {
+  test('a wake-up is heard in its namespace alone', async () => {
     await using backend = await open()
     const base = aNamespace()
     // Each pair is the same text once it is joined with a colon.
     const [short, long] = [backend.within(base), backend.within(`${base}:a`)]
     const heard: string[] = []
     const stops = [
-      short.bell.listen(['b', 'a:b', `${base}:b`], () => heard.push('short')),
-      backend.bell.listen(['b', 'a:b', `${base}:a:b`], () => heard.push('own')),
+      short.notifier.listen(['b', 'a:b', `${base}:b`], () => heard.push('short')),
+      backend.notifier.listen(['b', 'a:b', `${base}:a:b`], () => heard.push('own')),
     ]
-    const came = ring(long.bell, 'b')
-    long.bell.ring('b')
+    const came = nextWakeUp(long.notifier, 'b')
+    long.notifier.wake('b')
     await came
     assert.deepEqual(heard, [])
     // And it was not a deaf one: the same listener hears what is meant for it.
-    const cameToo = ring(short.bell, 'a:b')
-    short.bell.ring('a:b')
+    const cameToo = nextWakeUp(short.notifier, 'a:b')
+    short.notifier.wake('a:b')
     await cameToo
     assert.ok(heard.length > 0 && heard.every((who) => who === 'short'), heard.join())
     for (const stop of stops) stop()
   })
 
-  test('a ring of one view is heard in every view of its namespace', async () => {
+  test('a wake-up of one view is heard in every view of its namespace', async () => {
     const namespace = aNamespace()
     await using backend = await open({ namespace })
-    const heard = [ring(backend.bell, 'news'), ring(backend.within(namespace).bell, 'news')]
-    backend.within(namespace).bell.ring('news')
+    const heard = [
+      nextWakeUp(backend.notifier, 'news'),
+      nextWakeUp(backend.within(namespace).notifier, 'news'),
+    ]
+    backend.within(namespace).notifier.wake('news')
     await Promise.all(heard)
   })
 
@@ -152,10 +155,10 @@ function viewOf(backend: Backend): Backend {
   return jobsOf(backend.within(aNamespace()))
 }
 
-/** Resolves at the next ring of the topic. */
-function ring(bell: BackendBell, topic: string): Promise<void> {
+/** Resolves at the next wake-up of the topic. */
+function nextWakeUp(notifier: BackendNotifier, topic: string): Promise<void> {
   return new Promise((resolve) => {
-    const stop = bell.listen([topic], () => {
+    const stop = notifier.listen([topic], () => {
       stop()
       resolve()
     })

@@ -7,7 +7,7 @@ export interface FleetBackend extends FleetStores, AsyncDisposable {
   within(namespace: string): FleetStores
 }
 
-export type FleetStores = Pick<Stores, 'fleet' | 'bell'>
+export type FleetStores = Pick<Stores, 'fleet' | 'notifier'>
 
 /** An engine under test for what it keeps of a fleet. */
 export interface FleetCandidate {

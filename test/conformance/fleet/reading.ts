@@ -103,7 +103,7 @@ export function readingContract(candidate: FleetCandidate): void {
     const stage = new FleetStage(backend)
     const version = await stage.made('a')
     const { promise, resolve } = Promise.withResolvers<void>()
-    const stop = backend.bell.listen([fleetTopic], resolve)
+    const stop = backend.notifier.listen([fleetTopic], resolve)
     await stage.made('a', { seen: version, doc: null })
     await promise
     stop()

@@ -34,7 +34,7 @@ export async function openStage(
 ): Promise<Stage> {
   const ledger = await openLedger(sql)
   const caller = await sql.connect()
-  const jobs = createJobs({ store, bell: backend.bell })
+  const jobs = createJobs({ store, notifier: backend.notifier })
   const note = (text: string) => caller.exec(`INSERT INTO ${ledger.table} (note) VALUES (?)`, text)
   const stage: Stage = {
     caller,

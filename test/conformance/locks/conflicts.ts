@@ -232,8 +232,8 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
     await using two = isShared ? await open({ namespace }) : undefined
     await using here = createLocks(partsOf(one), { conflicts })
     await using there = two ? createLocks(partsOf(two), { conflicts }) : undefined
-    // Where no bell rings over there, whoever is next finds out by asking now and then.
-    const turnCount = one.traits.remoteBell ? 6 : 3
+    // Where no wake-up reaches the other process, the next waiter finds out by asking now and then.
+    const turnCount = one.traits.remoteWakeUps ? 6 : 3
     const held = new Map<string, number>()
     const overlaps: string[] = []
     const operations = ['pull', 'delete', 'update'] as const
@@ -282,6 +282,6 @@ class Play extends Stage {
   }
 }
 
-function partsOf({ locks, bell, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
-  return { store: locks, bell, remoteBell: traits.remoteBell }
+function partsOf({ locks, notifier, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
+  return { store: locks, notifier, remoteWakeUps: traits.remoteWakeUps }
 }

@@ -159,6 +159,6 @@ async function crossing(here: Locks, there: Locks): Promise<void> {
 
 type Held = Awaited<ReturnType<Locks['hold']>>
 
-function partsOf({ locks, bell, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
-  return { store: locks, bell, remoteBell: traits.remoteBell }
+function partsOf({ locks, notifier, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
+  return { store: locks, notifier, remoteWakeUps: traits.remoteWakeUps }
 }

@@ -69,13 +69,13 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
     }
   })
 
-  test('namespaces do not cross: neither lines, nor lists, nor sweeps, nor bells', async () => {
+  test('namespaces do not cross: neither lines, nor lists, nor sweeps, nor notifiers', async () => {
     await using backend = await open()
     const first = aNamespace()
     const names = [first, `${first}:a`, `${first}:A`]
     const spaces = names.map((name) => ({ ...backend.within(name), name }))
     const heard: string[] = []
-    for (const { bell, name } of spaces) bell.listen(['topic'], () => void heard.push(name))
+    for (const { notifier, name } of spaces) notifier.listen(['topic'], () => void heard.push(name))
     for (const space of spaces) {
       const stage = new Stage(space)
       await stage.granted('pull', 'A', { ttlMs: 1 })
@@ -96,8 +96,8 @@ export function namesContract({ open, isShared }: LocksCandidate): void {
         [{ key: keyOf('pull'), requesters: [named('A')] }],
       )
       heard.length = 0
-      space.bell.ring('topic')
-      // A bell may deliver in a later turn.
+      space.notifier.wake('topic')
+      // A notifier may deliver in a later turn.
       await new Promise((resolve) => setImmediate(resolve))
       assert.deepEqual(heard, [space.name])
     }

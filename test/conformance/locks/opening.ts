@@ -3,11 +3,11 @@ import { openBackend } from '../../../src/storage/open.ts'
 
 /** What the room of locks asks of a backend: a whole one has it, and so has Redis, which keeps no jobs. */
 export interface LocksBackend extends LocksStores, AsyncDisposable {
-  readonly traits: Pick<Traits, 'remoteBell'>
+  readonly traits: Pick<Traits, 'remoteWakeUps'>
   within(namespace: string): LocksStores
 }
 
-export type LocksStores = Pick<Stores, 'locks' | 'bell'>
+export type LocksStores = Pick<Stores, 'locks' | 'notifier'>
 
 /** Opens whatever engine the URL names, brought up to date. */
 export async function openLocks(url: string, namespace: string): Promise<LocksBackend> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createLocks } from '../../../src/locks/index.ts'
-import { requesterTopic, ringFor } from '../../../src/locks/lock-topics.ts'
+import { requesterTopic, wakeFor } from '../../../src/locks/lock-topics.ts'
 import { aNamespace, type LocksCandidate } from '../candidates.ts'
 import type { LocksBackend } from './opening.ts'
 import { keyOf, longTimes, named, Stage, until } from './stage.ts'
@@ -29,28 +29,28 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
     assert.deepEqual(await here.line('pull'), await there.line('pull'))
   })
 
-  shared('a ring reaches the other backend where rings do', async ({ skip }) => {
+  shared('a wake-up reaches the other backend where wake-ups do', async ({ skip }) => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = await open({ namespace })
-    if (!two.traits.remoteBell) skip('rings do not reach other backends here: remoteBell is false')
+    if (!two.traits.remoteWakeUps) skip('wake-ups do not reach other backends here: remoteWakeUps is false')
     const [here, there] = [new Stage(one), new Stage(two)]
     const a = await here.granted('pull', 'A')
     await there.queued('pull', 'B', 1)
-    let rings = 0
-    const unlisten = two.bell.listen([requesterTopic(keyOf('pull'), named('B'))], () => void rings++)
-    await until('the bell is heard', async () => {
-      // Whoever listens may not have been connected yet; a ring is a hint, and is given again here until it is heard.
-      // It follows a commit, as every ring does: SQLite's other processes see nothing else.
+    let wakeUps = 0
+    const unlisten = two.notifier.listen([requesterTopic(keyOf('pull'), named('B'))], () => void wakeUps++)
+    await until('the notifier is heard', async () => {
+      // Whoever listens may not have been connected yet; a wake-up is a hint, and is given again here until it is heard.
+      // It follows a commit, as every wake-up does: SQLite's other processes see nothing else.
       const holder = { ...named('A'), token: a.token }
       await one.locks.renew(keyOf('pull'), holder, { ttlMs: 30_000, progress: undefined }, longTimes)
-      one.bell.ring(requesterTopic(keyOf('pull'), named('B')))
-      return rings > 0
+      one.notifier.wake(requesterTopic(keyOf('pull'), named('B')))
+      return wakeUps > 0
     })
-    rings = 0
+    wakeUps = 0
     const { told } = await here.end('pull', 'A', a.token, 'failure')
-    ringFor(one.bell, keyOf('pull'), told)
-    await until('the grant is heard', async () => rings > 0)
+    wakeFor(one.notifier, keyOf('pull'), told)
+    await until('the grant is heard', async () => wakeUps > 0)
     await there.granted('pull', 'B')
     unlisten()
   })
@@ -129,6 +129,6 @@ export function sharingContract({ open, isShared }: LocksCandidate): void {
 
 const deploy = { operation: 'deploy', resource: 'eu-1' }
 
-function partsOf({ locks, bell, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
-  return { store: locks, bell, remoteBell: traits.remoteBell }
+function partsOf({ locks, notifier, traits }: LocksBackend): Parameters<typeof createLocks>[0] {
+  return { store: locks, notifier, remoteWakeUps: traits.remoteWakeUps }
 }

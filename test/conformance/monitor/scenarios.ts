@@ -186,8 +186,8 @@ function eight<Thing>(make: () => Thing): readonly Thing[] {
 }
 
 function monitorOn(backend: Backend, options: Parameters<typeof createMonitor>[1] = {}): Monitor {
-  const { monitor: store, guards, ownGuards, jobs, bell } = backend
-  return createMonitor({ store, guards: ownGuards ?? guards, jobs, bell }, options)
+  const { monitor: store, guards, ownGuards, jobs, notifier } = backend
+  return createMonitor({ store, guards: ownGuards ?? guards, jobs, notifier }, options)
 }
 
 async function watch(monitor: Monitor, options: object = {}): Promise<void> {

@@ -31,7 +31,7 @@ const recorder = isSilent ? createSilence(name) : createRecorder(folder, `${name
 const backend = await patiently(() => openBackend(url, { namespace: 'crashes', migrate: false }))
 const jobs = createJobs({
   store: isSilent ? backend.jobs : recordStore(backend.jobs, recorder),
-  bell: backend.bell,
+  notifier: backend.notifier,
 })
 const handlers = createHandlers({ url, workerId, recorder })
 const worker = jobs.worker({

@@ -81,7 +81,7 @@ describe.runIf(hasService('redis'))('a board in Redis', () => {
     await using one = await openBackend('memory:', { namespace, migrate: true, redis: url })
     await using two = await openBackend('memory:', { namespace, migrate: true, redis: url })
     let heard = Promise.withResolvers<void>()
-    two.bell.listen([fleetTopic], () => heard.resolve())
+    two.notifier.listen([fleetTopic], () => heard.resolve())
     // Whoever begins to listen is told so once, for what it may have missed.
     await within(10_000, 'the other box', heard.promise)
     heard = Promise.withResolvers<void>()

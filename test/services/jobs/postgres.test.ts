@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { describe, onTestFinished, test, vi } from 'vitest'
-import { createBell } from '../../../src/core/notifier.ts'
+import { createNotifier } from '../../../src/core/notifier.ts'
 import { open } from '../../../src/index.ts'
 import type { StoreTransaction, Verdict } from '../../../src/jobs/index.ts'
 import { claimStatements } from '../../../src/storage/postgres/claim/claim.ts'
@@ -62,7 +62,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.deepEqual([rest.length, rest.includes('urgent')], [204, true])
   })
 
-  test('a claim is one statement, and so is an add with its ring, while nothing goes first', async () => {
+  test('a claim is one statement, and so is an add with its wake-up, while nothing goes first', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const query = vi.spyOn(Client.prototype, 'query')
@@ -79,7 +79,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     }
     await backend.jobs.add([aJob(), aJob()], undefined, ['jobs:mail'])
     await backend.jobs.add([aJob()], undefined, ['jobs:mail'])
-    assert.deepEqual(sent(), ['sb_add_alike_ringing', 'sb_add_alike'], 'a ring right behind another waits')
+    assert.deepEqual(sent(), ['sb_add_alike_waking', 'sb_add_alike'], 'a wake-up right behind another waits')
     await claim()
     await claim(['other', 'mail'])
     await claim(['other'])
@@ -184,7 +184,7 @@ SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, nr, 0, 
     }
   })
 
-  test('a job is added where the database takes no ring', async () => {
+  test('a job is added where the database takes no wake-up', async () => {
     await using place = await ownPostgres()
     const client = new Client(place.url)
     await client.connect()
@@ -230,17 +230,17 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
     await using place = await ownPostgres()
     await using box = await open(place.url, { migrate: true })
     await using elsewhere = await open(place.url)
-    const seen = { here: createBell(), there: createBell() }
+    const seen = { here: createNotifier(), there: createNotifier() }
     const rare = { pollMs: '1h' as const }
     await using here = box.jobs.worker({
       ...rare,
       queues: ['here'],
-      handlers: { go: () => seen.here.ring() },
+      handlers: { go: () => seen.here.wake() },
     })
     await using there = elsewhere.jobs.worker({
       ...rare,
       queues: ['there'],
-      handlers: { go: () => seen.there.ring() },
+      handlers: { go: () => seen.there.wake() },
     })
     await Promise.all([here.start(), there.start()])
     // Both have looked, found nothing and listen.
@@ -253,22 +253,22 @@ CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
       await box.jobs.addMany([{ kind: 'go', queue: 'there' }], { tx: client, notify: true })
       assert.equal(await seen.there.wait({ timeoutMs: 100 }), 'timeout')
       await client.query('COMMIT')
-      assert.equal(await seen.here.wait({ timeoutMs: 10_000 }), 'rung')
-      assert.equal(await seen.there.wait({ timeoutMs: 10_000 }), 'rung')
+      assert.equal(await seen.here.wait({ timeoutMs: 10_000 }), 'woken')
+      assert.equal(await seen.there.wait({ timeoutMs: 10_000 }), 'woken')
       await assert.rejects(box.jobs.add('go', null, { notify: 'yes' as never }), { code: 'invalid_argument' })
     } finally {
       await client.end()
     }
   })
 
-  test('whoever begins to listen is told when the database listens: what was rung until then was not heard', async () => {
+  test('whoever begins to listen is told when the database listens: what was woken until then was not heard', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     // The first opens the line; the other's channel is added to one that is open.
-    for (const { bell } of [backend, backend.within('other')]) {
-      const told = createBell()
-      bell.listen(['jobs:mail'], () => told.ring())
-      assert.equal(await told.wait({ timeoutMs: 10_000 }), 'rung')
+    for (const { notifier } of [backend, backend.within('other')]) {
+      const told = createNotifier()
+      notifier.listen(['jobs:mail'], () => told.wake())
+      assert.equal(await told.wait({ timeoutMs: 10_000 }), 'woken')
     }
   })
 

@@ -10,7 +10,7 @@ import { aborted, gate, jobIn, type Scene, stages } from './stage.ts'
 const rarely = { pollMs: '1h' as const }
 
 for (const stage of stages()) {
-  /** Another process, as far as rings reach: MariaDB has none that leave theirs. */
+  /** Another process, as far as wake-ups reach: MariaDB has none that leave theirs. */
   const openElsewhere = (scene: Scene, box: Box) =>
     stage.name === 'mariadb' && !stage.isRemote ? box : scene.openAnother(box)
 
@@ -68,7 +68,7 @@ for (const stage of stages()) {
   })
 }
 
-/** A worker that has looked, found nothing, and hears what is rung. */
+/** A worker that has looked, found nothing, and hears what is woken. */
 async function workAndWait(scene: Scene, box: Box): Promise<Worker> {
   const worker = await scene.work(box, { ...rarely, handlers: { mail: () => 'sent' } })
   await new Promise((resolve) => setTimeout(resolve, 200))

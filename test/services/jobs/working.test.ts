@@ -86,7 +86,7 @@ for (const stage of stages()) {
       async (scene) => {
         const box = await scene.open()
         const other = await scene.openAnother(box)
-        // MariaDB has no bell between processes; there the poll is all there is. A server has one for all its clients.
+        // MariaDB has no notifier between processes; there the poll is all there is. A server has one for all its clients.
         const pollMs = stage.name === 'mariadb' && !stage.isRemote ? 250 : 30_000
         const begun: number[] = []
         await scene.work(box, { pollMs, handlers: { mail: () => begun.push(performance.now()) } })

@@ -1,4 +1,4 @@
-/** What only Redis can get wrong: scripts it has forgotten, connections that break, memory that is full, bells. */
+/** What only Redis can get wrong: scripts it has forgotten, connections that break, memory that is full, notifiers. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -99,12 +99,12 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     assert.ok(first?.status === 'running' && first.leaseEndsInMs > 4_000 && first.leaseEndsInMs <= 5_000)
   })
 
-  test('two backends on one Redis hand over to each other by the bell, long before anybody polls', async () => {
+  test('two backends on one Redis hand over to each other by the notifier, long before anybody polls', async () => {
     const namespace = aNamespace()
     await using one = await open(namespace)
     await using two = await open(namespace)
-    await using here = createLocks({ store: one.locks, bell: one.bell, remoteBell: true })
-    await using there = createLocks({ store: two.locks, bell: two.bell, remoteBell: true })
+    await using here = createLocks({ store: one.locks, notifier: one.notifier, remoteWakeUps: true })
+    await using there = createLocks({ store: two.locks, notifier: two.notifier, remoteWakeUps: true })
     const spans: number[] = []
     for (let turn = 0; turn < 3; turn++) {
       const [mine, yours] = turn % 2 === 0 ? [here, there] : [there, here]
@@ -124,31 +124,31 @@ describe.runIf(hasService('redis'))('on Redis', () => {
     )
   })
 
-  test('a bell whose connection broke is heard again, and what was rung meanwhile is made good', async () => {
+  test('a notifier whose connection broke is heard again, and what was woken meanwhile is made good', async () => {
     const namespace = aNamespace()
     await using line = await openProxy()
     await using one = await open(namespace)
     await using two = await openRedis(line.url, { namespace })
-    let rings = 0
-    const unlisten = two.bell.listen(['topic', 'other'], () => void rings++)
-    await until('it listens', async () => rings > 0)
+    let wakeUps = 0
+    const unlisten = two.notifier.listen(['topic', 'other'], () => void wakeUps++)
+    await until('it listens', async () => wakeUps > 0)
     await sleep(50)
-    rings = 0
-    one.bell.ring('topic')
-    await until('it hears', async () => rings > 0)
-    rings = 0
+    wakeUps = 0
+    one.notifier.wake('topic')
+    await until('it hears', async () => wakeUps > 0)
+    wakeUps = 0
     line.cut()
-    await until('everybody is called when it is back', async () => rings > 0)
+    await until('everybody is called when it is back', async () => wakeUps > 0)
     await sleep(50)
-    rings = 0
-    one.bell.ring('other')
-    await until('it hears again', async () => rings > 0)
+    wakeUps = 0
+    one.notifier.wake('other')
+    await until('it hears again', async () => wakeUps > 0)
     unlisten()
-    rings = 0
-    one.bell.ring('topic')
-    two.bell.ring('topic')
+    wakeUps = 0
+    one.notifier.wake('topic')
+    two.notifier.wake('topic')
     await sleep(50)
-    assert.equal(rings, 0)
+    assert.equal(wakeUps, 0)
   })
 
   test('a call whose answer is lost with its connection is answered as it was', async () => {
@@ -222,12 +222,12 @@ describe.runIf(hasService('redis'))('on Redis', () => {
 
   test('a closed backend refuses, and lets go of who listens', async () => {
     const redis = await open()
-    redis.bell.listen(['topic'], () => assert.fail('heard after closing'))
+    redis.notifier.listen(['topic'], () => assert.fail('heard after closing'))
     await redis.close()
     await redis.close()
     await assert.rejects(redis.locks.inspect(key, 1), { code: 'closed' })
     await assert.rejects(redis.ping(), { code: 'closed' })
-    redis.bell.ring('topic')
+    redis.notifier.wake('topic')
   })
 
   test('an address that is none is refused without being shown', async () => {

@@ -23,7 +23,7 @@ async function jobs(...args: readonly string[]) {
 
 test('jobs are searched, counted and cancelled in bulk from the command line', async () => {
   const backend = await openBackend(database, { namespace: 'default', migrate: true })
-  await using service = createJobs({ store: backend.jobs, bell: backend.bell })
+  await using service = createJobs({ store: backend.jobs, notifier: backend.notifier })
   const added = await service.addMany(
     Array.from({ length: 12 }, (_, n) => ({ kind: 'mail', payload: { n } })),
   )

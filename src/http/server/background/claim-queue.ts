@@ -1,5 +1,5 @@
 import type { Clock } from '../../../core/clock.ts'
-import type { JobsBell } from '../../../jobs/index.ts'
+import type { JobsNotifier } from '../../../jobs/index.ts'
 import type { ClaimWait } from '../call.ts'
 
 /** How a line is looked after. */
@@ -13,20 +13,20 @@ export interface ClaimLineOptions {
 /**
  * Everyone who waits for the same jobs, in the order they came.
  *
- *     ring, poll or newcomer ──▶ the head claims ── got jobs ──▶ it leaves; the next one claims, for there may be more
+ *     wake-up, poll or newcomer ──▶ the head claims ── got jobs ──▶ it leaves; the next one claims, for there may be more
  *                                                ├─ got none ──▶ all go on waiting
  *                                                └─ failed ────▶ it leaves with the error; the next one looks soon
  *
- * So a ring costs one claim more than there are jobs, however many wait. While one claim after the other brings jobs,
+ * So a wake-up costs one claim more than there are jobs, however many wait. While one claim after the other brings jobs,
  * more of them are under way at a time, up to 16. A newcomer claims at once when nobody stands idle before it, so
- * where there is work for all nobody waits for anybody; else it counts as a ring, and what is there when it comes goes
- * to whoever came first. Rings during a claim become one more claim after it.
+ * where there is work for all nobody waits for anybody; else it counts as a wake-up, and what is there when it comes goes
+ * to whoever came first. Wake-ups during a claim become one more claim after it.
  *
  * Who leaves (its time is over, its client has gone) leaves at once, also in the middle of its claim; nobody waits for
  * that. If it was only late it still gets what the claim brings. If it has gone, jobs are given back.
  */
 export class ClaimLine {
-  readonly #bell: JobsBell
+  readonly #notifier: JobsNotifier
   readonly #topics: readonly string[]
   readonly #options: ClaimLineOptions
   readonly #onDissolved: () => void
@@ -37,17 +37,22 @@ export class ClaimLine {
   readonly #claimers = new Set<Waiter>()
   /** Claims in a row that brought jobs. */
   #streak = 0
-  /** There was a ring since the last claim began. */
+  /** There was a wake-up since the last claim began. */
   #lookAgain = false
   /** For the next poll; there is always one. */
   #timer: unknown
 
-  constructor(bell: JobsBell, topics: readonly string[], options: ClaimLineOptions, onDissolved: () => void) {
-    this.#bell = bell
+  constructor(
+    notifier: JobsNotifier,
+    topics: readonly string[],
+    options: ClaimLineOptions,
+    onDissolved: () => void,
+  ) {
+    this.#notifier = notifier
     this.#topics = topics
     this.#options = options
     this.#onDissolved = onDissolved
-    this.#unlisten = listenTo(bell, topics, () => this.#look())
+    this.#unlisten = listenTo(notifier, topics, () => this.#look())
   }
 
   wait<Claimed>(
@@ -127,7 +132,7 @@ export class ClaimLine {
 
   /** Waits for nobody: a claim that hangs must not keep the others from looking. */
   #poll(): void {
-    // Whoever works off a queue comes back soon; so long the line is kept, and its ear at the bell.
+    // Whoever works off a queue comes back soon; so long the line is kept, and its ear at the notifier.
     if (this.#waiters.size === 0) {
       this.#dissolve()
       return
@@ -164,7 +169,7 @@ export class ClaimLine {
 
   #leave(waiter: Waiter): void {
     this.#waiters.delete(waiter)
-    // The ring that its claim was for is not to be lost with it.
+    // The wake-up that its claim was for is not to be lost with it.
     if (this.#claimers.delete(waiter)) this.#look()
   }
 
@@ -178,7 +183,7 @@ export class ClaimLine {
     if (giveBack === undefined) return
     try {
       await giveBack(jobs)
-      for (const topic of this.#topics) this.#bell.ring(topic)
+      for (const topic of this.#topics) this.#notifier.wake(topic)
     } catch {
       // The lease runs out then, and the job is back in line.
     }
@@ -209,11 +214,11 @@ async function outcomeOf({ claim }: Waiter): Promise<Outcome> {
   }
 }
 
-function listenTo(bell: JobsBell, topics: readonly string[], heard: () => void): () => void {
+function listenTo(notifier: JobsNotifier, topics: readonly string[], heard: () => void): () => void {
   try {
-    return bell.listen(topics, heard)
+    return notifier.listen(topics, heard)
   } catch {
-    // A bell that was closed rings no more; the claim itself says what is the matter.
+    // A closed notifier wakes no listener; the claim itself says what is the matter.
     return () => {}
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createFakeClock, type FakeClock } from '../../../core/fake-clock.ts'
-import { type JobsBell, queueTopic } from '../../../jobs/index.ts'
+import { type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
 import type { ClaimDesk } from '../call.ts'
 import { createClaimDesk } from './long-poll-claims.ts'
 
@@ -44,9 +44,9 @@ interface Stage {
   readonly clock: FakeClock
   readonly store: FakeStore
   readonly desk: ClaimDesk
-  readonly rings: string[]
+  readonly wakeUps: string[]
   listenerCount(): number
-  ring(queue?: string): Promise<void>
+  wake(queue?: string): Promise<void>
   wait(
     who: string,
     options?: { waitMs?: number; queues?: string[]; kinds?: string[] | undefined; giveBack?: false },
@@ -60,10 +60,10 @@ function aStage(): Stage {
   const clock = createFakeClock()
   const store = new FakeStore()
   const listeners = new Map<() => void, readonly string[]>()
-  const rings: string[] = []
-  const bell: JobsBell = {
-    ring(topic) {
-      rings.push(topic)
+  const wakeUps: string[] = []
+  const notifier: JobsNotifier = {
+    wake(topic) {
+      wakeUps.push(topic)
       for (const [heard, topics] of [...listeners]) if (topics.includes(topic)) heard()
     },
     listen(topics, heard) {
@@ -72,15 +72,15 @@ function aStage(): Stage {
       return () => listeners.delete(mine)
     },
   }
-  const desk = createClaimDesk(bell, { clock, random: () => 0.5 })
+  const desk = createClaimDesk(notifier, { clock, random: () => 0.5 })
   return {
     clock,
     store,
     desk,
-    rings,
+    wakeUps,
     listenerCount: () => listeners.size,
-    async ring(queue = 'mail') {
-      bell.ring(queueTopic(queue))
+    async wake(queue = 'mail') {
+      notifier.wake(queueTopic(queue))
       await settle()
     },
     async wait(who, { waitMs = 30_000, queues = ['mail'], kinds, giveBack } = {}) {
@@ -125,12 +125,12 @@ test('a claim that finds a job is answered at once, and a line in which nobody s
 })
 
 test('jobs go to those who wait in the order they came', async () => {
-  const { store, wait, ring } = aStage()
+  const { store, wait, wake } = aStage()
   const waiting = []
   for (const who of names(5)) waiting.push(await wait(who))
   for (const job of ['j1', 'j2', 'j3']) {
     store.jobs.push(job)
-    await ring()
+    await wake()
   }
   assert.deepEqual(store.claimedBy, ['w0', 'w1', 'w2'])
   assert.deepEqual(
@@ -138,26 +138,26 @@ test('jobs go to those who wait in the order they came', async () => {
     [['j1'], ['j2'], ['j3'], undefined, undefined],
   )
   store.jobs.push('j4', 'j5')
-  await ring()
+  await wake()
   assert.deepEqual(store.claimedBy.slice(3), ['w3', 'w4'])
 })
 
-test('a ring costs one claim more than there are jobs, however many wait', async () => {
-  const { store, wait, ring, listenerCount } = aStage()
+test('a wake-up costs one claim more than there are jobs, however many wait', async () => {
+  const { store, wait, wake, listenerCount } = aStage()
   await Promise.all(names(10_000).map((who) => wait(who)))
   assert.equal(listenerCount(), 1)
   let before = store.claimCount
-  await ring()
+  await wake()
   assert.equal(store.claimCount - before, 1)
   before = store.claimCount
   store.jobs.push('j1')
-  await ring()
+  await wake()
   assert.equal(store.claimCount - before, 2)
   assert.deepEqual(store.claimedBy, ['w0'])
 })
 
 test('many jobs at once are claimed by several at a time, and all are handed out in order', async () => {
-  const { store, wait, ring } = aStage()
+  const { store, wait, wake } = aStage()
   for (const who of names(100)) await wait(who)
   let underWay = 0
   let most = 0
@@ -171,21 +171,21 @@ test('many jobs at once are claimed by several at a time, and all are handed out
   }
   store.jobs.push(...names(60))
   const before = store.claimCount
-  await ring()
+  await wake()
   while (store.claimedBy.length < 60 || underWay > 0) await settle()
   assert.deepEqual(store.claimedBy, names(60))
   assert.ok(most > 1 && most <= 16, `${most} at a time`)
   assert.ok(store.claimCount - before <= 60 + 16)
 })
 
-test('rings during a claim become one more claim after it', async () => {
-  const { store, wait, ring } = aStage()
+test('wake-ups during a claim become one more claim after it', async () => {
+  const { store, wait, wake } = aStage()
   const a = await wait('a')
   await wait('b')
   store.hold()
-  await ring()
+  await wake()
   const before = store.claimCount
-  for (let nth = 0; nth < 50; nth++) await ring()
+  for (let nth = 0; nth < 50; nth++) await wake()
   assert.equal(store.claimCount, before)
   store.letGo()
   await settle()
@@ -203,14 +203,14 @@ test('where nobody stands idle a newcomer does not wait for the claims of others
 test('a newcomer does not go before those who wait, but what it brings to light is handed out', async () => {
   const { store, wait } = aStage()
   const first = await wait('first')
-  // Added where no ring comes from.
+  // Added where no wake-up comes from.
   store.jobs.push('j1')
   const second = await wait('second')
   assert.deepEqual(first.answer, ['j1'])
   assert.equal(second.answer, undefined)
 })
 
-test('without rings the head looks every second', async () => {
+test('without wake-ups the head looks every second', async () => {
   const { store, wait, clock } = aStage()
   const a = await wait('a')
   await wait('b')
@@ -295,7 +295,7 @@ test('a line whose only claim hangs is forgotten all the same', async () => {
 })
 
 test('jobs that come for a client that has gone are given back, and others are told', async () => {
-  const { store, wait, rings } = aStage()
+  const { store, wait, wakeUps } = aStage()
   store.hold()
   store.jobs.push('j1')
   const a = await wait('a')
@@ -305,12 +305,12 @@ test('jobs that come for a client that has gone are given back, and others are t
   store.letGo()
   await settle()
   assert.deepEqual(store.givenBack, ['j1'])
-  assert.deepEqual(rings, ['jobs:mail'])
+  assert.deepEqual(wakeUps, ['jobs:mail'])
   assert.deepEqual((await wait('b')).answer, ['j1'])
 })
 
 test('a client that goes in the middle of the line disturbs nobody', async () => {
-  const { store, wait, ring } = aStage()
+  const { store, wait, wake } = aStage()
   const [a, b, c] = [await wait('a'), await wait('b'), await wait('c')]
   const before = store.claimCount
   b.gone.abort()
@@ -318,16 +318,16 @@ test('a client that goes in the middle of the line disturbs nobody', async () =>
   assert.deepEqual(b.answer, [])
   assert.equal(store.claimCount, before)
   store.jobs.push('j1', 'j2')
-  await ring()
+  await wake()
   assert.deepEqual([a.answer, c.answer], [['j1'], ['j2']])
 })
 
 test('when the head goes in the middle of its claim the next one looks at once', async () => {
-  const { store, wait, ring } = aStage()
+  const { store, wait, wake } = aStage()
   const [a, b] = [await wait('a'), await wait('b')]
   store.hold()
   const stuck = store.gate!
-  await ring()
+  await wake()
   store.gate = undefined
   store.jobs.push('j1')
   a.gone.abort()
@@ -339,7 +339,7 @@ test('when the head goes in the middle of its claim the next one looks at once',
 })
 
 test('what was claimed with a key is kept for whoever asks again', async () => {
-  const { store, wait, rings } = aStage()
+  const { store, wait, wakeUps } = aStage()
   store.hold()
   store.jobs.push('j1')
   const a = await wait('a', { giveBack: false })
@@ -348,14 +348,14 @@ test('what was claimed with a key is kept for whoever asks again', async () => {
   await settle()
   assert.deepEqual(a.answer, [])
   assert.deepEqual(store.givenBack, [])
-  assert.deepEqual(rings, [])
+  assert.deepEqual(wakeUps, [])
 })
 
 test('an error reaches the one whose claim it was, and the next one looks soon', async () => {
-  const { store, wait, ring, clock } = aStage()
+  const { store, wait, wake, clock } = aStage()
   const [a, b, c] = [await wait('a'), await wait('b'), await wait('c')]
   store.error = new Error('down')
-  await ring()
+  await wake()
   assert.equal((a.error as Error).message, 'down')
   assert.deepEqual([b.error, c.error], [undefined, undefined])
   store.error = undefined
@@ -378,7 +378,7 @@ test('a claim that throws before it begins is an error like any other', async ()
 })
 
 test('those who wait for other queues or kinds stand in other lines', async () => {
-  const { store, wait, ring, listenerCount } = aStage()
+  const { store, wait, wake, listenerCount } = aStage()
   await wait('a', { queues: ['mail', 'pdf'], kinds: ['x', 'y'] })
   await wait('b', { queues: ['pdf', 'mail'], kinds: ['y', 'x', 'x'] })
   assert.equal(listenerCount(), 1)
@@ -386,16 +386,16 @@ test('those who wait for other queues or kinds stand in other lines', async () =
   await wait('d', { queues: ['mail,pdf'] })
   assert.equal(listenerCount(), 3)
   const before = store.claimCount
-  await ring('pdf')
+  await wake('pdf')
   assert.equal(store.claimCount - before, 2)
 })
 
 test('closing lets everybody go, and those whose claim is under way with what it brings', async () => {
-  const { store, wait, desk, ring, clock, listenerCount } = aStage()
+  const { store, wait, desk, wake, clock, listenerCount } = aStage()
   const [a, b] = [await wait('a'), await wait('b')]
   store.jobs.push('j1')
   store.hold()
-  await ring()
+  await wake()
   desk.close()
   await settle()
   assert.deepEqual([a.answer, b.answer], [undefined, []])

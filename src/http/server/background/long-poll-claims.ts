@@ -1,12 +1,12 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { whole, withDefaults } from '../../../core/options.ts'
-import { type JobsBell, queueTopic } from '../../../jobs/index.ts'
+import { type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
 import type { ClaimDesk, ClaimWait } from '../call.ts'
 import { ClaimLine } from './claim-queue.ts'
 
 /** How waiting claims are looked after. */
 export interface ClaimDeskOptions {
-  /** How often a line looks without being rung for, give or take a quarter. @default 1_000 */
+  /** How often a line looks without being woken for, give or take a quarter. @default 1_000 */
   readonly pollMs?: number
   /** How long a claim that is under way when its time is over may still bring jobs. @default 2_000 */
   readonly lateMs?: number
@@ -21,8 +21,8 @@ export const claimDeskDefaults: Required<ClaimDeskOptions> = {
   random: Math.random,
 }
 
-/** Makes the desk of one namespace, whose bell this is. */
-export function createClaimDesk(bell: JobsBell, options?: ClaimDeskOptions): ClaimDesk {
+/** Makes the desk of one namespace, whose notifier this is. */
+export function createClaimDesk(notifier: JobsNotifier, options?: ClaimDeskOptions): ClaimDesk {
   const given = withDefaults<Required<ClaimDeskOptions>>('createClaimDesk', options, claimDeskDefaults)
   whole('createClaimDesk.pollMs', given.pollMs, { min: 1, max: 2 ** 31 - 1 })
   whole('createClaimDesk.lateMs', given.lateMs, { max: 2 ** 31 - 1 })
@@ -34,7 +34,7 @@ export function createClaimDesk(bell: JobsBell, options?: ClaimDeskOptions): Cla
     const key = JSON.stringify([topics, kinds && [...new Set(kinds)].sort()])
     const found = lines.get(key)
     if (found) return found
-    const line = new ClaimLine(bell, topics, given, () => lines.delete(key))
+    const line = new ClaimLine(notifier, topics, given, () => lines.delete(key))
     lines.set(key, line)
     return line
   }

@@ -87,7 +87,10 @@ test('jobs that ended longer ago than the retention are forgotten in every names
   await using memory = await openMemory({ namespace: 'default', migrate: true, now: () => now })
   const spaces = createSpaces(memory)
   const end = async (namespace: string) => {
-    const jobs = createJobs({ store: memory.within(namespace).jobs, bell: memory.within(namespace).bell })
+    const jobs = createJobs({
+      store: memory.within(namespace).jobs,
+      notifier: memory.within(namespace).notifier,
+    })
     const { id } = await jobs.add('mail', {})
     const [claimed] = await jobs.claim()
     await jobs.ack(claimed!)

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { createBell } from '../../../core/notifier.ts'
+import { createNotifier } from '../../../core/notifier.ts'
 import { type ClockJump, createClockWatch } from './clock-watch.ts'
 
 test('a store whose clock is set is told of, with the way it went; one that only runs is not', async () => {
   let offMs = 0
   let looks = 0
-  const looked = createBell()
+  const looked = createNotifier()
   const jumps: ClockJump[] = []
   const { loop, jump } = createClockWatch({
     async now() {
-      if (++looks % 3 === 0) looked.ring()
+      if (++looks % 3 === 0) looked.wake()
       return performance.now() + offMs
     },
     onJump: (found) => jumps.push(found),
@@ -33,12 +33,12 @@ test('a store whose clock is set is told of, with the way it went; one that only
 
 test('a store that does not answer is told of, and looked at again', async () => {
   const told: string[] = []
-  const again = createBell()
+  const again = createNotifier()
   let looks = 0
   const { loop } = createClockWatch({
     async now() {
       if (++looks === 1) throw new Error('away')
-      again.ring()
+      again.wake()
       return performance.now()
     },
     onJump: () => assert.fail('no clock was set'),
@@ -46,7 +46,7 @@ test('a store that does not answer is told of, and looked at again', async () =>
     lookMs: 5,
   })
   try {
-    assert.equal(await again.wait({ timeoutMs: 10_000 }), 'rung')
+    assert.equal(await again.wait({ timeoutMs: 10_000 }), 'woken')
     assert.equal(told[0], 'server.clock failed')
   } finally {
     await loop.stop()

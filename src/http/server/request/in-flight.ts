@@ -1,8 +1,8 @@
-import { type Bell, createBell } from '../../../core/notifier.ts'
+import { createNotifier, type Notifier } from '../../../core/notifier.ts'
 
 /** How many requests are under way, and the wait until they are over. */
 export class InFlight {
-  readonly #ended: Bell = createBell()
+  readonly #ended: Notifier = createNotifier()
   #count = 0
 
   enter(): void {
@@ -11,7 +11,7 @@ export class InFlight {
 
   leave(): void {
     this.#count--
-    if (this.#count === 0) this.#ended.ring()
+    if (this.#count === 0) this.#ended.wake()
   }
 
   /** Resolves when none is left, or when that took too long. */

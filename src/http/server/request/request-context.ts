@@ -112,11 +112,11 @@ export class Passage implements Call {
 
   #makeKeyed(key: { readonly key: string; readonly fingerprint: string }): Jobs {
     const { stores, jobs, redactor } = this.space
-    const { notes, schedules, bell } = stores
+    const { notes, schedules, notifier } = stores
     const { gates } = this.space
     const { jobs: store } = stores.keyed({ caller: this.principal.id, keepMs, ...key })
     return createJobs({
-      ...{ store: redactor.store(store), notes, schedules, gates, bell, beside: jobs },
+      ...{ store: redactor.store(store), notes, schedules, gates, notifier, beside: jobs },
       passesSealed: true,
     })
   }

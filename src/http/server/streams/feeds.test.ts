@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { SignalboxError } from '../../../core/errors.ts'
 import { createFakeClock } from '../../../core/fake-clock.ts'
-import { createBell } from '../../../core/notifier.ts'
-import { cancelTopic, type JobsBell, type QueueStats, queueTopic } from '../../../jobs/index.ts'
+import { createNotifier } from '../../../core/notifier.ts'
+import { cancelTopic, type JobsNotifier, type QueueStats, queueTopic } from '../../../jobs/index.ts'
 import type { FeedEvent, FeedReader } from '../call.ts'
 import { createRing } from './event-ring.ts'
 import { createHintsFeed } from './hints-feed.ts'
 import { createQueuesFeed, type QueuesFeedOptions } from './queues-feed.ts'
 
-class FakeBell implements JobsBell {
+class FakeNotifier implements JobsNotifier {
   readonly listeners = new Map<string, Set<() => void>>()
   listen(topics: readonly string[], heard: () => void): () => void {
     const mine = () => heard()
@@ -21,7 +21,7 @@ class FakeBell implements JobsBell {
       for (const topic of topics) this.listeners.get(topic)?.delete(mine)
     }
   }
-  ring(topic: string): void {
+  wake(topic: string): void {
     for (const heard of [...(this.listeners.get(topic) ?? [])]) heard()
   }
   countOf(topic: string): number {
@@ -32,10 +32,10 @@ class FakeBell implements JobsBell {
 class FakeReader implements FeedReader {
   readonly events: FeedEvent[] = []
   readonly failures: unknown[] = []
-  readonly #came = createBell()
+  readonly #came = createNotifier()
   send(event: FeedEvent): void {
     this.events.push(event)
-    this.#came.ring()
+    this.#came.wake()
   }
   fail(error: unknown): void {
     this.failures.push(error)
@@ -57,7 +57,7 @@ function statsOf(queue: string, ready: number): QueueStats {
 
 /** A store whose numbers a test sets; it remembers when it was read. */
 function aStage(options: QueuesFeedOptions = {}) {
-  const bell = new FakeBell()
+  const notifier = new FakeNotifier()
   const store = {
     items: [statsOf('mail', 1)] as readonly QueueStats[],
     error: undefined as Error | undefined,
@@ -68,13 +68,13 @@ function aStage(options: QueuesFeedOptions = {}) {
       return store.items
     },
   }
-  const feed = createQueuesFeed(store, bell, { pollMs: 20, leastMs: 5, ...options })
+  const feed = createQueuesFeed(store, notifier, { pollMs: 20, leastMs: 5, ...options })
   const open = (lastEventId?: string | number) => {
     const reader = new FakeReader()
     const leave = feed.open(lastEventId === undefined ? undefined : String(lastEventId), reader)
     return Object.assign(reader, { leave })
   }
-  return { bell, store, feed, open }
+  return { notifier, store, feed, open }
 }
 
 const gapsOf = (instants: readonly number[]) => instants.slice(1).map((at, nth) => at - instants[nth]!)
@@ -105,16 +105,16 @@ test('a reader gets the present state first, and then only what changed', async 
 })
 
 test('the store is read while somebody reads, and not otherwise', async () => {
-  const { store, feed, bell, open } = aStage()
+  const { store, feed, notifier, open } = aStage()
   await using _ = feed
   await new Promise((resolve) => setTimeout(resolve, 60))
   assert.equal(store.readAt.length, 0)
   const readers = [open(), open()]
   await Promise.all(readers.map((reader) => reader.until(1)))
   assert.equal(store.readAt.length, 1)
-  assert.equal(bell.countOf(queueTopic('mail')), 1)
+  assert.equal(notifier.countOf(queueTopic('mail')), 1)
   for (const reader of readers) reader.leave()
-  assert.equal(bell.countOf(queueTopic('mail')), 0)
+  assert.equal(notifier.countOf(queueTopic('mail')), 0)
   const count = store.readAt.length
   await new Promise((resolve) => setTimeout(resolve, 60))
   assert.equal(store.readAt.length, count)
@@ -126,9 +126,9 @@ test('the store is read while somebody reads, and not otherwise', async () => {
   assert.deepEqual(readyOf(late.events[0]!), [9])
 })
 
-test('a ring brings the next reading forward, but not to less than a second after the last', async () => {
+test('a wake-up brings the next reading forward, but not to less than a second after the last', async () => {
   const clock = createFakeClock()
-  const { store, feed, bell, open } = aStage({ pollMs: 2_000, leastMs: 1_000, clock })
+  const { store, feed, notifier, open } = aStage({ pollMs: 2_000, leastMs: 1_000, clock })
   const readAt: number[] = []
   const { stats } = store
   store.stats = () => {
@@ -149,12 +149,12 @@ test('a ring brings the next reading forward, but not to less than a second afte
   assert.equal(alone.length, 3)
   for (const gap of alone) assert.ok(gap >= 2_000 && gap <= 2_200, `${gap} ms`)
   for (let nth = 0; nth < 50; nth++) {
-    bell.ring(queueTopic('mail'))
+    notifier.wake(queueTopic('mail'))
     await pass(100)
   }
-  const rung = gapsOf(readAt).slice(1)
-  assert.ok(rung.length >= 3)
-  for (const gap of rung) assert.ok(gap >= 1_000 && gap <= 1_200, `${gap} ms`)
+  const woken = gapsOf(readAt).slice(1)
+  assert.ok(woken.length >= 3)
+  for (const gap of woken) assert.ok(gap >= 1_000 && gap <= 1_200, `${gap} ms`)
   reader.leave()
   await feed[Symbol.asyncDispose]()
 })
@@ -253,7 +253,7 @@ test('a store that never answers is told as trouble, and the feed goes on when i
   const hanging = Promise.withResolvers<readonly QueueStats[]>()
   let count = 0
   const stats = () => (++count === 1 ? hanging.promise : Promise.resolve([statsOf('mail', 5)]))
-  const feed = createQueuesFeed({ stats }, new FakeBell(), { clock })
+  const feed = createQueuesFeed({ stats }, new FakeNotifier(), { clock })
   const reader = new FakeReader()
   const leave = feed.open(undefined, reader)
   await new Promise((resolve) => setImmediate(resolve))
@@ -305,12 +305,12 @@ test('a feed that was closed tells its readers to come again', async () => {
 })
 
 test('hints begin with open, and tell of the queues that were asked for and of cancellations', () => {
-  const bell = new FakeBell()
+  const notifier = new FakeNotifier()
   const reader = new FakeReader()
-  const leave = createHintsFeed(bell, ['mail', 'a:b', 'mail']).open('7', reader)
+  const leave = createHintsFeed(notifier, ['mail', 'a:b', 'mail']).open('7', reader)
   assert.deepEqual(reader.events, [{ type: 'open', data: {}, text: '{}' }])
   for (const topic of [queueTopic('mail'), queueTopic('other'), queueTopic('a:b'), cancelTopic])
-    bell.ring(topic)
+    notifier.wake(topic)
   assert.deepEqual(
     reader.events.slice(1).map(({ id, type, text }: FeedEvent) => [id, type, text]),
     [
@@ -321,63 +321,63 @@ test('hints begin with open, and tell of the queues that were asked for and of c
   )
   leave()
   leave()
-  bell.ring(cancelTopic)
+  notifier.wake(cancelTopic)
   assert.equal(reader.events.length, 4)
 })
 
-test('rings of a queue within 50 ms become one hint now and one after', async () => {
+test('wake-ups of a queue within 50 ms become one hint now and one after', async () => {
   const clock = createFakeClock()
-  const bell = new FakeBell()
+  const notifier = new FakeNotifier()
   const reader = new FakeReader()
-  const leave = createHintsFeed(bell, ['mail', 'b'], { clock }).open(undefined, reader)
-  const ring = () => bell.ring(queueTopic('mail'))
+  const leave = createHintsFeed(notifier, ['mail', 'b'], { clock }).open(undefined, reader)
+  const wake = () => notifier.wake(queueTopic('mail'))
   const settle = () => new Promise((resolve) => setImmediate(resolve))
-  for (let nth = 0; nth < 100; nth++) ring()
-  bell.ring(queueTopic('b'))
+  for (let nth = 0; nth < 100; nth++) wake()
+  notifier.wake(queueTopic('b'))
   assert.deepEqual(reader.types, ['open', 'ready', 'ready'])
   await settle()
   clock.advance(49)
-  ring()
+  wake()
   assert.equal(reader.events.length, 3)
   clock.advance(1)
   assert.equal(reader.events.length, 4)
   await settle()
   clock.advance(50)
-  // Nothing was rung since, so nothing is told; and the next ring is told at once.
+  // Nothing was woken since, so nothing is told; and the next wake-up is told at once.
   assert.equal(reader.events.length, 4)
-  ring()
+  wake()
   assert.equal(reader.events.length, 5)
   await settle()
   leave()
   assert.equal(clock.timerCount, 0)
 })
 
-test('however many read, each topic of a bell is listened to once', () => {
-  const bell = new FakeBell()
+test('however many read, each topic of a notifier is listened to once', () => {
+  const notifier = new FakeNotifier()
   const readers = Array.from({ length: 100 }, (_, nth) => {
     const reader = new FakeReader()
-    const leave = createHintsFeed(bell, ['mail', `own-${nth}`]).open(undefined, reader)
+    const leave = createHintsFeed(notifier, ['mail', `own-${nth}`]).open(undefined, reader)
     return { reader, leave }
   })
-  assert.equal(bell.countOf(queueTopic('mail')), 1)
-  assert.equal(bell.countOf(cancelTopic), 1)
-  bell.ring(queueTopic('mail'))
+  assert.equal(notifier.countOf(queueTopic('mail')), 1)
+  assert.equal(notifier.countOf(cancelTopic), 1)
+  notifier.wake(queueTopic('mail'))
   const [first] = readers.map(({ reader }) => reader.events[1])
   for (const { reader } of readers) assert.equal(reader.events[1], first)
   for (const { leave } of readers) leave()
-  for (const [topic] of bell.listeners) assert.equal(bell.countOf(topic), 0)
+  for (const [topic] of notifier.listeners) assert.equal(notifier.countOf(topic), 0)
 })
 
-test('hints of a bell that was closed fail, and leave nothing behind', () => {
-  const bell = new FakeBell()
-  const listen = bell.listen.bind(bell)
-  bell.listen = (topics, heard) => {
+test('hints of a notifier that was closed fail, and leave nothing behind', () => {
+  const notifier = new FakeNotifier()
+  const listen = notifier.listen.bind(notifier)
+  notifier.listen = (topics, heard) => {
     if (topics.includes(cancelTopic)) throw new SignalboxError('closed', 'The store was closed.')
     return listen(topics, heard)
   }
   const reader = new FakeReader()
-  createHintsFeed(bell, ['mail']).open(undefined, reader)()
+  createHintsFeed(notifier, ['mail']).open(undefined, reader)()
   assert.equal((reader.failures[0] as SignalboxError).code, 'closed')
-  assert.equal(bell.countOf(queueTopic('mail')), 0)
+  assert.equal(notifier.countOf(queueTopic('mail')), 0)
   assert.deepEqual(reader.events, [])
 })

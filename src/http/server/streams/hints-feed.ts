@@ -1,23 +1,23 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
-import { cancelTopic, type JobsBell, queueTopic } from '../../../jobs/index.ts'
+import { cancelTopic, type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 import { tellEach } from './audience.ts'
 
 /**
- * What remote workers hear of these queues: `ready { queue }` when a queue's bell rang, `cancel {}` when somebody wants
+ * What remote workers hear of these queues: `ready { queue }` when a queue's notifier woke its listeners, `cancel {}` when somebody wants
  * a running job cancelled. They are hints: they have no ids, are merged to one in 50 ms each, and may be lost. The first
- * event is `open {}`; what is rung after it is heard.
+ * event is `open {}`; what is woken after it is heard.
  *
- * However many readers a bell has, each of its topics is listened to once.
+ * However many readers a notifier has, each of its topics is listened to once.
  */
 export function createHintsFeed(
-  bell: Pick<JobsBell, 'listen'>,
+  notifier: Pick<JobsNotifier, 'listen'>,
   queues: readonly string[],
   { mergeMs = 50, clock = systemClock }: HintsFeedOptions = {},
 ): Feed {
   const topics = new Map(queues.map((queue) => [queueTopic(queue), readyEvent(queue)]))
   topics.set(cancelTopic, cancelEvent)
-  const lines = linesOf(bell)
+  const lines = linesOf(notifier)
 
   return {
     open(_lastEventId, reader) {
@@ -28,7 +28,7 @@ export function createHintsFeed(
       try {
         for (const [topic, event] of topics) {
           const line = lines.get(topic) ?? new HintLine(topic, event, mergeMs, clock)
-          line.join(reader, bell)
+          line.join(reader, notifier)
           lines.set(topic, line)
           joined.push(line)
         }
@@ -44,7 +44,7 @@ export function createHintsFeed(
 }
 
 export interface HintsFeedOptions {
-  /** Within so long, rings of a topic become one hint. @default 50 */
+  /** Within so long, wake-ups of a topic become one hint. @default 50 */
   readonly mergeMs?: number
   readonly clock?: Clock
 }
@@ -57,14 +57,14 @@ function readyEvent(queue: string): FeedEvent {
   return { type: 'ready', data, text: JSON.stringify(data) }
 }
 
-/** The lines of each bell by topic, for as long as the bell is there; a topic is here only while it has readers. */
-const linesByBell = new WeakMap<object, Map<string, HintLine>>()
+/** The lines of each notifier by topic, for as long as the notifier is there; a topic is here only while it has readers. */
+const linesByNotifier = new WeakMap<object, Map<string, HintLine>>()
 
-function linesOf(bell: object): Map<string, HintLine> {
-  const known = linesByBell.get(bell)
+function linesOf(notifier: object): Map<string, HintLine> {
+  const known = linesByNotifier.get(notifier)
   if (known) return known
   const lines = new Map<string, HintLine>()
-  linesByBell.set(bell, lines)
+  linesByNotifier.set(notifier, lines)
   return lines
 }
 
@@ -76,7 +76,7 @@ class HintLine {
   readonly #clock: Clock
   readonly #readers = new Set<FeedReader>()
   #unlisten: (() => void) | undefined
-  /** Told less than mergeMs ago, or being told: until that is over, rings are only remembered. */
+  /** Told less than mergeMs ago, or being told: until that is over, wake-ups are only remembered. */
   #isResting = false
   #rangAgain = false
   #timer: unknown
@@ -88,8 +88,8 @@ class HintLine {
     this.#clock = clock
   }
 
-  join(reader: FeedReader, bell: Pick<JobsBell, 'listen'>): void {
-    this.#unlisten ??= bell.listen([this.topic], () => this.#heard())
+  join(reader: FeedReader, notifier: Pick<JobsNotifier, 'listen'>): void {
+    this.#unlisten ??= notifier.listen([this.topic], () => this.#heard())
     this.#readers.add(reader)
   }
 

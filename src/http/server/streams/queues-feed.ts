@@ -2,8 +2,8 @@ import { type Clock, systemClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { createLoop, type Loop } from '../../../core/loop.ts'
 import type { StepContext } from '../../../core/loop-options.ts'
-import { type Bell, createBell } from '../../../core/notifier.ts'
-import { type Jobs, type JobsBell, type QueueStats, queueTopic } from '../../../jobs/index.ts'
+import { createNotifier, type Notifier } from '../../../core/notifier.ts'
+import { type Jobs, type JobsNotifier, type QueueStats, queueTopic } from '../../../jobs/index.ts'
 import { maxEventLength } from '../../contract/index.ts'
 import type { Feed, FeedEvent, FeedReader } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
@@ -14,21 +14,21 @@ import { createRing, type Ring } from './event-ring.ts'
  * What operators watch: the numbers of all queues, as one event whenever one of them changed. One reading of the store
  * serves every reader, and there is none while nobody reads.
  *
- * A ring of a queue's bell brings the next reading forward, to a second after the last at the earliest; without one it
+ * A wake-up of a queue's notifier brings the next reading forward, to a second after the last at the earliest; without one it
  * comes after two. A reader gets the present state first. Where the store was not read just now it waits for the
  * reading, and when the store is in trouble it is told so, once, and gets the state when that is over.
  */
 export function createQueuesFeed(
   jobs: Pick<Jobs, 'stats'>,
-  bell: Pick<JobsBell, 'listen'>,
+  notifier: Pick<JobsNotifier, 'listen'>,
   options: QueuesFeedOptions = {},
 ): Feed & AsyncDisposable {
-  return new QueuesFeed(jobs, bell, options)
+  return new QueuesFeed(jobs, notifier, options)
 }
 
 /** How often the queues are looked at. */
 export interface QueuesFeedOptions {
-  /** How long after a reading the next comes, unless a bell rings. @default 2_000 */
+  /** How long after a reading the next comes, unless a wake-up comes. @default 2_000 */
   readonly pollMs?: number
   /** How long after a reading the next may come. @default 1_000 */
   readonly leastMs?: number
@@ -43,7 +43,7 @@ const maxTextLength = maxEventLength - 1_024
 
 class QueuesFeed implements Feed, AsyncDisposable {
   readonly #jobs: Pick<Jobs, 'stats'>
-  readonly #bell: Pick<JobsBell, 'listen'>
+  readonly #notifier: Pick<JobsNotifier, 'listen'>
   readonly #clock: Clock
   readonly #pollMs: number
   readonly #leastMs: number
@@ -51,7 +51,7 @@ class QueuesFeed implements Feed, AsyncDisposable {
   /** Those who have the present state, and those who wait for it. */
   readonly #readers = new Set<FeedReader>()
   readonly #waiting = new Map<FeedReader, Newcomer>()
-  readonly #rung: Bell = createBell()
+  readonly #wakeUp: Notifier = createNotifier()
   #loop: Loop | undefined
   #queues: readonly string[] = []
   #unlisten: (() => void) | undefined
@@ -65,11 +65,11 @@ class QueuesFeed implements Feed, AsyncDisposable {
 
   constructor(
     jobs: Pick<Jobs, 'stats'>,
-    bell: Pick<JobsBell, 'listen'>,
+    notifier: Pick<JobsNotifier, 'listen'>,
     { pollMs = 2_000, leastMs = 1_000, clock = systemClock, ring = createRing() }: QueuesFeedOptions,
   ) {
     this.#jobs = jobs
-    this.#bell = bell
+    this.#notifier = notifier
     this.#pollMs = pollMs
     this.#leastMs = leastMs
     this.#clock = clock
@@ -104,7 +104,7 @@ class QueuesFeed implements Feed, AsyncDisposable {
     const loop = createLoop({
       name: 'queues feed',
       step: (context) => this.#step(context),
-      bell: this.#rung,
+      notifier: this.#wakeUp,
       idleMs: this.#pollMs,
       backoff,
       watchdogMs,
@@ -130,9 +130,9 @@ class QueuesFeed implements Feed, AsyncDisposable {
 
   async #step({ signal, progress }: StepContext): Promise<void> {
     const earlyMs = this.#triedAt + this.#leastMs - this.#clock.now()
-    if (earlyMs > 0) await createBell().wait({ timeoutMs: earlyMs, signal, clock: this.#clock })
-    // Whatever was rung until now, the reading that begins will show.
-    await this.#rung.wait({ timeoutMs: 0 })
+    if (earlyMs > 0) await createNotifier().wait({ timeoutMs: earlyMs, signal, clock: this.#clock })
+    // Whatever was woken until now, the reading that begins will show.
+    await this.#wakeUp.wait({ timeoutMs: 0 })
     this.#triedAt = this.#clock.now()
     try {
       const items = await this.#jobs.stats()
@@ -215,9 +215,9 @@ class QueuesFeed implements Feed, AsyncDisposable {
     this.#unlisten?.()
     this.#queues = queues
     try {
-      this.#unlisten = this.#bell.listen(queues.map(queueTopic), () => this.#rung.ring())
+      this.#unlisten = this.#notifier.listen(queues.map(queueTopic), () => this.#wakeUp.wake())
     } catch {
-      // A bell that was closed rings no more; the next reading says what is the matter.
+      // A closed notifier wakes no listener; the next reading says what is the matter.
       this.#unlisten = undefined
     }
   }

@@ -13,9 +13,9 @@ export interface AddStatements {
   readonly plain: Statement
   /** As `plain`, for jobs that differ in id and payload alone. */
   readonly alike: Statement
-  /** The same two, which also ring a bell as they commit: their last two values are its channel and what to say. */
-  readonly plainRinging: Statement
-  readonly alikeRinging: Statement
+  /** The same two, which also send a wake-up as they commit: their last two values are its channel and what to say. */
+  readonly plainWaking: Statement
+  readonly alikeWaking: Statement
   readonly unique: Statement
   /** As `unique`, for jobs of which some have a gate. */
   readonly gated: Statement
@@ -81,12 +81,12 @@ FROM (SELECT ${nowMs} AS now) clock,
   return {
     plain: { name: 'sb_add', text: `WITH ${given}${insert(byTime)}` },
     alike: { name: 'sb_add_alike', text: alike },
-    plainRinging: {
-      name: 'sb_add_ringing',
+    plainWaking: {
+      name: 'sb_add_waking',
       text: `WITH ${given}, added AS (${insert(byTime)}) SELECT pg_notify($15, $16)`,
     },
-    alikeRinging: {
-      name: 'sb_add_alike_ringing',
+    alikeWaking: {
+      name: 'sb_add_alike_waking',
       text: `WITH added AS (${alike}) SELECT pg_notify($9, $10)`,
     },
     unique: { name: 'sb_add_unique', text: unique(byTime) },
@@ -175,20 +175,20 @@ function isSingle(text: string): boolean {
 
 /** How jobs without unique keys and gates are added. */
 export function plainAdd(
-  { alike, plain, alikeRinging, plainRinging }: AddStatements,
+  { alike, plain, alikeWaking, plainWaking }: AddStatements,
   namespace: string,
   jobs: readonly NewJob[],
 ): PlainAdd {
   const values = alikeValues(namespace, jobs)
   return values
-    ? { statement: alike, ringing: alikeRinging, values }
-    : { statement: plain, ringing: plainRinging, values: addValues(namespace, jobs, null) }
+    ? { statement: alike, waking: alikeWaking, values }
+    : { statement: plain, waking: plainWaking, values: addValues(namespace, jobs, null) }
 }
 
 export interface PlainAdd {
   readonly statement: Statement
-  /** The same with a ring, whose two values come last. */
-  readonly ringing: Statement
+  /** The same with a wake-up, whose two values come last. */
+  readonly waking: Statement
   readonly values: unknown[]
 }
 

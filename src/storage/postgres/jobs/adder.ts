@@ -35,36 +35,37 @@ export class Adder {
     this.#reclaimer = reclaimer
   }
 
-  async add(jobs: readonly NewJob[], rings: readonly string[]): Promise<readonly Added[]> {
+  async add(jobs: readonly NewJob[], wakeUps: readonly string[]): Promise<readonly Added[]> {
     const isUnique = jobs.some((job) => job.uniqueKey !== null || hasGate(job))
-    return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs, rings)
+    return isUnique ? this.#addUnique(jobs) : this.#addPlain(jobs, wakeUps)
   }
 
-  async #addPlain(jobs: readonly NewJob[], rings: readonly string[]): Promise<readonly Added[]> {
-    const { namespace, statements, bell } = this.#space
+  async #addPlain(jobs: readonly NewJob[], wakeUps: readonly string[]): Promise<readonly Added[]> {
+    const { namespace, statements, notifier } = this.#space
     const add = plainAdd(statements.add, namespace, jobs)
-    // In a transaction it would be rung before there is anything to find.
-    const ride = rings.length === 1 && !this.#sender.isOneTransaction ? bell.ride(rings[0]!) : undefined
+    // In a transaction it would be woken before there is anything to find.
+    const ride =
+      wakeUps.length === 1 && !this.#sender.isOneTransaction ? notifier.ride(wakeUps[0]!) : undefined
     if (ride === undefined) await this.#sender.run(add.statement, add.values)
-    else if (ride.isRare) await this.#runRinging(add, ride)
-    else await this.#runAndRing(add, ride)
+    else if (ride.isRare) await this.#runWaking(add, ride)
+    else await this.#runAndWake(add, ride)
     return jobs.map(({ id }) => ({ id, duplicate: false }))
   }
 
   /**
-   * The ring is part of what is written: it is heard as soon as that can be seen. Transactions that ring commit one after
-   * the other in the whole database, so only a ring that is rare goes this way. A ring may be lost and a job may not: where
-   * the database takes no ring, the job is added without.
+   * The wake-up is part of what is written: it is heard as soon as that can be seen. Transactions that send a wake-up commit one after
+   * the other in the whole database, so only a wake-up that is rare goes this way. A wake-up may be lost and a job may not: where
+   * the database takes no wake-up, the job is added without.
    */
-  async #runRinging({ statement, ringing, values }: PlainAdd, ride: Ride): Promise<void> {
+  async #runWaking({ statement, waking, values }: PlainAdd, ride: Ride): Promise<void> {
     let isSent = false
     try {
       await this.#sender.use(async (client) => {
         try {
-          await this.#sender.send(client, ringing, [...values, ...ride.values])
+          await this.#sender.send(client, waking, [...values, ...ride.values])
           isSent = true
         } catch (error) {
-          if (!ringRefusals.has(sqlState(error) ?? '')) throw error
+          if (!wakeRefusals.has(sqlState(error) ?? '')) throw error
           await this.#sender.send(client, statement, values)
         }
       })
@@ -73,20 +74,20 @@ export class Adder {
     }
   }
 
-  /** Both go out in one packet, as two transactions; whoever adds does not wait for the ring. */
-  #runAndRing({ statement, values }: PlainAdd, ride: Ride): Promise<void> {
+  /** Both go out in one packet, as two transactions; whoever adds does not wait for the wake-up. */
+  #runAndWake({ statement, values }: PlainAdd, ride: Ride): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const both = this.#sender.use(async (client) => {
-      const [written, rung] = inOnePacket(client, () => [
+      const [written, woken] = inOnePacket(client, () => [
         this.#sender.send(client, statement, values),
         this.#sender.send(client, ride.statement, ride.values),
       ])
-      // A ring may be lost: whoever depends on it polls.
-      rung!.catch(() => undefined)
+      // A wake-up may be lost: whoever depends on it polls.
+      woken!.catch(() => undefined)
       await written
       ride.over(true)
       resolve()
-      await rung!.catch(() => undefined)
+      await woken!.catch(() => undefined)
     })
     both.catch((error) => {
       ride.over(false)
@@ -169,8 +170,8 @@ export class Adder {
   }
 }
 
-/** Its queue of rings is full (somebody listens and does not read), others' rings kept it waiting, or it may not ring. */
-const ringRefusals = new Set(['54000', '55P03', '42501'])
+/** Its queue of wake-ups is full (somebody listens and does not read), others' wake-ups kept it waiting, or it may not notify. */
+const wakeRefusals = new Set(['54000', '55P03', '42501'])
 
 function handsChanged(): SignalboxError {
   return new SignalboxError(

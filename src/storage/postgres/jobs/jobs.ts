@@ -74,10 +74,14 @@ export class PostgresJobs implements JobStore {
     this.#remover = new Remover(sender, space, this.#reclaimer)
   }
 
-  async add(jobs: readonly NewJob[], tx?: unknown, rings: readonly string[] = []): Promise<readonly Added[]> {
+  async add(
+    jobs: readonly NewJob[],
+    tx?: unknown,
+    wakeUps: readonly string[] = [],
+  ): Promise<readonly Added[]> {
     if (jobs.length === 0) return []
     if (tx !== undefined) return this.#adder.addIn(await requireTransaction(tx), jobs)
-    const answers = await this.#adder.add(jobs, rings)
+    const answers = await this.#adder.add(jobs, wakeUps)
     this.#sender.onCommit(() => this.#space.cursors.added(jobs))
     return answers
   }

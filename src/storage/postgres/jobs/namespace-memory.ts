@@ -7,7 +7,7 @@ import { QueueTurns } from '../claim/queue-turns.ts'
 import { Unrest } from '../claim/slow-path-hint.ts'
 import type { Connections } from '../connection/connection.ts'
 import { Sweeper } from '../locks/sweeper.ts'
-import type { PostgresBell } from '../notifier.ts'
+import type { PostgresNotifier } from '../notifier.ts'
 import { Cursors } from './cursors.ts'
 import { Leases } from './leases.ts'
 import type { JobStatements } from './statements.ts'
@@ -32,7 +32,7 @@ export interface Space {
   readonly keyless: KeylessPlaces
   /** Whether this program may still begin anything on it. */
   readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
-  readonly bell: Pick<PostgresBell, 'ride'>
+  readonly notifier: Pick<PostgresNotifier, 'ride'>
 }
 
 /** What all namespaces of a store have in common. */
@@ -48,7 +48,7 @@ export interface Ground {
 export function createSpace(
   { connections, statements, storeId, sweepers, schema }: Ground,
   namespace: string,
-  bell: Pick<PostgresBell, 'ride'>,
+  notifier: Pick<PostgresNotifier, 'ride'>,
 ): Space {
   const [leases, lapses] = [new Leases(), new Lapses()]
   const sweeper = new Sweeper(connections, { namespace, statements, leases, lapses }, sweepers)
@@ -66,6 +66,6 @@ export function createSpace(
     givers: new LimitGivers(),
     keyless: new KeylessPlaces(),
     schema,
-    bell,
+    notifier,
   }
 }

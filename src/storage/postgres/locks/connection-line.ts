@@ -3,7 +3,7 @@ import { Client, type ClientConfig } from 'pg'
 /** What a line tells. */
 export interface LineEvents {
   heard(channel: string, payload: string): void
-  /** From now on it hears these; what was rung before, since they were wanted or since it was lost, it did not hear. */
+  /** From now on it hears these; what was woken before, since they were wanted or since it was lost, it did not hear. */
   listens(channels: Iterable<string>): void
   /** It could not be opened, that many times in a row. */
   failed(times: number): void

@@ -43,7 +43,7 @@ end
 return pages
 `)
 
-/** Rings the channels given after the ringer's own name. */
-export const ringScript: Script = createScript(`
+/** Wakes the channels given after the sender's own name. */
+export const wakeScript: Script = createScript(`
 for i = 2, #ARGV do redis.call('PUBLISH', ARGV[i], ARGV[1]) end
 `)

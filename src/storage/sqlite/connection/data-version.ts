@@ -77,7 +77,7 @@ export class DataVersion implements Watch {
       this.#seen = this.#readVersion()
     } catch {
       // As above. Numbers of two connections may be the same by chance, so no number will do: the next look that gets
-      // through finds news, which is a ring too many at worst.
+      // through finds news, which is a wake-up too many at worst.
       this.#seen = Number.NaN
     }
   }

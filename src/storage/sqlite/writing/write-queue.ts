@@ -25,7 +25,7 @@ import type { WriteCall } from './writes.ts'
 export interface GateOptions {
   /** Opens the connection that writes share; called again after a fault of the disk. */
   open(): Connection
-  /** Told when the file's lock was taken: the bell tells others' commits from ours by it. */
+  /** Told when the file's lock was taken: the notifier tells others' commits from ours by it. */
   began?(connection: Connection): void
   /** How long a write may wait. @default 5_000 */
   readonly deadlineMs?: number

@@ -162,15 +162,15 @@ test('transactions are refused, and their handlers never called', async () => {
   assert.deepEqual(await store.jobs.settle([verdict]), [true])
 })
 
-test("the bell rings for a neighbour's commits, and for none of our own thread's", async () => {
+test("the notifier wakes for a neighbour's commits, and for none of our own thread's", async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open({ thread: false })
   let heard = 0
-  let ring = Promise.withResolvers<void>()
-  const unlisten = store.bell.listen(['jobs:mail'], () => {
+  let woken = Promise.withResolvers<void>()
+  const unlisten = store.notifier.listen(['jobs:mail'], () => {
     heard++
-    ring.resolve()
+    woken.resolve()
   })
   const polled = () => sleep(70)
   for (const id of ['a', 'b', 'c']) {
@@ -181,16 +181,16 @@ test("the bell rings for a neighbour's commits, and for none of our own thread's
   assert.equal(heard, 0)
 
   await neighbour.jobs.add([aJob('d')])
-  await ring.promise
+  await woken.promise
   await polled()
   heard = 0
-  ring = Promise.withResolvers()
+  woken = Promise.withResolvers()
   await Promise.all([
     store.jobs.add([aJob('e')]),
     neighbour.jobs.add([aJob('f')]),
     store.jobs.add([aJob('g')]),
   ])
-  await ring.promise
+  await woken.promise
   await polled()
   assert.equal(heard, 1)
   unlisten()
@@ -251,20 +251,20 @@ test('what was not sent yet when a thread ended is done by the next', async () =
   assert.equal(set.threads.length, 2)
 })
 
-test('after its thread ended, the bell rings once for what may have been missed, and hears others again', async () => {
+test('after its thread ended, the notifier wakes listeners once for what may have been missed, and hears others again', async () => {
   using set = setUp()
   await using store = await set.open()
   await using neighbour = await set.open({ thread: false })
-  let ring = Promise.withResolvers<void>()
-  const unlisten = store.bell.listen(['jobs:mail'], () => ring.resolve())
+  let woken = Promise.withResolvers<void>()
+  const unlisten = store.notifier.listen(['jobs:mail'], () => woken.resolve())
   await set.threads[0]!.terminate()
-  await ring.promise
+  await woken.promise
   // The new thread looks from when it is up; a call that it answers says that it is.
   await store.jobs.resume('mail')
   await sleep(70)
-  ring = Promise.withResolvers()
+  woken = Promise.withResolvers()
   await neighbour.jobs.add([aJob('a')])
-  await ring.promise
+  await woken.promise
   unlisten()
 })
 
@@ -288,7 +288,7 @@ test('a store with a thread that nobody uses lets the process end', async () => 
   const program = `
     import { openSqlite } from ${JSON.stringify(new URL('../index.ts', import.meta.url).href)}
     const store = await openSqlite(${JSON.stringify(set.url)}, { namespace: 'default', migrate: true, thread: true })
-    store.bell.listen(['x'], () => {})
+    store.notifier.listen(['x'], () => {})
     await store.jobs.pause('mail')
     store.jobs.resume('mail').then(() => console.log('resumed'))`
   const node = spawn(process.execPath, ['--input-type=module', '--eval', program], {
