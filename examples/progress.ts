@@ -34,7 +34,7 @@ for (;;) {
   await new Promise((resolve) => setTimeout(resolve, 200))
 }
 
-const { items } = await box.jobs.lines(id)
+const { items } = await box.jobs.logs(id)
 for (const { attempt, number, level, text } of items) console.log(`${attempt}.${number} ${level}: ${text}`)
 assert.equal(items.length, 5)
 assert.equal((await box.jobs.find(id))?.progress?.percent, 100)

@@ -43,9 +43,9 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
   retryJob: { params: { id } },
   noteJob: {
     params: { id },
-    body: { token, progress: { percent: 40, note: 'row 400 of 1000' }, lines: [{ text: '400 rows are in' }] },
+    body: { token, progress: { percent: 40, note: 'row 400 of 1000' }, logs: [{ text: '400 rows are in' }] },
   },
-  jobLines: { params: { id }, query: { limit: 100 } },
+  jobLogs: { params: { id }, query: { limit: 100 } },
   pauseQueue: { params: { name: 'default' } },
   resumeQueue: { params: { name: 'default' } },
   limitQueue: {

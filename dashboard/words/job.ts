@@ -54,7 +54,7 @@ export const jobWords = catalogue({
   payload: { en: 'Payload', zh: '内容' },
   result: { en: 'Result', zh: '结果' },
   noResult: { en: 'None was given.', zh: '无。' },
-  lines: { en: 'Log lines', zh: '日志' },
+  logs: { en: 'Log lines', zh: '日志' },
   noLines: { en: 'There are none.', zh: '没有日志。' },
   noLinesNext: { en: 'Handlers write them with job.log(text).', zh: '处理函数可用 job.log(text) 写入。' },
   line: { en: 'Line', zh: '内容' },

@@ -63,12 +63,12 @@ export {
 export * from './job.ts'
 export * from './job-store.ts'
 export { cancelTopic, type JobsNotifier, type JobsParts, queueTopic } from './jobs-parts.ts'
-export type { JobLine, LinesOptions, NoteOptions } from './logs/job-logs.ts'
+export type { JobLogLine, LogsOptions, NoteOptions } from './logs/job-logs.ts'
 export type {
-  LineLevel,
-  LineQuery,
-  LineRecord,
-  NewLine,
+  LogLevel,
+  LogLine,
+  LogQuery,
+  NewLogLine,
   Note,
   NoteStore,
   ProgressRecord,

@@ -44,7 +44,7 @@ import { locksContract } from './locks/contract.ts'
 import { monitorContract } from './monitor/contract.ts'
 import { sendingContract as sendingOfNotifications } from './monitor/sending.ts'
 import { notesContract } from './notes/contract.ts'
-import { linesContract } from './notes/lines.ts'
+import { logsContract } from './notes/logs.ts'
 import { openingContract } from './opening.ts'
 import { schedulesContract } from './schedules/contract.ts'
 import { firingContract } from './schedules/firing.ts'
@@ -84,7 +84,7 @@ export function writingContractsInThread(): void {
     describe('forgetting on a fleet’s board', () => forgettingOfFleets(borrower))
     describe('documents on a fleet’s board', () => documentsOfFleets(borrower))
     describe('removing', () => removingContract(borrower))
-    describe('lines of attempts', () => linesContract(borrower))
+    describe('logs of attempts', () => logsContract(borrower))
     describe('firing of schedules', () => firingContract(borrower))
     describe('counting of limits', () => countingOfLimits(borrower))
     describe('limits among crowds', () => crowdsOfLimits(borrower))

@@ -1,4 +1,4 @@
-/** Progress, lines, snoozes, batches and wishes to cancel, over HTTP and in workers on another machine. */
+/** Progress, log lines, snoozes, batches and wishes to cancel, over HTTP and in workers on another machine. */
 import assert from 'node:assert/strict'
 import { open } from 'signalbox'
 import { test } from 'vitest'
@@ -18,21 +18,21 @@ test('whoever holds a job says how far it is, and puts it off, by plain requests
   const { body: claimed } = await stage.ask('POST', '/v1/jobs/claim', { body: {} })
   const { token } = claimed.items[0]
   const path = `/v1/jobs/${added.id}`
-  const note = { token, progress: { percent: 30, note: 'reading' }, lines: [{ text: 'begun' }] }
+  const note = { token, progress: { percent: 30, note: 'reading' }, logs: [{ text: 'begun' }] }
   const noted = await stage.ask('POST', `${path}/notes`, { body: note })
   assert.deepEqual([noted.status, noted.body], [200, { id: added.id }])
   const stranger = await stage.ask('POST', `${path}/notes`, { body: { ...note, token: '1.no' } })
   assert.deepEqual([stranger.status, stranger.body.code], [409, 'lease_lost'])
-  const wrong = await stage.ask('POST', `${path}/notes`, { body: { token, lines: [{ level: 'info' }] } })
+  const wrong = await stage.ask('POST', `${path}/notes`, { body: { token, logs: [{ level: 'info' }] } })
   assert.deepEqual([wrong.status, wrong.body.code], [400, 'invalid_argument'])
   const { body: found } = await stage.ask('GET', path)
   assert.deepEqual(
     [found.progress.percent, found.progress.note, found.progress.attempt, found.snoozeCount],
     [30, 'reading', 1, 0],
   )
-  const { body: lines } = await stage.ask('GET', `${path}/lines?limit=5`)
+  const { body: logs } = await stage.ask('GET', `${path}/logs?limit=5`)
   assert.deepEqual(
-    lines.items.map(({ text }: { text: string }) => text),
+    logs.items.map(({ text }: { text: string }) => text),
     ['begun'],
   )
   const snoozed = await stage.ask('POST', `${path}/nack`, { body: { token, snoozeMs: '5m' } })
@@ -72,7 +72,7 @@ test('a worker elsewhere says how far it is, snoozes and takes batches as one be
   await worker.stop()
   const found = await remote.jobs.find(id)
   assert.deepEqual([found?.snoozeCount, found?.progress?.percent, found?.progress?.attempt], [2, 100, 1])
-  const { items } = await remote.jobs.lines(id)
+  const { items } = await remote.jobs.logs(id)
   assert.deepEqual(
     items.map(({ text }) => text),
     ['round 0', 'round 1', 'round 2'],
@@ -84,7 +84,7 @@ test('a worker elsewhere says how far it is, snoozes and takes batches as one be
   )
   assert.equal((await stage.box.jobs.find(sent[2]!.id))?.result, 3)
   const [job] = await remote.jobs.add('mine').then(() => remote.jobs.claim({ kinds: ['mine'] }))
-  await remote.jobs.note(job!, { progress: 5, lines: [{ text: 'by hand' }] })
+  await remote.jobs.note(job!, { progress: 5, logs: [{ text: 'by hand' }] })
   assert.equal((await remote.jobs.find(job!.id))?.progress?.percent, 5)
 })
 

@@ -33,7 +33,7 @@ test('options that are none are refused before anything is sent', async () => {
   }
   const calls: readonly (readonly [keyof typeof rooms, string, ...(readonly unknown[])])[] = [
     ['jobs', 'list'],
-    ['jobs', 'lines', id],
+    ['jobs', 'logs', id],
     ['jobs', 'note', job],
     ['jobs', 'add', 'kind', 'payload'],
     ['locks', 'list'],
@@ -60,7 +60,7 @@ test('options that are none are refused before anything is sent', async () => {
         'invalid_argument',
         `${room}.${verb}(…, ${none})`,
       )
-  for (const options of [{ lines: null }, { lines: [null] }, { lines: 'x' }, { progress: null }])
+  for (const options of [{ logs: null }, { logs: [null] }, { logs: 'x' }, { progress: null }])
     assert.equal(
       await endOf(() => rooms.jobs.note!(job, options)),
       'invalid_argument',

@@ -143,7 +143,7 @@ describe.each([
     const [box, stranger] = [await scene.box(oldKey), await scene.box(youngKey)]
     const { id } = await box.jobs.add('mail', secret, { maxAttempts: 1 })
     assert.ok((await runUntil(stranger, 'snoozed')).includes('payload_sealed'))
-    assert.match((await stranger.jobs.lines(id)).items[0]!.text, /key "old"/)
+    assert.match((await stranger.jobs.logs(id)).items[0]!.text, /key "old"/)
     const { state, attempt, snoozeCount } = (await box.jobs.find(id))!
     assert.deepEqual([state, attempt, snoozeCount], ['scheduled', 0, 1])
     await box.jobs.retry(id)

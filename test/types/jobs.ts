@@ -143,7 +143,7 @@ type JobsMembers =
   | 'bulkOperation'
   | 'bulkOperations'
   | 'cancelBulk'
-  | 'lines'
+  | 'logs'
   | 'note'
   | 'list'
   | 'cancel'

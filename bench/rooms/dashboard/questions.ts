@@ -14,7 +14,7 @@ export const questions: readonly string[] = [
   'GET /v1/jobs?search',
   'GET /v1/operations',
   'GET /v1/jobs/{id}',
-  'GET /v1/jobs/{id}/lines',
+  'GET /v1/jobs/{id}/logs',
   'GET /v1/schedules',
   'GET /v1/locks',
   'GET /v1/once',

@@ -18,7 +18,7 @@ import { shellWords } from '../../words/shell.ts'
 import { Graph } from './graph.tsx'
 import './job.css'
 import { JobActs } from './job-acts.tsx'
-import { Lines } from './lines.tsx'
+import { Logs } from './logs.tsx'
 import { Timeline } from './timeline.tsx'
 
 /** One job: when what happened to it, what it carries and came to, what it waits for and what it said. */
@@ -89,7 +89,7 @@ function Whole({ job }: { readonly job: WireFoundJob }): ReactNode {
           )}
         </Section>
       )}
-      <Lines id={job.id} />
+      <Logs id={job.id} />
     </>
   )
 }

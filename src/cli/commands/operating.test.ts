@@ -46,7 +46,7 @@ test('a job is added, shown, cancelled and retried at a shell', async () => {
   assert.match(shown.out, new RegExp(`^dependencies +${id} \\(ready\\)$`, 'm'))
   assert.match(shown.out, /^limitKey +acme$/m)
   const json = JSON.parse((await signalbox('jobs', 'show', id, ...at, '--json')).out)
-  assert.deepEqual([json.payload, json.tags, json.lines], [{ to: 'ada' }, ['a', 'b'], []])
+  assert.deepEqual([json.payload, json.tags, json.logs], [{ to: 'ada' }, ['a', 'b'], []])
 
   assert.equal((await signalbox('jobs', 'cancel', id, ...at)).out, `${id}  cancelled\n`)
   assert.equal((await signalbox('jobs', 'retry', id, ...at)).out, `${id}  ready\n`)

@@ -101,7 +101,7 @@ export class ProgressNotes {
     let pauseMs = betweenMs
     try {
       const said = batch.map((claim) => ({
-        ...{ jobId: claim.jobId, attempt: claim.attempt, lines: [] },
+        ...{ jobId: claim.jobId, attempt: claim.attempt, logs: [] },
         progress: encodeNote(claim.progress, this.#runsOn.get(claim)),
       }))
       await inTime(writeWithinMs, () => notes.add(said), 'The store of notes')

@@ -33,7 +33,7 @@ export {
   getSchedule,
   getTask,
   jobEvents,
-  jobLines,
+  jobLogs,
   type LimitQueueBody,
   leaveLock,
   limitQueue,

@@ -9,9 +9,9 @@ import {
   cancelJob,
   claimJobs,
   getJob,
-  type JobLinesQuery,
+  type JobLogsQuery,
   type JobToAddBody,
-  jobLines,
+  jobLogs,
   type LimitQueueBody,
   type ListJobsQuery,
   type ListQueuesQuery,
@@ -82,9 +82,9 @@ export interface JobsClient extends BulkClient {
   /** Throws `lease_lost`. */
   renew(job: WireHeld, leaseMs?: Duration): Promise<Renewed>
   find(id: string): Promise<WireFoundJob | undefined>
-  /** The lines that handlers wrote about a job. */
-  lines(id: string, options?: JobLinesQuery): Promise<ShapeOf<typeof jobLines>['reply']>
-  /** Says how far a job in hand is, and writes lines about it. Throws `lease_lost`. */
+  /** The log lines that handlers wrote about a job. */
+  logs(id: string, options?: JobLogsQuery): Promise<ShapeOf<typeof jobLogs>['reply']>
+  /** Says how far a job in hand is, and writes log lines about it. Throws `lease_lost`. */
   note(
     job: WireHeld & { readonly attempt?: number },
     note: Omit<NoteBody, 'token' | 'attempt'>,
@@ -140,7 +140,7 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
       }),
 
     find: (id) => orUndefined(client.call(getJob, { params: { id } })),
-    lines: (id, query = {}) => client.call(jobLines, { params: { id }, query }),
+    logs: (id, query = {}) => client.call(jobLogs, { params: { id }, query }),
     async note({ id, token, attempt }, note) {
       const body = { ...note, token, ...(attempt === undefined ? {} : { attempt }) }
       await client.call(noteJob, { params: { id }, body })

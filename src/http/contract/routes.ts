@@ -46,7 +46,7 @@ export const routes: readonly Route[] = [
   jobacts.cancelJob,
   jobacts.retryJob,
   notes.noteJob,
-  notes.jobLines,
+  notes.jobLogs,
   queues.listQueues,
   queues.pauseQueue,
   queues.resumeQueue,

@@ -20,7 +20,7 @@ import {
   type JobsNotifier,
   type JobsTelemetry,
   type JobToAdd,
-  type LinesOptions,
+  type LogsOptions,
   type MisplacedHandledJob,
   type NackOptions,
   type NoteOptions,
@@ -166,12 +166,12 @@ export function createRemoteJobs(
       return job && openShown(sealer, { ...unsaid, ...job })
     },
 
-    lines: async (id, options = {}) => client.jobs.lines(text('lines.id', id), linesQuery(options)),
+    logs: async (id, options = {}) => client.jobs.logs(text('logs.id', id), logsQuery(options)),
     async note(job, options) {
-      const { progress, lines } = objectOf('note', options)
+      const { progress, logs } = objectOf('note', options)
       await client.jobs.note(objectOf('job', job), {
         ...(progress === undefined ? {} : { progress: progressBody(progress) }),
-        ...(lines === undefined ? {} : { lines: linesBody(lines) }),
+        ...(logs === undefined ? {} : { logs: logsBody(logs) }),
       })
     },
 
@@ -205,19 +205,19 @@ const unsaid = {
   ...{ dependencies: [], dependents: [] },
 }
 
-function linesQuery(options: LinesOptions): { limit?: number; cursor?: string } {
-  const { limit, cursor } = objectOf('lines', options)
+function logsQuery(options: LogsOptions): { limit?: number; cursor?: string } {
+  const { limit, cursor } = objectOf('logs', options)
   return {
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === undefined || cursor === null ? {} : { cursor }),
   }
 }
 
-function linesBody(lines: NonNullable<NoteOptions['lines']>) {
+function logsBody(logs: NonNullable<NoteOptions['logs']>) {
   // What is no list is for the server to refuse.
-  if (!Array.isArray(lines)) return lines as []
-  return lines.map((line: (typeof lines)[number]) => {
-    const { text, level = 'info' } = objectOf('note.lines', line)
+  if (!Array.isArray(logs)) return logs as []
+  return logs.map((line: (typeof logs)[number]) => {
+    const { text, level = 'info' } = objectOf('note.logs', line)
     return { text, level }
   })
 }

@@ -10,8 +10,8 @@ const maxNoting = 8
  * a call may take; what does not arrive by then is dropped, for nothing depends on it and newer words will follow.
  */
 export function createRemoteNotes(client: Client): NoteKeeper {
-  async function tell({ jobId, token, attempt, progress, lines }: AttemptNote): Promise<void> {
-    const plain = JSON.stringify({ token, attempt, lines })
+  async function tell({ jobId, token, attempt, progress, logs }: AttemptNote): Promise<void> {
+    const plain = JSON.stringify({ token, attempt, logs })
     const body = progress === null ? plain : `${plain.slice(0, -1)},"progress":${progress}}`
     await client.call(noteJob, { params: { id: jobId }, body: new JsonText(body) })
   }
@@ -27,9 +27,9 @@ export function createRemoteNotes(client: Client): NoteKeeper {
         return [{ jobId: job.id, attempt, progress: JSON.stringify(progress), at }]
       })
     },
-    async lines(jobId, { limit, after }) {
+    async logs(jobId, { limit, after }) {
       const cursor = after === undefined ? {} : { cursor: `${after.attempt}-${after.number}` }
-      return (await client.jobs.lines(jobId, { limit, ...cursor })).items
+      return (await client.jobs.logs(jobId, { limit, ...cursor })).items
     },
     // The server forgets them when it forgets jobs.
     prune: async () => 0,

@@ -212,7 +212,7 @@ export function createJobs(parts: JobsParts): Jobs {
       }
     },
 
-    lines: noted.lines,
+    logs: noted.logs,
     note: async (job, options) => noted.note(checkHeld(job), options),
 
     async list(options: ListOptions = {}): Promise<SearchPage> {

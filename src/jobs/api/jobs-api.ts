@@ -4,7 +4,7 @@ import type { Duration } from '../../core/duration.ts'
 import type { BulkVerbs } from '../bulk/bulk-operations.ts'
 import type { ClaimedJob, FoundJob, Job } from '../job.ts'
 import type { Added, CancelAnswer, QueueStats, Verdict } from '../job-store.ts'
-import type { JobLine, LinesOptions, NoteOptions } from '../logs/job-logs.ts'
+import type { JobLogLine, LogsOptions, NoteOptions } from '../logs/job-logs.ts'
 import type { LimitOptions, QueueLimits } from '../queue-limits.ts'
 import type { Schedules } from '../schedules/schedules.ts'
 import type { SearchPage } from '../search/search.ts'
@@ -43,9 +43,9 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
   renew(job: Held, leaseMs?: Duration): Promise<{ leaseEndsAt: number; cancelRequested: boolean }>
   /** One job, with how far its handler says it is. */
   find(id: string): Promise<FoundJob | undefined>
-  /** The lines that handlers wrote about a job, by attempt and number. `cursor` is null at the end. */
-  lines(id: string, options?: LinesOptions): Promise<{ items: readonly JobLine[]; cursor: string | null }>
-  /** For a job that was claimed by hand: says how far it is, and writes lines about it. Throws `lease_lost`. */
+  /** The log lines that handlers wrote about a job, by attempt and number. `cursor` is null at the end. */
+  logs(id: string, options?: LogsOptions): Promise<{ items: readonly JobLogLine[]; cursor: string | null }>
+  /** For a job that was claimed by hand: says how far it is, and writes log lines about it. Throws `lease_lost`. */
   note(job: Held, options: NoteOptions): Promise<void>
   /**
    * A page of the jobs that a search means, newest first, found among up to 50,000 jobs within about 120 ms. `stopped` says

@@ -58,7 +58,7 @@ export async function runBulk(parts: BulkParts, run: BulkRun): Promise<BulkCount
   async function note(noted: Noted): Promise<void> {
     const [outcome] = await store.outcomes(lease)
     if (outcome !== 'held') throw leaseLost(id)
-    await notes.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), lines: [] }])
+    await notes.add([{ jobId: id, token, attempt, progress: JSON.stringify(noted), logs: [] }])
   }
 
   let beganAt = performance.now()

@@ -3,22 +3,22 @@ import { onlyKeys, show, text, whole } from '../../core/options.ts'
 import type { Held } from '../api/jobs-api.ts'
 import { leaseLost } from '../job-errors.ts'
 import type { JobRecord, JobStore } from '../job-store.ts'
-import type { LineLevel, LineQuery, LineRecord } from './log-store.ts'
+import type { LogLevel, LogLine, LogQuery } from './log-store.ts'
 import type { NoteKeeper } from './log-writer.ts'
 import {
   decodeProgress,
   encodeProgress,
   type JobProgress,
-  makeLine,
+  makeLogLine,
   mergeProgress,
   type ProgressUpdate,
 } from './progress.ts'
 
 /** A line that a handler wrote about its job. */
-export type JobLine = LineRecord
+export type JobLogLine = LogLine
 
-/** Which lines of a job. */
-export interface LinesOptions {
+/** Which log lines of a job. */
+export interface LogsOptions {
   /** @default 100, at most 500 */
   readonly limit?: number | undefined
   /** Where the page before ended, as it said. */
@@ -28,14 +28,14 @@ export interface LinesOptions {
 /** What to note about a job in hand. */
 export interface NoteOptions {
   readonly progress?: ProgressUpdate | undefined
-  readonly lines?: readonly { readonly text: string; readonly level?: LineLevel | undefined }[] | undefined
+  readonly logs?: readonly { readonly text: string; readonly level?: LogLevel | undefined }[] | undefined
 }
 
 /** What jobs that were noted about show of it. */
 export interface Notes {
   /** Null for a job that has not begun, and where nobody said how far it is. */
   progressOf(record: JobRecord): Promise<JobProgress | null>
-  lines(id: string, options?: LinesOptions): Promise<{ items: readonly JobLine[]; cursor: string | null }>
+  logs(id: string, options?: LogsOptions): Promise<{ items: readonly JobLogLine[]; cursor: string | null }>
   note(job: Held, options: NoteOptions): Promise<void>
   prune(olderThanMs: number): Promise<void>
 }
@@ -58,21 +58,21 @@ export function createNotes(store: JobStore, keeper: NoteKeeper | undefined): No
       return { ...decodeProgress(said.progress), at: said.at, attempt: said.attempt }
     },
 
-    async lines(id, options = {}) {
-      onlyKeys('lines', options, ['limit', 'cursor'])
-      const limit = whole('lines.limit', options.limit ?? 100, { min: 1, max: 500 })
+    async logs(id, options = {}) {
+      onlyKeys('logs', options, ['limit', 'cursor'])
+      const limit = whole('logs.limit', options.limit ?? 100, { min: 1, max: 500 })
       const after = readCursor(options.cursor)
-      const query: LineQuery = { limit: limit + 1, ...(after && { after }) }
-      const found = (await keeper?.lines(text('lines.id', id), query)) ?? []
+      const query: LogQuery = { limit: limit + 1, ...(after && { after }) }
+      const found = (await keeper?.logs(text('logs.id', id), query)) ?? []
       const items = found.slice(0, limit)
       const last = items.at(-1)
       return { items, cursor: found.length > limit ? `${last!.attempt}-${last!.number}` : null }
     },
 
     async note(job, options) {
-      onlyKeys('note', options, ['progress', 'lines'])
-      const { progress, lines = [] } = options
-      if (!Array.isArray(lines) || lines.length > maxLines) throw notLines(lines)
+      onlyKeys('note', options, ['progress', 'logs'])
+      const { progress, logs = [] } = options
+      if (!Array.isArray(logs) || logs.length > maxLines) throw notLogs(logs)
       const { id, token } = job
       const attempt =
         job.attempt === undefined ? undefined : whole('note.attempt', job.attempt, { min: 1, max: 1_000 })
@@ -87,7 +87,7 @@ export function createNotes(store: JobStore, keeper: NoteKeeper | undefined): No
         // The last words of an attempt may come after its end.
         attempt: isOver ? attempt : record.attempt,
         progress: progress === undefined ? null : encodeProgress(mergeProgress(undefined, progress)),
-        lines: lines.map((line) => makeLine(line?.text, line?.level)),
+        logs: logs.map((line) => makeLogLine(line?.text, line?.level)),
       }
       await keeper?.add([note])
     },
@@ -100,21 +100,21 @@ export function createNotes(store: JobStore, keeper: NoteKeeper | undefined): No
   }
 }
 
-function readCursor(cursor: unknown): LineQuery['after'] | undefined {
+function readCursor(cursor: unknown): LogQuery['after'] | undefined {
   if (cursor === undefined || cursor === null) return undefined
   const [, attempt, number] = /^(\d{1,9})-(\d{1,9})$/.exec(String(cursor)) ?? []
   if (number !== undefined) return { attempt: Number(attempt), number: Number(number) }
   throw new SignalboxError(
     'invalid_argument',
-    `lines.cursor must be what a page before gave, not ${show(cursor)}.`,
-    { details: { option: 'lines.cursor' } },
+    `logs.cursor must be what a page before gave, not ${show(cursor)}.`,
+    { details: { option: 'logs.cursor' } },
   )
 }
 
-function notLines(value: unknown): SignalboxError {
+function notLogs(value: unknown): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
-    `note.lines must be a list of up to ${maxLines} lines such as { text: 'half of it' }, not ${show(value)}.`,
-    { details: { option: 'note.lines' } },
+    `note.logs must be a list of up to ${maxLines} log lines such as { text: 'half of it' }, not ${show(value)}.`,
+    { details: { option: 'note.logs' } },
   )
 }

@@ -1,5 +1,5 @@
 /**
- * What attempts say of themselves while they run: how far they are, and lines. Kept beside the jobs, never in the way of
+ * What attempts say of themselves while they run: progress and log lines. Kept beside the jobs, never in the way of
  * them: a note is no reason for a claim to wait, and a job ends whether or not its notes arrived.
  */
 export interface NoteStore {
@@ -15,7 +15,7 @@ export interface NoteStore {
    */
   progress(jobIds: readonly string[]): Promise<readonly ProgressRecord[]>
   /** Lines of a job, by attempt and number; those after `after`, up to `limit`. */
-  lines(jobId: string, query: LineQuery): Promise<readonly LineRecord[]>
+  logs(jobId: string, query: LogQuery): Promise<readonly LogLine[]>
   /** Forgets up to `limit` jobs' notes that were last added to longer ago than that; answers how many. */
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
@@ -26,15 +26,15 @@ export interface Note {
   readonly attempt: number
   /** JSON text; null: nothing about that. */
   readonly progress: string | null
-  readonly lines: readonly NewLine[]
+  readonly logs: readonly NewLogLine[]
 }
 
-export interface NewLine {
-  readonly level: LineLevel
+export interface NewLogLine {
+  readonly level: LogLevel
   readonly text: string
 }
 
-export type LineLevel = 'info' | 'warn' | 'error'
+export type LogLevel = 'info' | 'warn' | 'error'
 
 /** How far an attempt is. */
 export interface ProgressRecord {
@@ -45,16 +45,16 @@ export interface ProgressRecord {
   readonly at: number
 }
 
-export interface LineRecord {
+export interface LogLine {
   readonly attempt: number
   readonly number: number
-  readonly level: LineLevel
+  readonly level: LogLevel
   readonly text: string
   /** By the store's clock. */
   readonly at: number
 }
 
-export interface LineQuery {
+export interface LogQuery {
   readonly limit: number
   /** The last one of the page before. */
   readonly after?: { readonly attempt: number; readonly number: number }

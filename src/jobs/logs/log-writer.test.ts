@@ -40,7 +40,7 @@ test('what is said in quick succession goes together, the latest progress in pla
   const [note] = keeper.notes
   assert.equal(keeper.notes.length, 1)
   assert.deepEqual(decodeProgress(note!.progress!), { percent: 50, note: 'halfway', data: null })
-  assert.deepEqual(note!.lines, [
+  assert.deepEqual(note!.logs, [
     { level: 'info', text: 'one' },
     { level: 'error', text: 'two' },
   ])
@@ -56,7 +56,7 @@ test('what is said in quick succession goes together, the latest progress in pla
     note: 'halfway',
     data: { row: 7 },
   })
-  assert.deepEqual(keeper.notes[1]!.lines, [])
+  assert.deepEqual(keeper.notes[1]!.logs, [])
 })
 
 test('nothing that can be said throws, and what cannot be kept is left out', async () => {
@@ -77,7 +77,7 @@ test('nothing that can be said throws, and what cannot be kept is left out', asy
   for (const text of [undefined, null, Symbol('s'), unprintable, 'y'.repeat(100_000)])
     book.line(page, text, 'loud')
   await book.idle(5_000)
-  const [{ progress, lines }] = keeper.notes as [AttemptNote]
+  const [{ progress, logs }] = keeper.notes as [AttemptNote]
   const said = decodeProgress(progress!)
   assert.deepEqual([said.percent, said.data], [100, null])
   assert.deepEqual(
@@ -85,7 +85,7 @@ test('nothing that can be said throws, and what cannot be kept is left out', asy
     ['a\ufffdb\ufffd ', progressLimits.maxNoteChars],
   )
   assert.deepEqual(
-    lines.map(({ level, text }) => [level, text.length <= progressLimits.maxLineChars]),
+    logs.map(({ level, text }) => [level, text.length <= progressLimits.maxLineChars]),
     Array.from({ length: 5 }, () => ['info', true]),
   )
 })
@@ -98,7 +98,7 @@ test('lines beyond what an attempt keeps are counted and not carried', async () 
       add: (notes) => {
         most = Math.max(
           most,
-          ...notes.map(({ lines }) => lines.reduce((sum, { text }) => sum + text.length, 0)),
+          ...notes.map(({ logs }) => logs.reduce((sum, { text }) => sum + text.length, 0)),
         )
         return memory.notes.add(notes)
       },
@@ -110,7 +110,7 @@ test('lines beyond what an attempt keeps are counted and not carried', async () 
   book.close(page)
   book.line(page, 'too late', 'info')
   await book.idle(5_000)
-  const kept = await memory.notes.lines('a', { limit: 1_000 })
+  const kept = await memory.notes.logs('a', { limit: 1_000 })
   assert.equal(kept.length, noteLimits.maxLines + 1)
   assert.match(kept.at(-1)!.text, /^900 lines were dropped/)
   assert.ok(most < 2 * noteLimits.maxLineBytes)
@@ -141,13 +141,13 @@ test('while the store is away words wait, in order and within bounds; of an ende
   await book.idle(10_000)
   const [note] = keeper.notes.filter(({ jobId }) => jobId === 'a')
   assert.deepEqual(
-    note!.lines.map(({ text }) => text),
+    note!.logs.map(({ text }) => text),
     ['before', 'after'],
   )
   assert.equal(decodeProgress(note!.progress!).percent, 20)
-  const bytes = keeper.notes.flatMap(({ lines }) => lines).reduce((sum, { text }) => sum + text.length, 0)
+  const bytes = keeper.notes.flatMap(({ logs }) => logs).reduce((sum, { text }) => sum + text.length, 0)
   assert.ok(bytes < 9 * 1_048_576, `${bytes} bytes were carried`)
-  assert.ok(keeper.notes.some(({ lines }) => /did not keep up/.test(lines.at(-1)?.text ?? '')))
+  assert.ok(keeper.notes.some(({ logs }) => /did not keep up/.test(logs.at(-1)?.text ?? '')))
 })
 
 test('while nothing can be kept, pages of ended attempts are given up from the oldest on', async () => {
@@ -186,8 +186,8 @@ test('a handler’s words are there when its end is, by attempt, and are forgott
   const { at, ...progress } = found!.progress!
   assert.deepEqual(progress, { percent: 60, note: 'working', data: { row: 2 }, attempt: 2 })
   assert.ok(at >= found!.createdAt)
-  const first = await box.jobs.lines(id, { limit: 1 })
-  const rest = await box.jobs.lines(id, { cursor: first.cursor })
+  const first = await box.jobs.logs(id, { limit: 1 })
+  const rest = await box.jobs.logs(id, { cursor: first.cursor })
   assert.deepEqual(
     [...first.items, ...rest.items].map(({ attempt, number, level, text }) => [attempt, number, level, text]),
     [
@@ -196,7 +196,7 @@ test('a handler’s words are there when its end is, by attempt, and are forgott
     ],
   )
   assert.equal(rest.cursor, null)
-  await assert.rejects(box.jobs.lines(id, { cursor: 'x' }), { code: 'invalid_argument' })
+  await assert.rejects(box.jobs.logs(id, { cursor: 'x' }), { code: 'invalid_argument' })
   await worker.stop()
   await box.jobs.retry(id)
   assert.equal((await box.jobs.find(id))?.progress, null, 'what was said before it was begun anew')
@@ -215,21 +215,21 @@ test('a handler’s words are there when its end is, by attempt, and are forgott
   await box.jobs.cancel(id)
   await new Promise((later) => setTimeout(later, 2))
   assert.deepEqual(await box.jobs.prune({ olderThanMs: 0 }), { pruned: 1 })
-  assert.deepEqual((await box.jobs.lines(id)).items, [])
+  assert.deepEqual((await box.jobs.logs(id)).items, [])
 })
 
 test('who claimed by hand notes with the token, and nobody else does', async () => {
   await using box = await open('memory:')
   const { id } = await box.jobs.add('work')
   const [job] = await box.jobs.claim()
-  await box.jobs.note(job!, { progress: 40, lines: [{ text: 'by hand' }] })
+  await box.jobs.note(job!, { progress: 40, logs: [{ text: 'by hand' }] })
   assert.equal((await box.jobs.find(id))?.progress?.percent, 40)
   await assert.rejects(box.jobs.note({ id, token: '1.no' }, { progress: 50 }), { code: 'lease_lost' })
   await box.jobs.ack(job!)
   // The last words of the attempt; without its number it is nobody's.
-  await box.jobs.note(job!, { lines: [{ text: 'last', level: 'error' }] })
+  await box.jobs.note(job!, { logs: [{ text: 'last', level: 'error' }] })
   await assert.rejects(box.jobs.note({ id, token: job!.token }, { progress: 50 }), { code: 'lease_lost' })
-  const { items } = await box.jobs.lines(id)
+  const { items } = await box.jobs.logs(id)
   assert.deepEqual(
     items.map(({ text, level }) => [text, level]),
     [

@@ -1,5 +1,5 @@
-import { type NewLine, type Note, type NoteStore, noteLimits } from './log-store.ts'
-import { encodeProgress, makeLine, mergeProgress, type SaidProgress } from './progress.ts'
+import { type NewLogLine, type Note, type NoteStore, noteLimits } from './log-store.ts'
+import { encodeProgress, makeLogLine, mergeProgress, type SaidProgress } from './progress.ts'
 
 /** What one attempt has to say; the token is for whoever must show that it is its attempt. */
 export interface AttemptNote extends Note {
@@ -41,7 +41,7 @@ export interface Page {
   said: SaidProgress | undefined
   /** There is news in `said`. */
   isNew: boolean
-  lines: NewLine[]
+  logs: NewLogLine[]
   /** Of the attempt so far, counted as the store counts. */
   lineCount: number
   lineBytes: number
@@ -87,7 +87,7 @@ export function createNotebook(
     for (const page of dirty) {
       if (!page.isClosed) continue
       dirty.delete(page)
-      for (const { text } of page.lines.splice(0)) waitingBytes -= sizeOf(text)
+      for (const { text } of page.logs.splice(0)) waitingBytes -= sizeOf(text)
       return
     }
   }
@@ -125,24 +125,24 @@ export function createNotebook(
 
   /** Takes off the page what there is to say. */
   function tear(page: Page): AttemptNote {
-    const { taker, said, isNew, lines } = page
+    const { taker, said, isNew, logs } = page
     const blanks = Math.min(page.dropped, maxBlanks)
-    const all = blanks === 0 ? lines : [...lines, ...Array<NewLine>(blanks).fill(blank)]
+    const all = blanks === 0 ? logs : [...logs, ...Array<NewLogLine>(blanks).fill(blank)]
     page.dropped -= blanks
-    page.lines = []
+    page.logs = []
     page.isNew = false
     if (page.dropped === 0 || page.isClosed) dirty.delete(page)
-    for (const { text } of lines) waitingBytes -= sizeOf(text)
+    for (const { text } of logs) waitingBytes -= sizeOf(text)
     const { jobId, token, attempt } = taker
     const progress = isNew && said !== undefined ? encodeProgress(said) : null
-    return { jobId, token, attempt, progress, lines: all }
+    return { jobId, token, attempt, progress, logs: all }
   }
 
-  function putBack(page: Page, { progress, lines }: AttemptNote): void {
+  function putBack(page: Page, { progress, logs }: AttemptNote): void {
     if (page.isClosed && ++page.failures > maxFailures) return
-    const kept = lines.filter((line) => line !== blank)
-    page.dropped += lines.length - kept.length
-    page.lines = [...kept, ...page.lines]
+    const kept = logs.filter((line) => line !== blank)
+    page.dropped += logs.length - kept.length
+    page.logs = [...kept, ...page.logs]
     for (const { text } of kept) waitingBytes += sizeOf(text)
     if (progress !== null) page.isNew = true
     dirty.add(page)
@@ -154,7 +154,7 @@ export function createNotebook(
       taker,
       said: undefined,
       isNew: false,
-      lines: [],
+      logs: [],
       lineCount: 0,
       lineBytes: 0,
       dropped: 0,
@@ -177,13 +177,13 @@ export function createNotebook(
       if (page.lineCount > maxLines || page.lineBytes > maxLineBytes) page.dropped++
       else {
         page.isMuted = waitingBytes > maxWaitingBytes
-        const line = page.isMuted ? muted : makeLine(text, level)
+        const line = page.isMuted ? muted : makeLogLine(text, level)
         const bytes = sizeOf(line.text)
         // The first one too many goes along as well: by it the store sees that there were more.
         page.lineCount++
         page.lineBytes += bytes
         waitingBytes += bytes
-        page.lines.push(line)
+        page.logs.push(line)
       }
       touch(page)
     },
@@ -209,12 +209,12 @@ export function createNotebook(
 }
 
 /** The last line of a page for which there was no room. */
-const muted: NewLine = Object.freeze({
+const muted: NewLogLine = Object.freeze({
   level: 'warn',
   text: 'Further lines were dropped: the store did not keep up with the worker.',
 })
 /** Stands for a line that is not kept. */
-const blank: NewLine = Object.freeze({ level: 'info', text: '' })
+const blank: NewLogLine = Object.freeze({ level: 'info', text: '' })
 
 function sizeOf(text: string): number {
   return Buffer.byteLength(text)

@@ -1,5 +1,5 @@
 import { encodeJson } from '../../core/json.ts'
-import type { LineLevel, NewLine } from './log-store.ts'
+import type { LogLevel, NewLogLine } from './log-store.ts'
 
 /** How far a handler says it is: a number from 0 to 100, or more words about it. What is left out stays as it was. */
 export type ProgressUpdate =
@@ -70,12 +70,12 @@ export function decodeProgress(kept: string): Omit<JobProgress, 'at' | 'attempt'
   }
 }
 
-const levels: readonly unknown[] = ['info', 'warn', 'error'] satisfies readonly LineLevel[]
+const levels: readonly unknown[] = ['info', 'warn', 'error'] satisfies readonly LogLevel[]
 
 /** A line as it is kept: whatever was given, as text that every store takes. */
-export function makeLine(text: unknown, level: unknown = 'info'): NewLine {
+export function makeLogLine(text: unknown, level: unknown = 'info'): NewLogLine {
   return {
-    level: levels.includes(level) ? (level as LineLevel) : 'info',
+    level: levels.includes(level) ? (level as LogLevel) : 'info',
     text: soundText(text, progressLimits.maxLineChars),
   }
 }

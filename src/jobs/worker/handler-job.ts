@@ -7,7 +7,7 @@ import type { ClaimedJob, JobError, JobSchedule, JobState } from '../job.ts'
 import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from '../job-meta.ts'
 import type { ClaimedRecord, StoreTransaction } from '../job-store.ts'
 import { snoozesIn } from '../lifecycle.ts'
-import type { LineLevel } from '../logs/log-store.ts'
+import type { LogLevel } from '../logs/log-store.ts'
 import type { ProgressUpdate } from '../logs/progress.ts'
 import type { Attempt } from './attempt.ts'
 
@@ -30,7 +30,7 @@ export interface HandlerJob<Payload = unknown> extends ClaimedJob<Payload> {
   /** Says how far it is, for others to see. Never throws, and never waits. */
   progress(update: ProgressUpdate): void
   /** Writes a line about this attempt, for others to read. Never throws, and never waits. */
-  log(text: string, options?: { readonly level?: LineLevel | undefined }): void
+  log(text: string, options?: { readonly level?: LogLevel | undefined }): void
   /** Aborts when this attempt's time is up, its lease is lost, it is cancelled, or the worker stops. */
   readonly signal: AbortSignal
 }
@@ -123,7 +123,7 @@ export class RunningJob implements HandlerJob {
     this.#attempt.progress(update)
   }
 
-  log(text: string, options?: { readonly level?: LineLevel | undefined }): void {
+  log(text: string, options?: { readonly level?: LogLevel | undefined }): void {
     this.#attempt.log(text, options?.level)
   }
 

@@ -1,6 +1,6 @@
-import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { LogLine, LogQuery, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
 import { type AttemptNote, gatherNotes } from '../sql/log-batch.ts'
-import { droppedText, keptForRetry, lineLimits } from '../sql/log-row.ts'
+import { droppedText, keptForRetry, logLimits } from '../sql/log-row.ts'
 import { begin, commit, type Statement } from './connection/calls.ts'
 import type { Store } from './engine-store.ts'
 import { sendAll } from './guards/guard-steps.ts'
@@ -17,7 +17,7 @@ export function createMariadbNotes(notes: Notes): NoteStore {
   return {
     add: (given) => add(notes, given),
     progress: (jobIds) => readProgress(notes, jobIds),
-    lines: (jobId, query) => readLines(notes, jobId, query),
+    logs: (jobId, query) => readLines(notes, jobId, query),
     prune: (request) => prune(notes, request),
   }
 }
@@ -34,7 +34,7 @@ const kept = '@signalbox_kept'
 const thisAttempt = 'namespace = ? AND job_id = ? AND attempt = ?'
 
 function encodeNote({ tables, namespace }: Notes, note: AttemptNote): readonly Statement[] {
-  const { jobId, attempt, progress, lineCount, lines } = note
+  const { jobId, attempt, progress, lineCount, logs } = note
   const key = [namespace, jobId, attempt]
   const steps: Statement[] = [
     [
@@ -46,11 +46,11 @@ function encodeNote({ tables, namespace }: Notes, note: AttemptNote): readonly S
     ],
   ]
   if (lineCount === 0) return steps
-  const { maxLines, maxLineBytes } = lineLimits
+  const { maxLines, maxLineBytes } = logLimits
   // What never fits is not sent, only counted.
-  if (lines.length === 0) steps.push([`SET ${kept} = 0`, []])
+  if (logs.length === 0) steps.push([`SET ${kept} = 0`, []])
   else {
-    const rows = lines.map(({ level, text, bytesSoFar }, nr) => [nr + 1, level, bytesSoFar, text])
+    const rows = logs.map(({ level, text, bytesSoFar }, nr) => [nr + 1, level, bytesSoFar, text])
     steps.push(
       [
         `INSERT INTO ${tables.line} (namespace, job_id, attempt, number, level, text, said_at)
@@ -66,10 +66,10 @@ function encodeNote({ tables, namespace }: Notes, note: AttemptNote): readonly S
   }
   steps.push([
     `UPDATE ${tables.progress} SET line_count = line_count + ${kept},
-        line_bytes = line_bytes + COALESCE(ELT(${kept}${', ?'.repeat(lines.length)}, 0), 0),
+        line_bytes = line_bytes + COALESCE(ELT(${kept}${', ?'.repeat(logs.length)}, 0), 0),
         dropped_count = dropped_count + ? - ${kept}, dropped_at = IF(? > ${kept}, ${now}, dropped_at)
       WHERE ${thisAttempt}`,
-    [...lines.map(({ bytesSoFar }) => bytesSoFar), lineCount, lineCount, ...key],
+    [...logs.map(({ bytesSoFar }) => bytesSoFar), lineCount, lineCount, ...key],
   ])
   return steps
 }
@@ -107,7 +107,7 @@ interface ProgressRow {
 interface LineRow {
   readonly attempt: number
   readonly number: number
-  readonly level: LineRecord['level']
+  readonly level: LogLine['level']
   /** Null: the line that tells how many were dropped. */
   readonly text: string | null
   readonly dropped_count: number | string | null
@@ -117,8 +117,8 @@ interface LineRow {
 async function readLines(
   { calls, tables, namespace }: Notes,
   jobId: string,
-  { limit, after }: LineQuery,
-): Promise<readonly LineRecord[]> {
+  { limit, after }: LogQuery,
+): Promise<readonly LogLine[]> {
   const { attempt, number } = after ?? { attempt: -1, number: 0 }
   const behind = (numbered: string) => `(attempt > ? OR (attempt = ? AND ${numbered} > ?))`
   const from = [namespace, jobId, attempt, attempt, number]

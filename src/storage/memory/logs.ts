@@ -1,4 +1,4 @@
-import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { LogLine, LogQuery, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
 import { keptForRetry, placeLines, type SaidSoFar } from '../sql/log-row.ts'
 
 /** What attempts of one namespace say of themselves: by job, then by attempt. */
@@ -13,11 +13,11 @@ export class MemoryNotes implements NoteStore {
   async add(notes: readonly Note[]): Promise<void> {
     const now = this.#now()
     for (const note of notes) {
-      if (note.progress === null && note.lines.length === 0) continue
+      if (note.progress === null && note.logs.length === 0) continue
       const said = this.#saidBy(note)
       said.notedAt = now
       if (note.progress !== null) said.progress = { progress: note.progress, at: now }
-      const { kept, dropped, said: counts } = placeLines(said.counts, note.lines)
+      const { kept, dropped, said: counts } = placeLines(said.counts, note.logs)
       said.counts = counts
       for (const line of dropped ? [...kept, dropped] : kept) {
         said.lines[line.number - 1] = { attempt: note.attempt, ...line, at: now }
@@ -35,8 +35,8 @@ export class MemoryNotes implements NoteStore {
     })
   }
 
-  async lines(jobId: string, { limit, after }: LineQuery): Promise<readonly LineRecord[]> {
-    const isAfter = ({ attempt, number }: LineRecord) =>
+  async logs(jobId: string, { limit, after }: LogQuery): Promise<readonly LogLine[]> {
+    const isAfter = ({ attempt, number }: LogLine) =>
       after === undefined || attempt > after.attempt || (attempt === after.attempt && number > after.number)
     return this.#attemptsOf(jobId)
       .flatMap(([, { lines }]) => lines)
@@ -89,7 +89,7 @@ export class MemoryNotes implements NoteStore {
 /** What one attempt has said. */
 interface Said {
   progress: { readonly progress: string; readonly at: number } | null
-  readonly lines: LineRecord[]
+  readonly lines: LogLine[]
   counts: SaidSoFar
   notedAt: number
 }

@@ -1,6 +1,6 @@
-import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { LogLine, LogQuery, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
 import { gatherNotes } from '../sql/log-batch.ts'
-import { droppedText, lineLimits } from '../sql/log-row.ts'
+import { droppedText, logLimits } from '../sql/log-row.ts'
 import { nowMs } from './connection/columns.ts'
 import type { Connections, Statement } from './connection/connection.ts'
 
@@ -23,11 +23,11 @@ export class PostgresNotes implements NoteStore {
   async add(notes: readonly Note[]): Promise<void> {
     const said = gatherNotes(notes.map(withoutNuls))
     if (said.length === 0) return
-    const lines = said.flatMap((note) => note.lines)
+    const lines = said.flatMap((note) => note.logs)
     let next = 1
     const firsts = said.map((note) => {
       const first = next
-      next += note.lines.length
+      next += note.logs.length
       return first
     })
     const values = [
@@ -40,8 +40,8 @@ export class PostgresNotes implements NoteStore {
       lines.map(({ level }) => level),
       lines.map(({ text }) => text),
       lines.map(({ bytesSoFar }) => bytesSoFar),
-      lineLimits.maxLines,
-      lineLimits.maxLineBytes,
+      logLimits.maxLines,
+      logLimits.maxLineBytes,
     ]
     await this.#connections.useLine((client) => this.#connections.send(client, this.#statements.add, values))
   }
@@ -60,7 +60,7 @@ export class PostgresNotes implements NoteStore {
     }))
   }
 
-  async lines(jobId: string, { limit, after }: LineQuery): Promise<readonly LineRecord[]> {
+  async logs(jobId: string, { limit, after }: LogQuery): Promise<readonly LogLine[]> {
     const { rows } = await this.#connections.run<LineRow>(this.#statements.lines, [
       this.#namespace,
       jobId,
@@ -89,10 +89,10 @@ export class PostgresNotes implements NoteStore {
 
 /** Postgres keeps no text with a NUL in it; one such line is no reason to lose the others. */
 function withoutNuls(note: Note): Note {
-  if (!note.lines.some(({ text }) => text.includes('\0'))) return note
+  if (!note.logs.some(({ text }) => text.includes('\0'))) return note
   return {
     ...note,
-    lines: note.lines.map(({ level, text }) => ({ level, text: text.replaceAll('\0', '\uFFFD') })),
+    logs: note.logs.map(({ level, text }) => ({ level, text: text.replaceAll('\0', '\uFFFD') })),
   }
 }
 
@@ -106,7 +106,7 @@ interface ProgressRow extends Record<string, unknown> {
 interface LineRow extends Record<string, unknown> {
   readonly attempt: number
   readonly number: number
-  readonly level: LineRecord['level']
+  readonly level: LogLine['level']
   /** Null: the line that tells how many were dropped. */
   readonly text: string | null
   readonly dropped_count: string

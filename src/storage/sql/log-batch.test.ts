@@ -4,7 +4,7 @@ import type { Note } from '../../jobs/index.ts'
 import { gatherNotes } from './log-batch.ts'
 
 function aNote(jobId: string, attempt: number, progress: string | null, ...texts: readonly string[]): Note {
-  return { jobId, attempt, progress, lines: texts.map((text) => ({ level: 'info', text })) }
+  return { jobId, attempt, progress, logs: texts.map((text) => ({ level: 'info', text })) }
 }
 
 test('notes of one attempt become one, with the latest progress and every line in order', () => {
@@ -17,7 +17,7 @@ test('notes of one attempt become one, with the latest progress and every line i
   assert.equal(one?.progress, '2')
   assert.equal(one.lineCount, 3)
   assert.deepEqual(
-    one.lines.map(({ text, bytesSoFar }) => [text, bytesSoFar]),
+    one.logs.map(({ text, bytesSoFar }) => [text, bytesSoFar]),
     [
       ['x', 1],
       ['ü', 3],
@@ -40,7 +40,7 @@ test('attempts come by job, then attempt, and those that say nothing are left ou
 
 test('lines that no attempt could keep are counted and not sent', () => {
   const many = gatherNotes([aNote('a', 1, null, ...Array.from({ length: 700 }, () => ''))])
-  assert.deepEqual([many[0]?.lineCount, many[0]?.lines.length], [700, 500])
+  assert.deepEqual([many[0]?.lineCount, many[0]?.logs.length], [700, 500])
   const large = gatherNotes([aNote('a', 1, null, 'x'.repeat(65_536), '', 'y', '')])
-  assert.deepEqual([large[0]?.lineCount, large[0]?.lines.length], [4, 2])
+  assert.deepEqual([large[0]?.lineCount, large[0]?.logs.length], [4, 2])
 })

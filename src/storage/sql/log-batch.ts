@@ -1,5 +1,5 @@
-import type { LineLevel, Note } from '../../jobs/index.ts'
-import { lineLimits } from './log-row.ts'
+import type { LogLevel, Note } from '../../jobs/index.ts'
+import { logLimits } from './log-row.ts'
 
 /** All that one call says of one attempt. */
 export interface AttemptNote {
@@ -10,11 +10,11 @@ export interface AttemptNote {
   /** How many lines there are. */
   readonly lineCount: number
   /** Those that an attempt which has said nothing yet would keep; the others fit in no case, and are only counted. */
-  readonly lines: readonly SizedLine[]
+  readonly logs: readonly SizedLogLine[]
 }
 
-export interface SizedLine {
-  readonly level: LineLevel
+export interface SizedLogLine {
+  readonly level: LogLevel
   readonly text: string
   /** The bytes of this call's lines of the attempt, up to and with this one. */
   readonly bytesSoFar: number
@@ -22,16 +22,16 @@ export interface SizedLine {
 
 /** The notes of a call by attempt, in the order in which everybody locks them: by job, then attempt. */
 export function gatherNotes(notes: readonly Note[]): readonly AttemptNote[] {
-  const said = notes.filter(({ progress, lines }) => progress !== null || lines.length > 0)
+  const said = notes.filter(({ progress, logs }) => progress !== null || logs.length > 0)
   const attempts = Map.groupBy(said, ({ jobId, attempt }) => `${jobId} ${attempt}`)
   return [...attempts.values()].map(gather).sort(byAttempt)
 }
 
 function gather(notes: readonly Note[]): AttemptNote {
   const [{ jobId, attempt }] = notes as [Note]
-  const lines = notes.flatMap((note) => note.lines)
+  const lines = notes.flatMap((note) => note.logs)
   let bytesSoFar = 0
-  const sized = lines.slice(0, lineLimits.maxLines).map(({ level, text }) => {
+  const sized = lines.slice(0, logLimits.maxLines).map(({ level, text }) => {
     bytesSoFar += Buffer.byteLength(text)
     return { level, text, bytesSoFar }
   })
@@ -40,7 +40,7 @@ function gather(notes: readonly Note[]): AttemptNote {
     attempt,
     progress: notes.findLast(({ progress }) => progress !== null)?.progress ?? null,
     lineCount: lines.length,
-    lines: sized.filter((line) => line.bytesSoFar <= lineLimits.maxLineBytes),
+    logs: sized.filter((line) => line.bytesSoFar <= logLimits.maxLineBytes),
   }
 }
 

@@ -1,8 +1,8 @@
-import type { LineLevel, NewLine, noteLimits } from '../../jobs/logs/log-store.ts'
+import type { LogLevel, NewLogLine, noteLimits } from '../../jobs/logs/log-store.ts'
 
 /** The same numbers as the service's, which the compiler sees to. */
-export const lineLimits: typeof noteLimits = { maxLines: 500, maxLineBytes: 65_536 }
-const { maxLines, maxLineBytes } = lineLimits
+export const logLimits: typeof noteLimits = { maxLines: 500, maxLineBytes: 65_536 }
+const { maxLines, maxLineBytes } = logLimits
 
 /**
  * When a job is begun anew its attempts count from 1 again, and say what they have to say behind what the earlier ones of
@@ -24,7 +24,7 @@ export interface SaidSoFar {
 /** A line with its place among those of its attempt. */
 export interface PlacedLine {
   readonly number: number
-  readonly level: LineLevel
+  readonly level: LogLevel
   readonly text: string
 }
 
@@ -34,7 +34,7 @@ export interface PlacedLine {
  */
 export function placeLines(
   said: SaidSoFar,
-  lines: readonly NewLine[],
+  lines: readonly NewLogLine[],
 ): { readonly said: SaidSoFar; readonly kept: readonly PlacedLine[]; readonly dropped: PlacedLine | null } {
   let { lineCount, lineBytes, droppedCount } = said
   const kept: PlacedLine[] = []

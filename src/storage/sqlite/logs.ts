@@ -1,4 +1,4 @@
-import type { LineQuery, LineRecord, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { LogLine, LogQuery, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
 import { keptForRetry, type PlacedLine, placeLines, type SaidSoFar } from '../sql/log-row.ts'
 import { type Connection, readNow } from './connection/connection.ts'
 import type { Reader } from './connection/reader.ts'
@@ -17,14 +17,14 @@ export function createSqliteNotes({ namespace, writer, reader, check }: SqliteNo
   return {
     async add(notes) {
       check()
-      const telling = notes.filter(({ progress, lines }) => progress !== null || lines.length > 0)
+      const telling = notes.filter(({ progress, logs }) => progress !== null || logs.length > 0)
       if (telling.length > 0) await writer.write({ operation: 'addNotes', namespace, args: [telling] })
     },
     async progress(jobIds) {
       check()
       return reader.read((connection) => readProgress(connection, namespace, jobIds))
     },
-    async lines(jobId, query) {
+    async logs(jobId, query) {
       check()
       return reader.read((connection) => readLines(connection, namespace, jobId, query))
     },
@@ -47,9 +47,9 @@ export function addNotes(
   notes: readonly Note[],
   now: number,
 ): void {
-  for (const { jobId, attempt, progress, lines } of notes) {
+  for (const { jobId, attempt, progress, logs } of notes) {
     const before = findAttempt(connection, namespace, jobId, attempt)
-    const { said, kept, dropped } = placeLines(before ?? saidNothing, lines)
+    const { said, kept, dropped } = placeLines(before ?? saidNothing, logs)
     connection.run(
       `INSERT INTO job_progress (namespace, job_id, attempt, line_count, line_bytes, dropped_count, noted_at,
          progress_at, progress)
@@ -135,9 +135,9 @@ function readLines(
   connection: Connection,
   namespace: string,
   jobId: string,
-  { limit, after = { attempt: -1, number: 0 } }: LineQuery,
-): readonly LineRecord[] {
-  const rows = connection.all<LineRecord>(
+  { limit, after = { attempt: -1, number: 0 } }: LogQuery,
+): readonly LogLine[] {
+  const rows = connection.all<LogLine>(
     `SELECT attempt, number, level, text, at FROM job_line
      WHERE namespace = ?1 AND job_id = ?2 AND (attempt, number) > (?3, ?4)
      ORDER BY attempt, number LIMIT ?5`,

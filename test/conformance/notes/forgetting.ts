@@ -14,19 +14,19 @@ export function forgettingContract({ open }: Candidate): void {
     const jobIds = [createId(), createId()]
     for (const jobId of jobIds) {
       await backend.notes.add([
-        aNote(jobId, { progress: '1', lines: infos('a') }),
-        aNote(jobId, { attempt: 2, lines: infos('b') }),
+        aNote(jobId, { progress: '1', logs: infos('a') }),
+        aNote(jobId, { attempt: 2, logs: infos('b') }),
       ])
     }
     await other.notes.add([aNote(jobIds[0]!, { progress: '1' })])
     assert.equal(await backend.notes.prune({ olderThanMs: longMs, limit: 10 }), 0)
     assert.equal(await pruneAll(backend, 2), 2)
-    for (const jobId of jobIds) assert.deepEqual(await backend.notes.lines(jobId, { limit: 10 }), [])
+    for (const jobId of jobIds) assert.deepEqual(await backend.notes.logs(jobId, { limit: 10 }), [])
     assert.deepEqual(await backend.notes.progress(jobIds), [])
     assert.equal((await other.notes.progress(jobIds)).length, 1)
     // What comes afterwards begins anew.
-    await backend.notes.add([aNote(jobIds[0]!, { lines: infos('again') })])
-    assert.equal((await backend.notes.lines(jobIds[0]!, { limit: 10 }))[0]?.number, 1)
+    await backend.notes.add([aNote(jobIds[0]!, { logs: infos('again') })])
+    assert.equal((await backend.notes.logs(jobIds[0]!, { limit: 10 }))[0]?.number, 1)
   })
 
   test('a job that still speaks keeps what its earlier attempts said', async () => {
@@ -34,8 +34,8 @@ export function forgettingContract({ open }: Candidate): void {
     const readClock = async () => (await backend.schedules.nextDue()).now
     const tryOnce = async (): Promise<boolean> => {
       const [silent, speaking] = [createId(), createId()]
-      await backend.notes.add([silent, speaking].map((jobId) => aNote(jobId, { lines: infos('early') })))
-      const [early] = await backend.notes.lines(silent, { limit: 1 })
+      await backend.notes.add([silent, speaking].map((jobId) => aNote(jobId, { logs: infos('early') })))
+      const [early] = await backend.notes.logs(silent, { limit: 1 })
       await until('time passes', async () => (await readClock()) > early!.at + 200)
       await backend.notes.add([aNote(speaking, { attempt: 2, progress: '1' })])
       const [late] = await backend.notes.progress([speaking])
@@ -44,8 +44,8 @@ export function forgettingContract({ open }: Candidate): void {
       const pruned = await backend.notes.prune({ olderThanMs, limit: 10 })
       if ((await readClock()) - olderThanMs > late!.at) return false
       assert.equal(pruned, 1)
-      assert.deepEqual(await backend.notes.lines(silent, { limit: 10 }), [])
-      assert.equal((await backend.notes.lines(speaking, { limit: 10 })).length, 1)
+      assert.deepEqual(await backend.notes.logs(silent, { limit: 10 }), [])
+      assert.equal((await backend.notes.logs(speaking, { limit: 10 })).length, 1)
       return true
     }
     await until('the machine is quick enough once', tryOnce, 30_000)

@@ -22,14 +22,14 @@ export function progressContract({ open }: Candidate): void {
     })
   })
 
-  test('lines are no progress: they leave what was said, and when', async () => {
+  test('log lines are no progress: they leave what was said, and when', async () => {
     await using backend = await open()
     const jobId = createId()
-    await backend.notes.add([aNote(jobId, { lines: infos('begun') })])
+    await backend.notes.add([aNote(jobId, { logs: infos('begun') })])
     assert.deepEqual(await backend.notes.progress([jobId]), [])
     await backend.notes.add([aNote(jobId, { progress: '10' })])
     const said = await backend.notes.progress([jobId])
-    await backend.notes.add([aNote(jobId, { lines: infos('on') }), aNote(jobId)])
+    await backend.notes.add([aNote(jobId, { logs: infos('on') }), aNote(jobId)])
     assert.deepEqual(await backend.notes.progress([jobId]), said)
   })
 
@@ -39,7 +39,7 @@ export function progressContract({ open }: Candidate): void {
     await backend.notes.add([
       aNote(jobId, { attempt: 10, progress: '"ten"' }),
       aNote(jobId, { attempt: 9, progress: '"nine"' }),
-      aNote(jobId, { attempt: 11, lines: infos('eleven has not begun') }),
+      aNote(jobId, { attempt: 11, logs: infos('eleven has not begun') }),
     ])
     const [at, ...none] = await backend.notes.progress([jobId])
     // At one moment the higher attempt is the later one.
@@ -51,7 +51,7 @@ export function progressContract({ open }: Candidate): void {
       assert.deepEqual(more, [])
       return latest?.attempt === 1 && latest.progress === '"anew"' && latest.at > at!.at
     })
-    await backend.notes.add([aNote(jobId, { attempt: 10, lines: infos('a late line') })])
+    await backend.notes.add([aNote(jobId, { attempt: 10, logs: infos('a late line') })])
     assert.equal((await backend.notes.progress([jobId]))[0]?.attempt, 1)
   })
 

@@ -90,11 +90,11 @@ check('Workers', ({ values: { worker } }) => {
   process.removeAllListeners('SIGTERM')
 })
 
-check('Progress and lines', async ({ values: { worker } }) => {
+check('Progress and logs', async ({ values: { worker } }) => {
   id = (await box.jobs.add('import')).id
   await complete(worker, 1)
 })
-check('Progress and lines #2', ({ values: { job, items, cursor } }) => {
+check('Progress and logs #2', ({ values: { job, items, cursor } }) => {
   const { percent, note, data, attempt } = job.progress
   assert.deepEqual([percent, note, data, attempt], [40, 'row 400 of 1000', { row: 400 }, 1])
   assert.deepEqual(Object.keys(items[0]), ['attempt', 'number', 'level', 'text', 'at'])

@@ -96,7 +96,7 @@ function requests(): readonly (readonly [Route, string, unknown])[] {
     ackJob: { token: 'x' },
     nackJob: { token: 'x' },
     renewJob: { token: 'x' },
-    noteJob: { token: 'x', lines: [{ text: 'half of it' }] },
+    noteJob: { token: 'x', logs: [{ text: 'half of it' }] },
     retryDeadJobs: {},
     pruneJobs: { olderThanMs: '1h' },
     setSchedule: { name: 'nope', everyMs: '1h', job: { kind: 'mail' } },

@@ -53,13 +53,13 @@ async function fillJobs({ jobs }: Box): Promise<void> {
     if (job.payload === 'done') {
       await jobs.note(job, {
         progress: { percent: 40, note: oneLine },
-        lines: [{ text: awkward, level: 'warn' }, { text: 'second' }],
+        logs: [{ text: awkward, level: 'warn' }, { text: 'second' }],
       })
       await jobs.ack(job, { result: { text: awkward } })
     }
     if (job.payload === 'dead') await jobs.nack(job, { error: new Error(awkward) })
     if (job.payload === 'again') {
-      await jobs.note(job, { lines: Array.from({ length: 510 }, (_, index) => ({ text: `line ${index}` })) })
+      await jobs.note(job, { logs: Array.from({ length: 510 }, (_, index) => ({ text: `line ${index}` })) })
       await jobs.nack(job, { error: new Error('later'), retryInMs: '3h' })
     }
     if (job.payload === 'cancelled') await jobs.nack(job, { snoozeMs: '1h' })
@@ -170,7 +170,7 @@ export async function tellAll(url: string, namespace: string): Promise<unknown> 
   const found = await Promise.all(
     items.map(async ({ id }) => ({
       ...(await jobs.find(id)),
-      lines: await backend.notes.lines(id, { limit: 1_000 }),
+      logs: await backend.notes.logs(id, { limit: 1_000 }),
     })),
   )
   const lines = await backend.locks.list({ limit: 100 })

@@ -41,7 +41,7 @@ for (const stage of stages()) {
         [job?.progress?.note, job?.progress?.data, job?.progress?.attempt],
         ['Grüße 你好', { round: 2 }, 1],
       )
-      const { items } = await box.jobs.lines(id)
+      const { items } = await box.jobs.logs(id)
       assert.deepEqual(
         items.map(({ attempt, number, level, text }) => [attempt, number, level, text]),
         [0, 1, 2].map((round) => [1, round + 1, 'warn', `round ${round}`]),

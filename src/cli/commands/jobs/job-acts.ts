@@ -18,10 +18,10 @@ export function showCommand(printer: Printer): Command {
           'not_found',
           `There is no job "${id}": it was never added, or it was pruned.`,
         )
-      const { items: lines } = await box.jobs.lines(id, { limit: 100 })
-      if (json) return printer.json({ ...job, lines })
+      const { items: logs } = await box.jobs.logs(id, { limit: 100 })
+      if (json) return printer.json({ ...job, logs })
       for (const [name, value] of fieldsOf(job)) printer.line(`${name.padEnd(14)}${value}`)
-      for (const { attempt, at, level, text } of lines)
+      for (const { attempt, at, level, text } of logs)
         printer.line(`${new Date(at).toISOString()}  attempt ${attempt}  ${level}  ${text}`)
     })
   return addBoxFlags(command)

@@ -1,4 +1,4 @@
-import type { JobLine, LineLevel } from '../../../jobs/index.ts'
+import type { JobLogLine, LogLevel } from '../../../jobs/index.ts'
 import { type IdParams, idParams, type Page, pageOf } from '../page.ts'
 import type { Route } from '../route.ts'
 import { instantOptions, schemaFor, strict, Type } from '../schema.ts'
@@ -16,7 +16,7 @@ export interface NoteBody {
     readonly note?: string | null
     readonly data?: unknown
   }
-  readonly lines?: readonly { readonly text: string; readonly level?: LineLevel }[]
+  readonly logs?: readonly { readonly text: string; readonly level?: LogLevel }[]
 }
 
 export const noteJob: Route<{ params: IdParams; body: NoteBody; reply: { readonly id: string } }> = {
@@ -25,9 +25,9 @@ export const noteJob: Route<{ params: IdParams; body: NoteBody; reply: { readonl
   path: '/v1/jobs/{id}/notes',
   scope: 'work',
   room: 'jobs',
-  summary: 'Say how far a job in hand is, and write lines about it.',
+  summary: 'Say how far a job in hand is, and write log lines about it.',
   description:
-    'The latest progress replaces the one before. Of one attempt 500 lines and 65,536 bytes are kept; a last line says ' +
+    'The latest progress replaces the one before. Of one attempt 500 log lines and 65,536 bytes are kept; a last line says ' +
     'how many were dropped. With `attempt`, last words are taken also after the attempt was acked or nacked.',
   params: idParams,
   body: schemaFor<NoteBody>()(
@@ -45,7 +45,7 @@ export const noteJob: Route<{ params: IdParams; body: NoteBody; reply: { readonl
             strict,
           ),
         ),
-        lines: Type.Optional(
+        logs: Type.Optional(
           Type.Array(Type.Object({ text: Type.String(), level: Type.Optional(level) }, strict), {
             maxItems: 2_000,
           }),
@@ -59,20 +59,20 @@ export const noteJob: Route<{ params: IdParams; body: NoteBody; reply: { readonl
   problems: ['lease_lost'],
 }
 
-export interface JobLinesQuery {
+export interface JobLogsQuery {
   readonly limit?: number
   readonly cursor?: string
 }
 
-export const jobLines: Route<{ params: IdParams; query: JobLinesQuery; reply: Page<JobLine> }> = {
-  id: 'jobLines',
+export const jobLogs: Route<{ params: IdParams; query: JobLogsQuery; reply: Page<JobLogLine> }> = {
+  id: 'jobLogs',
   method: 'GET',
-  path: '/v1/jobs/{id}/lines',
+  path: '/v1/jobs/{id}/logs',
   scope: 'read',
   room: 'jobs',
-  summary: 'The lines that were written about a job, by attempt and number.',
+  summary: 'The log lines of a job, by attempt and number.',
   params: idParams,
-  query: schemaFor<JobLinesQuery>()(
+  query: schemaFor<JobLogsQuery>()(
     Type.Object(
       {
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
@@ -83,7 +83,7 @@ export const jobLines: Route<{ params: IdParams; query: JobLinesQuery; reply: Pa
   ),
   replies: {
     200: pageOf(
-      schemaFor<JobLine>()(
+      schemaFor<JobLogLine>()(
         Type.Object({
           attempt: Type.Integer(),
           number: Type.Integer(),

@@ -5,7 +5,7 @@ import type { Handler } from '../call.ts'
 /** The routes of what attempts say of themselves, by their ids. */
 export interface NoteHandlers {
   readonly noteJob: Handler<typeof wire.noteJob>
-  readonly jobLines: Handler<typeof wire.jobLines>
+  readonly jobLogs: Handler<typeof wire.jobLogs>
 }
 
 export const noteHandlers: NoteHandlers = {
@@ -13,5 +13,5 @@ export const noteHandlers: NoteHandlers = {
     await jobs.note({ id, token, ...(attempt === undefined ? {} : { attempt }) }, note as NoteOptions)
     return { body: { id } }
   },
-  jobLines: async ({ params: { id }, query, jobs }) => ({ body: await jobs.lines(id, query) }),
+  jobLogs: async ({ params: { id }, query, jobs }) => ({ body: await jobs.logs(id, query) }),
 }

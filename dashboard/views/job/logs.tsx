@@ -16,20 +16,20 @@ const tones = { debug: 'calm', info: 'info', warn: 'warn', error: 'bad' } as con
 const icons = { debug: 'info', info: 'info', warn: 'warning', error: 'dead' } as const
 
 /** What handlers wrote about a job, by attempt. */
-export function Lines({ id }: { readonly id: string }): ReactNode {
+export function Logs({ id }: { readonly id: string }): ReactNode {
   const say = useWords(jobWords)
   const client = useClient()
   const { cursor } = usePlace().query
-  const lines = useLive(['job', id, 'lines', cursor], () =>
-    client.jobs.lines(id, { limit: 100, ...(cursor ? { cursor } : {}) }),
+  const logs = useLive(['job', id, 'logs', cursor], () =>
+    client.jobs.logs(id, { limit: 100, ...(cursor ? { cursor } : {}) }),
   )
   return (
-    <Section title={say('lines')}>
-      <Loaded query={lines}>
+    <Section title={say('logs')}>
+      <Loaded query={logs}>
         {({ items, cursor: next }) => (
           <>
             <Table
-              label={say('lines')}
+              label={say('logs')}
               keys={false}
               rows={items}
               rowKey={({ attempt, number }) => `${attempt}.${number}`}
