@@ -1,12 +1,12 @@
 /**
- * Eight crawlers watch the same 200 venues and report what they see to one server; people are told of changes by a
+ * Eight crawlers watch the same 200 venues and report what they see to one server; people are notified of changes by a
  * webhook. Crawlers and the server are killed with -9 at random all the while. At the end stands a proof: every real
- * change was told, none twice unless the repeat says so, and what was held back is listed with its reason.
+ * change was notified, none twice unless the repeat says so, and what was held back is listed with its reason.
  *
  *   node --conditions=source examples/crawler.ts                       on a SQLite file of its own
  *   node --conditions=source examples/crawler.ts postgres://…          or on any other store
  *
- * It checks itself: exit code 1 if a change was lost or told twice without a word.
+ * It checks itself: exit code 1 if a change was lost or notified twice without a word.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -61,12 +61,12 @@ interface World {
   readonly venues: readonly { readonly venueId: string; readonly state: unknown }[]
 }
 
-/** A venue as it truly is, and the changes that people must be told of. */
+/** A venue as it truly is, and the changes that people must be notified of. */
 class Truth {
   readonly #states = new Map<string, number>()
   readonly #flapping: readonly string[]
-  /** By venue and state: how often it was told, and how often of these as a possible repeat. */
-  readonly told = new Map<string, { times: number; marked: number }>()
+  /** By venue and state: how often it was notified, and how often of these as a possible repeat. */
+  readonly notified = new Map<string, { times: number; marked: number }>()
   readonly changes: string[] = []
 
   constructor() {
@@ -79,11 +79,11 @@ class Truth {
     return { round: Math.floor(Date.now() / 500), at: Date.now(), venues }
   }
 
-  /** A new state for some venue whose last one was told: what nobody could see cannot be told. */
+  /** A new state for some venue whose last one was notified: what nobody could see cannot be notified. */
   change(): boolean {
     const free = [...this.#states.keys()]
       .slice(flappingCount)
-      .filter((venueId) => this.#states.get(venueId) === 0 || this.told.has(this.#nameOf(venueId)))
+      .filter((venueId) => this.#states.get(venueId) === 0 || this.notified.has(this.#nameOf(venueId)))
     const venueId = free[Math.floor(Math.random() * free.length)]
     if (venueId === undefined) return false
     this.#states.set(venueId, this.#states.get(venueId)! + 1)
@@ -104,7 +104,7 @@ function nameOf(venueId: string, state: { readonly version: number }): string {
   return `${venueId} in state ${state.version}`
 }
 
-/** Where people are told: it believes what is signed, and notes how often it hears the same. */
+/** Where people are notified: it believes what is signed, and notes how often it hears the same. */
 async function listenForPeople(truth: Truth, secret: string) {
   const repeats = { known: 0 }
   const seenIds = new Set<string>()
@@ -115,11 +115,14 @@ async function listenForPeople(truth: Truth, secret: string) {
     const verdict = await verifyWebhook({ headers: request.headers, body, secret, seen })
     if (!verdict.valid && verdict.problem !== 'replayed') return void response.writeHead(401).end()
     if (!verdict.valid) repeats.known++
-    const { data } = JSON.parse(body) as { data: Told }
+    const { data } = JSON.parse(body) as { data: Notified }
     for (const { venueId, to } of data.changes) {
       const name = nameOf(venueId, to)
-      const told = truth.told.get(name) ?? { times: 0, marked: 0 }
-      truth.told.set(name, { times: told.times + 1, marked: told.marked + (data.possibleRepeat ? 1 : 0) })
+      const notified = truth.notified.get(name) ?? { times: 0, marked: 0 }
+      truth.notified.set(name, {
+        times: notified.times + 1,
+        marked: notified.marked + (data.possibleRepeat ? 1 : 0),
+      })
     }
     response.end('{}')
   }).listen(0, '127.0.0.1')
@@ -128,7 +131,7 @@ async function listenForPeople(truth: Truth, secret: string) {
   return { url: `http://127.0.0.1:${port}`, repeats, close: () => void server.close() }
 }
 
-interface Told {
+interface Notified {
   readonly possibleRepeat: boolean
   readonly changes: readonly { readonly venueId: string; readonly to: { readonly version: number } }[]
 }
@@ -189,7 +192,7 @@ async function supervise(given: string | undefined): Promise<void> {
     await using box = await open(address)
     const channel = { type: 'webhook' as const, url: `${people.url}/people`, secret }
     await box.monitor.subscribe({ name: 'people', match: { source: slot.source }, channel, retryInMs: 500 })
-    // The baseline: all venues as they are now, of which nobody is told.
+    // The baseline: all venues as they are now, of which nobody is notified.
     const { at, venues } = truth.look()
     await box.monitor.report({ taskId: 'baseline', ...slot, observedAt: at, venues })
     for (let name = 1; name <= crawlerCount; name++)
@@ -206,7 +209,7 @@ async function supervise(given: string | undefined): Promise<void> {
   }
 }
 
-/** Changes the world and kills whoever reports or tells of it, until all was told or time is up. */
+/** Changes the world and kills whoever reports or notifies of it, until all was notified or time is up. */
 async function disturb(truth: Truth, server: Kept, crawlers: readonly Kept[]): Promise<boolean> {
   const deadline = Date.now() + (isShort ? 45_000 : 240_000)
   const over = new AbortController()
@@ -223,7 +226,7 @@ async function disturb(truth: Truth, server: Kept, crawlers: readonly Kept[]): P
   }
   over.abort()
   await killing
-  while (truth.changes.some((change) => !truth.told.has(change))) {
+  while (truth.changes.some((change) => !truth.notified.has(change))) {
     if (Date.now() > deadline) return false
     draw(truth)
     await sleep(200)
@@ -239,11 +242,11 @@ async function killNowAndThen(next: () => Kept, everyMs: number, signal: AbortSi
 }
 
 let last = ''
-function draw({ changes, told }: Truth): void {
-  const done = changes.filter((change) => told.has(change)).length
+function draw({ changes, notified }: Truth): void {
+  const done = changes.filter((change) => notified.has(change)).length
   const width = 40
   const full = Math.round((done / changeCount) * width)
-  const text = `told ${'█'.repeat(full)}${'░'.repeat(width - full)} ${done} of ${changes.length} changes`
+  const text = `notified ${'█'.repeat(full)}${'░'.repeat(width - full)} ${done} of ${changes.length} changes`
   if (!process.stdout.isTTY) {
     if (changes.length % 20 === 0 && text !== last) console.log(text)
   } else process.stdout.write(`\r\u001b[2K${text}`)
@@ -252,7 +255,7 @@ function draw({ changes, told }: Truth): void {
 
 type Reading = Pick<Awaited<ReturnType<typeof open>>['monitor'], 'decisions'>
 
-/** Why changes were told, or not, by reason. */
+/** Why changes were notified, or not, by reason. */
 async function countReasons(monitor: Reading): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>()
   let cursor: string | null = null
@@ -274,23 +277,24 @@ interface Found {
 
 function report(truth: Truth, { isDone, decisions, serverKills, crawlers, repeats }: Found): void {
   if (process.stdout.isTTY) process.stdout.write('\n')
-  const all = [...truth.told.values()]
+  const all = [...truth.notified.values()]
   const ambiguous = all.filter(({ times, marked }) => times > 1 && marked >= times - 1).length
-  const silent = [...truth.told].filter(([, { times, marked }]) => times > 1 && marked < times - 1)
-  const lost = truth.changes.filter((change) => !truth.told.has(change))
+  const silent = [...truth.notified].filter(([, { times, marked }]) => times > 1 && marked < times - 1)
+  const lost = truth.changes.filter((change) => !truth.notified.has(change))
   const kills = crawlers.reduce((sum, { kills }) => sum + kills, 0)
   console.log(
     `${truth.changes.length} real changes; crawlers killed ${kills} times, the server ${serverKills} times.`,
   )
   console.log(
-    `told exactly once: ${all.length - ambiguous - silent.length}, told again and marked so: ${ambiguous}`,
+    `notified exactly once: ${all.length - ambiguous - silent.length}, notified again and marked so: ${ambiguous}`,
   )
   console.log(`webhooks that came again under an id that people knew: ${repeats}`)
   for (const [reason, count] of decisions) console.log(`  decided ${reason.padEnd(16)} ${count}`)
   for (const change of lost) console.error(`lost: ${change}`)
-  for (const [name, { times }] of silent) console.error(`told ${times} times without a word: ${name}`)
+  for (const [name, { times }] of silent) console.error(`notified ${times} times without a word: ${name}`)
   if (!isDone || lost.length > 0 || silent.length > 0) process.exitCode = 1
-  else console.log('Every real change was told; none was lost, and none was told twice without a word.')
+  else
+    console.log('Every real change was notified; none was lost, and none was notified twice without a word.')
 }
 
 async function freePort(): Promise<number> {

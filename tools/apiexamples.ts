@@ -95,7 +95,7 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
     },
   },
   explainSubject: { query: { ...slot, venueId: 'north-2' } },
-  listDecisions: { query: { reason: 'told_lately', limit: 20 } },
+  listDecisions: { query: { reason: 'notified_recently', limit: 20 } },
   listNotifications: { query: { status: 'dead', limit: 20 } },
   replayNotification: { params: { id } },
   listSubjects: { query: { source: 'courts', limit: 20 } },

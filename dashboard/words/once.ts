@@ -20,7 +20,7 @@ export const onceWords = catalogue({
   done: { en: 'done', zh: '已完成' },
   failed: { en: 'failed', zh: '失败' },
   stuck: { en: 'stuck', zh: '卡住' },
-  runningMeans: { en: 'Somebody is at it; others are told so.', zh: '正在执行；其他请求会得知。' },
+  runningMeans: { en: 'A caller runs it; other callers get this answer.', zh: '正在执行；其他请求会得知。' },
   doneMeans: { en: 'Whoever claims it now gets the kept result.', zh: '再次占用会得到已保存的结果。' },
   failedMeans: {
     en: 'It was not done: the next claim runs it again.',
@@ -75,9 +75,9 @@ export const onceWords = catalogue({
     en: 'Tasks that somebody else had in hand.',
     zh: '已有他人在处理的任务。',
   },
-  notification_dedup: { en: 'Repeats not told', zh: '未通知的重复' },
+  notification_dedup: { en: 'Repeats not notified', zh: '未通知的重复' },
   notification_dedupMeans: {
-    en: 'States that were told already within their window.',
+    en: 'States that were notified already within their window.',
     zh: '时间窗口内已通知过的状态。',
   },
   degraded: { en: 'Degraded answers', zh: '降级应答' },

@@ -4,7 +4,7 @@ import type { Box } from '../index.ts'
 import { act, chance, pick, type Stage } from './actor.ts'
 
 /**
- * Crawlers that watch courts and tell of changes: several see the same, one is told of it. Some courts go to and fro, so
+ * Crawlers that watch courts and report changes: several see the same change, one notification is sent. Some courts go to and fro, so
  * that windows, flapping and throttling have something to hold back. Messages go to a stand-in for DingTalk on this
  * machine, which is away now and then.
  */

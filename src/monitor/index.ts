@@ -1,4 +1,4 @@
-/** Changes told once: reports are compared, decided on and kept, and what is to be told goes out through channels. */
+/** Changes notified once: reports are compared, decided on and kept, and what is to be notified goes out through channels. */
 export type { Channel } from './channels/channel.ts'
 export type {
   DingTalkChannel,

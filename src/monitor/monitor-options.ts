@@ -7,7 +7,7 @@ import { parseAddressRules } from './delivery/address-rules.ts'
 export interface MonitorOptions {
   /** How long a report has its task before another may take it up; it is renewed while the report goes on. @default 30_000 */
   readonly lockTtlMs?: Duration | undefined
-  /** How long the same state is not told again, where a subscription does not say. @default 300_000 */
+  /** How long the same state is not notified again, where a subscription does not say. @default 300_000 */
   readonly notificationIntervalMs?: Duration | undefined
   /** How long the same change counts as the same event. @default 300_000 */
   readonly eventDedupTtlMs?: Duration | undefined
@@ -63,7 +63,7 @@ export function resolveMonitorOptions(options: MonitorOptions = {}): ResolvedMon
   const span = (name: keyof MonitorOptions, min: number, max: number) =>
     duration(`monitor.${name}`, given[name], { min, max })
   const allowPrivate = textList('monitor.allowPrivate', given.allowPrivate)
-  // Read once more with every channel; a mistake in it is told at the door.
+  // Read once more with every channel; a mistake in it throws here.
   parseAddressRules(allowPrivate)
   return Object.freeze({
     lockTtlMs: span('lockTtlMs', 100, day),

@@ -2,7 +2,7 @@ import type { NewJob } from '../jobs/index.ts'
 
 /**
  * What the monitor asks of a backend: all of it in the SQL store, because a decision and what it leads to commit
- * together. A store keeps rows and compares versions; whether something is told, and why not, is decided in decide.ts.
+ * together. A store keeps rows and compares versions; whether something is notified, and why not, is decided in decide.ts.
  *
  * A report is decided on what `known` answers and written by `write`, which takes only if nothing of that changed
  * meanwhile: no row is locked while it is thought about, and nobody reads and then writes without a condition.
@@ -60,7 +60,7 @@ export interface MonitorStore {
    */
   replay(id: string, job: NewJob): Promise<boolean>
   /**
-   * Forgets up to `limit` rows each of decisions, settled notifications and told windows that were made, settled or over
+   * Forgets up to `limit` rows each of decisions, settled notifications and notified windows that were made, settled or over
    * longer ago than that, and of silences that ended; answers how many in all.
    */
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
@@ -100,19 +100,19 @@ export interface KnownSubject {
   readonly changedAt: number
   /** JSON text as the service wrote it: when it changed lately, and what else it remembers of the subject. */
   readonly memory: string
-  readonly windows: readonly ToldRecord[]
+  readonly windows: readonly WindowRecord[]
 }
 
-/** What one subscription was told, or is about to be told, of one state of a subject. */
-export interface ToldRecord {
+/** What one subscription was notified, or is about to be notified, of one state of a subject. */
+export interface WindowRecord {
   readonly subscriptionId: string
   readonly stateHash: string
-  /** `pending`: reserved by a notification on its way. `told`: at `toldAt`. `owed`: the notification died. */
-  readonly status: 'pending' | 'told' | 'owed'
+  /** `pending`: reserved by a notification on its way. `notified`: at `notifiedAt`. `owed`: the notification died. */
+  readonly status: 'pending' | 'notified' | 'owed'
   readonly notificationId: string
-  /** When it was last told; null: never yet. */
-  readonly toldAt: number | null
-  /** End of the window that began at `toldAt`, exclusive; null: no window. */
+  /** When it was last notified; null: never yet. */
+  readonly notifiedAt: number | null
+  /** End of the window that began at `notifiedAt`, exclusive; null: no window. */
   readonly endsAt: number | null
 }
 
@@ -128,7 +128,7 @@ export interface ReportBatch {
   readonly subjects: readonly SubjectWrite[]
   /** Event ids to claim: guards in the space 'monitor.event', done at once, kept `keepMs`. */
   readonly events: readonly { readonly key: string; readonly keepMs: number }[]
-  /** Windows to reserve: `pending`, by that notification. What was told of the state before stays noted (`toldAt`), its window ends. */
+  /** Windows to reserve: `pending`, by that notification. What was notified of the state before stays noted (`notifiedAt`), its window ends. */
   readonly reservations: readonly {
     readonly subject: string
     readonly subscriptionId: string
@@ -249,12 +249,12 @@ export interface SendingStep {
 }
 
 /**
- * - `sent`: the window `[now, now + windowMs)` begins (status `told`, by this notification, whatever stood there). Of the
- *   same subject and subscription, what is told and over is forgotten, and what is owed of any state but the subject's
- *   present one: this is what was told last, and the present state may still have to be told.
+ * - `sent`: the window `[now, now + windowMs)` begins (status `notified`, by this notification, whatever stood there). Of the
+ *   same subject and subscription, what is notified and over is forgotten, and what is owed of any state but the subject's
+ *   present one: this is what was notified last, and the present state may still have to be notified.
  * - `retry`: pending again, due `afterMs` from now; with `free`, the attempt is given back.
  * - `dead`: the reservation becomes `owed` if it is still this notification's, and its event id is forgotten. Of the same
- *   subject and subscription, what else is owed, was never told and is not the present state is forgotten.
+ *   subject and subscription, what else is owed, was never notified and is not the present state is forgotten.
  * - `held`: kept for an operator; the window begins as if it were sent.
  * - `cancelled`: nobody is subscribed any more; the reservation is deleted if it is still this notification's.
  */

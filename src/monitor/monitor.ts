@@ -54,11 +54,11 @@ import { createMonitorUpkeep } from './upkeep.ts'
 
 /**
  * The verbs of the room: what users, the server and the command line say to the monitor. A report decides and writes what
- * is to be told; telling it is the sender's.
+ * is to be notified; notifying it is the sender's.
  */
 export interface Monitor extends AsyncDisposable {
   /**
-   * Takes what a task saw of its venues: compares it with what was known, decides whom to tell, and writes all of that
+   * Takes what a task saw of its venues: compares it with what was known, decides whom to notify, and writes all of that
    * together. Throws `store_unavailable` and the like when nothing of it could be written.
    */
   report(report: Report): Promise<ReportAnswer>
@@ -72,7 +72,7 @@ export interface Monitor extends AsyncDisposable {
   unsilence(id: string): Promise<boolean>
   /** Those that have not ended. */
   silences(): Promise<readonly Silence[]>
-  /** Why was this told, or not: the decisions about a venue, each with its reason and what became of its notifications. */
+  /** Why was this notified, or not: the decisions about a venue, each with its reason and what became of its notifications. */
   explain(options: ExplainOptions): Promise<Explanation>
   decisions(options?: ListDecisionsOptions): Promise<Page<ShownDecision>>
   notifications(options?: ListNotificationsOptions): Promise<Page<ShownNotification>>
@@ -90,7 +90,7 @@ export interface Monitor extends AsyncDisposable {
    *     await sender.start()
    */
   sender(options?: SenderOptions): Sender
-  /** Looks at one venue again, as the jobs do that a report left for it: tells what was held back, if it is due. */
+  /** Looks at one venue again, as the jobs do that a report left for it: notifies what was held back, if it is due. */
   reconcile(place: unknown): Promise<void>
   /** What needs an operator: subscriptions with dead notifications, and those whose channel is sealed with a missing key. */
   problems(): Promise<MonitorProblems>
@@ -217,8 +217,8 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       const ids = decisions.flatMap(({ verdicts }) =>
         verdicts.flatMap(({ notificationId }) => notificationId ?? []),
       )
-      const told = known?.windows.map(({ notificationId }) => notificationId) ?? []
-      const all = [...new Set([...ids, ...told])]
+      const notified = known?.windows.map(({ notificationId }) => notificationId) ?? []
+      const all = [...new Set([...ids, ...notified])]
       const notices = all.length === 0 ? [] : await store.notifications({ ids: all, limit: all.length })
       const book = await present()
       const byId = new Map(notices.map((notice) => [notice.id, showNotification(notice, book)]))

@@ -3,7 +3,7 @@ import { createIds, decodeIdTime } from '../core/ids.ts'
 /**
  * Ids of decisions and notifications. Their order is the order in which a subject's messages are sent, so they go by the
  * store's clock, which all processes share, and come after the last id that is known of the subject: two changes within
- * one millisecond, or on two machines whose clocks differ, are told in the order in which they were written.
+ * one millisecond, or on two machines whose clocks differ, are notified in the order in which they were written.
  */
 export type Mint = (now: number, last: string) => string
 

@@ -52,7 +52,7 @@ export interface ShownDecision extends SubjectPlace {
 
 export interface ShownVerdict {
   readonly subscriptionId: string
-  readonly told: boolean
+  readonly notified: boolean
   readonly reason: Reason
   readonly kind: string
   readonly notificationId: string | null
@@ -69,7 +69,7 @@ export interface ShownSubject extends SubjectPlace {
   readonly changedAt: number
 }
 
-/** What one subscription was told of one state of a venue, or is about to be. */
+/** What one subscription was notified of one state of a venue, or is about to be. */
 export interface ShownWindow {
   readonly subscriptionId: string
   /** The subscription's name; null: it has ended. */
@@ -77,15 +77,15 @@ export interface ShownWindow {
   /** The state that it is about. Left out when it is not known any more: its notification is older than `keepMs`. */
   readonly state?: unknown
   readonly isPresentState: boolean
-  readonly status: 'pending' | 'told' | 'owed'
+  readonly status: 'pending' | 'notified' | 'owed'
   readonly notificationId: string
-  /** When it was last told; null: never yet. */
-  readonly toldAt: number | null
-  /** Until when the same state is not told again; null: there is no window. */
+  /** When it was last notified; null: never yet. */
+  readonly notifiedAt: number | null
+  /** Until when the same state is not notified again; null: there is no window. */
   readonly endsAt: number | null
 }
 
-/** Why a venue was told of, or not. */
+/** Why a venue was notified of, or not. */
 export interface Explanation extends SubjectPlace {
   /** Null: it was never reported. */
   readonly present: {
@@ -93,7 +93,7 @@ export interface Explanation extends SubjectPlace {
     readonly observedAt: number
     readonly changedAt: number
   } | null
-  /** Who was told what of it lately, or is about to be, and until when that is not told again. */
+  /** Who was notified what of it lately, or is about to be, and until when that is not notified again. */
   readonly windows: readonly ShownWindow[]
   /** Newest first. */
   readonly decisions: readonly ExplainedDecision[]

@@ -4,7 +4,7 @@ import { duration, onlyKeys, text, whole } from '../core/options.ts'
 import { resolveMatch, type SubjectMatch } from './match.ts'
 import type { NewSilence, SilenceRecord } from './monitor-store.ts'
 
-/** What is not to be told for a while. */
+/** What is not to be notified for a while. */
 export interface SilenceOptions {
   /** Which subjects; what is left out may be anything. @default all */
   readonly match?: SubjectMatch | undefined

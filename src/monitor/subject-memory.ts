@@ -5,12 +5,12 @@
 export interface Recall {
   /**
    * The hash of the state that people are taken to know of whom no window says what they heard: the first that was ever
-   * seen, then the last that everybody was told.
+   * seen, then the last that everybody was notified.
    */
   readonly baseline: string
   /** When it changed lately, by the store's clock, oldest first; only where a subscription watches for flapping. */
   readonly changes: readonly number[]
-  /** Subscriptions that were told it is flapping and shall hear no more until it is calm. */
+  /** Subscriptions that were notified it is flapping and shall hear no more until it is calm. */
   readonly flapping: readonly string[]
   /** When a job will look at it again; null: none is on its way. */
   readonly lookAgainAt: number | null

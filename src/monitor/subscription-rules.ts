@@ -21,7 +21,7 @@ export interface RuleBook {
 }
 
 /**
- * The rules as this process knows them. They are read once and kept for a minute; a report is told the revision with
+ * The rules as this process knows them. They are read once and kept for a minute; a report reads the revision with
  * everything else it reads, so a change of rules, by whomever, is noticed by the very next report.
  */
 export interface RuleCache {
@@ -50,7 +50,7 @@ export function createRuleCache(store: Pick<MonitorStore, 'rules'>, channels: St
       const reading = { book: read(), readAt: performance.now() }
       kept = reading
       reading.book.catch(() => {
-        // A failure is nothing to keep; whoever waits for it is told.
+        // A failure is nothing to keep; its callers get the error.
         if (kept === reading) kept = undefined
       })
       return reading.book
@@ -64,12 +64,12 @@ export function createRuleCache(store: Pick<MonitorStore, 'rules'>, channels: St
 function createSubscriber(record: SubscriptionRecord, channels: StoredChannels): Subscriber {
   const options = decodeSubscriptionOptions(record)
   const { id, name } = record
-  const { windowMs, tellNew, reconcile, throttle, flap } = options
+  const { windowMs, notifyNew, reconcile, throttle, flap } = options
   return {
     id,
     name,
     windowMs,
-    tellNew,
+    notifyNew,
     reconcile,
     throttle,
     flap,

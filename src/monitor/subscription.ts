@@ -8,22 +8,22 @@ import { resolveMatch, type SubjectMatch } from './match.ts'
 import type { NewSubscription, SubscriptionRecord } from './monitor-store.ts'
 import type { StoredChannel } from './secrets/stored-channels.ts'
 
-/** How a subscription wants to be told. */
+/** How a subscription wants to be notified. */
 export interface SubscriptionOptions {
   /**
-   * How long the same state is not told again, from the provider's ack on; 0: no window, and only the same change within
+   * How long the same state is not notified again, from the provider's ack on; 0: no window, and only the same change within
    * `eventDedupTtlMs` is held back. @default notificationIntervalMs
    */
   readonly windowMs?: Duration | undefined
-  /** Tell the first state of a venue, too. @default false */
-  readonly tellNew?: boolean | undefined
-  /** When what held a change back is over and the truth is not what was told last, tell it once. @default false */
+  /** Notify the first state of a venue, too. @default false */
+  readonly notifyNew?: boolean | undefined
+  /** When what held a change back is over and the truth is not what was notified last, notify it once. @default false */
   readonly reconcile?: boolean | undefined
-  /** Gather what happens within so long into one message; 0: tell each by itself. @default 0 */
+  /** Gather what happens within so long into one message; 0: notify each by itself. @default 0 */
   readonly digestMs?: Duration | undefined
-  /** At most `max` notifications within `perMs`; what is more is not told. @default none */
+  /** At most `max` notifications within `perMs`; what is more is not notified. @default none */
   readonly throttle?: { readonly max: number; readonly perMs: Duration } | null | undefined
-  /** More than so many changes of a venue within `withinMs` are told as one: it is flapping. @default none */
+  /** More than so many changes of a venue within `withinMs` are notified as one: it is flapping. @default none */
   readonly flap?: { readonly changes: number; readonly withinMs: Duration } | null | undefined
   /** The line of a message, with {venueId} and the like in it. @default one that names the venue and both states */
   readonly template?: string | null | undefined
@@ -35,7 +35,7 @@ export interface SubscriptionOptions {
   readonly retryInMs?: Duration | undefined
 }
 
-/** Who wants to be told of what, and how they are reached. */
+/** Who wants to be notified of what, and how they are reached. */
 export interface SubscribeOptions extends SubscriptionOptions {
   readonly name: string
   /** Which subjects; what is left out may be anything. @default all */
@@ -46,7 +46,7 @@ export interface SubscribeOptions extends SubscriptionOptions {
 
 export interface ResolvedSubscriptionOptions {
   readonly windowMs: number
-  readonly tellNew: boolean
+  readonly notifyNew: boolean
   readonly reconcile: boolean
   readonly digestMs: number
   readonly throttle: { readonly max: number; readonly perMs: number } | null
@@ -73,7 +73,7 @@ export interface Subscription extends ResolvedSubscriptionOptions {
 
 /** Defaults but for `windowMs`, which the monitor's options say. */
 export const subscriptionDefaults: Omit<ResolvedSubscriptionOptions, 'windowMs'> = {
-  tellNew: false,
+  notifyNew: false,
   reconcile: false,
   digestMs: 0,
   throttle: null,
@@ -112,7 +112,7 @@ function resolveOptions(options: SubscriptionOptions, interval: number): Resolve
   const span = (key: string, value: unknown, max: number) => duration(`subscribe.${key}`, value, { max })
   return {
     windowMs: span('windowMs', windowMs, 365 * day),
-    tellNew: flag('subscribe.tellNew', given.tellNew),
+    notifyNew: flag('subscribe.notifyNew', given.notifyNew),
     reconcile: flag('subscribe.reconcile', given.reconcile),
     digestMs: span('digestMs', given.digestMs, day),
     throttle: given.throttle === null ? null : resolveThrottle(given.throttle),

@@ -27,7 +27,7 @@ export function askWithin<Answer>(
       },
       (error) => {
         clock.clearTimeout(timer)
-        // Nobody hears it who has been told that it took too long.
+        // The caller has its answer already: it took too long.
         reject(error)
       },
     )

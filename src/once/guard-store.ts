@@ -37,7 +37,7 @@ export interface GuardStore extends TransactionEnder {
   /** Forgets a key whatever it is; false when there was none, or only a row past its time. */
   forget(space: string, key: string): Promise<boolean>
   /**
-   * Windows: for each ask, whether it was told within its window. The first in a window answers false and opens
+   * Windows: for each ask, whether it was notified within its window. The first in a window answers false and opens
    * `[now, now + windowMs)`; a repeat answers true and changes nothing. One with another `value` under the same `window`
    * answers false and replaces it.
    */

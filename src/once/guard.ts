@@ -20,7 +20,7 @@ export type RunAnswer<Result> =
       readonly degraded?: true
     }
 
-/** Whether this was told lately; false means: tell. */
+/** Whether this was notified recently; false means: notify. */
 export interface SeenAnswer {
   readonly seen: boolean
   readonly degraded?: true

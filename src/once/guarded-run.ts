@@ -89,7 +89,7 @@ async function runGuarded<Result>(
     result = await fn({ signal: signals, token, attempt })
   } catch (error) {
     lease.stop()
-    // Whether it took or not, what ended the work is the thing to tell.
+    // Whether it took or not, the caller gets what ended the work.
     await place.fail(key, token, where).catch(() => undefined)
     throw error
   }

@@ -1,4 +1,4 @@
-/** At most once per key, and the answer kept: claims with results, tasks in hand, and windows in which nothing is told twice. */
+/** At most once per key, and the answer kept: claims with results, tasks in hand, and windows in which nothing is notified twice. */
 export { canonicalJson, digestParts, digestState } from './digest.ts'
 export * from './guard.ts'
 export * from './guard-store.ts'

@@ -11,7 +11,7 @@ export interface OnceStats {
   readonly duplicate_events: number
   /** Claims of keys that nobody had claimed before. */
   readonly unique_events: number
-  /** Repeats that were not to be told, because their window was open. */
+  /** Repeats that were not to be notified, because their window was open. */
   readonly notification_dedup: number
   /** Answers that were given without the store. */
   readonly degraded: number
@@ -22,7 +22,7 @@ export interface OnceStats {
   readonly answers: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
 
-/** What whoever watches guards is told. */
+/** The events of a tally. */
 export interface OnceEvents {
   claimed: { readonly space: string; readonly key: string; readonly status: GuardStanding['status'] }
   seen: { readonly subject: readonly string[]; readonly seen: boolean }
@@ -33,7 +33,7 @@ export interface OnceEvents {
 /** Spaces whose claims are locks on a task; all others hold events. */
 const lockSpaces: readonly string[] = ['processing', 'monitor.task']
 
-/** Counts answers and tells whoever listens; shared by the rooms that give them. */
+/** Counts answers and emits events. The modules that answer share one. */
 export class OnceTally {
   readonly #counts = {
     lock_acquired_count: 0,
@@ -62,21 +62,21 @@ export class OnceTally {
       // A later attempt is neither new nor a repeat of something done.
       if (attempt === 1) this.#counts.unique_events++
     } else if (status !== 'mismatch') this.#counts.duplicate_events++
-    this.#tell('claimed', () => ({ space, key, status }))
+    this.#emit('claimed', () => ({ space, key, status }))
   }
 
-  /** It was asked whether something was told lately. */
+  /** It was asked whether something was notified recently. */
   seen(subject: readonly string[], seen: boolean): void {
     this.#answer('seen', seen ? 'seen' : 'unseen')
     if (seen) this.#counts.notification_dedup++
-    this.#tell('seen', () => ({ subject, seen }))
+    this.#emit('seen', () => ({ subject, seen }))
   }
 
   /** So many answers were given without the store. */
   degraded(call: string, policy: 'open' | 'closed', error: unknown, count = 1): void {
     this.#counts.degraded += count
     this.#answer('degraded', policy, count)
-    this.#tell('degraded', () => ({ call, policy, error }))
+    this.#emit('degraded', () => ({ call, policy, error }))
   }
 
   stats(): OnceStats {
@@ -90,7 +90,7 @@ export class OnceTally {
   }
 
   /** The event is made only when somebody listens: there is one for every key. */
-  #tell<Name extends keyof OnceEvents>(name: Name, event: () => OnceEvents[Name]): void {
+  #emit<Name extends keyof OnceEvents>(name: Name, event: () => OnceEvents[Name]): void {
     if (this.#events.listenerCount(name) > 0) this.#events.emit(name, event())
   }
 }

@@ -51,7 +51,7 @@ export interface Once extends AsyncDisposable {
   done(key: string, token: string, result?: unknown, options?: PlaceOptions): Promise<Settled<'done'>>
   /** It was not done: the key may be claimed again at once. Throws `lease_lost`. */
   fail(key: string, token: string, options?: PlaceOptions): Promise<Settled<'failed'>>
-  /** Keeps a claim for another `leaseMs` (30,000 unless told), never for less than it has. Throws `lease_lost`. */
+  /** Keeps a claim for another `leaseMs` (30,000 by default), never for less than it has. Throws `lease_lost`. */
   renew(key: string, token: string, leaseMs?: Duration, options?: PlaceOptions): Promise<Renewed>
   /** For operators: forgets a key, whatever it is; false when there was none. */
   forget(key: string, options?: Omit<PlaceOptions, 'tx'>): Promise<boolean>
@@ -70,7 +70,7 @@ export interface Once extends AsyncDisposable {
     fn: (run: GuardedRun) => Promise<Result> | Result,
     options?: ProcessingOptions,
   ): Promise<RunAnswer<Result>>
-  /** Whether this was told lately. `seen: false` means: tell it, and its window begins; repeats do not prolong it. */
+  /** Whether this was notified recently. `seen: false` means: notify it, and its window begins; repeats do not prolong it. */
   seen(sighting: Sighting, options?: SeenOptions): Promise<SeenAnswer>
   /** The name of a change: the same for everybody who saw it. */
   eventId(event: ChangeEvent): string

@@ -5,7 +5,7 @@ import { duration, oneOf, onlyKeys, show, text } from '../core/options.ts'
 import { canonicalJson, digestParts, digestState } from './digest.ts'
 import type { WindowAsk } from './guard-store.ts'
 
-/** What is to be told, or not. */
+/** What is to be notified, or not. */
 export interface Sighting {
   /** What it is about: 1 to 16 texts, such as source, time slot and venue. */
   readonly subject: readonly string[]
@@ -16,11 +16,11 @@ export interface Sighting {
 }
 
 export interface SeenOptions {
-  /** How long a repeat is not told again, from the first on. @default 300_000 */
+  /** How long a repeat is not notified again, from the first on. @default 300_000 */
   readonly windowMs?: Duration | undefined
   /**
    * What counts as a repeat. `state`: the same state within the window, whatever came between. `last`: the same state as
-   * the last one that was told. `transition`: the same change from one state to the other. @default 'state'
+   * the last one that was notified. `transition`: the same change from one state to the other. @default 'state'
    */
   readonly by?: 'state' | 'last' | 'transition' | undefined
   /** A transaction of yours: the window opens when it commits. Needs guards in SQL. */

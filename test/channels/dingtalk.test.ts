@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { test } from 'vitest'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { startDingTalk } from '../support/robots/index.ts'
-import { aChannel, aMessage, aReply, local, tell } from './messages.ts'
+import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 
 const secret = 'SEC0123456789abcdef'
 const robot = 'https://oapi.dingtalk.com/robot/send?access_token=token-1'
@@ -14,7 +14,7 @@ test('a signed robot with a keyword takes every format', async () => {
   const button = { title: 'Open', url: 'https://example.org/' }
   for (const more of [{}, { format: 'text' }, { format: 'actionCard', button }]) {
     const channel = aChannel({ type: 'dingtalk', url: dingtalk.url, secret, keyword: '监控', ...more })
-    assert.deepEqual(await tell(outbound, channel, aMessage(['Court 1: 0 → 2'])), [{ kind: 'sent' }])
+    assert.deepEqual(await notify(outbound, channel, aMessage(['Court 1: 0 → 2'])), [{ kind: 'sent' }])
   }
   assert.deepEqual(
     dingtalk.messages.map(({ body }) => body.msgtype),
@@ -51,7 +51,7 @@ test('a wrong secret, a wrong keyword and a clock an hour off are refusals that 
     { config: right, now: Date.now() - 3_700_000 },
   ]
   for (const { config, now } of wrong) {
-    const [verdict] = await tell(outbound, aChannel(config), aMessage(['x']), now)
+    const [verdict] = await notify(outbound, aChannel(config), aMessage(['x']), now)
     assert.equal(verdict?.kind, 'refused')
     assert.match(verdict.reason, /310000/)
   }
@@ -65,15 +65,15 @@ test('after one message too many the robot is left alone for ten minutes', async
   await using outbound = createOutbound({ allowPrivate: local })
   const channel = aChannel({ type: 'dingtalk', url: dingtalk.url })
   for (let n = 0; n < 20; n += 1) {
-    assert.deepEqual(await tell(outbound, channel, aMessage([`${n}`])), [{ kind: 'sent' }])
+    assert.deepEqual(await notify(outbound, channel, aMessage([`${n}`])), [{ kind: 'sent' }])
   }
-  const [verdict] = await tell(outbound, channel, aMessage(['one too many']))
+  const [verdict] = await notify(outbound, channel, aMessage(['one too many']))
   assert.equal(verdict?.kind === 'retry' && verdict.penaltyMs, 600_000)
   // A minute later the robot is still silent; after ten it is not.
   now += 61_000
-  assert.equal((await tell(outbound, channel, aMessage(['too early'])))[0]?.kind, 'retry')
+  assert.equal((await notify(outbound, channel, aMessage(['too early'])))[0]?.kind, 'retry')
   now += 600_000
-  assert.deepEqual(await tell(outbound, channel, aMessage(['in time'])), [{ kind: 'sent' }])
+  assert.deepEqual(await notify(outbound, channel, aMessage(['in time'])), [{ kind: 'sent' }])
 })
 
 test('people are mentioned in the first part, in the text and beside it', async () => {
@@ -82,7 +82,7 @@ test('people are mentioned in the first part, in the text and beside it', async 
   const at = { atMobiles: ['13800000000'], atUserIds: ['user_1'], isAtAll: true }
   const channel = aChannel({ type: 'dingtalk', url: dingtalk.url, ...at })
   const lines = Array.from({ length: 400 }, (_, n) => `Court ${n}: ${'x'.repeat(60)}`)
-  await tell(outbound, channel, aMessage(lines))
+  await notify(outbound, channel, aMessage(lines))
   const [first, ...others] = dingtalk.messages
   assert.deepEqual(first?.body.at, at)
   assert.match(first?.text ?? '', /@13800000000 @user_1$/)
@@ -123,7 +123,7 @@ test('an answer that is not the provider’s, or none, leaves it open whether it
   const kinds: Record<string, string | undefined> = {}
   for (const how of ['500', 'nonsense', 'hang', 'close', 'takeAndClose'] as const) {
     dingtalk.misbehave(how, 1)
-    kinds[how] = (await tell(outbound, channel, aMessage([how])))[0]?.kind
+    kinds[how] = (await notify(outbound, channel, aMessage([how])))[0]?.kind
   }
   const unknown = 'unknown'
   assert.deepEqual(kinds, {
@@ -138,7 +138,7 @@ test('an answer that is not the provider’s, or none, leaves it open whether it
     [true],
   )
   await dingtalk.close()
-  assert.equal((await tell(outbound, channel, aMessage(['gone'])))[0]?.kind, 'retry')
+  assert.equal((await notify(outbound, channel, aMessage(['gone'])))[0]?.kind, 'retry')
 })
 
 test('statuses have their meaning where no code is in the body', () => {

@@ -10,7 +10,7 @@ const urls = {
   slack: 'https://hooks.slack.com/services/T0/B0/token',
 }
 
-function told(type: keyof typeof urls, name: string, more: object = {}): string {
+function textOf(type: keyof typeof urls, name: string, more: object = {}): string {
   const channel = aChannel({ type, url: urls[type], ...more })
   const [request] = channel.compose(aMessage([name], { title: name }), channel.robots[0]!, 0)
   const body = JSON.parse(request!.body)
@@ -27,7 +27,7 @@ test('a name that looks like a link is text in Markdown, whether or not the read
     '[[x](a)](http://evil)',
     '[x]\\(http://evil)',
   ]) {
-    for (const text of [told('dingtalk', name), told('wecom', name)]) {
+    for (const text of [textOf('dingtalk', name), textOf('wecom', name)]) {
       assert.doesNotMatch(text, /\](\(|\[|:)/, text)
       assert.doesNotMatch(text, /(?<!\\)(\\\\)*[[\]]/, text)
     }
@@ -42,14 +42,14 @@ test('a name that looks like a tag or a mention is text everywhere', () => {
     '<!channel>',
     '<http://evil|x>',
   ]) {
-    assert.doesNotMatch(told('dingtalk', name), /</)
-    assert.doesNotMatch(told('wecom', name), /</)
-    assert.doesNotMatch(told('slack', name), /[<>]/)
-    assert.doesNotMatch(told('feishu', name, { format: 'text' }), /<(?!\u200b)/)
+    assert.doesNotMatch(textOf('dingtalk', name), /</)
+    assert.doesNotMatch(textOf('wecom', name), /</)
+    assert.doesNotMatch(textOf('slack', name), /[<>]/)
+    assert.doesNotMatch(textOf('feishu', name, { format: 'text' }), /<(?!\u200b)/)
   }
-  assert.equal(told('slack', '<!channel> & @all'), '&lt;!channel&gt; &amp; @all')
+  assert.equal(textOf('slack', '<!channel> & @all'), '&lt;!channel&gt; &amp; @all')
   // A name that is already written as an entity does not become the sign.
-  assert.equal(told('slack', '&lt;!channel&gt;'), '&amp;lt;!channel&amp;gt;')
+  assert.equal(textOf('slack', '&lt;!channel&gt;'), '&amp;lt;!channel&amp;gt;')
   assert.equal(escapeMarkdown('&lt;@all&gt; R&D 1 & 2'), '&amp;lt;@all&amp;gt; R&amp;D 1 & 2')
 })
 
@@ -61,7 +61,7 @@ test('in a post of Feishu a name is a text and never a tag', () => {
   ])
 })
 
-test('Slack is told not to look for names, links and markup', () => {
+test('a Slack message turns off names, links and markup', () => {
   const channel = aChannel({ type: 'slack', url: urls.slack })
   const { text: _, ...rest } = JSON.parse(channel.compose(aMessage(['*x*']), channel.robots[0]!, 0)[0]!.body)
   assert.deepEqual(rest, {
@@ -94,7 +94,7 @@ test('emphasis, code and what begins a line are escaped; plain names stay as the
 test('a name cannot begin a line of its own, turn the direction of a line, or hold controls', () => {
   for (const name of ['a\nb', 'a\r\n# b', 'a\u2028b', 'a\u202eb', 'a\u0000b', 'a\u0085b']) {
     for (const type of ['dingtalk', 'wecom', 'slack'] as const) {
-      const text = told(type, name, type === 'slack' ? {} : { format: 'text' })
+      const text = textOf(type, name, type === 'slack' ? {} : { format: 'text' })
       assert.match(text, /^a (# )?b$/, JSON.stringify(text))
     }
   }

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { test } from 'vitest'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { startFeishu } from '../support/robots/index.ts'
-import { aChannel, aMessage, aReply, local, tell } from './messages.ts'
+import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 
 const secret = 'feishu-secret-1'
 const bot = 'https://open.feishu.cn/open-apis/bot/v2/hook/token-1'
@@ -13,7 +13,7 @@ test('a signed bot with a keyword takes posts and text, and mentions', async () 
   await using outbound = createOutbound({ allowPrivate: local })
   const config = { type: 'feishu', url: feishu.url, secret, keyword: 'alarm', mentioned: ['all', 'ou_1'] }
   for (const more of [{}, { format: 'text' }]) {
-    const verdicts = await tell(outbound, aChannel({ ...config, ...more }), aMessage(['Court 1: 0 → 2']))
+    const verdicts = await notify(outbound, aChannel({ ...config, ...more }), aMessage(['Court 1: 0 → 2']))
     assert.deepEqual(verdicts, [{ kind: 'sent' }])
   }
   assert.deepEqual(
@@ -29,7 +29,7 @@ test('a message of a title alone is taken', async () => {
   await using feishu = await startFeishu()
   await using outbound = createOutbound({ allowPrivate: local })
   const message = aMessage([], { kind: 'test', title: 'A test' })
-  assert.deepEqual(await tell(outbound, aChannel({ type: 'feishu', url: feishu.url }), message), [
+  assert.deepEqual(await notify(outbound, aChannel({ type: 'feishu', url: feishu.url }), message), [
     { kind: 'sent' },
   ])
 })
@@ -48,7 +48,7 @@ test('a wrong secret and a missing keyword are refusals', async () => {
   await using outbound = createOutbound({ allowPrivate: local })
   const wrong = { 19021: { secret: 'something-else' }, 19024: { secret } }
   for (const [code, more] of Object.entries(wrong)) {
-    const [verdict] = await tell(
+    const [verdict] = await notify(
       outbound,
       aChannel({ type: 'feishu', url: feishu.url, ...more }),
       aMessage(['x']),
@@ -65,8 +65,8 @@ test('the sixth message within a second is to be tried again and costs no try', 
   const channel = aChannel({ type: 'feishu', url: feishu.url })
   assert.deepEqual(channel.limits.burst, { messages: 5, perMs: 1_000 })
   assert.deepEqual(channel.limits.rate, { messages: 100, perMs: 60_000 })
-  for (let n = 0; n < 5; n += 1) await tell(outbound, channel, aMessage([`${n}`]))
-  const [verdict] = await tell(outbound, channel, aMessage(['6']))
+  for (let n = 0; n < 5; n += 1) await notify(outbound, channel, aMessage([`${n}`]))
+  const [verdict] = await notify(outbound, channel, aMessage(['6']))
   assert.equal(verdict?.kind === 'retry' && verdict.penaltyMs, 10_000)
   assert.equal(feishu.messages.length, 5)
 })
@@ -93,6 +93,6 @@ test('every code has its meaning, and 9499 the one that its words give it', () =
   assert.equal(judge(aReply(200, { code: 9499, msg: 'Bad Request' })).kind, 'refused')
   const busy = judge(aReply(200, { code: 9499, msg: 'too many request' }))
   assert.equal(busy.kind === 'retry' && busy.penaltyMs, 10_000)
-  const told = judge(aReply(429, { code: 99991400, msg: '' }, { 'x-ogw-ratelimit-reset': '7' }))
-  assert.equal(told.kind === 'retry' && told.penaltyMs, 7_000)
+  const verdict = judge(aReply(429, { code: 99991400, msg: '' }, { 'x-ogw-ratelimit-reset': '7' }))
+  assert.equal(verdict.kind === 'retry' && verdict.penaltyMs, 7_000)
 })

@@ -42,7 +42,7 @@ export function aChannel(config: object): Channel {
 }
 
 /** Sends all that a message becomes through the channel's first robot, and judges each answer. */
-export async function tell(
+export async function notify(
   outbound: Outbound,
   channel: Channel,
   message: Message,

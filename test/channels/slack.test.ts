@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { startSlack } from '../support/robots/index.ts'
-import { aChannel, aMessage, aReply, local, tell } from './messages.ts'
+import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 
-test('a webhook takes a message, and one too many is told when to come again', async () => {
+test('a webhook takes a message, and refuses one too many with a time to try again', async () => {
   const now = Date.now()
   await using slack = await startSlack({ burst: 1, now: () => now })
   await using outbound = createOutbound({ allowPrivate: local })
   const channel = aChannel({ type: 'slack', url: slack.url })
-  assert.deepEqual(await tell(outbound, channel, aMessage(['Court 1', 'Court 2'])), [{ kind: 'sent' }])
+  assert.deepEqual(await notify(outbound, channel, aMessage(['Court 1', 'Court 2'])), [{ kind: 'sent' }])
   assert.equal(slack.messages[0]?.text, 'Venues changed\n• Court 1\n• Court 2')
-  const [verdict] = await tell(outbound, channel, aMessage(['x']))
+  const [verdict] = await notify(outbound, channel, aMessage(['x']))
   assert.deepEqual(verdict, { kind: 'retry', reason: 'HTTP 429: rate_limited', penaltyMs: 1_000 })
 })
 

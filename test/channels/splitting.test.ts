@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { type StandIn, startDingTalk, startFeishu, startSlack, startWeCom } from '../support/robots/index.ts'
-import { aChannel, aMessage, local, tell } from './messages.ts'
+import { aChannel, aMessage, local, notify } from './messages.ts'
 
 const many = 1_000_000
 
@@ -72,17 +72,17 @@ function someText(length: number, seed: number): string {
 for (const { name, start, config } of formats) {
   const type = name.split(' ')[0]
 
-  test(`${name}: a long digest is told whole, in order, in parts that are taken`, async () => {
+  test(`${name}: a long digest is sent whole, in order, in parts that the provider takes`, async () => {
     await using robot = await start()
     await using outbound = createOutbound({ allowPrivate: local })
     const channel = aChannel({ type, url: robot.url, ...config })
     const lines = Array.from({ length: 600 }, (_, n) => `Court ${n}: ${'free '.repeat(n % 40)}`.trim())
-    const verdicts = await tell(outbound, channel, aMessage(lines))
+    const verdicts = await notify(outbound, channel, aMessage(lines))
     assert.ok(verdicts.length > 1)
     assert.ok(verdicts.every(({ kind }) => kind === 'sent'))
-    const told = robot.messages.flatMap(({ text }) => text.match(/Court \d+(?=:)/g) ?? [])
+    const notified = robot.messages.flatMap(({ text }) => text.match(/Court \d+(?=:)/g) ?? [])
     assert.deepEqual(
-      told,
+      notified,
       lines.map((line) => line.split(':')[0]),
     )
     for (const [at, { text, body }] of robot.messages.entries()) {
@@ -100,7 +100,7 @@ for (const { name, start, config } of formats) {
         someText((seed * 977 * (n + 1)) % 9_000, seed * 31 + n),
       )
       const message = aMessage(lines, { title: someText(seed * 400, seed), possibleRepeat: seed % 2 === 0 })
-      for (const verdict of await tell(outbound, channel, message))
+      for (const verdict of await notify(outbound, channel, message))
         assert.deepEqual(verdict, { kind: 'sent' })
     }
     for (const { text } of robot.messages) {
@@ -115,7 +115,7 @@ for (const { name, start, config } of formats) {
     await using robot = await start()
     await using outbound = createOutbound({ allowPrivate: local })
     const channel = aChannel({ type, url: robot.url, ...config })
-    const verdicts = await tell(outbound, channel, aMessage(['first', '😀'.repeat(262_144), 'last']))
+    const verdicts = await notify(outbound, channel, aMessage(['first', '😀'.repeat(262_144), 'last']))
     assert.ok(verdicts.every(({ kind }) => kind === 'sent'))
     const all = robot.messages.map(({ text }) => text).join('\n')
     assert.match(all, /first[\s\S]*😀… \(shortened\)[\s\S]*last/)

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { test } from 'vitest'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { startReceiver } from '../support/robots/index.ts'
-import { aChange, aChannel, aMessage, aReply, local, tell } from './messages.ts'
+import { aChange, aChannel, aMessage, aReply, local, notify } from './messages.ts'
 
 const secret = 'webhook-secret-1'
 
@@ -17,9 +17,9 @@ test('a receiver takes a signed message with its states once, however often it i
     headers: { Authorization: 'Bearer abc' },
   })
   const message = aMessage(['Court 1: 0 → 2'])
-  assert.deepEqual(await tell(outbound, channel, message), [{ kind: 'sent' }])
+  assert.deepEqual(await notify(outbound, channel, message), [{ kind: 'sent' }])
   const again = { ...message, possibleRepeat: true }
-  assert.deepEqual(await tell(outbound, channel, again, Date.now() + 5_000), [{ kind: 'sent' }])
+  assert.deepEqual(await notify(outbound, channel, again, Date.now() + 5_000), [{ kind: 'sent' }])
   assert.deepEqual(receiver.repeats, ['message-1'])
   const [taken] = receiver.messages
   assert.equal(receiver.messages.length, 1)
@@ -76,7 +76,7 @@ test('what fills more than a request is several, each with an id of its own; a s
   })
   const requests = channel.compose(message, channel.robots[0]!, Date.now())
   for (const { body } of requests) assert.ok(Buffer.byteLength(body) <= channel.limits.maxBytes)
-  const verdicts = await tell(outbound, channel, message)
+  const verdicts = await notify(outbound, channel, message)
   assert.ok(verdicts.length > 2 && verdicts.every(({ kind }) => kind === 'sent'))
   const changes = receiver.messages.flatMap(({ body }) => body.data.changes)
   assert.deepEqual(

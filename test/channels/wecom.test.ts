@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'
 import { startWeCom } from '../support/robots/index.ts'
-import { aChannel, aMessage, aReply, local, tell } from './messages.ts'
+import { aChannel, aMessage, aReply, local, notify } from './messages.ts'
 
 test('a robot takes Markdown and text, with mentions as each has them', async () => {
   await using wecom = await startWeCom()
@@ -16,8 +16,8 @@ test('a robot takes Markdown and text, with mentions as each has them', async ()
     mentioned: ['wang', '@all'],
     mentionedMobiles: ['13800000000'],
   })
-  assert.deepEqual(await tell(outbound, markdown, aMessage(['Court 1'])), [{ kind: 'sent' }])
-  assert.deepEqual(await tell(outbound, text, aMessage(['Court 1'])), [{ kind: 'sent' }])
+  assert.deepEqual(await notify(outbound, markdown, aMessage(['Court 1'])), [{ kind: 'sent' }])
+  assert.deepEqual(await notify(outbound, text, aMessage(['Court 1'])), [{ kind: 'sent' }])
   assert.equal(wecom.messages[0]?.text, '### Venues changed\n- Court 1\n<@wang>')
   assert.deepEqual(wecom.messages[1]?.body.text, {
     content: 'Venues changed\n- Court 1',
@@ -31,8 +31,8 @@ test('the 21st message within a minute is to be tried again after the minute', a
   await using wecom = await startWeCom({ now: () => now })
   await using outbound = createOutbound({ allowPrivate: local })
   const channel = aChannel({ type: 'wecom', url: wecom.url })
-  for (let n = 0; n < 20; n += 1) await tell(outbound, channel, aMessage([`${n}`]))
-  const [verdict] = await tell(outbound, channel, aMessage(['one too many']))
+  for (let n = 0; n < 20; n += 1) await notify(outbound, channel, aMessage([`${n}`]))
+  const [verdict] = await notify(outbound, channel, aMessage(['one too many']))
   assert.equal(verdict?.kind === 'retry' && verdict.penaltyMs, 60_000)
   assert.equal(wecom.messages.length, 20)
 })

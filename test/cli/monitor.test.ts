@@ -55,7 +55,7 @@ test('the settings of the monitor and of guards can stand in the file under thei
   assert.deepEqual([made.status, made.body.windowMs], [201, 3_600_000])
 })
 
-test('addresses inside are refused by a server that was told nothing, and taken with --allow-private', async () => {
+test('addresses inside are refused by a server without settings, and taken with --allow-private', async () => {
   using place = createWorkplace()
   await using receiver = await startReceiver()
   const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret }
@@ -77,10 +77,10 @@ test('a server that is killed with messages left to send sends them when it is s
   receiver.misbehave('hang')
   {
     await using server = await place.serve(['--log-level=error'], allow)
-    const subscription = { name: 'n', channel, tellNew: true }
+    const subscription = { name: 'n', channel, notifyNew: true }
     await post(server.url, '/v1/monitor/subscriptions', subscription, 'shop')
-    const told = await post(server.url, '/v1/monitor/report', venue('1', 'free'), 'shop')
-    assert.equal(told.body.notified, 1)
+    const notified = await post(server.url, '/v1/monitor/report', venue('1', 'free'), 'shop')
+    assert.equal(notified.body.notified, 1)
     server.kill('SIGKILL')
     await server.ended
   }

@@ -29,7 +29,7 @@ async function leaveDead(place: Workplace, options: { readonly secretKey?: strin
     ['back office', 'south'],
   ] as const) {
     const channel = { type: 'webhook' as const, url: `${robot.url}?${venueId}`, secret }
-    await box.monitor.subscribe({ name, match: { venueId }, tellNew: true, maxRetries: 0, channel })
+    await box.monitor.subscribe({ name, match: { venueId }, notifyNew: true, maxRetries: 0, channel })
   }
   const venues = ['north', 'south'].map((venueId) => ({ venueId, state: { free: 2 } }))
   await box.monitor.report({ taskId: 't1', ...slot, observedAt: Date.now(), venues })

@@ -62,7 +62,7 @@ test('dead notifications are a problem by the name of their subscription, and le
   await using dashboard = await openDashboard({ box: { allowPrivate: ['127.0.0.0/8'] } })
   const { page, client } = dashboard
   const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret } as const
-  await client.monitor.subscribe({ name: 'front desk', tellNew: true, maxRetries: 0, channel })
+  await client.monitor.subscribe({ name: 'front desk', notifyNew: true, maxRetries: 0, channel })
   const venues = [{ venueId: 'court-1', state: { free: 2 } }]
   const place = { source: 'booking', timeSlot: '18:00' }
   await client.monitor.report({ taskId: 't1', ...place, observedAt: Date.now(), venues })

@@ -4,7 +4,7 @@ import { isSignalboxError, SignalboxError } from '../../src/core/errors.ts'
 import type { MonitorStore } from '../../src/monitor/index.ts'
 import { minute, openStand, place, type Stand } from './stand.ts'
 
-test('the first report is the baseline, the second tells what changed and only that', async () => {
+test('the first report is the baseline, the second notifies what changed and only that', async () => {
   await using stand = await openStand()
   await stand.subscribe()
   const first = await stand.see({ a: 1, b: 2 })
@@ -162,7 +162,7 @@ test('a batch that cannot be written is in failed, the others stand, and the tas
   )
 })
 
-test('with its store down a report throws, and tells nobody anything', async () => {
+test('with its store down a report throws, and notifies nobody anything', async () => {
   let isDown = true
   const wrap = (store: MonitorStore) =>
     overlay(store, {
@@ -172,7 +172,7 @@ test('with its store down a report throws, and tells nobody anything', async () 
       },
     })
   await using stand = await openStand({ wrap })
-  await stand.subscribe({ tellNew: true })
+  await stand.subscribe({ notifyNew: true })
   await assert.rejects(stand.see({ a: 1 }, { taskId: 'task' }), (error) =>
     isSignalboxError(error, 'store_unavailable'),
   )
@@ -195,7 +195,7 @@ test('who keeps being overtaken gives up, and says that the store was busy', asy
   assert.ok(tries > 10)
 })
 
-test('a change whose event id is taken is recorded and not told', async () => {
+test('a change whose event id is taken is recorded and not notified', async () => {
   await using stand = await openStand({ eventDedupTtlMs: '5m' })
   await stand.subscribe({ windowMs: 0 })
   await stand.see({ a: 'A', b: 'A' })
@@ -203,7 +203,7 @@ test('a change whose event id is taken is recorded and not told', async () => {
   await stand.see({ a: 'A' })
   const answer = await stand.see({ a: 'B', b: 'B' })
   assert.deepEqual(answer.suppressed, [{ venueId: 'a', reason: 'duplicate_event' }])
-  assert.equal(answer.notified, 1, 'the others of the batch are told')
+  assert.equal(answer.notified, 1, 'the others of the batch are notified')
   assert.deepEqual((await stand.send()).toSorted(), ['a A→B', 'a B→A', 'b A→B'])
   stand.pass(5 * minute)
   await stand.see({ a: 'A' })

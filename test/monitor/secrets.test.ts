@@ -141,11 +141,11 @@ test('without the key the notifications of a sealed channel wait, others go on, 
   await using robot = await startReceiver()
   const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
   await using keyed = monitorOn(backend, key)
-  await keyed.subscribe({ name: 'sealed desk', tellNew: true, maxRetries: 0, channel })
+  await keyed.subscribe({ name: 'sealed desk', notifyNew: true, maxRetries: 0, channel })
   await using keyless = monitorOn(backend)
   await keyless.subscribe({
     name: 'plain desk',
-    tellNew: true,
+    notifyNew: true,
     channel: { ...channel, url: `${robot.url}?2` },
   })
 
@@ -187,7 +187,7 @@ test('a report of a process without the key puts notifications where a sender wi
   await using robot = await startReceiver()
   const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
   await using keyed = monitorOn(backend, newKey())
-  const { id } = await keyed.subscribe({ name: 'desk', tellNew: true, channel })
+  const { id } = await keyed.subscribe({ name: 'desk', notifyNew: true, channel })
   await using keyless = monitorOn(backend)
   const [shown] = await keyless.subscriptions()
   const [known] = await keyed.subscriptions()

@@ -37,11 +37,11 @@ function dying({ monitor, jobs }: Backend, isFatal: () => boolean): ReplacedPart
   }
 }
 
-test('a crash between the ack and its commit is counted, and told again as a possible repeat', async () => {
+test('a crash between the ack and its commit is counted, and notified again as a possible repeat', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const [id] = await world.tell(desk, ['court 1'])
+  const [id] = await world.notify(desk, ['court 1'])
   await world.sender(
     { leaseMs: 200 },
     dying(world.backend, () => true),
@@ -49,7 +49,7 @@ test('a crash between the ack and its commit is counted, and told again as a pos
   await robot.waitFor(1)
   assert.equal((await world.record(id!)).status, 'sending')
   const next = await world.sender()
-  await world.tell(desk, ['court 2'])
+  await world.notify(desk, ['court 2'])
   await world.idle()
   // The lease that the dead one had while sending.
   world.advance(60_000)
@@ -67,7 +67,7 @@ test('where that was chosen, it is held instead, and replayed by hand', async ()
   robot.misbehave('takeAndClose', 1)
   const config = { type: 'webhook', url: robot.url, secret: robot.secret }
   const desk = await world.subscribe(config, { onAmbiguous: 'hold' })
-  const [id] = await world.tell(desk, ['court 1'])
+  const [id] = await world.notify(desk, ['court 1'])
   const sender = await world.sender()
   const [record] = await world.ended([id!])
   assert.equal(record!.status, 'held')
@@ -91,7 +91,7 @@ test.for(['takeAndClose', 'close', 'hang', 'nonsense'] as const)(
     await using robot = await startDingTalk()
     robot.misbehave(how, 1)
     const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
-    const [id] = await world.tell(desk, ['court-1'])
+    const [id] = await world.notify(desk, ['court-1'])
     const sender = await world.sender()
     const [record] = await world.ended([id!])
     assert.equal(record!.status, 'sent')
@@ -108,7 +108,7 @@ test('a robot that never answers is given up after the last try, and the error s
     await using robot = await startReceiver({ now: () => world.now() })
     robot.misbehave('hang')
     const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-    const [id] = await world.tell(desk, ['court 1'])
+    const [id] = await world.notify(desk, ['court 1'])
     const sender = await world.sender()
     const [record] = await world.ended([id!], 30_000)
     assert.deepEqual([record!.status, record!.attempt], ['dead', 4])
@@ -135,7 +135,7 @@ test('an outbound that throws or answers nonsense harms nobody', async () => {
       },
     },
   )
-  const [id] = await world.tell(desk, ['court 1'])
+  const [id] = await world.notify(desk, ['court 1'])
   const [record] = await world.ended([id!])
   assert.equal(record!.status, 'sent')
   assert.equal(record!.attempt, 3)
@@ -158,7 +158,7 @@ test('a store that fails now and then loses nothing and doubles nothing', async 
   const ids: string[] = []
   for (let wave = 0; wave < 10; wave++) {
     ids.push(
-      ...(await world.tell(
+      ...(await world.notify(
         desk,
         Array.from({ length: 5 }, (_, index) => `court ${wave} ${index}`),
       )),
@@ -170,7 +170,7 @@ test('a store that fails now and then loses nothing and doubles nothing', async 
   assert.ok(robot.repeats.length <= sum(senders, 'webhook', 'ambiguous'))
 })
 
-test('senders die at random, and still every change is told, twice only where that was counted', async () => {
+test('senders die at random, and still every change is notified, twice only where that was counted', async () => {
   const random = createNumbers(3)
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
@@ -181,7 +181,7 @@ test('senders die at random, and still every change is told, twice only where th
   for (let round = 0; round < 8; round++) {
     for (let wave = 0; wave < 5; wave++) {
       const names = Array.from({ length: 4 }, (_, index) => `court ${index}`)
-      ids.push(...(await world.tell(desk, names, { maxAttempts: 100 })))
+      ids.push(...(await world.notify(desk, names, { maxAttempts: 100 })))
     }
     const isFatal = () => {
       deaths += random() < 0.3 ? 1 : 0
@@ -208,7 +208,7 @@ test('the job of a sender that died comes again until it has the channel', async
   await using world = await createWorld()
   await using robot = await startReceiver({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const [id] = await world.tell(desk, ['court 1'])
+  const [id] = await world.notify(desk, ['court 1'])
   // One that dies with the channel in hand, and whose channel outlives its job.
   const { jobs, monitor } = world.backend
   const claim = { queues: [notifyQueue], kinds: null, workerId: 'died', limit: 1, leaseMs: 1_000 }
@@ -251,7 +251,7 @@ test('word left at any moment is heard: no notification is left behind', async (
   for (let round = 0; round < 60; round++) {
     const ids: string[] = []
     for (let count = Math.floor(random() * 4); count >= 0; count--) {
-      ids.push(...(await world.tell(desk, [`court ${round} ${count}`])))
+      ids.push(...(await world.notify(desk, [`court ${round} ${count}`])))
       for (let tick = Math.floor(random() * 30); tick > 0; tick--) await new Promise(setImmediate)
     }
     // Nobody comes by chance: a notification that was left behind stays so.

@@ -14,7 +14,7 @@ test('eight senders together send twenty a minute through one robot, the rest in
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
   const senders = await Promise.all(Array.from({ length: 8 }, () => world.sender()))
   const ids: string[] = []
-  for (let wave = 0; wave < 10; wave++) ids.push(...(await world.tell(desk, venues(12, wave * 12))))
+  for (let wave = 0; wave < 10; wave++) ids.push(...(await world.notify(desk, venues(12, wave * 12))))
   await robot.waitFor(20)
   for (let minute = 0; minute < 8; minute++) {
     const open = await Promise.all(ids.map((id) => world.record(id)))
@@ -35,7 +35,7 @@ test('the last place of a minute is for all that are left', async () => {
   await using world = await createWorld()
   await using robot = await startDingTalk({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
-  const ids = await world.tell(desk, venues(50))
+  const ids = await world.notify(desk, venues(50))
   const sender = await world.sender()
   const records = await world.ended(ids)
   assert.equal(robot.messages.length, 20)
@@ -53,7 +53,7 @@ test('a pool of robots takes as many as all of them together, and one that is ba
   await using third = await startDingTalk({ now })
   const robots = [first, second, third].map(({ url }) => ({ url }))
   const desk = await world.subscribe({ type: 'dingtalk', robots })
-  const ids = await world.tell(desk, venues(30))
+  const ids = await world.notify(desk, venues(30))
   const sender = await world.sender()
   const records = await world.ended(ids)
   assert.ok(records.every(({ status }) => status === 'sent'))
@@ -69,15 +69,15 @@ test('a ban is waited for and costs no try', async () => {
   await using world = await createWorld()
   await using robot = await startDingTalk({ now: () => world.now(), perMinute: 1, banMs: 600_000 })
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
-  const ids = await world.tell(desk, ['court-1'])
+  const ids = await world.notify(desk, ['court-1'])
   const sender = await world.sender()
   await world.ended(ids)
-  const [late] = await world.tell(desk, ['court-2'])
+  const [late] = await world.notify(desk, ['court-2'])
   await world.until('it is banned', () => robot.refusals.length === 1)
   await world.idle()
   assert.equal((await world.record(late!)).status, 'pending')
   world.advance(300_000)
-  const [other] = await world.tell(desk, ['court-3'])
+  const [other] = await world.notify(desk, ['court-3'])
   await world.idle()
   assert.equal(robot.requests, 2, 'nobody asks before the ban is over')
   world.advance(300_001)
@@ -110,11 +110,11 @@ test('Retry-After is obeyed', async () => {
       },
     },
   )
-  const [id] = await world.tell(desk, ['court-1'])
+  const [id] = await world.notify(desk, ['court-1'])
   await world.idle()
   assert.equal((await world.record(id!)).status, 'pending')
   world.advance(115_000)
-  const [other] = await world.tell(desk, ['court-2'])
+  const [other] = await world.notify(desk, ['court-2'])
   await world.idle()
   assert.equal(robot.requests, 0)
   world.advance(6_000)
@@ -132,7 +132,7 @@ test('a subscription with a window gets one message at the end of it', async () 
   // At the start of a window, so that all of them are made in it.
   world.advance(600_000 - (world.now() % 600_000) + 1_000)
   await world.sender()
-  const ids = [...(await world.tell(desk, venues(3))), ...(await world.tell(desk, venues(2, 3)))]
+  const ids = [...(await world.notify(desk, venues(3))), ...(await world.notify(desk, venues(2, 3)))]
   await world.until('all wait for the end', async () => {
     const records = await Promise.all(ids.map((id) => world.record(id)))
     return records.every(({ dueAt, createdAt }) => dueAt - createdAt > 500_000)
@@ -154,7 +154,7 @@ test('a digest that is refused as a whole is tried one by one', async () => {
   await using world = await createWorld()
   await using robot = await startDingTalk({ now: () => world.now() })
   const desk = await world.subscribe({ type: 'dingtalk', url: robot.url })
-  const ids = await world.tell(desk, venues(24))
+  const ids = await world.notify(desk, venues(24))
   await world.sender(
     {},
     {
@@ -166,7 +166,7 @@ test('a digest that is refused as a whole is tried one by one', async () => {
       },
     },
   )
-  await world.until('nineteen are told', () => robot.messages.length === 19)
+  await world.until('nineteen are notified', () => robot.messages.length === 19)
   await world.idle()
   assert.equal((await world.record(ids[22]!)).attempt, 1, 'it was in the digest')
   world.advance(61_000)

@@ -61,7 +61,7 @@ test('two processes together keep to what one robot takes', async () => {
   const ids: string[] = []
   for (let wave = 0; wave < 25; wave++) {
     const names = Array.from({ length: 3 }, (_, index) => `court-${wave}-${index}.`)
-    ids.push(...(await world.tell(desk, names)))
+    ids.push(...(await world.notify(desk, names)))
     await world.until(
       'some time passes',
       (
@@ -79,7 +79,7 @@ test('two processes together keep to what one robot takes', async () => {
   assert.ok(robot.messages.length < 75, 'some shared a message')
 }, 40_000)
 
-test('a process that is killed loses nothing, and what was told twice was counted', async () => {
+test('a process that is killed loses nothing, and what was notified twice was counted', async () => {
   await using fleet = await createFleet()
   const { world } = fleet
   await using robot = await startReceiver({ delayMs: 5 })
@@ -88,7 +88,7 @@ test('a process that is killed loses nothing, and what was told twice was counte
   const ids: string[] = []
   for (let wave = 0; wave < 10; wave++) {
     const names = Array.from({ length: 10 }, (_, index) => `court ${index}`)
-    ids.push(...(await world.tell(desk, names, { from: `${wave}`, to: `${wave + 1}` })))
+    ids.push(...(await world.notify(desk, names, { from: `${wave}`, to: `${wave + 1}` })))
   }
   for (let killed = 0; killed < 2; killed++) {
     const child = await fleet.start(options)

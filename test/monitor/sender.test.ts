@@ -14,7 +14,7 @@ test('what is due is sent, its window begins, and nothing is left to do', async 
   await using world = await createWorld()
   await using robot = await startReceiver()
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const ids = await world.tell(desk, venues(3))
+  const ids = await world.notify(desk, venues(3))
   const sender = await world.sender()
   const records = await world.ended(ids)
   assert.deepEqual(
@@ -40,12 +40,12 @@ test('a digest that failed and goes out in two parts is two messages to whoever 
   await world.sender({ maxDigest: 6 })
   const ids: string[] = []
   for (const [window, count] of [4, 6].entries()) {
-    const told = await world.tell(desk, venues(count, `window ${window}`))
-    ids.push(...told)
+    const notified = await world.notify(desk, venues(count, `window ${window}`))
+    ids.push(...notified)
     await world.idle()
     world.advance(minute - (world.now() % minute))
     const isTried = async () =>
-      (await Promise.all(told.map(world.record))).every(({ attempt }) => attempt === 1)
+      (await Promise.all(notified.map(world.record))).every(({ attempt }) => attempt === 1)
     await world.until('all were tried', isTried)
     await world.idle()
   }
@@ -54,10 +54,10 @@ test('a digest that failed and goes out in two parts is two messages to whoever 
   world.advance(2 * minute)
   const records = await world.ended(ids)
   assert.ok(records.every(({ status }) => status === 'sent'))
-  const told = robot.messages.flatMap(({ body }) =>
+  const notified = robot.messages.flatMap(({ body }) =>
     body.data.changes.map((change: { venueId: string }) => change.venueId),
   )
-  assert.deepEqual(told.sort(), [...venues(4, 'window 0'), ...venues(6, 'window 1')])
+  assert.deepEqual(notified.sort(), [...venues(4, 'window 0'), ...venues(6, 'window 1')])
   assert.deepEqual(robot.repeats, [])
 })
 
@@ -79,7 +79,7 @@ test('a clock that is set back while a sender looks leaves nobody behind', async
     },
   })
   await world.sender({}, { store })
-  const [id] = await world.tell(desk, venues(1))
+  const [id] = await world.notify(desk, venues(1))
   await world.until('it was looked at again', () => looks >= 3)
   await world.idle()
   world.advance(2_000)
@@ -87,13 +87,13 @@ test('a clock that is set back while a sender looks leaves nobody behind', async
   assert.deepEqual([record?.status, record?.attempt], ['sent', 2])
 })
 
-test('one venue is told in order while others go on', async () => {
+test('one venue is notified in order while others go on', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver({ delayMs: 5 })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
   const ids: string[] = []
   for (let round = 0; round < 6; round++) {
-    ids.push(...(await world.tell(desk, venues(5), { from: `${round}`, to: `${round + 1}` })))
+    ids.push(...(await world.notify(desk, venues(5), { from: `${round}`, to: `${round + 1}` })))
   }
   for (let count = 0; count < 3; count++) await world.sender()
   const records = await world.ended(ids)
@@ -116,7 +116,7 @@ test('a robot that fails is tried three more times, a wait apart, and then the n
     { retryInMs: 100 },
   )
   const startedAt = performance.now()
-  const [id] = await world.tell(desk, ['court 1'])
+  const [id] = await world.notify(desk, ['court 1'])
   const sender = await world.sender()
   const [record] = await world.ended([id!])
   assert.equal(record!.status, 'dead')
@@ -140,7 +140,7 @@ test('a robot that fails and recovers gets the message once', async () => {
   await using robot = await startReceiver()
   robot.misbehave('500', 2)
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const [id] = await world.tell(desk, ['court 1'])
+  const [id] = await world.notify(desk, ['court 1'])
   await world.sender()
   const [record] = await world.ended([id!])
   assert.equal(record!.status, 'sent')
@@ -154,7 +154,7 @@ test('a refusal is dead at once, and no secret is in the reason', async () => {
   await using robot = await startReceiver()
   const secret = 'quite-another-secret'
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret })
-  const [id] = await world.tell(desk, ['court 1'])
+  const [id] = await world.notify(desk, ['court 1'])
   await world.sender()
   const [record] = await world.ended([id!])
   assert.equal(record!.status, 'dead')
@@ -162,11 +162,11 @@ test('a refusal is dead at once, and no secret is in the reason', async () => {
   assert.ok(!record!.error!.includes(secret) && !record!.error!.includes('hooks/monitor'))
 })
 
-test('nobody is told after unsubscribing, not even what a dead sender had begun', async () => {
+test('nobody is notified after unsubscribing, not even what a dead sender had begun', async () => {
   await using world = await createWorld()
   await using robot = await startReceiver()
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const [begun, waiting] = await world.tell(desk, ['court 1', 'court 2'])
+  const [begun, waiting] = await world.notify(desk, ['court 1', 'court 2'])
   const { monitor } = world.backend
   const ref = { channel: desk.channel, token: 'died' }
   await monitor.take({ ...ref, leaseMs: 50 })
@@ -189,9 +189,9 @@ test('a channel that cannot be used any more is dead with the reason, and holds 
   const { monitor } = world.backend
   const channel = '{"type":"pigeon","url":"https://example.com"}'
   await monitor.subscribe({ id: 'odd', name: 'odd', match: '{}', channel, options: '{}' })
-  const [odd] = await world.tell({ subscriptionId: 'odd', channel: 'f'.repeat(64) }, ['court 1'])
+  const [odd] = await world.notify({ subscriptionId: 'odd', channel: 'f'.repeat(64) }, ['court 1'])
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const [fine] = await world.tell(desk, ['court 1'])
+  const [fine] = await world.notify(desk, ['court 1'])
   await world.sender()
   const [first, second] = await world.ended([odd!, fine!])
   assert.equal(first!.status, 'dead')
@@ -206,11 +206,11 @@ test('one dead channel does not slow nine others', async () => {
   const robots = await Promise.all(Array.from({ length: 9 }, () => startReceiver()))
   try {
     const lost = await world.subscribe({ type: 'webhook', url: dead.url, secret: dead.secret })
-    await world.tell(lost, venues(50))
+    await world.notify(lost, venues(50))
     const ids: string[] = []
     for (const robot of robots) {
       const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-      ids.push(...(await world.tell(desk, venues(50))))
+      ids.push(...(await world.notify(desk, venues(50))))
     }
     const startedAt = performance.now()
     await world.sender()
@@ -226,7 +226,7 @@ test('a turn that takes long ends, and another goes on', async () => {
   await using world = await createWorld({ timeoutMs: 5_000 })
   await using robot = await startReceiver({ delayMs: 10 })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const ids = await world.tell(desk, venues(60))
+  const ids = await world.notify(desk, venues(60))
   await world.sender({ turnMs: 20 })
   const records = await world.ended(ids)
   assert.ok(records.every(({ status, attempt }) => status === 'sent' && attempt === 1))
@@ -238,7 +238,7 @@ test('a store that takes its time slows sending and does not stop it', async () 
   await using world = await createWorld({ timeoutMs: 5_000 })
   await using robot = await startReceiver()
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const ids = await world.tell(desk, venues(12))
+  const ids = await world.notify(desk, venues(12))
   const slow = new Proxy(world.backend.monitor, {
     get(target, name) {
       return async (...args: unknown[]) => {
@@ -256,7 +256,7 @@ test('a sender that stops writes how its messages ended, and the next one sends 
   await using world = await createWorld()
   await using robot = await startReceiver({ delayMs: 30 })
   const desk = await world.subscribe({ type: 'webhook', url: robot.url, secret: robot.secret })
-  const ids = await world.tell(desk, venues(40))
+  const ids = await world.notify(desk, venues(40))
   const first = await world.sender()
   await robot.waitFor(3)
   await first.stop()

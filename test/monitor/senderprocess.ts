@@ -1,4 +1,4 @@
-/** A process that sends, until it is told to stop or is killed. Tells its counts when it stops. */
+/** A process that sends, until it is asked to stop or is killed. Prints its counts when it stops. */
 
 import { parseChannel } from '../../src/monitor/channels/index.ts'
 import { createOutbound } from '../../src/monitor/delivery/outbound.ts'

@@ -29,7 +29,7 @@ export interface World extends AsyncDisposable {
   advance(ms: number): void
   subscribe(config: object, options?: object): Promise<Subscribed>
   /** A change of each of these venues, with the jobs that a report leaves; answers the notifications' ids. */
-  tell(
+  notify(
     to: Subscribed,
     venues: readonly string[],
     change?: Partial<NewNotification>,
@@ -84,7 +84,7 @@ export async function createWorld({
       await monitor.subscribe({ id: subscriptionId, name: 'desk', match: '{}', channel, options: chosen })
       return { subscriptionId, channel: parseChannel(config, { allowPrivate }).key }
     },
-    async tell(to, venues, change = {}) {
+    async notify(to, venues, change = {}) {
       const notifications = venues.map((venue) =>
         aNotification({ ...aSubject(venue), ...to, stateHash: hash(createId()), ...change, id: createId() }),
       )

@@ -60,13 +60,13 @@ export class Stand implements AsyncDisposable {
     return this.monitor.subscribe({ name: 'front desk', channel: webhook, ...options })
   }
 
-  /** Ends everything that is on its way; answers what was told, as `venue from→to`. */
+  /** Ends everything that is on its way; answers what was notified, as `venue from→to`. */
   async send(outcome: 'sent' | 'dead' = 'sent'): Promise<readonly string[]> {
     const { monitor } = this.backend
-    const told: string[] = []
+    const notified: string[] = []
     for (;;) {
       const [one] = await monitor.notifications({ status: 'pending', limit: 1 })
-      if (!one) return told
+      if (!one) return notified
       const ref = { channel: one.channel, token: 'sender' }
       assert.ok((await monitor.take({ ...ref, leaseMs: minute })).taken)
       const { items } = (await monitor.due(ref, 1_000))!
@@ -74,7 +74,7 @@ export class Stand implements AsyncDisposable {
       assert.ok(await monitor.proceed(ref, { leaseMs: minute, state: null, ends, begin: [] }))
       await monitor.letGo(ref)
       for (const { venueId, from, to, kind } of items)
-        told.push(`${venueId} ${shown(from)}→${shown(to)}${kind === 'change' ? '' : ` ${kind}`}`)
+        notified.push(`${venueId} ${shown(from)}→${shown(to)}${kind === 'change' ? '' : ` ${kind}`}`)
     }
   }
 

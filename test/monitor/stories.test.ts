@@ -1,6 +1,6 @@
 /**
- * Random stories of one venue, through the monitor and a store: whatever was told, died, was forgotten or came back, in
- * the end people know the truth. `SIGNALBOX_TEST_RUNS` tells more of them.
+ * Random stories of one venue, through the monitor and a store: whatever was notified, died, was forgotten or came back, in
+ * the end people know the truth. `SIGNALBOX_TEST_RUNS` runs more of them.
  */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -65,7 +65,7 @@ for (const reconcile of [false, true]) {
         else await end(stand, one.do, heard)
       }
       await sendAll()
-      // Twice: what was owed may have been told after what was held back.
+      // Twice: what was owed may have been notified after what was held back.
       for (let look = 0; reconcile && look < 2; look++) {
         stand.pass(windowMs + minute)
         await stand.monitor.reconcile({ ...place, venueId: 'v' })

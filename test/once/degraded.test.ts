@@ -19,13 +19,13 @@ test('a store that hangs is given up at the deadline, and the policy answers', a
   await using once = createOnce({ store, clock }, { timeoutMs: 500, whenDown: 'closed' })
   let [claimed, seen] = [false, false]
   const claim = once.claim('a').finally(() => (claimed = true))
-  const told = once.seen({ subject: ['v'], state: 1 }).finally(() => (seen = true))
+  const answer = once.seen({ subject: ['v'], state: 1 }).finally(() => (seen = true))
   clock.advance(499)
   await settled()
   assert.deepEqual([claimed, seen], [false, false])
   clock.advance(1)
   assert.deepEqual(await claim, { status: 'running', retryInMs: 500, degraded: true })
-  assert.deepEqual(await told, { seen: true, degraded: true })
+  assert.deepEqual(await answer, { seen: true, degraded: true })
   assert.equal(clock.timerCount, 0)
 })
 

@@ -41,7 +41,7 @@ test('G3: a crash between claim and done is claimable after the lease and not be
   assert.equal((await once.claim('transfer')).status, 'run')
 })
 
-test('G4: a window runs from the call that was to tell, whatever minute or day it falls into', async () => {
+test('G4: a window runs from the call that was to notify, whatever minute or day it falls into', async () => {
   // One millisecond before a minute, before a day, and in the middle of both.
   for (const start of [1_700_000_039_999, 1_700_006_399_950, 1_700_000_010_000]) {
     await using stage = openStage({}, start)

@@ -11,7 +11,7 @@ test('what ran is not run again, and everybody gets its result', async () => {
   assert.equal(runs, 1)
 })
 
-test('who comes while it runs is told so, and for how long at most', async () => {
+test('a caller that comes while it runs learns that, and for how long at most', async () => {
   await using stage = openStage()
   const { once } = stage
   const answer = await once.run('mail', () => once.run('mail', () => assert.fail('twice')), {

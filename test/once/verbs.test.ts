@@ -92,7 +92,7 @@ test('the five counters have their names, and answers are counted by whose keys 
   })
 })
 
-test('events tell of each answer', async () => {
+test('every answer is an event', async () => {
   await using stage = openStage()
   const { once } = stage
   const heard: unknown[] = []

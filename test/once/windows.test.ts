@@ -5,8 +5,8 @@ import { openStage } from './stage.ts'
 
 const minute = 60_000
 
-/** T0 A→B, T1 B→A, T2 A→B, T4 C→B, T6 B→C, in minutes: which of them are told. */
-async function told(by: 'state' | 'last' | 'transition'): Promise<readonly boolean[]> {
+/** T0 A→B, T1 B→A, T2 A→B, T4 C→B, T6 B→C, in minutes: which of them are notified. */
+async function notified(by: 'state' | 'last' | 'transition'): Promise<readonly boolean[]> {
   await using stage = openStage()
   const { once, clock } = stage
   const subject = ['crawler', '18:00-19:00', 'venue 1']
@@ -26,16 +26,16 @@ async function told(by: 'state' | 'last' | 'transition'): Promise<readonly boole
   return answers
 }
 
-test('scenario 2: a state that was told within five minutes is not told again, whatever came between', async () => {
-  assert.deepEqual(await told('state'), [true, true, false, false, true])
+test('scenario 2: a state that was notified within five minutes is not notified again, whatever came between', async () => {
+  assert.deepEqual(await notified('state'), [true, true, false, false, true])
 })
 
-test('by: "last" tells every state that is not the one told last', async () => {
-  assert.deepEqual(await told('last'), [true, true, true, false, true])
+test('by: "last" notifies every state that is not the one notified last', async () => {
+  assert.deepEqual(await notified('last'), [true, true, true, false, true])
 })
 
-test('by: "transition" tells each change from one state to another once', async () => {
-  assert.deepEqual(await told('transition'), [true, true, false, true, true])
+test('by: "transition" notifies each change from one state to another once', async () => {
+  assert.deepEqual(await notified('transition'), [true, true, false, true, true])
 })
 
 test('states are compared by what they are, not by the order of their fields', async () => {

@@ -29,7 +29,7 @@ function assertProblem({ status, headers, body }: Reply, expected: number, code:
   assert.equal(headers.get('content-type'), 'application/problem+json; charset=utf-8')
 }
 
-test('a report says what changed and who is told; explain, decisions, notifications and subjects say the same', async () => {
+test('a report says what changed and who is notified; explain, decisions, notifications and subjects say the same', async () => {
   await using stage = await serving()
   const made = await subscribe(stage, {
     match: { venueId: { prefix: 'north' } },
@@ -59,7 +59,7 @@ test('a report says what changed and who is told; explain, decisions, notificati
     ['changed', 'new'],
   )
   const [verdict] = explained.decisions[0].verdicts
-  assert.deepEqual([verdict.told, verdict.subscriptionId], [true, made.body.id])
+  assert.deepEqual([verdict.notified, verdict.subscriptionId], [true, made.body.id])
   assert.equal(verdict.notification.subscription, 'everyone')
   const { body: notices } = await stage.ask('GET', `/v1/monitor/notifications?${where}`)
   assert.equal(notices.items[0].id, verdict.notificationId)
@@ -92,7 +92,7 @@ test('a task that was reported is a duplicate, and nothing of it is done again',
 
 test('of eight who report the same task at once one is heard, and the others learn that it is in hand or done', async () => {
   await using stage = await serving({}, (folder) => `sqlite:${folder}/signalbox.db`)
-  await subscribe(stage, { tellNew: true, digestMs: '1h' })
+  await subscribe(stage, { notifyNew: true, digestMs: '1h' })
   const states = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`v${at}`, at]))
   const all = Array.from({ length: 8 }, () => report(stage, states, { taskId: 'raced' }))
   const answers = (await Promise.all(all)).map(({ body }) => body)
@@ -132,7 +132,7 @@ test('subscriptions and silences are made, listed and ended, and ended only once
 test('a notification that is not there, or not over, cannot be sent again', async () => {
   await using stage = await serving()
   assertProblem(await stage.ask('POST', '/v1/monitor/notifications/none/replay'), 404, 'not_found')
-  await subscribe(stage, { tellNew: true, digestMs: '1h' })
+  await subscribe(stage, { notifyNew: true, digestMs: '1h' })
   await report(stage, { a: 1 })
   const { body } = await stage.ask('GET', '/v1/monitor/notifications')
   const waiting = await stage.ask('POST', `/v1/monitor/notifications/${body.items[0].id}/replay`)

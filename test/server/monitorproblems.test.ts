@@ -68,7 +68,7 @@ test('dead notifications are in the overview, the log and the metrics, by subscr
   const { log, lines } = createLogText()
   await using stage = await serving({ log }, 'memory:', { allowPrivate })
   const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
-  const body = { name: 'front desk', tellNew: true, maxRetries: 0, channel }
+  const body = { name: 'front desk', notifyNew: true, maxRetries: 0, channel }
   await stage.ask('POST', '/v1/monitor/subscriptions', { body })
   await report(stage, 'north', 1)
   await report(stage, 'south', 1)
@@ -108,13 +108,13 @@ test('a server without the key names the subscription that waits for it, and sen
     const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
     {
       await using box = await open(url, { allowPrivate, secretKey })
-      await box.monitor.subscribe({ name: 'sealed desk', tellNew: true, channel })
+      await box.monitor.subscribe({ name: 'sealed desk', notifyNew: true, channel })
     }
     const { log, lines } = createLogText()
     {
       await using stage = await serving({ log }, url, { allowPrivate })
       const other = { ...channel, url: `${robot.url}?other` }
-      const body = { name: 'plain desk', tellNew: true, channel: other }
+      const body = { name: 'plain desk', notifyNew: true, channel: other }
       await stage.ask('POST', '/v1/monitor/subscriptions', { body })
       await report(stage, 'north', 1)
       await robot.waitFor(1)

@@ -78,9 +78,9 @@ test('what is reported through a box on a server is sent by the server', async (
   await using remote = await open(served.url as 'http://x', { namespace: 'shop' })
   const own = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
   assert.equal((await remote.monitor.test(own)).ok, true)
-  await remote.monitor.subscribe({ name: 'n', channel: own, tellNew: true })
+  await remote.monitor.subscribe({ name: 'n', channel: own, notifyNew: true })
   const many = Array.from({ length: 10_000 }, (_, index) => ({ venueId: `v${index}`, state: index }))
-  // A thousand of them would be a thousand messages: most are known before anybody is told of one.
+  // A thousand of them would be a thousand messages: most are known before anybody is notified of one.
   await remote.monitor.silence({ match: { venueId: { prefix: 'v' } }, forMs: '1h' })
   const answer = await remote.monitor.report({ taskId: '1', ...slot, observedAt: at, venues: many })
   assert.deepEqual([answer.status, answer.failed, answer.notified], ['processed', [], 0])

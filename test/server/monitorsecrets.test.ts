@@ -40,7 +40,7 @@ test('no secret of a channel is in any reply, log line, metric or error, whether
       secret: robot.secret,
       headers: { 'x-api-key': canary },
     }
-    const subscription = { name: 'people', tellNew: true, maxRetries: 0 }
+    const subscription = { name: 'people', notifyNew: true, maxRetries: 0 }
     const made = await ask('POST', '/v1/monitor/subscriptions', { ...subscription, channel: good })
     assert.equal(made.status, 201)
     const wrong: readonly object[] = [

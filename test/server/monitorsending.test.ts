@@ -15,7 +15,7 @@ const allowPrivate = ['127.0.0.0/8']
 const slot = { source: 'courts', timeSlot: '18:00' }
 let tasks = 0
 
-async function tell(
+async function notify(
   { ask }: Stage,
   venueId: string,
   states: readonly unknown[],
@@ -54,7 +54,7 @@ test('a change that is reported reaches a signed webhook, once, and is counted',
   const tried = await stage.ask('POST', '/v1/monitor/test', { body: { channel } })
   assert.deepEqual([tried.body.ok, tried.body.reason], [true, null])
   await stage.ask('POST', '/v1/monitor/subscriptions', { body: { name: 'people', channel } })
-  await tell(stage, 'north', ['free', 'taken'])
+  await notify(stage, 'north', ['free', 'taken'])
   await receiver.waitFor(2)
   const [, message] = receiver.messages
   assert.deepEqual(
@@ -67,10 +67,10 @@ test('a change that is reported reaches a signed webhook, once, and is counted',
   const line = 'signalbox_notifications_total{namespace="default",channel="webhook",outcome="sent"} 1'
   assert.ok(body.includes(line), line)
   assert.match(body, /signalbox_loop_healthy\{loop="server\.senders"\} 1/)
-  await tell(stage, 'north', ['free', 'taken'])
+  await notify(stage, 'north', ['free', 'taken'])
   await receiver.waitFor(3)
   const { body: stats } = await stage.ask('GET', '/v1/once/stats')
-  assert.equal(stats.notification_dedup, 1, 'taken was told less than five minutes ago')
+  assert.equal(stats.notification_dedup, 1, 'taken was notified less than five minutes ago')
   assert.equal(receiver.messages.length, 3)
 })
 
@@ -84,9 +84,9 @@ test('a robot that answers 500, nonsense or nothing, or has another secret: a re
     if (how !== 'secret') robot.misbehave(how)
     const tried = await stage.ask('POST', '/v1/monitor/test', { body: { channel } })
     assert.equal(tried.body.ok, false, how)
-    const options = { maxRetries: 1, retryInMs: 10, tellNew: true }
+    const options = { maxRetries: 1, retryInMs: 10, notifyNew: true }
     await stage.ask('POST', '/v1/monitor/subscriptions', { body: { name: 'people', channel, ...options } })
-    await tell(stage, how, ['free'])
+    await notify(stage, how, ['free'])
     const dead = await notice(stage, ({ status }) => status === 'dead')
     assert.ok(dead.error!.message.length > 0)
     assert.doesNotMatch(JSON.stringify([dead, tried.body]), /SEC-of|ding-token/)
@@ -108,7 +108,7 @@ test('what was left to send is sent by a server that starts anew, also in a name
       // Reported into the store itself, where nobody sends.
       await using box = await open(url, { namespace: 'shop 2', allowPrivate })
       const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
-      await box.monitor.subscribe({ name: 'people', channel, tellNew: true })
+      await box.monitor.subscribe({ name: 'people', channel, notifyNew: true })
       const answer = await box.monitor.report({
         taskId: 't',
         ...slot,
@@ -133,23 +133,23 @@ test('what was left to send is sent by a server that starts anew, also in a name
   }
 })
 
-test('who unsubscribes is told no more, and the next subscription is served again', async () => {
+test('who unsubscribes is notified no more, and the next subscription is served again', async () => {
   await using receiver = await startReceiver()
   await using stage = await serving({}, 'memory:', { allowPrivate })
   const channel = { type: 'webhook' as const, url: receiver.url, secret: receiver.secret }
   const subscribe = async () =>
-    (await stage.ask('POST', '/v1/monitor/subscriptions', { body: { name: 'p', channel, tellNew: true } }))
+    (await stage.ask('POST', '/v1/monitor/subscriptions', { body: { name: 'p', channel, notifyNew: true } }))
       .body
   const { id } = await subscribe()
-  await tell(stage, 'a', [1])
+  await notify(stage, 'a', [1])
   await receiver.waitFor(1)
   await stage.ask('DELETE', `/v1/monitor/subscriptions/${id}`)
-  await tell(stage, 'b', [1])
+  await notify(stage, 'b', [1])
   await subscribe()
-  await tell(stage, 'c', [1])
+  await notify(stage, 'c', [1])
   await receiver.waitFor(2)
-  const told = receiver.messages.map(({ body }) => body.data.changes[0].venueId)
-  assert.deepEqual(told, ['a', 'c'])
+  const notified = receiver.messages.map(({ body }) => body.data.changes[0].venueId)
+  assert.deepEqual(notified, ['a', 'c'])
   const { body } = await stage.ask('GET', '/metrics')
   assert.match(
     body,

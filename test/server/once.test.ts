@@ -86,7 +86,7 @@ test('a task in hand is free again when it is done, and nothing is kept of it', 
   )
 })
 
-test('a sighting is told once within its window, by state, by the last one or by the change', async () => {
+test('a sighting is new once within its window, by state, by the last one or by the change', async () => {
   await using stage = await serving()
   const seen = async (state: unknown, more: object = {}) =>
     (await post(stage, 'seen', { subject: ['courts', '18:00', 'north'], state, ...more })).body.seen

@@ -105,7 +105,7 @@ test('a run elsewhere that is longer than its lease keeps it by renewing', async
   })
 }, 60_000)
 
-test('a run elsewhere whose claim is lost is told so while it runs, and its result is not kept', async () => {
+test('a remote run whose claim is lost learns that while it runs, and its result is not kept', async () => {
   await using served = await stage()
   const { once } = served.remote
   for (const run of ['run', 'processing'] as const) {

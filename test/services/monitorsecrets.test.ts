@@ -59,7 +59,7 @@ async function useChannels(box: Box): Promise<void> {
   // By way of a server, which also keeps keys of requests and an audit.
   await using server = createServer({ box, port: 0 })
   const { url } = await server.listen()
-  const options = { tellNew: true, maxRetries: 0 }
+  const options = { notifyNew: true, maxRetries: 0 }
   const subscribe = async (body: object) => {
     const headers = { 'content-type': 'application/json', 'idempotency-key': randomBytes(8).toString('hex') }
     const request = { method: 'POST', headers, body: JSON.stringify({ ...options, ...body }) }
@@ -129,7 +129,7 @@ for (const engine of engines) {
       {
         await using box = await open(from.url, { migrate: true, allowPrivate, secretKey })
         const channel = { type: 'webhook' as const, url: robot.url, secret: robot.secret }
-        await box.monitor.subscribe({ name: 'signed desk', tellNew: true, channel })
+        await box.monitor.subscribe({ name: 'signed desk', notifyNew: true, channel })
       }
       await copy(from.url, to.url)
       assert.deepEqual(await leaksOf(to.url), [])

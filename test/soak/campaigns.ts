@@ -6,7 +6,7 @@ import { jobsBacklog } from './campaigns/jobs-backlog.ts'
 import { jobsCrashes } from './campaigns/jobs-crashes.ts'
 import { jobsWalk } from './campaigns/jobs-walk.ts'
 import { locksHistories, locksWalk } from './campaigns/locks-campaigns.ts'
-import { monitorTelling } from './campaigns/monitor-notifying.ts'
+import { monitorNotifying } from './campaigns/monitor-notifying.ts'
 import { onceGuarding } from './campaigns/once-guarding.ts'
 import { serverDribblers } from './campaigns/server-dribblers.ts'
 import { serverFuzz } from './campaigns/server-fuzz.ts'
@@ -34,7 +34,7 @@ export const campaigns: readonly Campaign[] = [
   locksWalk,
   locksHistories,
   onceGuarding,
-  monitorTelling,
+  monitorNotifying,
   dispatchKilling,
   copyKilling,
   demoPlaying,

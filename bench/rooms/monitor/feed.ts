@@ -53,7 +53,7 @@ function createVenue(at: number, nr: number): Venue {
   }
 }
 
-/** Somebody who wants to be told everything. Nobody sends here, so the address is never used. */
+/** Somebody who wants to be notified everything. Nobody sends here, so the address is never used. */
 export async function subscribeToAll(box: Box): Promise<void> {
   const channel = {
     type: 'webhook' as const,
@@ -63,11 +63,11 @@ export async function subscribeToAll(box: Box): Promise<void> {
   await box.monitor.subscribe({ name: 'everything', channel })
 }
 
-/** Reports, and throws unless all of it was taken and so many changes were told. */
+/** Reports, and throws unless all of it was taken and so many changes were notified. */
 export async function reportAll(box: Box, report: Report, changeCount: number): Promise<void> {
   const { status, notified, failed } = await box.monitor.report(report)
   if (status !== 'processed' || notified !== changeCount || failed.length > 0) {
     const [first] = failed
-    throw new Error(`${status}, ${notified} told, ${failed.length} failed ${first?.error.message ?? ''}`)
+    throw new Error(`${status}, ${notified} notified, ${failed.length} failed ${first?.error.message ?? ''}`)
   }
 }

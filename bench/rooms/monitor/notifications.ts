@@ -18,7 +18,7 @@ const living = 9
 const messages = 100
 const allowPrivate = ['127.0.0.0/8']
 
-function tellAll(dead: number): Contestant {
+function notifyAll(dead: number): Contestant {
   return async (conditions) => {
     await using place = await createPlace(conditions, 'sqlite')
     await using receivers = await startReceivers({ living, dead, messages })
@@ -27,7 +27,7 @@ function tellAll(dead: number): Contestant {
     for (const [nr, url] of receivers.urls.entries()) {
       const channel = { type: 'webhook' as const, url, secret: 'bench-secret-0123456789' }
       const source = `source-${nr}`
-      await monitor.subscribe({ name: source, match: { source }, channel, tellNew: true })
+      await monitor.subscribe({ name: source, match: { source }, channel, notifyNew: true })
       const venues = Array.from({ length: messages }, (_, at) => ({ venueId: `venue-${at}`, state: { at } }))
       const place = { source, timeSlot: '2025-06-01', observedAt: Date.now() }
       const { notified } = await monitor.report({ taskId: source, ...place, venues })
@@ -63,7 +63,7 @@ function tellAll(dead: number): Contestant {
 export const notificationTrial: Trial = {
   name: 'dead-channel',
   open: groundOf('sqlite'),
-  contestants: { signalbox: tellAll(1), 'without it': tellAll(0) },
+  contestants: { signalbox: notifyAll(1), 'without it': notifyAll(0) },
   cases: [
     {
       name: 'dead-channel',

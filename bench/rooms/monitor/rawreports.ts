@@ -116,7 +116,7 @@ async function writeBatch(client: Client, { subjects, changed, ids, event }: Bat
     query('seen', updateSubjects, [keys, versions]),
     query('changed', updateChanged, [subject, state, stateHash]),
     query('event', claimEvent, [event]),
-    query('told', reserve, [subject, stateHash, notification]),
+    query('window', reserve, [subject, stateHash, notification]),
     query('decide', decide, [decision, subject, venueId, fromHash, stateHash, from, state, event]),
     query('notify', notify, [notification, subject, venueId, decision, event, from, state, stateHash]),
     query('job', addJob, [job]),

@@ -31,7 +31,7 @@ export async function startReceivers(order: ReceiversOrder): Promise<Receivers> 
   try {
     const { ports } = await wordOf(child)
     const full = wordOf(child).then(() => undefined)
-    // Whoever fails before waiting for it has a failure of its own to tell.
+    // A caller that fails before it waits for this reports its own failure.
     full.catch(() => undefined)
     return {
       urls: ports!.map((port) => `http://127.0.0.1:${port}/hook`),

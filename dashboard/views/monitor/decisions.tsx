@@ -15,7 +15,7 @@ import { PlaceFilter, placeOf, VenueName } from './place.tsx'
 import { allReasons, type Decision, type Reason, ReasonBadge } from './reason.tsx'
 import { Verdicts } from './verdicts.tsx'
 
-/** What was decided about each report, newest first: told or not, to whom, and why. */
+/** What was decided about each report, newest first: notified or not, to whom, and why. */
 export function Decisions(): ReactNode {
   const say = useWords(monitorWords)
   const client = useClient()

@@ -21,7 +21,7 @@ import { Windows } from './windows.tsx'
 
 export type Explanation = Awaited<ReturnType<MonitorClient['explain']>>
 
-/** One venue: how it is, who will not hear of it again for a while, and what was told of it or not, and why. */
+/** One venue: how it is, who will not hear of it again for a while, and what was notified of it or not, and why. */
 export function Explain({ venue }: { readonly venue: Venue }): ReactNode {
   const say = useWords(monitorWords)
   const client = useClient()

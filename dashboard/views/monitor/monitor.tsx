@@ -23,7 +23,7 @@ const parts = {
 
 type Part = keyof typeof parts
 
-/** What was told of changes and what was not: in parts, of which `?part=` names one; or the story of one venue. */
+/** What was notified of changes and what was not: in parts, of which `?part=` names one; or the story of one venue. */
 export default function MonitorView(): ReactNode {
   const say = useWords(monitorWords)
   const sayShell = useWords(shellWords)

@@ -15,7 +15,7 @@ const looks: Readonly<Record<Reason, readonly [Tone, IconName]>> = {
   unchanged: ['calm', 'ready'],
   stale: ['calm', 'scheduled'],
   pending: ['busy', 'waiting'],
-  told_lately: ['warn', 'paused'],
+  notified_recently: ['warn', 'paused'],
   flapping: ['warn', 'warning'],
   throttled: ['warn', 'contention'],
   silenced: ['calm', 'cancelled'],
@@ -38,10 +38,15 @@ export function ReasonBadge({ reason }: { readonly reason: Reason }): ReactNode 
 }
 
 /** What became of it for one subscription. */
-export function VerdictBadge({ verdict: { told, reason, kind } }: { readonly verdict: Verdict }): ReactNode {
+export function VerdictBadge({
+  verdict: { notified, reason, kind },
+}: {
+  readonly verdict: Verdict
+}): ReactNode {
   const say = useWords(monitorWords)
-  if (!told) return <ReasonBadge reason={reason} />
-  const word = kind === 'flapping' ? 'toldFlapping' : kind === 'reconcile' ? 'toldReconcile' : 'told'
+  if (!notified) return <ReasonBadge reason={reason} />
+  const word =
+    kind === 'flapping' ? 'notifiedFlapping' : kind === 'reconcile' ? 'notifiedReconcile' : 'notified'
   return (
     <Badge tone="good" icon="completed">
       {say(word)}

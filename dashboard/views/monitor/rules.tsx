@@ -7,13 +7,13 @@ import type { Subscription } from './subscriptions/subscriber-names.ts'
 export function Rules({ subscription }: { readonly subscription: Subscription }): ReactNode {
   const say = useWords(monitorWords)
   const format = useFormat()
-  const { windowMs, digestMs, throttle, flap, tellNew, reconcile, onAmbiguous } = subscription
+  const { windowMs, digestMs, throttle, flap, notifyNew, reconcile, onAmbiguous } = subscription
   const rules = [
     windowMs === 0 ? say('noWindow') : say('windowOf', { span: format.span(windowMs) }),
     digestMs > 0 && say('digestOf', { span: format.span(digestMs) }),
     throttle && say('throttleOf', { count: throttle.max, span: format.span(throttle.perMs) }),
     flap && say('flapOf', { count: flap.changes, span: format.span(flap.withinMs) }),
-    tellNew && say('tellsNew'),
+    notifyNew && say('notifiesNew'),
     reconcile && say('reconciles'),
     onAmbiguous === 'hold' && say('holds'),
   ]

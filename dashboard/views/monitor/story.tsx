@@ -12,7 +12,7 @@ import { SubscriberName } from './verdicts.tsx'
 
 type Explained = Explanation['decisions'][number]
 
-/** The decisions about a venue as a line of time, newest first: told or not, to whom, and why. */
+/** The decisions about a venue as a line of time, newest first: notified or not, to whom, and why. */
 export function Story({ decisions }: { readonly decisions: readonly Explained[] }): ReactNode {
   return (
     <ol className="card monitor-story">
@@ -27,9 +27,9 @@ function Chapter({ decision }: { readonly decision: Explained }): ReactNode {
   const say = useWords(monitorWords)
   const nameOf = useNameOf()
   const { decidedAt, reason, from, to, taskId, verdicts } = decision
-  const isTold = verdicts.some(({ told }) => told)
+  const isNotified = verdicts.some(({ notified }) => notified)
   return (
-    <li className={isTold ? 'monitor-chapter told' : 'monitor-chapter'}>
+    <li className={isNotified ? 'monitor-chapter notified' : 'monitor-chapter'}>
       <p className="monitor-head">
         <ReasonBadge reason={reason} />
         <Change from={from} to={to} />
@@ -50,7 +50,7 @@ function Chapter({ decision }: { readonly decision: Explained }): ReactNode {
                   <DeliveryNote notification={verdict.notification} />
                 </>
               )}
-              {!verdict.told && verdict.reason !== reason && (
+              {!verdict.notified && verdict.reason !== reason && (
                 <span className="aside">{say(`${verdict.reason}Why`)}</span>
               )}
             </li>

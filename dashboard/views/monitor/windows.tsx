@@ -12,7 +12,7 @@ import { SubscriberName } from './verdicts.tsx'
 
 type Window = Explanation['windows'][number]
 
-/** Who was told what lately, or is about to be, and until when that is not told again. */
+/** Who was notified what lately, or is about to be, and until when that is not notified again. */
 export function Windows({ windows }: Pick<Explanation, 'windows'>): ReactNode {
   const say = useWords(monitorWords)
   return (
@@ -35,8 +35,9 @@ export function Windows({ windows }: Pick<Explanation, 'windows'>): ReactNode {
           },
           { key: 'status', head: say('status'), cell: (window) => <WindowState window={window} /> },
           {
-            ...{ key: 'told', head: say('toldAt'), align: 'end', wideOnly: true },
-            cell: ({ toldAt }) => (toldAt === null ? <span className="aside">–</span> : <Time at={toldAt} />),
+            ...{ key: 'notified', head: say('notifiedAt'), align: 'end', wideOnly: true },
+            cell: ({ notifiedAt }) =>
+              notifiedAt === null ? <span className="aside">–</span> : <Time at={notifiedAt} />,
           },
           {
             ...{ key: 'ends', head: say('windowEnds'), align: 'end', wideOnly: true },
@@ -78,7 +79,7 @@ function WindowState({ window: { status, endsAt } }: { readonly window: Window }
   if (endsAt !== null && endsAt > now)
     return (
       <Badge tone="warn" icon="paused">
-        {say('windowTold')}
+        {say('windowNotified')}
       </Badge>
     )
   return (

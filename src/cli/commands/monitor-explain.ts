@@ -51,12 +51,12 @@ function printExplanation(printer: Printer, explanation: Explanation): void {
     printer.line('')
     printTable(
       printer,
-      ['SUBSCRIPTION', 'WINDOW', 'STATE', 'TOLD', 'ENDS'],
+      ['SUBSCRIPTION', 'WINDOW', 'STATE', 'NOTIFIED', 'ENDS'],
       windows.map((window) => [
         window.subscription ?? window.subscriptionId,
         window.status,
         'state' in window ? textOf(window.state) : null,
-        window.toldAt && ago(window.toldAt),
+        window.notifiedAt && ago(window.notifiedAt),
         window.endsAt && (window.endsAt > now ? `in ${showSpan(window.endsAt - now)}` : ago(window.endsAt)),
       ]),
     )
@@ -72,8 +72,8 @@ function printExplanation(printer: Printer, explanation: Explanation): void {
       from === null ? null : textOf(from),
       textOf(to),
       verdicts
-        .map(({ subscriptionId, told, reason: why, notification }) => {
-          const what = told ? (notification?.status ?? 'told') : why
+        .map(({ subscriptionId, notified, reason: why, notification }) => {
+          const what = notified ? (notification?.status ?? 'notified') : why
           return `${names.get(subscriptionId) ?? subscriptionId}: ${what}`
         })
         .join(', ') || null,

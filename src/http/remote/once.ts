@@ -5,7 +5,7 @@ import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
 import type { Client } from '../client/index.ts'
 import { objectOf, withoutUndefined } from './defined.ts'
 
-/** What a box on a server has of `once`: all of it but what is told in process, and counts that are the server's. */
+/** What a box on a server has of `once`: all of it except events, and counts that are the server's. */
 export interface RemoteOnce extends Omit<Once, 'stats' | 'events'> {
   /** What the server counted since it started. */
   stats(): Promise<ReturnType<Once['stats']>>

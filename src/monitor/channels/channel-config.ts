@@ -187,6 +187,6 @@ export function identify(
   const hosts = [...new Set(robots.map(({ url }) => new URL(url).host))]
   const where = hosts.length > 3 ? `${hosts.slice(0, 3).join(', ')}…` : hosts.join(', ')
   const count = robots.length === 1 ? '' : ` (${robots.length} robots)`
-  // Six digits of the digest tell two robots of one provider apart and give nothing away.
+  // Six digits of the digest distinguish two robots of one provider and give nothing away.
   return { key, shown: `${type} ${where}${count} #${key.slice(0, 6)}` }
 }

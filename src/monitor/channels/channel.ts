@@ -12,7 +12,7 @@ export interface Channel {
   /** One or several that a message may go through, by url; each has limits of its own. */
   readonly robots: readonly Robot[]
   readonly limits: ChannelLimits
-  /** The requests that tell this message; several where one would be too large. `now` is the store's clock. */
+  /** The requests that send this message; several where one would be too large. `now` is the store's clock. */
   compose(message: Message, robot: Robot, now: number): readonly OutboundRequest[]
   /** What the provider's answer means. */
   judge(reply: OutboundReply): SendVerdict
@@ -40,7 +40,7 @@ export interface Rate {
   readonly perMs: number
 }
 
-/** What is to be told; more than one change in it: a digest. */
+/** A message to a channel. One with more than one change is a digest. */
 export interface Message {
   /** The notification's or the digest's id: the same when it is sent again. */
   readonly id: string

@@ -138,10 +138,10 @@ function bodyOf({ title, lines, isFirst }: Page, manner: Manner, keywords?: 'wit
   const items = lines.map((line) => `\n- ${isText ? line : escapeMarkdown(line)}`).join('')
   // A mention works in Markdown only where the text holds it, too; once is enough for all pages.
   const called = isFirst ? [...manner.atMobiles, ...manner.atUserIds].map((id) => `@${id}`).join(' ') : ''
-  const told = `${isText ? title : `### ${escapeMarkdown(title)}\n`}${items}${called && `\n\n${called}`}`
+  const body = `${isText ? title : `### ${escapeMarkdown(title)}\n`}${items}${called && `\n\n${called}`}`
   // The robot looks for its keyword as it stands, so it is neither escaped nor left to chance.
-  const needsKeyword = keyword !== undefined && (keywords !== undefined || !told.includes(keyword))
-  const text = needsKeyword ? `${told}\n\n${keyword}` : told
+  const needsKeyword = keyword !== undefined && (keywords !== undefined || !body.includes(keyword))
+  const text = needsKeyword ? `${body}\n\n${keyword}` : body
   const at = isFirst
     ? { atMobiles: manner.atMobiles, atUserIds: manner.atUserIds, isAtAll: manner.isAtAll }
     : { isAtAll: false }

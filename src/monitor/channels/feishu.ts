@@ -68,7 +68,7 @@ export function createFeishu(config: ChannelConfig): Channel {
 function judge(reply: OutboundReply, hide: (text: string) => string): SendVerdict {
   const fields = { code: ['code', 'StatusCode'], message: ['msg', 'StatusMessage'] }
   const verdict = judgeCode(reply, fields, codes, hide)
-  // 9499 stands for a malformed message and for too many of them; only the words tell which.
+  // 9499 stands for a malformed message and for too many of them; only the words say which.
   if (verdict.kind !== 'refused' || !/code 9499: too many request/i.test(verdict.reason)) return verdict
   return { kind: 'retry', reason: 'code 9499: too many requests', penaltyMs: 10_000 }
 }
@@ -97,10 +97,10 @@ function bodyOf(page: Page, manner: Manner, signature: object, keywords?: 'with 
       ? undefined
       : manner.keyword
   if (manner.format === 'text') {
-    const told = [breakTags(title), ...lines.map((line) => `- ${breakTags(line)}`)].join('\n')
+    const body = [breakTags(title), ...lines.map((line) => `- ${breakTags(line)}`)].join('\n')
     const mentions = called.map((id) => `<at user_id="${id}"></at>`).join(' ')
-    const keyword = missing(told)
-    const text = `${told}${mentions && `\n${mentions}`}${keyword === undefined ? '' : `\n${keyword}`}`
+    const keyword = missing(body)
+    const text = `${body}${mentions && `\n${mentions}`}${keyword === undefined ? '' : `\n${keyword}`}`
     return JSON.stringify({ ...signature, msg_type: 'text', content: { text } })
   }
   const keyword = missing([title, ...lines].join('\n'))

@@ -44,8 +44,8 @@ export function layOut(message: Message, rules: PageRules): readonly Page[] {
 function linesOf(message: Message): readonly string[] {
   const lines = message.changes.map(({ line }) => oneLine(line))
   // A title that says it all is not said again.
-  const told = lines.length === 1 && lines[0] === oneLine(message.title) ? [] : lines
-  return message.possibleRepeat ? [...told, repeatNote] : told
+  const body = lines.length === 1 && lines[0] === oneLine(message.title) ? [] : lines
+  return message.possibleRepeat ? [...body, repeatNote] : body
 }
 
 const repeatNote = 'This may have reached you before.'

@@ -93,49 +93,49 @@ function compose(
   })
 }
 
-type Told = Omit<MessageChange, 'line'> & { readonly line: string; readonly statesLeftOut?: true }
+type SentChange = Omit<MessageChange, 'line'> & { readonly line: string; readonly statesLeftOut?: true }
 
-function pagesOf(message: Message, now: number): readonly (readonly Told[])[] {
+function pagesOf(message: Message, now: number): readonly (readonly SentChange[])[] {
   // A repeat has the same pages: a receiver takes each of them once, by its number.
   const frame = bodyOf({ ...message, possibleRepeat: false }, now, [], { part: 99_999, parts: 99_999 })
   const room = maxBytes - Buffer.byteLength(frame)
-  let page: Told[] = []
+  let page: SentChange[] = []
   const pages = [page]
   let left = room
   for (const change of message.changes) {
-    const told = fitted(change, room)
-    const bytes = bytesOf(told)
+    const sent = fitted(change, room)
+    const bytes = bytesOf(sent)
     if (bytes > left && page.length > 0) {
       page = []
       pages.push(page)
       left = room
     }
-    page.push(told)
+    page.push(sent)
     left -= bytes
   }
   return pages
 }
 
 /** The change, without its states and with a shorter line where it would fill more than a request. */
-function fitted(change: MessageChange, room: number): Told {
+function fitted(change: MessageChange, room: number): SentChange {
   if (bytesOf(change) <= room) return change
   const line = shorten(oneLine(change.line), 1_000, (text) => Buffer.byteLength(text))
   return { ...change, from: null, to: null, line, statesLeftOut: true }
 }
 
-function bytesOf(change: Told): number {
+function bytesOf(change: SentChange): number {
   return Buffer.byteLength(JSON.stringify(change)) + 1
 }
 
 function bodyOf(
   message: Message,
   now: number,
-  changes: readonly Told[],
+  changes: readonly SentChange[],
   { part, parts }: { readonly part: number; readonly parts: number },
 ): string {
   const { id, kind, possibleRepeat } = message
   const title = shorten(oneLine(message.title), 1_000, (text) => Buffer.byteLength(text))
-  // When it happened, and not when it is told: the same each time it is sent.
+  // When it happened, and not when it is sent: the same each time it is sent.
   const at =
     message.changes.length === 0
       ? now

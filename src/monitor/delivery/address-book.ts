@@ -16,7 +16,7 @@ export interface Addressee {
 }
 
 /**
- * Who is to be told, as of now: read again after a while, and whenever somebody unknown is asked for, so that a
+ * Who is to be notified, as of now: read again after a while, and whenever somebody unknown is asked for, so that a
  * subscription is only taken for gone when the store says so.
  */
 export class AddressBook {

@@ -54,7 +54,7 @@ export interface PumpOptions {
 
 export const pumpDefaults: PumpOptions = { leaseMs: 10_000, retryMs: 5_000, turnMs: 20_000, batch: 100 }
 
-/** `done`: nothing is left, or a job comes for it. `busy`: another has the channel, and was told. `lost`: it is ours no more. */
+/** `done`: nothing is left, or a job comes for it. `busy`: another sender has the channel, and was signalled. `lost`: it is ours no more. */
 export type PumpAnswer = 'done' | 'busy' | 'lost'
 
 /** Plans go stale: somebody may unsubscribe meanwhile. */

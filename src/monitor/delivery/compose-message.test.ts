@@ -36,11 +36,11 @@ function aRecord(record: Partial<NotificationRecord> = {}): NotificationRecord {
 const lineOf = (record: Partial<NotificationRecord>, template: string | null = null) =>
   composeMessage('m', [{ record: aRecord(record), template }], false).changes[0]!.line
 
-test('a change is told in one plain line', () => {
+test('a message describes a change in one plain line', () => {
   assert.equal(lineOf({}), 'gym 18:00-19:00 court 1: full → free')
   assert.equal(lineOf({ from: null }), 'gym 18:00-19:00 court 1: first seen, free')
   assert.equal(lineOf({ kind: 'flapping' }), 'gym 18:00-19:00 court 1: keeps changing, now free')
-  assert.equal(lineOf({ kind: 'reconcile' }), 'gym 18:00-19:00 court 1: is now free (last told: full)')
+  assert.equal(lineOf({ kind: 'reconcile' }), 'gym 18:00-19:00 court 1: is now free (last notified: full)')
 })
 
 test('a template puts in what it names, once', () => {

@@ -26,7 +26,7 @@ export function checkTemplate(name: string, value: unknown): string {
   ) {
     throw new SignalboxError(
       'invalid_argument',
-      `${name} must be text of 1 to ${maxTemplate} characters, in which these stand for what is told: ${known}.`,
+      `${name} must be text of 1 to ${maxTemplate} characters, in which these stand for the values of a change: ${known}.`,
       { details: { option: name } },
     )
   }
@@ -42,20 +42,20 @@ export function checkTemplate(name: string, value: unknown): string {
 }
 
 /** What the message is made of: a notification and its subscription's template. */
-export interface Telling {
+export interface MessageItem {
   readonly record: NotificationRecord
   readonly template: string | null
 }
 
-/** The message that tells these; `id` is the notification's own or the digest's. */
-export function composeMessage(id: string, tellings: readonly Telling[], possibleRepeat: boolean): Message {
-  const [first] = tellings
-  const isDigest = tellings.length > 1
+/** The message with these items; `id` is the notification's own or the digest's. */
+export function composeMessage(id: string, items: readonly MessageItem[], possibleRepeat: boolean): Message {
+  const [first] = items
+  const isDigest = items.length > 1
   return {
     id,
     kind: isDigest ? 'digest' : kindOf(first!.record),
-    title: isDigest ? `${tellings.length} changes` : titleOf(first!.record),
-    changes: tellings.map(changeOf),
+    title: isDigest ? `${items.length} changes` : titleOf(first!.record),
+    changes: items.map(changeOf),
     possibleRepeat,
   }
 }
@@ -82,7 +82,7 @@ export function composeTest(id: string, now: number): Message {
   }
 }
 
-function changeOf({ record, template }: Telling): MessageChange {
+function changeOf({ record, template }: MessageItem): MessageChange {
   const { id, source, timeSlot, venueId, createdAt } = record
   const from = record.from === null ? null : decode(record.from)
   const to = decode(record.to)
@@ -123,7 +123,7 @@ function sentenceOf(record: NotificationRecord): string {
     case 'flapping':
       return `${subject}keeps changing, now {to}`
     case 'reconcile':
-      return record.from === null ? `${subject}is now {to}` : `${subject}is now {to} (last told: {from})`
+      return record.from === null ? `${subject}is now {to}` : `${subject}is now {to} (last notified: {from})`
     case 'change':
       return record.from === null ? `${subject}first seen, {to}` : `${subject}{from} → {to}`
   }

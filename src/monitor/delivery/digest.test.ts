@@ -41,7 +41,7 @@ test('those that go by another configuration have a message of their own', () =>
   assert.deepEqual(sizes(items, 1), [3], 'the oldest first; the others wait')
 })
 
-test('a subscription with a window is told at its end, in one message', () => {
+test('a subscription with a window is notified at its end, in one message', () => {
   const items = some(4, { digestMs: 10_000, createdAt: 12_345 })
   const before = planMessages(items, 10, 19_999)
   assert.deepEqual(before.messages, [])
@@ -88,8 +88,8 @@ test('whatever comes, each is in one message at most, in order, and no more mess
     })
     const room = random(8)
     const { messages, later } = planMessages(items, room, 1_500)
-    const told = [...messages.flat(), ...later.map(({ item }) => item)].map(({ id }) => id)
-    assert.equal(new Set(told).size, told.length)
+    const notified = [...messages.flat(), ...later.map(({ item }) => item)].map(({ id }) => id)
+    assert.equal(new Set(notified).size, notified.length)
     assert.ok(messages.length <= room)
     if (room > 0 && items.length > later.length) assert.ok(messages.length > 0)
     for (const message of messages) {

@@ -2,10 +2,10 @@
  * Which notifications go one by one and which share a message. Pure.
  *
  * While there is room for more than one message they go one by one; when a single place is left and more than one is
- * due, all the rest share it. So a burst is told in full, and late by no more than one window of the provider's.
+ * due, all the rest share it. So a burst is sent in full, and late by no more than one window of the provider's.
  * Only those that go by the same configuration share: mentions, keywords and secrets are not mixed.
  *
- * A subscription with `digestMs` is told at the ends of windows of that length, one message each. A message that was
+ * A subscription with `digestMs` is notified at the ends of windows of that length, one message each. A message that was
  * shared and failed is tried again as it was; one that the provider refused as a whole is tried one by one.
  */
 export interface Candidate {
@@ -79,7 +79,7 @@ function squeeze<Item extends Candidate>(
   return messages
 }
 
-/** As few messages as can tell all of it. */
+/** As few messages as can carry all of it. */
 function share<Item extends Candidate>(units: readonly Item[][]): Item[][] {
   const shared = new Map<string, Item[]>()
   for (const unit of units) {

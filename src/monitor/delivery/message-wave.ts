@@ -109,7 +109,7 @@ export function prepareMessage(
 }
 
 /**
- * By what is in it: a receiver that takes each id once must take one that tells something else, and need not take the
+ * By what is in it: a receiver that takes each id once must take one that says something else, and need not take the
  * same again.
  */
 function digestIdOf(members: readonly Sendable[]): string | null {
@@ -203,7 +203,7 @@ function judge(channel: Channel, reply: OutboundReply): SendVerdict {
 const shortestPenaltyMs = 1_000
 
 /**
- * A robot that was told to be silent is left alone for as long. One through which nothing went rests for half the wait
+ * A robot whose provider asked for silence is left alone for as long. One through which nothing went rests for half the wait
  * that its messages have: others of a pool are chosen meanwhile, and a dead channel costs no sender's time.
  */
 function restRobots(

@@ -15,7 +15,7 @@ import type { SendingTrouble } from './sending-trouble.ts'
  * Sends what the monitor decided: a worker on a queue of Signalbox's own. Any number of them may run, in any number of
  * processes; a channel is in one sender's hands at a time, and different channels do not wait for each other.
  *
- * A job says "look at this channel". Its payload holds no message: what is to be told is in the store, and dead letters
+ * A job says "look at this channel". Its payload holds no message: the notifications are in the store, and dead letters
  * are notifications, never jobs. So a job must only not get lost:
  *
  * - A job that finds its channel taken leaves word there and ends: the job of whoever has the channel has not ended yet.
@@ -29,7 +29,7 @@ export interface Sender extends AsyncDisposable {
   counts(): Readonly<Record<string, Readonly<SendingCounts>>>
   /** Begins to send. */
   start(): Promise<void>
-  /** Begins no more messages, waits up to `graceMs` (10,000 unless told) for those under way, writes how they ended. */
+  /** Begins no more messages, waits up to `graceMs` (10,000 by default) for those under way, writes how they ended. */
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }
 

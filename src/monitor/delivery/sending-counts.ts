@@ -12,7 +12,7 @@ export interface SendingCounts {
   cancelled: number
   /** Notifications that shared a message with others. */
   digested: number
-  /** How often a provider told a robot to be silent. */
+  /** How often a provider asked a robot to be silent. */
   penalties: number
 }
 

@@ -20,7 +20,7 @@ test('a failure is tried again after the wait, or when the provider says, until 
   assert.equal(judgeTry(aTry(last), { kind: 'retry', reason }).end.outcome, 'dead')
 })
 
-test('being told to be silent, or not having begun, costs no try, not even the last', () => {
+test('a provider that asks for silence, or a request that never began, costs no try, not even the last', () => {
   for (const outcome of [
     { kind: 'retry', reason, penaltyMs: 1 } as const,
     { kind: 'unbegun', reason } as const,

@@ -8,7 +8,7 @@ import type { SendingCounts } from './sending-counts.ts'
  *     sent ─▶ sent      retry ─▶ retry … dead when no tries are left      refused ─▶ dead
  *     unknown, or found begun by a sender that died: ambiguous ─▶ again, marked as a possible repeat ─▶ … dead
  *                                                             └─▶ held, where that was chosen
- *     told to be silent, or not begun after all: again, at no cost
+ *     asked to be silent, or not begun after all: again, at no cost
  */
 export type TryOutcome =
   | SendVerdict

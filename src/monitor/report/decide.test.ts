@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, test } from 'vitest'
-import type { ToldRecord } from '../monitor-store.ts'
+import type { WindowRecord } from '../monitor-store.ts'
 import type { Recall } from '../subject-memory.ts'
 import { type Decision, decide, type Listener, reasons, type Sighting } from './decide.ts'
 
@@ -11,7 +11,7 @@ function aListener(listener: Partial<Listener> = {}): Listener {
   return {
     id: 'desk',
     windowMs: 5 * minute,
-    tellNew: false,
+    notifyNew: false,
     reconcile: false,
     throttle: null,
     flap: null,
@@ -19,10 +19,10 @@ function aListener(listener: Partial<Listener> = {}): Listener {
   }
 }
 
-/** One subject and its windows, kept as a store keeps them, with time told by hand. */
+/** One subject and its windows, kept as a store keeps them, with time notified by hand. */
 class Story {
   now = 1_000 * minute
-  known: { stateHash: string; observedAt: number; windows: ToldRecord[] } | undefined
+  known: { stateHash: string; observedAt: number; windows: WindowRecord[] } | undefined
   recall: Recall | undefined
   counts = new Map<string, number>()
   sent: { subscriptionId: string; state: string; kind: string; decidedAt: number; ackedAt: number | null }[] =
@@ -55,18 +55,18 @@ class Story {
     if (decision.lookAgainAt !== null) this.looks.push(decision.lookAgainAt)
     const windows = this.known?.windows ?? []
     if (decision.isChange) this.known = { stateHash, observedAt: sighting.observedAt, windows }
-    for (const { subscriptionId, told, kind } of decision.verdicts) {
-      if (!told) continue
+    for (const { subscriptionId, notified, kind } of decision.verdicts) {
+      if (!notified) continue
       const before = this.#take(subscriptionId, this.known!.stateHash)
       const notificationId = String(++this.#ids).padStart(6, '0')
-      const toldAt = before?.toldAt ?? null
+      const notifiedAt = before?.notifiedAt ?? null
       const state = this.known!.stateHash
       this.known!.windows.push({
         subscriptionId,
         stateHash: state,
         status: 'pending',
         notificationId,
-        toldAt,
+        notifiedAt,
         endsAt: null,
       })
       this.sent.push({ subscriptionId, state, kind, decidedAt: this.now, ackedAt: null })
@@ -80,18 +80,18 @@ class Story {
   }
 
   /** The oldest message on its way reaches its provider, or dies. */
-  end(how: 'told' | 'owed' = 'told'): void {
+  end(how: 'notified' | 'owed' = 'notified'): void {
     const pending = this.known?.windows.filter(({ status }) => status === 'pending') ?? []
     const [first] = pending.sort((a, b) => (a.notificationId < b.notificationId ? -1 : 1))
     if (!first) return
     const { windowMs } = this.listeners.find(({ id }) => id === first.subscriptionId)!
     const windows = this.known!.windows
-    const ended: ToldRecord =
+    const ended: WindowRecord =
       how === 'owed'
         ? { ...first, status: how }
-        : { ...first, status: how, toldAt: this.now, endsAt: this.now + windowMs }
+        : { ...first, status: how, notifiedAt: this.now, endsAt: this.now + windowMs }
     windows[windows.indexOf(first)] = ended
-    if (how === 'told') this.sent[Number(first.notificationId) - 1]!.ackedAt = this.now
+    if (how === 'notified') this.sent[Number(first.notificationId) - 1]!.ackedAt = this.now
   }
 
   pass(ms: number): this {
@@ -99,7 +99,7 @@ class Story {
     return this
   }
 
-  #take(subscriptionId: string, stateHash: string): ToldRecord | undefined {
+  #take(subscriptionId: string, stateHash: string): WindowRecord | undefined {
     const { windows } = this.known!
     const at = windows.findIndex(
       (one) => one.subscriptionId === subscriptionId && one.stateHash === stateHash,
@@ -108,7 +108,7 @@ class Story {
   }
 }
 
-describe('one subject, told by the table', () => {
+describe('one subject, notified by the table', () => {
   type Step = readonly [at: number, state: string, reason: string]
   const stories: readonly {
     readonly name: string
@@ -123,12 +123,12 @@ describe('one subject, told by the table', () => {
       ],
     },
     {
-      name: 'A→B told, B→A told, A→B within five minutes not, B→C told',
+      name: 'A→B notified, B→A notified, A→B within five minutes not, B→C notified',
       steps: [
         [0, 'A', 'new'],
         [0, 'B', 'changed'],
         [1, 'A', 'changed'],
-        [2, 'B', 'told_lately'],
+        [2, 'B', 'notified_recently'],
         [6, 'C', 'changed'],
       ],
     },
@@ -138,8 +138,8 @@ describe('one subject, told by the table', () => {
         [0, 'A', 'new'],
         [0, 'B', 'changed'],
         [3, 'A', 'changed'],
-        [4, 'B', 'told_lately'],
-        [4.5, 'A', 'told_lately'],
+        [4, 'B', 'notified_recently'],
+        [4.5, 'A', 'notified_recently'],
         [5, 'B', 'changed'],
       ],
     },
@@ -153,15 +153,15 @@ describe('one subject, told by the table', () => {
     },
     {
       name: 'who wants to hear the first state has its window',
-      listener: { tellNew: true },
+      listener: { notifyNew: true },
       steps: [
         [0, 'A', 'new'],
         [1, 'B', 'changed'],
-        [2, 'A', 'told_lately'],
+        [2, 'A', 'notified_recently'],
       ],
     },
     {
-      name: 'a window of nothing tells everything',
+      name: 'a window of nothing notifies everything',
       listener: { windowMs: 0 },
       steps: [
         [0, 'A', 'new'],
@@ -192,18 +192,18 @@ test('what is on its way is pending until it arrived; its window begins then', (
   assert.equal(story.pass(minute).see('B').reason, 'pending')
   story.see('A')
   story.end()
-  assert.equal(story.pass(5 * minute - 1).see('B').reason, 'told_lately')
+  assert.equal(story.pass(5 * minute - 1).see('B').reason, 'notified_recently')
   story.see('A')
   assert.equal(story.pass(1).see('B').reason, 'changed')
 })
 
-test('without a window a repeat is told although the first is still on its way', () => {
+test('without a window a repeat is notified although the first is still on its way', () => {
   const story = new Story(aListener({ windowMs: 0 }))
   const heard = ['A', 'B', 'A', 'B'].map((state) => story.see(state).reason)
   assert.deepEqual(heard, ['new', 'changed', 'changed', 'changed'])
 })
 
-test('what died is owed and told with the next report, but not if the truth was told since', () => {
+test('what died is owed and notified with the next report, but not if the truth was notified since', () => {
   const story = new Story(aListener())
   story.see('A')
   story.see('B')
@@ -217,7 +217,7 @@ test('what died is owed and told with the next report, but not if the truth was 
   assert.equal(story.see('B').reason, 'unchanged')
   const owedBefore = { ...story.known!.windows[0]!, status: 'owed' as const }
   story.known!.windows[0] = owedBefore
-  assert.equal(story.see('B').reason, 'unchanged', 'it was told, and a repeat of it died')
+  assert.equal(story.see('B').reason, 'unchanged', 'it was notified, and a repeat of it died')
 })
 
 test('an older observation is stale if it says something else, and never becomes the truth', () => {
@@ -233,7 +233,7 @@ test('an older observation is stale if it says something else, and never becomes
   )
 })
 
-test('nobody subscribed: the change is kept, there is no window, and who comes later is told of the next', () => {
+test('nobody subscribed: the change is kept, there is no window, and who comes later is notified of the next', () => {
   const story = new Story()
   story.see('A')
   assert.deepEqual([story.see('B').reason, story.known?.windows], ['no_subscriber', []])
@@ -242,7 +242,7 @@ test('nobody subscribed: the change is kept, there is no window, and who comes l
   assert.equal(story.see('A').reason, 'changed')
 })
 
-test('a duplicate event is a change that nobody is told of', () => {
+test('a duplicate event is a change that nobody is notified of', () => {
   const story = new Story(aListener())
   story.see('A')
   const duplicate = story.see('B', { isDuplicate: true })
@@ -253,7 +253,7 @@ test('a duplicate event is a change that nobody is told of', () => {
   assert.deepEqual(story.sent, [])
 })
 
-test('each subscription has its own windows, and one that is told makes the change told', () => {
+test('each subscription has its own windows, and one that is notified makes the change notified', () => {
   const story = new Story(aListener(), aListener({ id: 'hall', windowMs: 0 }))
   story.see('A')
   for (const state of ['B', 'A', 'B']) {
@@ -264,9 +264,9 @@ test('each subscription has its own windows, and one that is told makes the chan
   const last = story.see('A')
   assert.equal(last.reason, 'changed')
   assert.deepEqual(
-    last.verdicts.map(({ subscriptionId, told, reason }) => [subscriptionId, told, reason]),
+    last.verdicts.map(({ subscriptionId, notified, reason }) => [subscriptionId, notified, reason]),
     [
-      ['desk', false, 'told_lately'],
+      ['desk', false, 'notified_recently'],
       ['hall', true, 'changed'],
     ],
   )
@@ -278,7 +278,7 @@ test('silenced is silenced, whatever else it is', () => {
   const until = story.now + minute
   assert.equal(story.see('B', { silencedUntil: until }).reason, 'silenced')
   assert.deepEqual(story.looks, [until])
-  assert.equal(story.pass(minute).look().verdicts[0]?.kind, 'reconcile', 'when it ends, it is told')
+  assert.equal(story.pass(minute).look().verdicts[0]?.kind, 'reconcile', 'when it ends, it is notified')
 })
 
 test('a throttled subscription hears so many, and no more', () => {
@@ -288,15 +288,15 @@ test('a throttled subscription hears so many, and no more', () => {
   assert.deepEqual(heard, ['changed', 'changed', 'throttled'])
 })
 
-test('flapping is told once, then nothing until it is calm', () => {
+test('flapping is notified once, then nothing until it is calm', () => {
   const story = new Story(aListener({ windowMs: 0, flap: { changes: 3, withinMs: 10 * minute } }))
   story.see('A')
-  const told = ['B', 'A', 'B', 'A', 'B', 'A'].map((state) => {
+  const notified = ['B', 'A', 'B', 'A', 'B', 'A'].map((state) => {
     const { verdicts } = story.pass(minute).see(state)
     story.end()
-    return `${verdicts[0]?.reason} ${verdicts[0]?.told ? verdicts[0].kind : 'not'}`
+    return `${verdicts[0]?.reason} ${verdicts[0]?.notified ? verdicts[0].kind : 'not'}`
   })
-  assert.deepEqual(told, [
+  assert.deepEqual(notified, [
     'changed change',
     'changed change',
     'changed change',
@@ -309,7 +309,7 @@ test('flapping is told once, then nothing until it is calm', () => {
   assert.deepEqual(calm.recall.flapping, [])
 })
 
-test('flapping that calms down is reconciled with what was told last', () => {
+test('flapping that calms down is reconciled with what was notified last', () => {
   const story = new Story(aListener({ reconcile: true, flap: { changes: 2, withinMs: 10 * minute } }))
   story.see('A')
   for (const state of ['B', 'A', 'B', 'C']) {
@@ -322,7 +322,7 @@ test('flapping that calms down is reconciled with what was told last', () => {
   assert.equal(story.sent.at(-1)?.state, 'C')
 })
 
-test('a reconcile tells once what was held back, and nothing when the truth is what was told last', () => {
+test('a reconcile notifies once what was held back, and nothing when the truth is what was notified last', () => {
   const story = new Story(aListener({ reconcile: true }))
   const start = story.now
   for (const state of ['A', 'B', 'A', 'B']) {
@@ -331,11 +331,11 @@ test('a reconcile tells once what was held back, and nothing when the truth is w
     story.pass(minute)
   }
   assert.deepEqual(story.looks, [start + 6 * minute], 'when the window of B is over')
-  assert.equal(story.look().verdicts[0]?.told, false, 'not before')
+  assert.equal(story.look().verdicts[0]?.notified, false, 'not before')
   assert.deepEqual(story.looks, [start + 6 * minute], 'and one look at a time')
   story.now = start + 6 * minute
-  const told = story.look().verdicts[0]
-  assert.deepEqual([told?.told, told?.kind, told?.heardBy?.part], [true, 'reconcile', 'to'])
+  const notified = story.look().verdicts[0]
+  assert.deepEqual([notified?.notified, notified?.kind, notified?.heardBy?.part], [true, 'reconcile', 'to'])
   assert.deepEqual(story.look().verdicts, [])
   story.end()
   assert.deepEqual(story.look().verdicts, [])
@@ -354,7 +354,7 @@ test('what an event id held back is looked at again once the id is free', () => 
   assert.deepEqual(story.look().verdicts[0]?.kind, 'reconcile')
 })
 
-test('a reconcile knows what everybody was told last, also when the windows of that are forgotten', () => {
+test('a reconcile knows what everybody was notified last, also when the windows of that are forgotten', () => {
   const story = new Story(aListener({ reconcile: true }))
   story.see('A')
   story.see('B')
@@ -362,7 +362,7 @@ test('a reconcile knows what everybody was told last, also when the windows of t
   story.known!.windows.length = 0
   story.see('A', { silencedUntil: story.now + minute })
   story.pass(minute)
-  assert.equal(story.look().verdicts[0]?.told, true)
+  assert.equal(story.look().verdicts[0]?.notified, true)
 })
 
 test('a reconcile of what went back to where it was says nothing', () => {
@@ -374,14 +374,14 @@ test('a reconcile of what went back to where it was says nothing', () => {
   assert.deepEqual(story.look().verdicts, [])
 })
 
-test('whatever happens: no state is told twice within its window, every change has a reason for everybody', () => {
+test('whatever happens: no state is notified twice within its window, every change has a reason for everybody', () => {
   const step = fc.oneof(
     fc.record({
       do: fc.constant('see' as const),
       state: fc.constantFrom('A', 'B', 'C', 'D'),
       lateMs: fc.constantFrom(0, 0, 0, minute),
     }),
-    fc.record({ do: fc.constantFrom('told' as const, 'owed' as const) }),
+    fc.record({ do: fc.constantFrom('notified' as const, 'owed' as const) }),
     fc.record({ do: fc.constant('look' as const) }),
     fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: 4 * minute }) }),
   )
@@ -389,7 +389,7 @@ test('whatever happens: no state is told twice within its window, every change h
     fc.record({
       windowMs: fc.constantFrom(0, minute, 5 * minute),
       reconcile: fc.boolean(),
-      tellNew: fc.boolean(),
+      notifyNew: fc.boolean(),
     }),
     { minLength: 0, maxLength: 3 },
   )
@@ -410,8 +410,8 @@ test('whatever happens: no state is told twice within its window, every change h
       }
       for (const { id, windowMs } of story.listeners.filter((one) => one.windowMs > 0)) {
         for (const state of ['A', 'B', 'C', 'D']) {
-          const told = story.sent.filter((one) => one.subscriptionId === id && one.state === state)
-          const acked = told.filter(({ ackedAt }) => ackedAt !== null)
+          const notified = story.sent.filter((one) => one.subscriptionId === id && one.state === state)
+          const acked = notified.filter(({ ackedAt }) => ackedAt !== null)
           for (const [index, { ackedAt }] of acked.entries()) {
             const next = acked[index + 1]
             if (next) assert.ok(next.decidedAt >= ackedAt! + windowMs, `${state} again within its window`)

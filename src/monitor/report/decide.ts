@@ -1,17 +1,17 @@
-import type { KnownSubject, ToldRecord } from '../monitor-store.ts'
+import type { KnownSubject, WindowRecord } from '../monitor-store.ts'
 import { mostChanges, type Recall } from '../subject-memory.ts'
 
 /**
- * Whether something is told, to whom, and why not: pure, so that every story of it can be written down as a table.
+ * Whether something is notified, to whom, and why not: pure, so that every story of it can be written down as a table.
  *
- *     not known ──▶ new            its baseline: told only to those who want that
+ *     not known ──▶ new            its baseline: notified only to those who want that
  *     same state ─▶ unchanged      unless a message about it died: then it is owed, and decided again
  *     older ──────▶ stale          recorded; the newer truth stays
- *     otherwise ──▶ changed        told to each subscription, or to it
- *                                  silenced, flapping, pending, told_lately, throttled
+ *     otherwise ──▶ changed        notified to each subscription, or to it
+ *                                  silenced, flapping, pending, notified_recently, throttled
  *                                  and to all no_subscriber, duplicate_event
  *
- * A window is per subject, state and subscription: `[told, told + windowMs)`, reserved while a message is on its way
+ * A window is per subject, state and subscription: `[notified, notified + windowMs)`, reserved while a message is on its way
  * (`pending`), and no repeat makes it longer.
  */
 export const reasons = [
@@ -20,7 +20,7 @@ export const reasons = [
   'unchanged',
   'stale',
   'pending',
-  'told_lately',
+  'notified_recently',
   'flapping',
   'throttled',
   'silenced',
@@ -34,7 +34,7 @@ export type Reason = (typeof reasons)[number]
 export interface Listener {
   readonly id: string
   readonly windowMs: number
-  readonly tellNew: boolean
+  readonly notifyNew: boolean
   readonly reconcile: boolean
   readonly throttle: { readonly max: number; readonly perMs: number } | null
   readonly flap: { readonly changes: number; readonly withinMs: number } | null
@@ -58,14 +58,14 @@ export interface Sighting {
   readonly eventKeepMs: number
   /** How many notifications throttled subscriptions had lately. */
   readonly counts: ReadonlyMap<string, number>
-  /** Nobody saw it just now; a job looks whether what was held back should be told. */
+  /** Nobody saw it just now; a job looks whether what was held back should be notified. */
   readonly isReconcile: boolean
 }
 
 /** What becomes of it for one subscription. */
 export interface Verdict {
   readonly subscriptionId: string
-  readonly told: boolean
+  readonly notified: boolean
   readonly reason: Reason
   readonly kind: 'change' | 'flapping' | 'reconcile'
   /** The notification that knows what they heard before, where that is not the state before. */
@@ -99,11 +99,13 @@ function decideNew(sighting: Sighting): Decision {
     lastId: '',
   }
   const judged = sighting.listeners.map((listener) =>
-    listener.tellNew
+    listener.notifyNew
       ? judge(listener, { ...sighting, recall }, recall)
-      : { ...told(listener, 'change'), told: false, reason: 'new' as const, againAt: null },
+      : { ...notified(listener, 'change'), notified: false, reason: 'new' as const, againAt: null },
   )
-  const verdicts = judged.map((verdict) => (verdict.told ? { ...verdict, reason: 'new' as const } : verdict))
+  const verdicts = judged.map((verdict) =>
+    verdict.notified ? { ...verdict, reason: 'new' as const } : verdict,
+  )
   return conclude('new', true, verdicts, sighting, recall)
 }
 
@@ -115,7 +117,7 @@ function decideChange(sighting: Sighting): Decision {
 }
 
 /**
- * Nothing changed: what is owed is told, and what was held back from those who want that. A job comes for it; but whoever
+ * Nothing changed: what is owed is notified, and what was held back from those who want that. A job comes for it; but whoever
  * looks before, when nothing holds it back any more, need not wait: a silence may have been ended early.
  */
 function decideSame(sighting: Sighting): Decision {
@@ -137,7 +139,7 @@ function decideSame(sighting: Sighting): Decision {
     judged.push({ ...verdict, kind, heardBy })
   }
   // What is held back again is no news: its reason was recorded when it changed.
-  const reason = judged.some((verdict) => verdict.told) ? 'changed' : 'unchanged'
+  const reason = judged.some((verdict) => verdict.notified) ? 'changed' : 'unchanged'
   return conclude(reason, false, judged, sighting, recall)
 }
 
@@ -153,22 +155,22 @@ function judge(listener: Listener, sighting: Sighting, recall: Recall): Judged {
   const calmAt = flap === null ? now : calmFrom(recall.changes, flap)
   if (calmAt > now && recall.flapping.includes(id)) return heldBack(listener, 'flapping', calmAt)
   const isThrottled = throttle !== null && (counts.get(id) ?? 0) >= throttle.max
-  if (calmAt > now && !isThrottled) return told(listener, 'flapping')
+  if (calmAt > now && !isThrottled) return notified(listener, 'flapping')
   const window = known?.windows.find((one) => one.subscriptionId === id && one.stateHash === stateHash)
-  // Its window begins with the ack, so it is open until then at the least. Where there is none, a repeat is told after it.
+  // Its window begins with the ack, so it is open until then at the least. Where there is none, a repeat is notified after it.
   if (window?.status === 'pending' && windowMs > 0) return heldBack(listener, 'pending', now + windowMs)
-  if (window?.status === 'told' && window.endsAt !== null && window.endsAt > now)
-    return heldBack(listener, 'told_lately', window.endsAt)
+  if (window?.status === 'notified' && window.endsAt !== null && window.endsAt > now)
+    return heldBack(listener, 'notified_recently', window.endsAt)
   if (isThrottled) return heldBack(listener, 'throttled', now + throttle.perMs)
-  return told(listener, 'change')
+  return notified(listener, 'change')
 }
 
-function told({ id }: Listener, kind: Verdict['kind']): Judged {
-  return { subscriptionId: id, told: true, reason: 'changed', kind, heardBy: null, againAt: null }
+function notified({ id }: Listener, kind: Verdict['kind']): Judged {
+  return { subscriptionId: id, notified: true, reason: 'changed', kind, heardBy: null, againAt: null }
 }
 
 function heldBack({ id }: Listener, reason: Reason, againAt: number): Judged {
-  return { subscriptionId: id, told: false, reason, kind: 'change', heardBy: null, againAt }
+  return { subscriptionId: id, notified: false, reason, kind: 'change', heardBy: null, againAt }
 }
 
 /** From when on it is calm: no more than so many changes within the span before. */
@@ -180,19 +182,19 @@ function calmFrom(
   return first === undefined ? 0 : first + withinMs
 }
 
-/** What a subscription hears last: what is on its way comes after all that was told. */
-function lastHeard(windows: readonly ToldRecord[]): ToldRecord | undefined {
-  let last: ToldRecord | undefined
+/** What a subscription hears last: what is on its way comes after all that was notified. */
+function lastHeard(windows: readonly WindowRecord[]): WindowRecord | undefined {
+  let last: WindowRecord | undefined
   for (const window of windows) {
-    if (window.status !== 'pending' && window.toldAt === null) continue
+    if (window.status !== 'pending' && window.notifiedAt === null) continue
     if (last === undefined || rank(window) > rank(last)) last = window
     else if (rank(window) === rank(last) && window.notificationId > last.notificationId) last = window
   }
   return last
 }
 
-function rank({ status, toldAt }: ToldRecord): number {
-  return status === 'pending' ? Number.POSITIVE_INFINITY : toldAt!
+function rank({ status, notifiedAt }: WindowRecord): number {
+  return status === 'pending' ? Number.POSITIVE_INFINITY : notifiedAt!
 }
 
 function withChange({ now, recall, listeners }: Sighting): Recall {
@@ -202,10 +204,10 @@ function withChange({ now, recall, listeners }: Sighting): Recall {
   return { ...recall!, changes: changes.slice(-mostChanges) }
 }
 
-/** One word for all subscriptions: told if anybody is, else what most likely explains it. */
+/** One word for all subscriptions: notified if anybody is, else what most likely explains it. */
 function overall(verdicts: readonly Judged[]): Reason {
-  if (verdicts.some((verdict) => verdict.told)) return 'changed'
-  const order: readonly Reason[] = ['pending', 'told_lately', 'flapping', 'throttled', 'silenced']
+  if (verdicts.some((verdict) => verdict.notified)) return 'changed'
+  const order: readonly Reason[] = ['pending', 'notified_recently', 'flapping', 'throttled', 'silenced']
   return order.find((reason) => verdicts.some((verdict) => verdict.reason === reason))!
 }
 
@@ -216,17 +218,17 @@ function conclude(
   sighting: Sighting,
   recall: Recall,
 ): Decision {
-  const isDuplicate = sighting.isDuplicate && isChange && judged.some((verdict) => verdict.told)
+  const isDuplicate = sighting.isDuplicate && isChange && judged.some((verdict) => verdict.notified)
   const againAt = sighting.now + sighting.eventKeepMs
   const final = judged.map((verdict) =>
-    isDuplicate && verdict.told
-      ? { ...verdict, told: false, reason: 'duplicate_event' as const, againAt }
+    isDuplicate && verdict.notified
+      ? { ...verdict, notified: false, reason: 'duplicate_event' as const, againAt }
       : verdict,
   )
   const verdicts = final.map(({ againAt, ...verdict }) => verdict)
   const look = planLook(sighting, final, recall)
   // Windows are forgotten after a while, and with them what was heard last.
-  const isKnownToAll = verdicts.length > 0 && verdicts.every((verdict) => verdict.told)
+  const isKnownToAll = verdicts.length > 0 && verdicts.every((verdict) => verdict.notified)
   return {
     reason: isDuplicate ? 'duplicate_event' : reason,
     isChange,
@@ -241,18 +243,20 @@ function conclude(
   }
 }
 
-/** Who was told that it flaps, and has not been able to see it calm since. */
+/** Who was notified that it flaps, and has not been able to see it calm since. */
 function noticed(
   { now, listeners }: Sighting,
   verdicts: readonly Verdict[],
   recall: Recall,
 ): readonly string[] {
-  const isTold = ({ id }: Listener) =>
+  const isNotified = ({ id }: Listener) =>
     recall.flapping.includes(id) ||
-    verdicts.some(({ subscriptionId, told, kind }) => subscriptionId === id && told && kind === 'flapping')
+    verdicts.some(
+      ({ subscriptionId, notified, kind }) => subscriptionId === id && notified && kind === 'flapping',
+    )
   return listeners
     .filter(({ flap }) => flap !== null && calmFrom(recall.changes, flap) > now)
-    .filter(isTold)
+    .filter(isNotified)
     .map(({ id }) => id)
 }
 

@@ -49,8 +49,8 @@ export function draft(
     isReconcile: ask.isReconcile,
   })
   const { reason, isChange, verdicts, lookAgainAt } = decision
-  const told = verdicts.filter((verdict) => verdict.told)
-  const claimed = isChange && told.length > 0 ? event : null
+  const notified = verdicts.filter((verdict) => verdict.notified)
+  const claimed = isChange && notified.length > 0 ? event : null
   let { lastId } = decision.recall
   const mint = () => {
     lastId = ask.mint(ask.known.now, lastId)
@@ -60,7 +60,7 @@ export function draft(
     decisionId: reason === 'unchanged' ? null : mint(),
     eventId: isDuplicate ? event : claimed,
   }
-  const notices = told.map((verdict) => {
+  const notices = notified.map((verdict) => {
     const { subscriptionId, heardBy } = verdict
     counts.set(subscriptionId, (counts.get(subscriptionId) ?? 0) + 1)
     const subscriber = listeners.find(({ id }) => id === subscriptionId)!
@@ -83,7 +83,7 @@ interface Marks {
   readonly eventId: string | null
 }
 
-/** Null: nothing of it is other than it was. Who tells somebody writes the subject, too: by its version it takes once. */
+/** Null: nothing of it is other than it was. Who notifies somebody writes the subject, too: by its version it takes once. */
 function writeSubject(
   { observedAt, isReconcile }: PlanAsk,
   seen: Seen,
@@ -94,9 +94,9 @@ function writeSubject(
   // Of most subjects nothing else is remembered than before.
   const sameMemory = recalled !== undefined && isSameRecall(recalled, recall)
   const isNewer = !isReconcile && reason !== 'stale' && observedAt > (before?.observedAt ?? 0)
-  const isTold = verdicts.some(({ told }) => told)
+  const isNotified = verdicts.some(({ notified }) => notified)
   const isForgotten = isReconcile && !sameMemory
-  if (!isChange && !isTold && !isNewer && !isForgotten && lookAgainAt === null) return null
+  if (!isChange && !isNotified && !isNewer && !isForgotten && lookAgainAt === null) return null
   return {
     ...nameOf(seen),
     version: before?.version ?? 0,
@@ -132,9 +132,9 @@ function record(
     eventId,
     observedAt: isReconcile ? before!.observedAt : observedAt,
     verdicts: JSON.stringify(
-      verdicts.map(({ subscriptionId, told, reason, kind }) => ({
+      verdicts.map(({ subscriptionId, notified, reason, kind }) => ({
         subscriptionId,
-        told,
+        notified,
         reason,
         kind,
         notificationId: noticeOf(subscriptionId),

@@ -90,7 +90,7 @@ function asKnown(
   }
 }
 
-/** Where somebody was told something else last, a message says what that was: it is in the notification that told it. */
+/** Where somebody was notified something else last, a message says what that was: it is in the notification that notified it. */
 async function withHeard(store: MonitorStore, made: Plan): Promise<Plan> {
   const ids = [...new Set([...made.heard.values()].map(({ notificationId }) => notificationId))]
   const records = await store.notifications({ ids, limit: ids.length })
@@ -121,9 +121,9 @@ function count(tally: OnceTally, planned: readonly Planned[], taken: ReadonlySet
   for (const event of taken) tally.claimed('monitor.event', event, { status: 'done' })
   for (const { seen, decision, eventId } of planned) {
     if (eventId !== null) tally.claimed('monitor.event', eventId, { status: 'run' })
-    for (const { told, reason } of decision.verdicts) {
-      if (!told && reason !== 'pending' && reason !== 'told_lately') continue
-      tally.seen([seen.source, seen.timeSlot, seen.venueId], !told)
+    for (const { notified, reason } of decision.verdicts) {
+      if (!notified && reason !== 'pending' && reason !== 'notified_recently') continue
+      tally.seen([seen.source, seen.timeSlot, seen.venueId], !notified)
     }
   }
 }

@@ -76,7 +76,7 @@ export function plan(ask: PlanAsk): Plan {
   return { batch, planned: drafts.map(({ planned }) => planned), heard: new Map(heard) }
 }
 
-/** Others who decide at the same time tell the same subscriptions: what they tell is counted when it is written. */
+/** Others who decide at the same time notify the same subscriptions: what they notify is counted when it is written. */
 function limits(
   near: readonly Subscriber[],
   notices: readonly { readonly notice: { readonly subscriptionId: string } }[],

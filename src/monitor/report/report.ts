@@ -25,7 +25,7 @@ export interface ReportAnswer {
   readonly changes: readonly ReportedChange[]
   /** How many notifications were made. */
   readonly notified: number
-  /** What was not told to anybody, and why. */
+  /** What was not notified to anybody, and why. */
   readonly suppressed: readonly { readonly venueId: string; readonly reason: Reason }[]
   readonly failed: readonly FailedVenue[]
 }
@@ -145,7 +145,7 @@ function twice(venueId: string): SignalboxError {
   )
 }
 
-/** What went wrong, as an answer tells it. */
+/** What went wrong, as the answer shows it. */
 function describeFailure(error: unknown): FailedVenue['error'] {
   if (isSignalboxError(error)) return { code: error.code, message: error.message }
   // A getter or a proxy of the caller's threw.

@@ -94,13 +94,14 @@ function answer(report: ResolvedReport, results: readonly BatchResult[]): Report
     for (const { seen, known, decision } of planned) {
       const { venueId } = seen
       const { reason, isChange, verdicts } = decision
-      const told = verdicts.filter((verdict) => verdict.told).length
-      notified += told
+      const notifiedCount = verdicts.filter((verdict) => verdict.notified).length
+      notified += notifiedCount
       if (isChange) {
         const from = known ? JSON.parse(known.state) : null
         changes.push({ venueId, from, to: JSON.parse(seen.state), reason })
       }
-      if (told === 0 && reason !== 'new' && reason !== 'unchanged') suppressed.push({ venueId, reason })
+      if (notifiedCount === 0 && reason !== 'new' && reason !== 'unchanged')
+        suppressed.push({ venueId, reason })
     }
   }
   return { status: 'processed', changes, notified, suppressed, failed }

@@ -2,7 +2,7 @@ import type { GuardStore, OnceTally } from '../../once/index.ts'
 
 /** A task that this report has in hand. */
 export interface HeldTask {
-  /** `done`: whoever reports it now is told that it is a duplicate. `failed`: it may be reported again at once. */
+  /** `done`: a later report of it is answered as a duplicate. `failed`: it may be reported again at once. */
   end(how: 'done' | 'failed'): Promise<void>
 }
 
@@ -33,7 +33,7 @@ export async function takeTask(
   if (standing!.status === 'done') return 'duplicate'
   if (standing!.status !== 'run') return 'busy'
   const ref = { space, key: taskId, token: standing!.token }
-  // Should it be lost nevertheless, two report the same: every write is conditional, so nothing is told twice.
+  // Should it be lost nevertheless, two report the same: every write is conditional, so nothing is notified twice.
   const renewal = setInterval(() => {
     guards.renew(ref, lockTtlMs).catch(() => undefined)
   }, lockTtlMs / 3)

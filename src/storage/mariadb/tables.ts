@@ -41,7 +41,7 @@ export interface MonitorTables {
   readonly subscription: string
   readonly silence: string
   readonly subject: string
-  readonly told: string
+  readonly window: string
   readonly decision: string
   readonly notification: string
   readonly channel: string
@@ -83,7 +83,7 @@ export function qualifyTables(database: string): Tables {
       subscription: of('monitor_subscription'),
       silence: of('monitor_silence'),
       subject: of('monitor_subject'),
-      told: of('monitor_told'),
+      window: of('monitor_told'),
       decision: of('monitor_decision'),
       notification: of('monitor_notification'),
       channel: of('monitor_channel'),

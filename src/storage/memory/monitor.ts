@@ -368,7 +368,7 @@ export class MemoryMonitor implements MonitorStore {
       default:
         one.status = end.outcome
         one.finishedAt = now
-        this.#windows.tell(one, this.#subjects.get(one.subject)?.stateHash, now)
+        this.#windows.notify(one, this.#subjects.get(one.subject)?.stateHash, now)
     }
   }
 

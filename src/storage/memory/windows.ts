@@ -1,27 +1,34 @@
-import type { NotificationRecord, ReportBatch, ToldRecord } from '../../monitor/monitor-store.ts'
+import type { NotificationRecord, ReportBatch, WindowRecord } from '../../monitor/monitor-store.ts'
 
 type Reservation = ReportBatch['reservations'][number]
 type Notice = Pick<NotificationRecord, 'id' | 'subject' | 'subscriptionId' | 'stateHash' | 'windowMs'>
 
-/** What each subscription was told of each state of a subject, or is about to be. */
+/** What each subscription was notified of each state of a subject, or is about to be. */
 export class MemoryWindows {
   /** By subject, then by subscription and state. */
-  readonly #windows = new Map<string, Map<string, ToldRecord>>()
+  readonly #windows = new Map<string, Map<string, WindowRecord>>()
 
-  of(subject: string): readonly ToldRecord[] {
+  of(subject: string): readonly WindowRecord[] {
     return [...(this.#windows.get(subject)?.values() ?? [])]
   }
 
-  /** When it was told before stays noted. */
+  /** When it was notified before stays noted. */
   reserve({ subject, subscriptionId, stateHash, notificationId }: Reservation): void {
     const windows = this.#at(subject)
     const key = keyOf({ subscriptionId, stateHash })
-    const toldAt = windows.get(key)?.toldAt ?? null
-    windows.set(key, { subscriptionId, stateHash, notificationId, status: 'pending', toldAt, endsAt: null })
+    const notifiedAt = windows.get(key)?.notifiedAt ?? null
+    windows.set(key, {
+      subscriptionId,
+      stateHash,
+      notificationId,
+      status: 'pending',
+      notifiedAt,
+      endsAt: null,
+    })
   }
 
-  /** The window begins; what is over, and what is owed of a past state, is forgotten: this is what was told last. */
-  tell(
+  /** The window begins; what is over, and what is owed of a past state, is forgotten: this is what was notified last. */
+  notify(
     { id, subject, subscriptionId, stateHash, windowMs }: Notice,
     present: string | undefined,
     now: number,
@@ -31,15 +38,21 @@ export class MemoryWindows {
       const isSpent = isOver(window, now) || isOwedOfPast(window, present)
       if (window.subscriptionId === subscriptionId && isSpent) windows.delete(key)
     }
-    const told = { subscriptionId, stateHash, notificationId: id, toldAt: now, endsAt: now + windowMs }
-    windows.set(keyOf(told), { ...told, status: 'told' })
+    const notified = {
+      subscriptionId,
+      stateHash,
+      notificationId: id,
+      notifiedAt: now,
+      endsAt: now + windowMs,
+    }
+    windows.set(keyOf(notified), { ...notified, status: 'notified' })
   }
 
-  /** The message died: what it reserved is owed, and of past states nothing that was never told. */
+  /** The message died: what it reserved is owed, and of past states nothing that was never notified. */
   owe(notice: Notice, present: string | undefined): void {
     const windows = this.#at(notice.subject)
     for (const [key, window] of windows) {
-      const isMeant = window.subscriptionId === notice.subscriptionId && window.toldAt === null
+      const isMeant = window.subscriptionId === notice.subscriptionId && window.notifiedAt === null
       if (isMeant && isOwedOfPast(window, present)) windows.delete(key)
     }
     const reserved = this.#reservedBy(notice)
@@ -57,33 +70,33 @@ export class MemoryWindows {
     for (const windows of this.#windows.values()) {
       for (const [key, { status, endsAt }] of windows) {
         if (count >= limit) return count
-        if (status === 'told' && isOld(endsAt) && windows.delete(key)) count++
+        if (status === 'notified' && isOld(endsAt) && windows.delete(key)) count++
       }
     }
     return count
   }
 
   /** The window that this notification reserved, if it is still its own. */
-  #reservedBy(notice: Notice): ToldRecord | undefined {
+  #reservedBy(notice: Notice): WindowRecord | undefined {
     const window = this.#windows.get(notice.subject)?.get(keyOf(notice))
     return window?.status === 'pending' && window.notificationId === notice.id ? window : undefined
   }
 
-  #at(subject: string): Map<string, ToldRecord> {
-    const windows = this.#windows.get(subject) ?? new Map<string, ToldRecord>()
+  #at(subject: string): Map<string, WindowRecord> {
+    const windows = this.#windows.get(subject) ?? new Map<string, WindowRecord>()
     this.#windows.set(subject, windows)
     return windows
   }
 }
 
-function isOver({ status, endsAt }: ToldRecord, now: number): boolean {
-  return status === 'told' && (endsAt === null || endsAt <= now)
+function isOver({ status, endsAt }: WindowRecord, now: number): boolean {
+  return status === 'notified' && (endsAt === null || endsAt <= now)
 }
 
-function isOwedOfPast({ status, stateHash }: ToldRecord, present: string | undefined): boolean {
+function isOwedOfPast({ status, stateHash }: WindowRecord, present: string | undefined): boolean {
   return status === 'owed' && stateHash !== present
 }
 
-function keyOf({ subscriptionId, stateHash }: Pick<ToldRecord, 'subscriptionId' | 'stateHash'>): string {
+function keyOf({ subscriptionId, stateHash }: Pick<WindowRecord, 'subscriptionId' | 'stateHash'>): string {
   return `${subscriptionId}\n${stateHash}`
 }

@@ -7,7 +7,7 @@ import type {
   SilenceRecord,
   SubjectRecord,
   SubscriptionRecord,
-  ToldRecord,
+  WindowRecord,
 } from '../../monitor/monitor-store.ts'
 
 /**
@@ -43,7 +43,7 @@ export interface KnownSubjectRow extends Omit<SubjectRow, 'source' | 'time_slot'
   readonly memory: string
 }
 
-export function decodeKnownSubject(row: KnownSubjectRow, windows: readonly ToldRecord[]): KnownSubject {
+export function decodeKnownSubject(row: KnownSubjectRow, windows: readonly WindowRecord[]): KnownSubject {
   return {
     version: Number(row.version),
     state: row.state,
@@ -55,7 +55,7 @@ export function decodeKnownSubject(row: KnownSubjectRow, windows: readonly ToldR
   }
 }
 
-export interface ToldRow {
+export interface WindowRow {
   readonly subject: string
   readonly subscription_id: string
   readonly state_hash: string
@@ -65,13 +65,14 @@ export interface ToldRow {
   readonly ends_at: Whole | null
 }
 
-export function decodeTold(row: ToldRow): ToldRecord {
+export function decodeWindow(row: WindowRow): WindowRecord {
   return {
     subscriptionId: row.subscription_id,
     stateHash: row.state_hash,
-    status: row.status as ToldRecord['status'],
+    // The column still has its earlier word.
+    status: row.status === 'told' ? 'notified' : (row.status as WindowRecord['status']),
     notificationId: row.notification_id,
-    toldAt: instant(row.told_at),
+    notifiedAt: instant(row.told_at),
     endsAt: instant(row.ends_at),
   }
 }

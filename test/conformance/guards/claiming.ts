@@ -4,9 +4,9 @@ import { inGrowingSpans } from '../../support/spans.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { GuardStage, longMs, numberOf, shortMs, until } from './stage.ts'
 
-/** Who is to run a key, and what everybody else is told. */
+/** Who runs a key, and what other callers get as an answer. */
 export function claimingContract({ open }: GuardsCandidate): void {
-  test('the first who claims a key is to run it, and the next is told that it runs and for how long', async () => {
+  test('the first caller runs a key; the next learns that it runs and for how long', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const first = await stage.run('report')
@@ -81,16 +81,16 @@ export function claimingContract({ open }: GuardsCandidate): void {
     await inGrowingSpans('less and less was left', async (leaseMs) => {
       const key = `report ${leaseMs}`
       await stage.run(key, { leaseMs })
-      let told = leaseMs
+      let leftMs = leaseMs
       await until('the claim is taken over', async () => {
         const standing = await stage.claim(key)
         if (standing.status === 'run') return true
         assert.ok(standing.status === 'running')
-        assert.ok(standing.leaseEndsInMs > 0 && standing.leaseEndsInMs <= told, 'less and less is left')
-        told = standing.leaseEndsInMs
+        assert.ok(standing.leaseEndsInMs > 0 && standing.leaseEndsInMs <= leftMs, 'less and less is left')
+        leftMs = standing.leaseEndsInMs
         return false
       })
-      return told < leaseMs || undefined
+      return leftMs < leaseMs || undefined
     })
   })
 

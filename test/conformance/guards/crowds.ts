@@ -74,7 +74,7 @@ export function crowdsContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('what one backend claimed, ended or was told is known to the other', async () => {
+  test('a claim, an end or a window of one backend is known to the other', async () => {
     await using both = await openTwo()
     const [here, there] = both.stages
     const { token } = await here.run('report')

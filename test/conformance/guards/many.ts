@@ -118,7 +118,9 @@ export function manyContract({ open, isShared }: GuardsCandidate): void {
     const asks = orders.map((order) =>
       order.map((key) => ({ window: digest(key), value: '', windowMs: longMs })),
     )
-    const told = await Promise.all(Array.from({ length: 12 }, (_, n) => stores[n % 2]!.seen(asks[n % 3]!)))
-    assert.equal(told.flat().filter((seen) => !seen).length, 100)
+    const notified = await Promise.all(
+      Array.from({ length: 12 }, (_, n) => stores[n % 2]!.seen(asks[n % 3]!)),
+    )
+    assert.equal(notified.flat().filter((seen) => !seen).length, 100)
   })
 }

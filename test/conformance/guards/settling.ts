@@ -46,7 +46,7 @@ export function settlingContract({ open }: GuardsCandidate): void {
   test('what was done is known for as long as it is kept, and then the key is new', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
-    await inGrowingSpans('the result was told', async (keepMs) => {
+    await inGrowingSpans('the result was notified', async (keepMs) => {
       const key = `report ${keepMs}`
       const { token } = await stage.run(key, { keepMs })
       await stage.pass(keepMs)

@@ -1,4 +1,4 @@
-/** One engine, and guards on it to tell stories of: in real time, with spans that are over soon or never. */
+/** One engine, and guards on it for the tests: in real time, with spans that are over soon or never. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type {

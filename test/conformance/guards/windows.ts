@@ -5,9 +5,9 @@ import { aNamespace } from '../candidates.ts'
 import type { GuardsCandidate } from './opening.ts'
 import { digest, GuardStage, longMs, shortMs, until } from './stage.ts'
 
-/** Whether something was told lately. */
+/** Whether something was notified recently. */
 export function windowsContract({ open, isShared }: GuardsCandidate): void {
-  test('the first in a window was not told, all others were', async () => {
+  test('the first in a window was not notified, all others were', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     assert.equal(await stage.seen('venue 1 is free'), false)
@@ -18,7 +18,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
   test('a window ends by itself, and repeats do not prolong it', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
-    await inGrowingSpans('a repeat was told', async (windowMs) => {
+    await inGrowingSpans('a repeat was notified', async (windowMs) => {
       const window = `w ${windowMs}`
       assert.equal(await stage.seen(window, { windowMs }), false)
       let repeats = 0
@@ -32,7 +32,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     })
   })
 
-  test('another value in the same window is told, and takes its place', async () => {
+  test('another value in the same window is notified, and takes its place', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const say = (value: string) => stage.seen('venue 1', { value })
@@ -52,7 +52,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.equal(await stage.seen('w', { value: 'B' }), false)
   })
 
-  test('many are asked in one call, in their order, and the second of two alike was told', async () => {
+  test('many are asked in one call, in their order, and the second of two alike was notified', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     const asks = ['a', 'b', 'a', 'c', 'b'].map((text) => ({
@@ -71,7 +71,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     assert.deepEqual(await stage.store.seen([]), [])
   })
 
-  test('of 20 who ask at once, through two backends, one is to tell', async () => {
+  test('of 20 who ask at once, through two backends, one is to notify', async () => {
     const namespace = aNamespace()
     await using one = await open({ namespace })
     await using two = isShared ? await open({ namespace }) : undefined
@@ -84,7 +84,7 @@ export function windowsContract({ open, isShared }: GuardsCandidate): void {
     }
   })
 
-  test('a window that ended is told by one of 20 who come at once', async () => {
+  test('a window that ended is notified by one of 20 who come at once', async () => {
     await using backend = await open()
     const stage = new GuardStage(backend)
     await stage.seen('w', { windowMs: shortMs })

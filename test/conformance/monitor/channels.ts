@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Candidate } from '../candidates.ts'
-import { anEnd, aStep, due, hash, longMs, notification, shortMs, take, tell, until } from './making.ts'
+import { anEnd, aStep, due, hash, longMs, notification, notify, shortMs, take, until } from './making.ts'
 
 export function channelsContract({ open }: Candidate): void {
   test('a channel is taken by one; the other is refused and leaves word', async () => {
@@ -29,7 +29,7 @@ export function channelsContract({ open }: Candidate): void {
   test('a channel whose sender died is free when its lease is over, and the sender has lost it', async () => {
     await using backend = await open()
     const { monitor } = backend
-    const [id] = await tell(backend, {})
+    const [id] = await notify(backend, {})
     const ref = await take(backend, { leaseMs: shortMs })
     await until('the lease runs out', async () => (await monitor.due(ref, 1)) === undefined)
     assert.equal(await monitor.proceed(ref, aStep({ state: '"late"', ends: [anEnd(id!)] })), false)
@@ -46,7 +46,7 @@ export function channelsContract({ open }: Candidate): void {
   test('another’s token writes nothing, keeps nothing and lets nothing go', async () => {
     await using backend = await open()
     const { monitor } = backend
-    const [id] = await tell(backend, {})
+    const [id] = await notify(backend, {})
     const ref = await take(backend)
     const stranger = { channel: ref.channel, token: 'stranger' }
     assert.equal(await monitor.due(stranger, 10), undefined)

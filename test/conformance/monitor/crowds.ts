@@ -67,7 +67,7 @@ export function crowdsContract({ open }: Candidate): void {
     assert.equal((await backend.monitor.subjects({ limit: 10 })).length, 1)
   })
 
-  test('of eight that tell a throttled subscription as many are written as it takes', async () => {
+  test('of eight that notify a throttled subscription as many are written as it takes', async () => {
     await using backend = await open()
     const { monitor } = backend
     const subscription = aSubscription()
@@ -87,7 +87,7 @@ export function crowdsContract({ open }: Candidate): void {
     assert.equal((await monitor.subjects({ limit: 10 })).length, 3)
   })
 
-  test('of eight senders exactly one takes a channel, and it is told that others came', async () => {
+  test('of eight senders exactly one takes a channel, and it learns that others came', async () => {
     await using backend = await open()
     const channel = hash('robot')
     const answers = await Promise.all(

@@ -14,11 +14,11 @@ import {
   known,
   longMs,
   notification,
+  notify,
   now,
   past,
   present,
   take,
-  tell,
 } from './making.ts'
 
 export function lookingContract({ open }: Candidate): void {
@@ -46,7 +46,7 @@ export function lookingContract({ open }: Candidate): void {
     await using backend = await open()
     const { monitor } = backend
     assert.deepEqual(await monitor.countDead(), [])
-    const [first, second, third, fourth] = await tell(
+    const [first, second, third, fourth] = await notify(
       backend,
       {},
       aSubject('court-2'),
@@ -74,7 +74,7 @@ export function lookingContract({ open }: Candidate): void {
     await using backend = await open()
     const { monitor } = backend
     const other = aSubject('court-2')
-    const [first, second, third] = await tell(
+    const [first, second, third] = await notify(
       backend,
       {},
       { ...other, subscriptionId: 'sub-2' },
@@ -131,14 +131,14 @@ export function lookingContract({ open }: Candidate): void {
     const decisions = [aDecision(), aDecision()]
     await monitor.write(aBatch({ decisions }))
     const states = ['over', 'open', 'dead', 'pending'].map(hash)
-    const told = async (stateHash: string, windowMs: number, outcome: 'sent' | 'dead') => {
-      const [id] = await tell(backend, { stateHash, windowMs, channel: ref.channel })
+    const notified = async (stateHash: string, windowMs: number, outcome: 'sent' | 'dead') => {
+      const [id] = await notify(backend, { stateHash, windowMs, channel: ref.channel })
       await finish(backend, ref, id!, { outcome })
     }
-    await told(states[1]!, longMs, 'sent')
-    await told(states[0]!, 1, 'sent')
-    await told(states[2]!, 1, 'dead')
-    const [pending] = await tell(backend, { stateHash: states[3]! })
+    await notified(states[1]!, longMs, 'sent')
+    await notified(states[0]!, 1, 'sent')
+    await notified(states[2]!, 1, 'dead')
+    const [pending] = await notify(backend, { stateHash: states[3]! })
     await monitor.silence({ id: 's', match: '{}', comment: '', startsAt: null, forMs: 1 })
     const at = await now(backend)
     await past(backend, at + 30)
@@ -160,7 +160,7 @@ export function lookingContract({ open }: Candidate): void {
     const apart = [backend.within(`${Date.now()}-apart`), other]
     await backend.monitor.subscribe(aSubscription())
     await present(backend)
-    const [id] = await tell(backend, {})
+    const [id] = await notify(backend, {})
     const decision = aDecision()
     const events = [{ key: hash('event'), keepMs: longMs }]
     await backend.monitor.write(aBatch({ revision: 1, events, decisions: [decision] }))

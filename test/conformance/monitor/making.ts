@@ -111,7 +111,7 @@ export async function known({ monitor }: Stores, subject: SubjectName): Promise<
 }
 
 /** Notifications as a report leaves them: each with its window reserved. Answers their ids. */
-export async function tell(
+export async function notify(
   { monitor }: Stores,
   ...notifications: readonly Partial<NewNotification>[]
 ): Promise<readonly string[]> {

@@ -21,7 +21,7 @@ const engines = [
 for (const { name, own, isThere } of engines) {
   const isLeftOut = !isThere || (wanted !== undefined && !wanted.includes(name))
   test.skipIf(isLeftOut)(
-    `${name}: eight crawler processes race, and every change is told once, in order`,
+    `${name}: eight crawler processes race, and every change is notified once, in order`,
     { timeout: 120_000 },
     async () => {
       await using database = await own()
@@ -58,20 +58,20 @@ for (const { name, own, isThere } of engines) {
         const taken = answers.filter((answer) => answer.round === round && answer.shared === 'processed')
         assert.equal(taken.length, 1, `round ${round} was taken up by one`)
       }
-      const told = await allNotifications(box.monitor)
+      const notified = await allNotifications(box.monitor)
       assert.equal(
-        told.length,
+        notified.length,
         answers.reduce((sum, { notified }) => sum + notified, 0),
       )
       for (const { venueId } of baseline) {
         // Each message goes on where the one before ended: none is missing, none comes twice.
         let last = 0
-        for (const { from, to } of told.filter((one) => one.venueId === venueId)) {
+        for (const { from, to } of notified.filter((one) => one.venueId === venueId)) {
           assert.equal((from as State).round, last, venueId)
           assert.ok((to as State).round > last, venueId)
           last = (to as State).round
         }
-        assert.equal(last, rounds, `${venueId} was told to the end`)
+        assert.equal(last, rounds, `${venueId} was notified to the end`)
       }
     },
   )

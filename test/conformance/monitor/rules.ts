@@ -10,12 +10,12 @@ import {
   known,
   longMs,
   notification,
+  notify,
   now,
   past,
   present,
   shortMs,
   take,
-  tell,
 } from './making.ts'
 
 export function rulesContract({ open }: Candidate): void {
@@ -120,7 +120,7 @@ export function rulesContract({ open }: Candidate): void {
     const subscription = aSubscription()
     await monitor.subscribe(subscription)
     const subscriptionId = subscription.id
-    const [sending, pending, other] = await tell(
+    const [sending, pending, other] = await notify(
       backend,
       { subscriptionId },
       { subscriptionId, stateHash: 'c'.repeat(64) },
@@ -141,10 +141,10 @@ export function rulesContract({ open }: Candidate): void {
 
   test('of a throttled subscription it is known how many notifications were made lately', async () => {
     await using backend = await open()
-    await tell(backend, { subscriptionId: 'a' }, { subscriptionId: 'a', stateHash: 'c'.repeat(64) })
+    await notify(backend, { subscriptionId: 'a' }, { subscriptionId: 'a', stateHash: 'c'.repeat(64) })
     const at = await now(backend)
     await past(backend, at + shortMs)
-    await tell(backend, { subscriptionId: 'a', stateHash: 'd'.repeat(64) }, { subscriptionId: 'b' })
+    await notify(backend, { subscriptionId: 'a', stateHash: 'd'.repeat(64) }, { subscriptionId: 'b' })
     const throttles = [
       { subscriptionId: 'b', perMs: longMs },
       { subscriptionId: 'a', perMs: longMs },

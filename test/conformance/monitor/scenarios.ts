@@ -1,4 +1,4 @@
-/** The stories the monitor is made for, told on every engine; what a sender does is done here by hand. */
+/** The stories the monitor is made for, on every engine; what a sender does is done here by hand. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createMonitor, type Monitor, type ReportAnswer } from '../../../src/monitor/index.ts'
@@ -38,7 +38,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     if (isShared) for (const node of nodes) await node.close()
   })
 
-  test('scenario 2: A→B told, B→A told, A→B within five minutes not told, B→C told', async () => {
+  test('scenario 2: A→B notified, B→A notified, A→B within five minutes not notified, B→C notified', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend)
     await watch(monitor)
@@ -47,7 +47,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     const story = [
       { to: 'B', reason: 'changed', notified: 1 },
       { to: 'A', reason: 'changed', notified: 1 },
-      { to: 'B', reason: 'told_lately', notified: 0 },
+      { to: 'B', reason: 'notified_recently', notified: 0 },
       { to: 'C', reason: 'changed', notified: 1 },
     ]
     for (const { to, reason, notified } of story) {
@@ -64,11 +64,11 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     const { decisions } = await monitor.explain({ ...place, venueId: 'court-1' })
     assert.deepEqual(
       decisions.map(({ reason }) => reason),
-      ['changed', 'told_lately', 'changed', 'changed', 'new'],
+      ['changed', 'notified_recently', 'changed', 'changed', 'new'],
     )
   })
 
-  test('scenario 2, to the end: the window begins with the ack, repeats do not prolong it, and then it is told again', async () => {
+  test('scenario 2, to the end: the window begins with the ack, repeats do not prolong it, and then it is notified again', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend, { eventDedupTtlMs: 1 })
     const windowMs = 1_000
@@ -79,19 +79,19 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     const waiting = await see(monitor, 'again', 'B')
     assert.deepEqual(waiting.suppressed, [{ venueId: 'court-1', reason: 'pending' }])
     await acknowledge(backend)
-    const toldAt = (await monitor.notifications({ status: 'sent' })).items.at(-1)!.finishedAt!
+    const notifiedAt = (await monitor.notifications({ status: 'sent' })).items.at(-1)!.finishedAt!
     let last: ReportAnswer
     do {
       await see(monitor, 'elsewhere', 'A')
       last = await see(monitor, 'repeat', 'B')
       await acknowledge(backend)
       const reason = last.changes[0]?.reason
-      assert.ok(reason === 'told_lately' || reason === 'changed', reason)
+      assert.ok(reason === 'notified_recently' || reason === 'changed', reason)
     } while (last.notified === 0)
-    assert.ok((await now(backend)) >= toldAt + windowMs, 'not before its end')
+    assert.ok((await now(backend)) >= notifiedAt + windowMs, 'not before its end')
   })
 
-  test('scenario 3: a result that comes late neither overwrites nor is told, and every change is told once', async () => {
+  test('scenario 3: a result that comes late neither overwrites nor is notified, and every change is notified once', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend)
     await watch(monitor)
@@ -115,7 +115,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     )
   })
 
-  test('eight crawlers that see the same changes at once tell each of them once', async () => {
+  test('eight crawlers that see the same changes at once notify each of them once', async () => {
     const namespace = aNamespace()
     await using backend = await open({ namespace })
     await watch(monitorOn(backend))
@@ -132,14 +132,14 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     )
 
     for (const answer of answers) assert.deepEqual([answer.status, answer.failed], ['processed', []])
-    const told = answers.reduce((sum, { notified }) => sum + notified, 0)
-    assert.equal(told, 20)
+    const notified = answers.reduce((sum, { notified }) => sum + notified, 0)
+    assert.equal(notified, 20)
     const { items } = await monitorOn(backend).notifications({ limit: 100 })
     assert.deepEqual(items.map(({ venueId }) => venueId).sort(), venues.toSorted())
     if (isShared) for (const node of nodes) await node.close()
   })
 
-  test('a message that died is owed: the next report tells it although nothing changed', async () => {
+  test('a message that died is owed: the next report notifies it although nothing changed', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend)
     await watch(monitor)
@@ -159,7 +159,7 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     )
   })
 
-  test('a reconcile tells the truth when the window is over and something else was told last', async () => {
+  test('a reconcile notifies the truth when the window is over and something else was notified last', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend)
     await watch(monitor, { windowMs: 500, reconcile: true })

@@ -16,9 +16,9 @@ import {
   hash,
   longMs,
   notification,
+  notify,
   past,
   take,
-  tell,
   until,
 } from './making.ts'
 
@@ -28,7 +28,7 @@ export function sendingContract({ open }: Candidate): void {
   test('of one subject only the oldest that is unsettled may be sent; of several, each one’s oldest', async () => {
     await using backend = await open()
     const other = aSubject('court-2')
-    const [first, second, third] = await tell(
+    const [first, second, third] = await notify(
       backend,
       { stateHash: b },
       { ...other, stateHash: b },
@@ -50,10 +50,10 @@ export function sendingContract({ open }: Candidate): void {
 
   test('one that waits to be tried again keeps those of its subject waiting, and no others', async () => {
     await using backend = await open()
-    const [first] = await tell(backend, { stateHash: b }, { stateHash: c })
+    const [first] = await notify(backend, { stateHash: b }, { stateHash: c })
     const ref = await take(backend)
     await finish(backend, ref, first!, { outcome: 'retry', afterMs: longMs, error: '{"message":"500"}' })
-    const [free] = await tell(backend, { ...aSubject('court-2'), stateHash: b })
+    const [free] = await notify(backend, { ...aSubject('court-2'), stateHash: b })
     const answer = (await backend.monitor.due(ref, 10))!
     assert.deepEqual(
       answer.items.map(({ id }) => id),
@@ -70,7 +70,7 @@ export function sendingContract({ open }: Candidate): void {
 
   test('the same subject in another channel is not kept waiting', async () => {
     await using backend = await open()
-    const [, elsewhere] = await tell(
+    const [, elsewhere] = await notify(
       backend,
       { stateHash: b },
       { stateHash: c, channel: hash('another'), subscriptionId: 'sub-2' },
@@ -80,7 +80,7 @@ export function sendingContract({ open }: Candidate): void {
 
   test('one that is delayed is due when its time has come, and not before', async () => {
     await using backend = await open()
-    const [id] = await tell(backend, { delayMs: 300 })
+    const [id] = await notify(backend, { delayMs: 300 })
     const ref = await take(backend)
     const { dueAt, createdAt } = await notification(backend, id!)
     assert.equal(dueAt, createdAt + 300)
@@ -93,7 +93,7 @@ export function sendingContract({ open }: Candidate): void {
 
   test('what a dead sender was sending is due again, marked as a possible repeat when it is begun so', async () => {
     await using backend = await open()
-    const [id] = await tell(backend, {})
+    const [id] = await notify(backend, {})
     const dead = await take(backend, { leaseMs: 1_000 })
     const step = aStep({ leaseMs: 1, begin: [{ id: id!, repeat: false }] })
     assert.equal(await backend.monitor.proceed(dead, step), true)
@@ -113,7 +113,7 @@ export function sendingContract({ open }: Candidate): void {
   test('each end is written with its time, its error and the message it shared; a free retry gives the attempt back', async () => {
     await using backend = await open()
     const courts = ['1', '2', '3', '4', '5'].map((name) => aSubject(name))
-    const [sent, dead, held, cancelled, free] = await tell(backend, ...courts)
+    const [sent, dead, held, cancelled, free] = await notify(backend, ...courts)
     const ref = await take(backend)
     await begin(backend, ref, ...[sent, dead, held, cancelled, free].map((id) => id!))
     const error = '{"message":"refused","code":"310000"}'
@@ -140,7 +140,7 @@ export function sendingContract({ open }: Candidate): void {
 
   test('what is settled stays as it is, and another channel’s is not touched', async () => {
     await using backend = await open()
-    const [settled, foreign] = await tell(backend, {}, { channel: hash('another'), stateHash: d })
+    const [settled, foreign] = await notify(backend, {}, { channel: hash('another'), stateHash: d })
     const ref = await take(backend)
     await finish(backend, ref, settled!)
     const before = await notification(backend, settled!)
@@ -153,7 +153,7 @@ export function sendingContract({ open }: Candidate): void {
 
   test('a step ends and begins the same notification in that order', async () => {
     await using backend = await open()
-    const [id] = await tell(backend, {})
+    const [id] = await notify(backend, {})
     const ref = await take(backend)
     await begin(backend, ref, id!)
     const ends = [anEnd(id!, { outcome: 'retry', afterMs: 0 })]
@@ -164,17 +164,17 @@ export function sendingContract({ open }: Candidate): void {
 
   test('a death gives the event id free; a message that went out keeps it', async () => {
     await using backend = await open()
-    const [lost, told] = [hash('event 1'), hash('event 2')]
-    const events = [lost, told].map((key) => ({ key, keepMs: longMs }))
+    const [lost, notified] = [hash('event 1'), hash('event 2')]
+    const events = [lost, notified].map((key) => ({ key, keepMs: longMs }))
     const notifications = [
       aNotification({ eventId: lost }),
-      aNotification({ ...aSubject('court-2'), eventId: told }),
+      aNotification({ ...aSubject('court-2'), eventId: notified }),
     ]
     await backend.monitor.write(aBatch({ events, notifications, jobs: [aJob()] }))
     const ref = await take(backend)
     await finish(backend, ref, notifications[0]!.id, { outcome: 'dead' })
     await finish(backend, ref, notifications[1]!.id)
     const again = await backend.monitor.write(aBatch({ events }))
-    assert.deepEqual(again, { status: 'duplicate', events: [told] })
+    assert.deepEqual(again, { status: 'duplicate', events: [notified] })
   })
 }

@@ -1,8 +1,8 @@
-/** What a subscription was told of a state: reserved, told for a while, owed, or nothing. And telling again. */
+/** What a subscription was notified of a state: reserved, notified for a while, owed, or nothing. And notifying again. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createId } from '../../../src/core/ids.ts'
-import type { ToldRecord } from '../../../src/monitor/monitor-store.ts'
+import type { WindowRecord } from '../../../src/monitor/monitor-store.ts'
 import type { Stores } from '../../../src/storage/backend.ts'
 import type { Candidate } from '../candidates.ts'
 import {
@@ -16,11 +16,11 @@ import {
   known,
   longMs,
   notification,
+  notify,
   past,
   present,
   shortMs,
   take,
-  tell,
 } from './making.ts'
 
 const [b, c] = [hash('B'), hash('C')]
@@ -29,46 +29,48 @@ export function windowsContract({ open }: Candidate): void {
   test('a window is reserved by the decision and begins with the provider’s answer', async () => {
     await using backend = await open()
     await present(backend)
-    const [id] = await tell(backend, { windowMs: 5_000 })
+    const [id] = await notify(backend, { windowMs: 5_000 })
     const reserved = await windowOf(backend, b)
     const expected = { subscriptionId: 'sub-1', stateHash: b, notificationId: id }
-    assert.deepEqual(reserved, { ...expected, status: 'pending', toldAt: null, endsAt: null })
+    assert.deepEqual(reserved, { ...expected, status: 'pending', notifiedAt: null, endsAt: null })
 
     await finish(backend, await take(backend), id!)
 
     const { finishedAt } = await notification(backend, id!)
-    const told = { ...expected, status: 'told', toldAt: finishedAt, endsAt: finishedAt! + 5_000 }
-    assert.deepEqual(await windowOf(backend, b), told)
+    const notified = { ...expected, status: 'notified', notifiedAt: finishedAt, endsAt: finishedAt! + 5_000 }
+    assert.deepEqual(await windowOf(backend, b), notified)
   })
 
   test('a message held for an operator opens the window as if it were sent', async () => {
     await using backend = await open()
     await present(backend)
-    const [id] = await tell(backend, {})
+    const [id] = await notify(backend, {})
     await finish(backend, await take(backend), id!, { outcome: 'held' })
-    assert.equal((await windowOf(backend, b))?.status, 'told')
+    assert.equal((await windowOf(backend, b))?.status, 'notified')
   })
 
   test('a message that died is owed; one that was cancelled leaves nothing', async () => {
     await using backend = await open()
     await present(backend)
-    const [died, cancelled] = await tell(backend, { stateHash: b }, { stateHash: c })
+    const [died, cancelled] = await notify(backend, { stateHash: b }, { stateHash: c })
     const ref = await take(backend)
     await finish(backend, ref, died!, { outcome: 'dead' })
     await finish(backend, ref, cancelled!, { outcome: 'cancelled' })
     const owed = { subscriptionId: 'sub-1', stateHash: b, notificationId: died, status: 'owed' }
-    assert.deepEqual((await known(backend, aSubject()))?.windows, [{ ...owed, toldAt: null, endsAt: null }])
+    assert.deepEqual((await known(backend, aSubject()))?.windows, [
+      { ...owed, notifiedAt: null, endsAt: null },
+    ])
   })
 
-  test('a window reserved again remembers when it was told, and death does not forget that', async () => {
+  test('a window reserved again remembers when it was notified, and death does not forget that', async () => {
     await using backend = await open()
     await present(backend)
-    const [first] = await tell(backend, { windowMs: 1 })
+    const [first] = await notify(backend, { windowMs: 1 })
     const ref = await take(backend)
     await finish(backend, ref, first!)
-    const { toldAt } = (await windowOf(backend, b))!
-    const [second] = await tell(backend, {})
-    const again = { subscriptionId: 'sub-1', stateHash: b, notificationId: second, toldAt, endsAt: null }
+    const { notifiedAt } = (await windowOf(backend, b))!
+    const [second] = await notify(backend, {})
+    const again = { subscriptionId: 'sub-1', stateHash: b, notificationId: second, notifiedAt, endsAt: null }
     assert.deepEqual(await windowOf(backend, b), { ...again, status: 'pending' })
     await finish(backend, ref, second!, { outcome: 'dead' })
     assert.deepEqual(await windowOf(backend, b), { ...again, status: 'owed' })
@@ -78,8 +80,8 @@ export function windowsContract({ open }: Candidate): void {
     await using backend = await open()
     await present(backend)
     for (const outcome of ['dead', 'cancelled'] as const) {
-      const [old] = await tell(backend, {})
-      const [since] = await tell(backend, {})
+      const [old] = await notify(backend, {})
+      const [since] = await notify(backend, {})
       const ref = await take(backend, { token: 'same' })
       await finish(backend, ref, old!, { outcome })
       const window = await windowOf(backend, b)
@@ -88,24 +90,24 @@ export function windowsContract({ open }: Candidate): void {
     }
   })
 
-  test('telling forgets, of the same subscription, what is over and what was owed; open windows stay', async () => {
+  test('notifying forgets, of the same subscription, what is over and what was owed; open windows stay', async () => {
     await using backend = await open()
     await present(backend)
     const ref = await take(backend)
     const states = ['over', 'owed', 'open', 'pending', 'last'].map(hash)
     const [over, owed, open_, pending, last] = states
     const send = async (stateHash: string, windowMs: number, outcome: 'sent' | 'dead') => {
-      const [id] = await tell(backend, { stateHash, windowMs })
+      const [id] = await notify(backend, { stateHash, windowMs })
       await finish(backend, ref, id!, { outcome })
       return (await notification(backend, id!)).finishedAt!
     }
     await send(open_!, longMs, 'sent')
-    const [foreign] = await tell(backend, { stateHash: over!, subscriptionId: 'sub-2', windowMs: 1 })
+    const [foreign] = await notify(backend, { stateHash: over!, subscriptionId: 'sub-2', windowMs: 1 })
     await finish(backend, ref, foreign!)
     const at = await send(over!, shortMs, 'sent')
     await send(owed!, longMs, 'dead')
     await past(backend, at + shortMs)
-    const [waits] = await tell(backend, { ...aSubject(), channel: hash('another'), stateHash: pending! })
+    const [waits] = await notify(backend, { ...aSubject(), channel: hash('another'), stateHash: pending! })
     assert.ok(waits)
     await send(last!, longMs, 'sent')
     const { windows } = (await known(backend, aSubject()))!
@@ -115,18 +117,18 @@ export function windowsContract({ open }: Candidate): void {
     )
   })
 
-  test('telling something else does not forget that the present state is owed', async () => {
+  test('notifying something else does not forget that the present state is owed', async () => {
     await using backend = await open()
     await present(backend)
     const { stateHash } = (await known(backend, aSubject()))!
     const ref = await take(backend)
-    const [died] = await tell(backend, { stateHash })
-    const [next] = await tell(backend, {})
+    const [died] = await notify(backend, { stateHash })
+    const [next] = await notify(backend, {})
     await finish(backend, ref, died!, { outcome: 'dead' })
     await finish(backend, ref, next!)
     assert.deepEqual(
       [(await windowOf(backend, stateHash))?.status, (await windowOf(backend, b))?.status],
-      ['owed', 'told'],
+      ['owed', 'notified'],
     )
   })
 
@@ -135,7 +137,7 @@ export function windowsContract({ open }: Candidate): void {
     await present(backend)
     const ref = await take(backend)
     for (const state of ['B', 'C', 'D', 'E']) {
-      const [id] = await tell(backend, { stateHash: hash(state) })
+      const [id] = await notify(backend, { stateHash: hash(state) })
       await finish(backend, ref, id!, { outcome: 'dead' })
     }
     const { windows } = (await known(backend, aSubject()))!
@@ -148,7 +150,7 @@ export function windowsContract({ open }: Candidate): void {
   test('a dead notification is sent again on request, its window reserved, its job added with it', async () => {
     await using backend = await open()
     await present(backend)
-    const [id] = await tell(backend, {})
+    const [id] = await notify(backend, {})
     const ref = await take(backend)
     await finish(backend, ref, id!, { outcome: 'dead', error: '{"message":"gone"}' })
     const job = aJob({ queue: 'signalbox.notify', kind: 'send' })
@@ -166,7 +168,7 @@ export function windowsContract({ open }: Candidate): void {
   test('one that was held is a possible repeat when it is sent again; no other state can be', async () => {
     await using backend = await open()
     await present(backend)
-    const [held] = await tell(backend, {})
+    const [held] = await notify(backend, {})
     const ref = await take(backend)
     const job = aJob()
     assert.equal(await backend.monitor.replay(held!, job), false, 'pending')
@@ -180,6 +182,6 @@ export function windowsContract({ open }: Candidate): void {
   })
 }
 
-async function windowOf(stores: Stores, stateHash: string): Promise<ToldRecord | undefined> {
+async function windowOf(stores: Stores, stateHash: string): Promise<WindowRecord | undefined> {
   return (await known(stores, aSubject()))?.windows.find((window) => window.stateHash === stateHash)
 }

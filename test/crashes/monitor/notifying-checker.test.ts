@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import {
-  checkTelling,
+  checkNotifying,
+  type NotifyingEvidence,
+  type NotifyingRule,
+  type SentNotification,
   type TakenMessage,
-  type TellingEvidence,
-  type TellingRule,
-  type ToldNotification,
 } from './notifying-checker.ts'
 
 const windowMs = 1_000
 
-function told(
+function notified(
   id: number,
   from: string | null,
   to: string,
-  more: Partial<ToldNotification> = {},
-): ToldNotification {
+  more: Partial<SentNotification> = {},
+): SentNotification {
   const place = { subscriptionId: 's', source: 'gym', venueId: 'court 1' }
   const times = { createdAt: id * 10, finishedAt: id * 10 + 5 }
   return {
@@ -30,19 +30,19 @@ function told(
   }
 }
 
-function message(one: ToldNotification, marked = false): TakenMessage {
+function message(one: SentNotification, marked = false): TakenMessage {
   const { id: notificationId, source, venueId, from, to } = one
   return { marked, changes: [{ notificationId, source, venueId, from, to }] }
 }
 
-/** What the provider took of these, and in which order, is what they say unless it is told. */
+/** What the provider took of these, and in which order, is what they say unless a test gives it. */
 function complaintsAbout(
-  hears: TellingRule['hears'],
-  notifications: readonly ToldNotification[],
-  { baseline = null, ...changed }: Partial<TellingEvidence> & { baseline?: string | null; truth: string },
+  hears: NotifyingRule['hears'],
+  notifications: readonly SentNotification[],
+  { baseline = null, ...changed }: Partial<NotifyingEvidence> & { baseline?: string | null; truth: string },
 ): string {
   const venue = { source: 'gym', venueId: 'court 1', baseline, truth: changed.truth, changedAt: 25 }
-  const { complaints } = checkTelling({
+  const { complaints } = checkNotifying({
     rules: [{ subscriptionId: 's', source: 'gym', windowMs: hears === 'everything' ? 0 : windowMs, hears }],
     taken: notifications.filter(({ status }) => status === 'sent').map((one) => message(one)),
     notifications,
@@ -54,7 +54,7 @@ function complaintsAbout(
 }
 
 describe('who hears everything', () => {
-  const chain = [told(1, null, 'A'), told(2, 'A', 'B'), told(3, 'B', 'C')] as const
+  const chain = [notified(1, null, 'A'), notified(2, 'A', 'B'), notified(3, 'B', 'C')] as const
   const [first, second, third] = chain
 
   test('an unbroken chain to the truth is good', () => {
@@ -63,9 +63,9 @@ describe('who hears everything', () => {
   })
 
   test('a marked repeat is good, and counted', () => {
-    const repeated = { ...second, possibleRepeat: true }
+    const resent = { ...second, possibleRepeat: true }
     const taken = [message(first), message(second), message(second, true), message(third)]
-    assert.equal(complaintsAbout('everything', [first, repeated, third], { truth: 'C', taken }), '')
+    assert.equal(complaintsAbout('everything', [first, resent, third], { truth: 'C', taken }), '')
   })
 
   test('a lost change is refused', () => {
@@ -108,11 +108,11 @@ describe('who hears everything', () => {
   })
 
   test('what is left pending, altered or made up is refused', () => {
-    const pending = told(4, 'C', 'D', { status: 'pending' })
+    const pending = notified(4, 'C', 'D', { status: 'pending' })
     assert.match(complaintsAbout('everything', [...chain, pending], { truth: 'C' }), /n004 .* still pending/)
     const altered = [message(first), message({ ...second, to: 'X' }), message(third)]
     assert.match(complaintsAbout('everything', chain, { truth: 'C', taken: altered }), /other words/)
-    const madeUp = [...chain.map((one) => message(one)), message(told(9, 'C', 'C'))]
+    const madeUp = [...chain.map((one) => message(one)), message(notified(9, 'C', 'C'))]
     assert.match(complaintsAbout('everything', chain, { truth: 'C', taken: madeUp }), /no such notification/)
   })
 })
@@ -120,43 +120,43 @@ describe('who hears everything', () => {
 describe('who hears by window', () => {
   const baseline = 'A'
 
-  test('a state that came back within its window need not be told again', () => {
-    const heard = [told(1, 'A', 'B'), told(2, 'B', 'A')]
+  test('a state that came back within its window need not be notified again', () => {
+    const heard = [notified(1, 'A', 'B'), notified(2, 'B', 'A')]
     assert.equal(complaintsAbout('by window', heard, { baseline, truth: 'B' }), '')
   })
 
   test('who reconciles must have heard it last', () => {
-    const heard = [told(1, 'A', 'B'), told(2, 'B', 'A')]
+    const heard = [notified(1, 'A', 'B'), notified(2, 'B', 'A')]
     assert.match(complaintsAbout('lastly', heard, { baseline, truth: 'B' }), /end: court 1 is B/)
-    const reconciled = [...heard, told(200, 'A', 'B')]
+    const reconciled = [...heard, notified(200, 'A', 'B')]
     assert.equal(complaintsAbout('lastly', reconciled, { baseline, truth: 'B' }), '')
   })
 
   test('the same state twice within its window is refused, and after it is good', () => {
-    const early = [told(1, 'A', 'B'), told(2, 'B', 'A'), told(101, 'A', 'B')]
+    const early = [notified(1, 'A', 'B'), notified(2, 'B', 'A'), notified(101, 'A', 'B')]
     assert.match(
       complaintsAbout('by window', early, { baseline, truth: 'B' }),
-      /D1: court 1 B was told as n001/,
+      /D1: court 1 B was notified as n001/,
     )
-    const late = [told(1, 'A', 'B'), told(2, 'B', 'A'), told(102, 'A', 'B')]
+    const late = [notified(1, 'A', 'B'), notified(2, 'B', 'A'), notified(102, 'A', 'B')]
     assert.equal(complaintsAbout('by window', late, { baseline, truth: 'B' }), '')
   })
 
-  test('what died is to be told again', () => {
-    const died = told(1, 'A', 'B', { status: 'dead' })
+  test('what died is to be notified again', () => {
+    const died = notified(1, 'A', 'B', { status: 'dead' })
     assert.match(complaintsAbout('by window', [died], { baseline, truth: 'B' }), /end: court 1 is B/)
-    const { counts, complaints } = checkTelling({
+    const { counts, complaints } = checkNotifying({
       rules: [{ subscriptionId: 's', source: 'gym', windowMs, hears: 'by window' }],
-      taken: [message(told(2, 'A', 'B'))],
-      notifications: [died, told(2, 'A', 'B')],
+      taken: [message(notified(2, 'A', 'B'))],
+      notifications: [died, notified(2, 'A', 'B')],
       reported: [],
       venues: [{ source: 'gym', venueId: 'court 1', baseline, truth: 'B', changedAt: 0 }],
     })
-    assert.deepEqual([complaints, counts.dead, counts.retold], [[], 1, 1])
+    assert.deepEqual([complaints, counts.dead, counts.resent], [[], 1, 1])
   })
 
   test('a truth whose window had ended when it came back is not held back by it', () => {
-    const heard = [told(1, 'A', 'B', { createdAt: -2_000, finishedAt: -1_990 }), told(2, 'B', 'A')]
+    const heard = [notified(1, 'A', 'B', { createdAt: -2_000, finishedAt: -1_990 }), notified(2, 'B', 'A')]
     assert.match(complaintsAbout('by window', heard, { baseline, truth: 'B' }), /no window held that back/)
   })
 

@@ -1,6 +1,6 @@
 /**
  * Decides from what reporters were answered, what the provider took and what the store holds at the end whether people
- * were told what they should have been. A pure function: every complaint names the promise and the venue.
+ * were notified what they should have been. A pure function: every complaint names the promise and the venue.
  *
  * - Order: of one venue, one subscription hears in the order in which it was decided.
  * - Repeats: what the provider had taken before comes again only marked as a possible repeat.
@@ -9,22 +9,22 @@
  * - Windows (D1): the same state of a venue is acked once within its window. At the end a subscription has heard the
  *   truth last, or the truth was within its window when it came back; one that reconciles has heard it last.
  */
-export interface TellingEvidence {
-  readonly rules: readonly TellingRule[]
+export interface NotifyingEvidence {
+  readonly rules: readonly NotifyingRule[]
   /** What the provider took, in the order in which it did; a repeat is there again. */
   readonly taken: readonly TakenMessage[]
   /** All notifications of the store, at the end. */
-  readonly notifications: readonly ToldNotification[]
-  /** Changes that a reporter was answered for as told. */
+  readonly notifications: readonly SentNotification[]
+  /** Changes that a reporter was answered for as notified. */
   readonly reported: readonly Change[]
   readonly venues: readonly VenueEnd[]
 }
 
-export interface TellingRule {
+export interface NotifyingRule {
   readonly subscriptionId: string
   readonly source: string
   readonly windowMs: number
-  /** `everything`: no window, from the first state on. `lastly`: what was held back is told in the end. */
+  /** `everything`: no window, from the first state on. `lastly`: what was held back is notified in the end. */
   readonly hears: 'everything' | 'by window' | 'lastly'
 }
 
@@ -41,7 +41,7 @@ export interface TakenMessage {
   readonly changes: readonly (Change & { readonly notificationId: string })[]
 }
 
-export interface ToldNotification extends Change {
+export interface SentNotification extends Change {
   /** Rises with every notification of a venue. */
   readonly id: string
   readonly subscriptionId: string
@@ -54,18 +54,18 @@ export interface ToldNotification extends Change {
 export interface VenueEnd {
   readonly source: string
   readonly venueId: string
-  /** What it was before anybody could be told. */
+  /** What it was before anybody could be notified. */
   readonly baseline: string | null
   readonly truth: string
   readonly changedAt: number
 }
 
-export interface TellingVerdict {
+export interface NotifyingVerdict {
   readonly complaints: readonly string[]
-  readonly counts: Readonly<Record<'messages' | 'changes' | 'repeats' | 'dead' | 'retold', number>>
+  readonly counts: Readonly<Record<'messages' | 'changes' | 'repeats' | 'dead' | 'resent', number>>
 }
 
-export function checkTelling(evidence: TellingEvidence): TellingVerdict {
+export function checkNotifying(evidence: NotifyingEvidence): NotifyingVerdict {
   const { rules, taken, notifications, venues } = evidence
   const complaints: string[] = []
   const byId = new Map(notifications.map((one) => [one.id, one]))
@@ -96,12 +96,12 @@ export function checkTelling(evidence: TellingEvidence): TellingVerdict {
   }
   const order = new Map([...firstTaken.keys()].map((id, at) => [id, at]))
   const ofPlace = Map.groupBy(notifications, (one) => placeOf(one.subscriptionId, one))
-  for (const told of ofPlace.values()) complaints.push(...checkOrder(told, order))
+  for (const notified of ofPlace.values()) complaints.push(...checkOrder(notified, order))
   for (const rule of rules) {
     for (const venue of venues.filter(({ source }) => source === rule.source)) {
-      const told = inOrder(ofPlace.get(placeOf(rule.subscriptionId, venue)) ?? [])
-      if (rule.hears === 'everything') complaints.push(...checkChain(venue, told, order, evidence))
-      else complaints.push(...checkWindows(rule, venue, told))
+      const notified = inOrder(ofPlace.get(placeOf(rule.subscriptionId, venue)) ?? [])
+      if (rule.hears === 'everything') complaints.push(...checkChain(venue, notified, order, evidence))
+      else complaints.push(...checkWindows(rule, venue, notified))
     }
   }
   const dead = notifications.filter(({ status }) => status === 'dead').length
@@ -110,7 +110,7 @@ export function checkTelling(evidence: TellingEvidence): TellingVerdict {
     changes: firstTaken.size,
     repeats,
     dead,
-    retold: countRetold(ofPlace),
+    resent: countResent(ofPlace),
   }
   return { complaints, counts }
 }
@@ -119,16 +119,16 @@ function placeOf(subscriptionId: string, { source, venueId }: Pick<Change, 'sour
   return JSON.stringify([subscriptionId, source, venueId])
 }
 
-function inOrder(told: readonly ToldNotification[]): readonly ToldNotification[] {
-  return told.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+function inOrder(notified: readonly SentNotification[]): readonly SentNotification[] {
+  return notified.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 }
 
 function isSame(a: Change, b: Change): boolean {
   return a.source === b.source && a.venueId === b.venueId && a.from === b.from && a.to === b.to
 }
 
-function checkOrder(told: readonly ToldNotification[], order: ReadonlyMap<string, number>): string[] {
-  const heard = inOrder(told).filter(({ id }) => order.has(id))
+function checkOrder(notified: readonly SentNotification[], order: ReadonlyMap<string, number>): string[] {
+  const heard = inOrder(notified).filter(({ id }) => order.has(id))
   return heard.flatMap((one, index) => {
     const before = heard[index - 1]
     if (before === undefined || order.get(before.id)! < order.get(one.id)!) return []
@@ -138,15 +138,15 @@ function checkOrder(told: readonly ToldNotification[], order: ReadonlyMap<string
 
 function checkChain(
   { source, venueId, baseline, truth }: VenueEnd,
-  told: readonly ToldNotification[],
+  notified: readonly SentNotification[],
   order: ReadonlyMap<string, number>,
-  { reported }: TellingEvidence,
+  { reported }: NotifyingEvidence,
 ): string[] {
   const complaints: string[] = []
-  const heard = told.filter(({ id }) => order.has(id)).sort((a, b) => order.get(a.id)! - order.get(b.id)!)
+  const heard = notified.filter(({ id }) => order.has(id)).sort((a, b) => order.get(a.id)! - order.get(b.id)!)
   let last = baseline
   for (const { id, from, to } of heard) {
-    if (from !== last) complaints.push(`lost: ${venueId} was ${last} when ${id} told of ${from} → ${to}`)
+    if (from !== last) complaints.push(`lost: ${venueId} was ${last} when ${id} notified of ${from} → ${to}`)
     last = to
   }
   if (last !== truth) complaints.push(`end: ${venueId} was heard to be ${last} and is ${truth}`)
@@ -160,17 +160,19 @@ function checkChain(
 }
 
 function checkWindows(
-  { windowMs, hears }: TellingRule,
+  { windowMs, hears }: NotifyingRule,
   { venueId, baseline, truth, changedAt }: VenueEnd,
-  told: readonly ToldNotification[],
+  notified: readonly SentNotification[],
 ): string[] {
   const complaints: string[] = []
-  const heard = told.filter(({ status }) => status === 'sent')
+  const heard = notified.filter(({ status }) => status === 'sent')
   for (const [state, same] of Map.groupBy(heard, ({ to }) => to)) {
     for (const [index, one] of same.entries()) {
       const before = same[index - 1]
       if (before && one.createdAt < before.finishedAt! + windowMs)
-        complaints.push(`D1: ${venueId} ${state} was told as ${before.id} and within its window as ${one.id}`)
+        complaints.push(
+          `D1: ${venueId} ${state} was notified as ${before.id} and within its window as ${one.id}`,
+        )
     }
   }
   const last = heard.at(-1)?.to ?? baseline
@@ -180,12 +182,12 @@ function checkWindows(
   return complaints
 }
 
-/** How often a state was told after a message about it had died. */
-function countRetold(ofPlace: ReadonlyMap<string, readonly ToldNotification[]>): number {
+/** How often a state was notified after a message about it had died. */
+function countResent(ofPlace: ReadonlyMap<string, readonly SentNotification[]>): number {
   let count = 0
-  for (const told of ofPlace.values()) {
+  for (const notified of ofPlace.values()) {
     const owed = new Set<string>()
-    for (const { to, status } of inOrder(told)) {
+    for (const { to, status } of inOrder(notified)) {
       if (status === 'dead') owed.add(to)
       else if (status === 'sent' && owed.delete(to)) count++
     }

@@ -2,7 +2,7 @@ import type { WebhookChannel } from 'signalbox/monitor'
 import type { ReportAnswer } from '../../../src/monitor/index.ts'
 
 /** What the processes that report and send are given, where they report, and what they write down. */
-export interface TellingProcessOptions {
+export interface NotifyingProcessOptions {
   readonly role: 'reporter' | 'sender'
   readonly url: string
   readonly folder: string
@@ -10,12 +10,12 @@ export interface TellingProcessOptions {
   readonly seed: number
   /** The longest pause between two reports. */
   readonly pauseMs: number
-  /** Where a guest of a moment is told. */
+  /** Where a guest of a moment is notified. */
   readonly guest: WebhookChannel
 }
 
 /** What a reporter was answered. */
-export type TellingEvent =
+export type NotifyingEvent =
   | (Pick<ReportAnswer, 'changes' | 'suppressed' | 'failed'> & {
       readonly type: 'reported'
       readonly source: string

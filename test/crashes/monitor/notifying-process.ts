@@ -5,12 +5,17 @@ import { isSignalboxError, open } from '../../../src/index.ts'
 import { keepCompiled } from '../../support/compiled.ts'
 import { createEventLog } from '../event-log.ts'
 import { createRandom } from '../random.ts'
-import { hallStates, type TellingEvent, type TellingProcessOptions, venueCounts } from './notifying-plan.ts'
+import {
+  hallStates,
+  type NotifyingEvent,
+  type NotifyingProcessOptions,
+  venueCounts,
+} from './notifying-plan.ts'
 
-const options: TellingProcessOptions = JSON.parse(process.argv[2]!)
+const options: NotifyingProcessOptions = JSON.parse(process.argv[2]!)
 const { role, url, folder, name, pauseMs, guest } = options
 const box = await open(url as 'sqlite:', {
-  namespace: 'telling',
+  namespace: 'notifying',
   allowPrivate: ['127.0.0.0/8'],
   // States of the hall come back within milliseconds, and each time it is another event.
   monitor: { batchSize: 10, eventDedupTtlMs: 1, lockTtlMs: 2_000 },
@@ -41,7 +46,7 @@ async function send(): Promise<void> {
 }
 
 async function report(): Promise<void> {
-  using log = createEventLog<TellingEvent>(folder, name)
+  using log = createEventLog<NotifyingEvent>(folder, name)
   console.log('ready')
   for (let turn = 0; !isOver; turn++) {
     await sleep(random.whole(0, pauseMs))
@@ -58,7 +63,7 @@ async function report(): Promise<void> {
   }
 }
 
-async function reportOnce(turn: number): Promise<TellingEvent> {
+async function reportOnce(turn: number): Promise<NotifyingEvent> {
   const source = random() < 0.6 ? 'gym' : 'hall'
   const count = venueCounts[source]
   const first = random.whole(0, count - 1)

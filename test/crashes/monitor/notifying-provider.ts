@@ -12,7 +12,7 @@ import type { WebhookChannel } from 'signalbox/monitor'
 import type { Random } from '../random.ts'
 import type { TakenMessage } from './notifying-checker.ts'
 
-export interface TellingProvider extends AsyncDisposable {
+export interface NotifyingProvider extends AsyncDisposable {
   readonly taken: readonly TakenMessage[]
   /** How often it did what it should not. */
   readonly faults: number
@@ -25,7 +25,7 @@ export interface TellingProvider extends AsyncDisposable {
 /** Longer than senders wait. */
 const lateMs = 700
 
-export async function startTellingProvider(random: Random): Promise<TellingProvider> {
+export async function startNotifyingProvider(random: Random): Promise<NotifyingProvider> {
   const taken: TakenMessage[] = []
   let isCalm = false
   let faults = 0

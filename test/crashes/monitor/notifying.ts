@@ -12,11 +12,21 @@ import { readEventLogs } from '../event-log.ts'
 import type { Ground } from '../ground.ts'
 import { createRandom } from '../random.ts'
 import type { Counts } from '../stage.ts'
-import { checkTelling, type TellingEvidence, type TellingRule, type VenueEnd } from './notifying-checker.ts'
-import { hallStates, type TellingEvent, type TellingProcessOptions, venueCounts } from './notifying-plan.ts'
-import { startTellingProvider, type TellingProvider } from './notifying-provider.ts'
+import {
+  checkNotifying,
+  type NotifyingEvidence,
+  type NotifyingRule,
+  type VenueEnd,
+} from './notifying-checker.ts'
+import {
+  hallStates,
+  type NotifyingEvent,
+  type NotifyingProcessOptions,
+  venueCounts,
+} from './notifying-plan.ts'
+import { type NotifyingProvider, startNotifyingProvider } from './notifying-provider.ts'
 
-export interface TellingOptions {
+export interface NotifyingOptions {
   readonly seed: number
   readonly reporters: number
   /** How often a sender or a reporter is killed or stopped. */
@@ -30,14 +40,14 @@ const script = join(import.meta.dirname, 'notifying-process.ts')
 const silenceMs = 20_000
 const hallVenues = Array.from({ length: venueCounts.hall }, (_, index) => `v${index}`)
 
-export async function tellThroughKills(
+export async function notifyThroughKills(
   { url, folder }: Ground,
-  { seed, reporters, hits: hitCount, pauseMs }: TellingOptions,
+  { seed, reporters, hits: hitCount, pauseMs }: NotifyingOptions,
 ): Promise<Counts> {
   await using kept = new AsyncDisposableStack()
   const allowPrivate = ['127.0.0.0/8']
-  const box = kept.use(await open(url as 'sqlite:', { namespace: 'telling', migrate: true, allowPrivate }))
-  const provider = kept.use(await startTellingProvider(createRandom(seed + 1)))
+  const box = kept.use(await open(url as 'sqlite:', { namespace: 'notifying', migrate: true, allowPrivate }))
+  const provider = kept.use(await startNotifyingProvider(createRandom(seed + 1)))
   // Nobody is subscribed yet, so this is what everybody starts from.
   await reportHall(box, 'baseline', new Map(hallVenues.map((venueId) => [venueId, hallStates[0]])))
   const rules = await subscribeAll(box, provider)
@@ -48,7 +58,7 @@ export async function tellThroughKills(
   provider.calm()
   await drain(box, crew, provider)
   const ends = await readEnds(box)
-  // What died while there was nobody to report is told with the next report.
+  // What died while there was nobody to report is notified with the next report.
   await reportHall(
     box,
     'afterwards',
@@ -57,15 +67,15 @@ export async function tellThroughKills(
   await drain(box, crew, provider)
   await hits.leave()
 
-  const events = readEventLogs<TellingEvent>(folder)
+  const events = readEventLogs<NotifyingEvent>(folder)
   const reports = events.filter((event) => event.type === 'reported')
-  const { complaints, counts } = checkTelling({
+  const { complaints, counts } = checkNotifying({
     rules,
     taken: provider.taken,
     notifications: await readNotifications(box),
     reported: reports
       .flatMap(({ source, changes }) => changes.map((change) => ({ source, ...change })))
-      .filter(({ reason }) => reason === 'new' || reason === 'changed') as TellingEvidence['reported'],
+      .filter(({ reason }) => reason === 'new' || reason === 'changed') as NotifyingEvidence['reported'],
     venues: ends,
   })
   const failures = [
@@ -80,7 +90,7 @@ export async function tellThroughKills(
     throw new Error(`${failures.length} of ${reports.length} reports failed: ${failures[0]}`)
   const heldBack = reports
     .flatMap(({ suppressed }) => suppressed)
-    .filter(({ reason }) => reason === 'told_lately' || reason === 'pending').length
+    .filter(({ reason }) => reason === 'notified_recently' || reason === 'pending').length
   return {
     reports: reports.length,
     failures: failures.length,
@@ -93,14 +103,14 @@ export async function tellThroughKills(
   }
 }
 
-async function subscribeAll(box: Box, provider: TellingProvider): Promise<readonly TellingRule[]> {
+async function subscribeAll(box: Box, provider: NotifyingProvider): Promise<readonly NotifyingRule[]> {
   const often = { retryInMs: 30, maxRetries: 100 }
   const seldom = { retryInMs: 30, maxRetries: 1 }
   const desk = await box.monitor.subscribe({
     name: 'desk',
     match: { source: 'gym' },
     windowMs: 0,
-    tellNew: true,
+    notifyNew: true,
     channel: provider.channel('desk'),
     ...often,
   })
@@ -118,7 +128,11 @@ async function subscribeAll(box: Box, provider: TellingProvider): Promise<readon
     channel: provider.channel('keeper', 'mortal'),
     ...seldom,
   })
-  const rule = ({ id, windowMs }: typeof desk, source: string, hears: TellingRule['hears']): TellingRule => ({
+  const rule = (
+    { id, windowMs }: typeof desk,
+    source: string,
+    hears: NotifyingRule['hears'],
+  ): NotifyingRule => ({
     subscriptionId: id,
     source,
     windowMs,
@@ -136,19 +150,19 @@ interface Hits {
 
 async function harm(
   crew: Crew,
-  shared: Pick<TellingProcessOptions, 'url' | 'folder' | 'pauseMs' | 'guest'>,
-  { seed, reporters: count, hits }: Pick<TellingOptions, 'seed' | 'reporters' | 'hits'>,
+  shared: Pick<NotifyingProcessOptions, 'url' | 'folder' | 'pauseMs' | 'guest'>,
+  { seed, reporters: count, hits }: Pick<NotifyingOptions, 'seed' | 'reporters' | 'hits'>,
 ): Promise<Hits> {
   const random = createRandom(seed)
   let started = 0
-  const start = (role: TellingProcessOptions['role']) => {
+  const start = (role: NotifyingProcessOptions['role']) => {
     const name = `${role}${started++}`
     return crew.start(script, {
       ...shared,
       role,
       name,
       seed: seed * 1_000 + started,
-    } satisfies TellingProcessOptions)
+    } satisfies NotifyingProcessOptions)
   }
   const reporters = Array.from({ length: count }, () => start('reporter'))
   const senders = [start('sender'), start('sender')]
@@ -167,7 +181,7 @@ async function harm(
       stops++
     }
     const next = start(role)
-    // Whoever waits for it is told; meanwhile it is nobody's.
+    // Its waiter gets the error; no other code waits for it.
     next.catch(() => undefined)
     members.push(next)
   }
@@ -180,7 +194,7 @@ async function harm(
 }
 
 /** Until nothing is on its way and nobody is to look again. */
-async function drain(box: Box, crew: Crew, { taken }: TellingProvider): Promise<void> {
+async function drain(box: Box, crew: Crew, { taken }: NotifyingProvider): Promise<void> {
   let [heard, heardAt] = [taken.length, Date.now()]
   for (; ; await sleep(50)) {
     if (taken.length > heard) [heard, heardAt] = [taken.length, Date.now()]
@@ -192,7 +206,9 @@ async function drain(box: Box, crew: Crew, { taken }: TellingProvider): Promise<
     if (open.length === 0 && jobs === 0) return
     if (crew.accidents.length > 0) throw new Error(crew.accidents.join('\n'))
     if (Date.now() > heardAt + silenceMs)
-      throw new Error(`nothing was told for ${silenceMs} ms, and ${jobs} jobs wait: ${JSON.stringify(open)}`)
+      throw new Error(
+        `nothing was notified for ${silenceMs} ms, and ${jobs} jobs wait: ${JSON.stringify(open)}`,
+      )
   }
 }
 
@@ -213,8 +229,8 @@ async function readEnds(box: Box): Promise<readonly VenueEnd[]> {
   })
 }
 
-async function readNotifications(box: Box): Promise<TellingEvidence['notifications']> {
-  const records: TellingEvidence['notifications'][number][] = []
+async function readNotifications(box: Box): Promise<NotifyingEvidence['notifications']> {
+  const records: NotifyingEvidence['notifications'][number][] = []
   for (let cursor: string | null = null; ; ) {
     const page: Awaited<ReturnType<Box['monitor']['notifications']>> = await box.monitor.notifications({
       limit: 500,

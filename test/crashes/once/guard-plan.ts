@@ -43,7 +43,7 @@ export type GuardEvent = { readonly t: number; readonly key: string } & (
     }
   /** The claimer had reason to believe that the key was still its own. */
   | { readonly type: 'alive'; readonly token: string }
-  /** Written before the store is told. */
+  /** Written before the store is called. */
   | { readonly type: 'ending'; readonly end: 'done' | 'failed'; readonly token: string }
   /** The store took the end, or said that the claim was lost. */
   | {

@@ -52,7 +52,7 @@ export async function guardThroughKills(
     await crew.pause(await members[0]!, random.whole(100, 600))
     await crew.kill(victim)
     const next = start()
-    // Whoever waits for it is told; meanwhile it is nobody's.
+    // Its waiter gets the error; no other code waits for it.
     next.catch(() => undefined)
     members.push(next)
   }

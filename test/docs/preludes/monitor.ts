@@ -13,7 +13,7 @@ replace('https://hooks.example.com/changes', receiver.url)
 export let box: Box
 around(async () => {
   box = await open('sqlite:signalbox.db', { allowPrivate: ['127.0.0.0/8'] })
-  // Who was subscribed by an earlier block would be told as well.
+  // Who was subscribed by an earlier block would be notified as well.
   for (const { id } of await box.monitor.subscriptions()) await box.monitor.unsubscribe(id)
   return () => box.close()
 })
@@ -47,7 +47,7 @@ const fieldsOf = (value: object): unknown =>
   )
 check('Webhooks, and their receiver', async ({ data }) => {
   const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret } as const
-  await box.monitor.subscribe({ name: 'told', match: { source: 'told' }, channel })
+  await box.monitor.subscribe({ name: 'notified', match: { source: 'notified' }, channel })
   await using sender = box.monitor.sender()
   await sender.start()
   for (const [taskId, state] of [
@@ -55,7 +55,13 @@ check('Webhooks, and their receiver', async ({ data }) => {
     ['w2', 'free'],
   ] as const) {
     const venues = [{ venueId: 'court-1', state }]
-    await box.monitor.report({ taskId, source: 'told', timeSlot: '18:00', observedAt: Date.now(), venues })
+    await box.monitor.report({
+      taskId,
+      source: 'notified',
+      timeSlot: '18:00',
+      observedAt: Date.now(),
+      venues,
+    })
   }
   await until(() => receiver.messages.length > 0)
   assert.deepEqual(fieldsOf(data), fieldsOf(receiver.messages[0]!.body))

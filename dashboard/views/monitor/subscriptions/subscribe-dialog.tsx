@@ -42,9 +42,9 @@ export function Subscribing({ onClose }: { readonly onClose: () => void }): Reac
         onChange={(reconcile) => write({ ...written, reconcile })}
       />
       <Flag
-        label={say('tellNew')}
-        checked={written.tellNew}
-        onChange={(tellNew) => write({ ...written, tellNew })}
+        label={say('notifyNew')}
+        checked={written.notifyNew}
+        onChange={(notifyNew) => write({ ...written, notifyNew })}
       />
       <details>
         <summary>{say('more')}</summary>

@@ -18,13 +18,13 @@ export interface WrittenSubscription {
   readonly throttlePer: string
   readonly flapChanges: string
   readonly flapWithin: string
-  readonly tellNew: boolean
+  readonly notifyNew: boolean
   readonly reconcile: boolean
 }
 
 export const noSubscription: WrittenSubscription = {
   ...{ name: '', window: '', digest: '', throttleMax: '', throttlePer: '', flapChanges: '', flapWithin: '' },
-  ...{ tellNew: false, reconcile: false },
+  ...{ notifyNew: false, reconcile: false },
 }
 
 /** Reads the form; throws what is missing, in words. What a span means is the server's to say. */
@@ -44,7 +44,7 @@ export function subscriptionOf(
     ...(written.digest.trim() !== '' && { digestMs: spanOf(written.digest) }),
     ...(throttle && { throttle: { max: throttle.count, perMs: throttle.span } }),
     ...(flap && { flap: { changes: flap.count, withinMs: flap.span } }),
-    ...(written.tellNew && { tellNew: true }),
+    ...(written.notifyNew && { notifyNew: true }),
     ...(written.reconcile && { reconcile: true }),
   }
 }

@@ -26,7 +26,7 @@ const reason = Type.Union([
   Type.Literal('unchanged'),
   Type.Literal('stale'),
   Type.Literal('pending'),
-  Type.Literal('told_lately'),
+  Type.Literal('notified_recently'),
   Type.Literal('flapping'),
   Type.Literal('throttled'),
   Type.Literal('silenced'),
@@ -66,7 +66,7 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
   path: '/v1/monitor/report',
   scope: 'work',
   room: 'monitor',
-  summary: 'Report what a task saw of its venues; what changed is told once to whoever subscribed.',
+  summary: 'Report what a task saw of its venues; what changed is notified once to whoever subscribed.',
   description:
     '`processed`: compared, decided and written. `busy`: somebody else has this task in hand. `duplicate`: it was reported before. ' +
     'A venue that cannot be taken is in `failed`, and the rest of the report goes through. ' +
@@ -138,7 +138,7 @@ const notification: Schema<ShownNotification> = schemaFor<ShownNotification>()(
 
 const verdictFields = {
   subscriptionId: Type.String(),
-  told: Type.Boolean(),
+  notified: Type.Boolean(),
   reason,
   kind: Type.String(),
   notificationId: textOrNull,
@@ -173,7 +173,7 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
   scope: 'read',
   room: 'monitor',
   summary:
-    'Why was this told, or not: the decisions about a venue, each with its reason and its notifications.',
+    'Why was this notified, or not: the decisions about a venue, each with its reason and its notifications.',
   query: schemaFor<ExplainQuery>()(Type.Object({ ...givenPlace, ...page }, strict)),
   replies: {
     200: schemaFor<Explanation>()(
@@ -189,9 +189,9 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
             subscription: textOrNull,
             state: Type.Optional(Type.Unknown()),
             isPresentState: Type.Boolean(),
-            status: Type.Union([Type.Literal('pending'), Type.Literal('told'), Type.Literal('owed')]),
+            status: Type.Union([Type.Literal('pending'), Type.Literal('notified'), Type.Literal('owed')]),
             notificationId: Type.String(),
-            toldAt: instantOrNull,
+            notifiedAt: instantOrNull,
             endsAt: instantOrNull,
           }),
         ),

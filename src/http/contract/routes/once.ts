@@ -184,7 +184,8 @@ export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
   path: '/v1/once/seen',
   scope: 'work',
   room: 'once',
-  summary: 'Was this state of this subject told lately? `seen: false` means: tell it, and the window begins.',
+  summary:
+    'Was this state of this subject notified recently? `seen: false` means: notify it, and the window begins.',
   description: `The window is not prolonged by those who ask while it is open.`,
   body: schemaFor<SeenOnceBody>()(
     Type.Object(
@@ -211,7 +212,7 @@ export const onceStats: Route<{ reply: OnceStats }> = {
   scope: 'read',
   room: 'once',
   summary:
-    'What this server counted since it started: locks taken and refused, events new and known, repeats not told.',
+    'What this server counted since it started: locks taken and refused, events new and known, repeats not notified.',
   replies: {
     200: schemaFor<OnceStats>()(
       Type.Object({

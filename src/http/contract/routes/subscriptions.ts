@@ -37,7 +37,7 @@ export interface SubscribeBody {
   /** `{ type: 'dingtalk', url, secret }` and the like. */
   readonly channel: SubscriptionChannel
   readonly windowMs?: Duration
-  readonly tellNew?: boolean
+  readonly notifyNew?: boolean
   readonly reconcile?: boolean
   readonly digestMs?: Duration
   readonly throttle?: { readonly max: number; readonly perMs: Duration } | null
@@ -61,7 +61,7 @@ const subscription: Schema<Subscription> = schemaFor<Subscription>()(
       secrets: Type.Union([Type.Literal('plain'), Type.Literal('sealed'), Type.Literal('unreadable')]),
     }),
     windowMs: count,
-    tellNew: Type.Boolean(),
+    notifyNew: Type.Boolean(),
     reconcile: Type.Boolean(),
     digestMs: count,
     throttle: Type.Union([Type.Object({ max: count, perMs: count }), Type.Null()]),
@@ -80,7 +80,7 @@ export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
   path: '/v1/monitor/subscriptions',
   scope: 'admin',
   room: 'monitor',
-  summary: 'Subscribe: who is told of which changes, through which channel.',
+  summary: 'Subscribe: who is notified of which changes, through which channel.',
   description:
     'Channels are `dingtalk`, `feishu`, `wecom`, `slack` and `webhook`. Addresses that are not public are refused unless the server ' +
     `allows them. What was given as a secret is never shown again.`,
@@ -91,7 +91,7 @@ export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
         match: Type.Optional(match),
         channel,
         windowMs: Type.Optional(span),
-        tellNew: Type.Optional(Type.Boolean()),
+        notifyNew: Type.Optional(Type.Boolean()),
         reconcile: Type.Optional(Type.Boolean()),
         digestMs: Type.Optional(span),
         throttle: Type.Optional(Type.Union([throttle, Type.Null()])),

@@ -7,13 +7,13 @@ import { createSenders } from './senders.ts'
 
 /** Senders that send nothing, and say when they begin and end. */
 function stage() {
-  const told: string[] = []
+  const events: string[] = []
   const inside = new Map<string, number>()
   const waiting = new Set<() => void>()
   const broken = new Set<string>()
   let subscribed: readonly string[] = []
-  const tell = (what: string) => {
-    told.push(what)
+  const record = (what: string) => {
+    events.push(what)
     for (const look of waiting) look()
   }
   const zero = {
@@ -33,10 +33,10 @@ function stage() {
       counts: () => ({ slack: counts }),
       async start() {
         if (broken.has(namespace)) throw new Error(`no start in ${namespace}`)
-        tell(`begin ${namespace}`)
+        record(`begin ${namespace}`)
       },
       async stop() {
-        tell(`end ${namespace}`)
+        record(`end ${namespace}`)
       },
       [Symbol.asyncDispose]: async () => {},
     }
@@ -51,7 +51,7 @@ function stage() {
     },
   } as unknown as Spaces
   return {
-    told,
+    events,
     inside,
     broken,
     spaces,
@@ -62,7 +62,7 @@ function stage() {
     async heard(what: string, times = 1): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>()
       const look = () => {
-        if (told.filter((one) => one === what).length >= times) resolve()
+        if (events.filter((one) => one === what).length >= times) resolve()
       }
       waiting.add(look)
       look()
@@ -100,7 +100,7 @@ test('a namespace has a sender while somebody is subscribed, and its space is ke
   )
 })
 
-test('one that cannot begin holds up no other, is told of, leaves its space, and is tried again', async () => {
+test('one that cannot begin holds up no other, is reported, leaves its space, and is tried again', async () => {
   const { served, spaces, subscribe, heard, broken, inside } = stage()
   subscribe('bad', 'good')
   broken.add('bad')
@@ -120,13 +120,13 @@ test('one that cannot begin holds up no other, is told of, leaves its space, and
 })
 
 test('all of them end with the server', async () => {
-  const { served, spaces, subscribe, heard, inside, told } = stage()
+  const { served, spaces, subscribe, heard, inside, events } = stage()
   subscribe('a', 'b')
   {
     await using senders = createSenders({ served, spaces })
     assert.ok(senders.loop.healthy)
     await heard('begin b')
   }
-  assert.deepEqual(told.slice(-2).sort(), ['end a', 'end b'])
+  assert.deepEqual(events.slice(-2).sort(), ['end a', 'end b'])
   assert.deepEqual([...inside.values()], [0, 0])
 })

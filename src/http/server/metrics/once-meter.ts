@@ -28,7 +28,7 @@ const named: Readonly<Record<NamedCount, string>> = {
   lock_rejected_count: 'Tasks that somebody else had in hand.',
   duplicate_events: 'Claims of keys that were known.',
   unique_events: 'Claims of keys that nobody had claimed before.',
-  notification_dedup: 'Repeats that were not told, because their window was open.',
+  notification_dedup: 'Repeats that were not notified, because their window was open.',
 }
 type NamedCount = Exclude<keyof OnceStats, 'degraded' | 'answers'>
 

@@ -7,11 +7,11 @@ export async function prune(
   { calls, tables, namespace }: Store,
   { olderThanMs, limit }: { readonly olderThanMs: number; readonly limit: number },
 ): Promise<number> {
-  const { decision, notification, told, silence } = tables.monitor
+  const { decision, notification, window, silence } = tables.monitor
   const old: readonly (readonly [table: string, over: string])[] = [
     [decision, 'decided_at'],
     [notification, 'finished_at'],
-    [told, "status = 'told' AND ends_at"],
+    [window, "status = 'told' AND ends_at"],
     [silence, 'ends_at'],
   ]
   let pruned = 0

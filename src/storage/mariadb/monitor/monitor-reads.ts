@@ -17,11 +17,11 @@ import {
   decodeKnownSubject,
   decodeNotification,
   decodeSubject,
-  decodeTold,
+  decodeWindow,
   type KnownSubjectRow,
   type NotificationRow,
   type SubjectRow,
-  type ToldRow,
+  type WindowRow,
 } from '../../sql/monitor-row.ts'
 import { type Call, commit, type Statement } from '../connection/calls.ts'
 import type { Store } from '../engine-store.ts'
@@ -44,7 +44,7 @@ export function readKnown(
   { calls, tables, namespace }: Store,
   { subjects, throttles }: KnownAsk,
 ): Promise<Known> {
-  const { rules, subject, told, notification } = tables.monitor
+  const { rules, subject, window, notification } = tables.monitor
   const keys = subjects.length === 0 ? [''] : subjects
   return calls.run('read what is known of subjects', async (call) => {
     const [[at], found, windows, counts] = (await snapshot(call, [
@@ -56,14 +56,14 @@ export function readKnown(
       ],
       [
         `SELECT subject, subscription_id, state_hash, status, notification_id, told_at, ends_at
-          FROM ${told} WHERE namespace = ? AND subject IN (?)`,
+          FROM ${window} WHERE namespace = ? AND subject IN (?)`,
         [namespace, keys],
       ],
       encodeCounts(notification, namespace, throttles),
     ])) as [
       { now: number; revision: number | null }[],
       KnownSubjectRow[],
-      ToldRow[],
+      WindowRow[],
       { nr: number; count: number }[],
     ]
     const windowsOf = Map.groupBy(windows, (row) => row.subject)
@@ -73,7 +73,7 @@ export function readKnown(
       revision: Number(at!.revision ?? 0),
       subjects: subjects.map((key) => {
         const row = rowOf.get(key)
-        return row && decodeKnownSubject(row, (windowsOf.get(key) ?? []).map(decodeTold))
+        return row && decodeKnownSubject(row, (windowsOf.get(key) ?? []).map(decodeWindow))
       }),
       counts: throttles.map((_, index) => Number(counts.find(({ nr }) => nr === index)?.count ?? 0)),
     }

@@ -85,7 +85,7 @@ export function unsilence(store: Store, id: string): Promise<boolean> {
 
 export function unsubscribe(store: Store, id: string): Promise<boolean> {
   const { namespace, tables } = store
-  const { notification, subscription, told } = tables.monitor
+  const { notification, subscription, window } = tables.monitor
   return store.calls.run('unsubscribe', (call) =>
     remove(store, call, subscription, id, [
       [
@@ -94,7 +94,7 @@ export function unsubscribe(store: Store, id: string): Promise<boolean> {
         [namespace, id],
       ],
       [
-        `DELETE t FROM ${notification} n STRAIGHT_JOIN ${told} t
+        `DELETE t FROM ${notification} n STRAIGHT_JOIN ${window} t
           ON t.namespace = n.namespace AND t.subject = n.subject AND t.subscription_id = n.subscription_id
             AND t.state_hash = n.state_hash
           WHERE n.namespace = ? AND n.subscription_id = ? AND n.status = 'cancelled'

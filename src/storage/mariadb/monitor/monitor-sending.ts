@@ -67,7 +67,7 @@ export function proceed(store: Store, ref: ChannelRef, step: SendingStep): Promi
       call,
       [
         ...encodeEnds(store, ended),
-        ...encodeTold(store, ended),
+        ...encodeNotified(store, ended),
         ...encodeFailed(store, ended),
         ...encodeBegin(store, ref, step),
         [
@@ -105,11 +105,11 @@ function encodeEnds(
 }
 
 /** Windows that begin; of the same subject and subscription, what is over or owed of a past state is forgotten. */
-function encodeTold(
+function encodeNotified(
   { tables, namespace, packetBytes }: Store,
   ended: readonly Ended[],
 ): readonly Statement[] {
-  const { told } = tables.monitor
+  const { window } = tables.monitor
   const out = ended.filter(({ outcome }) => outcome === 'sent' || outcome === 'held')
   const names = out.map((one) => [one.subject, one.subscription_id, one.present])
   const rows = out.map((one) => [
@@ -123,7 +123,7 @@ function encodeTold(
       packetBytes,
       (text): Statement => [
         `DELETE t FROM (WITH v (subject, subscription_id, present) AS (VALUES ${text}) SELECT * FROM v) v
-        STRAIGHT_JOIN ${told} t
+        STRAIGHT_JOIN ${window} t
         ON t.namespace = ? AND t.subject = v.subject AND t.subscription_id = v.subscription_id
         WHERE (t.status = 'owed' AND NOT t.state_hash <=> v.present)
           OR (t.status = 'told' AND (t.ends_at IS NULL OR t.ends_at <= ${now}))`,
@@ -134,7 +134,7 @@ function encodeTold(
       rows,
       packetBytes,
       (text): Statement => [
-        `INSERT INTO ${told} (namespace, subject, subscription_id, state_hash, status, notification_id, told_at, ends_at)
+        `INSERT INTO ${window} (namespace, subject, subscription_id, state_hash, status, notification_id, told_at, ends_at)
         VALUES ${text} ON DUPLICATE KEY UPDATE ${given(['status', 'notification_id', 'told_at', 'ends_at'])}`,
         [],
       ],
@@ -147,10 +147,10 @@ function encodeFailed(
   { tables, namespace, packetBytes }: Store,
   ended: readonly Ended[],
 ): readonly Statement[] {
-  const { notification, told } = tables.monitor
+  const { notification, window } = tables.monitor
   const idsOf = (outcome: SendingEnd['outcome']) =>
     ended.filter((one) => one.outcome === outcome).map(({ id }) => id)
-  const reserved = `${notification} n STRAIGHT_JOIN ${told} t
+  const reserved = `${notification} n STRAIGHT_JOIN ${window} t
     ON t.namespace = n.namespace AND t.subject = n.subject AND t.subscription_id = n.subscription_id
       AND t.state_hash = n.state_hash AND t.status = 'pending' AND t.notification_id = n.id`
   const statements: Statement[] = []
@@ -166,7 +166,7 @@ function encodeFailed(
         packetBytes,
         (text): Statement => [
           `DELETE t FROM (WITH v (subject, subscription_id, present) AS (VALUES ${text}) SELECT * FROM v) v
-          STRAIGHT_JOIN ${told} t
+          STRAIGHT_JOIN ${window} t
           ON t.namespace = ? AND t.subject = v.subject AND t.subscription_id = v.subscription_id
           WHERE t.status = 'owed' AND t.told_at IS NULL AND NOT t.state_hash <=> v.present`,
           [namespace],

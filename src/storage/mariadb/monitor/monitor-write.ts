@@ -189,7 +189,7 @@ export function encodeReservations(
     .toSorted(bySubject)
     .map((one) => [namespace, one.subject, one.subscriptionId, one.stateHash, one.notificationId])
   return encodeRows(rows, packetBytes, (text) => [
-    `INSERT INTO ${tables.monitor.told} (namespace, subject, subscription_id, state_hash, notification_id)
+    `INSERT INTO ${tables.monitor.window} (namespace, subject, subscription_id, state_hash, notification_id)
       VALUES ${text} ON DUPLICATE KEY UPDATE ${given(['notification_id'])}, status = 'pending', ends_at = NULL`,
     [],
   ])

@@ -30,7 +30,7 @@ SELECT NULL AS subject, coalesce((SELECT revision FROM ${s}.monitor_rules WHERE 
              AND n.created_at > clock.now - t.per_ms
          ) ORDER BY t.nr)
          FROM unnest($3::text[], $4::bigint[]) WITH ORDINALITY t (id, per_ms, nr)), '[]')::text AS state,
-       NULL AS state_hash, clock.now AS observed_at, NULL AS changed_at, NULL AS memory, NULL::json AS told
+       NULL AS state_hash, clock.now AS observed_at, NULL AS changed_at, NULL AS memory, NULL::json AS open_window
 FROM (SELECT ${nowMs} AS now) clock
 UNION ALL
 SELECT k.subject, k.version, k.state, k.state_hash, k.observed_at, k.changed_at, k.memory, NULL

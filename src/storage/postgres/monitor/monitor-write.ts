@@ -4,10 +4,15 @@ import type {
   KnownAsk,
   MonitorStore,
   ReportBatch,
-  ToldRecord,
+  WindowRecord,
 } from '../../../monitor/monitor-store.ts'
 import type { GuardAsk } from '../../../once/guard-store.ts'
-import { decodeKnownSubject, decodeTold, type KnownSubjectRow, type ToldRow } from '../../sql/monitor-row.ts'
+import {
+  decodeKnownSubject,
+  decodeWindow,
+  type KnownSubjectRow,
+  type WindowRow,
+} from '../../sql/monitor-row.ts'
 import { createNonce } from '../../token.ts'
 import type { Connections } from '../connection/connection.ts'
 import { inOnePacket } from '../connection/driver.ts'
@@ -65,12 +70,12 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
       throttles.map(({ perMs }) => perMs),
     ])
     const found = new Map<string | null, KnownRow>()
-    const windows = new Map<string, ToldRecord[]>()
+    const windows = new Map<string, WindowRecord[]>()
     for (const row of rows) {
-      const { subject, told } = row
-      if (told === null) found.set(subject, row)
-      else if (windows.has(subject!)) windows.get(subject!)!.push(decodeTold(told))
-      else windows.set(subject!, [decodeTold(told)])
+      const { subject, open_window: window } = row
+      if (window === null) found.set(subject, row)
+      else if (windows.has(subject!)) windows.get(subject!)!.push(decodeWindow(window))
+      else windows.set(subject!, [decodeWindow(window)])
     }
     const all = found.get(null)!
     return {
@@ -175,10 +180,10 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
   }
 }
 
-/** A subject; or a window of one, if it was `told`; or, of no subject, what is known of all. */
+/** A subject; or a window of one, if `open_window` is set; or, of no subject, what is known of all. */
 interface KnownRow extends Omit<KnownSubjectRow, 'subject'> {
   readonly subject: string | null
-  readonly told: ToldRow | null
+  readonly open_window: WindowRow | null
 }
 
 function eventAsk({ key, keepMs }: ReportBatch['events'][number]): GuardAsk {

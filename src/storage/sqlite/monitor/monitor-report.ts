@@ -7,9 +7,9 @@ import type {
   NewNotification,
   ReportBatch,
   SubjectWrite,
-  ToldRecord,
+  WindowRecord,
 } from '../../../monitor/monitor-store.ts'
-import { decodeTold, type ToldRow } from '../../sql/monitor-row.ts'
+import { decodeWindow, type WindowRow } from '../../sql/monitor-row.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { claimDone, findTaken } from '../guards/guard-steps.ts'
 import { addJobs } from '../jobs/add.ts'
@@ -61,18 +61,18 @@ function countMade(
   )!.made
 }
 
-function readWindows(connection: Connection, namespace: string, keys: string): Map<string, ToldRecord[]> {
-  const windows = new Map<string, ToldRecord[]>()
-  const rows = connection.all<ToldRow>(
+function readWindows(connection: Connection, namespace: string, keys: string): Map<string, WindowRecord[]> {
+  const windows = new Map<string, WindowRecord[]>()
+  const rows = connection.all<WindowRow>(
     `SELECT t.subject, t.subscription_id, t.state_hash, t.status, t.notification_id, t.told_at, t.ends_at
      FROM json_each(?2) AS j CROSS JOIN monitor_told AS t ON t.namespace = ?1 AND t.subject = j.value`,
     namespace,
     keys,
   )
   for (const row of rows) {
-    const told = windows.get(row.subject)
-    if (told) told.push(decodeTold(row))
-    else windows.set(row.subject, [decodeTold(row)])
+    const ofSubject = windows.get(row.subject)
+    if (ofSubject) ofSubject.push(decodeWindow(row))
+    else windows.set(row.subject, [decodeWindow(row)])
   }
   return windows
 }

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { createMonitor } from '../../src/monitor/index.ts'
 import { minute, openStand, place } from './stand.ts'
 
-test('who is told is who matches: exactly, one of several, or by a prefix', async () => {
+test('who is notified is who matches: exactly, one of several, or by a prefix', async () => {
   await using stand = await openStand()
   const names = async () => {
     const { items } = await stand.monitor.notifications({ status: 'pending' })
@@ -23,7 +23,7 @@ test('who is told is who matches: exactly, one of several, or by a prefix', asyn
   assert.deepEqual(await names(), ['all', 'gym'])
 })
 
-test('a subscription made by another process is known to the next report; one that ended is told nothing', async () => {
+test('a subscription made by another process is known to the next report; one that ended is notified nothing', async () => {
   await using stand = await openStand()
   await stand.see({ a: 'A' })
   assert.deepEqual((await stand.see({ a: 'B' })).suppressed, [{ venueId: 'a', reason: 'no_subscriber' }])
@@ -41,7 +41,7 @@ test('a subscription made by another process is known to the next report; one th
   assert.deepEqual(await stand.send(), [], 'what waited for it was cancelled')
 })
 
-test('what is silenced is not told; with reconcile it is when the silence ends', async () => {
+test('what is silenced is not notified; with reconcile it is when the silence ends', async () => {
   await using stand = await openStand()
   await stand.subscribe({ name: 'plain', match: { venueId: 'a' } })
   await stand.subscribe({ name: 'reconciled', match: { venueId: 'b' }, reconcile: true })
@@ -79,7 +79,7 @@ test('with reconcile, a silence that is ended early is over for the next report'
   assert.equal((await stand.send()).length, 1)
   stand.pass(60 * minute)
   await stand.monitor.reconcile({ ...place, venueId: 'a' })
-  assert.deepEqual(await stand.send(), [], 'it was told, once')
+  assert.deepEqual(await stand.send(), [], 'it was notified, once')
 })
 
 test('a throttle counts over all batches of a report, and frees up with time', async () => {
@@ -109,16 +109,16 @@ test('reports that are decided at the same moment keep to a throttle together', 
   assert.deepEqual(reasons, Array(15).fill('throttled'))
 })
 
-test('flapping is told once as such; then it is quiet until the venue is calm', async () => {
+test('flapping is notified once as such; then it is quiet until the venue is calm', async () => {
   await using stand = await openStand({ eventDedupTtlMs: 1 })
   await stand.subscribe({ windowMs: 0, flap: { changes: 2, withinMs: '10m' } })
-  const told: string[] = []
+  const notified: string[] = []
   for (const state of ['A', 'B', 'A', 'B', 'A', 'B']) {
     await stand.see({ a: state })
-    told.push(...(await stand.send()))
+    notified.push(...(await stand.send()))
     stand.pass(1_000)
   }
-  assert.deepEqual(told, ['a A→B', 'a B→A', 'a A→B flapping'])
+  assert.deepEqual(notified, ['a A→B', 'a B→A', 'a A→B flapping'])
   stand.pass(10 * minute)
   await stand.see({ a: 'C' })
   assert.deepEqual(await stand.send(), ['a B→C'])
@@ -139,14 +139,14 @@ test('explain says why: each decision with its reason, and what became of each n
     decisions.map(({ from, to, reason, verdicts }) => [
       `${from}→${to}`,
       reason,
-      verdicts.map(({ told, notification }) => (told ? notification?.status : 'not told')),
+      verdicts.map(({ notified, notification }) => (notified ? notification?.status : 'not notified')),
     ]),
     [
       ['B→C', 'stale', []],
-      ['A→B', 'told_lately', ['not told']],
+      ['A→B', 'notified_recently', ['not notified']],
       ['B→A', 'changed', ['sent']],
       ['A→B', 'changed', ['sent']],
-      ['null→A', 'new', ['not told']],
+      ['null→A', 'new', ['not notified']],
     ],
   )
   assert.deepEqual(
@@ -154,8 +154,8 @@ test('explain says why: each decision with its reason, and what became of each n
       ...[subscriptionId, subscription, state, status, isPresentState],
     ]),
     [
-      [id, 'front desk', 'B', 'told', true],
-      [id, 'front desk', 'A', 'told', false],
+      [id, 'front desk', 'B', 'notified', true],
+      [id, 'front desk', 'A', 'notified', false],
     ],
   )
   const page = await stand.monitor.explain({ ...place, venueId: 'a', limit: 2 })
@@ -167,7 +167,7 @@ test('explain says why: each decision with its reason, and what became of each n
 
 test('the states of decisions, windows and notifications are values, however large they are', async () => {
   await using stand = await openStand()
-  await stand.subscribe({ tellNew: true })
+  await stand.subscribe({ notifyNew: true })
   const [first, second] = ['x', 'y'].map((letter) => ({
     free: 3,
     note: letter.repeat(5_000),
@@ -181,7 +181,7 @@ test('the states of decisions, windows and notifications are values, however lar
   assert.deepEqual(
     windows.map(({ state, status }) => [state, status]).sort(),
     [
-      [first, 'told'],
+      [first, 'notified'],
       [second, 'pending'],
     ].sort(),
   )
@@ -234,19 +234,19 @@ test('one that died is sent once more on request, and only such a one', async ()
   await assert.rejects(stand.monitor.replay('nobody'), { code: 'not_found' })
 })
 
-test('a message that dies before a newer one of its venue leaves the truth to be told', async () => {
+test('a message that dies before a newer one of its venue leaves the truth to be notified', async () => {
   await using stand = await openStand()
   await stand.subscribe()
   for (const state of ['A', 'B', 'A']) await stand.see({ a: state })
   assert.deepEqual((await stand.see({ a: 'B' })).suppressed, [{ venueId: 'a', reason: 'pending' }])
   await stand.sendNext('dead')
   assert.deepEqual(await stand.send(), ['a B→A'])
-  assert.equal((await stand.see({ a: 'B' })).notified, 1, 'B is true, and A was told last')
+  assert.equal((await stand.see({ a: 'B' })).notified, 1, 'B is true, and A was notified last')
   assert.deepEqual(await stand.send(), ['a A→B'])
   assert.equal((await stand.see({ a: 'B' })).notified, 0)
 })
 
-test('after decisions and windows are forgotten, the end of a silence still tells what was not told', async () => {
+test('after decisions and windows are forgotten, the end of a silence still notifies what was not notified', async () => {
   await using stand = await openStand()
   await stand.subscribe({ reconcile: true })
   await stand.see({ a: 'free' })
@@ -283,12 +283,12 @@ test('subjects, decisions and notifications come in pages that end', async () =>
     1,
   )
   assert.equal((await monitor.decisions({ ...place, venueId: 'a' })).items.length, 2)
-  const told = await monitor.notifications({ subscriptionId: id, limit: 3 })
+  const notified = await monitor.notifications({ subscriptionId: id, limit: 3 })
   assert.deepEqual(
-    told.items.map(({ venueId }) => venueId),
+    notified.items.map(({ venueId }) => venueId),
     ['c', 'b', 'a'],
   )
-  assert.deepEqual(await monitor.notifications({ cursor: told.cursor }), { items: [], cursor: null })
+  assert.deepEqual(await monitor.notifications({ cursor: notified.cursor }), { items: [], cursor: null })
   await assert.rejects(monitor.decisions({ venueId: 'a' }), { code: 'invalid_argument' })
   await assert.rejects(monitor.subjects({ cursor: 'nonsense' }), { code: 'invalid_argument' })
 })
