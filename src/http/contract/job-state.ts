@@ -1,15 +1,16 @@
+import type { TLiteral, TUnion } from 'typebox'
 import { Type } from './schema.ts'
 
 /** The states of a job. */
-export const jobState: Type.TUnion<
+export const jobState: TUnion<
   [
-    Type.TLiteral<'scheduled'>,
-    Type.TLiteral<'ready'>,
-    Type.TLiteral<'waiting'>,
-    Type.TLiteral<'running'>,
-    Type.TLiteral<'completed'>,
-    Type.TLiteral<'dead'>,
-    Type.TLiteral<'cancelled'>,
+    TLiteral<'scheduled'>,
+    TLiteral<'ready'>,
+    TLiteral<'waiting'>,
+    TLiteral<'running'>,
+    TLiteral<'completed'>,
+    TLiteral<'dead'>,
+    TLiteral<'cancelled'>,
   ]
 > = Type.Union([
   Type.Literal('scheduled'),

@@ -1,3 +1,4 @@
+import type { TInteger, TOptional, TString } from 'typebox'
 import { type Schema, schemaFor, strict, Type } from './schema.ts'
 import { name } from './values.ts'
 
@@ -18,8 +19,8 @@ export function pageQuery(cursorChars: number): PageQuery {
 }
 
 interface PageQuery {
-  readonly limit: Type.TOptional<Type.TInteger>
-  readonly cursor: Type.TOptional<Type.TString>
+  readonly limit: TOptional<TInteger>
+  readonly cursor: TOptional<TString>
 }
 
 /** A page of such items. */

@@ -1,4 +1,4 @@
-import Type, { type Static, type TSchema } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 
 /**
  * JSON Schemas that know the TypeScript type they describe. A type is written out where it belongs and its schema beside
@@ -48,4 +48,4 @@ export const instantOptions = { minimum: 0, maximum: 8_640_000_000_000_000 } as 
 /** A span: milliseconds, or text such as '30s'. */
 export const spanPattern = '^\\d{1,12}(\\.\\d{1,3})?(ms|s|m|h|d)$'
 
-export { Type }
+export { Type } from './type.ts'

@@ -1,3 +1,4 @@
+import type { TArray, TUnsafe } from 'typebox'
 import type { Term } from '../../dispatch/index.ts'
 import { type Schema, strict, Type } from './schema.ts'
 import { name } from './values.ts'
@@ -30,7 +31,7 @@ const innerTerms = [anyOf(deepTerm), notOf(deepTerm)] as const
 const innerTerm = Type.Union([...plainTerms, ...innerTerms])
 const outerTerms = [anyOf(innerTerm), notOf(innerTerm)] as const
 /** Terms hold terms, four levels deep at most. */
-export const term: Type.TUnsafe<Term> = Type.Unsafe<Term>(Type.Union([...plainTerms, ...outerTerms]))
+export const term: TUnsafe<Term> = Type.Unsafe<Term>(Type.Union([...plainTerms, ...outerTerms]))
 /** Those that hold others, by the names they have in the description of the API. */
 export const nestingTermSchemas: Readonly<Record<string, Schema>> = {
   AnyTerm: outerTerms[0],
@@ -41,4 +42,4 @@ export const nestingTermSchemas: Readonly<Record<string, Schema>> = {
   DeepNotTerm: deepTerms[1],
 }
 
-export const terms: Type.TArray<Type.TUnsafe<Term>> = Type.Array(term, { maxItems: 32 })
+export const terms: TArray<TUnsafe<Term>> = Type.Array(term, { maxItems: 32 })

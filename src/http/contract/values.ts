@@ -1,3 +1,4 @@
+import type { TInteger, TNull, TSchema, TString, TUnion, TUnsafe } from 'typebox'
 import type { Backoff } from '../../core/backoff.ts'
 import type { Failure } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
@@ -6,25 +7,25 @@ import { instantOptions, nameOptions, schemaFor, spanPattern, strict, Type } fro
 /** Values that routes of all rooms speak of. */
 
 /** A name: 1 to 191 characters without control characters. */
-export const name: Type.TString = Type.String(nameOptions)
+export const name: TString = Type.String(nameOptions)
 
 /** Milliseconds, or text such as '30s'. */
-export const span: Type.TUnsafe<Duration> = Type.Unsafe<Duration>(
+export const span: TUnsafe<Duration> = Type.Unsafe<Duration>(
   Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })]),
 )
 
 /** How long somebody waits for an answer. */
-export const waitMs: Type.TInteger = Type.Integer({ minimum: 0, maximum: 60_000 })
+export const waitMs: TInteger = Type.Integer({ minimum: 0, maximum: 60_000 })
 
 /** Epoch milliseconds. */
-export const instant: Type.TInteger = Type.Integer(instantOptions)
-export const instantOrNull: Type.TUnion<[Type.TInteger, Type.TNull]> = orNull(instant)
+export const instant: TInteger = Type.Integer(instantOptions)
+export const instantOrNull: TUnion<[TInteger, TNull]> = orNull(instant)
 
 /** How many. */
-export const count: Type.TInteger = Type.Integer({ minimum: 0 })
+export const count: TInteger = Type.Integer({ minimum: 0 })
 
 /** How long a job waits before it is tried again. */
-export const backoff: Type.TUnsafe<Backoff> = Type.Unsafe<Backoff>(
+export const backoff: TUnsafe<Backoff> = Type.Unsafe<Backoff>(
   schemaFor<Backoff>()(
     Type.Object({
       baseMs: Type.Number(),
@@ -36,7 +37,7 @@ export const backoff: Type.TUnsafe<Backoff> = Type.Unsafe<Backoff>(
 )
 
 /** Why something failed, as `core/failure.ts` describes it. */
-export const failure: Type.TUnsafe<Failure> = Type.Unsafe<Failure>(
+export const failure: TUnsafe<Failure> = Type.Unsafe<Failure>(
   schemaFor<Failure>()(
     Type.Object({
       name: Type.Optional(Type.String()),
@@ -55,7 +56,7 @@ export interface BackoffBody {
   readonly jitter?: number
   readonly maxMs?: number
 }
-export const backoffBody: Type.TUnsafe<BackoffBody> = Type.Unsafe<BackoffBody>(
+export const backoffBody: TUnsafe<BackoffBody> = Type.Unsafe<BackoffBody>(
   schemaFor<BackoffBody>()(
     Type.Object(
       {
@@ -69,6 +70,6 @@ export const backoffBody: Type.TUnsafe<BackoffBody> = Type.Unsafe<BackoffBody>(
   ),
 )
 
-export function orNull<S extends Type.TSchema>(schema: S): Type.TUnion<[S, Type.TNull]> {
+export function orNull<S extends TSchema>(schema: S): TUnion<[S, TNull]> {
   return Type.Union([schema, Type.Null()])
 }

@@ -1,3 +1,4 @@
+import type { TUnsafe } from 'typebox'
 import type { Duration } from '../../../core/duration.ts'
 import type { Added, ClaimedJob, FoundJob, Job, JobState } from '../../../jobs/index.ts'
 import { jobState } from '../job-state.ts'
@@ -154,7 +155,7 @@ export interface JobToAddBody {
 
 /** The job that each run of a schedule adds. */
 export type ScheduledJobBody = Omit<JobToAddBody, 'runAt' | 'delayMs' | 'after' | 'ref' | 'trace'>
-export const scheduledJob: Type.TUnsafe<ScheduledJobBody> = Type.Unsafe<ScheduledJobBody>(
+export const scheduledJob: TUnsafe<ScheduledJobBody> = Type.Unsafe<ScheduledJobBody>(
   schemaFor<ScheduledJobBody>()(Type.Object(jobTerms, strict)),
 )
 
