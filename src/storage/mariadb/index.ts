@@ -5,8 +5,8 @@ import { requireSchema } from '../migration-plan.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
+import { createAuditStore } from '../sql/audit.ts'
 import { Views } from '../views.ts'
-import { createMariadbAudit } from './audit.ts'
 import { LimitedQueues } from './claim/limited-queues.ts'
 import { Positions } from './claim/position.ts'
 import { PooledCalls } from './connection/calls.ts'
@@ -19,11 +19,13 @@ import {
   parsePlace,
   userSession,
 } from './connection/connection.ts'
+import { MariadbDatabase } from './connection/database.ts'
 import { toStoreError } from './connection/failures.ts'
 import { type Link, Pool } from './connection/pool.ts'
 import type { Store } from './engine-store.ts'
 import { createMariadbFleet, listDispatched } from './fleet.ts'
 import { createMariadbGuards } from './guards/guards.ts'
+import { checkTransaction } from './jobs/add.ts'
 import { createMariadbGates, listGated } from './jobs/dependencies.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
@@ -89,6 +91,12 @@ export async function openMariadb(
       packetBytes: facts.packetBytes,
       schema: new SchemaWatch(() => migrator.status(), schemaLookMs),
     }
+    const database = new MariadbDatabase({
+      database: place.database,
+      calls: { core: calls, waiting: guardCalls, heartbeat: calls },
+      packetBytes: facts.packetBytes,
+      checkTransaction: (caller) => checkTransaction(shared, caller),
+    })
     const notifiers = new MariadbNotifiers()
     const createStores = (name: string): Stores => {
       const store = {
@@ -116,7 +124,7 @@ export async function openMariadb(
         locks,
         guards: createMariadbGuards(guarded),
         monitor: createMariadbMonitor(guarded),
-        audit: createMariadbAudit(store),
+        audit: createAuditStore(database, name),
         fleet: createNotifyingFleet(createMariadbFleet({ ...store, lineCalls }), notifier),
         notifier,
         keyed: (key) => ({ jobs: keyed(key) }),

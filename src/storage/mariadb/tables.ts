@@ -20,7 +20,6 @@ export interface Tables {
   readonly guard: string
   readonly window: string
   readonly monitor: MonitorTables
-  readonly audit: string
   readonly fleet: FleetTables
   readonly meta: string
   readonly migration: string
@@ -88,7 +87,6 @@ export function qualifyTables(database: string): Tables {
       notification: of('monitor_notification'),
       channel: of('monitor_channel'),
     },
-    audit: of('audit_entry'),
     fleet: { board: of('fleet_board'), row: of('fleet_row') },
     meta: of('signalbox_meta'),
     migration: of('signalbox_migration'),

@@ -4,10 +4,11 @@ import type { Backend, BackendOptions, Stores } from '../backend.ts'
 import { requireSchema } from '../migration-plan.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
+import { createAuditStore } from '../sql/audit.ts'
 import { Views } from '../views.ts'
-import { PostgresAudit } from './audit.ts'
 import { nowMs } from './connection/columns.ts'
 import { Connections } from './connection/connection.ts'
+import { PostgresDatabase } from './connection/database.ts'
 import { parseTarget, type Target, takesOptions } from './connection/target.ts'
 import { fleetStatements, PostgresFleet } from './fleet.ts'
 import { guardStatements } from './guards/guard-statements.ts'
@@ -56,6 +57,7 @@ export async function openPostgres(
   try {
     const watch = new SchemaWatch(() => migrator.statusBy(connections), schemaLookMs)
     const ground = await readGround(connections, quoted, watch)
+    const database = new PostgresDatabase(connections, quoted, ground.storeId)
     const lines = lineStatements(quoted)
     const guards = guardStatements(quoted)
     const reports = reportStatements(quoted)
@@ -75,7 +77,7 @@ export async function openPostgres(
         locks: createPostgresLocks(connections, name, quoted, lines),
         guards: new PostgresGuards(connections, space, guards),
         monitor: createPostgresMonitor(connections, space, quoted, { reports, guards }),
-        audit: new PostgresAudit(connections, name, quoted),
+        audit: createAuditStore(database, name),
         fleet: createNotifyingFleet(new PostgresFleet(connections, name, boards), notifier),
         notifier,
         keyed: (key) => ({ jobs: keys.view(space, jobs, key) }),

@@ -3,9 +3,10 @@ import { requireSchema } from '../migration-plan.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
-import { createSqliteAudit } from './audit.ts'
+import { createAuditStore } from '../sql/audit.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
 import { createFile, openReader, parseLocation, readNow } from './connection/connection.ts'
+import { SqliteDatabase } from './connection/database.ts'
 import { closed } from './connection/failures.ts'
 import { Reader } from './connection/reader.ts'
 import { createSqliteFleet, listDispatched } from './fleet.ts'
@@ -60,6 +61,7 @@ export async function openSqlite(
     await writer.write({ operation: 'rebaseLeases', namespace: '', args: [readBootId()] })
     const storeId = await reader.read((connection) => readStoreId(connection, 'main')!)
     const transactions = writing.transactionsAt({ path: location.path, storeId, now })
+    const database = new SqliteDatabase({ writer, reader, transactions, check })
     const storesOf = (name: string): Stores => {
       const jobs = new SqliteJobs({
         namespace: name,
@@ -77,7 +79,7 @@ export async function openSqlite(
       const locks = createSqliteLocks(name, writer, reader, check)
       const guards = createSqliteGuards({ namespace: name, writer, reader, transactions, check })
       const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
-      const audit = createSqliteAudit({ namespace: name, writer, reader, check })
+      const audit = createAuditStore(database, name)
       const fleet = createSqliteFleet({ namespace: name, writer, reader, check })
       const ownNotifier = notifier.within(name)
       return {

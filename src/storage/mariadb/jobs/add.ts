@@ -212,7 +212,10 @@ ON DUPLICATE KEY UPDATE id = ${tables.queue}.id RETURNING id`,
 }
 
 /** One statement: whether the session is in a transaction, and whether our store is where it looks. */
-export async function checkTransaction({ tables, storeId }: Store, caller: CallerTx): Promise<void> {
+export async function checkTransaction(
+  { tables, storeId }: Pick<Store, 'tables' | 'storeId'>,
+  caller: CallerTx,
+): Promise<void> {
   let rows: { inside: number; ours: number }[]
   try {
     rows = (await caller.query(

@@ -112,8 +112,8 @@ export class Connections implements Sender {
   }
 
   /** Lends a connection for several statements; `work` is done over when the database gave it up. */
-  use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    return this.#within(this.#core, work)
+  use<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
+    return this.#within(this.#core, work, doing)
   }
 
   useBehind<Result>(who: string, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
@@ -121,13 +121,13 @@ export class Connections implements Sender {
   }
 
   /** The same on the connections of renewals. */
-  useBeat<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    return this.#within(this.#heartbeat, work)
+  useBeat<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
+    return this.#within(this.#heartbeat, work, doing)
   }
 
   /** The same on the connections of lines. */
-  useLine<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    return this.#within(this.#lines, work)
+  useLine<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
+    return this.#within(this.#lines, work, doing)
   }
 
   allOrNothing<Result>(

@@ -1,5 +1,4 @@
 import type { NewToken, TokenRecord } from '../../../access/index.ts'
-import type { NewAuditEntry } from '../../../audit/index.ts'
 import type { FleetWrite } from '../../../dispatch/cluster/fleet-store.ts'
 import type {
   Added,
@@ -20,8 +19,10 @@ import type { LockStore } from '../../../locks/index.ts'
 import type { LineTimes, Ruled } from '../../../locks/rules/index.ts'
 import type { AppliedMigration, OnMigrationStep, RequestKey } from '../../backend.ts'
 import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../../request-key.ts'
-import { insertAudit, pruneAudit } from '../audit.ts'
+import { findOperation } from '../../sql/procedure.ts'
+import '../../sql/stores.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
+import { runHere } from '../connection/database.ts'
 import { pruneFleet, writeFleet } from '../fleet.ts'
 import { type GuardStep, type GuardSteps, takeGuardStep } from '../guards/guard-steps.ts'
 import { addJobs } from '../jobs/add.ts'
@@ -72,8 +73,8 @@ export interface Writes {
   gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
   guard(...step: GuardStep): ReturnType<GuardSteps[keyof GuardSteps]>
   monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
-  writeAudit(entries: readonly NewAuditEntry[]): void
-  pruneAudit(request: { readonly olderThanMs: number; readonly limit: number }): number
+  /** An operation that is written once for all SQL engines, by its name. */
+  run(name: string, args: readonly unknown[]): unknown
   writeFleet(writes: readonly FleetWrite[]): readonly (number | null)[]
   pruneFleet(limit: number, olderThanMs: number): number
   /** Brings leases of another boot of the host to this one's clock. */
@@ -144,8 +145,7 @@ const performers: Performers = {
   gate: ({ connection, namespace, now }, ...step) => takeGateStep(connection, namespace, step, now),
   guard: ({ connection, namespace, now }, ...step) => takeGuardStep(connection, namespace, step, now),
   monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
-  writeAudit: ({ connection, namespace, now }, entries) => insertAudit(connection, namespace, entries, now),
-  pruneAudit: ({ connection, namespace, now }, request) => pruneAudit(connection, namespace, request, now),
+  run: ({ connection, now }, name, args) => runHere(connection, findOperation(name).procedure(...args), now),
   writeFleet: ({ connection, namespace, now }, writes) => writeFleet(connection, namespace, writes, now),
   pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
     pruneFleet(connection, namespace, limit, now - olderThanMs),

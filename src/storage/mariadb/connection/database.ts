@@ -1,0 +1,170 @@
+import type { Database, JobAdder, RunOptions } from '../../sql/database.ts'
+import type { Lane, Operation, Procedure, Result } from '../../sql/procedure.ts'
+import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
+import { createMariadbDialect } from '../dialect.ts'
+import { toCallerTx } from './caller-transaction.ts'
+import { begin, type Call, type Calls, commit, type Statement } from './calls.ts'
+import { packStatements } from './packets.ts'
+
+/** Shared operations on MariaDB: a step is one packet, with START TRANSACTION in the first and COMMIT in the last. */
+export interface MariadbDatabaseOptions {
+  readonly database: string
+  readonly calls: Readonly<Record<Lane, Calls>>
+  /** The largest packet to send. */
+  readonly packetBytes: number
+  readonly addJobs?: JobAdder<Call>
+  /** Throws unless the caller's transaction is open, and on this store. */
+  checkTransaction(caller: Awaited<ReturnType<typeof toCallerTx>>): Promise<void>
+}
+
+export class MariadbDatabase implements Database {
+  readonly #options: MariadbDatabaseOptions
+  #compiler: Compiler
+
+  constructor(options: MariadbDatabaseOptions) {
+    this.#options = options
+    this.#compiler = new Compiler(createMariadbDialect(options.database))
+  }
+
+  /** The same for operations that add jobs. */
+  withJobs(addJobs: JobAdder<Call>): MariadbDatabase {
+    const database = new MariadbDatabase({ ...this.#options, addJobs })
+    database.#compiler = this.#compiler
+    return database
+  }
+
+  async run<Args extends readonly unknown[], Answer>(
+    operation: Operation<Args, Answer>,
+    args: Args,
+    { tx, leaseMs }: RunOptions = {},
+  ): Promise<Answer> {
+    if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
+    const { name, isRead = false, lane = 'core' } = operation
+    const deadline = leaseMs === undefined ? undefined : performance.now() + Math.max(500, leaseMs / 3)
+    return this.#options.calls[lane].run(
+      name,
+      (call) => this.runOn(call, operation.procedure(...args), isRead),
+      deadline,
+    )
+  }
+
+  /** Runs a procedure as one transaction; in that of the call, where it is pinned to one. */
+  async runOn<Answer>(call: Call, procedure: Procedure<Answer>, isRead = false): Promise<Answer> {
+    const effects: (() => void)[] = []
+    let isBegun = false
+    let isEnded = isRead
+    let step = procedure.next()
+    while (!step.done) {
+      const { statements, adding, isLast } = step.value
+      const parts = statements.map((bound) => this.#encode(bound))
+      const sent = parts.flat()
+      // One statement by itself is a transaction of its own.
+      isEnded ||= !isBegun && isLast && sent.length === 1
+      const isBeginning: boolean = !isEnded && !isBegun
+      const isEnding: boolean = !isEnded && isLast && !adding
+      isBegun ||= isBeginning
+      isEnded ||= isEnding
+      const answers = await this.#send(call, [
+        ...(isBeginning ? [begin] : []),
+        ...sent,
+        ...(isEnding ? [commit] : []),
+      ])
+      const results = joinParts(parts, answers.slice(isBeginning ? 1 : 0))
+      if (adding) {
+        const { added, committed } = this.#options.addJobs!(call, adding.jobs)
+        const rows = await added
+        results.push({ rows, rowCount: rows.length })
+        effects.push(committed)
+      }
+      step = procedure.next(results)
+    }
+    if (!isEnded && isBegun) await call.packet([commit])
+    for (const effect of effects) effect()
+    return step.value
+  }
+
+  async #send(call: Call, statements: readonly Statement[]): Promise<readonly unknown[]> {
+    const answers: unknown[] = []
+    for (const packet of packStatements(statements, this.#options.packetBytes))
+      answers.push(...(await call.packet(packet)))
+    return answers
+  }
+
+  async #runInCallers<Answer>(procedure: Procedure<Answer>, tx: unknown): Promise<Answer> {
+    const caller = await toCallerTx(tx)
+    this.#options.calls.core.requireOpen()
+    await this.#options.checkTransaction(caller)
+    let step = procedure.next()
+    while (!step.done) {
+      const parts = step.value.statements.map((bound) => this.#encode(bound))
+      const answers: unknown[] = []
+      for (const statement of parts.flat()) answers.push(await caller.query(...inAnySession(statement)))
+      step = procedure.next(joinParts(parts, answers))
+    }
+    return step.value
+  }
+
+  /** A statement whose batch is larger than a packet becomes several. */
+  #encode(bound: Bound): readonly Statement[] {
+    const { text, slots } = this.#compiler.compile(bound)
+    const batch = slots.find(({ columns }) => columns !== undefined)
+    if (batch === undefined) return [[text, slots.map((slot) => bind(slot, bound.params))]]
+    const values = slots.map((slot) => (slot === batch ? [] : bind(slot, bound.params)))
+    const rows = bind(batch, bound.params) as readonly Statement[1][]
+    // A packet is counted generously (packets.ts), so half of it leaves enough for the rest of the statement.
+    const chunks = packStatements(
+      rows.map((row) => ['', row]),
+      this.#options.packetBytes / 2,
+    )
+    const at = slots.indexOf(batch)
+    return chunks.map((chunk) => [
+      text,
+      values.with(
+        at,
+        chunk.map(([, row]) => row),
+      ),
+    ])
+  }
+}
+
+function bind({ name, type, columns }: Slot, params: Bound['params']): unknown {
+  const value = params[name]
+  if (columns) return (value as readonly Bound['params'][]).map((row) => columns.map((column) => row[column]))
+  // `IN ()` is no SQL.
+  return type.endsWith('[]') && (value as readonly unknown[]).length === 0 ? [null] : value
+}
+
+/** The result of each statement, out of the answers to its parts. */
+function joinParts(parts: readonly (readonly Statement[])[], answers: readonly unknown[]): Result[] {
+  let next = 0
+  return parts.map((part) => {
+    const results = part.map(() => toResult(answers[next++]))
+    if (results.length === 1) return results[0]!
+    return {
+      rows: results.flatMap(({ rows }) => rows),
+      rowCount: results.reduce((sum, { rowCount }) => sum + rowCount, 0),
+    }
+  })
+}
+
+function toResult(answer: unknown): Result {
+  if (Array.isArray(answer)) return { rows: answer, rowCount: answer.length }
+  return { rows: [], rowCount: (answer as { affectedRows?: number }).affectedRows ?? 0 }
+}
+
+/**
+ * The same for a session that is not ours. Texts go as bytes, right in every character set and quoting. Its sql_mode may
+ * have assignments all see the row as it was (SIMULTANEOUS_ASSIGNMENT), while ours see those before them.
+ */
+function inAnySession([sql, values]: Statement): Statement {
+  const flat: unknown[] = []
+  const spell = (value: unknown): string => {
+    if (Array.isArray(value))
+      return value.map((item) => (Array.isArray(item) ? `(${spell(item)})` : spell(item))).join(', ')
+    flat.push(typeof value === 'string' ? Buffer.from(value) : value)
+    return typeof value === 'string' ? '_utf8mb4 ? COLLATE utf8mb4_nopad_bin' : '?'
+  }
+  let next = 0
+  const text = sql.replaceAll('?', () => spell(values[next++]))
+  return [`SET STATEMENT sql_mode = 'STRICT_TRANS_TABLES' FOR ${text}`, flat]
+}

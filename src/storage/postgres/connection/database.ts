@@ -1,0 +1,199 @@
+import type { PoolClient, QueryResult, QueryResultRow } from 'pg'
+import type { NewJob } from '../../../jobs/index.ts'
+import type { Database, JobAdder, RunOptions } from '../../sql/database.ts'
+import type { Lane, Operation, Procedure, Result } from '../../sql/procedure.ts'
+import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
+import { createPostgresDialect } from '../dialect.ts'
+import { inCallers, requireTransaction, wrongDatabase } from './caller-transaction.ts'
+import type { Connections, Runner } from './connection.ts'
+import { inOnePacket } from './driver.ts'
+
+/**
+ * Shared operations on Postgres. The connections are pipelined: all statements of a step go out together, BEGIN with the
+ * first step and COMMIT with the last. Behind a statement that failed, COMMIT is a ROLLBACK.
+ */
+export class PostgresDatabase implements Database {
+  readonly #connections: Connections
+  readonly #schema: string
+  readonly #storeId: string
+  #compiler: Compiler
+  #addJobs: JobAdder<PoolClient> | undefined
+  /** Connections of callers that were found to lead to this store. */
+  readonly #known = new WeakSet<Runner>()
+
+  /** `schema` comes quoted. */
+  constructor(connections: Connections, schema: string, storeId: string) {
+    this.#connections = connections
+    this.#compiler = new Compiler(createPostgresDialect(schema))
+    this.#schema = schema
+    this.#storeId = storeId
+  }
+
+  /** The same for operations that add jobs. */
+  withJobs(addJobs: JobAdder<PoolClient>): PostgresDatabase {
+    const database = new PostgresDatabase(this.#connections, this.#schema, this.#storeId)
+    database.#compiler = this.#compiler
+    database.#addJobs = addJobs
+    return database
+  }
+
+  async run<Args extends readonly unknown[], Answer>(
+    operation: Operation<Args, Answer>,
+    args: Args,
+    { tx, leaseMs }: RunOptions = {},
+  ): Promise<Answer> {
+    if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
+    const timeoutMs = leaseMs === undefined ? undefined : Math.max(500, Math.floor(leaseMs / 3))
+    const { isRead = false, lane = 'core' } = operation
+    return this.#connections[uses[lane]](
+      (client) =>
+        this.#runOn(client, operation.procedure(...args), {
+          isWithin: isRead,
+          timeoutMs,
+          begin: begins[lane],
+        }),
+      operation.name,
+    )
+  }
+
+  /** Runs a procedure in the transaction that the client is in. */
+  runWithin<Answer>(client: PoolClient, procedure: Procedure<Answer>): Promise<Answer> {
+    return this.#runOn(client, procedure, { isWithin: true })
+  }
+
+  async #runOn<Answer>(client: PoolClient, procedure: Procedure<Answer>, how: How): Promise<Answer> {
+    const transaction = new Transaction(client, how.begin ?? 'BEGIN')
+    try {
+      let step = procedure.next()
+      while (!step.done) {
+        const { statements, adding, isLast } = step.value
+        const isAlone = isLast && statements.length === 1
+        const sent = inOnePacket(client, () => {
+          // One statement by itself is a transaction of its own.
+          if (!how.isWithin && !isAlone) transaction.begin()
+          const results = statements.map((bound) => this.#send(client, bound, how.timeoutMs))
+          if (adding) results.push(this.#add(client, adding.jobs, transaction))
+          else if (isLast) transaction.commit()
+          return Promise.all(results)
+        })
+        step = procedure.next(await sent)
+      }
+      await transaction.end()
+      return step.value
+    } catch (error) {
+      await transaction.rollback()
+      throw error
+    }
+  }
+
+  async #add(client: PoolClient, jobs: readonly NewJob[], transaction: Transaction): Promise<Result> {
+    const { added, committed } = this.#addJobs!(client, jobs)
+    const rows = await added
+    transaction.onCommit(committed)
+    return { rows, rowCount: rows.length }
+  }
+
+  async #send(client: Runner, bound: Bound, timeoutMs?: number): Promise<Result> {
+    const { name, text, slots } = this.#compiler.compile(bound)
+    const statement = { name: `sb_${name}`, text }
+    return toResult(await this.#connections.send(client, statement, bindAll(slots, bound), timeoutMs))
+  }
+
+  async #runInCallers<Answer>(procedure: Procedure<Answer>, tx: unknown): Promise<Answer> {
+    const client = await requireTransaction(tx)
+    return inCallers(async () => {
+      await this.#requireHere(client)
+      let step = procedure.next()
+      while (!step.done) {
+        const results: Result[] = []
+        for (const bound of step.value.statements) {
+          const { text, slots } = this.#compiler.compile(bound)
+          // Without a name: what is prepared on a caller's connection is the caller's business.
+          results.push(toResult(await client.query<QueryResultRow>(text, bindAll(slots, bound))))
+        }
+        step = procedure.next(results)
+      }
+      return step.value
+    })
+  }
+
+  /** A connection stays with its database, so it is asked once. */
+  async #requireHere(client: Runner): Promise<void> {
+    if (this.#known.has(client)) return
+    const text = `SELECT FROM ${this.#schema}.signalbox_meta WHERE key = 'store_id' AND value = $1`
+    const found: QueryResult = await client.query(text, [this.#storeId])
+    if (found.rowCount !== 1) throw wrongDatabase()
+    this.#known.add(client)
+  }
+}
+
+interface How {
+  /** Whether it begins no transaction: it is in one, or it only reads. */
+  readonly isWithin: boolean
+  readonly begin?: string
+  readonly timeoutMs?: number | undefined
+}
+
+const uses = { core: 'use', waiting: 'useLine', heartbeat: 'useBeat' } as const satisfies Record<Lane, string>
+
+/**
+ * The isolation is said outright: each statement must see what was committed before it, whatever the default is. And a
+ * process that stands still must not keep others from the rows it has: the server ends its transaction.
+ */
+const begins: Readonly<Record<Lane, string>> = {
+  core: "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '20s'",
+  waiting: "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'",
+  heartbeat: "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'",
+}
+
+class Transaction {
+  readonly #client: PoolClient
+  readonly #begin: string
+  readonly #effects: (() => void)[] = []
+  #isBegun = false
+  #ending: Promise<QueryResult> | undefined
+
+  constructor(client: PoolClient, begin: string) {
+    this.#client = client
+    this.#begin = begin
+  }
+
+  begin(): void {
+    if (this.#isBegun) return
+    this.#isBegun = true
+    // Its failure shows in the statement after it.
+    this.#client.query(this.#begin).catch(() => undefined)
+  }
+
+  commit(): void {
+    if (!this.#isBegun || this.#ending) return
+    this.#ending = this.#client.query('COMMIT')
+    this.#ending.catch(() => undefined)
+  }
+
+  async end(): Promise<void> {
+    this.commit()
+    const result = await this.#ending
+    if (result !== undefined && result.command !== 'COMMIT')
+      throw new Error(`COMMIT was answered with ${result.command}.`)
+    for (const effect of this.#effects) effect()
+  }
+
+  onCommit(effect: () => void): void {
+    this.#effects.push(effect)
+  }
+
+  async rollback(): Promise<void> {
+    if (this.#isBegun) await this.#client.query('ROLLBACK').catch(() => undefined)
+  }
+}
+
+function toResult({ rows, rowCount }: Pick<QueryResult, 'rows' | 'rowCount'>): Result {
+  return { rows, rowCount: rowCount ?? 0 }
+}
+
+function bindAll(slots: readonly Slot[], { params }: Bound): unknown[] {
+  return slots.map(({ from, name }) =>
+    from === 'row' ? (params.rows as readonly Bound['params'][]).map((row) => row[name]) : params[name],
+  )
+}

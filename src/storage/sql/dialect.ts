@@ -1,0 +1,82 @@
+import type { ScalarType, Slot } from './statement.ts'
+
+/**
+ * The words in which the SQL engines differ. A store's text uses the upper part; the compiler of statements uses the
+ * lower part. Everything here is asked when a statement is compiled, never when it is run.
+ */
+export interface Dialect {
+  /** The store's clock in epoch milliseconds, one instant for the statement. Indexes can be searched by it. */
+  readonly now: string
+  /** The clock that moves on while the statement waits for a lock: for leases that may end meanwhile. Not for indexes. */
+  readonly movingNow: string
+  /** After a SELECT: locks its rows until the transaction ends. SQLite has one writer and needs no locks. */
+  readonly forUpdate: string
+  /** The same, leaving out the rows that others have locked. */
+  readonly skipLocked: string
+  /** A join whose left side is read first: `FROM :rows ${d.thenJoin} @table t ON …`. */
+  readonly thenJoin: string
+  /** A hint behind a table in FROM, where an engine would choose another index. */
+  byIndex(name: string): string
+  /** A column or value as text, or as a whole number. */
+  text(expression: string): string
+  integer(expression: string): string
+  /** A column's name that is a reserved word. */
+  quote(name: string): string
+  greatest(...expressions: readonly string[]): string
+  /** Ends an INSERT: a row whose key is there stays as it is. `key` has the columns of the key. */
+  keepExisting(key: string): string
+  /**
+   * A whole INSERT … with its `source` (VALUES or SELECT) that changes the row whose key is there. In `set`, `new.x` is the
+   * value that was to be inserted and `old.x` the one that is there; an expression must not read an `old` column that the
+   * same `set` changes, but its own.
+   */
+  upsert(parts: UpsertParts): string
+  /** Deletes up to `limit` rows in an order, leaving out those that others have locked. */
+  deleteFirst(parts: DeleteFirstParts): string
+  /** Changes or deletes the rows `t` of a table by the rows `v` of a batch. */
+  updateByRows(table: string, set: Readonly<Record<string, string>>, where: string): string
+  deleteByRows(table: string, where: string): string
+
+  /** A table, qualified. */
+  table(name: string): string
+  /** The placeholder of the value with that number, counted from 1. */
+  placeholder(number: number, type: string): string
+  /** Whether each placeholder has a value of its own, so that a value used twice is bound twice. */
+  readonly isPositional: boolean
+  /** What follows a column to ask whether it is in a list. */
+  inList(placeholder: string): string
+  /** What follows LIMIT. */
+  limit(placeholder: string): string
+  /** The FROM item `v` of a batch. */
+  batch(
+    name: string,
+    columns: readonly { readonly name: string; readonly type: ScalarType }[],
+    place: (slot: Slot) => number,
+  ): string
+  /** Whether a statement with a batch is run once for each of its rows. */
+  readonly runsBatchesByRow: boolean
+}
+
+export interface UpsertParts {
+  readonly into: string
+  readonly columns: string
+  readonly source: string
+  readonly key: string
+  readonly set: Readonly<Record<string, string>>
+}
+
+export interface DeleteFirstParts {
+  readonly from: string
+  /** The columns of the primary key. */
+  readonly key: string
+  readonly where: string
+  readonly orderBy: string
+  readonly limit: string
+}
+
+/** `a = x, b = y` */
+export function assignments(set: Readonly<Record<string, string>>, prefix = ''): string {
+  return Object.entries(set)
+    .map(([column, expression]) => `${prefix}${column} = ${expression}`)
+    .join(', ')
+}

@@ -1,0 +1,110 @@
+import type { SQLInputValue } from 'node:sqlite'
+import type { Database, RunOptions } from '../../sql/database.ts'
+import type { Operation, Procedure, Result } from '../../sql/procedure.ts'
+import { type Bound, type Compiled, Compiler, type Slot } from '../../sql/statement.ts'
+import { sqliteDialect } from '../dialect.ts'
+import { addJobs } from '../jobs/add.ts'
+import type { SqliteTransactions } from '../jobs/jobs.ts'
+import type { Writer } from '../writing/writer.ts'
+import { type Connection, readNow } from './connection.ts'
+import type { Reader } from './reader.ts'
+
+/** Shared operations on SQLite: writes go to the write queue by name, reads to the reader. */
+export interface SqliteDatabaseOptions {
+  readonly writer: Writer
+  readonly reader: Reader
+  readonly transactions: Pick<SqliteTransactions, 'join'>
+  /** Throws when the store was closed. */
+  check(): void
+}
+
+export class SqliteDatabase implements Database {
+  readonly #options: SqliteDatabaseOptions
+
+  constructor(options: SqliteDatabaseOptions) {
+    this.#options = options
+  }
+
+  async run<Args extends readonly unknown[], Answer>(
+    operation: Operation<Args, Answer>,
+    args: Args,
+    { tx }: RunOptions = {},
+  ): Promise<Answer> {
+    const { writer, transactions, check } = this.#options
+    check()
+    const { name, isRead, upkeep } = operation
+    if (tx !== undefined) {
+      return transactions.join(tx, (connection) => runHere(connection, operation.procedure(...args)))
+    }
+    if (isRead) return this.#read(operation.procedure(...args))
+    if (upkeep && !(await this.#read(upkeep.isNeeded(...args)))) return upkeep.otherwise
+    return (await writer.write({ operation: 'run', namespace: '', args: [name, args] })) as Answer
+  }
+
+  #read<Answer>(procedure: Procedure<Answer>): Promise<Answer> {
+    return this.#options.reader.read((connection) => runHere(connection, procedure))
+  }
+}
+
+const compiler = new Compiler(sqliteDialect)
+
+/** Runs a procedure to its end in the transaction that the connection is in. */
+export function runHere<Answer>(connection: Connection, procedure: Procedure<Answer>, now?: number): Answer {
+  let instant = now
+  const clock = () => (instant ??= readNow(connection))
+  let step = procedure.next()
+  while (!step.done) {
+    const { statements, adding, isLast } = step.value
+    const results = statements.map((bound) => execute(connection, bound, clock))
+    if (adding) {
+      const rows = addJobs(connection, adding.namespace, adding.jobs, clock())
+      results.push({ rows, rowCount: rows.length })
+    }
+    step = procedure.next(results)
+    // The other engines have committed there.
+    if (isLast && !step.done) throw new Error('A step that was marked as the last was followed by another.')
+  }
+  return step.value
+}
+
+function execute(connection: Connection, bound: Bound, clock: () => number): Result {
+  const compiled = compiler.compile(bound)
+  const { params } = bound
+  if (!compiled.isPerRow)
+    return executeOnce(
+      connection,
+      compiled,
+      compiled.slots.map((slot) => bind(slot, params, params, clock)),
+    )
+  const rows: unknown[] = []
+  let rowCount = 0
+  for (const row of params.rows as readonly Bound['params'][]) {
+    const result = executeOnce(
+      connection,
+      compiled,
+      compiled.slots.map((slot) => bind(slot, params, row, clock)),
+    )
+    rows.push(...result.rows)
+    rowCount += result.rowCount
+  }
+  return { rows, rowCount }
+}
+
+function executeOnce(connection: Connection, { text, givesRows }: Compiled, values: SQLInputValue[]): Result {
+  if (!givesRows) return { rows: [], rowCount: connection.run(text, ...values) }
+  const rows = connection.all(text, ...values)
+  return { rows, rowCount: rows.length }
+}
+
+function bind(
+  { from, name }: Slot,
+  params: Bound['params'],
+  row: Bound['params'],
+  clock: () => number,
+): SQLInputValue {
+  if (from === 'clock') return clock()
+  const value = (from === 'row' ? row : params)[name]
+  // SQLite has neither booleans nor lists.
+  if (typeof value === 'boolean') return Number(value)
+  return (Array.isArray(value) ? JSON.stringify(value) : value) as SQLInputValue
+}

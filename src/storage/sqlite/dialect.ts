@@ -1,0 +1,35 @@
+import { assignments, type Dialect } from '../sql/dialect.ts'
+
+/** SQLite has one writer, so nothing is locked; a batch is run row by row, each by its key. */
+export const sqliteDialect: Dialect = {
+  // Bound: what shares a transaction shares its instant, and a test may move it.
+  now: ':now',
+  movingNow: ':now',
+  forUpdate: '',
+  skipLocked: '',
+  thenJoin: 'CROSS JOIN',
+  byIndex: () => '',
+  text: (expression) => `CAST(${expression} AS TEXT)`,
+  integer: (expression) => `CAST(${expression} AS INTEGER)`,
+  quote: (name) => `"${name}"`,
+  greatest: (...expressions) => `max(${expressions.join(', ')})`,
+  keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,
+  upsert: ({ into, columns, source, key, set }) =>
+    `INSERT INTO ${into} AS old (${columns}) ${source}
+     ON CONFLICT (${key}) DO UPDATE SET ${assignments(set).replaceAll(/\bnew\./g, 'excluded.')}`,
+  deleteFirst: ({ from, key, where, orderBy, limit }) =>
+    `DELETE FROM ${from} WHERE (${key}) IN (
+       SELECT ${key} FROM ${from} WHERE ${where} ORDER BY ${orderBy} LIMIT ${limit})`,
+  updateByRows: (table, set, where) => `UPDATE ${table} AS t SET ${assignments(set)} WHERE ${where}`,
+  deleteByRows: (table, where) => `DELETE FROM ${table} AS t WHERE ${where}`,
+
+  table: (name) => name,
+  placeholder: (number) => `?${number}`,
+  isPositional: false,
+  inList: (placeholder) => `IN (SELECT value FROM json_each(${placeholder}))`,
+  // By the value of a bare one SQLite would plan anew on each call, which takes longer than most statements.
+  limit: (placeholder) => `${placeholder} + 0`,
+  // Its columns are bound where they are used.
+  batch: () => '(SELECT 1) v',
+  runsBatchesByRow: true,
+}
