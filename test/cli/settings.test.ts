@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
+import { roomOptions } from '../../src/cli/commands/serve.ts'
+import { resolveConfig } from '../../src/cli/config/config.ts'
 import {
   flagOf,
   type SettingName,
@@ -50,4 +52,26 @@ test("what serve's settings are by default is what the server's own options are"
   assert.equal(settings.dispatchAccept.default, registryDefaults.acceptMs)
   for (const [name, value] of Object.entries(admissionDefaults))
     if (name in settings) assert.equal(settings[name as SettingName].default, value, name)
+})
+
+test('each timeout of dispatch that is set reaches the dispatcher as its own option', () => {
+  const flags = {
+    dispatchHeartbeat: '1s',
+    dispatchSuspectAfter: '2s',
+    dispatchGoneAfter: '3s',
+    dispatchClosedGrace: '4s',
+    dispatchAccept: '5s',
+    dispatchLease: '6s',
+    dispatchServerLease: '7s',
+  }
+  const { values } = resolveConfig({ flags, env: {}, folder: import.meta.dirname })
+  assert.deepEqual(roomOptions(values).dispatch, {
+    heartbeatMs: 1_000,
+    suspectAfterMs: 2_000,
+    goneAfterMs: 3_000,
+    closedGraceMs: 4_000,
+    leaseMs: 6_000,
+    serverLeaseMs: 7_000,
+    policy: { acceptMs: 5_000 },
+  })
 })

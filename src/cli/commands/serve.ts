@@ -109,7 +109,7 @@ function reloadOnHangup(read: () => ReadTls, server: Server, log: Log): void {
 }
 
 /** How the rooms behave in every namespace. */
-function roomOptions(values: Config): OpenOptions {
+export function roomOptions(values: Config): OpenOptions {
   return {
     locks: { multiNode: values.locksMultiNode, conflicts: values.locksConflicts },
     once: { whenDown: values.onceWhenDown, timeoutMs: values.onceTimeout },

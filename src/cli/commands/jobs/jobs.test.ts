@@ -65,3 +65,26 @@ test('jobs are searched, counted and cancelled in bulk from the command line', a
   }
   await backend.close()
 })
+
+test('ls shows the jobs of one state, one queue and one kind', async () => {
+  const backend = await openBackend(database, { namespace: 'default', migrate: true })
+  await using service = createJobs({ store: backend.jobs, notifier: backend.notifier })
+  const added = await service.addMany([
+    { kind: 'bill', queue: 'eu' },
+    { kind: 'letter', queue: 'eu' },
+    { kind: 'bill', queue: 'us' },
+  ])
+  const [ready, letter, cancelled] = added.map(({ id }) => id)
+  await service.cancel(cancelled!)
+  const listed = async (...flags: readonly string[]) => {
+    const { code, out } = await jobs('ls', ...flags, '--json')
+    assert.equal(code, 0)
+    return JSON.parse(out).items.map(({ id }: { id: string }) => id)
+  }
+  assert.deepEqual(await listed('--queue', 'eu'), [letter, ready])
+  assert.deepEqual(await listed('--kind', 'bill'), [cancelled, ready])
+  assert.deepEqual(await listed('--kind', 'bill', '--state', 'cancelled'), [cancelled])
+  const misspelt = await jobs('ls', '--state', 'canceled')
+  assert.deepEqual([misspelt.code, /Allowed choices are .*cancelled/.test(misspelt.err)], [2, true])
+  await backend.close()
+})
