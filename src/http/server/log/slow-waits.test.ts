@@ -15,6 +15,7 @@ test('many slow waits of a kind are one line of the log, with their number, the 
   for (let wait = 0; wait < 12; wait++) contention.turn(claim, 0, 600 + 50 * wait, 600 + 50 * wait)
   // As long as a healthy machine takes, and one that is busy with other things.
   for (const ms of [20, 100, 330, 500]) contention.turn(claim, 2_000, 2_000 + ms, 2_000 + ms)
+  contention.turn(contention.kind('timer'), 0, 400, 400)
   contention.snapshot()
   assert.deepEqual(lines, [])
   contention.turn(claim, 60_000, 60_700, 60_700)
