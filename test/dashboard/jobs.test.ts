@@ -213,3 +213,49 @@ test('an act on more than 100 jobs asks for the number, and counting leaves no e
   await act.click()
   await page.getByText('101 done, 0 skipped').waitFor()
 })
+
+test('a count that comes in parts is added up before the question is asked', async () => {
+  await using dashboard = await openDashboard()
+  const { page } = dashboard
+  const none = { scheduled: 0, ready: 0, waiting: 0, running: 0, completed: 0, dead: 0, cancelled: 0 }
+  // As a server answers that has more jobs than one part looks at.
+  const first = {
+    states: { ...none, ready: 49_998, dead: 2 },
+    scanned: 50_000,
+    stopped: 'rows',
+    cursor: 'next',
+  }
+  const last = { states: { ...none, ready: 7, dead: 3 }, scanned: 10, stopped: null, cursor: null }
+  const { promise: held, resolve: goOn } = Promise.withResolvers<void>()
+  await page.route('**/v1/jobs/bulk', async (route) => {
+    const { cursor } = route.request().postDataJSON()
+    if (cursor === 'next') await held
+    await route.fulfill({ json: { matched: 0, ...(cursor === 'next' ? last : first) } })
+  })
+  await dashboard.visit('/jobs')
+  await page.getByRole('button', { name: 'Retry' }).click()
+  await page.getByText('Counting the jobs that match… 50,000 looked at so far').waitFor()
+  goOn()
+  const dialog = page.getByRole('dialog', { name: 'Retry 5 jobs?' })
+  await dialog.getByLabel(/dead\s+5/).waitFor()
+  await dialog.getByText(/ready\s+50,005/).waitFor()
+})
+
+test('of selected jobs, a retry takes the dead ones only', async () => {
+  await using dashboard = await openDashboard()
+  const { page, client } = dashboard
+  await addDead(dashboard, 2)
+  await client.jobs.add('report', {}, { queue: 'done' })
+  for (const job of await client.jobs.claim({ queues: ['done'] })) await client.jobs.ack(job)
+  await dashboard.visit('/jobs')
+  await page.getByRole('row', { name: /report/ }).waitFor()
+  await page.getByLabel('Select all on this page').check()
+  await page.getByText('3 selected').waitFor()
+  await page.getByRole('button', { name: 'Retry' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Retry 2 jobs?' })
+  assert.equal(await dialog.getByLabel(/completed\s+1/).isChecked(), false)
+  await dialog.getByRole('button', { name: 'Retry' }).click()
+  await page.getByText('2 jobs: done').waitFor()
+  const { items } = await client.jobs.list()
+  assert.deepEqual(items.map(({ state }) => state).sort(), ['completed', 'ready', 'ready'])
+})
