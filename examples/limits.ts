@@ -19,10 +19,10 @@ const rate = { count: 10, perMs: 500 }
 // Three boxes on one file, as three processes would have it; each with a worker that could do ten at once.
 const boxes = await Promise.all([open(url), open(url), open(url)])
 const { jobs } = boxes[0]
-await jobs.limit('mail', { concurrency: 6, rate, perKey: { concurrency: 2 } })
+await jobs.setLimits('mail', { concurrency: 6, rate, perKey: { concurrency: 2 } })
 
 // A limit of 0 would hold everything up for ever, so it is no limit.
-await assert.rejects(jobs.limit('mail', { concurrency: 0 }), (error) =>
+await assert.rejects(jobs.setLimits('mail', { concurrency: 0 }), (error) =>
   isSignalboxError(error, 'invalid_argument'),
 )
 

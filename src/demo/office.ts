@@ -10,7 +10,10 @@ const people = ['ada', 'grace', 'edsger', 'barbara', 'tony', 'leslie'] as const
 
 export async function playOffice(box: RemoteBox, stage: Stage): Promise<void> {
   const { jobs } = box
-  await jobs.limit('mail', { concurrency: 12, perKey: { concurrency: 3, rate: { count: 300, perMs: '1m' } } })
+  await jobs.setLimits('mail', {
+    concurrency: 12,
+    perKey: { concurrency: 3, rate: { count: 300, perMs: '1m' } },
+  })
   await jobs.schedules.set('sales-figures', {
     everyMs: '20s',
     job: { kind: 'report.sales', queue: 'reports', payload: { region: 'emea' }, tags: ['scheduled'] },

@@ -135,7 +135,7 @@ export interface JobStore extends TransactionEnder {
   pause(queue: string): Promise<void>
   resume(queue: string): Promise<void>
   /** Sets the limits of a queue, or lifts them with null. They count from then on, for every claim anywhere. */
-  limit(queue: string, limits: QueueLimits | null): Promise<void>
+  setLimits(queue: string, limits: QueueLimits | null): Promise<void>
   /**
    * Deletes these jobs with their notes, those that ended and live ones that are not running; one that runs stays, and
    * one whose lease ran out runs no more. Answers the ids that were there and are gone now, in any order.

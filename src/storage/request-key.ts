@@ -17,7 +17,7 @@ export const keyedMethods: readonly (keyof JobStore)[] = [
   'retryDead',
   'pause',
   'resume',
-  'limit',
+  'setLimits',
   'remove',
   'prune',
 ]

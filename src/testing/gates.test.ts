@@ -103,7 +103,7 @@ test('inline, an add comes back when what it waits for has run and it has too', 
 
 test('a rate is a rate of the clock', async () => {
   const { box, said } = await saying()
-  await box.jobs.limit('default', { rate: { count: 2, perMs: '1m' } })
+  await box.jobs.setLimits('default', { rate: { count: 2, perMs: '1m' } })
   for (let nr = 0; nr < 5; nr++) await box.jobs.add('say', nr)
   assert.equal((await box.drain()).completed, 2)
   assert.equal((await box.drain()).completed, 0)

@@ -385,7 +385,7 @@ class Walk {
     const queue = this.#random.pick(queues)
     const limits = this.#gates.limits()
     this.#note(`${queue} ${JSON.stringify(limits)}`)
-    await this.#both((jobs) => jobs.limit(queue, limits))
+    await this.#both((jobs) => jobs.setLimits(queue, limits))
   }
 
   async #prune(): Promise<void> {

@@ -400,7 +400,7 @@ test('every one of these views is there in Chinese, in the dark and on a phone',
   })
   const { page, client } = dashboard
   const id = await die(dashboard, 'mail')
-  await client.jobs.limit('mail', { concurrency: 5, perKey: { concurrency: 1 } })
+  await client.jobs.setLimits('mail', { concurrency: 5, perKey: { concurrency: 1 } })
   await client.jobs.pause('mail')
   for (const state of ['free', 'taken']) await see(dashboard, 'court-1', state)
   const explained = 'monitor?source=booking&timeSlot=18%3A00&venueId=court-1'

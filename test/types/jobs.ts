@@ -152,7 +152,7 @@ type JobsMembers =
   | 'stats'
   | 'pause'
   | 'resume'
-  | 'limit'
+  | 'setLimits'
   | 'prune'
   | 'remove'
   | 'schedules'

@@ -16,7 +16,7 @@ export function signalboxLane(settings: Omit<WorkerOptions, 'handlers'>, keyed?:
   return async (url): Promise<Lane> => {
     const box = await open(url, { migrate: true })
     const concurrency = keyed?.concurrency ?? null
-    if (concurrency !== null) await box.jobs.limit('default', { perKey: { concurrency } })
+    if (concurrency !== null) await box.jobs.setLimits('default', { perKey: { concurrency } })
     const keyOf = (number: number) => (keyed ? { limitKey: `tenant-${number % keyed.keys}` } : {})
     return {
       async addMany(numbers) {

@@ -36,7 +36,7 @@ export function LimitsForm({ queue, limits, onClose }: LimitsFormProps): ReactNo
     const own = parse(whole, say)
     const keys = parse(perKey, say)
     const isLifted = own === undefined && keys === undefined
-    await client.jobs.limit(queue, isLifted ? null : { ...own, ...(keys && { perKey: keys }) })
+    await client.jobs.setLimits(queue, isLifted ? null : { ...own, ...(keys && { perKey: keys }) })
     toast(say(isLifted ? 'limitsLifted' : 'limitsSet'))
     await changed('queues', 'audit')
   }

@@ -99,7 +99,7 @@ export interface JobsClient extends BulkClient {
   pause(queue: string): Promise<QueueSwitched>
   resume(queue: string): Promise<QueueSwitched>
   /** Sets the limits of a queue; null lifts them. */
-  limit(queue: string, limits: LimitQueueBody | null): Promise<QueueLimited>
+  setLimits(queue: string, limits: LimitQueueBody | null): Promise<QueueLimited>
   prune(options: { readonly olderThanMs: Duration }): Promise<{ readonly pruned: number }>
   /** Forgets up to 1,000 jobs that do not run; answers which were there and are gone. */
   remove(ids: readonly string[]): Promise<Removed>
@@ -154,7 +154,7 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     queues: (query = {}) => client.call(listQueues, { query }),
     pause: (name) => client.call(pauseQueue, { params: { name } }),
     resume: (name) => client.call(resumeQueue, { params: { name } }),
-    limit: (name, body) =>
+    setLimits: (name, body) =>
       body === null
         ? client.call(unlimitQueue, { params: { name } })
         : client.call(limitQueue, { params: { name }, body }),

@@ -180,8 +180,8 @@ export class RemoteJobStore implements JobStore {
     await this.#client.jobs.resume(queue)
   }
 
-  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
-    await this.#client.jobs.limit(queue, limits)
+  async setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
+    await this.#client.jobs.setLimits(queue, limits)
   }
 
   async remove(ids: readonly string[]): Promise<readonly string[]> {

@@ -257,10 +257,10 @@ export function createJobs(parts: JobsParts): Jobs {
     },
     pause: async (queue) => store.pause(text('pause.queue', queue)),
 
-    async limit(queue, limits) {
+    async setLimits(queue, limits) {
       const name = queueName('limit.queue', queue)
-      const resolved = limits === null ? null : resolveLimits('limit', limits)
-      await store.limit(name, resolved)
+      const resolved = limits === null ? null : resolveLimits('setLimits', limits)
+      await store.setLimits(name, resolved)
       notifier.wake(queueTopic(name))
       return resolved
     },

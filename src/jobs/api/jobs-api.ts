@@ -72,7 +72,7 @@ export interface Jobs extends AsyncDisposable, BulkVerbs {
    * Sets how many of a queue's jobs may run at once and start in a time, over all processes; for the queue, and for each
    * `limitKey` in it. Null lifts the limits. They count from the next claim on.
    */
-  limit(queue: string, limits: LimitOptions | null): Promise<QueueLimits | null>
+  setLimits(queue: string, limits: LimitOptions | null): Promise<QueueLimits | null>
   /** Forgets jobs that ended longer ago than that; answers how many. */
   prune(options: { olderThanMs: Duration }): Promise<{ pruned: number }>
   /**

@@ -157,8 +157,8 @@ export class SealedJobStore implements JobStore {
     return this.#store.resume(queue)
   }
 
-  limit(queue: string, limits: QueueLimits | null): Promise<void> {
-    return this.#store.limit(queue, limits)
+  setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
+    return this.#store.setLimits(queue, limits)
   }
 
   remove(ids: readonly string[]): Promise<readonly string[]> {

@@ -271,7 +271,7 @@ export class MemoryJobs implements JobStore, GatedJobs {
     this.#paused.delete(queue)
   }
 
-  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+  async setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
     this.#limits.set(queue, limits)
   }
 

@@ -63,20 +63,20 @@ export const keyedCalls: Readonly<Record<string, (backend: Backend) => Promise<P
       rate: { count: 3, perMs: longMs },
       perKey: { concurrency: 1, rate: null },
     }
-    await backend.jobs.limit('mail', limits)
+    await backend.jobs.setLimits('mail', limits)
     const metas = ['{"limitKey":"a"}', '{"limitKey":"a"}', '{"limitKey":"é"}', null]
     await backend.jobs.add(metas.map((meta) => aJob({ meta })))
     return {
       run: (jobs) => jobs.claim(claimRequest),
-      meanwhile: () => backend.jobs.limit('mail', null),
+      meanwhile: () => backend.jobs.setLimits('mail', null),
     }
   },
 
   async limit(backend) {
     await addOne(backend)
     return {
-      run: (jobs) => jobs.limit('mail', { concurrency: 1, rate: null, perKey: null }),
-      meanwhile: () => backend.jobs.limit('mail', null),
+      run: (jobs) => jobs.setLimits('mail', { concurrency: 1, rate: null, perKey: null }),
+      meanwhile: () => backend.jobs.setLimits('mail', null),
       answers: undefined,
     }
   },

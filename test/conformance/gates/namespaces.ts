@@ -35,6 +35,6 @@ export function gatedContract({ open }: Pick<Candidate, 'open'>): void {
     await assert.rejects(backend.gatedNamespaces(1), { code: 'closed' })
     await assert.rejects(backend.gates.unmet({ limit: 1 }), { code: 'closed' })
     await assert.rejects(backend.gates.tend({ limit: 1, tendMs: 1 }), { code: 'closed' })
-    await assert.rejects(backend.jobs.limit('mail', null), { code: 'closed' })
+    await assert.rejects(backend.jobs.setLimits('mail', null), { code: 'closed' })
   })
 }

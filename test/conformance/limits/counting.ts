@@ -22,7 +22,7 @@ import { addMany, fullQueue, limitsOf, settleEach } from './making.ts'
 export function countingContract({ open }: Candidate): void {
   test('no more run at once than the limit says, and each end makes room for the next', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     const all = await addMany(backend, 8)
     const first = await claim(backend, { limit: 2 })
     const then = await claim(backend)
@@ -38,7 +38,7 @@ export function countingContract({ open }: Candidate): void {
 
   test('what is claimed from a queue with limits says so, and is a job like any other', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 5 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 5 }))
     const plain = await runningJob(backend, { queue: 'other' })
     const job = { payload: '{"é":1}', priority: 7, uniqueKey: 'k', maxAttempts: 3, meta: '{"tags":["a"]}' }
     const { limited, token, ...claimed } = await runningJob(backend, job, { workerId: 'w7' })
@@ -101,7 +101,7 @@ export function countingContract({ open }: Candidate): void {
     await using backend = await open()
     const all = await addMany(backend, 6)
     const running = await claim(backend, { limit: 3 })
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 4 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 4 }))
     assert.deepEqual(ids(await claim(backend)), all.slice(3, 4))
     await settleEach(backend, running.slice(0, 2))
     assert.deepEqual(ids(await claim(backend)), all.slice(4, 6))
@@ -110,26 +110,26 @@ export function countingContract({ open }: Candidate): void {
   test('limits can be lowered below what runs, raised and lifted', async () => {
     await using backend = await open()
     const all = await addMany(backend, 12)
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 4 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 4 }))
     const running = await claim(backend)
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 2 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 2 }))
     await settleEach(backend, running.slice(0, 2))
     assert.deepEqual(await claim(backend), [])
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     assert.deepEqual(ids(await claim(backend)), [all[4]])
-    await backend.jobs.limit('mail', null)
+    await backend.jobs.setLimits('mail', null)
     const rest = await claim(backend)
     assert.deepEqual(ids(rest), all.slice(5))
     assert.ok(rest.every((job) => !('limited' in job)))
     // What was claimed without limits counts once there are some again.
     await addOne(backend)
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 10 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 10 }))
     assert.deepEqual(await claim(backend), [])
   })
 
   test('within the limit, jobs go by priority and then age, and only those of the kinds asked for', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     const old = await addOne(backend, { due: { runAt: 1_000 } })
     const other = await addOne(backend, { kind: 'other', priority: 9 })
     const urgent = await addOne(backend, { priority: 5, due: { runAt: 3_000 } })
@@ -142,7 +142,7 @@ export function countingContract({ open }: Candidate): void {
 
   test('a job that falls due, or is promised for later, is as ever', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 1 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
     await addOne(backend, { due: { delayMs: longMs }, priority: 5 })
     assert.deepEqual(await claim(backend), [])
     const soon = await addOne(backend, { due: { delayMs: 20 } })
@@ -151,7 +151,7 @@ export function countingContract({ open }: Candidate): void {
 
   test('no job is handed to an idle worker past the limits', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 1 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
     const request = { queues: ['mail'], kinds: null, workerId: 'w1', limit: 1, leaseMs: longMs }
     const { jobs } = backend
     for (const job of [aJob(), aJob()]) {

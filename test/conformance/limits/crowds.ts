@@ -11,7 +11,7 @@ export function crowdsContract({ lend, isShared }: Candidate): void {
     await using one = await lend(namespace)
     await using two = isShared ? await lend(namespace) : one
     const most = { all: 4, each: 2 }
-    await one.jobs.limit('mail', {
+    await one.jobs.setLimits('mail', {
       ...{ concurrency: most.all, rate: null },
       perKey: { concurrency: most.each, rate: null },
     })
@@ -54,7 +54,7 @@ export function crowdsContract({ lend, isShared }: Candidate): void {
     await using two = isShared ? await lend(namespace) : one
     const rate = { count: 10, perMs: 3_600_000 }
     const perKey = { concurrency: null, rate: { count: 4, perMs: 3_600_000 } }
-    await one.jobs.limit('mail', { concurrency: null, rate, perKey })
+    await one.jobs.setLimits('mail', { concurrency: null, rate, perKey })
     await one.jobs.add(['a', 'b', 'c', 'd'].flatMap((key) => Array.from({ length: 10 }, () => aJobOf(key))))
     const claims = await Promise.all(
       Array.from({ length: 8 }, (_, at) => claim(at % 2 === 0 ? one : two, { limit: 3 })),

@@ -10,7 +10,7 @@ import { addInOrder, addMany, aJobOf, limitsOf, perKey, settleEach } from './mak
 export function keysContract({ open }: Candidate): void {
   test('of each key only so many run, and those without one are counted for the queue alone', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', { ...perKey(1), concurrency: 5 })
+    await backend.jobs.setLimits('mail', { ...perKey(1), concurrency: 5 })
     const all = await addInOrder(backend, [
       ...[aJobOf('ada'), aJobOf('ada'), aJob(), aJobOf('bob'), aJob(), aJobOf('bob')],
       ...[aJobOf('cy'), aJob(), aJobOf('dot')],
@@ -28,7 +28,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('a key without room holds up no other, however many of its jobs stand in front', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(2))
+    await backend.jobs.setLimits('mail', perKey(2))
     const greedy = await addInOrder(
       backend,
       Array.from({ length: 3_000 }, () => aJobOf('greedy')),
@@ -44,7 +44,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('jobs of one key go in order, and keys by the order of their jobs', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const [a1, b1, a2, b2, c1] = await addInOrder(backend, [
       ...[aJobOf('a'), aJobOf('b', { priority: 5 }), aJobOf('a', { priority: 3 })],
       ...[aJobOf('b', { priority: 5 }), aJobOf('c', { priority: 4 })],
@@ -58,7 +58,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('a limit of the queue holds over all its keys together', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', { ...perKey(2), concurrency: 3 })
+    await backend.jobs.setLimits('mail', { ...perKey(2), concurrency: 3 })
     const all = await addInOrder(backend, [aJobOf('a'), aJobOf('a'), aJobOf('a'), aJobOf('b'), aJobOf('b')])
     assert.deepEqual(ids(await claim(backend)), [all[0], all[1], all[3]])
     assert.deepEqual(await claim(backend), [])
@@ -71,7 +71,7 @@ export function keysContract({ open }: Candidate): void {
       limitsOf({ concurrency: 4 }),
     ].entries()) {
       await using backend = await open()
-      await backend.jobs.limit('mail', limits)
+      await backend.jobs.setLimits('mail', limits)
       const random = new Random(seed)
       const keyOf = new Map<string, string>()
       const jobs = Array.from({ length: 60 }, () => {
@@ -110,7 +110,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('keys are told apart byte by byte', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const names = ['k', 'K', 'k ', 'é', 'e', 'e\u0301', '😀', 'ﾠ', '\ue000', 'ß', 'ss', 'k'.repeat(64)]
     const all = await addInOrder(
       backend,
@@ -122,7 +122,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('words about a job that are no key are none', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const metas = ['{"limitKey":""}', '{"limitKey":5}', '{"limitKey":null}', '{"tags":["limitKey"]}', '[]']
     const all = await addInOrder(
       backend,
@@ -133,7 +133,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('a lease that ran out makes room for its key', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const [first, second] = await addInOrder(backend, [aJobOf('a', { maxAttempts: 1 }), aJobOf('a')])
     const lost = await claim(backend, { leaseMs: shortMs })
     assert.deepEqual(ids(lost), [first])
@@ -145,7 +145,7 @@ export function keysContract({ open }: Candidate): void {
     await using backend = await open()
     const all = await addInOrder(backend, [aJobOf('a'), aJobOf('b'), aJobOf('a'), aJobOf('b'), aJob()])
     const running = await claim(backend, { limit: 1 })
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     assert.deepEqual(ids(await claim(backend)), [all[1], all[4]])
     await settleEach(backend, running)
     assert.deepEqual(ids(await claim(backend)), [all[2]])
@@ -153,7 +153,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('a job keeps its key when it is retried', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const [first, second] = await addInOrder(backend, [aJobOf('a'), aJobOf('a')])
     const [running] = await claim(backend)
     await settleOne(backend, running!, { state: 'dead' })
@@ -171,14 +171,14 @@ export function keysContract({ open }: Candidate): void {
 
   test('with limits of the queue alone, keys mean nothing', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     const all = await addInOrder(backend, [aJobOf('a'), aJob(), aJobOf('a'), aJobOf('a')])
     assert.deepEqual(ids(await claim(backend)), all.slice(0, 3))
   })
 
   test('however many keys have jobs, each comes to its turn', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const keys = Array.from({ length: 1_100 }, (_, at) => `key ${String(at).padStart(4, '0')}`)
     const first = await addInOrder(
       backend,
@@ -207,7 +207,7 @@ export function keysContract({ open }: Candidate): void {
 
   test('kinds that are not asked for stand in nobody’s way', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     await addInOrder(backend, [
       aJobOf('a', { kind: 'x', priority: 1 }),
       aJobOf('b', { kind: 'x' }),

@@ -43,7 +43,7 @@ export async function fullQueue(
   backend: Backend,
   request: { readonly leaseMs?: number } = {},
 ): Promise<{ readonly running: ClaimedRecord; readonly waiting: string }> {
-  await backend.jobs.limit('mail', limitsOf({ concurrency: 1 }))
+  await backend.jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
   const first = await addOne(backend, { due: { runAt: 1_000 } })
   const waiting = await addOne(backend, { due: { runAt: 2_000 } })
   const [running, ...more] = await claim(backend, request)

@@ -10,8 +10,8 @@ const both = { queues: ['open', 'bound'] }
 export function mixedContract({ open }: Candidate): void {
   test('a claim takes from queues with limits and from others, up to what it asks for', async () => {
     await using backend = await open()
-    await backend.jobs.limit('bound', limitsOf({ concurrency: 2 }))
-    await backend.jobs.limit('keyed', perKey(1))
+    await backend.jobs.setLimits('bound', limitsOf({ concurrency: 2 }))
+    await backend.jobs.setLimits('keyed', perKey(1))
     await addMany(backend, 3, { queue: 'open' })
     await addMany(backend, 3, { queue: 'bound' })
     await addMany(backend, 3, { queue: 'keyed', meta: '{"limitKey":"a"}' })
@@ -29,8 +29,8 @@ export function mixedContract({ open }: Candidate): void {
 
   test('neither queues with limits nor others starve, however small the claims are', async () => {
     await using backend = await open()
-    await backend.jobs.limit('bound', limitsOf({ concurrency: 100 }))
-    await backend.jobs.limit('keyed', perKey(100))
+    await backend.jobs.setLimits('bound', limitsOf({ concurrency: 100 }))
+    await backend.jobs.setLimits('keyed', perKey(100))
     const queues = ['open', 'bound', 'keyed']
     const counts = new Map<string, number>()
     for (let round = 0; round < 24; round++) {
@@ -48,7 +48,7 @@ export function mixedContract({ open }: Candidate): void {
 
   test('a full queue holds up no other in the same claim', async () => {
     await using backend = await open()
-    await backend.jobs.limit('bound', limitsOf({ concurrency: 1 }))
+    await backend.jobs.setLimits('bound', limitsOf({ concurrency: 1 }))
     await addMany(backend, 20, { queue: 'bound', priority: 5 })
     assert.equal((await claim(backend, { ...both, limit: 1 })).length, 1)
     const id = await addOne(backend, { queue: 'open' })
@@ -58,7 +58,7 @@ export function mixedContract({ open }: Candidate): void {
 
   test('a paused queue gives nothing, whatever limits it and the others have', async () => {
     await using backend = await open()
-    await backend.jobs.limit('bound', limitsOf({ concurrency: 1 }))
+    await backend.jobs.setLimits('bound', limitsOf({ concurrency: 1 }))
     await addMany(backend, 2, { queue: 'bound' })
     const id = await addOne(backend, { queue: 'open' })
     await backend.jobs.pause('bound')

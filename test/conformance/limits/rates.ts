@@ -9,7 +9,7 @@ import { addInOrder, addMany, aJobOf, limitsOf, settleEach } from './making.ts'
 export function ratesContract({ open }: Candidate): void {
   test('no more start in a time than the rate says, whether or not the others have ended', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ rate: { count: 3, perMs: 3_600_000 } }))
+    await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 3, perMs: 3_600_000 } }))
     const all = await addMany(backend, 6)
     const first = await claim(backend, { limit: 2 })
     assert.deepEqual(ids(await claim(backend)), [all[2]])
@@ -17,7 +17,7 @@ export function ratesContract({ open }: Candidate): void {
     // A start is a start, also when nothing came of it.
     await settleOne(backend, first[1]!, { state: 'ready', attempt: 0, freeCount: 1 })
     assert.deepEqual(await claim(backend), [])
-    await backend.jobs.limit('mail', limitsOf({ rate: { count: 4, perMs: 3_600_000 } }))
+    await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 4, perMs: 3_600_000 } }))
     assert.deepEqual(ids(await claim(backend)), [first[1]!.id])
     assert.deepEqual(await claim(backend), [])
   })
@@ -25,7 +25,7 @@ export function ratesContract({ open }: Candidate): void {
   test('when the time is over, there is room again, and not before', async () => {
     await using backend = await open()
     const perMs = 150
-    await backend.jobs.limit('mail', limitsOf({ rate: { count: 2, perMs } }))
+    await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 2, perMs } }))
     await addMany(backend, 5)
     const started: ClaimedRecord[] = []
     await until('all have started', async () => {
@@ -40,7 +40,7 @@ export function ratesContract({ open }: Candidate): void {
     await using backend = await open()
     const perMs = 3_600_000
     const perKey = { concurrency: null, rate: { count: 2, perMs } }
-    await backend.jobs.limit('mail', { ...limitsOf({ rate: { count: 5, perMs } }), perKey })
+    await backend.jobs.setLimits('mail', { ...limitsOf({ rate: { count: 5, perMs } }), perKey })
     const all = await addInOrder(backend, [
       ...[aJobOf('a'), aJobOf('a'), aJobOf('a'), aJobOf('b'), aJobOf('b')],
       ...[aJobOf('b'), aJobOf('c'), aJobOf('c')],
@@ -54,19 +54,19 @@ export function ratesContract({ open }: Candidate): void {
   test('limits that are lifted and set again begin anew', async () => {
     await using backend = await open()
     const limits = limitsOf({ rate: { count: 1, perMs: 3_600_000 } })
-    await backend.jobs.limit('mail', limits)
+    await backend.jobs.setLimits('mail', limits)
     await addMany(backend, 3)
     assert.equal((await claim(backend)).length, 1)
     assert.equal((await claim(backend)).length, 0)
-    await backend.jobs.limit('mail', null)
-    await backend.jobs.limit('mail', limits)
+    await backend.jobs.setLimits('mail', null)
+    await backend.jobs.setLimits('mail', limits)
     assert.equal((await claim(backend)).length, 1)
     assert.equal((await claim(backend)).length, 0)
   })
 
   test('a rate and a number at once hold together', async () => {
     await using backend = await open()
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 2, rate: { count: 3, perMs: 3_600_000 } }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 2, rate: { count: 3, perMs: 3_600_000 } }))
     const all = await addMany(backend, 5)
     const first = await claim(backend)
     assert.deepEqual(ids(first), all.slice(0, 2))

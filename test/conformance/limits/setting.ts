@@ -16,7 +16,7 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
   test('the limits of a queue are told with its counts, also when it has no jobs', async () => {
     await using backend = await open()
     await addOne(backend, { queue: 'plain' })
-    await backend.jobs.limit('mail', whole)
+    await backend.jobs.setLimits('mail', whole)
     const stats = await backend.jobs.stats()
     assert.deepEqual(
       stats.map(({ queue, paused, limits, ready }) => ({ queue, paused, limits, ready })),
@@ -25,12 +25,12 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
         { queue: 'plain', paused: false, limits: null, ready: 1 },
       ],
     )
-    await backend.jobs.limit('mail', perKey(3))
+    await backend.jobs.setLimits('mail', perKey(3))
     assert.deepEqual(await limitsIn(backend, 'mail'), perKey(3))
     await addOne(backend)
-    await backend.jobs.limit('mail', null)
+    await backend.jobs.setLimits('mail', null)
     assert.equal(await limitsIn(backend, 'mail'), null)
-    await backend.jobs.limit('never', null)
+    await backend.jobs.setLimits('never', null)
   })
 
   test('pausing and limiting a queue leave each other alone', async () => {
@@ -38,7 +38,7 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
     const { jobs } = backend
     const all = await addMany(backend, 3)
     await jobs.pause('mail')
-    await jobs.limit('mail', limitsOf({ concurrency: 1 }))
+    await jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
     assert.deepEqual(await claim(backend), [])
     const [paused] = await jobs.stats()
     assert.deepEqual([paused!.paused, paused!.limits], [true, limitsOf({ concurrency: 1 })])
@@ -47,7 +47,7 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
     const [resumed] = await jobs.stats()
     assert.deepEqual([resumed!.paused, resumed!.limits], [false, limitsOf({ concurrency: 1 })])
     await jobs.pause('mail')
-    await jobs.limit('mail', null)
+    await jobs.setLimits('mail', null)
     assert.deepEqual(await claim(backend), [])
     await jobs.resume('mail')
     assert.deepEqual(ids(await claim(backend)), all.slice(1))
@@ -56,7 +56,7 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
   test('limits are those of one queue of one namespace', async () => {
     await using backend = await open()
     const other = backend.within(aNamespace()) as Backend
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 1 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 1 }))
     for (const each of [backend, other]) {
       for (const queue of ['mail', 'MAIL']) await each.jobs.add([aJob({ queue }), aJob({ queue })])
     }
@@ -75,11 +75,11 @@ export function settingContract({ open, lend, isShared }: Candidate): void {
     await using two = await lend(namespace)
     await addMany(one, 6)
     assert.equal((await claim(two, { limit: 1 })).length, 1)
-    await one.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    await one.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     assert.equal((await claim(two, { limit: 1 })).length, 1)
     assert.equal((await claim(one)).length, 1)
     assert.deepEqual(await claim(two), [])
-    await two.jobs.limit('mail', null)
+    await two.jobs.setLimits('mail', null)
     assert.equal((await claim(one)).length, 3)
   })
 }

@@ -46,7 +46,7 @@ export async function limitThroughKills(
   await using kept = new AsyncDisposableStack()
   const box = kept.use(await open(url as 'sqlite:', { namespace, migrate: true }))
   await createAttemptTables(url)
-  await box.jobs.limit(queue, limits)
+  await box.jobs.setLimits(queue, limits)
   const random = createRandom(seed)
   const ids = (await box.jobs.addMany(Array.from({ length: jobs }, () => aJob(random)))).map(({ id }) => id)
 

@@ -38,7 +38,7 @@ async function fillJobs({ jobs }: Box): Promise<void> {
   await jobs.add('mail', 1, { after: [first.id], delayMs: '1h' })
   await jobs.add('mail', 2, { lock: { operation: 'deploy', resource: 'eu-1' } })
   await jobs.pause('quiet')
-  await jobs.limit('tight', {
+  await jobs.setLimits('tight', {
     concurrency: 3,
     rate: { count: 10, perMs: 60_000 },
     perKey: { concurrency: 1 },

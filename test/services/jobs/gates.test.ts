@@ -198,7 +198,7 @@ for (const stage of shown) {
       const running = new Map<string, number>()
       const most = new Map<string, number>()
       const order: number[] = []
-      await box.jobs.limit('mail', { perKey: { concurrency: 2 } })
+      await box.jobs.setLimits('mail', { perKey: { concurrency: 2 } })
       const jobs = Array.from({ length: 30 }, (_, at) => ({
         ...{ kind: 'send', queue: 'mail', payload: at, limitKey: at < 20 ? 'loud' : `quiet-${at % 2}` },
       }))
@@ -240,7 +240,7 @@ for (const stage of shown) {
 
     stage.story('starts come no faster than the rate', async (scene) => {
       const box = await scene.open()
-      await box.jobs.limit('slow', { rate: { count: 3, perMs: 400 } })
+      await box.jobs.setLimits('slow', { rate: { count: 3, perMs: 400 } })
       const added = await box.jobs.addMany(Array.from({ length: 8 }, () => ({ kind: 'send', queue: 'slow' })))
       // Not from the first end on: that may be told late.
       const begunAt = Date.now()

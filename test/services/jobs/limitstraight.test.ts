@@ -53,7 +53,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('are sent at once while nothing goes first, and step by step where they were refused', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(2))
+    await backend.jobs.setLimits('mail', perKey(2))
     const all = await addMany(backend, 9)
     const sent = watchStatements()
     const take = async (limit = 1) => ids(await claim(backend, { limit }))
@@ -62,16 +62,16 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     assert.deepEqual(await take(), [all[1]])
     assert.deepEqual(sent(), straight)
 
-    await backend.jobs.limit('mail', limitsOf({ concurrency: 3 }))
+    await backend.jobs.setLimits('mail', limitsOf({ concurrency: 3 }))
     sent()
     assert.deepEqual(await take(5), [all[2]], 'by the limits of now')
     assert.deepEqual(sent().slice(0, 4), [...straight, 'sb_promote'])
-    await backend.jobs.limit('mail', perKey(2))
+    await backend.jobs.setLimits('mail', perKey(2))
     assert.deepEqual(await take(), [all[3]])
     await backend.jobs.pause('mail')
     assert.deepEqual(await take(), [], 'it is paused')
     await backend.jobs.resume('mail')
-    await backend.jobs.limit(
+    await backend.jobs.setLimits(
       'mail',
       limitsOf({ perKey: { concurrency: 2, rate: { count: 9, perMs: 60_000 } } }),
     )
@@ -79,14 +79,14 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     sent()
     assert.deepEqual(await take(), [all[6]])
     assert.equal(sent().includes('sb_limit_straight'), false, 'starts are counted')
-    await backend.jobs.limit('mail', null)
+    await backend.jobs.setLimits('mail', null)
     assert.deepEqual(await take(5), all.slice(7))
   })
 
   test('let go first what fell due, and what a dead worker left', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(2))
+    await backend.jobs.setLimits('mail', perKey(2))
     const [, ...all] = await addMany(backend, 9)
     await warmUp(backend)
     const due = aJobOf('due', { priority: 9, due: { delayMs: 5 } })
@@ -107,7 +107,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('find what stands behind more that must wait than they look at', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const names = ['full', 'early', 'greedy', ...Array(600).fill('full'), ...Array(600).fill('greedy')]
     const all = await addInOrder(
       backend,
@@ -128,7 +128,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('find what stands behind more than they look at, of a key that has room for one', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const names = ['first', 'early', ...Array(600).fill('greedy'), 'late']
     const all = await addInOrder(
       backend,
@@ -143,7 +143,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('pass over a job that somebody holds, and take what comes behind it', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(2))
+    await backend.jobs.setLimits('mail', perKey(2))
     const [, ...all] = await addMany(backend, 9)
     await warmUp(backend)
     const holder = new Client(place.url)
@@ -162,7 +162,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('that follow each other before the first is answered count what it took', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', { ...perKey(1), concurrency: 5 })
+    await backend.jobs.setLimits('mail', { ...perKey(1), concurrency: 5 })
     await addInOrder(
       backend,
       Array.from({ length: 400 }, (_, at) => aJobOf(`key ${at % 4}`)),
@@ -184,7 +184,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('do without the queue’s row when somebody keeps it, and take nothing', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     await addMany(backend, 5)
     await warmUp(backend)
     const holder = new Client(place.url)
@@ -203,7 +203,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('do not wait for the row on one connection after the other', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     await addMany(backend, 20)
     await warmUp(backend)
     await using row = await holdRow(place.url)
@@ -222,7 +222,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
   test('that fail on a new connection leave the next what it needs', async () => {
     await using place = await ownPostgres()
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
-    await backend.jobs.limit('mail', perKey(1))
+    await backend.jobs.setLimits('mail', perKey(1))
     const [, ...all] = await addMany(backend, 5)
     await warmUp(backend)
     await using row = await holdRow(place.url)
@@ -264,7 +264,7 @@ describe.skipIf(!hasService('postgres'))('claims from queues with limits', () =>
     await using backend = await openPostgres(place.url, { namespace: 'default', migrate: true })
     const queues = ['mail', 'post']
     for (const queue of queues) {
-      await backend.jobs.limit(queue, perKey(1))
+      await backend.jobs.setLimits(queue, perKey(1))
       await addMany(backend, 2, { queue })
     }
     const enter = vi.spyOn(QueueTurns.prototype, 'enter')

@@ -95,7 +95,7 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
     assert.deepEqual(await claim(), [])
     assert.deepEqual(sent(), ['sb_claim_straight'])
 
-    await backend.jobs.limit('scarce', { concurrency: 1, rate: null, perKey: null })
+    await backend.jobs.setLimits('scarce', { concurrency: 1, rate: null, perKey: null })
     await claim(['scarce'])
     sent()
     await claim()

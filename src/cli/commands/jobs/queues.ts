@@ -120,7 +120,7 @@ function limitCommand(printer: Printer): Command {
     .action(async (queue: string, flags: LimitFlags) => {
       const given = limitsOf(flags)
       await using box = await openPlace(command, flags, 'make')
-      const limits = await box.jobs.limit(queue, given)
+      const limits = await box.jobs.setLimits(queue, given)
       const usage = await usageOf(box, queue)
       if (flags.json) return printer.json({ queue, limits, ...usage })
       printer.line(

@@ -137,13 +137,13 @@ export function jobHandlers(meter: JobMeterPart): JobHandlers {
     },
 
     async limitQueue({ params: { name }, body, jobs, space }) {
-      const limits = await jobs.limit(name, body)
+      const limits = await jobs.setLimits(name, body)
       queueCountsOf(space.stores).changed({ queue: name, limits })
       return { body: { queue: name, limits } }
     },
 
     async unlimitQueue({ params: { name }, jobs, space }) {
-      const limits = await jobs.limit(name, null)
+      const limits = await jobs.setLimits(name, null)
       queueCountsOf(space.stores).changed({ queue: name, limits })
       return { body: { queue: name, limits } }
     },

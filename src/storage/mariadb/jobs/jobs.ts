@@ -62,7 +62,7 @@ export function createMariadbJobs(store: Store): JobStore {
     stats: () => stats(store),
     pause: (queue) => pause(store, queue),
     resume: (queue) => thenForget(resume(store, queue)),
-    limit: (queue, limits) => thenForget(limit(store, queue, limits)),
+    setLimits: (queue, limits) => thenForget(limit(store, queue, limits)),
     remove: (ids) => remove(store, ids),
     prune: (request) => prune(store, request),
   }

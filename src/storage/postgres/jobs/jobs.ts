@@ -216,7 +216,7 @@ export class PostgresJobs implements JobStore {
     this.#forgetCursors()
   }
 
-  async limit(queue: string, limits: QueueLimits | null): Promise<void> {
+  async setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
     await this.#operations.limit(queue, limits)
     this.#forgetCursors()
   }

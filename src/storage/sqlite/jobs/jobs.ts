@@ -163,7 +163,7 @@ export class SqliteJobs implements JobStore {
     return this.#write('resume', [queue])
   }
 
-  limit(queue: string, limits: QueueLimits | null): Promise<void> {
+  setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
     return this.#write('limit', [queue, limits])
   }
 
