@@ -42,8 +42,8 @@ let ended = 0
 const count = () => {
   if (++ended === 120) resolve()
 }
-worker.events.on('completed', count)
-worker.events.on('failed', ({ job, error }) => {
+worker.on('completed', count)
+worker.on('failed', ({ job, error }) => {
   console.log(`${job.id} failed: ${(error as Error).message}`)
   count()
 })

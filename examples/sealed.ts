@@ -54,7 +54,7 @@ const february = randomBytes(32)
       },
     },
   })
-  const completed = worker.events.once('completed')
+  const completed = worker.once('completed')
   await worker.start()
   const { job } = await completed
   assert.match(JSON.stringify((await box.jobs.find(job.id))!.result), /4111/)
@@ -64,7 +64,7 @@ const february = randomBytes(32)
   const kept = (await box.backend.jobs.find(job.id))!
   const { queue, kind, payload, priority, maxAttempts, meta } = kept
   const plain = { uniqueKey: null, due: { delayMs: 0 }, backoff: null, timeoutMs: null }
-  const failed = worker.events.once('failed')
+  const failed = worker.once('failed')
   await box.backend.jobs.add([{ ...plain, id: 'forged', queue, kind, payload, priority, maxAttempts, meta }])
   box.jobs.wake(queue)
   await failed

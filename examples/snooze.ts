@@ -29,7 +29,7 @@ const worker = box.jobs.worker({
     },
   },
 })
-worker.events.on('snoozed', ({ job, delayMs }) => console.log(`${job.kind} comes back in ${delayMs} ms`))
+worker.on('snoozed', ({ job, delayMs }) => console.log(`${job.kind} comes back in ${delayMs} ms`))
 await worker.start()
 
 const { id } = await box.jobs.add('fetchReport', null, { maxAttempts: 1 })

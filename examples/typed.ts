@@ -52,7 +52,7 @@ const worker = box.jobs.worker({
     }),
   ],
 })
-const failed = worker.events.once('failed')
+const failed = worker.once('failed')
 await worker.start()
 await failed
 

@@ -15,7 +15,7 @@ const worker = box.jobs.worker({
   concurrency: 1,
   prefetch: 0,
 })
-worker.events.on('warning', ({ message }) => console.error(message))
+worker.on('warning', ({ message }) => console.error(message))
 await worker.start()
 console.log(`works for ${process.env.SIGNALBOX_URL}`)
 process.once('SIGTERM', () => void box.close().then(() => process.exit(0)))

@@ -40,8 +40,8 @@ export async function until(look: () => unknown): Promise<void> {
 export async function complete(worker: ReturnType<Box['jobs']['worker']>, count: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let left = count
-  worker.events.on('completed', () => --left === 0 && resolve())
-  worker.events.on('failed', ({ error }) => reject(error))
+  worker.on('completed', () => --left === 0 && resolve())
+  worker.on('failed', ({ error }) => reject(error))
   await worker.start()
   await promise
 }

@@ -84,10 +84,10 @@ async function runUntil(
 ): Promise<readonly string[]> {
   const warnings: string[] = []
   const worker = jobs.worker({ handlers: { mail: ({ payload }) => run(payload) }, pollMs: 50 })
-  worker.events.on('warning', ({ error }) => {
+  worker.on('warning', ({ error }) => {
     if (isSignalboxError(error)) warnings.push(error.code)
   })
-  const ended = worker.events.once(event)
+  const ended = worker.once(event)
   await worker.start()
   await within(15_000, `a job has ${event}`, ended)
   await worker.stop()
@@ -223,7 +223,7 @@ test('jobs are sealed in transactions too, on the way in and when they end', asy
         }),
     },
   })
-  const ended = worker.events.once('completed')
+  const ended = worker.once('completed')
   await worker.start()
   await within(15_000, 'the transaction is committed', ended)
   assert.equal((await box.jobs.find(id))!.result, secret)
@@ -234,7 +234,7 @@ test('jobs are sealed in transactions too, on the way in and when they end', asy
 test('a job handed to an idle worker of the same process is sealed like any other', async () => {
   await using box = await open('memory:', { jobs: { sealer: oldKey } })
   const worker = box.jobs.worker({ handlers: { mail: ({ payload }) => payload } })
-  const ended = worker.events.once('completed')
+  const ended = worker.once('completed')
   await worker.start()
   const { id } = await box.jobs.add('mail', secret)
   await within(15_000, 'it is done', ended)
@@ -313,7 +313,7 @@ test('what a schema says of a sealed payload, and quotes, is told to the worker 
   const worker = box.jobs.worker({ handlers: [strict.handle(() => 1), throwing.handle(() => 1)] })
   const heard: string[] = []
   const { promise: ended, resolve } = Promise.withResolvers<void>()
-  worker.events.on('failed', ({ error }) => {
+  worker.on('failed', ({ error }) => {
     heard.push((error as Error).message)
     if (heard.length === 2) resolve()
   })
@@ -344,8 +344,8 @@ test('in a batch, and among plain jobs, only those that cannot be opened are lef
   })
   const { promise: ended, resolve } = Promise.withResolvers<void>()
   const look = () => (worker.counts.completed === 2 && worker.counts.snoozed === 1 ? resolve() : undefined)
-  worker.events.on('completed', look)
-  worker.events.on('snoozed', look)
+  worker.on('completed', look)
+  worker.on('snoozed', look)
   await worker.start()
   await within(15_000, 'two are done and one is put off', ended)
   assert.deepEqual(seen.toSorted(), [1, 2])

@@ -66,7 +66,7 @@ test('a worker on a box elsewhere goes on from the span that added the job there
   await remote.jobs.add('work', null, { trace })
   const { promise: done, resolve } = Promise.withResolvers<void>()
   const worker = remote.jobs.worker({ concurrency: 1, pollMs: 50, handlers: { work: () => undefined } })
-  worker.events.on('completed', () => worker.counts.completed === 2 && resolve())
+  worker.on('completed', () => worker.counts.completed === 2 && resolve())
   await worker.start()
   await within(10_000, 'both were done', done)
   await worker.stop()

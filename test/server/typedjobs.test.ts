@@ -36,7 +36,7 @@ async function story({ jobs }: Pick<RemoteBox, 'jobs'>): Promise<readonly unknow
   const seen: number[] = []
   const handled = charge.handle(({ payload }) => seen.push(payload.at.getTime()))
   await using worker = jobs.worker({ queues: ['money'], handlers: [handled], concurrency: 1, pollMs: 50 })
-  const dead = worker.events.once('failed')
+  const dead = worker.once('failed')
   await worker.start()
   answers.push((await within(15_000, 'the job that does not fit is dead', dead)).state, seen)
   const { payload, state, maxAttempts } = (await jobs.find(good.id))!

@@ -252,7 +252,16 @@ export type Workers = [
   Expect<
     Equal<
       keyof Worker,
-      'workerId' | 'events' | 'ready' | 'load' | 'counts' | 'start' | 'stop' | typeof Symbol.asyncDispose
+      | 'workerId'
+      | 'on'
+      | 'once'
+      | 'listenerCount'
+      | 'ready'
+      | 'load'
+      | 'counts'
+      | 'start'
+      | 'stop'
+      | typeof Symbol.asyncDispose
     >
   >,
   Expect<
@@ -291,7 +300,7 @@ export async function program(box: Box): Promise<void> {
       },
     },
   })
-  worker.events.on('failed', ({ job: failed, state }) => [failed.id, state])
+  worker.on('failed', ({ job: failed, state }) => [failed.id, state])
 }
 
 export async function mistakes(box: Box): Promise<void> {

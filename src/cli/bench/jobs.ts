@@ -63,11 +63,11 @@ async function drain(
   const all = Promise.withResolvers<void>()
   let count = 0
   const worker = box.jobs.worker({ concurrency, handlers: { [kind]: handler } })
-  worker.events.on('completed', () => {
+  worker.on('completed', () => {
     tick(name)
     if (++count >= total) all.resolve()
   })
-  worker.events.on('failed', ({ error }) => all.reject(error))
+  worker.on('failed', ({ error }) => all.reject(error))
   const stop = () => all.reject(signal.reason)
   signal.addEventListener('abort', stop)
   const startedAt = performance.now()

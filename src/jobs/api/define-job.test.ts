@@ -36,7 +36,7 @@ async function aBench(): Promise<Bench> {
     async run(handlers, id) {
       await using worker = jobs.worker({ handlers, pollMs: 20 })
       const over = ['completed', 'failed'] as const
-      const ended = Promise.race(over.map((name) => worker.events.once(name)))
+      const ended = Promise.race(over.map((name) => worker.once(name)))
       await worker.start()
       await within(10_000, 'an attempt ended', ended)
       return (await jobs.find(id))!
@@ -232,8 +232,8 @@ test('work does not begin when the attempt’s time ran out while its schema was
   const { id } = await bench.jobs.add('late', 1, { timeoutMs: 20 })
   let calls = 0
   await using worker = bench.jobs.worker({ handlers: [definition.handle(() => calls++)], pollMs: 20 })
-  const failed = worker.events.once('failed')
-  const late = worker.events.once('late')
+  const failed = worker.once('failed')
+  const late = worker.once('late')
   await worker.start()
   await within(10_000, 'it timed out', failed)
   asked.resolve({ value: 1 })

@@ -1,5 +1,4 @@
 import { SignalboxError } from '../../core/errors.ts'
-import type { EventSource } from '../../core/events.ts'
 import { onlyKeys, whole } from '../../core/options.ts'
 import { createGating } from '../dependencies/dependencies.ts'
 import { letOn } from '../dependencies/dependency-resolver.ts'
@@ -9,9 +8,8 @@ import { fireDue } from '../schedules/schedule-runner.ts'
 import type { Attempt } from '../worker/attempt.ts'
 import { Runner } from '../worker/executor.ts'
 import type { Worker } from '../worker/worker.ts'
-import type { WorkerCounts, WorkerEvents } from '../worker/worker-events.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions } from '../worker/worker-options.ts'
-import { Tally } from '../worker/worker-tally.ts'
+import { TalliedWorker } from '../worker/worker-tally.ts'
 import { createJobs } from './create-jobs.ts'
 import type { Jobs } from './jobs-api.ts'
 
@@ -116,12 +114,11 @@ interface Pending {
   end: DrivenEnd | undefined
 }
 
-class DrivenWorker implements Worker {
+class DrivenWorker extends TalliedWorker implements Worker {
   readonly handled: { readonly queues: readonly string[]; readonly kinds: readonly string[] }
   readonly #parts: JobsParts
   readonly #options: ResolvedWorkerOptions
   readonly #onStopped: () => void
-  readonly #tally = new Tally()
   readonly #runner: Runner
   /** By job and token: a job may run again before its first run was looked at, and jobs of one claim may share a token. */
   readonly #pending = new Map<string, Pending>()
@@ -132,6 +129,7 @@ class DrivenWorker implements Worker {
   #stopped: Promise<void> | undefined
 
   constructor(parts: JobsParts, options: ResolvedWorkerOptions, onStopped: () => void) {
+    super()
     this.#parts = parts
     this.#options = options
     this.#onStopped = onStopped
@@ -140,7 +138,7 @@ class DrivenWorker implements Worker {
       parts,
       // A job that is run while another one runs has a place: they may wait for each other.
       options: { ...options, leaseMs, concurrency: Number.MAX_SAFE_INTEGER },
-      tally: this.#tally,
+      tally: this.tally,
       watch: {
         left: (attempt) => this.#left(attempt),
         room: () => undefined,
@@ -154,14 +152,6 @@ class DrivenWorker implements Worker {
 
   get workerId(): string {
     return this.#options.workerId
-  }
-
-  get events(): EventSource<WorkerEvents> {
-    return this.#tally.events
-  }
-
-  get counts(): Readonly<WorkerCounts> {
-    return this.#tally.counts
   }
 
   get ready(): boolean {

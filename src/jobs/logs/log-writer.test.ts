@@ -179,7 +179,7 @@ test('a handler’s words are there when its end is, by attempt, and are forgott
       },
     },
   })
-  worker.events.on('completed', () => resolve())
+  worker.on('completed', () => resolve())
   await worker.start()
   await within(5_000, 'it was done', done)
   const found = await box.jobs.find(id)

@@ -126,7 +126,7 @@ test('an attempt is a child of the span that added its job, and so is every retr
       mail: () => undefined,
     },
   })
-  worker.events.on('completed', ({ job }) => job.kind === 'mail' && resolve())
+  worker.on('completed', ({ job }) => job.kind === 'mail' && resolve())
   const outer = new TestSpan('request', {}, api.ROOT_CONTEXT)
   const { id } = await api.context.with(api.trace.setSpan(api.ROOT_CONTEXT, outer), () =>
     box.jobs.add('order', { n: 1 }, { queue: 'orders', tags: ['kept'], backoff: { baseMs: 0 } }),
@@ -199,8 +199,8 @@ test('many that are added at once share a span; a batch has one that is linked t
   })
   let ended = 0
   const count = () => ++ended === 3 && resolve()
-  worker.events.on('completed', count)
-  worker.events.on('failed', count)
+  worker.on('completed', count)
+  worker.on('failed', count)
   await box.jobs.addMany([1, 2, 3].map((payload) => ({ kind: 'send', payload, maxAttempts: 1 })))
   await worker.start()
   await within(10_000, 'all ended', done)
@@ -297,8 +297,8 @@ test.each(breaks)(
     })
     let ended = 0
     const count = () => ++ended === 2 && resolve()
-    worker.events.on('completed', count)
-    worker.events.on('failed', count)
+    worker.on('completed', count)
+    worker.on('failed', count)
     const added = await box.jobs.addMany(
       ['good', 'bad'].map((payload) => ({ kind: 'work', payload, maxAttempts: 1 })),
     )
@@ -329,7 +329,7 @@ test('what cannot be looked at is thrown like anything else, with tracing as wit
       },
     },
   })
-  worker.events.on('failed', () => resolve())
+  worker.on('failed', () => resolve())
   const { id } = await box.jobs.add('work', null, { maxAttempts: 1 })
   await worker.start()
   await within(10_000, 'it failed', failed)

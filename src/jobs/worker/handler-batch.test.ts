@@ -294,8 +294,8 @@ test('a job whose lease is lost leaves its batch alone, and each of the others e
   })
   let ended = 0
   const count = () => ++ended === 4 && resolve()
-  worker.events.on('completed', count)
-  worker.events.on('failed', count)
+  worker.on('completed', count)
+  worker.on('failed', count)
   const added = await box.jobs.addMany(numbered(4))
   await worker.start()
   await within(20_000, 'all ended', done)

@@ -59,6 +59,33 @@ export class Tally {
   }
 }
 
+/** A worker that is its own emitter: listeners are added to it directly. */
+export abstract class TalliedWorker implements EventSource<WorkerEvents> {
+  protected readonly tally: Tally = new Tally()
+
+  get counts(): Readonly<WorkerCounts> {
+    return this.tally.counts
+  }
+
+  on<Name extends keyof WorkerEvents>(
+    name: Name,
+    listener: (event: WorkerEvents[Name]) => unknown,
+  ): () => void {
+    return this.tally.events.on(name, listener)
+  }
+
+  once<Name extends keyof WorkerEvents>(
+    name: Name,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<WorkerEvents[Name]> {
+    return this.tally.events.once(name, options)
+  }
+
+  listenerCount(name: keyof WorkerEvents): number {
+    return this.tally.events.listenerCount(name)
+  }
+}
+
 /** As its handler sees it; a payload that cannot be read, which may be why it failed, is shown as null. */
 function shown(record: ClaimedRecord): ClaimedJob {
   try {

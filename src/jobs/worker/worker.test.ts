@@ -86,7 +86,7 @@ test('a worker whose store fails for a while recovers by itself, and ready tells
   await until('it works', () => worker.ready && worker.counts.completed === 1)
   const { id } = await jobs.add('mail', {}, { delayMs: 50 })
   let warnings = 0
-  worker.events.on('warning', () => warnings++)
+  worker.on('warning', () => warnings++)
   bench.intercept = async (next, name) => {
     if (name === 'find') return next()
     throw unavailable()
@@ -102,7 +102,7 @@ test('events have the job as its handler sees it', async () => {
   await using bench = await aBench()
   const { jobs } = bench
   const worker = jobs.worker({ handlers: { mail: () => 'sent' } })
-  const completed = worker.events.once('completed')
+  const completed = worker.once('completed')
   await worker.start()
   const { id } = await jobs.add('mail', { to: ['ada'] })
   const { job } = await completed
@@ -120,7 +120,7 @@ test('a claim that hangs is replaced by the watchdog, and what it brings in the 
     return claimed
   })
   const worker = jobs.worker({ watchdogMs: 150, pollMs: 20, handlers: { mail: (job) => job.payload } })
-  const warned = worker.events.once('warning')
+  const warned = worker.once('warning')
   await worker.start()
   assert.match((await within(5_000, 'the watchdog', warned)).message, /jobs\.intake made no progress/)
   const second = await jobs.add('mail', 'second')

@@ -13,7 +13,7 @@ import { Intake } from './fetcher.ts'
 import { createKeeper, type Keeper } from './lease-renewer.ts'
 import type { WorkerCounts, WorkerEvents } from './worker-events.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.ts'
-import { Tally } from './worker-tally.ts'
+import { TalliedWorker } from './worker-tally.ts'
 
 /**
  * A worker: claims jobs, runs their handlers, keeps their leases, writes how they ended.
@@ -26,9 +26,8 @@ import { Tally } from './worker-tally.ts'
  * the worker. Everything written is conditional on the job's lease, so a worker that was paused, cut off or declared
  * dead can do no harm when it comes back: its writes are refused, and it learns that by `lost`.
  */
-export interface Worker extends AsyncDisposable {
+export interface Worker extends AsyncDisposable, EventSource<WorkerEvents> {
   readonly workerId: string
-  readonly events: EventSource<WorkerEvents>
   /** It runs, and each of its loops made progress lately. */
   readonly ready: boolean
   /** Handlers running now, jobs held ready for them, and ends not written yet. */
@@ -53,8 +52,7 @@ export function createWorker(
   return new JobWorker(parts, resolveWorkerOptions(options, parts.reserved), onStopped)
 }
 
-class JobWorker implements Worker, Taker {
-  readonly #tally = new Tally()
+class JobWorker extends TalliedWorker implements Worker, Taker {
   readonly #onStopped: () => void
   readonly #parts: JobsParts
   readonly #options: ResolvedWorkerOptions
@@ -72,6 +70,7 @@ class JobWorker implements Worker, Taker {
   #stopped: Promise<void> | undefined
 
   constructor(parts: JobsParts, options: ResolvedWorkerOptions, onStopped: () => void) {
+    super()
     this.#onStopped = onStopped
     this.#parts = parts
     this.#options = options
@@ -79,7 +78,7 @@ class JobWorker implements Worker, Taker {
     this.#runner = new Runner({
       parts,
       options,
-      tally: this.#tally,
+      tally: this.tally,
       watch: {
         left: () => this.#intake.ended(),
         room: () => this.#intake.askForMore(),
@@ -111,14 +110,6 @@ class JobWorker implements Worker, Taker {
 
   get workerId(): string {
     return this.#options.workerId
-  }
-
-  get events(): EventSource<WorkerEvents> {
-    return this.#tally.events
-  }
-
-  get counts(): Readonly<WorkerCounts> {
-    return this.#tally.counts
   }
 
   get ready(): boolean {
@@ -169,8 +160,8 @@ class JobWorker implements Worker, Taker {
       }),
     ]
     for (const loop of this.#loops) {
-      loop.events.on('failed', ({ error }) => this.#tally.warn(`A step of ${loop.name} failed.`, error))
-      loop.events.on('stalled', () => this.#tally.warn(`${loop.name} made no progress and was replaced.`))
+      loop.events.on('failed', ({ error }) => this.tally.warn(`A step of ${loop.name} failed.`, error))
+      loop.events.on('stalled', () => this.tally.warn(`${loop.name} made no progress and was replaced.`))
     }
   }
 

@@ -43,10 +43,10 @@ const worker = jobs.worker({
   pollMs,
   queues: ['default'],
 })
-worker.events.on('warning', ({ message, error }) => {
+worker.on('warning', ({ message, error }) => {
   recorder.write({ type: 'info', op: 'note', items: [], detail: `${message} ${describe(error)}` })
 })
-worker.events.on('lost', ({ job }) => {
+worker.on('lost', ({ job }) => {
   recorder.write({ type: 'ok', op: 'note', items: [{ job: job.id, token: job.token }], detail: 'lost' })
 })
 await worker.start()

@@ -107,11 +107,11 @@ export const fetchReport = async (payload: unknown): Promise<unknown> => payload
 check('Snooze', async ({ values: { worker } }) => {
   const added = await box.jobs.add('fetchReport')
   await worker.start()
-  await worker.events.once('snoozed')
+  await worker.once('snoozed')
   assert.equal((await box.jobs.find(added.id))?.snoozeCount, 1)
   isThere = true
   await box.jobs.add('fetchReport')
-  await worker.events.once('completed')
+  await worker.once('completed')
 })
 
 export const sendAll = async (
@@ -124,7 +124,7 @@ check('Batches', async ({ values: { worker } }) => {
     { kind: 'mail', payload: 'good' },
     { kind: 'mail', payload: 'bad' },
   ])
-  const failed = worker.events.once('failed')
+  const failed = worker.once('failed')
   await worker.start()
   const { job: bad } = await failed
   assert.equal(bad.payload, 'bad')

@@ -12,7 +12,7 @@ const worker = box.jobs.worker({
   handlers: { mail: (job) => (isRemote ? sent : job.transaction(() => sent)) },
 })
 await worker.start()
-const completed = worker.events.once('completed')
+const completed = worker.once('completed')
 const { id } = await box.jobs.add('mail', {}, { timeoutMs: 60_000 })
 await completed
 const job = await box.jobs.find(id)

@@ -116,7 +116,7 @@ for (const stage of stages()) {
     stage.story('a result that is no JSON is dropped with a warning, for the work is done', async (scene) => {
       const box = await scene.open()
       const worker = await scene.work(box, { handlers: { odd: () => ({ at: new Date() }) } })
-      const warned = worker.events.once('warning')
+      const warned = worker.once('warning')
       const { id } = await box.jobs.add('odd')
       assert.match((await warned).message, new RegExp(id))
       assert.equal((await jobIn(box, id, 'completed')).result, null)
@@ -137,7 +137,7 @@ for (const stage of stages()) {
             nacks: (job) => job.nack({ error: 'not today', dead: true }),
           },
         })
-        const late = worker.events.once('late')
+        const late = worker.once('late')
         const [acked, nacked] = await box.jobs.addMany([{ kind: 'acks' }, { kind: 'nacks' }])
         assert.equal((await jobIn(box, acked!.id, 'completed')).result, 'early')
         assert.equal((await jobIn(box, nacked!.id, 'dead')).error?.message, 'not today')
@@ -280,7 +280,7 @@ for (const stage of stages()) {
           },
         },
       })
-      const completed = worker.events.once('completed')
+      const completed = worker.once('completed')
       const { id } = await box.jobs.add('charge', { orderId: 7 })
       assert.equal((await completed).job.id, id)
       const job = await jobIn(box, id, 'completed')
@@ -311,8 +311,8 @@ for (const stage of stages()) {
             },
           },
         })
-        const failed = worker.events.once('failed')
-        const late = worker.events.once('late')
+        const failed = worker.once('failed')
+        const late = worker.once('late')
         const { id } = await box.jobs.add('charge')
         const { state, error } = await failed
         assert.deepEqual([state, error], ['scheduled', { message: 'no funds', code: 'E_FUNDS' }])
@@ -376,7 +376,7 @@ for (const stage of stages()) {
         },
       })
       const late: unknown[] = []
-      worker.events.on('late', ({ error }) => late.push(error))
+      worker.on('late', ({ error }) => late.push(error))
       const added = await box.jobs.addMany([{ kind: 'charge' }, { kind: 'own' }])
       await until('both throws are told', () => late.length === 2)
       for (const { id } of added) {
@@ -448,7 +448,7 @@ for (const stage of stages()) {
             },
           },
         })
-        const warned = worker.events.once('warning')
+        const warned = worker.once('warning')
         const { id } = await box.jobs.add('charge', {}, { backoff: { baseMs: 100, jitter: 0 } })
         assert.match((await warned).message, /without a committed ack/)
         const failed = await jobWhen(box, id, ({ error }) => error !== null)

@@ -39,7 +39,7 @@ for (const stage of stages()) {
             },
           },
         })
-        const failed = worker.events.once('failed')
+        const failed = worker.once('failed')
         const { id } = await box.jobs.add('slow', {}, { timeoutMs: 100, ...soon })
         const { error, state } = await failed
         assert.deepEqual([(error as { code: string }).code, state], ['timeout', 'scheduled'])

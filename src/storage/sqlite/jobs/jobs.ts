@@ -164,7 +164,7 @@ export class SqliteJobs implements JobStore {
   }
 
   setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
-    return this.#write('limit', [queue, limits])
+    return this.#write('setLimits', [queue, limits])
   }
 
   remove(ids: readonly string[]): Promise<readonly string[]> {

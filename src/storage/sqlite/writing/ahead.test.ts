@@ -40,7 +40,7 @@ async function setUp() {
       ask('claim', { queues: ['mail'], kinds: null, workerId: 'w', limit: 1, leaseMs: 30_000, ...more }),
     settle: (...verdicts: Verdict[]) => ask('settle', verdicts),
     pause: () => ask('pause', 'mail'),
-    limit: () => ask('limit', 'mail', { concurrency: 5, rate: null, perKey: null }),
+    limit: () => ask('setLimits', 'mail', { concurrency: 5, rate: null, perKey: null }),
     /** The statements since the last time. */
     made: () => statements.splice(0),
     /** How many statements since the last time have this in them. */

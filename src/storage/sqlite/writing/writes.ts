@@ -60,7 +60,7 @@ export interface Writes {
   retryDead(query: { readonly queue?: string; readonly kind?: string; readonly limit: number }): number
   pause(queue: string): void
   resume(queue: string): void
-  limit(queue: string, limits: QueueLimits | null): void
+  setLimits(queue: string, limits: QueueLimits | null): void
   remove(ids: readonly string[]): readonly string[]
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
   addNotes(notes: readonly Note[]): void
@@ -130,7 +130,7 @@ const performers: Performers = {
   retryDead: ({ connection, namespace, now }, query) => retryDeadJobs(connection, namespace, query, now),
   pause: ({ connection, namespace, now }, queue) => pauseQueue(connection, namespace, queue, now),
   resume: ({ connection, namespace }, queue) => pauseQueue(connection, namespace, queue, null),
-  limit: ({ connection, namespace }, queue, limits) => limitQueue(connection, namespace, queue, limits),
+  setLimits: ({ connection, namespace }, queue, limits) => limitQueue(connection, namespace, queue, limits),
   remove: ({ connection, namespace, now }, ids) => removeJobs(connection, namespace, ids, now),
   prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
   addNotes: ({ connection, namespace, now }, notes) => addNotes(connection, namespace, notes, now),
