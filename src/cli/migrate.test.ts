@@ -11,21 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'signalbox-migrate-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** All of them, so far. */
-const steps = [
-  { number: 1, name: 'jobs' },
-  { number: 2, name: 'access' },
-  { number: 3, name: 'locks' },
-  { number: 4, name: 'once' },
-  { number: 5, name: 'monitor' },
-  { number: 6, name: 'audit' },
-  { number: 7, name: 'fleet' },
-  { number: 8, name: 'comfort' },
-  { number: 9, name: 'gates' },
-  { number: 10, name: 'lists' },
-  { number: 11, name: 'node tokens' },
-  { number: 12, name: 'taken fences' },
-  { number: 13, name: 'dead notifications' },
-]
+const steps = [{ number: 1, name: 'baseline' }]
 const latest = steps.length
 const linesOf = (word: string) => steps.map(({ number, name }) => `${word} ${number} ${name}\n`).join('')
 
@@ -86,6 +72,7 @@ test('--json answers with one line for programs', async () => {
     database,
     upToDate: false,
     isRunnable: false,
+    isBeforeBaseline: false,
     current: 0,
     latest,
     pending: steps,
@@ -95,6 +82,7 @@ test('--json answers with one line for programs', async () => {
     database,
     upToDate: true,
     isRunnable: true,
+    isBeforeBaseline: false,
     current: latest,
     latest,
     pending: [],
@@ -150,6 +138,28 @@ test('a newer schema that this Signalbox may still work on is said to be so, and
   const { out } = await migrate('status', '--json', '--database', database)
   const { upToDate, isRunnable } = JSON.parse(out)
   assert.deepEqual([upToDate, isRunnable], [false, true])
+})
+
+test('a schema from before the baseline is refused with what to do, and left as it is', async () => {
+  const file = freshFile()
+  const database = `sqlite:${file}`
+  const db = new DatabaseSync(file)
+  db.exec(`CREATE TABLE signalbox_migration (number INTEGER PRIMARY KEY, name TEXT, applied_at INTEGER);
+           INSERT INTO signalbox_migration VALUES (1, 'jobs', 0), (2, 'access', 0);
+           CREATE TABLE signalbox_meta (key TEXT PRIMARY KEY, value TEXT)`)
+  db.close()
+  const said =
+    /was made by an unreleased version of Signalbox, before the baseline .* start with an empty database\.\n$/
+  const status = await migrate('status', '--database', database)
+  assert.equal(status.code, 1)
+  assert.match(status.out, said)
+  const up = await migrate('up', '--database', database)
+  assert.deepEqual([up.code, up.out], [1, ''])
+  assert.match(up.err, said)
+  const { isBeforeBaseline, pending } = JSON.parse(
+    (await migrate('status', '--json', '--database', database)).out,
+  )
+  assert.deepEqual([isBeforeBaseline, pending], [true, []])
 })
 
 test('the steps for a server are printed without one', async () => {

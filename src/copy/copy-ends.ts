@@ -1,5 +1,12 @@
 import { SignalboxError } from '../core/errors.ts'
-import { type CopyEnd, copyMark, type MigrationStatus, openCopyEnd, openMigrator } from '../storage/index.ts'
+import {
+  beforeBaseline,
+  type CopyEnd,
+  copyMark,
+  type MigrationStatus,
+  openCopyEnd,
+  openMigrator,
+} from '../storage/index.ts'
 
 /** Both ends of a copy, looked at before anything is changed. */
 export interface Ends {
@@ -17,7 +24,7 @@ export async function openEnds(from: string, to: string, kept: AsyncDisposableSt
   const source = kept.use(await openCopyEnd(from))
   const target = kept.use(await openCopyEnd(to))
   // Engines have steps of their own, so that each has its own latest.
-  const ours = await statusOf(from)
+  const ours = await statusOf('source', from)
   requireSchema('source', await source.schema(), ours.latest)
   if (ours.current === copyMark)
     throw new SignalboxError(
@@ -31,7 +38,7 @@ export async function openEnds(from: string, to: string, kept: AsyncDisposableSt
       'FROM and TO are the same store (or a copy of its files): there is nothing to copy. Name an empty database as TO.',
     )
   const schema = await target.schema()
-  const { latest } = await statusOf(to)
+  const { latest } = await statusOf('target', to)
   if (schema === 0) return { source, target, sourceId, state: 'empty' }
 
   const book = await target.book()
@@ -51,7 +58,7 @@ export async function openEnds(from: string, to: string, kept: AsyncDisposableSt
 
 /** Throws unless there is something in the target to compare. */
 export async function requireFilled({ target }: Ends, to: string): Promise<void> {
-  const { latest } = await statusOf(to)
+  const { latest } = await statusOf('target', to)
   requireSchema('target', await target.schema(), latest)
 }
 
@@ -69,9 +76,15 @@ export async function requireRoom({ target, sourceId, state }: Ends): Promise<vo
   )
 }
 
-async function statusOf(url: string): Promise<MigrationStatus> {
+/** Throws where no version of today can read the schema. */
+async function statusOf(side: Side, url: string): Promise<MigrationStatus> {
   await using migrator = await openMigrator(url)
-  return await migrator.status()
+  const status = await migrator.status()
+  if (!status.isBeforeBaseline) return status
+  const { current, latest } = status
+  throw new SignalboxError('schema_outdated', `The ${side} ${beforeBaseline}`, {
+    details: { side, current, latest },
+  })
 }
 
 /** Says which of the two is behind, and what to upgrade: this program or that database. */

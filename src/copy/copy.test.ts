@@ -67,10 +67,10 @@ test('a schema of another version is told with the side it is on, and what to up
   )
   stage.exec(stage.from, add, 900, 'future')
   await assert.rejects(copy(stage.from, stage.to), isCode('schema_newer', /The source has schema 900/))
-  stage.exec(stage.from, 'DELETE FROM signalbox_migration WHERE number > 7')
+  stage.exec(stage.from, `UPDATE signalbox_migration SET name = 'jobs' WHERE number = 1`)
   await assert.rejects(
     copy(stage.from, stage.to),
-    isCode('schema_outdated', /The source has schema 7.*migrate up/),
+    isCode('schema_outdated', /The source was made by an unreleased version/),
   )
 })
 

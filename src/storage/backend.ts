@@ -148,6 +148,8 @@ export interface MigrationStatus {
   readonly pending: readonly AppliedMigration[]
   /** Whether this version of Signalbox may work on it: it knows the schema, or the schema's last steps allow for it. */
   readonly isRunnable: boolean
+  /** Whether an unreleased version made it, before the baseline: this version can neither migrate nor copy it. */
+  readonly isBeforeBaseline: boolean
 }
 
 /** What every engine is opened with. */

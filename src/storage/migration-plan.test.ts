@@ -3,6 +3,7 @@ import { test } from 'vitest'
 import {
   copyMark,
   type Migration,
+  noSchema,
   noteOf,
   planMigrations,
   readMarks,
@@ -18,8 +19,9 @@ const step = (number: number, oldest?: number): Migration => ({
 
 test('a program works on the schema it knows, and on a newer one that allows for it', () => {
   const known = [step(1), step(2)]
+  const first = 'step 1'
   const isRunnable = (current: number, oldest?: number) =>
-    planMigrations({ current, oldest }, known).isRunnable
+    planMigrations({ current, oldest, first }, known).isRunnable
   assert.deepEqual(
     [0, 1, 2, 3].map((current) => isRunnable(current)),
     [false, false, true, false],
@@ -29,7 +31,7 @@ test('a program works on the schema it knows, and on a newer one that allows for
     [true, true, false],
   )
   assert.equal(isRunnable(copyMark, 1), false, 'nobody works on what a copy has not filled yet')
-  assert.throws(() => requireSchema(planMigrations({ current: copyMark, oldest: 1 }, known)), {
+  assert.throws(() => requireSchema(planMigrations({ current: copyMark, oldest: 1, first }, known)), {
     code: 'copy_unfinished',
   })
 })
@@ -38,7 +40,21 @@ test('who may work on it is said by the strictest of its steps, and of that sche
   assert.equal(noteOf([]), '0 of 0')
   assert.equal(noteOf([step(1), step(2, 1)]), '1 of 2')
   assert.equal(noteOf([step(1), step(2, 1), step(3)]), '3 of 3')
-  assert.deepEqual(readMarks(2, '1 of 2'), { current: 2, oldest: 1 })
+  const row = { current: 2, first: 'step 1' }
+  assert.deepEqual(readMarks({ ...row, note: '1 of 2' }), { ...row, oldest: 1 })
   for (const note of ['1 of 3', '', null, 'x'])
-    assert.deepEqual(readMarks(2, note), { current: 2, oldest: undefined })
+    assert.deepEqual(readMarks({ ...row, note }), { ...row, oldest: undefined })
+})
+
+test('a schema from before the baseline is neither run nor migrated, whatever its number', () => {
+  const known = [step(1), step(2), step(3)]
+  for (const current of [1, 2, 3, 13, copyMark]) {
+    const plan = planMigrations({ current, oldest: 1, first: 'jobs' }, known)
+    assert.deepEqual([plan.isBeforeBaseline, plan.isRunnable, plan.steps], [true, false, []])
+    assert.throws(() => requireSchema(plan), {
+      code: 'schema_outdated',
+      message: /made by an unreleased version.*before the baseline.*start with an empty database/,
+    })
+  }
+  assert.equal(planMigrations(noSchema, known).isBeforeBaseline, false)
 })

@@ -21,26 +21,34 @@ export interface Migration {
 export interface SchemaMarks {
   /** The last step applied; 0 when there is none. */
   readonly current: number
-  /** The last step that a program must know to work on it; undefined where nobody has noted it. */
+  /** The last step that a program must know to work on it; undefined where no migrator noted it. */
   readonly oldest: number | undefined
+  /** The name of step 1; undefined where there is none. */
+  readonly first: string | undefined
 }
+
+/** The marks of a database without Signalbox tables. */
+export const noSchema: SchemaMarks = { current: 0, oldest: undefined, first: undefined }
 
 /** Where `oldest` is kept, in the table signalbox_meta. */
 export const oldestKey = 'oldest_schema'
 
 /** What is to be done, given what the database says of itself. */
 export function planMigrations(
-  { current, oldest = current }: SchemaMarks,
+  { current, oldest = current, first }: SchemaMarks,
   known: readonly Migration[],
 ): MigrationStatus & { readonly steps: readonly Migration[] } {
-  const steps = known.filter(({ number }) => number > current)
+  // Schemas made before the baseline have the same numbers. The name of their first step tells them apart.
+  const isBeforeBaseline = current > 0 && first !== known[0]?.name
+  const steps = isBeforeBaseline ? [] : known.filter(({ number }) => number > current)
   const latest = known.at(-1)?.number ?? 0
   const isAllowed = current > latest && current !== copyMark && oldest <= latest
   return {
     current,
     latest,
     pending: steps.map(named),
-    isRunnable: current === latest || isAllowed,
+    isRunnable: !isBeforeBaseline && (current === latest || isAllowed),
+    isBeforeBaseline,
     steps,
   }
 }
@@ -51,10 +59,17 @@ export function noteOf(known: readonly Migration[]): string {
   return `${oldest} of ${known.at(-1)?.number ?? 0}`
 }
 
-/** What a database says of its schema, from its last step and its note. A note on another schema says nothing of this one. */
-export function readMarks(current: number, note: string | null | undefined): SchemaMarks {
+/** The row in which a database describes its schema. */
+export interface MarksRow {
+  readonly current: number
+  readonly first: string | null
+  readonly note: string | null
+}
+
+/** Decodes what a database says of its schema. A note on another schema says nothing of this one. */
+export function readMarks({ current, first, note }: MarksRow): SchemaMarks {
   const [oldest, of] = (note ?? '').split(' of ').map(Number)
-  return { current, oldest: of === current ? oldest : undefined }
+  return { current, oldest: of === current ? oldest : undefined, first: first ?? undefined }
 }
 
 export function named({ number, name }: Migration): AppliedMigration {
@@ -67,9 +82,18 @@ export function named({ number, name }: Migration): AppliedMigration {
  */
 export const copyMark = 1_000_000
 
+/** What is said of a schema from before the baseline, and what to do. */
+export const beforeBaseline =
+  'was made by an unreleased version of Signalbox, before the baseline schema of 0.1.0. This version can neither migrate nor copy it. Export what you need with the version that made it, then start with an empty database.'
+
 /** Throws unless the schema is one that this version of Signalbox works with. */
-export function requireSchema({ current, latest, isRunnable }: MigrationStatus): void {
+export function requireSchema({ current, latest, isRunnable, isBeforeBaseline }: MigrationStatus): void {
   if (isRunnable) return
+  if (isBeforeBaseline) {
+    throw new SignalboxError('schema_outdated', `This database ${beforeBaseline}`, {
+      details: { current, latest },
+    })
+  }
   if (current === 0) {
     throw new SignalboxError(
       'schema_missing',

@@ -17,7 +17,7 @@ export async function openMigrator(url: string): Promise<OpenMigrator> {
     async up(onStep) {
       const status = await migrator.status()
       // Engines skip what they find done, and would call a schema from the future up to date.
-      if (status.current > status.latest) requireSchema(status)
+      if (status.current > status.latest || status.isBeforeBaseline) requireSchema(status)
       return migrator.up(onStep)
     },
   }

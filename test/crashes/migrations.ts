@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { openBackend } from '../../src/storage/open.ts'
+import { openNextMigrator } from '../support/next-release.ts'
 import { type Program, startProgram } from '../support/services/program.ts'
 import { ask, createGround, type Ground, type SqlEngine } from './ground.ts'
 import { createRandom } from './random.ts'
@@ -103,8 +103,8 @@ async function schemaOf({ engine, url }: Ground): Promise<unknown> {
   const parts = []
   for (const query of schemaQueries[engine]) parts.push(await ask(url, query))
   const steps = await ask(url, 'SELECT number FROM signalbox_migration ORDER BY number')
-  await using backend = await openBackend(url, { namespace: 'crashes', migrate: false })
-  const { current, latest, pending } = await backend.migrator.status()
+  await using migrator = openNextMigrator(url)
+  const { current, latest, pending } = await migrator.status()
   assert.deepEqual(
     steps.map(({ number }) => Number(number)),
     Array.from({ length: latest }, (_, index) => index + 1),

@@ -1,11 +1,12 @@
 /**
- * Opens a database and migrates it, and says how long that took; or dies of kill -9 so many milliseconds after it
+ * Migrates a database to the next release's schema, opens it and says how long that took; or dies of kill -9 so many milliseconds after it
  * began. The killer is a thread: SQLite migrates without giving the main one a turn.
  *
  *   opener-process.ts URL [KILL_AFTER_MS]
  */
 import { Worker } from 'node:worker_threads'
 import { openBackend } from '../../src/storage/open.ts'
+import { openNextMigrator } from '../support/next-release.ts'
 
 const [url, killAfterMs] = process.argv.slice(2)
 const killer = `
@@ -26,5 +27,9 @@ if (killAfterMs !== undefined) {
   thread.postMessage('go')
 }
 const begun = performance.now()
+{
+  await using migrator = openNextMigrator(url!)
+  await migrator.up()
+}
 await using _backend = await openBackend(url!, { namespace: 'crashes', migrate: true })
 console.log(performance.now() - begun)

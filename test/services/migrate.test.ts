@@ -4,11 +4,14 @@ import { Client } from 'pg'
 import { test } from 'vitest'
 import { createPrinter } from '../../src/cli/print.ts'
 import { run } from '../../src/cli/run.ts'
+import { copy } from '../../src/copy/index.ts'
 import { open } from '../../src/index.ts'
-import { openMariadb } from '../../src/storage/mariadb/index.ts'
-import { migrations } from '../../src/storage/mariadb/migrations/index.ts'
-import { openPostgres } from '../../src/storage/postgres/index.ts'
-import { migrationsFor } from '../../src/storage/postgres/migrations/index.ts'
+import { requireSchema } from '../../src/storage/migration-plan.ts'
+import { openBackend } from '../../src/storage/open.ts'
+import { mariadbCaller, postgresCaller, sqliteCaller } from '../conformance/callers.ts'
+import { ownSqlite } from '../conformance/candidates.ts'
+import { aJob, runningJob, verdictOf } from '../conformance/jobs/making.ts'
+import { openNextMigrator } from '../support/next-release.ts'
 import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
 
 /** Runs `signalbox migrate …` in this process, with what it printed. */
@@ -40,21 +43,7 @@ async function runMariadb(url: string, sql: string): Promise<void> {
 }
 
 /** All of them, so far; both have the same. */
-const steps = [
-  { number: 1, name: 'jobs' },
-  { number: 2, name: 'access' },
-  { number: 3, name: 'locks' },
-  { number: 4, name: 'once' },
-  { number: 5, name: 'monitor' },
-  { number: 6, name: 'audit' },
-  { number: 7, name: 'fleet' },
-  { number: 8, name: 'comfort' },
-  { number: 9, name: 'gates' },
-  { number: 10, name: 'lists' },
-  { number: 11, name: 'node tokens' },
-  { number: 12, name: 'taken fences' },
-  { number: 13, name: 'dead notifications' },
-]
+const steps = [{ number: 1, name: 'baseline' }]
 
 for (const { name, own, runSql } of [
   { name: 'postgres', own: ownPostgres, runSql: runPostgres },
@@ -110,69 +99,72 @@ for (const { name, own, runSql } of [
   })
 }
 
-const lease = { jobId: 'running', token: '7.0123456789abcdef' }
+/** The first tables of a database that the unreleased versions made, as its own version wrote them. */
+const beforeBaseline = `
+  CREATE TABLE signalbox_migration (number INTEGER PRIMARY KEY, name VARCHAR(191) NOT NULL, applied_at BIGINT NOT NULL);
+  INSERT INTO signalbox_migration (number, name, applied_at) VALUES (1, 'jobs', 1), (2, 'access', 1), (3, 'locks', 1);
+  CREATE TABLE signalbox_meta (%KEY% VARCHAR(64) PRIMARY KEY, value VARCHAR(191) NOT NULL);
+  INSERT INTO signalbox_meta VALUES ('store_id', 'old'), ('oldest_schema', '1 of 3');`
 
-/** Schema 7 with a job that waits, one that runs and one that has ended, as its own version wrote them. */
-const schema7 = {
-  postgres: `CREATE TABLE signalbox_migration (
-      number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
-    ${scriptOf(migrationsFor('"public"'))}
-    INSERT INTO signalbox_migration (number, name) VALUES (7, 'fleet');
-    INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
-      run_at, created_at, updated_at) VALUES ('n', 'waiting', 'mail', 'mail', '{}', 0, 'ready', 0, 5, 0, 1, 1, 1);
-    INSERT INTO job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
-      VALUES (7, 'n', '0123456789abcdef', 'w', 1, 9000000000000, 1, ARRAY[
-        ROW ('running', 'mail', 'mail', '{}', 0, NULL, 1, 5, 0, 1, 1, NULL, NULL, NULL, 'earlier')::leased_job]);
-    INSERT INTO job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
-      run_at, created_at, finished_at, cancel_ignored)
-      VALUES ('n', 'ended', 'mail', 'mail', '{}', 0, 'completed', 1, 5, 0, 1, 1, 2, false);`,
-  mariadb: `CREATE TABLE signalbox_migration (
-      number INT NOT NULL PRIMARY KEY, name VARCHAR(191) NOT NULL, applied_at BIGINT NOT NULL);
-    ${scriptOf(migrations)}
-    INSERT INTO signalbox_migration (number, name, applied_at) VALUES (7, 'fleet', 1);
-    INSERT INTO job_queue (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, run_at,
-      created_at, updated_at, lease_no, lease_nonce, lease_ends_at) VALUES
-      ('n', 'waiting', 'mail', 'mail', '{}', 0, 'ready', 0, 5, 1, 1, 1, 0, NULL, NULL),
-      ('n', 'running', 'mail', 'mail', '{}', 0, 'running', 1, 5, 1, 1, 1, 7, '0123456789abcdef', 9000000000000);
-    INSERT INTO job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
-      run_at, created_at, finished_at, lease_no)
-      VALUES ('n', 'ended', 'mail', 'mail', '{}', 0, 'completed', 1, 5, 0, 1, 1, 2, 1);`,
-} as const
-
-function scriptOf(steps: readonly { readonly number: number; readonly statements: readonly string[] }[]) {
-  const before = steps.filter(({ number }) => number <= 7)
-  return before.flatMap(({ statements }) => statements.map((statement) => `${statement};`)).join('\n')
-}
-
-for (const { name, own, runSql, openStore } of [
-  { name: 'postgres', own: ownPostgres, runSql: runPostgres, openStore: openPostgres },
-  { name: 'mariadb', own: ownMariadb, runSql: runMariadb, openStore: openMariadb },
+for (const { name, own, connect, key } of [
+  { name: 'sqlite', own: ownSqlite, connect: sqliteCaller, key: 'key' },
+  { name: 'postgres', own: ownPostgres, connect: postgresCaller, key: 'key' },
+  { name: 'mariadb', own: ownMariadb, connect: mariadbCaller, key: 'name' },
 ] as const) {
-  test.runIf(hasService(name))(`jobs of schema 7 live on in the next one on ${name}`, async () => {
-    await using database = await own()
-    await runSql(database.url, schema7[name])
-    await using backend = await openStore(database.url, { namespace: 'n', migrate: true })
-    const states = (await backend.jobs.list({ limit: 10 })).map(({ id, state, meta }) => [id, state, meta])
-    assert.deepEqual(states, [
-      ['waiting', 'ready', null],
-      ['running', 'running', null],
-      ['ended', 'completed', null],
-    ])
-    const verdict = { ...lease, attempt: 1, freeCount: 0, delayMs: 0, ranMs: null, result: '1', error: null }
-    assert.deepEqual(await backend.jobs.settle([{ ...verdict, state: 'completed' }]), [true])
-    assert.equal((await backend.jobs.find('running'))?.result, '1')
-    await backend.jobs.retry('ended')
-    const request = { queues: ['mail'], kinds: null, workerId: 'w', limit: 10, leaseMs: 60_000 }
-    const claimed = await backend.jobs.claim(request)
-    assert.deepEqual(
-      claimed.map(({ id, meta }) => [id, meta]),
-      [
-        ['waiting', null],
-        ['ended', null],
-      ],
-    )
-  })
+  test.runIf(name === 'sqlite' || hasService(name))(
+    `on ${name} a database from before the baseline is refused with what to do, and left as it is`,
+    async () => {
+      await using database = await own()
+      await using db = await connect(database.url)
+      for (const statement of beforeBaseline.replace('%KEY%', key).split(';').slice(0, -1))
+        await db.exec(statement)
+      const refusal = {
+        code: 'schema_outdated',
+        message: /made by an unreleased version.* before the baseline.* start with an empty database\.\n?$/,
+      }
+      for (const isMigrating of [false, true])
+        await assert.rejects(open(database.url, { migrate: isMigrating }), refusal)
+      const up = await migrate('up', '--database', database.url)
+      assert.equal(up.code, 1)
+      assert.match(up.err, refusal.message)
+      await using empty = await ownSqlite()
+      await using full = await ownSqlite()
+      await (await open(full.url)).close()
+      await assert.rejects(copy(database.url, empty.url), refusal)
+      await assert.rejects(copy(full.url, database.url), refusal)
+      const noted = await db.exec('SELECT number FROM signalbox_migration')
+      assert.equal(noted.length, 3)
+    },
+  )
+
+  test.runIf(name === 'sqlite' || hasService(name))(
+    `jobs of this schema live on in the next one on ${name}`,
+    async () => {
+      await using database = await own()
+      const opened = () => openBackend(database.url, { namespace: 'n', migrate: true })
+      await using before = await opened()
+      await before.jobs.settle([verdictOf(await runningJob(before))])
+      const held = await runningJob(before)
+      const [waiting] = await before.jobs.add([aJob()])
+
+      await using next = openNextMigrator(database.url)
+      const { current, latest, pending, isRunnable } = await next.status()
+      assert.deepEqual([current, latest, isRunnable], [1, 2, false])
+      assert.deepEqual(pending, [{ number: 2, name: 'synthetic' }])
+      assert.throws(() => requireSchema({ ...status, current, latest, pending }), { code: 'schema_outdated' })
+      assert.deepEqual(await next.up(), pending)
+      assert.deepEqual(await next.up(), [])
+      assert.equal((await next.status()).isRunnable, true)
+
+      await using after = await opened()
+      assert.deepEqual(await after.jobs.settle([verdictOf(held)]), [true])
+      assert.equal((await after.jobs.find(waiting!.id))?.state, 'ready')
+      assert.equal((await after.jobs.list({ limit: 10 })).length, 3)
+    },
+  )
 }
+
+const status = { isRunnable: false, isBeforeBaseline: false }
 
 test.runIf(hasService('postgres'))('migrate makes the schema that the address names', async () => {
   await using database = await ownPostgres()

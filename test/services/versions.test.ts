@@ -6,17 +6,16 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { ClaimRequest } from '../../src/jobs/index.ts'
 import type { Backend } from '../../src/storage/backend.ts'
-import { oldestKey } from '../../src/storage/migration-plan.ts'
 import { openBackend } from '../../src/storage/open.ts'
-import { mariadbCaller, postgresCaller, sqliteCaller } from '../conformance/callers.ts'
 import { ownSqlite } from '../conformance/candidates.ts'
 import { aJob, runningJob, until, verdictOf } from '../conformance/jobs/making.ts'
+import { openNextMigrator } from '../support/next-release.ts'
 import { hasService, ownMariadb, ownPostgres } from '../support/services/own.ts'
 
-for (const { name, own, connect, meta } of [
-  { name: 'sqlite', own: ownSqlite, connect: sqliteCaller, meta: 'key' },
-  { name: 'postgres', own: ownPostgres, connect: postgresCaller, meta: 'key' },
-  { name: 'mariadb', own: ownMariadb, connect: mariadbCaller, meta: 'name' },
+for (const { name, own } of [
+  { name: 'sqlite', own: ownSqlite },
+  { name: 'postgres', own: ownPostgres },
+  { name: 'mariadb', own: ownMariadb },
 ] as const) {
   test.runIf(name === 'sqlite' || hasService(name))(
     `on ${name} the release before works on a schema that allows for it, and drains on one that does not`,
@@ -28,24 +27,9 @@ for (const { name, own, connect, meta } of [
       assert.equal(isRunnable, true)
       const held = await runningJob(before)
 
-      await using db = await connect(place.url)
-      const [row] = await db.exec(`SELECT value FROM signalbox_meta WHERE ${meta} = '${oldestKey}'`)
-      assert.match(
-        String(row!.value),
-        new RegExp(`^[0-9]+ of ${latest}$`),
-        'who migrated noted who may work on it',
-      )
-      const allow = (oldest: number) =>
-        db.exec(
-          `UPDATE signalbox_meta SET value = '${oldest} of ${latest + 1}' WHERE ${meta} = '${oldestKey}'`,
-        )
-
       // The next release migrates, and allows for this one.
-      await db.exec(
-        `INSERT INTO signalbox_migration (number, name, applied_at)
-         SELECT number + 1, 'later', applied_at FROM signalbox_migration WHERE number = ${latest}`,
-      )
-      await allow(latest)
+      await using next = openNextMigrator(place.url)
+      await next.up()
       const status = await before.migrator.status()
       assert.deepEqual([status.current, status.isRunnable], [latest + 1, true])
       await using beside = await opened()
@@ -53,7 +37,8 @@ for (const { name, own, connect, meta } of [
       await runningJob(before)
 
       // The one after that does not.
-      await allow(latest + 1)
+      await using afterNext = openNextMigrator(place.url, 'allowing, then refusing')
+      await afterNext.up()
       await until('it is refused', () => isRefused(before))
       await assert.rejects(opened(), { code: 'schema_newer' })
       assert.deepEqual(await before.jobs.settle([verdictOf(held)]), [true])

@@ -31,7 +31,7 @@ export function migrateCommand(printer: Printer, endWith: (exitCode: number) => 
 /** Whether this version of Signalbox may work on the database. */
 async function migrate(action: Action, database: string, json: boolean, printer: Printer): Promise<boolean> {
   // Imported here, so that other commands and the help do not load an engine first.
-  const { copyMark, openMigrator } = await import('../../storage/index.ts')
+  const { beforeBaseline, copyMark, openMigrator } = await import('../../storage/index.ts')
   await using migrator = await openMigrator(database)
   const name = nameOfDatabase(database)
   switch (action) {
@@ -44,6 +44,7 @@ async function migrate(action: Action, database: string, json: boolean, printer:
     case 'status': {
       const status = await migrator.status()
       if (json) printer.json({ database: name, upToDate: status.current === status.latest, ...status })
+      else if (status.isBeforeBaseline) printer.line(`${name} ${beforeBaseline}`)
       else for (const line of describe(name, status, status.current === copyMark)) printer.line(line)
       return status.isRunnable
     }

@@ -139,8 +139,9 @@ async function requireSchema(database: string): Promise<void> {
   if (database.startsWith('memory:')) return
   const { openMigrator } = await import('../../storage/index.ts')
   await using migrator = await openMigrator(database)
-  const { current, latest } = await migrator.status()
-  if (current >= latest) return
+  const { current, latest, isBeforeBaseline } = await migrator.status()
+  // Opening the store refuses these with a message of its own.
+  if (current >= latest || isBeforeBaseline) return
   const name = nameOfDatabase(database)
   const advice = 'Run `signalbox migrate up`, or leave --no-migrate off.'
   if (current === 0) throw new SignalboxError('schema_missing', `${name} has no schema. ${advice}`)

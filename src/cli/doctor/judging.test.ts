@@ -68,7 +68,8 @@ test('a token that may do everything for ever, and one that ends soon, are warne
 
 test('a schema that is older says what to run, and a newer one what to upgrade', () => {
   const judge = (current: number, migrates: boolean, isRunnable = current === 8) =>
-    judgeSchema('db', { current, latest: 8, pending: [{ number: 8, name: 'x' }], isRunnable }, migrates)
+    judgeSchema('db', { ...status, current, isRunnable }, migrates)
+  const status = { latest: 8, pending: [{ number: 8, name: 'x' }], isBeforeBaseline: false }
   assert.equal(judge(8, true).level, 'ok')
   assert.equal(judge(0, true).level, 'ok')
   assert.equal(judge(7, true).level, 'warning')
@@ -77,6 +78,10 @@ test('a schema that is older says what to run, and a newer one what to upgrade',
   assert.equal(judge(9, true).level, 'problem')
   assert.match(judge(9, true).advice!, /Upgrade Signalbox/)
   assert.equal(judge(9, true, true).level, 'warning')
+  const unreleased = { ...status, current: 13, isRunnable: false, isBeforeBaseline: true }
+  const { level, text, advice } = judgeSchema('db', unreleased, true)
+  assert.equal(level, 'problem')
+  assert.match(`${text} ${advice}`, /before the baseline schema of 0\.1\.0\. .*start with an empty database/)
 })
 
 test('clocks that are apart by more than the question took are named, those of two stores as well', async () => {

@@ -1,12 +1,16 @@
-import { copyMark, type MigrationStatus } from '../../storage/index.ts'
+import { beforeBaseline, copyMark, type MigrationStatus } from '../../storage/index.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 /** Where the schema of a database stands. `migrates`: a server started here brings it up to date itself. */
 export function judgeSchema(
   name: string,
-  { current, latest, pending, isRunnable }: MigrationStatus,
+  { current, latest, pending, isRunnable, isBeforeBaseline }: MigrationStatus,
   migrates: boolean,
 ): Finding {
+  if (isBeforeBaseline) {
+    const [fact, ...advice] = beforeBaseline.split(/(?<=\.) /)
+    return problem('schema', name, `It ${fact}`, advice.join(' '))
+  }
   if (current === latest) return ok('schema', name, `It is up to date: schema ${current}.`)
   if (isRunnable)
     return warning(

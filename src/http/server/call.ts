@@ -208,6 +208,7 @@ export interface SchemaStatus {
   readonly current: number
   readonly latest: number
   readonly isRunnable: boolean
+  readonly isBeforeBaseline: boolean
 }
 
 /** What the server asks of the store it serves; a backend is one. */

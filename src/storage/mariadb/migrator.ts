@@ -1,7 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SignalboxError } from '../../core/errors.ts'
 import type { AppliedMigration, MigrationStatus, Migrator, OnMigrationStep } from '../backend.ts'
-import { named, noteOf, oldestKey, planMigrations, printMigrations, readMarks } from '../migration-plan.ts'
+import {
+  type Migration,
+  named,
+  noteOf,
+  oldestKey,
+  planMigrations,
+  printMigrations,
+  readMarks,
+  type SchemaMarks,
+} from '../migration-plan.ts'
 import type { Calls } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
 import { errnoOf, toStoreError } from './connection/failures.ts'
@@ -18,15 +27,22 @@ import type { Tables } from './tables.ts'
 const lockWaitMs = 60_000
 const stepMs = 600_000
 
-export function createMigrator(calls: Calls, pool: Pool, tables: Tables, database: string): Migrator {
+export function createMigrator(
+  calls: Calls,
+  pool: Pool,
+  tables: Tables,
+  database: string,
+  known: readonly Migration[] = migrations,
+): Migrator {
   const create = `CREATE TABLE IF NOT EXISTS ${tables.migration} (
   number INT NOT NULL PRIMARY KEY,
   name VARCHAR(191) NOT NULL,
   applied_at BIGINT NOT NULL
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`
-  const selectCurrent = `SELECT COALESCE(MAX(number), 0) AS current FROM ${tables.migration}`
+  const selectCurrent = `SELECT COALESCE(MAX(number), 0) AS current, MAX(IF(number = 1, name, NULL)) AS first
+    FROM ${tables.migration}`
   const selectNote = `SELECT value FROM ${tables.meta} WHERE name = '${oldestKey}'`
-  const writeNote = `INSERT INTO ${tables.meta} (name, value) VALUES ('${oldestKey}', '${noteOf(migrations)}')
+  const writeNote = `INSERT INTO ${tables.meta} (name, value) VALUES ('${oldestKey}', '${noteOf(known)}')
   ON DUPLICATE KEY UPDATE value = VALUES(value)`
   const record = `INSERT IGNORE INTO ${tables.migration} (number, name, applied_at) VALUES (?, ?, ${nowMs})`
   // Named locks have at most 64 characters, and a database's name may have as many.
@@ -34,11 +50,11 @@ export function createMigrator(calls: Calls, pool: Pool, tables: Tables, databas
 
   async function status(): Promise<MigrationStatus> {
     const marks = await calls.run('read the schema version', async (call) => {
-      const [row] = await orNone(call.rows<{ current: number }>(selectCurrent, []))
+      const [row] = await orNone(call.rows<CurrentRow>(selectCurrent, []))
       const [noted] = await orNone(call.rows<{ value: string }>(selectNote, []))
-      return readMarks(Number(row?.current ?? 0), noted?.value)
+      return decodeMarks(row, noted?.value)
     })
-    const { steps: _, ...status } = planMigrations(marks, migrations)
+    const { steps: _, ...status } = planMigrations(marks, known)
     return status
   }
 
@@ -52,9 +68,8 @@ export function createMigrator(calls: Calls, pool: Pool, tables: Tables, databas
       // Building an index on a large table takes longer than a call of ours may.
       await ask('SET SESSION max_statement_time = 0, lock_wait_timeout = 30')
       await ask(create)
-      const [row] = await ask<{ current: number }[]>(selectCurrent)
-      const current = Number(row?.current ?? 0)
-      const { steps } = planMigrations({ current, oldest: undefined }, migrations)
+      const [row] = await ask<CurrentRow[]>(selectCurrent)
+      const { steps, current } = planMigrations(decodeMarks(row), known)
       // Before the first of them, where there is a place for it: who may not work on what comes should know by then.
       if (steps.length > 0 && current > 0) await ask(writeNote)
       for (const [at, step] of steps.entries()) {
@@ -90,12 +105,12 @@ export function createMigrator(calls: Calls, pool: Pool, tables: Tables, databas
   }
 
   // Who runs the text by hand gets the same records as `up` writes.
-  const printed = migrations.map((step, at) => ({
+  const printed = known.map((step, at) => ({
     ...step,
     statements: [
       ...step.statements,
       `INSERT IGNORE INTO signalbox_migration (number, name, applied_at) VALUES (${step.number}, '${step.name}', ${nowMs})`,
-      ...(at === migrations.length - 1 ? [writeNote.replace(tables.meta, 'signalbox_meta')] : []),
+      ...(at === known.length - 1 ? [writeNote.replace(tables.meta, 'signalbox_meta')] : []),
     ],
   }))
   return {
@@ -103,6 +118,15 @@ export function createMigrator(calls: Calls, pool: Pool, tables: Tables, databas
     up,
     sql: () => `${create.replace(tables.migration, 'signalbox_migration')};\n\n${printMigrations(printed)}`,
   }
+}
+
+interface CurrentRow {
+  readonly current: number
+  readonly first: string | null
+}
+
+function decodeMarks(row: CurrentRow | undefined, note: string | null = null): SchemaMarks {
+  return readMarks({ current: Number(row?.current ?? 0), first: row?.first ?? null, note })
 }
 
 /** The rows, or none where the table is not there yet. */

@@ -127,7 +127,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     migrator: {
       async status() {
         check()
-        return { current: 1, latest: 1, pending: [], isRunnable: true }
+        return { current: 1, latest: 1, pending: [], isRunnable: true, isBeforeBaseline: false }
       },
       async up() {
         check()

@@ -1,8 +1,10 @@
 import { Client } from 'pg'
 import type { AppliedMigration, MigrationStatus, Migrator, OnMigrationStep } from '../backend.ts'
 import {
+  type MarksRow,
   type Migration,
   named,
+  noSchema,
   noteOf,
   oldestKey,
   planMigrations,
@@ -24,12 +26,16 @@ export interface PostgresMigrator extends Migrator {
  * Steps are applied in one transaction under one advisory lock, DDL and bookkeeping together. So of many starters one
  * applies each step and the others find it done, and a kill at any point leaves the schema as it was before.
  */
-export function createMigrator(target: Target, schema: string, quoted: string): PostgresMigrator {
-  const known = migrationsFor(quoted)
+export function createMigrator(
+  target: Target,
+  schema: string,
+  quoted: string,
+  known: readonly Migration[] = migrationsFor(quoted),
+): PostgresMigrator {
   return {
     async statusBy(sender) {
       const { rows } = await sender.run<MarksRow>({ name: 'sb_schema', text: marksStatement(quoted) }, [])
-      return statusFrom(decodeMarks(rows[0]!), known)
+      return statusFrom(readMarks(rows[0]!), known)
     },
     status: () => withClient(target, (client) => statusOf(client, quoted, known)),
     up: (onStep) => withClient(target, (client) => up(client, schema, quoted, known, onStep)),
@@ -53,6 +59,7 @@ function statusFrom(marks: SchemaMarks, known: readonly Migration[]): MigrationS
 /** What the database says of its schema, where there is one. */
 function marksStatement(quoted: string): string {
   return `SELECT coalesce(max(number), 0)::int AS current,
+    (SELECT name FROM ${quoted}.signalbox_migration WHERE number = 1) AS first,
     (SELECT value FROM ${quoted}.signalbox_meta WHERE key = '${oldestKey}') AS note
   FROM ${quoted}.signalbox_migration`
 }
@@ -63,23 +70,14 @@ export function writeNote(quoted: string, known: readonly Migration[]): string {
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 }
 
-interface MarksRow {
-  readonly current: number
-  readonly note: string | null
-}
-
-function decodeMarks(row: MarksRow): SchemaMarks {
-  return readMarks(row.current, row.note)
-}
-
 async function marksOf(client: Client, quoted: string): Promise<SchemaMarks> {
   // Asked first, because reading a table that is not there would end the transaction.
   const { rows: there } = await client.query(`SELECT to_regclass($1) AS found`, [
     `${quoted}.signalbox_migration`,
   ])
-  if (there[0].found === null) return { current: 0, oldest: undefined }
+  if (there[0].found === null) return noSchema
   const { rows } = await client.query(marksStatement(quoted))
-  return decodeMarks(rows[0])
+  return readMarks(rows[0])
 }
 
 async function up(

@@ -1,18 +1,21 @@
 import type { Client } from 'pg'
 import { SignalboxError } from '../../core/errors.ts'
 import type { Migrator } from '../backend.ts'
-import { printMigrations } from '../migration-plan.ts'
+import { type Migration, printMigrations } from '../migration-plan.ts'
 import { parseTarget } from './connection/target.ts'
 import { migrationsFor } from './migrations/index.ts'
 import { createMigrator, withClient, writeNote } from './migrator.ts'
 
 /** The schema of a database, without a store on it. Nothing is connected to before it is asked. */
-export function openPostgresMigrator(url: string): Migrator & AsyncDisposable {
+export function openPostgresMigrator(
+  url: string,
+  stepsFor: (quoted: string) => readonly Migration[] = migrationsFor,
+): Migrator & AsyncDisposable {
   const target = parseTarget(url)
 
   async function connect(): Promise<Migrator> {
     const schema = target.schema ?? (await withClient(target, currentSchema))
-    return createMigrator(target, schema, quote(schema))
+    return createMigrator(target, schema, quote(schema), stepsFor(quote(schema)))
   }
 
   return {
@@ -25,7 +28,7 @@ export function openPostgresMigrator(url: string): Migrator & AsyncDisposable {
         throw (error as { code?: unknown }).code === '42501' ? notPermitted(error) : error
       }
     },
-    sql: () => print(target.schema ?? 'public', target.schema === undefined),
+    sql: () => print(target.schema ?? 'public', target.schema === undefined, stepsFor),
     async [Symbol.asyncDispose]() {},
   }
 }
@@ -51,9 +54,9 @@ function notPermitted(cause: unknown): SignalboxError {
 }
 
 /** The steps as a script of one transaction, with what `up` would have noted of them. */
-function print(schema: string, isGuess: boolean): string {
+function print(schema: string, isGuess: boolean, stepsFor: typeof migrationsFor): string {
   const quoted = quote(schema)
-  const known = migrationsFor(quoted)
+  const known = stepsFor(quoted)
   const recorded = known.map(
     ({ number, name }) =>
       `INSERT INTO ${quoted}.signalbox_migration (number, name) VALUES (${number}, '${name}');\n`,

@@ -1,6 +1,9 @@
 import type { AppliedMigration, MigrationStatus, Migrator, OnMigrationStep } from '../backend.ts'
 import {
+  type MarksRow,
+  type Migration,
   named,
+  noSchema,
   noteOf,
   oldestKey,
   planMigrations,
@@ -18,21 +21,25 @@ import type { Writer } from './writing/writer.ts'
  * processes that start at once wait for the first and find it done, and one that is killed leaves nothing behind.
  * The version is in a table of its own; `user_version` belongs to whoever else uses the file.
  */
-export function createMigrator(writer: Writer, reader: Reader): Migrator {
+export function createMigrator(
+  writer: Writer,
+  reader: Reader,
+  known: readonly Migration[] = migrations,
+): Migrator {
   return {
     async status(): Promise<MigrationStatus> {
-      const { steps: _, ...status } = planMigrations(await reader.read(marksOf), migrations)
+      const { steps: _, ...status } = planMigrations(await reader.read(marksOf), known)
       return status
     },
     up(onStep): Promise<readonly AppliedMigration[]> {
-      // A function does not go into a thread; who wants to hear of steps has none.
-      return writer.write({ operation: 'migrate', namespace: '', args: onStep ? [onStep] : [] })
+      // A function does not cross into a thread; a caller with `onStep` has none.
+      return writer.write({ operation: 'migrate', namespace: '', args: onStep ? [known, onStep] : [known] })
     },
     sql(): string {
       return printMigrations([
         { number: 0, name: 'versions', statements: [versions] },
-        ...migrations,
-        { number: migrations.at(-1)!.number, name: 'who may work on it', statements: [writeNote] },
+        ...known,
+        { number: known.at(-1)!.number, name: 'who may work on it', statements: [writeNote(known)] },
       ])
     },
   }
@@ -47,9 +54,10 @@ const versions = `CREATE TABLE IF NOT EXISTS signalbox_migration (
 /** Makes what is missing, in the caller's transaction. */
 export function applyMigrations(
   connection: Connection,
+  known: readonly Migration[],
   onStep?: OnMigrationStep,
 ): readonly AppliedMigration[] {
-  const { steps } = planMigrations(marksOf(connection), migrations)
+  const { steps } = planMigrations(marksOf(connection), known)
   if (steps.length === 0) return []
   connection.run(versions)
   for (const [at, { number, name, statements }] of steps.entries()) {
@@ -61,22 +69,25 @@ export function applyMigrations(
       name,
     )
   }
-  connection.run(writeNote)
+  connection.run(writeNote(known))
   return steps.map(named)
 }
 
-const writeNote = `INSERT INTO signalbox_meta (key, value) VALUES ('${oldestKey}', '${noteOf(migrations)}')
+function writeNote(known: readonly Migration[]): string {
+  return `INSERT INTO signalbox_meta (key, value) VALUES ('${oldestKey}', '${noteOf(known)}')
   ON CONFLICT DO UPDATE SET value = excluded.value`
+}
 
 function marksOf(connection: Connection): SchemaMarks {
   const exists = connection.get(
     `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'signalbox_migration'`,
   )
-  if (!exists) return { current: 0, oldest: undefined }
-  const { current, note } = connection.get<{ current: number; note: string | null }>(
+  if (!exists) return noSchema
+  const row = connection.get<MarksRow>(
     `SELECT coalesce(max(number), 0) AS current,
+       (SELECT name FROM signalbox_migration WHERE number = 1) AS first,
        (SELECT value FROM signalbox_meta WHERE key = '${oldestKey}') AS note
      FROM signalbox_migration`,
   )!
-  return readMarks(current, note)
+  return readMarks(row)
 }

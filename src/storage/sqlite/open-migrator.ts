@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Migrator } from '../backend.ts'
-import { planMigrations } from '../migration-plan.ts'
+import { type Migration, noSchema, planMigrations } from '../migration-plan.ts'
 import { createFile, openReader, openWriter, parseLocation } from './connection/connection.ts'
 import { Reader } from './connection/reader.ts'
 import { migrations } from './migrations/index.ts'
@@ -9,15 +9,18 @@ import { Gate } from './writing/write-queue.ts'
 import { createGateWriter } from './writing/writer.ts'
 
 /** The schema of a file, without a store on it. Asking makes no database and changes none; only `up` does. */
-export function openSqliteMigrator(url: string): Migrator & AsyncDisposable {
+export function openSqliteMigrator(
+  url: string,
+  known: readonly Migration[] = migrations,
+): Migrator & AsyncDisposable {
   const location = parseLocation(url)
   const writer = createGateWriter(new Gate({ open: () => openWriter(location) }))
   const reader = new Reader(() => openReader(location))
-  const migrator = createMigrator(writer, reader)
+  const migrator = createMigrator(writer, reader, known)
   return {
     async status() {
       if (existsSync(location.path)) return migrator.status()
-      const { steps: _, ...status } = planMigrations({ current: 0, oldest: undefined }, migrations)
+      const { steps: _, ...status } = planMigrations(noSchema, known)
       return status
     },
     async up(onStep) {
@@ -25,7 +28,7 @@ export function openSqliteMigrator(url: string): Migrator & AsyncDisposable {
       return migrator.up(onStep)
     },
     sql() {
-      const recorded = migrations.map(
+      const recorded = known.map(
         ({ number, name }) =>
           `INSERT INTO signalbox_migration (number, name, applied_at) VALUES (${number}, '${name}', unixepoch() * 1000);\n`,
       )

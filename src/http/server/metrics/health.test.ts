@@ -9,7 +9,7 @@ import { createHealth, type HealthParts } from './health.ts'
 function stage(parts: Partial<HealthParts> = {}) {
   const clock = createFakeClock()
   const asked: { answer(): void; fail(error: unknown): void }[] = []
-  const schema = { current: 2, latest: 2, isRunnable: true }
+  const schema = { current: 2, latest: 2, isRunnable: true, isBeforeBaseline: false }
   const store: HealthParts['store'] = {
     ping: () =>
       new Promise<void>((resolve, reject) => {
@@ -116,20 +116,23 @@ test('a store that throws instead of rejecting is unready like any other', async
       ping: () => {
         throw new SignalboxError('closed', 'This store was closed.')
       },
-      migrator: { status: async () => ({ current: 1, latest: 1, isRunnable: true }) },
+      migrator: {
+        status: async () => ({ current: 1, latest: 1, isRunnable: true, isBeforeBaseline: false }),
+      },
     },
   })
   assert.deepEqual(failing((await health.ready()).checks), ['store', 'schema'])
 })
 
 test('a schema that is missing, older or newer is named', async () => {
-  for (const [current, reason] of [
+  for (const [current, reason, isBeforeBaseline = false] of [
     [0, /^schema_missing/],
     [1, /^schema_outdated.* schema 1, this version works with 2/],
     [3, /^schema_newer/],
+    [13, /^schema_outdated/, true],
   ] as const) {
     const { asked, schema, health } = stage()
-    Object.assign(schema, { current, isRunnable: false })
+    Object.assign(schema, { current, isRunnable: false, isBeforeBaseline })
     const answer = health.ready()
     asked[0]!.answer()
     const { checks } = await answer

@@ -135,10 +135,10 @@ async function askStore(from: HealthParts['store']): Promise<Verdict> {
   }
 }
 
-function schemaCheck({ current, latest, isRunnable }: SchemaStatus): Check {
+function schemaCheck({ current, latest, isRunnable, isBeforeBaseline }: SchemaStatus): Check {
   if (isRunnable) return { name: 'schema', ok: true }
-  const code: ErrorCode =
-    current === 0 ? 'schema_missing' : current < latest ? 'schema_outdated' : 'schema_newer'
+  const isOlder = isBeforeBaseline || current < latest
+  const code: ErrorCode = current === 0 ? 'schema_missing' : isOlder ? 'schema_outdated' : 'schema_newer'
   const detail = `${code}: ${errorCodes[code].meaning} It has schema ${current}, this version works with ${latest}.`
   return { name: 'schema', ok: false, detail }
 }

@@ -18,6 +18,7 @@ import type {
 import type { LockStore } from '../../../locks/index.ts'
 import type { LineTimes, Ruled } from '../../../locks/rules/index.ts'
 import type { AppliedMigration, OnMigrationStep, RequestKey } from '../../backend.ts'
+import type { Migration } from '../../migration-plan.ts'
 import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../../request-key.ts'
 import { findOperation } from '../../sql/procedure.ts'
 import '../../sql/stores.ts'
@@ -82,7 +83,7 @@ export interface Writes {
   createToken(token: NewToken): TokenRecord
   revokeToken(id: string): TokenRecord | undefined
   forgetKeys(limit: number): number
-  migrate(onStep?: OnMigrationStep): readonly AppliedMigration[]
+  migrate(known: readonly Migration[], onStep?: OnMigrationStep): readonly AppliedMigration[]
 }
 
 export type Operation = keyof Writes
@@ -153,7 +154,7 @@ const performers: Performers = {
   createToken: ({ connection, now }, token) => insertToken(connection, token, now),
   revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),
   forgetKeys: ({ connection, now }, limit) => forgetKeys(connection, limit, now),
-  migrate: ({ connection }, onStep) => applyMigrations(connection, onStep),
+  migrate: ({ connection }, known, onStep) => applyMigrations(connection, known, onStep),
 }
 
 /** Does one write in the transaction that the connection is in; with a key, only if it has not been done before. */

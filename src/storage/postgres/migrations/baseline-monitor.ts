@@ -1,33 +1,29 @@
-import type { Migration } from '../../migration-plan.ts'
+import { nowMs } from '../connection/columns.ts'
 
 /**
- * The monitor. `monitor_subject` has the last state of each subject, with a version that every write raises;
- * `monitor_told` what each subscription was told of it, or is about to be; `monitor_decision` why; and
- * `monitor_notification` what is to be sent through a channel, which one sender at a time has by its row in
- * `monitor_channel`. `monitor_rules` counts the changes of subscriptions and silences.
+ * The monitor. `monitor_subject` has the last state of each subject, with a version that every write raises; `monitor_told`
+ * what each subscription was notified of, or is about to be; `monitor_decision` why; and `monitor_notification` what is to be
+ * sent through a channel. One sender at a time has a channel, by its row in `monitor_channel`. `monitor_rules` counts the
+ * changes of subscriptions and silences.
  *
- * Subjects are written again and again in columns that no index has, so their pages are left half empty: a new version
- * of a row then lies beside the old one and no index learns of it.
+ * Subjects are written again and again in columns that no index has, so their pages are left half empty: a new version of a
+ * row is then written beside the old one, and no index changes.
  *
- * Plans are made once per connection, perhaps while a table is empty, when every index that begins with the namespace
- * costs the same. So an index that is not for finding single rows has a condition of its own, if need be one that always
- * holds (version > 0): who means it says so, and nobody finds one row by reading all of a namespace.
+ * Plans are made once per connection, perhaps while a table is empty, when every index that begins with the namespace costs
+ * the same. So an index that is not for finding single rows has a condition of its own, if need be one that always holds
+ * (version > 0): a statement that means it repeats the condition, and no other statement reads all of a namespace by mistake.
  */
-export function monitor(s: string): Migration {
+export function monitor(s: string): readonly string[] {
   const text = 'text COLLATE "C"'
-  const nowMs = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
   const subjectName = `
   subject ${text} NOT NULL,
   source ${text} NOT NULL,
   time_slot ${text} NOT NULL,
   venue_id ${text} NOT NULL`
   const isUnsettled = `status IN ('pending', 'sending')`
-  return {
-    number: 5,
-    name: 'monitor',
-    statements: [
-      `CREATE TABLE ${s}.monitor_rules (namespace ${text} PRIMARY KEY, revision bigint NOT NULL)`,
-      `CREATE TABLE ${s}.monitor_subscription (
+  return [
+    `CREATE TABLE ${s}.monitor_rules (namespace ${text} PRIMARY KEY, revision bigint NOT NULL)`,
+    `CREATE TABLE ${s}.monitor_subscription (
   namespace ${text} NOT NULL,
   id ${text} NOT NULL,
   name text NOT NULL,
@@ -37,7 +33,7 @@ export function monitor(s: string): Migration {
   created_at bigint NOT NULL,
   PRIMARY KEY (namespace, id)
 )`,
-      `CREATE TABLE ${s}.monitor_silence (
+    `CREATE TABLE ${s}.monitor_silence (
   namespace ${text} NOT NULL,
   id ${text} NOT NULL,
   match_on text NOT NULL,
@@ -47,7 +43,7 @@ export function monitor(s: string): Migration {
   PRIMARY KEY (namespace, id)
 )`,
 
-      `CREATE TABLE ${s}.monitor_subject (
+    `CREATE TABLE ${s}.monitor_subject (
   namespace ${text} NOT NULL,${subjectName},
   version bigint NOT NULL,
   state text NOT NULL,
@@ -57,10 +53,10 @@ export function monitor(s: string): Migration {
   memory text NOT NULL,
   PRIMARY KEY (namespace, subject)
 ) WITH (fillfactor = 50)`,
-      `CREATE INDEX monitor_subject_name ON ${s}.monitor_subject (namespace, source, time_slot, venue_id)
+    `CREATE INDEX monitor_subject_name ON ${s}.monitor_subject (namespace, source, time_slot, venue_id)
   WHERE version > 0`,
 
-      `CREATE TABLE ${s}.monitor_told (
+    `CREATE TABLE ${s}.monitor_told (
   namespace ${text} NOT NULL,
   subject ${text} NOT NULL,
   subscription_id ${text} NOT NULL,
@@ -71,9 +67,9 @@ export function monitor(s: string): Migration {
   ends_at bigint,
   PRIMARY KEY (namespace, subject, subscription_id, state_hash)
 )`,
-      `CREATE INDEX monitor_told_over ON ${s}.monitor_told (namespace, ends_at) WHERE status = 'told'`,
+    `CREATE INDEX monitor_told_over ON ${s}.monitor_told (namespace, ends_at) WHERE status = 'told'`,
 
-      `CREATE TABLE ${s}.monitor_decision (
+    `CREATE TABLE ${s}.monitor_decision (
   namespace ${text} NOT NULL,
   id ${text} NOT NULL,${subjectName},
   task_id text NOT NULL,
@@ -88,10 +84,10 @@ export function monitor(s: string): Migration {
   decided_at bigint NOT NULL,
   PRIMARY KEY (namespace, id)
 )`,
-      `CREATE INDEX monitor_decision_subject ON ${s}.monitor_decision (namespace, subject, id)`,
-      `CREATE INDEX monitor_decision_decided ON ${s}.monitor_decision (namespace, decided_at)`,
+    `CREATE INDEX monitor_decision_subject ON ${s}.monitor_decision (namespace, subject, id)`,
+    `CREATE INDEX monitor_decision_decided ON ${s}.monitor_decision (namespace, decided_at)`,
 
-      `CREATE TABLE ${s}.monitor_notification (
+    `CREATE TABLE ${s}.monitor_notification (
   namespace ${text} NOT NULL,
   id ${text} NOT NULL,
   subscription_id ${text} NOT NULL,
@@ -114,21 +110,23 @@ export function monitor(s: string): Migration {
   digest_id ${text},
   PRIMARY KEY (namespace, id)
 )`,
-      // Those that are to be sent: in line, and in the line of their subject.
-      `CREATE INDEX monitor_notification_line ON ${s}.monitor_notification (namespace, channel, id) WHERE ${isUnsettled}`,
-      `CREATE INDEX monitor_notification_order ON ${s}.monitor_notification (namespace, channel, subject, id)
+    // Those that are to be sent: in the order of the channel, and in that of their subject.
+    `CREATE INDEX monitor_notification_line ON ${s}.monitor_notification (namespace, channel, id) WHERE ${isUnsettled}`,
+    `CREATE INDEX monitor_notification_order ON ${s}.monitor_notification (namespace, channel, subject, id)
   WHERE ${isUnsettled}`,
-      // Most are sent, and nobody looks for those.
-      `CREATE INDEX monitor_notification_status ON ${s}.monitor_notification (namespace, status, id)
+    // Most are sent, and no statement looks for those.
+    `CREATE INDEX monitor_notification_status ON ${s}.monitor_notification (namespace, status, id)
   WHERE status <> 'sent'`,
-      `CREATE INDEX monitor_notification_subject ON ${s}.monitor_notification (namespace, subject, id)
+    `CREATE INDEX monitor_notification_dead ON ${s}.monitor_notification (namespace, subscription_id, finished_at)
+  WHERE status = 'dead'`,
+    `CREATE INDEX monitor_notification_subject ON ${s}.monitor_notification (namespace, subject, id)
   WHERE attempt >= 0`,
-      `CREATE INDEX monitor_notification_count ON ${s}.monitor_notification (namespace, subscription_id, created_at)
+    `CREATE INDEX monitor_notification_count ON ${s}.monitor_notification (namespace, subscription_id, created_at)
   WHERE created_at > 0`,
-      `CREATE INDEX monitor_notification_over ON ${s}.monitor_notification (namespace, finished_at)
+    `CREATE INDEX monitor_notification_over ON ${s}.monitor_notification (namespace, finished_at)
   WHERE finished_at IS NOT NULL`,
 
-      `CREATE TABLE ${s}.monitor_channel (
+    `CREATE TABLE ${s}.monitor_channel (
   namespace ${text} NOT NULL,
   channel ${text} NOT NULL,
   token ${text},
@@ -138,9 +136,9 @@ export function monitor(s: string): Migration {
   PRIMARY KEY (namespace, channel)
 )`,
 
-      // What a sender did: ends, in the order given within a subject, then beginnings. False, and nothing written: the
-      // channel is not this sender's. Guards come before windows, and windows by subject, as where reports are written.
-      `CREATE FUNCTION ${s}.signalbox_proceed(ns text, in_channel text, by_token text, lease_ms bigint, new_state text,
+    // What a sender did: ends, in the order given within a subject, then beginnings. False, and nothing written: the
+    // channel is not this sender's. Guards come before windows, and windows by subject, as where reports are written.
+    `CREATE FUNCTION ${s}.signalbox_proceed(ns text, in_channel text, by_token text, lease_ms bigint, new_state text,
   ids text[], outcomes text[], afters_ms bigint[], frees boolean[], errors text[], digests text[],
   begun text[], repeats boolean[]) RETURNS boolean LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -221,6 +219,5 @@ BEGIN
   END LOOP;
   RETURN true;
 END $$`,
-    ],
-  }
+  ]
 }

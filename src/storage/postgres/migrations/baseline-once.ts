@@ -1,20 +1,16 @@
-import type { Migration } from '../../migration-plan.ts'
+import { nowMs } from '../connection/columns.ts'
 
 /**
- * Guards: a row of `once_guard` for each key that is running, done or failed, and of `once_window` for each window. Rows
- * past their time are judged as if they were gone, by whoever meets them; forgetting them is for the sake of the disk.
+ * Guards: a row of `once_guard` for each key that is running, done or failed, and of `once_window` for each window. Every
+ * statement treats rows past their time as absent; deleting them only saves disk space.
  *
- * The functions exist to save trips, and go through keys in one order, so that two callers with the same keys wait for
- * each other and never in a ring. Their time is read once, at the beginning.
+ * The functions exist to save round trips. They visit keys in one order, so that two callers with the same keys wait for each
+ * other and cannot deadlock. They read the time once, at the beginning.
  */
-export function once(s: string): Migration {
+export function once(s: string): readonly string[] {
   const text = 'text COLLATE "C"'
-  const nowMs = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
-  return {
-    number: 4,
-    name: 'once',
-    statements: [
-      `CREATE TABLE ${s}.once_guard (
+  return [
+    `CREATE TABLE ${s}.once_guard (
   namespace ${text} NOT NULL,
   space ${text} NOT NULL,
   guard_key ${text} NOT NULL,
@@ -30,23 +26,23 @@ export function once(s: string): Migration {
   ends_at bigint NOT NULL,
   PRIMARY KEY (namespace, space, guard_key)
 )`,
-      // A claim that ran out is remembered like one that failed; one that may be stuck is never forgotten.
-      `CREATE INDEX once_guard_over ON ${s}.once_guard
+    // An expired claim is remembered like a failed one; one that may be stuck is never forgotten.
+    `CREATE INDEX once_guard_over ON ${s}.once_guard
   (namespace, (CASE WHEN status = 'running' THEN ends_at + keep_ms ELSE ends_at END))
   WHERE NOT (status = 'running' AND mode = 'at-most-once')`,
 
-      `CREATE TABLE ${s}.once_window (
+    `CREATE TABLE ${s}.once_window (
   namespace ${text} NOT NULL,
   window_key ${text} NOT NULL,
   value ${text} NOT NULL,
   ends_at bigint NOT NULL,
   PRIMARY KEY (namespace, window_key)
 )`,
-      `CREATE INDEX once_window_over ON ${s}.once_window (namespace, ends_at)`,
+    `CREATE INDEX once_window_over ON ${s}.once_window (namespace, ends_at)`,
 
-      // Claims keys, none of them twice. Answers a row for each that is claimed ('run') and for each that is not, with
-      // how it stands; none for a key that was taken when it was to be claimed and free when it was looked at.
-      `CREATE FUNCTION ${s}.signalbox_claim_guards(ns text, spaces text[], keys text[], nonces text[],
+    // Claims keys, none of them twice. Answers a row for each that is claimed ('run') and for each that is not, with its
+    // status; none for a key that was taken when it was to be claimed and free when it was looked at.
+    `CREATE FUNCTION ${s}.signalbox_claim_guards(ns text, spaces text[], keys text[], nonces text[],
   leases_ms bigint[], keeps_ms bigint[], modes text[], fingerprints text[], is_done boolean)
 RETURNS TABLE (asked text, standing text, number bigint, attempts integer, owner_mode text, print text, outcome text,
   until bigint, at bigint) LANGUAGE plpgsql AS $$
@@ -101,8 +97,8 @@ BEGIN
     WHERE k.token_nonce <> g.nonce;
 END $$`,
 
-      // Ends claims, in the order given where a key is named twice; answers the numbers of those that took.
-      `CREATE FUNCTION ${s}.signalbox_settle_guards(ns text, spaces text[], keys text[], numbers bigint[],
+    // Ends claims, in the order given where a key is named twice; answers the numbers of those that were written.
+    `CREATE FUNCTION ${s}.signalbox_settle_guards(ns text, spaces text[], keys text[], numbers bigint[],
   nonces text[], endings text[], results text[]) RETURNS SETOF integer LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -131,6 +127,5 @@ BEGIN
     END IF;
   END LOOP;
 END $$`,
-    ],
-  }
+  ]
 }

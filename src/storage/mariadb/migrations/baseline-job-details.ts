@@ -1,22 +1,17 @@
-import type { Migration } from '../../migration-plan.ts'
-
 /**
- * Words about a job, what its attempts say of themselves, and schedules.
+ * What jobs wait for, what their attempts log, and schedules.
  *
- * `job_progress` has a row for each attempt that said anything; its counters number the attempt's lines and say how much
- * room is left. Whoever adds to an attempt has that row locked until the commit, so no number is given twice. Rows are
+ * `job_progress` has a row for each attempt that logged anything; its counters number the attempt's log lines and say how much
+ * more fits. A transaction that adds to an attempt locks that row until the commit, so no number is given twice. Rows are
  * locked in one order: by job, then attempt.
  *
  * The due schedules of a namespace are one range of an index: `due_at` is empty while a schedule is paused. The widest
  * key has 1,540 bytes of the 3,072 allowed.
+ *
+ * A fence is for one claim: `taken_fence` is the one that the job was last claimed with.
  */
-export const comfortMigration: Migration = {
-  number: 8,
-  name: 'comfort',
-  statements: [
-    'ALTER TABLE job_queue ADD COLUMN IF NOT EXISTS meta LONGTEXT NULL',
-    'ALTER TABLE job_history ADD COLUMN IF NOT EXISTS meta LONGTEXT NULL',
-    `CREATE TABLE IF NOT EXISTS job_progress (
+export const jobDetails: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS job_progress (
   namespace VARCHAR(191) NOT NULL,
   job_id VARCHAR(64) NOT NULL,
   attempt INT NOT NULL,
@@ -30,7 +25,7 @@ export const comfortMigration: Migration = {
   PRIMARY KEY (namespace, job_id, attempt),
   KEY job_progress_noted (namespace, noted_at)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
-    `CREATE TABLE IF NOT EXISTS job_line (
+  `CREATE TABLE IF NOT EXISTS job_line (
   namespace VARCHAR(191) NOT NULL,
   job_id VARCHAR(64) NOT NULL,
   attempt INT NOT NULL,
@@ -40,7 +35,7 @@ export const comfortMigration: Migration = {
   said_at BIGINT NOT NULL,
   PRIMARY KEY (namespace, job_id, attempt, number)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
-    `CREATE TABLE IF NOT EXISTS job_schedule (
+  `CREATE TABLE IF NOT EXISTS job_schedule (
   namespace VARCHAR(191) NOT NULL,
   name VARCHAR(191) NOT NULL,
   version BIGINT NOT NULL,
@@ -54,5 +49,26 @@ export const comfortMigration: Migration = {
   PRIMARY KEY (namespace, name),
   KEY job_schedule_due (namespace, due_at, name)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
-  ],
-}
+  `CREATE TABLE IF NOT EXISTS job_need (
+  namespace VARCHAR(191) NOT NULL,
+  job_id VARCHAR(64) NOT NULL,
+  needs_id VARCHAR(64) NOT NULL,
+  is_met BOOLEAN NOT NULL DEFAULT FALSE,
+  PRIMARY KEY (namespace, job_id, needs_id),
+  KEY job_need_needs (namespace, needs_id, job_id),
+  KEY job_need_unmet (namespace, is_met, job_id, needs_id)
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
+  `CREATE TABLE IF NOT EXISTS job_lock (
+  namespace VARCHAR(191) NOT NULL,
+  job_id VARCHAR(64) NOT NULL,
+  operation VARCHAR(191) NOT NULL,
+  resource VARCHAR(191) NOT NULL,
+  ask_no BIGINT NOT NULL DEFAULT 1,
+  fence BIGINT NULL,
+  is_called BOOLEAN NOT NULL,
+  tended_until BIGINT NOT NULL DEFAULT 0,
+  taken_fence BIGINT NULL,
+  PRIMARY KEY (namespace, job_id),
+  KEY job_lock_tend (namespace, is_called, tended_until, job_id)
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
+]
