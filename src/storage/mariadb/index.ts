@@ -6,6 +6,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
 import { LimitedQueues } from './claim/limited-queues.ts'
 import { Positions } from './claim/position.ts'
@@ -37,7 +38,6 @@ import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed, pruneKeys } from './request-keys.ts'
 import { createMariadbSchedules } from './schedules.ts'
 import { qualifyTables } from './tables.ts'
-import { createTokens } from './tokens.ts'
 
 /** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
 const ownPoolSize = 8
@@ -136,7 +136,7 @@ export async function openMariadb(
       name: 'mariadb',
       traits: { transactions: true, remoteWakeUps: false },
       ...stores,
-      tokens: createTokens(calls, tables),
+      tokens: createTokenStore(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
       pruneKeys: (limit) => pruneKeys(calls, tables.requestKey, limit),
       subscribedNamespaces: (limit) =>

@@ -14,7 +14,6 @@ export interface Tables {
   readonly progress: string
   readonly line: string
   readonly schedule: string
-  readonly token: string
   readonly requestKey: string
   readonly locks: LockTables
   readonly guard: string
@@ -66,7 +65,6 @@ export function qualifyTables(database: string): Tables {
     progress: of('job_progress'),
     line: of('job_line'),
     schedule: of('job_schedule'),
-    token: of('access_token'),
     requestKey: of('request_key'),
     locks: {
       line: of('lock_line'),

@@ -5,6 +5,7 @@ import { requireSchema } from '../migration-plan.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
 import { nowMs } from './connection/columns.ts'
 import { Connections } from './connection/connection.ts'
@@ -27,7 +28,6 @@ import { reportStatements } from './monitor/monitor-statements.ts'
 import { PostgresNotifiers } from './notifier.ts'
 import { Keys } from './request-keys.ts'
 import { PostgresSchedules, scheduleStatements } from './schedules.ts'
-import { createTokens } from './tokens.ts'
 
 /**
  * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else the
@@ -97,7 +97,7 @@ export async function openPostgres(
       name: 'postgres',
       traits: { transactions: true, remoteWakeUps: true },
       ...stores,
-      tokens: createTokens(connections, quoted),
+      tokens: createTokenStore(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
       pruneKeys: (limit) => keys.prune(limit),
       async subscribedNamespaces(limit) {

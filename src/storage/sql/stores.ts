@@ -1,2 +1,3 @@
 /** All stores that are written once. SQLite's writer thread finds their operations here, and so do the tests. */
 import './audit.ts'
+import './tokens.ts'

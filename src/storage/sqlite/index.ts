@@ -4,6 +4,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createTokenStore } from '../sql/tokens.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
 import { createFile, openReader, parseLocation, readNow } from './connection/connection.ts'
 import { SqliteDatabase } from './connection/database.ts'
@@ -22,7 +23,6 @@ import { createMigrator } from './migrator.ts'
 import { createSqliteMonitor } from './monitor/monitor.ts'
 import { SqliteNotifier } from './notifier.ts'
 import { createSqliteSchedules, listScheduled } from './schedules.ts'
-import { createTokens } from './tokens.ts'
 import { writeHere, writeInThread } from './writing/writing.ts'
 
 /**
@@ -94,7 +94,7 @@ export async function openSqlite(
       ...own,
       name: 'sqlite',
       traits: { transactions: !thread, remoteWakeUps: true },
-      tokens: createTokens(reader, writer),
+      tokens: createTokenStore(database),
       within: (other) => (other === namespace ? own : storesOf(other)),
       pruneKeys: (limit) => writer.write({ operation: 'forgetKeys', namespace: '', args: [limit] }),
       subscribedNamespaces: (limit) =>

@@ -1,4 +1,3 @@
-import type { NewToken, TokenRecord } from '../../../access/index.ts'
 import type { FleetWrite } from '../../../dispatch/cluster/fleet-store.ts'
 import type {
   Added,
@@ -41,7 +40,6 @@ import { applyMigrations } from '../migrator.ts'
 import { type MonitorStep, type MonitorSteps, takeMonitorStep } from '../monitor/monitor-steps.ts'
 import { findKept, forgetKeys, keepAnswer } from '../request-keys.ts'
 import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
-import { insertToken, revokeToken } from '../tokens.ts'
 import { isQuiet } from './ahead.ts'
 
 /**
@@ -80,8 +78,6 @@ export interface Writes {
   pruneFleet(limit: number, olderThanMs: number): number
   /** Brings leases of another boot of the host to this one's clock. */
   rebaseLeases(bootId: string): void
-  createToken(token: NewToken): TokenRecord
-  revokeToken(id: string): TokenRecord | undefined
   forgetKeys(limit: number): number
   migrate(known: readonly Migration[], onStep?: OnMigrationStep): readonly AppliedMigration[]
 }
@@ -151,8 +147,6 @@ const performers: Performers = {
   pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
     pruneFleet(connection, namespace, limit, now - olderThanMs),
   rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock(connection)),
-  createToken: ({ connection, now }, token) => insertToken(connection, token, now),
-  revokeToken: ({ connection, now }, id) => revokeToken(connection, id, now),
   forgetKeys: ({ connection, now }, limit) => forgetKeys(connection, limit, now),
   migrate: ({ connection }, known, onStep) => applyMigrations(connection, known, onStep),
 }

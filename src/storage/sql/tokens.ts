@@ -1,0 +1,102 @@
+import type { NewToken, TokenStore } from '../../access/index.ts'
+import type { Database } from './database.ts'
+import type { Dialect } from './dialect.ts'
+import { last, many, one, operation, run } from './procedure.ts'
+import { statement } from './statement.ts'
+import { decodeToken, encodeScope, type TokenRow } from './token-row.ts'
+
+/** The tokens of all namespaces, in one table. They are few: nothing here needs an index but the id. */
+export function createTokenStore(database: Database): TokenStore {
+  return {
+    create: (token) => database.run(createToken, [token]),
+    find: (ids) => database.run(findTokens, [ids]),
+    list: (query) => database.run(listTokens, [query]),
+    revoke: (id) => database.run(revokeToken, [id]),
+    hasLive: () => database.run(lookForLiveToken, []),
+  }
+}
+
+const isLive = (d: Dialect) => `(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${d.now}))`
+const columns = (d: Dialect) =>
+  `namespace, id, name, ${d.text('scope')} AS scope, nodes, digest, created_at, expires_at, revoked_at,
+  ${isLive(d)} AS live`
+
+const insert = statement(
+  'token_create',
+  {
+    ...{ namespace: 'text', id: 'text', name: 'text', scope: 'text', nodes: 'text | null', digest: 'text' },
+    expiresInMs: 'integer | null',
+  },
+  (d) => `
+INSERT INTO @access_token (namespace, id, name, scope, nodes, digest, created_at, expires_at)
+VALUES (:namespace, :id, :name, :scope, :nodes, :digest, ${d.now}, ${d.now} + :expiresInMs)
+RETURNING ${columns(d)}`,
+)
+
+const createToken = operation({
+  name: 'create a token',
+  *procedure(token: NewToken) {
+    const { namespace, id, name, digest, expiresInMs } = token
+    const bound = insert({ namespace, id, name, digest, expiresInMs, ...encodeScope(token) })
+    return decodeToken((yield* last(one<TokenRow>(bound)))!)
+  },
+})
+
+const selectByIds = statement(
+  'token_find',
+  { ids: 'text[]' },
+  (d) => `SELECT ${columns(d)} FROM @access_token WHERE id IN (:ids)`,
+)
+
+const findTokens = operation({
+  name: 'find tokens',
+  isRead: true,
+  *procedure(ids: readonly string[]) {
+    return (yield* many<TokenRow>(selectByIds({ ids }))).map(decodeToken)
+  },
+})
+
+const selectPage = statement(
+  'token_list',
+  { 'namespace?': 'text', 'after?': 'text', limit: 'integer' },
+  (d) => `
+SELECT ${columns(d)} FROM @access_token
+WHERE 1 = 1 {AND namespace = :namespace} {AND id > :after} ORDER BY id LIMIT :limit`,
+)
+
+const listTokens = operation({
+  name: 'list tokens',
+  isRead: true,
+  *procedure({ namespace, after, limit }: Parameters<TokenStore['list']>[0]) {
+    return (yield* many<TokenRow>(selectPage({ namespace, after, limit }))).map(decodeToken)
+  },
+})
+
+const setRevoked = statement(
+  'token_revoke',
+  { id: 'text' },
+  (d) => `UPDATE @access_token SET revoked_at = ${d.now} WHERE id = :id AND revoked_at IS NULL`,
+)
+
+const revokeToken = operation({
+  name: 'revoke a token',
+  *procedure(id: string) {
+    const [, found] = yield* last(run(setRevoked({ id }), selectByIds({ ids: [id] })))
+    const [row] = found!.rows as readonly TokenRow[]
+    return row && decodeToken(row)
+  },
+})
+
+const selectLive = statement(
+  'token_live',
+  {},
+  (d) => `SELECT 1 FROM @access_token WHERE ${isLive(d)} LIMIT 1`,
+)
+
+const lookForLiveToken = operation({
+  name: 'look for a live token',
+  isRead: true,
+  *procedure() {
+    return (yield* one(selectLive({}))) !== undefined
+  },
+})
