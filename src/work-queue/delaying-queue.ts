@@ -35,13 +35,13 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     if (this.#waiting.size === 0) return super.add(item, options)
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.shuttingDown) return false
-    const seat = this.seats.take(this.keyOf(item))
-    if (this.#waiting.has(seat)) {
-      if (this.#coalesce) return this.#useUp(seat, item, priority)
+    const index = this.keyIndexes.take(this.keyOf(item))
+    if (this.#waiting.has(index)) {
+      if (this.#coalesce) return this.#useUp(index, item, priority)
       // The waiting add stays in force, but it must not bring an older payload back when it falls due.
-      this.#waiting.renew(seat, item)
+      this.#waiting.renew(index, item)
     }
-    return this.enter(seat, item, priority)
+    return this.enter(index, item, priority)
   }
 
   /** Makes an item pending `ms` from now. True: newly so; an earlier add of it may already be waiting. */
@@ -58,25 +58,25 @@ export class DelayingQueue<T> extends WorkQueue<T> {
 
   /** Takes a waiting add back. False: the item was not waiting. */
   cancelAfter(item: T): boolean {
-    const seat = this.seats.find(this.keyOf(item))
-    if (seat === undefined || !this.#waiting.has(seat)) return false
-    this.#stopWaiting(seat)
+    const index = this.keyIndexes.find(this.keyOf(item))
+    if (index === undefined || !this.#waiting.has(index)) return false
+    this.#stopWaiting(index)
     return true
   }
 
   /** When a waiting item falls due, on the queue's clock. */
   readyAt(item: T): number | undefined {
-    const seat = this.seats.find(this.keyOf(item))
-    return seat !== undefined && this.#waiting.has(seat) ? this.#waiting.dueAt(seat) : undefined
+    const index = this.keyIndexes.find(this.keyOf(item))
+    return index !== undefined && this.#waiting.has(index) ? this.#waiting.dueAt(index) : undefined
   }
 
-  protected override isWaiting(seat: number): boolean {
-    return this.#waiting.has(seat)
+  protected override isWaiting(index: number): boolean {
+    return this.#waiting.has(index)
   }
 
-  protected override renumber(newSeats: Uint32Array): void {
-    super.renumber(newSeats)
-    this.#waiting.renumber(newSeats)
+  protected override renumber(newIndexes: Uint32Array): void {
+    super.renumber(newIndexes)
+    this.#waiting.renumber(newIndexes)
   }
 
   protected override clear(): void {
@@ -87,39 +87,39 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   protected override close(): void {
     super.close()
     while (this.#waiting.size > 0) {
-      this.#stopWaiting(this.#waiting.lastSeat)
+      this.#stopWaiting(this.#waiting.lastIndex)
     }
   }
 
   #addLater(item: T, ms: number, priority: number, replace: boolean): boolean {
-    const seat = this.seats.take(this.keyOf(item))
-    if (this.#coalesce && this.isPending(seat)) return this.enter(seat, item, priority)
-    const isWaiting = this.#waiting.has(seat)
+    const index = this.keyIndexes.take(this.keyOf(item))
+    if (this.#coalesce && this.isPending(index)) return this.enter(index, item, priority)
+    const isWaiting = this.#waiting.has(index)
     if (ms <= 0) {
       // An `add`, but for `replace`, which moves the waiting add to this moment.
-      return isWaiting && replace ? this.#useUp(seat, item, priority) : this.add(item, { priority })
+      return isWaiting && replace ? this.#useUp(index, item, priority) : this.add(item, { priority })
     }
     const dueAt = this.clock.now() + ms
-    if (isWaiting) this.#waiting.merge(seat, item, dueAt, priority, replace)
-    else this.#waiting.add(seat, item, dueAt, priority)
+    if (isWaiting) this.#waiting.merge(index, item, dueAt, priority, replace)
+    else this.#waiting.add(index, item, dueAt, priority)
     this.#arm()
     return !isWaiting
   }
 
   /** Adds an item now, in place of its waiting add. */
-  #useUp(seat: number, item: T, priority: number): boolean {
-    const entered = this.enter(seat, item, Math.max(priority, this.#waiting.priority(seat)))
-    // Found anew: a metrics hook may have called the queue meanwhile, and the seats may have moved.
-    const present = this.seats.find(this.keyOf(item))
+  #useUp(index: number, item: T, priority: number): boolean {
+    const entered = this.enter(index, item, Math.max(priority, this.#waiting.priority(index)))
+    // Found anew: a metrics hook may have called the queue meanwhile, and the key indexes may have moved.
+    const present = this.keyIndexes.find(this.keyOf(item))
     if (present !== undefined && this.#waiting.has(present)) this.#stopWaiting(present)
     return entered
   }
 
-  #stopWaiting(seat: number): void {
-    const item = this.#waiting.item(seat)
-    this.#waiting.remove(seat)
+  #stopWaiting(index: number): void {
+    const item = this.#waiting.item(index)
+    this.#waiting.remove(index)
     if (this.#waiting.size === 0) this.#disarm()
-    this.leave(seat, item)
+    this.leave(index, item)
   }
 
   /** Sets the timer if it would fire too late, or not at all. */
@@ -153,18 +153,18 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   }
 
   #enterNext(now: number): void {
-    const seat = this.#waiting.nextSeat
-    const item = this.#waiting.item(seat)
-    const priority = this.#waiting.priority(seat)
-    // A seat that is given up in the meantime (a store that throws) takes its key along.
-    const key = this.keyAt(seat, item)
-    this.#waiting.remove(seat)
+    const index = this.#waiting.nextIndex
+    const item = this.#waiting.item(index)
+    const priority = this.#waiting.priority(index)
+    // A key index that is given up in the meantime (a store that throws) takes its key along.
+    const key = this.keyAt(index, item)
+    this.#waiting.remove(index)
     try {
-      this.enter(seat, item, priority)
+      this.enter(index, item, priority)
     } catch (error) {
       // Only a store of the caller's own can throw here, with nobody to catch it. The item is not lost: it waits
       // again, and nobody else waits for it.
-      this.#waiting.add(this.seats.take(key), item, now + longestTimerMs, priority)
+      this.#waiting.add(this.keyIndexes.take(key), item, now + longestTimerMs, priority)
       console.error('A work queue could not take in an item that fell due; it is tried again:', error)
     }
   }

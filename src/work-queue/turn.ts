@@ -35,15 +35,15 @@ export interface TurnOwner<T> {
 }
 
 export class Turn<T> implements Work<T>, Entry<T> {
-  /** Where its key sits. By the seat, an item that was changed while in hand still ends its own turn. */
-  seat: number
+  /** Where its key sits. By the key index, an item that was changed while in hand still ends its own turn. */
+  index: number
   item: T
   priority: number
   /** Set while the turn is in hand, which it is once: whoever has the item later has another turn. */
   #owner: TurnOwner<T> | undefined
 
-  constructor(seat: number, item: T, priority: number) {
-    this.seat = seat
+  constructor(index: number, item: T, priority: number) {
+    this.index = index
     this.item = item
     this.priority = priority
     this.#owner = undefined

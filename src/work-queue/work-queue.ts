@@ -7,15 +7,15 @@
  *                     |                   v                   | if added again
  *                     +------------- added again <------------+
  *
- * A key that is queued stands in `#pending`; one in hand has its turn at its seat, and if it was added again since, a
+ * A key that is queued stands in `#pending`; one in hand has its turn at its key index, and if it was added again since, a
  * second turn in `#again`, which becomes pending when `done` is called. Everything a caller can do runs to its end, or
  * at least to where all is in its place again, before anybody else is heard, so there is nothing to lock.
  */
 import type { Clock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
 import { InHand } from './indexed/in-flight.ts'
-import { SeatLine } from './indexed/index-list.ts'
-import { Seats } from './indexed/key-indexes.ts'
+import { IndexList } from './indexed/index-list.ts'
+import { KeyIndexes } from './indexed/key-indexes.ts'
 import { type Pending, StoredTurns } from './indexed/pending.ts'
 import {
   type AddOptions,
@@ -39,10 +39,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   readonly #meter: Meter | undefined
   readonly #owner: TurnOwner<T> = { end: (turn) => this.#end(turn) }
 
-  protected readonly seats: Seats
+  protected readonly keyIndexes: KeyIndexes
   #pending: Pending<T>
   readonly #inHand = new InHand<T>()
-  /** By seat: the turn that was added while one is in hand. */
+  /** By key index: the turn that was added while one is in hand. */
   #again = new Map<number, Turn<T>>()
   #shuttingDown = false
   #addCount = 0
@@ -60,11 +60,11 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.clock = clock
     this.#name = name
     this.#key = key
-    this.seats = new Seats(key !== undefined)
+    this.keyIndexes = new KeyIndexes(key !== undefined)
     this.#meter = metrics && new Meter(metrics, clock)
     // A meter keeps times by turn, so there must be turns.
     const isPlain = queue === undefined && metrics === undefined
-    this.#pending = isPlain ? new SeatLine() : new StoredTurns(queue ?? new FifoQueue())
+    this.#pending = isPlain ? new IndexList() : new StoredTurns(queue ?? new FifoQueue())
   }
 
   /** Ready to be taken. Items added again while in hand are left out; `stats().depth` counts them. */
@@ -90,7 +90,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   add(item: T, options?: AddOptions): boolean {
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.#shuttingDown) return false
-    return this.enter(this.seats.take(this.keyOf(item)), item, priority)
+    return this.enter(this.keyIndexes.take(this.keyOf(item)), item, priority)
   }
 
   /** Takes the next item, waiting for one; rejects with the signal's reason when it aborts first. */
@@ -178,18 +178,18 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#key === undefined ? item : this.#key(item)
   }
 
-  /** The key of a seat, from the item that sits or sat there. */
-  protected keyAt(seat: number, item: T): unknown {
-    return this.#key === undefined ? item : this.seats.keyAt(seat)
+  /** The key of an index, from the item that sits or sat there. */
+  protected keyAt(index: number, item: T): unknown {
+    return this.#key === undefined ? item : this.keyIndexes.keyAt(index)
   }
 
-  /** Whether a seat is queued or added again; in hand alone is not pending. */
-  protected isPending(seat: number): boolean {
-    return this.#pending.has(seat) || this.#again.has(seat)
+  /** Whether a key index is queued or added again; in hand alone is not pending. */
+  protected isPending(index: number): boolean {
+    return this.#pending.has(index) || this.#again.has(index)
   }
 
-  /** Whether a delayed add of a seat is waiting; never on a plain queue. */
-  protected isWaiting(_seat: number): boolean {
+  /** Whether a delayed add of a key index is waiting; never on a plain queue. */
+  protected isWaiting(_index: number): boolean {
     return false
   }
 
@@ -205,70 +205,70 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   }
 
   /** The one way in. A store that throws leaves everything as it was. */
-  protected enter(seat: number, item: T, priority: number): boolean {
+  protected enter(index: number, item: T, priority: number): boolean {
     if (priority !== 0) this.#pending = this.#pending.ranked()
-    if (this.#pending.has(seat)) {
-      this.#pending.touch(seat, item, priority)
+    if (this.#pending.has(index)) {
+      this.#pending.touch(index, item, priority)
       return false
     }
-    if (this.#inHand.find(seat) === undefined) {
-      this.#queue(new Turn(seat, item, priority))
+    if (this.#inHand.find(index) === undefined) {
+      this.#queue(new Turn(index, item, priority))
       return true
     }
-    const again = this.#again.get(seat)
+    const again = this.#again.get(index)
     if (again !== undefined) {
       again.item = item
       if (priority > again.priority) again.priority = priority
       return false
     }
-    const fresh = new Turn(seat, item, priority)
-    this.#again.set(seat, fresh)
+    const fresh = new Turn(index, item, priority)
+    this.#again.set(index, fresh)
     this.#added(fresh)
     return true
   }
 
-  /** Gives up a seat, if nobody sits on it. */
-  protected leave(seat: number, item: T): void {
-    if (this.#inHand.find(seat) === undefined && !this.#pending.has(seat)) this.#vacate(seat, item)
+  /** Gives up a key index, if nobody sits on it. */
+  protected leave(index: number, item: T): void {
+    if (this.#inHand.find(index) === undefined && !this.#pending.has(index)) this.#vacate(index, item)
   }
 
-  /** Gives up a seat that is neither queued nor in hand, unless it waits. */
-  #vacate(seat: number, item: T): void {
+  /** Gives up a key index that is neither queued nor in hand, unless it waits. */
+  #vacate(index: number, item: T): void {
     if (!this.#tidying) this.#tidySoon()
-    if (this.isWaiting(seat)) return
-    this.seats.leave(seat, this.keyAt(seat, item))
-    if (this.seats.sparse) this.renumber(this.seats.renumber())
+    if (this.isWaiting(index)) return
+    this.keyIndexes.leave(index, this.keyAt(index, item))
+    if (this.keyIndexes.sparse) this.renumber(this.keyIndexes.renumber())
   }
 
-  /** The seats were numbered anew. */
-  protected renumber(newSeats: Uint32Array): void {
-    this.#pending.renumber(newSeats)
-    this.#inHand.renumber(newSeats)
-    for (const turn of this.#again.values()) turn.seat = newSeats[turn.seat] as number
-    this.#again = new Map([...this.#again.values()].map((turn) => [turn.seat, turn]))
+  /** Key indexes were renumbered. */
+  protected renumber(newIndexes: Uint32Array): void {
+    this.#pending.renumber(newIndexes)
+    this.#inHand.renumber(newIndexes)
+    for (const turn of this.#again.values()) turn.index = newIndexes[turn.index] as number
+    this.#again = new Map([...this.#again.values()].map((turn) => [turn.index, turn]))
   }
 
   /** Gives memory back; only while nothing is queued, in hand or waiting. */
   protected clear(): void {
-    this.seats.clear()
+    this.keyIndexes.clear()
     this.#pending.clear()
     this.#inHand.clear()
   }
 
   #findInHand(item: T): Turn<T> | undefined {
     const { latest } = this.#inHand
-    // Where an item is its own key, the same item has the same seat. Not by ===, which would fetch a string from memory
+    // Where an item is its own key, the same item has the same key index. Not by ===, which would fetch a string from memory
     // to see that it is one; whoever is equal and not the same is looked up.
     if (latest !== undefined && Object.is(latest.item, item) && this.#key === undefined) return latest
-    const seat = this.seats.find(this.keyOf(item))
-    return seat === undefined ? undefined : this.#inHand.find(seat)
+    const index = this.keyIndexes.find(this.keyOf(item))
+    return index === undefined ? undefined : this.#inHand.find(index)
   }
 
   #queue(turn: Turn<T>): void {
     try {
       this.#pending.push(turn)
     } catch (error) {
-      this.leave(turn.seat, turn.item)
+      this.leave(turn.index, turn.item)
       throw error
     }
     this.#added(turn)
@@ -303,13 +303,13 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Ends the turn of an item in hand. */
   #end(turn: Turn<T>): void {
-    const { seat } = turn
-    const again = this.#again.size === 0 ? undefined : this.#again.get(seat)
+    const { index } = turn
+    const again = this.#again.size === 0 ? undefined : this.#again.get(index)
     this.#inHand.remove(turn)
     if (again !== undefined) this.#queueAgain(again, turn)
     Turn.end(turn)
     // In hand it was not queued besides; see `enter`.
-    if (again === undefined) this.#vacate(seat, turn.item)
+    if (again === undefined) this.#vacate(index, turn.item)
     // From here on everything is in its place: hooks are foreign code and may call the queue.
     this.#meter?.done(turn)
     if (!this.#getters.empty) this.#serveGetters()
@@ -321,13 +321,13 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Puts the turn that was added again in the place of the one that ends. A store that throws changes nothing. */
   #queueAgain(again: Turn<T>, ending: Turn<T>): void {
-    this.#again.delete(again.seat)
+    this.#again.delete(again.index)
     try {
       this.#pending.push(again)
     } catch (error) {
-      this.#again.set(again.seat, again)
-      // A store may call the queue before it throws, and the seats may have moved.
-      ending.seat = again.seat
+      this.#again.set(again.index, again)
+      // A store may call the queue before it throws, and the key indexes may have moved.
+      ending.index = again.index
       this.#inHand.put(ending)
       throw error
     }
@@ -343,7 +343,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     setImmediate(() => this.#tidy()).unref()
   }
 
-  /** Forgets the seats that rest, once the burst is over. */
+  /** Forgets the key indexes that rest, once the burst is over. */
   #tidy(): void {
     this.#tidying = false
     if (!this.#isIdle() || this.waiting > 0) return

@@ -177,7 +177,7 @@ test('more than may wait are refused with a time to come again, and nothing is k
   assert.deepEqual(assigned(stage.submit('g', { service: 'tts' })), ['g'])
 })
 
-test('a cancelled task leaves the line at once', () => {
+test('a cancelled task leaves the wait queue at once', () => {
   const stage = new Stage()
   stage.submit('a')
   stage.submit('b')

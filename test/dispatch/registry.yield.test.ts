@@ -7,7 +7,7 @@ function handedBack(effects: readonly Effect[]): readonly string[] {
   return all(effects, 'handBack').map(({ taskId }) => taskId)
 }
 
-test('those who wait are given up from the end of the line, and nobody tells of an end', () => {
+test('those who wait are given up from the end of the wait queue, and nobody tells of an end', () => {
   const stage = new Stage()
   for (const [taskId, priority] of [
     ['high', 9],

@@ -155,7 +155,7 @@ test('a store that ends other turns before it refuses an item leaves it in hand 
   for (const each of [...others, item]) queue.add(each)
   while (queue.size > 0) queue.tryGet()
   queue.add(item)
-  // So many leave that the seats of those who stay are numbered anew.
+  // So many leave that the key indexes of those who stay are renumbered.
   refuse = () => {
     for (const other of others) queue.done(other)
     throw new Error('the store is full')
@@ -188,7 +188,7 @@ test('an item that waits now and then is not slowed down by those that are queue
     assert.equal(queue.addAfter(-1, 5), true)
     assert.equal(queue.cancelAfter(-1), true)
   }
-  // The first makes room for every seat; if each did, it would be several times as much.
+  // The first makes room for every key index; if each did, it would be several times as much.
   assert.ok((performance.now() - startedAt) / rounds < 4)
 })
 

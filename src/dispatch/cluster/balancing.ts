@@ -1,7 +1,7 @@
 /**
  * Who yields what. Tasks that wait here for lack of room, while nodes of other servers have some, go back to the store
  * without spending an attempt, and this server leaves their kind to the others for a moment. As many go as there is room
- * for, or the others' fair part of a long line, so that both lines end at about the same time.
+ * for, or the others' fair part of a long wait queue, so that both queues end at about the same time.
  */
 
 import { type Suitability, slotsFor, type Wish } from '../matching/suitability.ts'
@@ -92,16 +92,16 @@ export class Balancing {
   async #look(stretch: Stretch): Promise<void> {
     const { waiting, demands, kinds, monotonicMs, onTrouble } = this.#parts
     for (const [kind, at] of this.#yieldedAt) if (monotonicMs() - at > againMs) this.#yieldedAt.delete(kind)
-    const lines = new Map<string, WaitingKind>()
-    for (const line of waiting()) lines.set(line.kind, line)
+    const waitingKinds = new Map<string, WaitingKind>()
+    for (const waitingKind of waiting()) waitingKinds.set(waitingKind.kind, waitingKind)
     for (const kind of kinds.resting) {
-      const wish = lines.has(kind) ? undefined : demands.wish(kind)
+      const wish = waitingKinds.has(kind) ? undefined : demands.wish(kind)
       if (wish !== undefined && (await this.#hasRoom(wish, stretch))) kinds.wake(kind)
     }
-    for (const kind of this.#vain.keys()) if (!lines.has(kind)) this.#vain.delete(kind)
-    for (const line of lines.values()) {
+    for (const kind of this.#vain.keys()) if (!waitingKinds.has(kind)) this.#vain.delete(kind)
+    for (const waitingKind of waitingKinds.values()) {
       try {
-        if (!line.room && line.waiting > 0) await this.#yield(line, stretch)
+        if (!waitingKind.room && waitingKind.waiting > 0) await this.#yield(waitingKind, stretch)
       } catch (error) {
         // What one kind asks for is no reason to leave the others where they are.
         onTrouble(error)

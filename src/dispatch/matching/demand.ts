@@ -1,10 +1,10 @@
 /**
  * What tasks ask for, each distinct wish once. A shape is how many slots of which services a task takes; a demand is a
- * shape with requirements. Tasks of one demand wait in one line and are matched with pools together.
+ * shape with requirements. Tasks of one demand wait in one wait queue and are matched with pools together.
  */
 import type { TaskSpec, Term } from '../node.ts'
 import { isSameJson } from '../same-json.ts'
-import { WaitLine } from '../waiting/wait-queue.ts'
+import { WaitQueue } from '../waiting/wait-queue.ts'
 
 /** Slots by service. */
 export interface Shape {
@@ -17,7 +17,7 @@ export interface Shape {
 /** What a task asks for. */
 export type Asked = Pick<TaskSpec, 'service' | 'uses' | 'requires'>
 
-/** A shape with requirements, and the line of those who wait with it. */
+/** A shape with requirements, and the wait queue of those who wait with it. */
 export class Demand {
   readonly key: string
   readonly kind: string
@@ -27,7 +27,7 @@ export class Demand {
   readonly prefers: readonly Term[]
   /** The wish as the tasks have it. */
   readonly asked: Asked
-  readonly line: WaitLine = new WaitLine()
+  readonly waitQueue: WaitQueue = new WaitQueue()
   /** Tasks in the registry that point here. */
   taskCount = 0
   /** Somebody asked for it again, since it was made or last looked at for being of no use. */

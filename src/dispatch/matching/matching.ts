@@ -140,7 +140,7 @@ export class Matching {
     const { length } = view.open
     this.#match(view, this.#pools[view.scanned]!)
     view.scanned += 1
-    if (view.open.length > length && view.demand.line.size > 0) hasPool(view.demand)
+    if (view.open.length > length && view.demand.waitQueue.size > 0) hasPool(view.demand)
   }
 
   /** The new pool whose turn it is is shown to the next view. */

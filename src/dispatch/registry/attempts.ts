@@ -1,7 +1,7 @@
 /** What nodes say about attempts. Only the node instance that holds an attempt is listened to; others hear `stale`. */
 
 import type { FleetNode } from '../matching/fleet-node.ts'
-import { enterLine } from '../waiting/waiting.ts'
+import { enterQueue } from '../waiting/waiting.ts'
 import type { Command, OfAttempt } from './command.ts'
 import { endAttempt, settle } from './ending.ts'
 import { releaseLease } from './leases.ts'
@@ -107,7 +107,7 @@ function rejected(state: RegistryState, task: TaskEntry, lease: Lease, word: Of<
   rest(state, node, task.spec.service, word.retryAfterMs ?? state.policy.restMs)
   releaseLease(state, lease)
   task.lease = null
-  if (!place(state, task)) enterLine(state, task)
+  if (!place(state, task)) enterQueue(state, task)
 }
 
 function failed(state: RegistryState, task: TaskEntry, lease: Lease, word: Of<'fail'>): void {

@@ -82,7 +82,7 @@ export type Command =
       /** This attempt and those before it: a later one has been claimed anew. Left out: any. */
       readonly attempt?: number
     }
-  /** So many of those who wait with this `TaskSpec.kind` go back to the store, the last in line first: `handBack` each. */
+  /** So many of those who wait with this `TaskSpec.kind` go back to the store, the last of the wait queue first: `handBack` each. */
   | { readonly kind: 'yield'; readonly demand: string; readonly count: number }
   // Heartbeats: coalesced to the newest per node.
   | Heartbeat

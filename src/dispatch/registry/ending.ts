@@ -4,7 +4,7 @@
  */
 
 import type { FaultCode, TaskEnd, TaskError } from '../node.ts'
-import { leaveLine } from '../waiting/waiting.ts'
+import { leaveQueue } from '../waiting/waiting.ts'
 import { withdraw } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
 import type { TaskEntry } from './task-entry.ts'
@@ -22,7 +22,7 @@ const nobody: Speaker = { nodeId: null, epoch: 0 }
 
 /** Takes a task out of the registry without a word. */
 export function drop(state: RegistryState, task: TaskEntry): void {
-  leaveLine(state, task)
+  leaveQueue(state, task)
   withdraw(state, task)
   state.timers.clear(task.timer)
   if (state.tasks.get(task.spec.taskId) === task) state.tasks.delete(task.spec.taskId)

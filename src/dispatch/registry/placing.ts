@@ -1,12 +1,12 @@
 /**
- * Placing tasks on nodes: at once where there is room, otherwise in line. After every command the registry is at rest:
+ * Placing tasks on nodes: at once where there is room, otherwise in the wait queue. After every command the registry is at rest:
  * no task waits that a node has room for, except while matching is unfinished.
  */
 
 import { choose } from '../matching/choose-node.ts'
 import type { FleetNode } from '../matching/fleet-node.ts'
 import { startRebuildFor } from '../matching/rebuild.ts'
-import { leaveLine } from '../waiting/waiting.ts'
+import { leaveQueue } from '../waiting/waiting.ts'
 import { linger } from './leases.ts'
 import type { RegistryState } from './registry-state.ts'
 import { attemptKey, type Lease, type TaskEntry } from './task-entry.ts'
@@ -32,7 +32,7 @@ export function place(state: RegistryState, task: TaskEntry): boolean {
 /** Takes a node's slots for a task, and sends it there; the node has room. */
 export function assign(state: RegistryState, task: TaskEntry, node: FleetNode): void {
   const { taskId, attempt, session, service, deadlineAt } = task.spec
-  leaveLine(state, task)
+  leaveQueue(state, task)
   const lease: Lease = {
     key: attemptKey(taskId, attempt),
     taskId,

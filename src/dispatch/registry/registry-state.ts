@@ -54,7 +54,7 @@ export class RegistryState {
   readonly roomy: Set<FleetNode> = new Set()
   /** Demands that someone waits with, by `TaskSpec.kind`. */
   readonly waitingKinds: Map<string, Set<Demand>> = new Map()
-  /** Demands whose line is to be tried with all pools, not only with a node that has room. */
+  /** Demands whose wait queue is to be tried with all pools, not only with a node that has room. */
   readonly toWake: Set<Demand> = new Set()
   /** How many of those who wait are still to be given up, by `TaskSpec.kind`. */
   readonly yields: Map<string, number> = new Map()

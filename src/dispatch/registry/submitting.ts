@@ -1,7 +1,7 @@
 /** Tasks come, are cancelled, are taken away, and run out of time. */
 
 import type { FaultCode, TaskSpec } from '../node.ts'
-import { admission, enterLine } from '../waiting/waiting.ts'
+import { admission, enterQueue } from '../waiting/waiting.ts'
 import { drop, endAttempt, settle, settleFailed } from './ending.ts'
 import { place } from './placing.ts'
 import type { RegistryState } from './registry-state.ts'
@@ -29,7 +29,7 @@ export function submit(state: RegistryState, spec: TaskSpec, admitted: boolean):
   } else if (!place(state, task)) {
     const retryAfterMs = admitted || attempt > 1 ? null : admission(state, tenant)
     if (retryAfterMs === null) {
-      enterLine(state, task)
+      enterQueue(state, task)
     } else {
       drop(state, task)
       state.emit({ kind: 'refused', taskId, attempt, reason: 'too_many', retryAfterMs })

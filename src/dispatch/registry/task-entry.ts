@@ -2,7 +2,7 @@
 import type { Demand, Shape } from '../matching/demand.ts'
 import type { FleetNode } from '../matching/fleet-node.ts'
 import type { TaskSpec, TaskView } from '../node.ts'
-import type { WaitSeat } from '../waiting/wait-queue.ts'
+import type { WaitEntry } from '../waiting/wait-queue.ts'
 import { createTimer, type Timer } from './timers.ts'
 
 /**
@@ -38,8 +38,8 @@ export class TaskEntry {
   demand: Demand
   status: TaskView['status'] = 'waiting'
   lease: Lease | null = null
-  /** Its seat in the line while it waits. */
-  seat: WaitSeat | null = null
+  /** Its entry in the wait queue while it waits. */
+  entry: WaitEntry | null = null
   /** The node that is kept free for it. */
   holds: FleetNode | null = null
   /** One timer for all its bounds, set to the nearest. */

@@ -11,7 +11,7 @@ import type { FoundTask, Task, TaskEvent } from './task.ts'
 export const dispatchQueue = 'signalbox.dispatch'
 /**
  * A job's own count of attempts is the fence that rises with every claim. How many attempts a task has spent is kept
- * with its error, for a server that died with a task in line spent none.
+ * with its error, for a server that died with a waiting task spent none.
  */
 const maxClaims = 1_000
 

@@ -6,7 +6,7 @@ import type { FleetNode } from '../matching/fleet-node.ts'
 import { assign } from '../registry/placing.ts'
 import type { RegistryState } from '../registry/registry-state.ts'
 import type { TaskEntry } from '../registry/task-entry.ts'
-import type { WaitSeat } from './wait-queue.ts'
+import type { WaitEntry } from './wait-queue.ts'
 import { letGo } from './waiting.ts'
 
 const noWishes = { sticky: undefined, shunned: null }
@@ -25,17 +25,17 @@ export function serve(state: RegistryState, node: FleetNode, until: number): voi
         return
       }
       if (!node.fits(held.demand.shape)) return
-      serveSeat(state, held.seat!, node)
+      serveEntry(state, held.entry!, node)
       continue
     }
     if (!node.open) return
-    const seat = nextFor(state, node)
-    if (seat === null) return
-    if (!node.fits(seat.task.demand.shape)) {
-      hold(state, seat.task, node)
+    const entry = nextFor(state, node)
+    if (entry === null) return
+    if (!node.fits(entry.task.demand.shape)) {
+      hold(state, entry.task, node)
       return
     }
-    serveSeat(state, seat, node)
+    serveEntry(state, entry, node)
   }
 }
 
@@ -46,43 +46,43 @@ function meets(state: RegistryState, node: FleetNode, demand: Demand): boolean {
   return place !== null && !view.blind && view.check(place.pool.profile)
 }
 
-function serveSeat(state: RegistryState, seat: WaitSeat, node: FleetNode): void {
+function serveEntry(state: RegistryState, entry: WaitEntry, node: FleetNode): void {
   const { tenants, now } = state
   state.work.done += 1
-  tenants.serve(seat.tenant, seat.task.demand.shape.total)
+  tenants.serve(entry.tenant, entry.task.demand.shape.total)
   state.msPerWake += (Math.min(10_000, now - state.lastWakeAt) - state.msPerWake) / 16
   state.lastWakeAt = now
-  assign(state, seat.task, node)
+  assign(state, entry.task, node)
 }
 
-/** Of all lines that the node's pool is a match for, the first who fits, or has waited so long that room is made. */
-function nextFor(state: RegistryState, node: FleetNode): WaitSeat | null {
+/** Of all wait queues that the node's pool is a match for, the first who fits, or has waited so long that room is made. */
+function nextFor(state: RegistryState, node: FleetNode): WaitEntry | null {
   const { generation, policy, now } = state
   const place = generation.placeOf(node)
   if (place === null) return null
-  let best: WaitSeat | null = null
+  let best: WaitEntry | null = null
   for (const row of place.pool.rows) {
     state.work.small(1 + row.matches.length)
     const hasRoom = (place.bucket[row.number] ?? -1) >= 0
     for (const { view } of row.matches) {
-      const { line, shape } = view.demand
-      if (line.size === 0) continue
+      const { waitQueue, shape } = view.demand
+      if (waitQueue.size === 0) continue
       state.work.small(1)
-      const seat = line.peek(now, policy.ageMs)!
-      if (!hasRoom && !mayHold(state, seat, node, shape)) continue
-      if (best === null || before(seat, best)) best = seat
+      const entry = waitQueue.peek(now, policy.ageMs)!
+      if (!hasRoom && !mayHold(state, entry, node, shape)) continue
+      if (best === null || before(entry, best)) best = entry
     }
   }
   return best
 }
 
-function mayHold(state: RegistryState, seat: WaitSeat, node: FleetNode, shape: Demand['shape']): boolean {
+function mayHold(state: RegistryState, entry: WaitEntry, node: FleetNode, shape: Demand['shape']): boolean {
   const { policy, now, holdCount, fleet } = state
-  if (now - seat.since < policy.holdAfterMs || seat.task.holds !== null) return false
+  if (now - entry.since < policy.holdAfterMs || entry.task.holds !== null) return false
   return holdCount < Math.max(1, fleet.size >> 3) && node.couldFit(shape)
 }
 
-function before(a: WaitSeat, b: WaitSeat): boolean {
+function before(a: WaitEntry, b: WaitEntry): boolean {
   if (a.level !== b.level) return a.level > b.level
   if (a.tenant.pass !== b.tenant.pass) return a.tenant.pass < b.tenant.pass
   return a.since < b.since
@@ -109,7 +109,7 @@ export function serveRoomy(state: RegistryState, steps: number): number {
   return Math.max(0, until - state.work.done)
 }
 
-/** Tries lines with all pools, for so many steps: after a swap. */
+/** Tries wait queues with all pools, for so many steps: after a swap. */
 export function wake(state: RegistryState, steps: number): number {
   const { work, toWake } = state
   const until = work.done + steps
@@ -117,7 +117,7 @@ export function wake(state: RegistryState, steps: number): number {
     for (;;) {
       if (work.done >= until) return 0
       work.done += 1
-      const node = demand.line.size === 0 ? null : anyFor(state, demand)
+      const node = demand.waitQueue.size === 0 ? null : anyFor(state, demand)
       if (node === null) break
       serve(state, node, until)
     }

@@ -1,8 +1,8 @@
 /**
- * The line of those who wait with one demand: by priority, then fairly between tenants, then by age. Waiting lifts a
+ * The wait queue of one demand: by priority, then fairly between tenants, then by age. Waiting lifts a
  * task by one priority every `ageMs`, so that no stream of urgent ones can hold it back for ever.
  *
- *   level 9 ─ tenants by pass ─ seats by age
+ *   level 9 ─ tenants by pass ─ entries by age
  *   level 8 ─ …          ▲ after ageMs
  */
 
@@ -15,8 +15,8 @@ export const topLevel = 9
 /** Lifted per look at most, so that a look stays short; the others are lifted at the next. */
 const maxLifts = 256
 
-/** A place in the line: linked with its neighbours of the same tenant, and of the same level in the order they came. */
-export interface WaitSeat {
+/** An entry of the wait queue, linked with its neighbours of the same tenant, and of the same level in the order they came. */
+export interface WaitEntry {
   readonly task: TaskEntry
   readonly tenant: Tenant
   readonly since: number
@@ -24,62 +24,62 @@ export interface WaitSeat {
   /** Since when it is on this level. */
   levelSince: number
   row: TenantRow | null
-  earlierOfRow: WaitSeat | null
-  laterOfRow: WaitSeat | null
-  earlier: WaitSeat | null
-  later: WaitSeat | null
+  earlierOfRow: WaitEntry | null
+  laterOfRow: WaitEntry | null
+  earlier: WaitEntry | null
+  later: WaitEntry | null
 }
 
 interface TenantRow {
   readonly tenant: Tenant
   /** The pass it was placed in the heap with: passes only grow, so the heap is mended when it comes to the top. */
   pass: number
-  first: WaitSeat | null
-  last: WaitSeat | null
+  first: WaitEntry | null
+  last: WaitEntry | null
 }
 
 class Level {
   readonly rows = new Map<string, TenantRow>()
   readonly heap: TenantRow[] = []
-  first: WaitSeat | null = null
-  last: WaitSeat | null = null
+  first: WaitEntry | null = null
+  last: WaitEntry | null = null
 
-  add(seat: WaitSeat): void {
-    let row = this.rows.get(seat.tenant.name)
-    if (row === undefined || row.tenant !== seat.tenant) {
-      row = { tenant: seat.tenant, pass: seat.tenant.pass, first: null, last: null }
-      this.rows.set(seat.tenant.name, row)
+  add(entry: WaitEntry): void {
+    let row = this.rows.get(entry.tenant.name)
+    if (row === undefined || row.tenant !== entry.tenant) {
+      row = { tenant: entry.tenant, pass: entry.tenant.pass, first: null, last: null }
+      this.rows.set(entry.tenant.name, row)
       this.heap.push(row)
       this.#rise(this.heap.length - 1)
     }
-    seat.row = row
-    seat.earlierOfRow = row.last
-    seat.laterOfRow = null
-    if (row.last === null) row.first = seat
-    else row.last.laterOfRow = seat
-    row.last = seat
-    seat.earlier = this.last
-    seat.later = null
-    if (this.last === null) this.first = seat
-    else this.last.later = seat
-    this.last = seat
+    entry.row = row
+    entry.earlierOfRow = row.last
+    entry.laterOfRow = null
+    if (row.last === null) row.first = entry
+    else row.last.laterOfRow = entry
+    row.last = entry
+    entry.earlier = this.last
+    entry.later = null
+    if (this.last === null) this.first = entry
+    else this.last.later = entry
+    this.last = entry
   }
 
-  remove(seat: WaitSeat): void {
-    const row = seat.row!
-    if (seat.earlierOfRow === null) row.first = seat.laterOfRow
-    else seat.earlierOfRow.laterOfRow = seat.laterOfRow
-    if (seat.laterOfRow === null) row.last = seat.earlierOfRow
-    else seat.laterOfRow.earlierOfRow = seat.earlierOfRow
-    if (seat.earlier === null) this.first = seat.later
-    else seat.earlier.later = seat.later
-    if (seat.later === null) this.last = seat.earlier
-    else seat.later.earlier = seat.earlier
-    seat.row = null
+  remove(entry: WaitEntry): void {
+    const row = entry.row!
+    if (entry.earlierOfRow === null) row.first = entry.laterOfRow
+    else entry.earlierOfRow.laterOfRow = entry.laterOfRow
+    if (entry.laterOfRow === null) row.last = entry.earlierOfRow
+    else entry.laterOfRow.earlierOfRow = entry.earlierOfRow
+    if (entry.earlier === null) this.first = entry.later
+    else entry.earlier.later = entry.later
+    if (entry.later === null) this.last = entry.earlier
+    else entry.later.earlier = entry.earlier
+    entry.row = null
   }
 
-  /** The first seat of the tenant with the lowest pass. */
-  peek(): WaitSeat | null {
+  /** The first entry of the tenant with the lowest pass. */
+  peek(): WaitEntry | null {
     for (;;) {
       const row = this.heap[0]
       if (row === undefined) return null
@@ -132,14 +132,14 @@ class Level {
   }
 }
 
-/** A line of waiting tasks. */
-export class WaitLine {
+/** The tasks that wait with one demand. */
+export class WaitQueue {
   #levels: (Level | undefined)[] = []
   size = 0
 
-  add(task: TaskEntry, tenant: Tenant, now: number): WaitSeat {
+  add(task: TaskEntry, tenant: Tenant, now: number): WaitEntry {
     const level = Math.min(topLevel, Math.max(0, task.spec.priority | 0))
-    const seat: WaitSeat = {
+    const entry: WaitEntry = {
       task,
       tenant,
       since: now,
@@ -151,29 +151,29 @@ export class WaitLine {
       earlier: null,
       later: null,
     }
-    this.#level(level).add(seat)
+    this.#level(level).add(entry)
     this.size += 1
-    return seat
+    return entry
   }
 
-  remove(seat: WaitSeat): void {
-    this.#level(seat.level).remove(seat)
+  remove(entry: WaitEntry): void {
+    this.#level(entry.level).remove(entry)
     this.size -= 1
     if (this.size === 0) this.#levels = []
   }
 
   /** Whose turn it is; null when nobody waits. */
-  peek(now: number, ageMs: number): WaitSeat | null {
+  peek(now: number, ageMs: number): WaitEntry | null {
     this.#age(now, ageMs)
     for (let level = topLevel; level >= 0; level -= 1) {
-      const seat = this.#levels[level]?.peek() ?? null
-      if (seat !== null) return seat
+      const entry = this.#levels[level]?.peek() ?? null
+      if (entry !== null) return entry
     }
     return null
   }
 
   /** Whose turn comes after all others', by level and age; null when nobody waits. */
-  peekLast(now: number, ageMs: number): WaitSeat | null {
+  peekLast(now: number, ageMs: number): WaitEntry | null {
     this.#age(now, ageMs)
     for (const level of this.#levels) if (level?.last) return level.last
     return null
@@ -184,13 +184,13 @@ export class WaitLine {
     for (let number = topLevel - 1; number >= 0; number -= 1) {
       const level = this.#levels[number]
       if (level === undefined) continue
-      for (let seat = level.first; seat !== null && lifts > 0; seat = level.first) {
-        const steps = Math.floor((now - seat.levelSince) / ageMs)
+      for (let entry = level.first; entry !== null && lifts > 0; entry = level.first) {
+        const steps = Math.floor((now - entry.levelSince) / ageMs)
         if (steps < 1) break
-        level.remove(seat)
-        seat.level = Math.min(topLevel, number + steps)
-        seat.levelSince += steps * ageMs
-        this.#level(seat.level).add(seat)
+        level.remove(entry)
+        entry.level = Math.min(topLevel, number + steps)
+        entry.levelSince += steps * ageMs
+        this.#level(entry.level).add(entry)
         lifts -= 1
       }
     }

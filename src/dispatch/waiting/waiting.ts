@@ -1,4 +1,4 @@
-/** Waiting: being let in, entering the line, leaving it. */
+/** Waiting: being let in, entering the wait queue, leaving it. */
 import type { RegistryState } from '../registry/registry-state.ts'
 import type { TaskEntry } from '../registry/task-entry.ts'
 import { setTaskTimer } from '../registry/task-timer.ts'
@@ -10,14 +10,14 @@ export function admission(
 ): number | null {
   const own = tenants.waitingOf(tenant)
   if (waitingCount < policy.maxWaiting && own < policy.maxWaitingPerTenant) return null
-  // As long as it takes for a tenth of the line to be served, within reason.
+  // As long as it takes for a tenth of the wait queue to be served, within reason.
   return Math.round(Math.min(60_000, Math.max(1_000, (waitingCount / 10) * msPerWake)))
 }
 
-/** Puts a task in line. */
-export function enterLine(state: RegistryState, task: TaskEntry): void {
+/** Puts a task into its wait queue. */
+export function enterQueue(state: RegistryState, task: TaskEntry): void {
   const tenant = state.tenants.enter(task.spec.tenant)
-  task.seat = task.demand.line.add(task, tenant, state.now)
+  task.entry = task.demand.waitQueue.add(task, tenant, state.now)
   task.status = 'waiting'
   task.since = state.now
   task.answerBy = Number.POSITIVE_INFINITY
@@ -31,19 +31,19 @@ export function enterLine(state: RegistryState, task: TaskEntry): void {
   state.emit({ kind: 'taskChanged', status: 'waiting', taskId, attempt, nodeId: null })
 }
 
-/** Takes a task out of the line, if it is in it; nothing is kept free for it any more. */
-export function leaveLine(state: RegistryState, task: TaskEntry): void {
-  const { seat, demand } = task
-  if (seat === null) return
-  demand.line.remove(seat)
-  task.seat = null
+/** Takes a task out of the wait queue, if it is in it; nothing is kept free for it any more. */
+export function leaveQueue(state: RegistryState, task: TaskEntry): void {
+  const { entry, demand } = task
+  if (entry === null) return
+  demand.waitQueue.remove(entry)
+  task.entry = null
   state.waitingCount -= 1
-  if (demand.line.size === 0) {
+  if (demand.waitQueue.size === 0) {
     const waiting = state.waitingKinds.get(demand.kind)!
     waiting.delete(demand)
     if (waiting.size === 0) state.waitingKinds.delete(demand.kind)
   }
-  state.tenants.leave(seat.tenant)
+  state.tenants.leave(entry.tenant)
   letGo(state, task)
 }
 

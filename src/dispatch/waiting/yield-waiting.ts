@@ -1,9 +1,9 @@
-/** Waiting tasks are given up to other servers, the last in line first, so many per turn. */
+/** Waiting tasks are given up to other servers, the last of the wait queue first, so many per turn. */
 
 import type { Asked, Demand } from '../matching/demand.ts'
 import { drop } from '../registry/ending.ts'
 import type { RegistryState } from '../registry/registry-state.ts'
-import type { WaitSeat } from './wait-queue.ts'
+import type { WaitEntry } from './wait-queue.ts'
 
 /** What waits with one `TaskSpec.kind`. */
 export interface WaitingKind {
@@ -28,10 +28,10 @@ export function continueYields(state: RegistryState, steps: number): number {
   for (const [kind, count] of state.yields) {
     let wanted = count
     while (wanted > 0 && left > 0) {
-      const seat = lastOf(state, kind)
-      if (seat === null) break
-      const { taskId, attempt } = seat.task.spec
-      drop(state, seat.task)
+      const entry = lastOf(state, kind)
+      if (entry === null) break
+      const { taskId, attempt } = entry.task.spec
+      drop(state, entry.task)
       state.emit({ kind: 'handBack', taskId, attempt })
       wanted -= 1
       left -= 1
@@ -44,13 +44,13 @@ export function continueYields(state: RegistryState, steps: number): number {
   return left
 }
 
-/** Of all lines of a kind, who would be served last. */
-function lastOf({ waitingKinds, now, policy }: RegistryState, kind: string): WaitSeat | null {
-  let last: WaitSeat | null = null
+/** Of all wait queues of a kind, who would be served last. */
+function lastOf({ waitingKinds, now, policy }: RegistryState, kind: string): WaitEntry | null {
+  let last: WaitEntry | null = null
   let looks = policy.maxPoolsScanned
-  for (const { line } of waitingKinds.get(kind) ?? noDemands) {
-    const seat = line.peekLast(now, policy.ageMs)
-    if (seat !== null && (last === null || after(seat, last))) last = seat
+  for (const { waitQueue } of waitingKinds.get(kind) ?? noDemands) {
+    const entry = waitQueue.peekLast(now, policy.ageMs)
+    if (entry !== null && (last === null || after(entry, last))) last = entry
     looks -= 1
     if (looks === 0) break
   }
@@ -59,7 +59,7 @@ function lastOf({ waitingKinds, now, policy }: RegistryState, kind: string): Wai
 
 const noDemands: ReadonlySet<Demand> = new Set()
 
-function after(a: WaitSeat, b: WaitSeat): boolean {
+function after(a: WaitEntry, b: WaitEntry): boolean {
   return a.level === b.level ? a.levelSince > b.levelSince : a.level < b.level
 }
 
@@ -70,7 +70,7 @@ export function* waitingByKind({ waitingKinds, generation }: RegistryState): Gen
     let room = false
     let asked: Asked | undefined
     for (const demand of demands) {
-      waiting += demand.line.size
+      waiting += demand.waitQueue.size
       room ||= generation.mayHaveRoom(demand)
       asked ??= demand.asked
     }

@@ -1,18 +1,18 @@
-/** What stands by seat in plain arrays. */
+/** What stands by key index in plain arrays. */
 
-/** Makes an array long enough for a seat; writing far beyond its end would make it slow. */
-export function extend<V>(values: (V | undefined)[], seat: number): void {
-  while (values.length <= seat) values.push(undefined)
+/** Makes an array long enough for a key index; writing far beyond its end would make it slow. */
+export function extend<V>(values: (V | undefined)[], index: number): void {
+  while (values.length <= index) values.push(undefined)
 }
 
-/** The same values, after the seats were numbered anew. */
-export function renumber<V>(values: readonly (V | undefined)[], newSeats: Uint32Array): (V | undefined)[] {
+/** The same values, after key indexes were renumbered. */
+export function renumber<V>(values: readonly (V | undefined)[], newIndexes: Uint32Array): (V | undefined)[] {
   const moved: (V | undefined)[] = []
-  values.forEach((value, oldSeat) => {
+  values.forEach((value, oldIndex) => {
     if (value === undefined) return
-    const seat = newSeats[oldSeat] as number
-    extend(moved, seat)
-    moved[seat] = value
+    const index = newIndexes[oldIndex] as number
+    extend(moved, index)
+    moved[index] = value
   })
   return moved
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
 import { Waiting } from './delayed-items.ts'
-import { Seats } from './key-indexes.ts'
+import { KeyIndexes } from './key-indexes.ts'
 
 interface Naive {
   readonly key: number
@@ -40,46 +40,46 @@ class NaiveWaiting {
   }
 }
 
-/** Waiting adds by key, over seats that are numbered anew whenever there are few left. */
-class Seated {
-  readonly seats: Seats = new Seats(true, 16)
+/** Waiting adds by key, over key indexes that are renumbered whenever there are few left. */
+class IndexedAdds {
+  readonly keyIndexes: KeyIndexes = new KeyIndexes(true, 16)
   readonly waiting: Waiting<string> = new Waiting()
   renumberCount = 0
-  /** Objects, because the seat of an object is given up at once. */
+  /** Objects, because the key index of an object is given up at once. */
   readonly #keys = new Map<number, { key: number }>()
 
-  seatOf(key: number): number | undefined {
-    return this.seats.find(this.#keyOf(key))
+  indexOf(key: number): number | undefined {
+    return this.keyIndexes.find(this.#keyOf(key))
   }
 
   set(key: number, item: string, dueAt: number, priority: number, replace: boolean): boolean {
-    const seat = this.seats.take(this.#keyOf(key))
-    const isWaiting = this.waiting.has(seat)
-    if (isWaiting) this.waiting.merge(seat, item, dueAt, priority, replace)
-    else this.waiting.add(seat, item, dueAt, priority)
+    const index = this.keyIndexes.take(this.#keyOf(key))
+    const isWaiting = this.waiting.has(index)
+    if (isWaiting) this.waiting.merge(index, item, dueAt, priority, replace)
+    else this.waiting.add(index, item, dueAt, priority)
     return !isWaiting
   }
 
   take(key: number): Omit<Naive, 'dueAt' | 'order'> | undefined {
-    const seat = this.seatOf(key)
-    if (seat === undefined) return undefined
-    const held = this.seats.keyAt(seat) as { key: number }
+    const index = this.indexOf(key)
+    if (index === undefined) return undefined
+    const held = this.keyIndexes.keyAt(index) as { key: number }
     const taken = {
       key: held.key,
-      item: this.waiting.item(seat),
-      priority: this.waiting.priority(seat),
+      item: this.waiting.item(index),
+      priority: this.waiting.priority(index),
     }
-    this.waiting.remove(seat)
-    this.seats.leave(seat, held)
-    if (this.seats.sparse) {
-      this.waiting.renumber(this.seats.renumber())
+    this.waiting.remove(index)
+    this.keyIndexes.leave(index, held)
+    if (this.keyIndexes.sparse) {
+      this.waiting.renumber(this.keyIndexes.renumber())
       this.renumberCount++
     }
     return taken
   }
 
   takeNext(): object | undefined {
-    return this.take((this.seats.keyAt(this.waiting.nextSeat) as { key: number }).key)
+    return this.take((this.keyIndexes.keyAt(this.waiting.nextIndex) as { key: number }).key)
   }
 
   #keyOf(key: number): { key: number } {
@@ -95,7 +95,7 @@ const aSet = fc.record({
   priority: fc.integer({ min: -2, max: 2 }),
   replace: fc.boolean(),
 })
-// Bursts, so that there are many seats and then few.
+// Bursts, so that there are many key indexes and then few.
 const aStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ sets: fc.array(aSet, { maxLength: 120, size: 'max' }) }) },
   { weight: 2, arbitrary: fc.record({ take: fc.array(fc.nat(300), { maxLength: 40 }) }) },
@@ -109,8 +109,8 @@ test('delayed adds come out by due time and then by the call that set it, howeve
   let renumberCount = 0
   const property = fc.property(fc.array(aStep, { maxLength: 30 }), (steps) => {
     const naive = new NaiveWaiting()
-    const seated = new Seated()
-    const { waiting, seats } = seated
+    const indexed = new IndexedAdds()
+    const { waiting, keyIndexes } = indexed
     let version = 0
     const same = (actual: object | undefined, expected?: Naive) =>
       assert.deepEqual(actual, expected && pick(expected))
@@ -118,32 +118,32 @@ test('delayed adds come out by due time and then by the call that set it, howeve
       if ('sets' in step) {
         for (const { key, dueAt, priority, replace } of step.sets) {
           const item = `${key}.${++version}`
-          const fresh = seated.set(key, item, dueAt, priority, replace)
+          const fresh = indexed.set(key, item, dueAt, priority, replace)
           assert.equal(fresh, naive.set(key, item, dueAt, priority, replace))
         }
       } else if ('take' in step) {
-        for (const key of step.take) same(seated.take(key), naive.take(key))
+        for (const key of step.take) same(indexed.take(key), naive.take(key))
       } else if ('gather' in step) {
         const dueCount = naive.adds.filter(({ dueAt }) => dueAt <= step.gather).length
         if (naive.adds.length >= 64 && dueCount * 4 >= naive.adds.length) gatherCount++
         waiting.gather(step.gather)
       } else {
         for (let left = Math.min(step.takeNext, naive.adds.length); left > 0; left--) {
-          same(seated.takeNext(), naive.takeNext())
+          same(indexed.takeNext(), naive.takeNext())
         }
       }
       mostWaiting = Math.max(mostWaiting, naive.adds.length)
-      assert.deepEqual([waiting.size, seats.size], [naive.adds.length, naive.adds.length])
+      assert.deepEqual([waiting.size, keyIndexes.size], [naive.adds.length, naive.adds.length])
       for (const { key, dueAt, priority } of naive.adds) {
-        const seat = seated.seatOf(key) as number
-        assert.deepEqual([waiting.dueAt(seat), waiting.priority(seat)], [dueAt, priority])
+        const index = indexed.indexOf(key) as number
+        assert.deepEqual([waiting.dueAt(index), waiting.priority(index)], [dueAt, priority])
       }
       assert.equal(waiting.nextDueAt, Math.min(...naive.adds.map(({ dueAt }) => dueAt)))
     }
-    renumberCount += seated.renumberCount
+    renumberCount += indexed.renumberCount
     // As when a queue is shut down: in any order, but each once.
-    for (; waiting.size > 0; waiting.remove(waiting.lastSeat)) assert.ok(waiting.has(waiting.lastSeat))
-    for (const { key } of naive.adds) assert.equal(waiting.has(seated.seatOf(key) as number), false)
+    for (; waiting.size > 0; waiting.remove(waiting.lastIndex)) assert.ok(waiting.has(waiting.lastIndex))
+    for (const { key } of naive.adds) assert.equal(waiting.has(indexed.indexOf(key) as number), false)
   })
   fc.assert(property, { numRuns: 150 })
   assert.ok(mostWaiting > 96, `many were to wait at a time, and at most ${mostWaiting} did`)
@@ -151,7 +151,7 @@ test('delayed adds come out by due time and then by the call that set it, howeve
     gatherCount > 4,
     `many were to be gathered more than once or twice, and were ${gatherCount} times`,
   )
-  assert.ok(renumberCount > 0, `seats were to be renumbered, and were ${renumberCount} times`)
+  assert.ok(renumberCount > 0, `indexes were to be renumbered, and were ${renumberCount} times`)
 })
 
 function pick({ key, item, priority }: Naive): object {
@@ -159,18 +159,18 @@ function pick({ key, item, priority }: Naive): object {
 }
 
 test('room that a burst needed is given back', async () => {
-  const seated = new Seated()
+  const indexed = new IndexedAdds()
   const before = await heldBytes()
-  for (let key = 0; key < 200_000; key++) seated.set(key, 'x', key % 1_000, 0, false)
+  for (let key = 0; key < 200_000; key++) indexed.set(key, 'x', key % 1_000, 0, false)
   const atPeak = await heldBytes()
-  for (let left = 200_000; left > 10; left--) seated.takeNext()
+  for (let left = 200_000; left > 10; left--) indexed.takeNext()
   const after = await heldBytes()
   assert.ok(atPeak - before > 8_000_000, `a burst of 200,000 took ${atPeak - before} bytes`)
   assert.ok(
     atPeak - after > 8_000_000,
     `of ${atPeak - before} bytes ${after - before} are still held for ten that wait`,
   )
-  assert.equal(seated.waiting.size, 10)
+  assert.equal(indexed.waiting.size, 10)
 })
 
 /** Twice, because the memory of typed arrays is given back in the background. */

@@ -1,5 +1,5 @@
 /**
- * The delayed adds of a queue, one per seat at most. Each costs its place in the heap and its payload; a priority is
+ * The delayed adds of a queue, one per key index at most. Each costs its place in the heap and its payload; a priority is
  * kept only where there is one.
  */
 import { extend, renumber } from './by-index.ts'
@@ -23,77 +23,77 @@ export class Waiting<T> {
   }
 
   /** Who falls due first; only while `size > 0`. */
-  get nextSeat(): number {
+  get nextIndex(): number {
     // Among equals those in the run come first: all that stand in the heap fall due later or were set later.
     return this.#due.size > 0 && this.#due.nextDueAt <= this.#heap.nextDueAt
-      ? this.#due.nextSeat
-      : this.#heap.nextSeat
+      ? this.#due.nextIndex
+      : this.#heap.nextIndex
   }
 
-  /** Some seat that waits, the cheapest to take out; only while `size > 0`. */
-  get lastSeat(): number {
-    return this.#due.size > 0 ? this.#due.nextSeat : this.#heap.lastSeat
+  /** Some key index that waits, the cheapest to take out; only while `size > 0`. */
+  get lastIndex(): number {
+    return this.#due.size > 0 ? this.#due.nextIndex : this.#heap.lastIndex
   }
 
-  has(seat: number): boolean {
-    return (this.#heap.size > 0 && this.#heap.has(seat)) || this.#due.has(seat)
+  has(index: number): boolean {
+    return (this.#heap.size > 0 && this.#heap.has(index)) || this.#due.has(index)
   }
 
-  dueAt(seat: number): number {
-    return this.#due.has(seat) ? this.#due.dueAt(seat) : this.#heap.dueAt(seat)
+  dueAt(index: number): number {
+    return this.#due.has(index) ? this.#due.dueAt(index) : this.#heap.dueAt(index)
   }
 
-  item(seat: number): T {
-    return this.#items[seat] as T
+  item(index: number): T {
+    return this.#items[index] as T
   }
 
-  priority(seat: number): number {
-    return this.#priorities.size === 0 ? 0 : (this.#priorities.get(seat) ?? 0)
+  priority(index: number): number {
+    return this.#priorities.size === 0 ? 0 : (this.#priorities.get(index) ?? 0)
   }
 
-  /** Enters the first delayed add of a seat. */
-  add(seat: number, item: T, dueAt: number, priority: number): void {
-    extend(this.#items, seat)
-    this.#items[seat] = item
-    if (priority !== 0) this.#priorities.set(seat, priority)
-    this.#set(seat, dueAt)
+  /** Enters the first delayed add of a key index. */
+  add(index: number, item: T, dueAt: number, priority: number): void {
+    extend(this.#items, index)
+    this.#items[index] = item
+    if (priority !== 0) this.#priorities.set(index, priority)
+    this.#set(index, dueAt)
   }
 
   /** Merges a further one: the newest payload, the highest priority, the earliest time unless it is replaced. */
-  merge(seat: number, item: T, dueAt: number, priority: number, replace: boolean): void {
-    this.renew(seat, item)
-    if (priority > this.priority(seat)) this.#priorities.set(seat, priority)
-    if (replace || dueAt < this.dueAt(seat)) this.#set(seat, dueAt)
+  merge(index: number, item: T, dueAt: number, priority: number, replace: boolean): void {
+    this.renew(index, item)
+    if (priority > this.priority(index)) this.#priorities.set(index, priority)
+    if (replace || dueAt < this.dueAt(index)) this.#set(index, dueAt)
   }
 
-  renew(seat: number, item: T): void {
-    this.#items[seat] = item
+  renew(index: number, item: T): void {
+    this.#items[index] = item
   }
 
   /** Sets those apart that are due, if they are many: each is then taken at less cost, and waits here until it is. */
   gather(now: number): void {
     if (this.#due.size > 0 || !this.#heap.areManyDue(now)) return
-    this.#due.fill(this.#heap.takeDue(now), this.#heap.seatCount)
+    this.#due.fill(this.#heap.takeDue(now), this.#heap.indexCount)
   }
 
-  remove(seat: number): void {
-    if (!this.#due.remove(seat)) this.#heap.remove(seat)
-    if (this.#priorities.size > 0) this.#priorities.delete(seat)
-    this.#items[seat] = undefined
+  remove(index: number): void {
+    if (!this.#due.remove(index)) this.#heap.remove(index)
+    if (this.#priorities.size > 0) this.#priorities.delete(index)
+    this.#items[index] = undefined
   }
 
-  /** The seats were numbered anew. */
-  renumber(newSeats: Uint32Array): void {
-    this.#heap.renumber(newSeats)
-    this.#due.renumber(newSeats)
-    this.#items = renumber(this.#items, newSeats)
+  /** Key indexes were renumbered. */
+  renumber(newIndexes: Uint32Array): void {
+    this.#heap.renumber(newIndexes)
+    this.#due.renumber(newIndexes)
+    this.#items = renumber(this.#items, newIndexes)
     const priorities = [...this.#priorities]
-    this.#priorities = new Map(priorities.map(([seat, priority]) => [newSeats[seat] as number, priority]))
+    this.#priorities = new Map(priorities.map(([index, priority]) => [newIndexes[index] as number, priority]))
   }
 
   /**
    * Gives memory back; only while nothing waits. Not done whenever that is so: one that waits now and then among a
-   * million that are queued would have all that stands by seat made anew each time.
+   * million that are queued would have all that stands by key index made anew each time.
    */
   clear(): void {
     if (this.#items.length === 0) return
@@ -101,9 +101,9 @@ export class Waiting<T> {
     this.#heap.clear()
   }
 
-  #set(seat: number, dueAt: number): void {
+  #set(index: number, dueAt: number): void {
     // Whatever is set goes to the heap: the run holds but what stood there when it was gathered.
-    this.#due.remove(seat)
-    this.#heap.set(seat, dueAt)
+    this.#due.remove(index)
+    this.#heap.set(index, dueAt)
   }
 }

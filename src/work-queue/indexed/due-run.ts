@@ -2,7 +2,7 @@
  * Timers that fell due together, in order, taken from the front. A heap puts itself in order after each one that is
  * taken; here that costs a step.
  *
- * Until it is taken each is found by its seat as before: whoever is called in the meantime may ask for it, or take it
+ * Until it is taken each is found by its key index as before: whoever is called in the meantime may ask for it, or take it
  * back, which leaves a gap.
  */
 import { type Timers, timersFor } from './sort-by-time.ts'
@@ -12,9 +12,9 @@ const nothing = timersFor(0)
 
 export class DueRun {
   #dueAt = nothing.dueAt
-  #seats = nothing.seats
-  /** By seat: a place, which is the seat's own if it is not passed and the seat stands there. */
-  #placeOf = nothing.seats
+  #indexes = nothing.indexes
+  /** By key index: a place, which is the key index's own if it is not passed and the key index stands there. */
+  #placeOf = nothing.indexes
   #first = 0
   #size = 0
 
@@ -28,63 +28,63 @@ export class DueRun {
   }
 
   /** Who comes first; only while `size > 0`. */
-  get nextSeat(): number {
-    return this.#seats[this.#first] as number
+  get nextIndex(): number {
+    return this.#indexes[this.#first] as number
   }
 
-  has(seat: number): boolean {
-    if (this.#size === 0 || seat >= this.#placeOf.length) return false
-    const place = this.#placeOf[seat] as number
-    return place >= this.#first && this.#seats[place] === seat
+  has(index: number): boolean {
+    if (this.#size === 0 || index >= this.#placeOf.length) return false
+    const place = this.#placeOf[index] as number
+    return place >= this.#first && this.#indexes[place] === index
   }
 
-  dueAt(seat: number): number {
-    return this.#dueAt[this.#placeOf[seat] as number] as number
+  dueAt(index: number): number {
+    return this.#dueAt[this.#placeOf[index] as number] as number
   }
 
-  /** Takes on timers that are in order, and whose seats are below a number, in place of what is here. */
-  fill({ dueAt, seats }: Timers, seatCount: number): void {
+  /** Takes on timers that are in order, and whose key indexes are below a number, in place of what is here. */
+  fill({ dueAt, indexes }: Timers, indexCount: number): void {
     this.#dueAt = dueAt
-    this.#seats = seats
+    this.#indexes = indexes
     this.#first = 0
-    this.#size = seats.length
-    this.#placeOf = new Uint32Array(seatCount)
-    for (let place = 0; place < seats.length; place++) this.#placeOf[seats[place] as number] = place
+    this.#size = indexes.length
+    this.#placeOf = new Uint32Array(indexCount)
+    for (let place = 0; place < indexes.length; place++) this.#placeOf[indexes[place] as number] = place
   }
 
-  /** Takes a seat out; false if it is not here. */
-  remove(seat: number): boolean {
+  /** Takes a key index out; false if it is not here. */
+  remove(index: number): boolean {
     if (this.#size === 0) return false
-    if (this.#seats[this.#first] === seat) this.#first++
-    else if (this.has(seat)) this.#seats[this.#placeOf[seat] as number] = gap
+    if (this.#indexes[this.#first] === index) this.#first++
+    else if (this.has(index)) this.#indexes[this.#placeOf[index] as number] = gap
     else return false
     if (--this.#size === 0) this.clear()
-    else while (this.#seats[this.#first] === gap) this.#first++
+    else while (this.#indexes[this.#first] === gap) this.#first++
     return true
   }
 
-  /** The seats were numbered anew. */
-  renumber(newSeats: Uint32Array): void {
+  /** Key indexes were renumbered. */
+  renumber(newIndexes: Uint32Array): void {
     if (this.#size === 0) return
     const left = timersFor(this.#size)
     let count = 0
-    let seatCount = 0
+    let indexCount = 0
     for (let place = this.#first; count < this.#size; place++) {
-      const oldSeat = this.#seats[place] as number
-      if (oldSeat === gap) continue
-      const seat = newSeats[oldSeat] as number
+      const oldIndex = this.#indexes[place] as number
+      if (oldIndex === gap) continue
+      const index = newIndexes[oldIndex] as number
       left.dueAt[count] = this.#dueAt[place] as number
-      left.seats[count++] = seat
-      seatCount = Math.max(seatCount, seat + 1)
+      left.indexes[count++] = index
+      indexCount = Math.max(indexCount, index + 1)
     }
-    this.fill(left, seatCount)
+    this.fill(left, indexCount)
   }
 
   /** Gives memory back; only while nothing is left. */
   clear(): void {
     this.#dueAt = nothing.dueAt
-    this.#seats = nothing.seats
-    this.#placeOf = nothing.seats
+    this.#indexes = nothing.indexes
+    this.#placeOf = nothing.indexes
     this.#first = 0
   }
 }

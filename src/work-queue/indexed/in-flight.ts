@@ -1,5 +1,5 @@
 /**
- * The turns in hand, by seat. The one that was taken last stands apart, so a consumer who ends each turn before he
+ * The turns in hand, by key index. The one that was taken last stands apart, so a consumer who ends each turn before he
  * takes the next costs no place in the array, and is found by his item without looking its key up.
  */
 
@@ -8,7 +8,7 @@ import { extend, renumber } from './by-index.ts'
 
 export class InHand<T> {
   #latest: Turn<T> | undefined
-  /** By seat: all but the latest. */
+  /** By key index: all but the latest. */
   #others: (Turn<T> | undefined)[] = []
   #size = 0
 
@@ -21,16 +21,16 @@ export class InHand<T> {
     return this.#latest
   }
 
-  find(seat: number): Turn<T> | undefined {
+  find(index: number): Turn<T> | undefined {
     const latest = this.#latest
-    return latest !== undefined && latest.seat === seat ? latest : this.#others[seat]
+    return latest !== undefined && latest.index === index ? latest : this.#others[index]
   }
 
   put(turn: Turn<T>): void {
     const previous = this.#latest
     if (previous !== undefined) {
-      extend(this.#others, previous.seat)
-      this.#others[previous.seat] = previous
+      extend(this.#others, previous.index)
+      this.#others[previous.index] = previous
     }
     this.#latest = turn
     this.#size++
@@ -39,16 +39,16 @@ export class InHand<T> {
   /** Takes a turn out that is here. */
   remove(turn: Turn<T>): void {
     if (turn === this.#latest) this.#latest = undefined
-    else this.#others[turn.seat] = undefined
+    else this.#others[turn.index] = undefined
     this.#size--
   }
 
-  /** The seats were numbered anew. */
-  renumber(newSeats: Uint32Array): void {
+  /** Key indexes were renumbered. */
+  renumber(newIndexes: Uint32Array): void {
     for (const turn of [this.#latest, ...this.#others]) {
-      if (turn !== undefined) turn.seat = newSeats[turn.seat] as number
+      if (turn !== undefined) turn.index = newIndexes[turn.index] as number
     }
-    this.#others = renumber(this.#others, newSeats)
+    this.#others = renumber(this.#others, newIndexes)
   }
 
   /** Gives memory back; only while nothing is in hand. */

@@ -1,32 +1,32 @@
-/** A yes or no by seat, a byte each. */
+/** A yes or no by key index, a byte each. */
 const smallest = 16
 
-export class SeatFlags {
+export class IndexFlags {
   #flags = new Uint8Array(smallest)
 
-  has(seat: number): boolean {
-    return this.#flags[seat] === 1
+  has(index: number): boolean {
+    return this.#flags[index] === 1
   }
 
-  raise(seat: number): void {
-    if (seat >= this.#flags.length) this.#grow(seat * 2)
-    this.#flags[seat] = 1
+  raise(index: number): void {
+    if (index >= this.#flags.length) this.#grow(index * 2)
+    this.#flags[index] = 1
   }
 
-  lower(seat: number): void {
-    this.#flags[seat] = 0
+  lower(index: number): void {
+    this.#flags[index] = 0
   }
 
   clear(): void {
     this.#flags = new Uint8Array(smallest)
   }
 
-  /** The seats were numbered anew. */
-  renumber(newSeats: Uint32Array): void {
+  /** Key indexes were renumbered. */
+  renumber(newIndexes: Uint32Array): void {
     const flags = this.#flags
     this.clear()
-    for (let oldSeat = 0; oldSeat < newSeats.length; oldSeat++) {
-      if (flags[oldSeat] === 1) this.raise(newSeats[oldSeat] as number)
+    for (let oldIndex = 0; oldIndex < newIndexes.length; oldIndex++) {
+      if (flags[oldIndex] === 1) this.raise(newIndexes[oldIndex] as number)
     }
   }
 

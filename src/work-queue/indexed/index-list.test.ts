@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'vitest'
 import { Turn } from '../turn.ts'
-import { SeatLine } from './index-list.ts'
+import { IndexList } from './index-list.ts'
 import type { Pending } from './pending.ts'
 
 const aStep = fc.oneof(
@@ -11,37 +11,37 @@ const aStep = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ renumber: true }) },
 )
 
-test('seats come first in, first out, each with its newest item, also after they were numbered anew', () => {
+test('key indexes come first in, first out, each with its newest item, also after they were renumbered', () => {
   const property = fc.property(fc.array(aStep, { maxLength: 30 }), fc.boolean(), (steps, isRanked) => {
-    let line: Pending<string> = new SeatLine<string>()
-    /** In the order of the line: seat and item. */
-    let naive: [seat: number, item: string][] = []
+    let line: Pending<string> = new IndexList<string>()
+    /** In the order of the line: key index and item. */
+    let naive: [index: number, item: string][] = []
     let version = 0
     for (const step of steps) {
       if ('push' in step) {
-        for (const seat of step.push) {
+        for (const index of step.push) {
           const item = `item ${++version}`
-          const known = naive.find(([queued]) => queued === seat)
-          assert.equal(line.has(seat), known !== undefined)
-          if (known) line.touch(seat, item, 0)
-          else line.push(new Turn(seat, item, 0))
+          const known = naive.find(([queued]) => queued === index)
+          assert.equal(line.has(index), known !== undefined)
+          if (known) line.touch(index, item, 0)
+          else line.push(new Turn(index, item, 0))
           if (known) known[1] = item
-          else naive.push([seat, item])
+          else naive.push([index, item])
         }
       } else if ('pop' in step) {
         for (let left = Math.min(step.pop, naive.length); left > 0; left--) {
-          const { seat, item, priority } = line.pop()
-          assert.deepEqual([seat, item, priority], [...naive.shift()!, 0])
-          assert.equal(line.has(seat), false)
+          const { index, item, priority } = line.pop()
+          assert.deepEqual([index, item, priority], [...naive.shift()!, 0])
+          assert.equal(line.has(index), false)
         }
       } else {
-        // Only those that are queued have a new seat; the others' number says nothing.
-        const newSeats = new Uint32Array(100)
-        naive.forEach(([seat], at) => {
-          newSeats[seat] = naive.length - 1 - at
+        // Only those that are queued have a new key index; the others' number says nothing.
+        const newIndexes = new Uint32Array(100)
+        naive.forEach(([index], at) => {
+          newIndexes[index] = naive.length - 1 - at
         })
-        line.renumber(newSeats)
-        naive = naive.map(([seat, item]) => [newSeats[seat]!, item])
+        line.renumber(newIndexes)
+        naive = naive.map(([index, item]) => [newIndexes[index]!, item])
       }
       assert.equal(line.size, naive.length)
     }
@@ -50,12 +50,12 @@ test('seats come first in, first out, each with its newest item, also after they
     const last = isRanked ? naive.pop() : undefined
     if (last) {
       line.touch(last[0], 'raised', 1)
-      const { seat, item, priority } = line.pop()
-      assert.deepEqual([seat, item, priority], [last[0], 'raised', 1])
+      const { index, item, priority } = line.pop()
+      assert.deepEqual([index, item, priority], [last[0], 'raised', 1])
     }
     for (const expected of naive) {
-      const { seat, item } = line.pop()
-      assert.deepEqual([seat, item], expected)
+      const { index, item } = line.pop()
+      assert.deepEqual([index, item], expected)
     }
     assert.equal(line.size, 0)
   })

@@ -1,5 +1,5 @@
 /**
- * First in, first out, without an object for what is queued: by seat stand its item and who comes behind it. A million
+ * First in, first out, without an object for what is queued: by key index stand its item and who comes behind it. A million
  * queued items are then two flat arrays, where a million turns would be copied about by the collector; the turn is made
  * when its item is taken, and dies young.
  *
@@ -13,40 +13,40 @@ import { type Pending, StoredTurns } from './pending.ts'
 
 const smallest = 16
 
-export class SeatLine<T> implements Pending<T> {
+export class IndexList<T> implements Pending<T> {
   #size = 0
   /** Both ends of the line; they say nothing while it is empty. */
-  #firstSeat = 0
-  #lastSeat = 0
-  /** By seat: the item that is queued there. */
+  #firstIndex = 0
+  #lastIndex = 0
+  /** By key index: the item that is queued there. */
   #items: (T | undefined)[] = []
-  /** By seat: the seat behind it plus one, for the last its own plus one, and 0 where nothing is queued. */
+  /** By key index: the key index behind it plus one, for the last its own plus one, and 0 where nothing is queued. */
   #behind = new Uint32Array(smallest)
 
   get size(): number {
     return this.#size
   }
 
-  has(seat: number): boolean {
-    return seat < this.#behind.length && this.#behind[seat] !== 0
+  has(index: number): boolean {
+    return index < this.#behind.length && this.#behind[index] !== 0
   }
 
-  push({ seat, item }: Turn<T>): void {
-    this.#enter(seat, item)
+  push({ index, item }: Turn<T>): void {
+    this.#enter(index, item)
   }
 
-  touch(seat: number, item: T): void {
-    this.#items[seat] = item
+  touch(index: number, item: T): void {
+    this.#items[index] = item
   }
 
   pop(): Turn<T> {
-    const seat = this.#firstSeat
-    const item = this.#items[seat] as T
-    this.#items[seat] = undefined
-    this.#firstSeat = (this.#behind[seat] as number) - 1
-    this.#behind[seat] = 0
+    const index = this.#firstIndex
+    const item = this.#items[index] as T
+    this.#items[index] = undefined
+    this.#firstIndex = (this.#behind[index] as number) - 1
+    this.#behind[index] = 0
     this.#size--
-    return new Turn(seat, item, 0)
+    return new Turn(index, item, 0)
   }
 
   ranked(): Pending<T> {
@@ -55,15 +55,15 @@ export class SeatLine<T> implements Pending<T> {
     return turns
   }
 
-  renumber(newSeats: Uint32Array): void {
+  renumber(newIndexes: Uint32Array): void {
     const items = this.#items
     const behind = this.#behind
-    let seat = this.#firstSeat
+    let index = this.#firstIndex
     let left = this.#size
     this.clear()
     for (; left > 0; left--) {
-      this.#enter(newSeats[seat] as number, items[seat] as T)
-      seat = (behind[seat] as number) - 1
+      this.#enter(newIndexes[index] as number, items[index] as T)
+      index = (behind[index] as number) - 1
     }
   }
 
@@ -73,14 +73,14 @@ export class SeatLine<T> implements Pending<T> {
     this.#behind = new Uint32Array(smallest)
   }
 
-  #enter(seat: number, item: T): void {
-    if (seat >= this.#behind.length) this.#grow(seat * 2)
-    extend(this.#items, seat)
-    this.#items[seat] = item
-    if (this.#size++ === 0) this.#firstSeat = seat
-    else this.#behind[this.#lastSeat] = seat + 1
-    this.#behind[seat] = seat + 1
-    this.#lastSeat = seat
+  #enter(index: number, item: T): void {
+    if (index >= this.#behind.length) this.#grow(index * 2)
+    extend(this.#items, index)
+    this.#items[index] = item
+    if (this.#size++ === 0) this.#firstIndex = index
+    else this.#behind[this.#lastIndex] = index + 1
+    this.#behind[index] = index + 1
+    this.#lastIndex = index
   }
 
   #grow(length: number): void {

@@ -1,5 +1,5 @@
 /**
- * From a key to its seat: a Map, as long as it is small enough for the processor's caches, and beyond that a NameTable
+ * From a key to its index: a Map, as long as it is small enough for the processor's caches, and beyond that a NameTable
  * for short strings, which then are by far the most keys. Measured with names of 16 characters, in nanoseconds a
  * look-up:
  *
@@ -8,7 +8,7 @@
  *   NameTable      55        55         60          250
  */
 
-import type { SeatFlags } from './index-flags.ts'
+import type { IndexFlags } from './index-flags.ts'
 import { KeyMap } from './key-map.ts'
 import { NameTable } from './name-table.ts'
 
@@ -17,7 +17,7 @@ const manyKeys = 65_536
 /** Beyond, it costs more to compute a hash than the table saves. */
 const shortLength = 32
 
-export class SeatMap {
+export class IndexMap {
   readonly #many: number
   readonly #map = new KeyMap<number>()
   /** Once there are many keys: those that are short strings, which then are not in `#map`. */
@@ -35,14 +35,14 @@ export class SeatMap {
     return this.#names !== undefined && isShort(key) ? this.#names.get(key) : this.#map.get(key)
   }
 
-  /** The seat of a key; one that is not there is entered at the seat on offer, which is nobody's. */
-  take(key: unknown, offeredSeat: number): number {
-    if (this.#names !== undefined && isShort(key)) return this.#names.take(key, offeredSeat)
+  /** The key index of a key; one that is not there is entered at the key index on offer, which is nobody's. */
+  take(key: unknown, offeredIndex: number): number {
+    if (this.#names !== undefined && isShort(key)) return this.#names.take(key, offeredIndex)
     const known = this.#map.get(key)
     if (known !== undefined) return known
-    this.#map.enter(key, offeredSeat)
+    this.#map.enter(key, offeredIndex)
     if (this.#names === undefined && this.#map.size > this.#many) this.#openTable()
-    return offeredSeat
+    return offeredIndex
   }
 
   /** Deletes a key that is no string. */
@@ -50,11 +50,11 @@ export class SeatMap {
     this.#map.delete(key)
   }
 
-  /** Drops the keys of some seats, in one walk: deleting each would look each up. */
-  drop(seats: SeatFlags): void {
-    this.#map.keep((_key, seat) => !seats.has(seat))
+  /** Drops the keys of some key indexes, in one walk: deleting each would look each up. */
+  drop(indexes: IndexFlags): void {
+    this.#map.keep((_key, index) => !indexes.has(index))
     if (this.#names === undefined) return
-    this.#names.drop(seats)
+    this.#names.drop(indexes)
     if (this.#names.size * 4 < this.#many) this.#closeTable(this.#names)
   }
 
@@ -63,26 +63,26 @@ export class SeatMap {
     this.#names = undefined
   }
 
-  /** Closes the gaps between `length` seats, keeping their order. Answers the new seat by old seat. */
+  /** Closes the gaps between `length` key indexes, keeping their order. Answers the new index by the old one. */
   renumber(length: number): Uint32Array {
-    const newSeats = new Uint32Array(length)
-    const mark = (_key: unknown, seat: number): void => {
-      newSeats[seat] = 1
+    const newIndexes = new Uint32Array(length)
+    const mark = (_key: unknown, index: number): void => {
+      newIndexes[index] = 1
     }
     this.#map.visitAll(mark)
     this.#names?.visitAll(mark)
     let count = 0
-    for (let seat = 0; seat < length; seat++) if (newSeats[seat] === 1) newSeats[seat] = count++
-    this.#map.visitAll((key, seat) => this.#map.set(key, newSeats[seat] as number))
-    this.#names?.renumber(newSeats)
-    return newSeats
+    for (let index = 0; index < length; index++) if (newIndexes[index] === 1) newIndexes[index] = count++
+    this.#map.visitAll((key, index) => this.#map.set(key, newIndexes[index] as number))
+    this.#names?.renumber(newIndexes)
+    return newIndexes
   }
 
   #openTable(): void {
     const names = new NameTable()
-    this.#map.keep((key, seat) => {
+    this.#map.keep((key, index) => {
       if (!isShort(key)) return true
-      names.take(key, seat)
+      names.take(key, index)
       return false
     })
     this.#names = names
@@ -90,7 +90,7 @@ export class SeatMap {
 
   #closeTable(names: NameTable): void {
     this.#names = undefined
-    names.visitAll((name, seat) => this.#map.enter(name, seat))
+    names.visitAll((name, index) => this.#map.enter(name, index))
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { twins } from '../../../test/workqueue/twins.ts'
-import { SeatFlags } from './index-flags.ts'
+import { IndexFlags } from './index-flags.ts'
 import { drawMultiplier, hashOf, multiplier, NameTable } from './name-table.ts'
 
 const count = 8_192
@@ -23,23 +23,23 @@ function highBits(id: number, repeat: number): string {
   return name
 }
 
-test('names with one hash have seats of their own, also when the other one is dropped', () => {
+test('names with one hash have key indexes of their own, also when the other one is dropped', () => {
   const names = twins()
   assert.ok(names.length >= 4, `${names.length} names share a hash with another`)
   assert.equal(new Set(names.map((name) => hashOf(name, multiplier))).size, names.length / 2)
   const table = new NameTable()
-  names.forEach((name, seat) => {
+  names.forEach((name, index) => {
     assert.equal(table.get(name), undefined)
-    assert.equal(table.take(name, seat), seat)
+    assert.equal(table.take(name, index), index)
   })
-  names.forEach((name, seat) => {
-    assert.deepEqual([table.get(name), table.take(name, 1_000)], [seat, seat])
+  names.forEach((name, index) => {
+    assert.deepEqual([table.get(name), table.take(name, 1_000)], [index, index])
   })
-  const dropped = new SeatFlags()
-  for (let seat = 0; seat < names.length; seat += 2) dropped.raise(seat)
+  const dropped = new IndexFlags()
+  for (let index = 0; index < names.length; index += 2) dropped.raise(index)
   table.drop(dropped)
-  names.forEach((name, seat) => {
-    assert.equal(table.get(name), seat % 2 === 0 ? undefined : seat)
+  names.forEach((name, index) => {
+    assert.equal(table.get(name), index % 2 === 0 ? undefined : index)
   })
 })
 

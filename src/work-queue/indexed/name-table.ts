@@ -1,13 +1,13 @@
 /**
- * The seats of many short strings, by a hash of our own.
+ * The key indexes of many short strings, by a hash of our own.
  *
  * Among a million strings a look-up in a Map waits for memory several times: for the bucket, for each entry on its
- * chain, and for the string of each entry, where V8 keeps the hash that it compares. Here hash and seat lie side by
+ * chain, and for the string of each entry, where V8 keeps the hash that it compares. Here hash and key index lie side by
  * side in one flat block, and the only string that is touched is the one that is meant. The price is that the hash is
- * computed at every look-up; see SeatMap for when that pays. There is no deletion, only `drop`.
+ * computed at every look-up; see IndexMap for when that pays. There is no deletion, only `drop`.
  */
 import { extend, renumber } from './by-index.ts'
-import type { SeatFlags } from './index-flags.ts'
+import type { IndexFlags } from './index-flags.ts'
 
 const smallest = 1_024
 
@@ -15,11 +15,11 @@ const smallest = 1_024
 export const multiplier: number = drawMultiplier()
 
 export class NameTable {
-  /** Two numbers a slot: the hash, and the seat plus one, which is 0 where the slot is empty. */
+  /** Two numbers a slot: the hash, and the key index plus one, which is 0 where the slot is empty. */
   #slots = new Uint32Array(2 * smallest)
   /** The number of slots, a power of two, less one. */
   #mask = smallest - 1
-  /** By seat. */
+  /** By key index. */
   #names: (string | undefined)[] = []
   #size = 0
 
@@ -38,8 +38,8 @@ export class NameTable {
     }
   }
 
-  /** The seat of a name; one that is not there is entered at the seat on offer. */
-  take(name: string, offeredSeat: number): number {
+  /** The key index of a name; one that is not there is entered at the key index on offer. */
+  take(name: string, offeredIndex: number): number {
     // Beyond two thirds the rows of full slots that a look-up walks along grow long.
     if (this.#size * 3 > this.#mask * 2) this.#resize((this.#mask + 1) * 2)
     const hash = hashOf(name, multiplier)
@@ -51,45 +51,45 @@ export class NameTable {
       slot = (slot + 1) & mask
     }
     slots[2 * slot] = hash
-    slots[2 * slot + 1] = offeredSeat + 1
-    extend(this.#names, offeredSeat)
-    this.#names[offeredSeat] = name
+    slots[2 * slot + 1] = offeredIndex + 1
+    extend(this.#names, offeredIndex)
+    this.#names[offeredIndex] = name
     this.#size++
-    return offeredSeat
+    return offeredIndex
   }
 
-  /** Drops the names of some seats. */
-  drop(seats: SeatFlags): void {
+  /** Drops the names of some key indexes. */
+  drop(indexes: IndexFlags): void {
     const names = this.#names
-    // By seat and not by slot, which would go to and fro in memory.
-    for (let seat = 0; seat < names.length; seat++) {
-      if (names[seat] === undefined || !seats.has(seat)) continue
-      names[seat] = undefined
+    // By key index and not by slot, which would go to and fro in memory.
+    for (let index = 0; index < names.length; index++) {
+      if (names[index] === undefined || !indexes.has(index)) continue
+      names[index] = undefined
       this.#size--
     }
     let capacity = smallest
     while (this.#size * 3 > capacity * 2) capacity *= 2
-    this.#resize(capacity, seats)
+    this.#resize(capacity, indexes)
   }
 
-  visitAll(visit: (name: string, seat: number) => void): void {
-    this.#names.forEach((name, seat) => {
-      if (name !== undefined) visit(name, seat)
+  visitAll(visit: (name: string, index: number) => void): void {
+    this.#names.forEach((name, index) => {
+      if (name !== undefined) visit(name, index)
     })
   }
 
-  /** The seats were numbered anew. */
-  renumber(newSeats: Uint32Array): void {
+  /** Key indexes were renumbered. */
+  renumber(newIndexes: Uint32Array): void {
     const slots = this.#slots
     for (let at = 1; at < slots.length; at += 2) {
       const place = slots[at] as number
-      if (place !== 0) slots[at] = (newSeats[place - 1] as number) + 1
+      if (place !== 0) slots[at] = (newIndexes[place - 1] as number) + 1
     }
-    this.#names = renumber(this.#names, newSeats)
+    this.#names = renumber(this.#names, newIndexes)
   }
 
-  /** Moves to a table of another size, without the names of some seats. */
-  #resize(capacity: number, dropped?: SeatFlags): void {
+  /** Moves to a table of another size, without the names of some key indexes. */
+  #resize(capacity: number, dropped?: IndexFlags): void {
     const previous = this.#slots
     const slots = new Uint32Array(2 * capacity)
     const mask = capacity - 1

@@ -3,11 +3,11 @@ import fc from 'fast-check'
 import { test } from 'vitest'
 import { sortByTime, type Timers } from './sort-by-time.ts'
 
-/** Timers of seats 0, 1, 2…, which were set in another order than that of their seats. */
+/** Timers of key indexes 0, 1, 2…, which were set in another order than that of their key indexes. */
 function timersAt(times: readonly number[]): { timers: Timers; orderOf: Float64Array } {
   return {
-    timers: { dueAt: Float64Array.from(times), seats: Uint32Array.from(times.keys()) },
-    orderOf: Float64Array.from(times, (_, seat) => (seat * 7_919) % 1_000_003),
+    timers: { dueAt: Float64Array.from(times), indexes: Uint32Array.from(times.keys()) },
+    orderOf: Float64Array.from(times, (_, index) => (index * 7_919) % 1_000_003),
   }
 }
 
@@ -17,10 +17,10 @@ function assertSorts(times: readonly number[]): void {
     times[a] === times[b] ? orderOf[a]! - orderOf[b]! : times[a]! < times[b]! ? -1 : 1,
   )
   const sorted = sortByTime(timers, orderOf)
-  assert.deepEqual([...sorted.seats], expected)
+  assert.deepEqual([...sorted.indexes], expected)
   assert.deepEqual(
     [...sorted.dueAt],
-    expected.map((seat) => times[seat]),
+    expected.map((index) => times[index]),
   )
 }
 
@@ -62,9 +62,9 @@ test('a hundred thousand at one time, or all but one at the same end of a long s
   for (const last of [5, 1e300]) {
     const { timers, orderOf } = timersAt(new Array<number>(count).fill(5).with(count - 1, last))
     const startedAt = performance.now()
-    const { seats } = sortByTime(timers, orderOf)
+    const { indexes } = sortByTime(timers, orderOf)
     // By inserting alone it would be many seconds.
     assert.ok(performance.now() - startedAt < 2_000)
-    for (let at = 2; at < count - 1; at++) assert.ok(orderOf[seats[at - 1]!]! < orderOf[seats[at]!]!)
+    for (let at = 2; at < count - 1; at++) assert.ok(orderOf[indexes[at - 1]!]! < orderOf[indexes[at]!]!)
   }
 })

@@ -9,7 +9,7 @@
 /** Timers side by side: when, and whose. */
 export interface Timers {
   readonly dueAt: Float64Array
-  readonly seats: Uint32Array
+  readonly indexes: Uint32Array
 }
 
 /** So many fall into a bucket if times lie evenly. */
@@ -17,7 +17,7 @@ const perBucket = 4
 /** Up to here inserting is quicker than merging. */
 const few = 24
 
-/** The same timers in order; those that are given are overwritten. `orderOf` says by seat when each was set. */
+/** The same timers in order; those that are given are overwritten. `orderOf` says by key index when each was set. */
 export function sortByTime(timers: Timers, orderOf: Float64Array): Timers {
   const sorted = timersFor(timers.dueAt.length)
   const ends = spread(timers, sorted)
@@ -31,12 +31,12 @@ export function sortByTime(timers: Timers, orderOf: Float64Array): Timers {
 }
 
 export function timersFor(length: number): Timers {
-  return { dueAt: new Float64Array(length), seats: new Uint32Array(length) }
+  return { dueAt: new Float64Array(length), indexes: new Uint32Array(length) }
 }
 
 /** Copies timers bucket by bucket; answers where each bucket ends. */
 function spread(from: Timers, to: Timers): Uint32Array {
-  const { dueAt, seats } = from
+  const { dueAt, indexes } = from
   const lastBucket = Math.ceil(dueAt.length / perBucket)
   let earliest = Number.POSITIVE_INFINITY
   let latest = Number.NEGATIVE_INFINITY
@@ -61,7 +61,7 @@ function spread(from: Timers, to: Timers): Uint32Array {
     const place = places[bucket] as number
     places[bucket] = place + 1
     to.dueAt[place] = time
-    to.seats[place] = seats[at] as number
+    to.indexes[place] = indexes[at] as number
   }
   // Each bucket's place has moved on from where it begins to where it ends.
   return places
@@ -81,21 +81,21 @@ function sortPart(timers: Timers, spare: Timers, orderOf: Float64Array, from: nu
 }
 
 function insertAll(timers: Timers, orderOf: Float64Array, from: number, end: number): void {
-  const { dueAt, seats } = timers
+  const { dueAt, indexes } = timers
   for (let next = from + 1; next < end; next++) {
     const time = dueAt[next] as number
-    const seat = seats[next] as number
+    const index = indexes[next] as number
     let place = next
     for (; place > from; place--) {
       const other = dueAt[place - 1] as number
       if (other < time) break
-      const otherSeat = seats[place - 1] as number
-      if (other === time && (orderOf[otherSeat] as number) < (orderOf[seat] as number)) break
+      const otherIndex = indexes[place - 1] as number
+      if (other === time && (orderOf[otherIndex] as number) < (orderOf[index] as number)) break
       dueAt[place] = other
-      seats[place] = otherSeat
+      indexes[place] = otherIndex
     }
     dueAt[place] = time
-    seats[place] = seat
+    indexes[place] = index
   }
 }
 
@@ -122,10 +122,10 @@ function comesBefore(a: Timers, atA: number, b: Timers, atB: number, orderOf: Fl
   const timeA = a.dueAt[atA] as number
   const timeB = b.dueAt[atB] as number
   if (timeA !== timeB) return timeA < timeB
-  return (orderOf[a.seats[atA] as number] as number) < (orderOf[b.seats[atB] as number] as number)
+  return (orderOf[a.indexes[atA] as number] as number) < (orderOf[b.indexes[atB] as number] as number)
 }
 
 function copyTimer(from: Timers, at: number, to: Timers, place: number): void {
   to.dueAt[place] = from.dueAt[at] as number
-  to.seats[place] = from.seats[at] as number
+  to.indexes[place] = from.indexes[at] as number
 }

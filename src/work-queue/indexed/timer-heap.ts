@@ -1,5 +1,5 @@
 /**
- * Due times by seat, earliest first, equal ones in the order in which they were set.
+ * Due times by key index, earliest first, equal ones in the order in which they were set.
  *
  * A 4-ary heap over typed arrays: sifting touches no object, and a million timers are four flat blocks.
  */
@@ -16,8 +16,8 @@ export class TimerHeap {
   #lastOrder = 0
   /** By place in the heap: when, and whose. */
   #dueAt = new Float64Array(smallest)
-  #seatAt = new Uint32Array(smallest)
-  /** By seat: its place in the heap, and by which call it was set, which is asked among equals only and so not moved. */
+  #indexAt = new Uint32Array(smallest)
+  /** By key index: its place in the heap, and by which call it was set, which is asked among equals only and so not moved. */
   #placeOf = new Uint32Array(smallest).fill(none)
   #orderOf = new Float64Array(smallest)
 
@@ -31,47 +31,47 @@ export class TimerHeap {
   }
 
   /** Who falls due first; only while `size > 0`. */
-  get nextSeat(): number {
-    return this.#seatAt[0] as number
+  get nextIndex(): number {
+    return this.#indexAt[0] as number
   }
 
-  /** Some seat that waits, the cheapest to take out; only while `size > 0`. */
-  get lastSeat(): number {
-    return this.#seatAt[this.#size - 1] as number
+  /** Some key index that waits, the cheapest to take out; only while `size > 0`. */
+  get lastIndex(): number {
+    return this.#indexAt[this.#size - 1] as number
   }
 
-  /** All seats that wait are below this number. */
-  get seatCount(): number {
+  /** All key indexes that wait are below this number. */
+  get indexCount(): number {
     return this.#placeOf.length
   }
 
-  has(seat: number): boolean {
-    return seat < this.#placeOf.length && this.#placeOf[seat] !== none
+  has(index: number): boolean {
+    return index < this.#placeOf.length && this.#placeOf[index] !== none
   }
 
-  dueAt(seat: number): number {
-    return this.#dueAt[this.#placeOf[seat] as number] as number
+  dueAt(index: number): number {
+    return this.#dueAt[this.#placeOf[index] as number] as number
   }
 
-  /** Sets a seat's due time, anew or for the first time; among equals it is now the last. */
-  set(seat: number, dueAt: number): void {
-    if (seat >= this.#placeOf.length) this.#growSeats(seat)
-    this.#orderOf[seat] = ++this.#lastOrder
-    const place = this.#placeOf[seat] as number
+  /** Sets a key index's due time, anew or for the first time; among equals it is now the last. */
+  set(index: number, dueAt: number): void {
+    if (index >= this.#placeOf.length) this.#growIndexes(index)
+    this.#orderOf[index] = ++this.#lastOrder
+    const place = this.#placeOf[index] as number
     if (place !== none) {
-      this.#sift(place, dueAt, seat)
+      this.#sift(place, dueAt, index)
       return
     }
     if (this.#size === this.#dueAt.length) this.#resize(this.#size * 2)
-    this.#siftUp(this.#size++, dueAt, seat)
+    this.#siftUp(this.#size++, dueAt, index)
   }
 
-  remove(seat: number): void {
-    const place = this.#placeOf[seat] as number
+  remove(index: number): void {
+    const place = this.#placeOf[index] as number
     const last = --this.#size
-    this.#placeOf[seat] = none
-    if (place < last) this.#sift(place, this.#dueAt[last] as number, this.#seatAt[last] as number)
-    // Memory follows a burst down again; what stands by seat does so when seats are numbered anew, or none is left.
+    this.#placeOf[index] = none
+    if (place < last) this.#sift(place, this.#dueAt[last] as number, this.#indexAt[last] as number)
+    // Memory follows a burst down again; what stands by key index does so when key indexes are renumbered, or none is left.
     if (this.#dueAt.length > smallest && last * 8 <= this.#dueAt.length) this.#resize(this.#dueAt.length / 4)
   }
 
@@ -94,12 +94,12 @@ export class TimerHeap {
     let kept = 0
     for (let place = 0; place < this.#size; place++) {
       const dueAt = this.#dueAt[place] as number
-      const seat = this.#seatAt[place] as number
-      if (dueAt > by) this.#put(kept++, dueAt, seat)
+      const index = this.#indexAt[place] as number
+      if (dueAt > by) this.#put(kept++, dueAt, index)
       else {
-        this.#placeOf[seat] = none
+        this.#placeOf[index] = none
         due.dueAt[taken] = dueAt
-        due.seats[taken++] = seat
+        due.indexes[taken++] = index
       }
     }
     this.#size = kept
@@ -107,21 +107,21 @@ export class TimerHeap {
     return sortByTime(due, this.#orderOf)
   }
 
-  /** The seats were numbered anew. */
-  renumber(newSeats: Uint32Array): void {
+  /** Key indexes were renumbered. */
+  renumber(newIndexes: Uint32Array): void {
     const orderOf = this.#orderOf
     this.clear()
     for (let place = 0; place < this.#size; place++) {
-      const oldSeat = this.#seatAt[place] as number
-      const seat = newSeats[oldSeat] as number
-      if (seat >= this.#placeOf.length) this.#growSeats(seat)
-      this.#seatAt[place] = seat
-      this.#placeOf[seat] = place
-      this.#orderOf[seat] = orderOf[oldSeat] as number
+      const oldIndex = this.#indexAt[place] as number
+      const index = newIndexes[oldIndex] as number
+      if (index >= this.#placeOf.length) this.#growIndexes(index)
+      this.#indexAt[place] = index
+      this.#placeOf[index] = place
+      this.#orderOf[index] = orderOf[oldIndex] as number
     }
   }
 
-  /** Forgets what stands by seat; only while nothing waits. */
+  /** Forgets what stands by key index; only while nothing waits. */
   clear(): void {
     this.#placeOf = new Uint32Array(smallest).fill(none)
     this.#orderOf = new Float64Array(smallest)
@@ -133,35 +133,35 @@ export class TimerHeap {
     while (capacity < this.#size) capacity *= 2
     if (capacity < this.#dueAt.length) this.#resize(capacity)
     for (let place = (this.#size - 2) >> 2; place >= 0; place--) {
-      this.#siftDown(place, this.#dueAt[place] as number, this.#seatAt[place] as number)
+      this.#siftDown(place, this.#dueAt[place] as number, this.#indexAt[place] as number)
     }
   }
 
-  #sift(place: number, dueAt: number, seat: number): void {
-    if (place > 0 && this.#isBefore(dueAt, seat, (place - 1) >> 2)) this.#siftUp(place, dueAt, seat)
-    else this.#siftDown(place, dueAt, seat)
+  #sift(place: number, dueAt: number, index: number): void {
+    if (place > 0 && this.#isBefore(dueAt, index, (place - 1) >> 2)) this.#siftUp(place, dueAt, index)
+    else this.#siftDown(place, dueAt, index)
   }
 
-  #siftUp(from: number, dueAt: number, seat: number): void {
+  #siftUp(from: number, dueAt: number, index: number): void {
     let place = from
     while (place > 0) {
       const parent = (place - 1) >> 2
-      if (!this.#isBefore(dueAt, seat, parent)) break
+      if (!this.#isBefore(dueAt, index, parent)) break
       this.#move(parent, place)
       place = parent
     }
-    this.#put(place, dueAt, seat)
+    this.#put(place, dueAt, index)
   }
 
-  #siftDown(from: number, dueAt: number, seat: number): void {
+  #siftDown(from: number, dueAt: number, index: number): void {
     let place = from
     for (let child = place * 4 + 1; child < this.#size; child = place * 4 + 1) {
       const first = this.#firstOfFour(child)
-      if (this.#isBefore(dueAt, seat, first)) break
+      if (this.#isBefore(dueAt, index, first)) break
       this.#move(first, place)
       place = first
     }
-    this.#put(place, dueAt, seat)
+    this.#put(place, dueAt, index)
   }
 
   #firstOfFour(child: number): number {
@@ -179,34 +179,34 @@ export class TimerHeap {
     return first
   }
 
-  /** Whether a seat with this due time comes before the one at a place. */
-  #isBefore(dueAt: number, seat: number, place: number): boolean {
+  /** Whether a key index with this due time comes before the one at a place. */
+  #isBefore(dueAt: number, index: number, place: number): boolean {
     const other = this.#dueAt[place] as number
-    return dueAt < other || (dueAt === other && (this.#orderOf[seat] as number) < this.#order(place))
+    return dueAt < other || (dueAt === other && (this.#orderOf[index] as number) < this.#order(place))
   }
 
   #order(place: number): number {
-    return this.#orderOf[this.#seatAt[place] as number] as number
+    return this.#orderOf[this.#indexAt[place] as number] as number
   }
 
   #move(from: number, to: number): void {
-    this.#put(to, this.#dueAt[from] as number, this.#seatAt[from] as number)
+    this.#put(to, this.#dueAt[from] as number, this.#indexAt[from] as number)
   }
 
-  #put(place: number, dueAt: number, seat: number): void {
+  #put(place: number, dueAt: number, index: number): void {
     this.#dueAt[place] = dueAt
-    this.#seatAt[place] = seat
-    this.#placeOf[seat] = place
+    this.#indexAt[place] = index
+    this.#placeOf[index] = place
   }
 
   #resize(capacity: number): void {
     this.#dueAt = resized(this.#dueAt, new Float64Array(capacity))
-    this.#seatAt = resized(this.#seatAt, new Uint32Array(capacity))
+    this.#indexAt = resized(this.#indexAt, new Uint32Array(capacity))
   }
 
-  #growSeats(seat: number): void {
+  #growIndexes(index: number): void {
     let capacity = this.#placeOf.length
-    while (capacity <= seat) capacity *= 2
+    while (capacity <= index) capacity *= 2
     this.#placeOf = resized(this.#placeOf, new Uint32Array(capacity).fill(none))
     this.#orderOf = resized(this.#orderOf, new Float64Array(capacity))
   }

@@ -1,13 +1,13 @@
 /**
- * Thousands of keys at a time. Inside, every key has a seat, seats are numbered anew after a burst, and names that
+ * Thousands of keys at a time. Inside, every key has a key index, key indexes are renumbered after a burst, and names that
  * left rest for a while; none of it may show. The walk of `walk.ts` has five keys and seldom gets there.
  */
 import assert from 'node:assert/strict'
 import { createFakeClock } from 'signalbox/testing'
 import { DelayingQueue, type DelayingQueueOptions, WorkQueue } from 'signalbox/workqueue'
 import { test } from 'vitest'
-import { SeatMap } from '../../src/work-queue/indexed/index-map.ts'
-import { Seats } from '../../src/work-queue/indexed/key-indexes.ts'
+import { IndexMap } from '../../src/work-queue/indexed/index-map.ts'
+import { KeyIndexes } from '../../src/work-queue/indexed/key-indexes.ts'
 import { walkBursts } from './bursts.ts'
 import { heldBytes, take, takeAll } from './probes.ts'
 
@@ -22,16 +22,16 @@ for (const kind of ['names', 'keyed', 'objects'] as const) {
 
 /** Everything that happens inside at many thousands of keys, it does at a few dozen. */
 class SoonManyQueue extends DelayingQueue<unknown> {
-  protected override readonly seats: Seats
+  protected override readonly keyIndexes: KeyIndexes
 
   constructor(options: DelayingQueueOptions<unknown>) {
     super(options)
-    this.seats = new Seats(options.key !== undefined, 8, new SeatMap(40))
+    this.keyIndexes = new KeyIndexes(options.key !== undefined, 8, new IndexMap(40))
   }
 }
 
 for (const kind of ['names', 'objects', 'mixed', 'odd', 'twins'] as const) {
-  test(`tables that open and close and seats that rest and move show nowhere: ${kind}`, async () => {
+  test(`tables that open and close and key indexes that rest and move show nowhere: ${kind}`, async () => {
     for (let seed = 1; seed <= 12; seed++) {
       const sizes = [5, 30, 70, 150, 300]
       const create = (options: DelayingQueueOptions<unknown>) => new SoonManyQueue(options)
@@ -63,7 +63,7 @@ test('W1: a busy name stays in one hand while tens of thousands of others come a
   }
 })
 
-test('W1: a name in hand keeps its seat when those that rested since before a renumbering are swept out', () => {
+test('W1: a name in hand keeps its key index when those that rested since before a renumbering are swept out', () => {
   const queue = new WorkQueue<unknown>()
   const takeOf = (items: readonly unknown[]): void => {
     for (const item of items) {
@@ -79,7 +79,7 @@ test('W1: a name in hand keeps its seat when those that rested since before a re
   const resting = names('resting', 5)
   takeOf([...objects, ...resting])
   endOf(resting)
-  // Objects give their seats up at once; the few that are left move together.
+  // Objects give their key indexes up at once; the few that are left move together.
   endOf(objects.slice(1))
 
   const busy = names('busy', 300)
