@@ -84,7 +84,7 @@ test('those who are gone make room for those who come', () => {
   assert.deepEqual([entry!.unlisted, entry!.waitCount], [0, 100])
 })
 
-test('asking again keeps the place', () => {
+test('asking again keeps the position', () => {
   const { clock, waits } = stage()
   waits.queued(key, 'b', '1')
   clock.now += 50_000

@@ -139,7 +139,7 @@ export class KeyWaits {
     this.#keys.delete(oldest!)
   }
 
-  /** Whoever waits asks now and then, to keep its place; who has not for long is gone, or asks elsewhere. */
+  /** Whoever waits asks now and then, to keep its position; who has not for long is gone, or asks elsewhere. */
   #forgetGone(entry: KeyEntry, now: number): void {
     for (const [name, { seenAt }] of entry.waiters) {
       if (now - seenAt > goneMs) this.#end(entry, name, seenAt)

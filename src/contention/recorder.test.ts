@@ -6,10 +6,10 @@ import { Slowest } from './slowest.ts'
 import { Tickets } from './tickets.ts'
 import { Matrix } from './wait-matrix.ts'
 
-function stage({ places = 100, maxKinds = 64 } = {}) {
+function stage({ capacity = 100, maxKinds = 64 } = {}) {
   const clock = { now: 1_000 }
   const kinds = new Kinds(maxKinds)
-  const tickets = new Tickets(places)
+  const tickets = new Tickets(capacity)
   const holder = (name: string) => kinds.get(kinds.of(name))
   const named = { gc: holder('gc'), eventLoop: holder('event-loop'), host: holder('host') }
   const matrix = new Matrix({ kinds, tickets, named })
@@ -139,8 +139,8 @@ test('tickets that make no sense change nothing', () => {
   assert.equal(lane!.waiting, 0)
 })
 
-test('beyond the places there are, tickets are counted and do nothing', () => {
-  const { kinds, tickets, meter } = stage({ places: 4 })
+test('beyond the capacity, tickets are counted and do nothing', () => {
+  const { kinds, tickets, meter } = stage({ capacity: 4 })
   const kind = meter.kind('command', { lane: 'lane' })
   const all = Array.from({ length: 10 }, () => meter.begin(kind))
   assert.equal(tickets.overflow, 6)

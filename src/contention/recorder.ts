@@ -36,35 +36,35 @@ export class Recorder implements Meter {
   }
 
   enter(ticket: Ticket): void {
-    const place = this.#tickets.find(ticket, waiting)
-    if (place < 0) return
+    const index = this.#tickets.find(ticket, waiting)
+    if (index < 0) return
     const now = this.#now()
-    const kind = this.#kinds.get(this.#tickets.kindAt(place))
-    const begunAt = this.#tickets.begunAt(place)
+    const kind = this.#kinds.get(this.#tickets.kindAt(index))
+    const begunAt = this.#tickets.begunAt(index)
     if (kind.lane !== undefined) {
       kind.lane.waiting--
       kind.lane.holding++
     }
-    this.#tickets.enter(place, kind.lane, now)
+    this.#tickets.enter(index, kind.lane, now)
     noteWait(kind, now - begunAt)
-    if (now - begunAt > longWaitMs) this.#matrix.waited(kind.id, begunAt, now, 0, this.#tickets.whatAt(place))
+    if (now - begunAt > longWaitMs) this.#matrix.waited(kind.id, begunAt, now, 0, this.#tickets.whatAt(index))
   }
 
   leave(ticket: Ticket): void {
-    let place = this.#tickets.find(ticket, holding)
-    if (place < 0) {
-      place = this.#tickets.find(ticket, waiting)
-      if (place >= 0) this.#drop(place)
+    let index = this.#tickets.find(ticket, holding)
+    if (index < 0) {
+      index = this.#tickets.find(ticket, waiting)
+      if (index >= 0) this.#drop(index)
       return
     }
     const now = this.#now()
-    const kind = this.#kinds.get(this.#tickets.kindAt(place))
-    const enteredAt = this.#tickets.enteredAt(place)
-    const waitMs = enteredAt - this.#tickets.begunAt(place)
+    const kind = this.#kinds.get(this.#tickets.kindAt(index))
+    const enteredAt = this.#tickets.enteredAt(index)
+    const waitMs = enteredAt - this.#tickets.begunAt(index)
     if (kind.lane !== undefined) kind.lane.holding--
     noteHold(kind, enteredAt, now)
-    this.#slowest.note(kind.id, this.#tickets.whatAt(place), waitMs, now - enteredAt, now)
-    this.#tickets.giveBack(place, kind.lane)
+    this.#slowest.note(kind.id, this.#tickets.whatAt(index), waitMs, now - enteredAt, now)
+    this.#tickets.giveBack(index, kind.lane)
   }
 
   turn(kind: number, begunAt: number, enteredAt: number, leftAt: number, what?: string): void {
@@ -96,16 +96,16 @@ export class Recorder implements Meter {
   }
 
   /** It left the line without a turn, perhaps because it had waited too long: those in its way are charged all the same. */
-  #drop(place: number): void {
+  #drop(index: number): void {
     const now = this.#now()
-    const kind = this.#kinds.get(this.#tickets.kindAt(place))
-    const begunAt = this.#tickets.begunAt(place)
-    const what = this.#tickets.whatAt(place)
+    const kind = this.#kinds.get(this.#tickets.kindAt(index))
+    const begunAt = this.#tickets.begunAt(index)
+    const what = this.#tickets.whatAt(index)
     if (kind.lane !== undefined) kind.lane.waiting--
     noteWait(kind, now - begunAt)
     if (now - begunAt > longWaitMs) this.#matrix.waited(kind.id, begunAt, now, 0, what)
     this.#slowest.note(kind.id, what, now - begunAt, 0, now)
-    this.#tickets.giveBack(place, undefined)
+    this.#tickets.giveBack(index, undefined)
   }
 }
 

@@ -48,8 +48,8 @@ export function takeSnapshot(parts: Readable): ContentionSnapshot {
     slowest: parts.slowest.list(now).map(({ kind, what, waitMs, holdMs, leftAt }) => ({
       kind: nameOf(kind),
       what: namespace === undefined ? (what ?? null) : null,
-      waitMs: places(waitMs),
-      holdMs: places(holdMs),
+      waitMs: roundMs(waitMs),
+      holdMs: roundMs(holdMs),
       at: epoch(leftAt),
     })),
     keys: parts.keys.list(namespace).map(viewKey),
@@ -95,13 +95,13 @@ export function seriesOf(
 }
 
 function viewCell({ waiter, holder, ms, count }: Cell, nameOf: (id: number) => string): MatrixCell {
-  return { waiter: nameOf(waiter), holder: nameOf(holder), ms: places(ms), count }
+  return { waiter: nameOf(waiter), holder: nameOf(holder), ms: roundMs(ms), count }
 }
 
 function holdersOf(cells: readonly Cell[], nameOf: (id: number) => string): readonly HolderTotal[] {
   const totals = new Map<number, number>()
   for (const { holder, ms } of cells) totals.set(holder, (totals.get(holder) ?? 0) + ms)
-  return Array.from(totals, ([holder, ms]) => ({ holder: nameOf(holder), ms: places(ms) })).sort(
+  return Array.from(totals, ([holder, ms]) => ({ holder: nameOf(holder), ms: roundMs(ms) })).sort(
     (one, other) => other.ms - one.ms,
   )
 }
@@ -112,11 +112,11 @@ function viewKey(entry: KeyEntry): KeyWaitView {
     holder: entry.holder,
     waiters: Array.from(entry.waiters.values(), ({ node, since }) => ({ node, since: epoch(since) })),
     waitCount: entry.waitCount,
-    waitedMs: places(entry.waitedMs),
-    maxWaitMs: places(entry.maxWaitMs),
+    waitedMs: roundMs(entry.waitedMs),
+    maxWaitMs: roundMs(entry.maxWaitMs),
     heldBy: Array.from(entry.byHolder, ([node, ms]) => ({
       node: node === '' ? null : node,
-      ms: places(ms),
+      ms: roundMs(ms),
     })).sort((one, other) => other.ms - one.ms),
   }
 }
@@ -127,12 +127,12 @@ function distribution(histogram: Histogram | undefined): Distribution {
   if (histogram === undefined || histogram.count === 0) return nothing
   return {
     count: histogram.count,
-    sumMs: places(histogram.sumMs),
-    maxMs: places(histogram.maxMs),
-    p50Ms: places(histogram.percentile(0.5)),
-    p90Ms: places(histogram.percentile(0.9)),
-    p99Ms: places(histogram.percentile(0.99)),
-    p999Ms: places(histogram.percentile(0.999)),
+    sumMs: roundMs(histogram.sumMs),
+    maxMs: roundMs(histogram.maxMs),
+    p50Ms: roundMs(histogram.percentile(0.5)),
+    p90Ms: roundMs(histogram.percentile(0.9)),
+    p99Ms: roundMs(histogram.percentile(0.99)),
+    p999Ms: roundMs(histogram.percentile(0.999)),
   }
 }
 
@@ -144,7 +144,7 @@ function heldMs({ hold }: Kind): number {
   return hold?.sumMs ?? 0
 }
 
-function places(ms: number): number {
+function roundMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000
 }
 

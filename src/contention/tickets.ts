@@ -2,8 +2,8 @@ import type { Ticket } from '../core/meter.ts'
 import type { Lane } from './kinds.ts'
 
 /**
- * Everybody who stands in a line or has a turn, in typed arrays of a fixed size. A ticket is a place and how often that
- * place was given: one that is used twice, or after its time, is nobody's. 0 is the ticket of those for whom there was no place.
+ * All waits and holds under way, in typed arrays of a fixed size. A ticket is an index and how often that
+ * index was given out: a ticket that is used twice, or too late, is invalid. 0 is the ticket when no index was free.
  */
 export class Tickets {
   readonly #kinds: Uint16Array
@@ -12,11 +12,11 @@ export class Tickets {
   readonly #begunAt: Float64Array
   readonly #enteredAt: Float64Array
   readonly #whats: (string | undefined)[]
-  /** While it waits to be given: the next free place. While its turn is: its neighbours in its lane. */
+  /** While it waits to be given: the next free index. While its turn is: its neighbours in its lane. */
   readonly #next: Int32Array
   readonly #previous: Int32Array
   #free = 0
-  /** Those for whom there was no place. */
+  /** Tickets refused because no index was free. */
   overflow = 0
 
   constructor(size: number = maxTickets) {
@@ -31,71 +31,71 @@ export class Tickets {
   }
 
   take(kind: number, begunAt: number, what: string | undefined): Ticket {
-    const place = this.#free
-    if (place < 0) {
+    const index = this.#free
+    if (index < 0) {
       this.overflow++
       return 0
     }
-    this.#free = this.#next[place]!
-    this.#kinds[place] = kind
-    this.#states[place] = waiting
-    this.#begunAt[place] = begunAt
-    this.#whats[place] = what
-    return (this.#rounds[place]! << placeBits) + place + 1
+    this.#free = this.#next[index]!
+    this.#kinds[index] = kind
+    this.#states[index] = waiting
+    this.#begunAt[index] = begunAt
+    this.#whats[index] = what
+    return (this.#rounds[index]! << indexBits) + index + 1
   }
 
-  /** The place of a ticket in this state; -1 when it is not in it. */
+  /** The index of a ticket in this state; -1 when it is not in it. */
   find(ticket: Ticket, state: number): number {
-    const place = (ticket & placeMask) - 1
-    if (place < 0 || this.#states[place] !== state) return -1
-    return ticket >>> placeBits === this.#rounds[place]! ? place : -1
+    const index = (ticket & indexMask) - 1
+    if (index < 0 || this.#states[index] !== state) return -1
+    return ticket >>> indexBits === this.#rounds[index]! ? index : -1
   }
 
-  kindAt(place: number): number {
-    return this.#kinds[place]!
+  kindAt(index: number): number {
+    return this.#kinds[index]!
   }
 
-  begunAt(place: number): number {
-    return this.#begunAt[place]!
+  begunAt(index: number): number {
+    return this.#begunAt[index]!
   }
 
-  enteredAt(place: number): number {
-    return this.#enteredAt[place]!
+  enteredAt(index: number): number {
+    return this.#enteredAt[index]!
   }
 
-  whatAt(place: number): string | undefined {
-    return this.#whats[place]
+  whatAt(index: number): string | undefined {
+    return this.#whats[index]
   }
 
-  enter(place: number, lane: Lane | undefined, now: number): void {
-    this.#states[place] = holding
-    this.#enteredAt[place] = now
+  enter(index: number, lane: Lane | undefined, now: number): void {
+    this.#states[index] = holding
+    this.#enteredAt[index] = now
     if (lane === undefined) return
-    this.#next[place] = lane.open
-    this.#previous[place] = -1
-    if (lane.open >= 0) this.#previous[lane.open] = place
-    lane.open = place
+    this.#next[index] = lane.open
+    this.#previous[index] = -1
+    if (lane.open >= 0) this.#previous[lane.open] = index
+    lane.open = index
   }
 
-  giveBack(place: number, lane: Lane | undefined): void {
-    if (lane !== undefined && this.#states[place] === holding) {
-      const next = this.#next[place]!
-      const previous = this.#previous[place]!
+  giveBack(index: number, lane: Lane | undefined): void {
+    if (lane !== undefined && this.#states[index] === holding) {
+      const next = this.#next[index]!
+      const previous = this.#previous[index]!
       if (next >= 0) this.#previous[next] = previous
       if (previous >= 0) this.#next[previous] = next
       else lane.open = next
     }
-    this.#states[place] = 0
-    this.#whats[place] = undefined
-    this.#rounds[place] = (this.#rounds[place]! + 1) & roundMask
-    this.#next[place] = this.#free
-    this.#free = place
+    this.#states[index] = 0
+    this.#whats[index] = undefined
+    this.#rounds[index] = (this.#rounds[index]! + 1) & roundMask
+    this.#next[index] = this.#free
+    this.#free = index
   }
 
   /** Those whose turn in the lane is not over. */
   eachOpen(lane: Lane, visit: (kind: number, enteredAt: number) => void): void {
-    for (let place = lane.open; place >= 0; place = this.#next[place]!) {
-      visit(this.#kinds[place]!, this.#enteredAt[place]!)
+    for (let index = lane.open; index >= 0; index = this.#next[index]!) {
+      visit(this.#kinds[index]!, this.#enteredAt[index]!)
     }
   }
 }
@@ -103,9 +103,9 @@ export class Tickets {
 export const waiting = 1
 export const holding = 2
 
-const placeBits = 14
-const placeMask = (1 << placeBits) - 1
+const indexBits = 14
+const indexMask = (1 << indexBits) - 1
 /** A ticket stays a small integer. */
 const roundMask = 0xffff
-/** One less than the places that have a number, for 0 is nobody's. */
+/** One less than the indexes that have a number, because ticket 0 means none. */
 const maxTickets = (1 << 14) - 1

@@ -1,21 +1,21 @@
 /**
  * Entries by priority, the highest level first.
  *
- * An entry whose priority rises gets a place at the end of its new level; the place it had turns stale and is
- * passed over when its time comes. Which places are stale needs no book-keeping: an entry belongs to the level
+ * An entry whose priority rises gets a position at the end of its new level; the position it had turns stale and is
+ * passed over when its time comes. Which positions are stale needs no book-keeping: an entry belongs to the level
  * that its priority names and to no other. They are swept out before they outnumber the live ones.
  */
 import type { Entry } from './turn.ts'
 
-/** The places of one level in the order in which they are served, stale ones among them. */
+/** The positions of one level in the order in which they are served, stale ones among them. */
 export interface Lane<T> {
   readonly size: number
   push(entry: Entry<T>): void
-  /** The entry was raised out of this level; the place it had is stale from now on. */
+  /** The entry was raised out of this level; the position it had is stale from now on. */
   leave(entry: Entry<T>): void
-  /** The next place; only while `size > 0`. */
+  /** The next position; only while `size > 0`. */
   shift(): Entry<T>
-  /** Drops the places that do not pass. */
+  /** Drops the positions that do not pass. */
   keep(passes: (entry: Entry<T>) => boolean): void
 }
 
@@ -24,7 +24,7 @@ interface Level<T> {
   readonly lane: Lane<T>
 }
 
-/** How many stale places are not worth a sweep. */
+/** How many stale positions are not worth a sweep. */
 const spareStale = 32
 
 export abstract class Levels<T> {
@@ -44,13 +44,13 @@ export abstract class Levels<T> {
   }
 
   push(entry: Entry<T>): void {
-    this.#place(entry)
+    this.#enter(entry)
     this.#size++
   }
 
   touch(entry: Entry<T>, previousPriority: number): void {
     if (entry.priority === previousPriority) return
-    this.#place(entry)
+    this.#enter(entry)
     this.#levels.get(previousPriority)?.lane.leave(entry)
     if (++this.#stale > this.#size + spareStale) this.#sweep()
   }
@@ -68,13 +68,13 @@ export abstract class Levels<T> {
         continue
       }
       this.#size--
-      // Stale places would keep entries alive that were taken long ago.
+      // Stale positions would keep entries alive that were taken long ago.
       if (this.#size === 0 && this.#stale > 0) this.#sweep()
       return entry
     }
   }
 
-  #place(entry: Entry<T>): void {
+  #enter(entry: Entry<T>): void {
     const top = this.#ranks[0]
     const level = top?.priority === entry.priority ? top : this.#level(entry.priority)
     level.lane.push(entry)

@@ -30,18 +30,18 @@ export class FairQueue<T> extends Levels<T> implements Queue<T> {
 
 /** One level of a FifoQueue. */
 class Ages<T> extends Ring<Entry<T>> implements Lane<T> {
-  /** The place it had is known to be stale by the entry's priority. */
+  /** The position it had is known to be stale by the entry's priority. */
   leave(): void {}
 }
 
 interface Group<T> {
   readonly name: unknown
-  readonly places: Ring<Entry<T>>
+  readonly entries: Ring<Entry<T>>
   liveCount: number
 }
 
 /**
- * One level of a FairQueue. A group stands in `#turns` while it has places; one whose places are all stale is out
+ * One level of a FairQueue. A group stands in `#turns` while it has entries; one whose entries are all stale is out
  * of `#groups`, so that its next entry begins a new group at the end.
  */
 class Groups<T> implements Lane<T> {
@@ -66,11 +66,11 @@ class Groups<T> implements Lane<T> {
     const name = this.#groupOf(entry.item)
     let group = this.#groups.get(name)
     if (group === undefined) {
-      group = { name, places: new Ring(), liveCount: 0 }
+      group = { name, entries: new Ring(), liveCount: 0 }
       this.#groups.enter(name, group)
       this.#turns.push(group)
     }
-    group.places.push(entry)
+    group.entries.push(entry)
     group.liveCount++
     this.#homes.set(entry, group)
     this.#size++
@@ -84,23 +84,23 @@ class Groups<T> implements Lane<T> {
 
   shift(): Entry<T> {
     const group = this.#turns.peek()
-    const entry = group.places.shift()
+    const entry = group.entries.shift()
     const isStale = entry.priority !== this.#priority
     this.#size--
     if (!isStale) this.leave(entry)
-    // A stale place is nobody's turn: the group stays in front.
-    if (isStale && group.places.size > 0) return entry
+    // A stale entry uses no turn: the group stays in front.
+    if (isStale && group.entries.size > 0) return entry
     this.#turns.shift()
-    if (group.places.size > 0) this.#turns.push(group)
+    if (group.entries.size > 0) this.#turns.push(group)
     return entry
   }
 
   keep(passes: (entry: Entry<T>) => boolean): void {
     this.#size = 0
-    this.#turns.keep(({ places }) => {
-      places.keep(passes)
-      this.#size += places.size
-      return places.size > 0
+    this.#turns.keep(({ entries }) => {
+      entries.keep(passes)
+      this.#size += entries.size
+      return entries.size > 0
     })
   }
 }

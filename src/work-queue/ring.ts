@@ -5,7 +5,7 @@
 const smallest = 16
 
 export class Ring<T> {
-  #slots: (T | undefined)[] = []
+  #values: (T | undefined)[] = []
   #head = 0
   #size = 0
 
@@ -14,25 +14,25 @@ export class Ring<T> {
   }
 
   push(value: T): void {
-    if (this.#size === this.#slots.length) this.#resize(Math.max(smallest, this.#size * 2))
-    this.#slots[(this.#head + this.#size) & (this.#slots.length - 1)] = value
+    if (this.#size === this.#values.length) this.#resize(Math.max(smallest, this.#size * 2))
+    this.#values[(this.#head + this.#size) & (this.#values.length - 1)] = value
     this.#size++
   }
 
-  /** The oldest value, left in place; only while `size > 0`. */
+  /** The oldest value, left in the ring; only while `size > 0`. */
   peek(): T {
-    return this.#slots[this.#head] as T
+    return this.#values[this.#head] as T
   }
 
   /** Takes the oldest value; only while `size > 0`. */
   shift(): T {
-    const slots = this.#slots
+    const values = this.#values
     const head = this.#head
-    const value = slots[head] as T
-    slots[head] = undefined
-    this.#head = (head + 1) & (slots.length - 1)
+    const value = values[head] as T
+    values[head] = undefined
+    this.#head = (head + 1) & (values.length - 1)
     this.#size--
-    if (slots.length > smallest && this.#size * 4 <= slots.length) this.#resize(slots.length / 2)
+    if (values.length > smallest && this.#size * 4 <= values.length) this.#resize(values.length / 2)
     return value
   }
 
@@ -45,11 +45,11 @@ export class Ring<T> {
   }
 
   #resize(capacity: number): void {
-    const slots = this.#slots
-    const mask = slots.length - 1
+    const values = this.#values
+    const mask = values.length - 1
     const resized = new Array<T | undefined>(capacity).fill(undefined)
-    for (let i = 0; i < this.#size; i++) resized[i] = slots[(this.#head + i) & mask]
-    this.#slots = resized
+    for (let i = 0; i < this.#size; i++) resized[i] = values[(this.#head + i) & mask]
+    this.#values = resized
     this.#head = 0
   }
 }

@@ -39,7 +39,7 @@ const biteSize = 200
 /** The wishes. */
 export class ClusterDemands {
   readonly #parts: ClusterDemandsParts
-  /** When a wish was last seen to be in the cluster state, or (as a kind for anybody) that there is no place for it. */
+  /** When a wish was last seen to be in the cluster state, or (as a kind for anybody) that there is no capacity for it. */
   readonly #known = new Map<string, Known>()
   readonly #registering = new Map<string, Promise<string>>()
   #lookedAt = Number.NEGATIVE_INFINITY
@@ -75,7 +75,7 @@ export class ClusterDemands {
     return registering
   }
 
-  /** Whether others would claim tasks of the kind: it is in the cluster state, or there is no place for it and they have that for anybody. */
+  /** Whether others would claim tasks of the kind: it is in the cluster state, or there is no capacity for it and they have that for anybody. */
   canBeFound(kind: string): boolean {
     if (this.#has(kind)) return true
     const known = this.#known.get(kind)
@@ -176,6 +176,6 @@ interface Known {
   readonly kind: string
   readonly at: number
   readonly until: number
-  /** The cluster state has no place for it. */
+  /** The cluster state has no capacity for it. */
   readonly isFull?: boolean
 }

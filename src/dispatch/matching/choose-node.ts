@@ -49,10 +49,10 @@ export function choose(
 
 /** The bucket of a node for a demand; -1: it does not meet it, or has no room. */
 function bucketIn(generation: Generation, view: View, node: FleetNode): number {
-  const place = generation.placeOf(node)
-  if (place === null || view.blind || !view.check(place.pool.profile)) return -1
-  const row = place.pool.findRow(view.demand.shape)
-  return row === undefined ? -1 : (place.bucket[row.number] ?? -1)
+  const membership = generation.membershipOf(node)
+  if (membership === null || view.blind || !view.check(membership.pool.profile)) return -1
+  const row = membership.pool.findRow(view.demand.shape)
+  return row === undefined ? -1 : (membership.bucket[row.number] ?? -1)
 }
 
 function draw(row: Row, bucket: number, dice: Dice): FleetNode {

@@ -1,6 +1,6 @@
 /**
  * A node in the registry. Per-service figures lie in arrays in the order of its services, so that nodes of one pool agree
- * on places. Slots are never a bare count: `used` is the sum of `leases`, and `recount` makes it so from nothing.
+ * on indexes. Slots are never a bare count: `used` is the sum of `leases`, and `recount` makes it so from nothing.
  */
 
 import type { Labels, NodeLoad, NodeStatus, NodeView, ServiceOffer } from '../node.ts'
@@ -10,7 +10,7 @@ import type { Lease, TaskEntry } from '../registry/task-entry.ts'
 import type { Timer } from '../registry/timers.ts'
 import { servicesKey, tidyServices } from './capability.ts'
 import type { Shape } from './demand.ts'
-import type { Place } from './pool.ts'
+import type { PoolMembership } from './pool.ts'
 
 /** No figures yet. */
 export const noLoad: NodeLoad = { cpu: null, gpu: null, memory: null }
@@ -59,8 +59,8 @@ export class FleetNode {
   heldFor: TaskEntry | null = null
   /** May get new work, whatever the service. */
   open = false
-  /** Where it stands in the two generations of pools: the one in use, and the one being built or swept. */
-  readonly places: [Place | null, Place | null] = [null, null]
+  /** Its membership in the two generations of pools: the one in use, and the one being built or swept. */
+  readonly memberships: [PoolMembership | null, PoolMembership | null] = [null, null]
   /** Its line in the snapshot as it was last made; null when it has changed since. */
   shown: NodeView | null = null
   joinedAt = 0
@@ -82,7 +82,7 @@ export class FleetNode {
 
   /** Takes over what it offers now; leases on services that it keeps stay counted. */
   offer(services: readonly ServiceOffer[]): void {
-    const rests = new Map(this.services.map(({ name }, place) => [name, this.restsUntil[place]!]))
+    const rests = new Map(this.services.map(({ name }, index) => [name, this.restsUntil[index]!]))
     this.services = tidyServices(services)
     this.servicesKey = servicesKey(this.services)
     this.names = this.services.map(({ name }) => name)
@@ -154,21 +154,21 @@ export class FleetNode {
   /** Whether it could take a shape if it were idle: slots, and services that are not shut. */
   couldFit(shape: Shape): boolean {
     return shape.names.every((name, i) => {
-      const place = this.placeOf(name)
-      return place >= 0 && !this.shut[place] && this.slots[place]! >= shape.weights[i]!
+      const index = this.serviceIndex(name)
+      return index >= 0 && !this.shut[index] && this.slots[index]! >= shape.weights[i]!
     })
   }
 
   /** Whether it has room for a shape now. */
   fits(shape: Shape): boolean {
     return shape.names.every((name, i) => {
-      const place = this.placeOf(name)
-      if (place < 0 || this.shut[place]) return false
-      return this.slots[place]! - this.used[place]! >= shape.weights[i]!
+      const index = this.serviceIndex(name)
+      if (index < 0 || this.shut[index]) return false
+      return this.slots[index]! - this.used[index]! >= shape.weights[i]!
     })
   }
 
-  placeOf(service: string): number {
+  serviceIndex(service: string): number {
     return this.names.indexOf(service)
   }
 
@@ -183,11 +183,11 @@ export class FleetNode {
       cordoned: this.cordoned,
       overloaded: this.isOverloaded,
       heldFor: this.heldFor?.spec.taskId ?? null,
-      services: this.services.map((offer, place) => ({
+      services: this.services.map((offer, index) => ({
         ...offer,
-        used: this.used[place]!,
+        used: this.used[index]!,
         cordoned: cordons?.has(offer.name) === true,
-        restsUntil: this.restsUntil[place]! > now ? this.restsUntil[place]! : null,
+        restsUntil: this.restsUntil[index]! > now ? this.restsUntil[index]! : null,
       })),
       labels: this.labels,
       load: this.load,
@@ -200,8 +200,8 @@ export class FleetNode {
   #count(lease: Lease, sign: 1 | -1): void {
     const { names, weights, total } = lease.shape
     for (let i = 0; i < names.length; i += 1) {
-      const place = this.placeOf(names[i]!)
-      if (place >= 0) this.used[place]! += sign * weights[i]!
+      const index = this.serviceIndex(names[i]!)
+      if (index >= 0) this.used[index]! += sign * weights[i]!
     }
     this.taken += sign * total
     if (lease.seq > this.countedSeq) this.uncounted += sign * total

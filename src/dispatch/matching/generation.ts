@@ -10,7 +10,7 @@ import { Dictionary, labelsThatMatter, Profile } from './capability.ts'
 import type { Demand } from './demand.ts'
 import type { FleetNode } from './fleet-node.ts'
 import { type Finder, Matching } from './matching.ts'
-import { bucketCount, type Place, Pool, type Row, type View } from './pool.ts'
+import { bucketCount, Pool, type PoolMembership, type Row, type View } from './pool.ts'
 import { compileAll, labelsAsked, type PoolRules } from './requirement.ts'
 import { WideMap } from './wide-map.ts'
 
@@ -20,7 +20,7 @@ const manyEmpty = 1_000
 /** All pools as they stand in the same moment. */
 export class Generation {
   readonly number: number
-  /** Which of a node's two places is this generation's. */
+  /** Which of a node's two memberships is this generation's. */
   readonly side: 0 | 1
   readonly rules: PoolRules
   readonly pools: Pool[] = []
@@ -40,9 +40,9 @@ export class Generation {
     this.#usedShare = usedShare
     this.#work = work
     this.#matching = new Matching(this.pools, work, (node, row) => {
-      const place = node.places[this.side]!
-      this.#settle(node, place, row)
-      return place.bucket[row.number]! >= 0
+      const membership = node.memberships[this.side]!
+      this.#settle(node, membership, row)
+      return membership.bucket[row.number]! >= 0
     })
   }
 
@@ -61,10 +61,10 @@ export class Generation {
     return this.#emptyCount > manyEmpty && this.#emptyCount * 2 > this.pools.length
   }
 
-  /** The place of a node, if it has joined this generation. */
-  placeOf(node: FleetNode): Place | null {
-    const place = node.places[this.side]
-    return place !== null && place.pool.generation === this.number ? place : null
+  /** The membership of a node, if it has joined this generation. */
+  membershipOf(node: FleetNode): PoolMembership | null {
+    const membership = node.memberships[this.side]
+    return membership !== null && membership.pool.generation === this.number ? membership : null
   }
 
   /** Tells these labels apart from now on; only before the first node has joined. */
@@ -78,29 +78,29 @@ export class Generation {
     let pool = this.#byKey.get(key)
     if (pool === undefined) pool = this.#addPool(key, new Profile(this.#dictionary, node.services, labels))
     else if (pool.members.length === 0) this.#emptyCount -= 1
-    const place: Place = { pool, member: pool.members.length, bucket: [], position: [] }
-    node.places[this.side] = place
+    const membership: PoolMembership = { pool, member: pool.members.length, bucket: [], position: [] }
+    node.memberships[this.side] = membership
     share(node, pool)
     pool.members.push(node)
     this.#work.done += 1
     for (const row of pool.rows) {
-      if (row.built === place.member) row.built += 1
-      this.#settle(node, place, row)
+      if (row.built === membership.member) row.built += 1
+      this.#settle(node, membership, row)
     }
   }
 
   leave(node: FleetNode): void {
-    const place = this.placeOf(node)
-    if (place === null) return
-    const { pool, member } = place
+    const membership = this.membershipOf(node)
+    if (membership === null) return
+    const { pool, member } = membership
     for (const row of pool.rows)
-      if ((place.bucket[row.number] ?? -1) >= 0) row.takeOut(node, place, this.side)
-    node.places[this.side] = null
+      if ((membership.bucket[row.number] ?? -1) >= 0) row.takeOut(node, membership, this.side)
+    node.memberships[this.side] = null
     const last = pool.members.pop()!
     const lastMember = pool.members.length
     if (last !== node) {
       pool.members[member] = last
-      const moved = last.places[this.side]!
+      const moved = last.memberships[this.side]!
       moved.member = member
       for (const row of pool.rows)
         if (member < row.built && lastMember >= row.built) this.#settle(last, moved, row)
@@ -111,12 +111,12 @@ export class Generation {
 
   /** Puts a node into the buckets that its room and load ask for now. */
   refresh(node: FleetNode): void {
-    const place = this.placeOf(node)
-    if (place === null) return
-    const { rows } = place.pool
+    const membership = this.membershipOf(node)
+    if (membership === null) return
+    const { rows } = membership.pool
     this.#work.small(rows.length)
     const load = loadOf(node)
-    for (let i = 0; i < rows.length; i += 1) this.#settle(node, place, rows[i]!, load)
+    for (let i = 0; i < rows.length; i += 1) this.#settle(node, membership, rows[i]!, load)
   }
 
   /** A demand as this generation sees it; asked for the first time, its matching begins. */
@@ -187,27 +187,27 @@ export class Generation {
     return pool
   }
 
-  #settle(node: FleetNode, place: Place, row: Row, load: number = loadOf(node)): void {
-    const known = place.bucket[row.number]
+  #settle(node: FleetNode, membership: PoolMembership, row: Row, load: number = loadOf(node)): void {
+    const known = membership.bucket[row.number]
     const was = known ?? -1
     const next = this.#bucketOf(node, row, was, load)
     if (next === known) return
     const wasOpen = row.mask !== 0
-    if (was >= 0) row.takeOut(node, place, this.side)
-    if (next >= 0) row.put(node, place, next)
-    else place.bucket[row.number] = -1
+    if (was >= 0) row.takeOut(node, membership, this.side)
+    if (next >= 0) row.put(node, membership, next)
+    else membership.bucket[row.number] = -1
     if (wasOpen !== (row.mask !== 0)) this.#work.small(row.matches.length)
   }
 
   #bucketOf(node: FleetNode, row: Row, was: number, load: number): number {
     if (!node.open) return -1
-    const { places, shape } = row
+    const { serviceIndexes, shape } = row
     let fullest = 0
-    for (let i = 0; i < places.length; i += 1) {
-      const place = places[i]!
-      const slots = node.slots[place]!
-      const taken = node.used[place]!
-      if (node.shut[place] || slots - taken < shape.weights[i]!) return -1
+    for (let i = 0; i < serviceIndexes.length; i += 1) {
+      const index = serviceIndexes[i]!
+      const slots = node.slots[index]!
+      const taken = node.used[index]!
+      if (node.shut[index] || slots - taken < shape.weights[i]!) return -1
       if (taken / slots > fullest) fullest = taken / slots
     }
     const score = (this.#usedShare * fullest + (1 - this.#usedShare) * load) * bucketCount
@@ -228,5 +228,5 @@ function loadOf(node: FleetNode): number {
  */
 function share(node: FleetNode, { profile, members: [first] }: Pool): void {
   node.names = profile.services
-  if (first?.slots.every((slots, place) => slots === node.slots[place])) node.slots = first.slots
+  if (first?.slots.every((slots, index) => slots === node.slots[index])) node.slots = first.slots
 }

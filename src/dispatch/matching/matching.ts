@@ -25,7 +25,7 @@ export interface Finder {
 export class Matching {
   readonly #pools: readonly Pool[]
   readonly #work: Work
-  /** Puts a node into its place in a row; answers whether it has room. */
+  /** Puts a node where it fits in a row; answers whether it has room. */
   readonly #settle: (node: FleetNode, row: Row) => boolean
   /** All views. Those before `#viewCursor` have looked at the pool at `#poolCursor`, if it was their next. */
   readonly #views: View[] = []

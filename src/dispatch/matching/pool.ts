@@ -11,14 +11,14 @@ import type { Check } from './requirement.ts'
 /** How finely load is told apart. */
 export const bucketCount = 32
 
-/** Where a node stands in one generation of pools. */
-export interface Place {
+/** A node's membership in a pool of one generation. */
+export interface PoolMembership {
   readonly pool: Pool
-  /** Its place among the members. */
+  /** Its index among the members. */
   member: number
   /** By row: its bucket, or -1 when it has no room; undefined when the row has not looked at it yet. */
   readonly bucket: number[]
-  /** By row: its place in that bucket. */
+  /** By row: its index in that bucket. */
   readonly position: number[]
 }
 
@@ -27,7 +27,7 @@ export interface View {
   readonly demand: Demand
   /** What one look at a pool costs, in steps. */
   readonly cost: number
-  /** Its place in the generation's list. */
+  /** Its index in the generation's list. */
   position: number
   /** Nobody asks for the demand any more. */
   dropped: boolean
@@ -49,9 +49,9 @@ export interface Match {
   readonly view: View
   readonly row: Row
   readonly preferred: boolean
-  /** Its place in the row's list. */
+  /** Its index in the row's list. */
   position: number
-  /** Its place in the view's open list; -1: no room. */
+  /** Its index in the view's open list; -1: no room. */
   openAt: number
 }
 
@@ -60,8 +60,8 @@ export class Row {
   readonly pool: Pool
   readonly shape: Shape
   readonly number: number
-  /** The places of the shape's services among those of the pool's nodes. */
-  readonly places: readonly number[]
+  /** The indexes of the shape's services among those of the pool's nodes. */
+  readonly serviceIndexes: readonly number[]
   readonly matches: Match[] = []
   /** Members that it has looked at, from the first on. */
   built = 0
@@ -72,7 +72,7 @@ export class Row {
     this.pool = pool
     this.shape = shape
     this.number = number
-    this.places = shape.names.map((name) => pool.profile.services.indexOf(name))
+    this.serviceIndexes = shape.names.map((name) => pool.profile.services.indexOf(name))
   }
 
   /** The least loaded bucket that is not empty; only while the mask is not zero. */
@@ -80,29 +80,29 @@ export class Row {
     return 31 - Math.clz32(this.mask & -this.mask)
   }
 
-  put(node: FleetNode, place: Place, bucket: number): void {
+  put(node: FleetNode, membership: PoolMembership, bucket: number): void {
     let nodes = this.buckets[bucket]
     if (nodes === undefined) {
       while (this.buckets.length <= bucket) this.buckets.push([])
       nodes = this.buckets[bucket]!
     }
-    place.bucket[this.number] = bucket
-    place.position[this.number] = nodes.length
+    membership.bucket[this.number] = bucket
+    membership.position[this.number] = nodes.length
     nodes.push(node)
     if (this.mask === 0) for (const match of this.matches) openMatch(match)
     this.mask |= 1 << bucket
   }
 
-  takeOut(node: FleetNode, place: Place, side: 0 | 1): void {
-    const bucket = place.bucket[this.number]!
-    const position = place.position[this.number]!
+  takeOut(node: FleetNode, membership: PoolMembership, side: 0 | 1): void {
+    const bucket = membership.bucket[this.number]!
+    const position = membership.position[this.number]!
     const nodes = this.buckets[bucket]!
     const last = nodes.pop()!
     if (last !== node) {
       nodes[position] = last
-      last.places[side]!.position[this.number] = position
+      last.memberships[side]!.position[this.number] = position
     }
-    place.bucket[this.number] = -1
+    membership.bucket[this.number] = -1
     if (nodes.length > 0) return
     this.mask &= ~(1 << bucket)
     if (this.mask === 0) for (const match of this.matches) closeMatch(match)

@@ -1,7 +1,7 @@
 /**
  * Building all pools anew beside the ones in use, a few steps at a time, and swapping the pointer when they are whole:
  *
- *   ask every demand ─▶ join every node ─▶ match every demand ─▶ swap, wake who waits ─▶ sweep the old places
+ *   ask every demand ─▶ join every node ─▶ match every demand ─▶ swap, wake who waits ─▶ sweep the old memberships
  *
  * Whatever happens to a node meanwhile happens in both, so the new ones are never behind.
  */
@@ -83,7 +83,7 @@ function join({ fleet, work }: RegistryState, rebuild: Rebuild, until: number): 
     if (work.done >= until) return
     work.small(1)
     const node = fleet.line(rebuild.line)
-    if (node !== null && node.status !== 'gone' && rebuild.shadow.placeOf(node) === null)
+    if (node !== null && node.status !== 'gone' && rebuild.shadow.membershipOf(node) === null)
       rebuild.shadow.join(node)
   }
   rebuild.phase = 'match'
@@ -131,7 +131,7 @@ function sweep(state: RegistryState, rebuild: Rebuild, until: number): void {
     if (work.done >= until) return
     work.small(1)
     const node = fleet.line(rebuild.line)
-    if (node !== null) node.places[old] = null
+    if (node !== null) node.memberships[old] = null
   }
   state.rebuild = null
   if (!state.rebuildAgain) return

@@ -84,8 +84,8 @@ class LatestIds {
   }
 
   has(id: string): boolean {
-    const place = this.#ids.lastIndexOf(id)
-    return place >= 0 && place >= this.#ids.length - this.#most
+    const index = this.#ids.lastIndexOf(id)
+    return index >= 0 && index >= this.#ids.length - this.#most
   }
 
   /** Forgets all but these. */

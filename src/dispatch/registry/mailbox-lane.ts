@@ -1,4 +1,4 @@
-/** Lanes of the mailbox: first in, first out, and heartbeats where a newer one takes the place of the older. */
+/** Lanes of the mailbox: first in, first out, and heartbeats where a newer one replaces the older. */
 import type { Command, Heartbeat } from './command.ts'
 
 /** The lanes in the order they are served. */

@@ -139,7 +139,7 @@ export function releaseOrphan(
 /** Closes a node while it is unsure how much of it is taken, for a while at most, and opens it when that is known. */
 function settleUnsure(state: RegistryState, node: FleetNode): void {
   const isUnsure = node.foreignTasks.unsure.size > 0
-  const wasUnsure = node.unsureTimer !== null && node.unsureTimer.place >= 0
+  const wasUnsure = node.unsureTimer !== null && node.unsureTimer.position >= 0
   if (isUnsure === wasUnsure) return
   if (isUnsure) {
     node.unsureTimer ??= createTimer('unsure', node)

@@ -108,7 +108,7 @@ export class RegistryState {
     return this.generation.view(demand, (label) => this.fleet.labelled(label))
   }
 
-  /** Brings a node's places up to date after anything about it changed. */
+  /** Brings a node's pool memberships up to date after anything about it changed. */
   refresh(node: FleetNode): void {
     node.open =
       node.status === 'ready' &&
@@ -125,7 +125,7 @@ export class RegistryState {
   reopen(node: FleetNode): void {
     const cordons = this.fleet.cordonsOf(node.nodeId)
     node.cordoned = cordons.has('')
-    const shut = node.names.map((name, place) => cordons.has(name) || node.restsUntil[place]! > this.now)
+    const shut = node.names.map((name, index) => cordons.has(name) || node.restsUntil[index]! > this.now)
     node.shut = shut.includes(true) ? shut : noneShut(shut.length)
     this.refresh(node)
     this.roomy.add(node)
@@ -133,7 +133,7 @@ export class RegistryState {
 
   touch(node: FleetNode): void {
     this.fleet.touch(node)
-    if (this.#publishTimer.place < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
+    if (this.#publishTimer.position < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
   }
 
   /** Names a page that changed. One at a time: to make all of a large fleet's pages at once would hold up everybody. */
@@ -160,7 +160,7 @@ export class RegistryState {
   }
 
   leave(node: FleetNode): void {
-    if (this.generation.placeOf(node) === null) return
+    if (this.generation.membershipOf(node) === null) return
     this.fleet.countLabels(node, -1)
     this.generation.leave(node)
     this.shadow?.leave(node)

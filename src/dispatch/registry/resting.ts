@@ -9,11 +9,11 @@ const longestMs = 3_600_000
 
 /** Begins or prolongs a rest. */
 export function rest(state: RegistryState, node: FleetNode, service: string, forMs: number): void {
-  const at = node.placeOf(service)
+  const at = node.serviceIndex(service)
   if (at < 0) return
   node.restsUntil[at] = state.now + Math.min(Math.max(forMs, 1), longestMs)
   node.restTimer ??= createTimer('rest', node)
-  if (node.restTimer.place < 0 || node.restTimer.at > node.restsUntil[at]) {
+  if (node.restTimer.position < 0 || node.restTimer.at > node.restsUntil[at]) {
     state.timers.set(node.restTimer, node.restsUntil[at])
   }
   state.reopen(node)

@@ -5,8 +5,8 @@ export interface Timer<Kind extends string, Subject> {
   readonly kind: Kind
   readonly subject: Subject
   at: number
-  /** Its place in the heap; -1: not set. */
-  place: number
+  /** Its index in the heap; -1: not set. */
+  position: number
 }
 
 /** Makes a timer that is not set yet. */
@@ -14,7 +14,7 @@ export function createTimer<Kind extends string, Subject>(
   kind: Kind,
   subject: Subject,
 ): Timer<Kind, Subject> {
-  return { kind, subject, at: 0, place: -1 }
+  return { kind, subject, at: 0, position: -1 }
 }
 
 /** A heap of timers; of those due at one instant the order is that of the heap: the same for the same history. */
@@ -33,8 +33,8 @@ export class Timers<T extends Timer<string, unknown>> {
   /** Sets a timer, or moves one that is set. */
   set(timer: T, at: number): void {
     timer.at = at
-    if (timer.place < 0) {
-      timer.place = this.#heap.length
+    if (timer.position < 0) {
+      timer.position = this.#heap.length
       this.#heap.push(timer)
       this.#rise(timer)
     } else {
@@ -45,13 +45,13 @@ export class Timers<T extends Timer<string, unknown>> {
 
   /** Takes a timer out; one that is not set stays so. */
   clear(timer: T): void {
-    const { place } = timer
-    if (place < 0) return
-    timer.place = -1
+    const { position } = timer
+    if (position < 0) return
+    timer.position = -1
     const last = this.#heap.pop()!
     if (last === timer) return
-    last.place = place
-    this.#heap[place] = last
+    last.position = position
+    this.#heap[position] = last
     this.#rise(last)
     this.#sink(last)
   }
@@ -65,33 +65,33 @@ export class Timers<T extends Timer<string, unknown>> {
   }
 
   #rise(timer: T): void {
-    let { place } = timer
-    while (place > 0) {
-      const above = (place - 1) >> 1
+    let { position } = timer
+    while (position > 0) {
+      const above = (position - 1) >> 1
       const parent = this.#heap[above]!
       if (parent.at <= timer.at) break
-      this.#heap[place] = parent
-      parent.place = place
-      place = above
+      this.#heap[position] = parent
+      parent.position = position
+      position = above
     }
-    this.#heap[place] = timer
-    timer.place = place
+    this.#heap[position] = timer
+    timer.position = position
   }
 
   #sink(timer: T): void {
     const size = this.#heap.length
-    let { place } = timer
+    let { position } = timer
     for (;;) {
-      let below = place * 2 + 1
+      let below = position * 2 + 1
       if (below >= size) break
       if (below + 1 < size && this.#heap[below + 1]!.at < this.#heap[below]!.at) below += 1
       const child = this.#heap[below]!
       if (child.at >= timer.at) break
-      this.#heap[place] = child
-      child.place = place
-      place = below
+      this.#heap[position] = child
+      child.position = position
+      position = below
     }
-    this.#heap[place] = timer
-    timer.place = place
+    this.#heap[position] = timer
+    timer.position = position
   }
 }

@@ -56,7 +56,7 @@ export class Claims {
     return this.#claims.values()
   }
 
-  /** Takes the place of an older claim of the same task, which ran out. */
+  /** Replaces an older claim of the same task, which ran out. */
   add(record: ClaimedRecord, document: TaskDocument, spec: TaskSpec, leaseUntil: number): Claim {
     const older = this.#claims.get(record.id)
     if (older !== undefined) this.drop(older)

@@ -7,7 +7,7 @@ const retryMs = 200
 
 /**
  * Finds tasks without holding anybody up. What the store does not answer is asked again until it does: a node may be
- * closed for new work until then. What finds no place is dropped: nodes say it again.
+ * closed for new work until then. What does not fit is dropped: nodes say it again.
  */
 export class Lookups {
   readonly #store: Pick<JobStore, 'find'>

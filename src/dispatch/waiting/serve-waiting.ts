@@ -41,9 +41,9 @@ export function serve(state: RegistryState, node: FleetNode, until: number): voi
 
 /** Whether a node is still one for a demand: pools may have been defined anew. */
 function meets(state: RegistryState, node: FleetNode, demand: Demand): boolean {
-  const place = state.generation.placeOf(node)
+  const membership = state.generation.membershipOf(node)
   const view = state.view(demand)
-  return place !== null && !view.blind && view.check(place.pool.profile)
+  return membership !== null && !view.blind && view.check(membership.pool.profile)
 }
 
 function serveEntry(state: RegistryState, entry: WaitEntry, node: FleetNode): void {
@@ -58,12 +58,12 @@ function serveEntry(state: RegistryState, entry: WaitEntry, node: FleetNode): vo
 /** Of all wait queues that the node's pool is a match for, the first who fits, or has waited so long that room is made. */
 function nextFor(state: RegistryState, node: FleetNode): WaitEntry | null {
   const { generation, policy, now } = state
-  const place = generation.placeOf(node)
-  if (place === null) return null
+  const membership = generation.membershipOf(node)
+  if (membership === null) return null
   let best: WaitEntry | null = null
-  for (const row of place.pool.rows) {
+  for (const row of membership.pool.rows) {
     state.work.small(1 + row.matches.length)
-    const hasRoom = (place.bucket[row.number] ?? -1) >= 0
+    const hasRoom = (membership.bucket[row.number] ?? -1) >= 0
     for (const { view } of row.matches) {
       const { waitQueue, shape } = view.demand
       if (waitQueue.size === 0) continue

@@ -104,24 +104,24 @@ class Level {
   }
 
   #rise(from: number): void {
-    let place = from
-    while (place > 0) {
-      const above = (place - 1) >> 1
-      if (this.heap[above]!.pass <= this.heap[place]!.pass) return
-      this.#swap(above, place)
-      place = above
+    let position = from
+    while (position > 0) {
+      const above = (position - 1) >> 1
+      if (this.heap[above]!.pass <= this.heap[position]!.pass) return
+      this.#swap(above, position)
+      position = above
     }
   }
 
   #sink(from: number): void {
-    let place = from
+    let position = from
     for (;;) {
-      let below = place * 2 + 1
+      let below = position * 2 + 1
       if (below >= this.heap.length) return
       if (below + 1 < this.heap.length && this.heap[below + 1]!.pass < this.heap[below]!.pass) below += 1
-      if (this.heap[place]!.pass <= this.heap[below]!.pass) return
-      this.#swap(place, below)
-      place = below
+      if (this.heap[position]!.pass <= this.heap[below]!.pass) return
+      this.#swap(position, below)
+      position = below
     }
   }
 

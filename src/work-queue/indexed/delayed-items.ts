@@ -1,5 +1,5 @@
 /**
- * The delayed adds of a queue, one per key index at most. Each costs its place in the heap and its payload; a priority is
+ * The delayed adds of a queue, one per key index at most. Each costs its position in the heap and its payload; a priority is
  * kept only where there is one.
  */
 import { extend, renumber } from './by-index.ts'

@@ -13,8 +13,8 @@ const nothing = timersFor(0)
 export class DueRun {
   #dueAt = nothing.dueAt
   #indexes = nothing.indexes
-  /** By key index: a place, which is the key index's own if it is not passed and the key index stands there. */
-  #placeOf = nothing.indexes
+  /** By key index: a position, which is the key index's own if it is not passed and the key index stands there. */
+  #positionOf = nothing.indexes
   #first = 0
   #size = 0
 
@@ -33,30 +33,31 @@ export class DueRun {
   }
 
   has(index: number): boolean {
-    if (this.#size === 0 || index >= this.#placeOf.length) return false
-    const place = this.#placeOf[index] as number
-    return place >= this.#first && this.#indexes[place] === index
+    if (this.#size === 0 || index >= this.#positionOf.length) return false
+    const position = this.#positionOf[index] as number
+    return position >= this.#first && this.#indexes[position] === index
   }
 
   dueAt(index: number): number {
-    return this.#dueAt[this.#placeOf[index] as number] as number
+    return this.#dueAt[this.#positionOf[index] as number] as number
   }
 
-  /** Takes on timers that are in order, and whose key indexes are below a number, in place of what is here. */
+  /** Takes on timers that are in order, and whose key indexes are below a number, instead of what is here. */
   fill({ dueAt, indexes }: Timers, indexCount: number): void {
     this.#dueAt = dueAt
     this.#indexes = indexes
     this.#first = 0
     this.#size = indexes.length
-    this.#placeOf = new Uint32Array(indexCount)
-    for (let place = 0; place < indexes.length; place++) this.#placeOf[indexes[place] as number] = place
+    this.#positionOf = new Uint32Array(indexCount)
+    for (let position = 0; position < indexes.length; position++)
+      this.#positionOf[indexes[position] as number] = position
   }
 
   /** Takes a key index out; false if it is not here. */
   remove(index: number): boolean {
     if (this.#size === 0) return false
     if (this.#indexes[this.#first] === index) this.#first++
-    else if (this.has(index)) this.#indexes[this.#placeOf[index] as number] = gap
+    else if (this.has(index)) this.#indexes[this.#positionOf[index] as number] = gap
     else return false
     if (--this.#size === 0) this.clear()
     else while (this.#indexes[this.#first] === gap) this.#first++
@@ -69,11 +70,11 @@ export class DueRun {
     const left = timersFor(this.#size)
     let count = 0
     let indexCount = 0
-    for (let place = this.#first; count < this.#size; place++) {
-      const oldIndex = this.#indexes[place] as number
+    for (let position = this.#first; count < this.#size; position++) {
+      const oldIndex = this.#indexes[position] as number
       if (oldIndex === gap) continue
       const index = newIndexes[oldIndex] as number
-      left.dueAt[count] = this.#dueAt[place] as number
+      left.dueAt[count] = this.#dueAt[position] as number
       left.indexes[count++] = index
       indexCount = Math.max(indexCount, index + 1)
     }
@@ -84,7 +85,7 @@ export class DueRun {
   clear(): void {
     this.#dueAt = nothing.dueAt
     this.#indexes = nothing.indexes
-    this.#placeOf = nothing.indexes
+    this.#positionOf = nothing.indexes
     this.#first = 0
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The turns in hand, by key index. The one that was taken last stands apart, so a consumer who ends each turn before he
- * takes the next costs no place in the array, and is found by his item without looking its key up.
+ * takes the next costs no element of the array, and is found by his item without looking its key up.
  */
 
 import type { Turn } from '../turn.ts'

@@ -45,7 +45,7 @@ test('key indexes come first in, first out, each with its newest item, also afte
       }
       assert.equal(line.size, naive.length)
     }
-    // A priority comes up: everybody keeps their place, and one can now be raised before all others.
+    // A priority comes up: every key keeps its position, and one can now be raised before all others.
     if (isRanked) line = line.ranked()
     const last = isRanked ? naive.pop() : undefined
     if (last) {

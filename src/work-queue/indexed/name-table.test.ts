@@ -5,7 +5,7 @@ import { IndexFlags } from './index-flags.ts'
 import { drawMultiplier, hashOf, multiplier, NameTable } from './name-table.ts'
 
 const count = 8_192
-const slotCount = 2 * count
+const cellCount = 2 * count
 
 const families: Record<string, (id: number) => string> = {
   'names that end in a number': (id) => `default/pod-${String(id).padStart(8, '0')}`,
@@ -43,15 +43,15 @@ test('names with one hash have key indexes of their own, also when the other one
   })
 })
 
-test('names find places of their own, also those that were made to meet, whatever the multiplier is', () => {
+test('names spread over the cells, also those that were made to collide, whatever the multiplier is', () => {
   for (const [family, nameOf] of Object.entries(families)) {
     const names = Array.from({ length: count }, (_, id) => nameOf(id))
     for (let draw = 1; draw <= 8; draw++) {
       // The last sixteen bits of such a draw are all 0, which is the hardest.
       const multiplier = drawMultiplier(() => (draw * 8_171) / 2 ** 16)
-      const slots = new Set(names.map((name) => hashOf(name, multiplier) & (slotCount - 1)))
+      const cells = new Set(names.map((name) => hashOf(name, multiplier) & (cellCount - 1)))
       // Thrown at random, they would fill 6,447.
-      assert.ok(slots.size > 4_500, `${family}: ${slots.size} places, multiplier ${multiplier}`)
+      assert.ok(cells.size > 4_500, `${family}: ${cells.size} cells, multiplier ${multiplier}`)
     }
   }
 })

@@ -11,13 +11,13 @@ import type { IndexFlags } from './index-flags.ts'
 
 const smallest = 1_024
 
-// Another one in every process: names come from outside, and nobody shall aim many of them at one place.
+// Another one in every process: names come from outside, and nobody shall aim many of them at one cell.
 export const multiplier: number = drawMultiplier()
 
 export class NameTable {
-  /** Two numbers a slot: the hash, and the key index plus one, which is 0 where the slot is empty. */
-  #slots = new Uint32Array(2 * smallest)
-  /** The number of slots, a power of two, less one. */
+  /** Two numbers a cell: the hash, and the key index plus one, which is 0 where the cell is empty. */
+  #cells = new Uint32Array(2 * smallest)
+  /** The number of cells, a power of two, less one. */
   #mask = smallest - 1
   /** By key index. */
   #names: (string | undefined)[] = []
@@ -29,29 +29,29 @@ export class NameTable {
 
   get(name: string): number | undefined {
     const hash = hashOf(name, multiplier)
-    const slots = this.#slots
+    const cells = this.#cells
     const mask = this.#mask
-    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-      const place = slots[2 * slot + 1] as number
-      if (place === 0) return undefined
-      if (slots[2 * slot] === hash && this.#names[place - 1] === name) return place - 1
+    for (let cell = hash & mask; ; cell = (cell + 1) & mask) {
+      const stored = cells[2 * cell + 1] as number
+      if (stored === 0) return undefined
+      if (cells[2 * cell] === hash && this.#names[stored - 1] === name) return stored - 1
     }
   }
 
   /** The key index of a name; one that is not there is entered at the key index on offer. */
   take(name: string, offeredIndex: number): number {
-    // Beyond two thirds the rows of full slots that a look-up walks along grow long.
+    // Beyond two thirds the rows of full cells that a look-up walks along grow long.
     if (this.#size * 3 > this.#mask * 2) this.#resize((this.#mask + 1) * 2)
     const hash = hashOf(name, multiplier)
-    const slots = this.#slots
+    const cells = this.#cells
     const mask = this.#mask
-    let slot = hash & mask
-    for (let place = slots[2 * slot + 1] as number; place !== 0; place = slots[2 * slot + 1] as number) {
-      if (slots[2 * slot] === hash && this.#names[place - 1] === name) return place - 1
-      slot = (slot + 1) & mask
+    let cell = hash & mask
+    for (let stored = cells[2 * cell + 1] as number; stored !== 0; stored = cells[2 * cell + 1] as number) {
+      if (cells[2 * cell] === hash && this.#names[stored - 1] === name) return stored - 1
+      cell = (cell + 1) & mask
     }
-    slots[2 * slot] = hash
-    slots[2 * slot + 1] = offeredIndex + 1
+    cells[2 * cell] = hash
+    cells[2 * cell + 1] = offeredIndex + 1
     extend(this.#names, offeredIndex)
     this.#names[offeredIndex] = name
     this.#size++
@@ -61,7 +61,7 @@ export class NameTable {
   /** Drops the names of some key indexes. */
   drop(indexes: IndexFlags): void {
     const names = this.#names
-    // By key index and not by slot, which would go to and fro in memory.
+    // By key index and not by cell, which would go to and fro in memory.
     for (let index = 0; index < names.length; index++) {
       if (names[index] === undefined || !indexes.has(index)) continue
       names[index] = undefined
@@ -80,29 +80,29 @@ export class NameTable {
 
   /** Key indexes were renumbered. */
   renumber(newIndexes: Uint32Array): void {
-    const slots = this.#slots
-    for (let at = 1; at < slots.length; at += 2) {
-      const place = slots[at] as number
-      if (place !== 0) slots[at] = (newIndexes[place - 1] as number) + 1
+    const cells = this.#cells
+    for (let at = 1; at < cells.length; at += 2) {
+      const stored = cells[at] as number
+      if (stored !== 0) cells[at] = (newIndexes[stored - 1] as number) + 1
     }
     this.#names = renumber(this.#names, newIndexes)
   }
 
   /** Moves to a table of another size, without the names of some key indexes. */
   #resize(capacity: number, dropped?: IndexFlags): void {
-    const previous = this.#slots
-    const slots = new Uint32Array(2 * capacity)
+    const previous = this.#cells
+    const cells = new Uint32Array(2 * capacity)
     const mask = capacity - 1
     for (let at = 0; at < previous.length; at += 2) {
-      const place = previous[at + 1] as number
-      if (place === 0 || dropped?.has(place - 1)) continue
+      const stored = previous[at + 1] as number
+      if (stored === 0 || dropped?.has(stored - 1)) continue
       const hash = previous[at] as number
-      let slot = hash & mask
-      while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & mask
-      slots[2 * slot] = hash
-      slots[2 * slot + 1] = place
+      let cell = hash & mask
+      while (cells[2 * cell + 1] !== 0) cell = (cell + 1) & mask
+      cells[2 * cell] = hash
+      cells[2 * cell + 1] = stored
     }
-    this.#slots = slots
+    this.#cells = cells
     this.#mask = mask
   }
 }
@@ -118,7 +118,7 @@ export function drawMultiplier(random: () => number = Math.random): number {
 export function hashOf(name: string, by: number): number {
   let hash = name.length
   for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), by)
-  // The slot is chosen by the lowest bits, which only the lowest of each character have reached so far. The number is
+  // The cell is chosen by the lowest bits, which only the lowest of each character have reached so far. The number is
   // MurmurHash3's, chosen to mix well whatever the multiplier is.
   hash = Math.imul(hash ^ (hash >>> 15), 0x85eb_ca6b)
   return (hash ^ (hash >>> 13)) >>> 0

@@ -47,24 +47,24 @@ function spread(from: Timers, to: Timers): Uint32Array {
   }
   // Where there is no span, or none that can be computed with, this is no finite number or 0, and all go to bucket 0.
   const scale = lastBucket / (latest - earliest)
-  const places = new Uint32Array(lastBucket + 2)
+  const positions = new Uint32Array(lastBucket + 2)
   for (let at = 0; at < dueAt.length; at++) {
     const bucket = (((dueAt[at] as number) - earliest) * scale) | 0
-    places[bucket + 1] = (places[bucket + 1] as number) + 1
+    positions[bucket + 1] = (positions[bucket + 1] as number) + 1
   }
-  for (let bucket = 1; bucket < places.length; bucket++) {
-    places[bucket] = (places[bucket] as number) + (places[bucket - 1] as number)
+  for (let bucket = 1; bucket < positions.length; bucket++) {
+    positions[bucket] = (positions[bucket] as number) + (positions[bucket - 1] as number)
   }
   for (let at = 0; at < dueAt.length; at++) {
     const time = dueAt[at] as number
     const bucket = ((time - earliest) * scale) | 0
-    const place = places[bucket] as number
-    places[bucket] = place + 1
-    to.dueAt[place] = time
-    to.indexes[place] = indexes[at] as number
+    const position = positions[bucket] as number
+    positions[bucket] = position + 1
+    to.dueAt[position] = time
+    to.indexes[position] = indexes[at] as number
   }
-  // Each bucket's place has moved on from where it begins to where it ends.
-  return places
+  // Each bucket's position has moved on from where it begins to where it ends.
+  return positions
 }
 
 /** Sorts a part by merging its halves; what is in order already is left alone. */
@@ -85,17 +85,17 @@ function insertAll(timers: Timers, orderOf: Float64Array, from: number, end: num
   for (let next = from + 1; next < end; next++) {
     const time = dueAt[next] as number
     const index = indexes[next] as number
-    let place = next
-    for (; place > from; place--) {
-      const other = dueAt[place - 1] as number
+    let position = next
+    for (; position > from; position--) {
+      const other = dueAt[position - 1] as number
       if (other < time) break
-      const otherIndex = indexes[place - 1] as number
+      const otherIndex = indexes[position - 1] as number
       if (other === time && (orderOf[otherIndex] as number) < (orderOf[index] as number)) break
-      dueAt[place] = other
-      indexes[place] = otherIndex
+      dueAt[position] = other
+      indexes[position] = otherIndex
     }
-    dueAt[place] = time
-    indexes[place] = index
+    dueAt[position] = time
+    indexes[position] = index
   }
 }
 
@@ -111,10 +111,10 @@ function merge(
   for (let at = from; at < middle; at++) copyTimer(timers, at, spare, at)
   let left = from
   let right = middle
-  for (let place = from; left < middle; place++) {
+  for (let position = from; left < middle; position++) {
     if (right < end && comesBefore(timers, right, spare, left, orderOf))
-      copyTimer(timers, right++, timers, place)
-    else copyTimer(spare, left++, timers, place)
+      copyTimer(timers, right++, timers, position)
+    else copyTimer(spare, left++, timers, position)
   }
 }
 
@@ -125,7 +125,7 @@ function comesBefore(a: Timers, atA: number, b: Timers, atB: number, orderOf: Fl
   return (orderOf[a.indexes[atA] as number] as number) < (orderOf[b.indexes[atB] as number] as number)
 }
 
-function copyTimer(from: Timers, at: number, to: Timers, place: number): void {
-  to.dueAt[place] = from.dueAt[at] as number
-  to.indexes[place] = from.indexes[at] as number
+function copyTimer(from: Timers, at: number, to: Timers, position: number): void {
+  to.dueAt[position] = from.dueAt[at] as number
+  to.indexes[position] = from.indexes[at] as number
 }

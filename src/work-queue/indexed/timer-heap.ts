@@ -7,18 +7,18 @@ import { sortByTime, type Timers, timersFor } from './sort-by-time.ts'
 
 const smallest = 16
 const none = 0xffff_ffff
-/** At so many places it is looked how many are due; from one in sixteen on, it pays to take them all at once. */
+/** At so many positions it is looked how many are due; from one in sixteen on, it pays to take them all at once. */
 const sampleSize = 64
 const enoughDue = 4
 
 export class TimerHeap {
   #size = 0
   #lastOrder = 0
-  /** By place in the heap: when, and whose. */
+  /** By position in the heap: when, and whose. */
   #dueAt = new Float64Array(smallest)
   #indexAt = new Uint32Array(smallest)
-  /** By key index: its place in the heap, and by which call it was set, which is asked among equals only and so not moved. */
-  #placeOf = new Uint32Array(smallest).fill(none)
+  /** By key index: its position in the heap, and by which call it was set, which is asked among equals only and so not moved. */
+  #positionOf = new Uint32Array(smallest).fill(none)
   #orderOf = new Float64Array(smallest)
 
   get size(): number {
@@ -42,24 +42,24 @@ export class TimerHeap {
 
   /** All key indexes that wait are below this number. */
   get indexCount(): number {
-    return this.#placeOf.length
+    return this.#positionOf.length
   }
 
   has(index: number): boolean {
-    return index < this.#placeOf.length && this.#placeOf[index] !== none
+    return index < this.#positionOf.length && this.#positionOf[index] !== none
   }
 
   dueAt(index: number): number {
-    return this.#dueAt[this.#placeOf[index] as number] as number
+    return this.#dueAt[this.#positionOf[index] as number] as number
   }
 
   /** Sets a key index's due time, anew or for the first time; among equals it is now the last. */
   set(index: number, dueAt: number): void {
-    if (index >= this.#placeOf.length) this.#growIndexes(index)
+    if (index >= this.#positionOf.length) this.#growIndexes(index)
     this.#orderOf[index] = ++this.#lastOrder
-    const place = this.#placeOf[index] as number
-    if (place !== none) {
-      this.#sift(place, dueAt, index)
+    const position = this.#positionOf[index] as number
+    if (position !== none) {
+      this.#sift(position, dueAt, index)
       return
     }
     if (this.#size === this.#dueAt.length) this.#resize(this.#size * 2)
@@ -67,10 +67,10 @@ export class TimerHeap {
   }
 
   remove(index: number): void {
-    const place = this.#placeOf[index] as number
+    const position = this.#positionOf[index] as number
     const last = --this.#size
-    this.#placeOf[index] = none
-    if (place < last) this.#sift(place, this.#dueAt[last] as number, this.#indexAt[last] as number)
+    this.#positionOf[index] = none
+    if (position < last) this.#sift(position, this.#dueAt[last] as number, this.#indexAt[last] as number)
     // Memory follows a burst down again; what stands by key index does so when key indexes are renumbered, or none is left.
     if (this.#dueAt.length > smallest && last * 8 <= this.#dueAt.length) this.#resize(this.#dueAt.length / 4)
   }
@@ -80,24 +80,25 @@ export class TimerHeap {
     const step = Math.floor(this.#size / sampleSize)
     if (step === 0) return false
     let dueCount = 0
-    for (let place = 0; place < this.#size; place += step)
-      if ((this.#dueAt[place] as number) <= by) dueCount++
+    for (let position = 0; position < this.#size; position += step)
+      if ((this.#dueAt[position] as number) <= by) dueCount++
     return dueCount >= enoughDue
   }
 
   /** Takes out all that are due by a time, in order. */
   takeDue(by: number): Timers {
     let dueCount = 0
-    for (let place = 0; place < this.#size; place++) if ((this.#dueAt[place] as number) <= by) dueCount++
+    for (let position = 0; position < this.#size; position++)
+      if ((this.#dueAt[position] as number) <= by) dueCount++
     const due = timersFor(dueCount)
     let taken = 0
     let kept = 0
-    for (let place = 0; place < this.#size; place++) {
-      const dueAt = this.#dueAt[place] as number
-      const index = this.#indexAt[place] as number
+    for (let position = 0; position < this.#size; position++) {
+      const dueAt = this.#dueAt[position] as number
+      const index = this.#indexAt[position] as number
       if (dueAt > by) this.#put(kept++, dueAt, index)
       else {
-        this.#placeOf[index] = none
+        this.#positionOf[index] = none
         due.dueAt[taken] = dueAt
         due.indexes[taken++] = index
       }
@@ -111,19 +112,19 @@ export class TimerHeap {
   renumber(newIndexes: Uint32Array): void {
     const orderOf = this.#orderOf
     this.clear()
-    for (let place = 0; place < this.#size; place++) {
-      const oldIndex = this.#indexAt[place] as number
+    for (let position = 0; position < this.#size; position++) {
+      const oldIndex = this.#indexAt[position] as number
       const index = newIndexes[oldIndex] as number
-      if (index >= this.#placeOf.length) this.#growIndexes(index)
-      this.#indexAt[place] = index
-      this.#placeOf[index] = place
+      if (index >= this.#positionOf.length) this.#growIndexes(index)
+      this.#indexAt[position] = index
+      this.#positionOf[index] = position
       this.#orderOf[index] = orderOf[oldIndex] as number
     }
   }
 
   /** Forgets what stands by key index; only while nothing waits. */
   clear(): void {
-    this.#placeOf = new Uint32Array(smallest).fill(none)
+    this.#positionOf = new Uint32Array(smallest).fill(none)
     this.#orderOf = new Float64Array(smallest)
   }
 
@@ -132,36 +133,37 @@ export class TimerHeap {
     let capacity = smallest
     while (capacity < this.#size) capacity *= 2
     if (capacity < this.#dueAt.length) this.#resize(capacity)
-    for (let place = (this.#size - 2) >> 2; place >= 0; place--) {
-      this.#siftDown(place, this.#dueAt[place] as number, this.#indexAt[place] as number)
+    for (let position = (this.#size - 2) >> 2; position >= 0; position--) {
+      this.#siftDown(position, this.#dueAt[position] as number, this.#indexAt[position] as number)
     }
   }
 
-  #sift(place: number, dueAt: number, index: number): void {
-    if (place > 0 && this.#isBefore(dueAt, index, (place - 1) >> 2)) this.#siftUp(place, dueAt, index)
-    else this.#siftDown(place, dueAt, index)
+  #sift(position: number, dueAt: number, index: number): void {
+    if (position > 0 && this.#isBefore(dueAt, index, (position - 1) >> 2))
+      this.#siftUp(position, dueAt, index)
+    else this.#siftDown(position, dueAt, index)
   }
 
   #siftUp(from: number, dueAt: number, index: number): void {
-    let place = from
-    while (place > 0) {
-      const parent = (place - 1) >> 2
+    let position = from
+    while (position > 0) {
+      const parent = (position - 1) >> 2
       if (!this.#isBefore(dueAt, index, parent)) break
-      this.#move(parent, place)
-      place = parent
+      this.#move(parent, position)
+      position = parent
     }
-    this.#put(place, dueAt, index)
+    this.#put(position, dueAt, index)
   }
 
   #siftDown(from: number, dueAt: number, index: number): void {
-    let place = from
-    for (let child = place * 4 + 1; child < this.#size; child = place * 4 + 1) {
+    let position = from
+    for (let child = position * 4 + 1; child < this.#size; child = position * 4 + 1) {
       const first = this.#firstOfFour(child)
       if (this.#isBefore(dueAt, index, first)) break
-      this.#move(first, place)
-      place = first
+      this.#move(first, position)
+      position = first
     }
-    this.#put(place, dueAt, index)
+    this.#put(position, dueAt, index)
   }
 
   #firstOfFour(child: number): number {
@@ -179,24 +181,24 @@ export class TimerHeap {
     return first
   }
 
-  /** Whether a key index with this due time comes before the one at a place. */
-  #isBefore(dueAt: number, index: number, place: number): boolean {
-    const other = this.#dueAt[place] as number
-    return dueAt < other || (dueAt === other && (this.#orderOf[index] as number) < this.#order(place))
+  /** Whether a key index with this due time comes before the one at a position. */
+  #isBefore(dueAt: number, index: number, position: number): boolean {
+    const other = this.#dueAt[position] as number
+    return dueAt < other || (dueAt === other && (this.#orderOf[index] as number) < this.#order(position))
   }
 
-  #order(place: number): number {
-    return this.#orderOf[this.#indexAt[place] as number] as number
+  #order(position: number): number {
+    return this.#orderOf[this.#indexAt[position] as number] as number
   }
 
   #move(from: number, to: number): void {
     this.#put(to, this.#dueAt[from] as number, this.#indexAt[from] as number)
   }
 
-  #put(place: number, dueAt: number, index: number): void {
-    this.#dueAt[place] = dueAt
-    this.#indexAt[place] = index
-    this.#placeOf[index] = place
+  #put(position: number, dueAt: number, index: number): void {
+    this.#dueAt[position] = dueAt
+    this.#indexAt[position] = index
+    this.#positionOf[index] = position
   }
 
   #resize(capacity: number): void {
@@ -205,9 +207,9 @@ export class TimerHeap {
   }
 
   #growIndexes(index: number): void {
-    let capacity = this.#placeOf.length
+    let capacity = this.#positionOf.length
     while (capacity <= index) capacity *= 2
-    this.#placeOf = resized(this.#placeOf, new Uint32Array(capacity).fill(none))
+    this.#positionOf = resized(this.#positionOf, new Uint32Array(capacity).fill(none))
     this.#orderOf = resized(this.#orderOf, new Float64Array(capacity))
   }
 }

@@ -193,7 +193,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/indexed/name-table.ts',
-    find: 'if (place !== 0) slots[at] = (newIndexes[place - 1] as number) + 1',
+    find: 'if (stored !== 0) cells[at] = (newIndexes[stored - 1] as number) + 1',
     replace: '',
     breaks: 'a name in a table is found after key indexes were renumbered',
   },
@@ -219,13 +219,13 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/indexed/name-table.ts',
     find: '((random() * 2 ** 32) & ~7) | 5',
     replace: '(random() * 2 ** 32) | 1',
-    breaks: 'names find their places quickly, whatever multiplier a process has drawn',
+    breaks: 'names find their positions quickly, whatever multiplier a process has drawn',
   },
   {
     file: 'src/work-queue/indexed/name-table.ts',
-    find: 'if (place === 0 || dropped?.has(place - 1)) continue',
-    replace: 'if (place === 0) continue',
-    breaks: 'a name that is dropped leaves its place in the table',
+    find: 'if (stored === 0 || dropped?.has(stored - 1)) continue',
+    replace: 'if (stored === 0) continue',
+    breaks: 'a name that is dropped frees its cell in the table',
   },
   {
     file: 'src/work-queue/indexed/index-map.ts',
@@ -271,7 +271,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/indexed/timer-heap.ts',
-    find: '(dueAt === other && (this.#orderOf[index] as number) < this.#order(place))',
+    find: '(dueAt === other && (this.#orderOf[index] as number) < this.#order(position))',
     replace: 'false',
     breaks: 'items due at one time enter in the order of the calls',
   },
@@ -283,7 +283,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/indexed/timer-heap.ts',
-    find: '      this.#indexAt[place] = index',
+    find: '      this.#indexAt[position] = index',
     replace: '',
     breaks: 'who falls due is known by the new key index after key indexes were renumbered',
   },
@@ -313,13 +313,13 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/indexed/due-run.ts',
-    find: 'return place >= this.#first && this.#indexes[place] === index',
-    replace: 'return this.#indexes[place] === index',
+    find: 'return position >= this.#first && this.#indexes[position] === index',
+    replace: 'return this.#indexes[position] === index',
     breaks: 'what has entered in the midst of a firing no longer waits',
   },
   {
     file: 'src/work-queue/indexed/due-run.ts',
-    find: 'else if (this.has(index)) this.#indexes[this.#placeOf[index] as number] = gap',
+    find: 'else if (this.has(index)) this.#indexes[this.#positionOf[index] as number] = gap',
     replace: 'else if (this.has(index)) {}',
     breaks: 'what is taken back in the midst of a firing does not enter',
   },
@@ -343,7 +343,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/indexed/timer-heap.ts',
-    find: 'this.#placeOf[index] = none\n        due.dueAt[taken] = dueAt',
+    find: 'this.#positionOf[index] = none\n        due.dueAt[taken] = dueAt',
     replace: 'due.dueAt[taken] = dueAt',
     breaks: 'what fell due among many waits no longer once it has entered',
   },
@@ -410,14 +410,14 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/queue-stores.ts',
-    find: 'if (isStale && group.places.size > 0) return entry',
-    replace: 'if (group.places.size > 0) return entry',
+    find: 'if (isStale && group.entries.size > 0) return entry',
+    replace: 'if (group.entries.size > 0) return entry',
     breaks: 'the groups of a FairQueue come in turn',
   },
   {
     file: 'src/work-queue/ring.ts',
-    find: 'resized[i] = slots[(this.#head + i) & mask]',
-    replace: 'resized[i] = slots[i & mask]',
+    find: 'resized[i] = values[(this.#head + i) & mask]',
+    replace: 'resized[i] = values[i & mask]',
     breaks: 'items come first in, first out, also when the store grows',
   },
   {
@@ -536,8 +536,8 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/indexed/name-table.ts',
-    find: '      if (slots[2 * slot] === hash && this.#names[place - 1] === name) return place - 1\n      slot =',
-    replace: '      if (slots[2 * slot] === hash) return place - 1\n      slot =',
+    find: '      if (cells[2 * cell] === hash && this.#names[stored - 1] === name) return stored - 1\n      cell =',
+    replace: '      if (cells[2 * cell] === hash) return stored - 1\n      cell =',
     breaks: 'names that share a hash are kept apart',
   },
   {
