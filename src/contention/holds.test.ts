@@ -34,7 +34,7 @@ test('turns side by side add up', () => {
   about(holds.between(0, 10), 20)
 })
 
-test('what lies further back than there is room for is forgotten', () => {
+test('what lies further back than the capacity is forgotten', () => {
   const holds = new Holds(4)
   for (let at = 0; at < 100; at += 10) holds.add(at, at + 5)
 

@@ -70,7 +70,7 @@ test('one who is gone is not waited for: nobody is charged with the time after i
   assert.equal(waits.list()[0]!.waitedMs, 60_000 + 3_660_000)
 })
 
-test('those who are gone make room for those who come', () => {
+test('waiters that are gone are evicted for new ones', () => {
   const { clock, waits } = stage()
   for (let number = 0; number < 100; number++) waits.queued(key, `gone ${number}`, '1')
   clock.now += 61_000

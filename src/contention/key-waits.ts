@@ -3,7 +3,7 @@
  * process is known here. Time is charged as it goes by: while somebody holds, each who waits adds to that holder. So a
  * key with ten who wait for a second has waited ten seconds.
  *
- * There is room for a fixed number of keys; the one that nothing happened to for the longest makes room, first of those
+ * The capacity is a fixed number of keys; the one that nothing happened to for the longest is evicted, first of those
  * that nobody waits for.
  */
 export class KeyWaits {
@@ -12,7 +12,7 @@ export class KeyWaits {
   readonly #holders = new Map<string, string>()
   readonly #max: number
   readonly #now: () => number
-  /** Keys that had to make room. */
+  /** Evicted keys. */
   overflow = 0
 
   constructor(max: number, now: () => number) {
@@ -88,7 +88,7 @@ export class KeyWaits {
     const name = keyName(key)
     let entry = this.#keys.get(name)
     if (entry === undefined) {
-      if (this.#keys.size >= this.#max) this.#makeRoom(now)
+      if (this.#keys.size >= this.#max) this.#evictOldest(now)
       entry = {
         key: { namespace: key.namespace, operation: key.operation, resource: key.resource },
         holder: this.#holders.get(name) ?? null,
@@ -126,12 +126,12 @@ export class KeyWaits {
     entry.maxWaitMs = Math.max(entry.maxWaitMs, now - waiter.since)
   }
 
-  #makeRoom(now: number): void {
+  #evictOldest(now: number): void {
     this.overflow++
     let tries = 0
     for (const [name, entry] of this.#keys) {
       this.#forgetGone(entry, now)
-      if (entry.waiters.size > 0 && ++tries < triesForRoom) continue
+      if (entry.waiters.size > 0 && ++tries < evictionTries) continue
       this.#keys.delete(name)
       return
     }
@@ -158,7 +158,7 @@ export interface KeyEntry {
   /** Null: nobody, or nobody knows here. */
   holder: string | null
   readonly waiters: Map<string, { readonly node: string; readonly since: number; seenAt: number }>
-  /** Asks of those for whom there was no room in the list. */
+  /** Asks of those that did not fit in the list. */
   unlisted: number
   /** Waits that are over. */
   waitCount: number
@@ -171,7 +171,7 @@ export interface KeyEntry {
 const maxWaiters = 100
 const maxHolders = 8
 const goneMs = 60_000
-const triesForRoom = 16
+const evictionTries = 16
 /** In whose turn they waited, when that is not known or there were too many. */
 const otherHolder = ''
 

@@ -4,7 +4,7 @@ import { Holds } from './holds.ts'
 import type { Pending } from './wait-matrix.ts'
 
 /**
- * The kinds of commands, and the lanes they stand in, as small numbers. There is room for a fixed number of each; what
+ * The kinds of commands, and the lanes they stand in, as small numbers. The capacity is a fixed number of each; what
  * comes beyond it is counted as `other`, so that no name ever makes memory grow.
  */
 export class Kinds {
@@ -15,7 +15,7 @@ export class Kinds {
   readonly max: number
   /** Kinds whose turns stop the thread. */
   readonly sync: Kind[] = []
-  /** Names that found no room. */
+  /** Names that did not fit. */
   overflow = 0
 
   constructor(max: number) {

@@ -152,7 +152,7 @@ test('beyond the capacity, tickets are counted and do nothing', () => {
   assert.ok(again.every((ticket) => ticket !== 0))
 })
 
-test('kinds beyond the room there is are counted as other', () => {
+test('kinds beyond the capacity are counted as other', () => {
   const { kinds, meter } = stage({ maxKinds: 16 })
   const numbers = Array.from({ length: 100 }, (_, number) => meter.kind(`kind ${number}`))
 

@@ -12,7 +12,7 @@ test('the slowest are kept, whatever came in which order', () => {
   assert.deepEqual(kept, ['9', '8', '7'])
 })
 
-test('what was slow hours ago makes room for what is slow now', () => {
+test('what was slow hours ago is evicted for what is slow now', () => {
   const slowest = new Slowest(2, 0)
   slowest.note(0, 'start', 1_000, 0, 1)
   slowest.note(0, 'start again', 900, 0, 2)

@@ -18,7 +18,7 @@ export interface ContentionSnapshot {
   readonly slowest: readonly SlowTurnView[]
   /** Locks that were waited for, longest first. */
   readonly keys: readonly KeyWaitView[]
-  /** What found no room, and so is counted under `other` or not at all. */
+  /** What did not fit, and so is counted under `other` or not at all. */
   readonly overflow: {
     readonly kinds: number
     readonly tickets: number

@@ -22,7 +22,7 @@ export class Matrix {
   #pendingCount = 0
   #pendingFirst = 0
   #cells = 0
-  /** Cells that found no room; their time went to `other`. */
+  /** Cells that did not fit; their time went to `other`. */
   overflow = 0
   readonly #named: NamedHolders
   readonly #onSettled: ((wait: Pending, shares: readonly Share[]) => void) | undefined

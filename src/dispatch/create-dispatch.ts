@@ -18,7 +18,7 @@ import { decodeDocument, dispatchQueue, encodeTaskJob, type TaskTerms } from './
 import { taskOfKey } from './tasks/task-keys.ts'
 import { TaskReads } from './tasks/task-reads.ts'
 
-/** What the room is made of. */
+/** What a dispatcher is made of. */
 export interface DispatchParts extends EngineParts {
   readonly guards: Pick<GuardStore, 'claim' | 'settle'>
 }
@@ -55,7 +55,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     async submit(asked) {
       const { terms, payload, idempotencyKey, fingerprint } = resolveSubmit(asked)
       if (stopping !== null) throw draining()
-      // At once where there is room: what comes in the same turn counts it.
+      // At once where there is capacity: what comes in the same turn counts it.
       if (tooMany(terms.tenant) !== null) await admit(terms.tenant)
       if (idempotencyKey === null) {
         const taskId = createId()
@@ -215,7 +215,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     })
   }
 
-  /** When to come again; null: there is room. */
+  /** When to come again; null: there is capacity. */
   function tooMany(tenant: string): number | null {
     const { serverCount, waiting } = servers.elsewhere
     const isFull = registry.waitingCount + engine.expected + waiting >= maxWaiting * (1 + serverCount)

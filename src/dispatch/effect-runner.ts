@@ -45,7 +45,7 @@ export interface EffectParts {
   readonly handedBack: (taskId: string, afterMs: number) => void
   /** Gives a claim back to the store without spending an attempt; `told` is called when that is over. */
   readonly handBack: (claim: Claim, told: () => void) => void
-  /** A claim was given up: there is room. */
+  /** A claim was given up: there is capacity. */
   readonly freed: () => void
   readonly log: (event: DispatchEvent) => void
   /** A task was given to a node for the first time, so long after it was submitted. */

@@ -10,7 +10,7 @@ import type { NodeView, TaskSpec, TaskStatus, Term } from './node.ts'
 export interface Explanation {
   readonly taskId: string
   readonly nodeCount: number
-  /** Nodes that meet everything but have no room, or take no work, just now. */
+  /** Nodes that meet everything but have no free slots, or take no work, just now. */
   readonly suitableCount: number
   /** Nodes that meet everything now: more than 0 means that it is about to be placed. */
   readonly readyCount: number

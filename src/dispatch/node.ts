@@ -1,6 +1,6 @@
 /**
  * The records that dispatch speaks of: what a node offers, how loaded it is, what a task asks for, and how both are
- * shown. Plain data; every other file of the room, the wire and the stores use these words.
+ * shown. Plain data; every other file of this module, the wire and the stores use these words.
  */
 
 /**
@@ -97,7 +97,7 @@ export interface TaskSpec {
   /** 0 to 9, higher first. */
   readonly priority: number
   readonly tenant: string
-  /** Tasks of one session go to one node while it has room. */
+  /** Tasks of one session go to one node while it has free slots. */
   readonly session: string | null
   readonly submittedAt: number
   readonly deadlineAt: number | null

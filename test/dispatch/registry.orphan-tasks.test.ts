@@ -15,7 +15,7 @@ function arrive(stage: Stage, slots: number, running: readonly string[]): readon
   return stage.hello('n', { asr: slots }, {}, { running })
 }
 
-test('a node that runs what nobody knows gets no work until that is looked up, and then only what it has room for', () => {
+test('a node that runs what nobody knows gets no work until that is looked up, and then only what it has free slots for', () => {
   const stage = new Stage()
   const effects = arrive(stage, 3, ['strange', 'other'])
   assert.deepEqual(

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
 import { Walk } from './registrywalk.ts'
 
-const room = join(dirname(fileURLToPath(import.meta.url)), '../../src/dispatch')
+const folder = join(dirname(fileURLToPath(import.meta.url)), '../../src/dispatch')
 
 /** Whatever would let the outside in: clocks, dice, timers, the process, the network, anything to wait for. */
 const outside = [
@@ -36,7 +36,7 @@ function files(): ReadonlyMap<string, string> {
   ]
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
     if (found.has(name)) continue
-    const source = readFileSync(join(room, name), 'utf8')
+    const source = readFileSync(join(folder, name), 'utf8')
     found.set(name, source)
     for (const [, from] of source.matchAll(/(?:from|import\()\s*'([^']+)'/g)) {
       const target = posix.join(posix.dirname(name), from!)

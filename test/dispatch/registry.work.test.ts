@@ -88,7 +88,7 @@ test('wishes that nobody has any more are forgotten piece by piece', () => {
   assert.ok(bench.registry.counts().demands <= 300)
 })
 
-test('a node with room for thousands takes those who wait turn by turn, in their order', () => {
+test('a node with free slots for thousands takes those who wait turn by turn, in their order', () => {
   const bench = new Bench()
   for (let i = 0; i < 2_000; i += 1) bench.submit(`t${i}`)
   const effects = bench.hello('big', { asr: 1_500 })

@@ -50,7 +50,7 @@ test('only tasks of that kind are given up, and only those that wait', () => {
   const asked = { service: 'asr', uses: { asr: 1 } }
   assert.deepEqual(
     [...stage.registry.waitingKinds()],
-    [{ kind: 'asr#north', waiting: 1, room: false, asked: { ...asked, requires } }],
+    [{ kind: 'asr#north', waiting: 1, hasCapacity: false, asked: { ...asked, requires } }],
   )
   assert.deepEqual(
     [...stage.registry.heldKinds()].toSorted((a, b) => (a.kind < b.kind ? -1 : 1)),
@@ -88,7 +88,7 @@ test('many are given up piece by piece, no more than were asked for', () => {
   )
 })
 
-test('whoever gets room here meanwhile is not given up', () => {
+test('whoever gets a free slot here meanwhile is not given up', () => {
   const stage = new Stage({ sliceSteps: 16 })
   for (let i = 0; i < 30; i += 1) stage.submit(`t${i}`)
   stage.registry.apply({ kind: 'yield', demand: 'asr', count: 30 }, stage.now)
@@ -97,7 +97,7 @@ test('whoever gets room here meanwhile is not given up', () => {
   assert.equal(stage.registry.counts().waiting, 0)
 })
 
-test('what waits is told by kind, and room is not denied while it is not known', () => {
+test('what waits is told by kind, and capacity is not denied while it is unknown', () => {
   const stage = new Stage({ sliceSteps: 4 })
   for (let i = 0; i < 40; i += 1) stage.node(`n${i}`, [{ name: 'asr', slots: 1, tags: { own: [`w${i}`] } }])
   const requires = [{ service: 'asr', where: { own: 'w99' } }]
@@ -107,7 +107,7 @@ test('what waits is told by kind, and room is not denied while it is not known',
   )
   assert.equal(all(effects, 'moreWork').length, 1, 'its matching is not done')
   const told = { kind: 'asr#w99', waiting: 1, asked: { service: 'asr', uses: { asr: 1 }, requires } }
-  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, room: true }])
+  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, hasCapacity: true }])
   stage.do({ kind: 'rebuildSlice' })
-  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, room: false }])
+  assert.deepEqual([...stage.registry.waitingKinds()], [{ ...told, hasCapacity: false }])
 })

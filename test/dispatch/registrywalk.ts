@@ -397,7 +397,7 @@ export class Walk {
     this.calm()
   }
 
-  /** At rest nobody waits whom a node has room for. */
+  /** At rest nobody waits whom a node has free slots for. */
   checkNobodyWaitsInVain(): void {
     for (const { taskId, status, spec } of this.registry.tasks()) {
       if (status !== 'waiting') continue
@@ -407,7 +407,7 @@ export class Walk {
         assert.notEqual(
           this.model.refuse(node, spec),
           null,
-          `task ${taskId} waits, but ${node.nodeId} has room`,
+          `task ${taskId} waits, but ${node.nodeId} has free slots`,
         )
       }
     }

@@ -199,28 +199,28 @@ test('a wish that just came is looked at alone', async () => {
   assert.equal(looks, before + 1)
 })
 
-test('what nobody else can do, or has room for, is looked at again when there are news only', async () => {
+test('what nobody else can do, or has free slots for, is looked at again when there are news only', async () => {
   let listener: (change: ClusterChange) => void = () => undefined
   let nowMs = 0
   const news = () => listener({ kind: 'server', key: 's', version: 1, row: undefined })
   const looked: string[] = []
   const yielded: unknown[] = []
   const kinds = { generation: 1, resting: [], rest: () => undefined }
-  const room = { able: { free: 0, size: 0, isAble: true }, unable: { free: 0, size: 0, isAble: false } }
+  const capacity = { able: { free: 0, size: 0, isAble: true }, unable: { free: 0, size: 0, isAble: false } }
   const balancing = new Balancing({
     kinds,
     cluster: { onChange: (each: typeof listener) => (listener = each) },
     demands: { canBeFound: () => true },
     ownNodes: { values: () => [] },
     fleet: {
-      async room({ kind }: { kind: keyof typeof room }) {
+      async capacity({ kind }: { kind: keyof typeof capacity }) {
         looked.push(kind)
-        return room[kind]
+        return capacity[kind]
       },
     },
     waiting: () =>
       (['able', 'unable'] as const).map((kind) => ({
-        ...{ kind, waiting: 3, room: false },
+        ...{ kind, waiting: 3, hasCapacity: false },
         asked: { service: 'nmt', uses: { nmt: 1 }, requires: [] },
       })),
     post: (command: unknown) => yielded.push(command) > 0,
@@ -237,7 +237,7 @@ test('what nobody else can do, or has room for, is looked at again when there ar
   news()
   assert.deepEqual(await look(), ['able'])
   kinds.generation += 1
-  room.unable = { free: 2, size: 2, isAble: true }
+  capacity.unable = { free: 2, size: 2, isAble: true }
   news()
   assert.deepEqual(await look(), ['able', 'unable'])
   assert.deepEqual(yielded, [{ kind: 'yield', demand: 'unable', count: 3 }])
@@ -249,9 +249,9 @@ test('a task is not given up while nobody else could find its kind', async () =>
     kinds: { generation: 1, resting: [] },
     cluster: { onChange: () => undefined },
     demands: { canBeFound: () => false, learn: ({ kind }: { kind: string }) => void learned.push(kind) },
-    fleet: { room: async () => assert.fail('nobody is looked for') },
+    fleet: { capacity: async () => assert.fail('nobody is looked for') },
     waiting: () => [
-      { kind: 'k', waiting: 1, room: false, asked: { service: 'k', uses: { k: 1 }, requires: [] } },
+      { kind: 'k', waiting: 1, hasCapacity: false, asked: { service: 'k', uses: { k: 1 }, requires: [] } },
     ],
     post: () => assert.fail('nothing is given up'),
     monotonicMs: () => 0,

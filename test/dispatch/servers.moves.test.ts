@@ -81,7 +81,7 @@ test('who only submits is turned away while too many wait, and not for what wait
   await box.submit({ service: 'nmt' })
   await assert.rejects(box.submit({ service: 'nmt' }), { code: 'too_many' })
   await tell(store, 0, 60_000)
-  await until('there is room again', () => isTaken(box))
+  await until('there is capacity again', () => isTaken(box))
 })
 
 test('who only submits counts on no server whose lease is over', async () => {

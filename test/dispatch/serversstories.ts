@@ -117,7 +117,7 @@ export function tellStories(engine: string, open: () => Promise<Shared & AsyncDi
     }, 30_000)
   }
 
-  test(`${engine}: a node that moves to another server with its task is never given more than it has room for`, async () => {
+  test(`${engine}: a node that moves to another server with its task is never given more than it has free slots for`, async () => {
     await using store = await open()
     await using servers = await startServers(store, 3)
     const old = await connect(servers.first, { instanceId: 'i' })

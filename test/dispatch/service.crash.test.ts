@@ -36,7 +36,7 @@ for (const engine of engines) {
       const submitted = await Promise.all(
         Array.from({ length: 50 }, (_, payload) => first.dispatch.submit({ service: 'nmt', payload })),
       )
-      await until('as many are out as there is room for', () => node.tasks.length === 20)
+      await until('as many are out as there is capacity for', () => node.tasks.length === 20)
       for (const task of node.tasks.slice(0, 10)) node.finish(task, task.payload)
       await until('ten are done', () => first.dispatch.counts().completed === 10)
       kill()

@@ -21,7 +21,7 @@ for (const engine of engines) {
     const node = new FakeNode(dispatch, { services: { nmt: 3 }, running: ['elsewhere'] })
     const first = await dispatch.submit({ service: 'nmt' })
     await dispatch.submit({ service: 'nmt' })
-    await until('it has what it has room for', () => node.tasks.length === 1)
+    await until('it has what it has free slots for', () => node.tasks.length === 1)
     assert.equal(node.heard('task.stale', 'elsewhere'), 1)
     await until('all three are taken', async () => (await dispatch.node('n1'))?.services[0]?.used === 3)
     assert.equal(node.tasks.length, 1)

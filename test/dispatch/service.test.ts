@@ -33,7 +33,7 @@ for (const engine of engines) {
     assert.ok(dispatch.node('whole')?.services.every(({ used }) => used === 0))
   })
 
-  test(`${engine}: a burst of ten tasks goes to nodes with room for them, and none waits for another`, async () => {
+  test(`${engine}: a burst of ten tasks goes to nodes with free slots for them, and none waits for another`, async () => {
     await using store = await openStore(engine)
     const waits: number[] = []
     const observe = (kind: string, waitMs: number) => void (kind === 'submit' && waits.push(waitMs))
@@ -258,7 +258,7 @@ for (const engine of engines) {
     }
     assert.equal((await dispatch.tasks()).items.length, 3)
     new FakeNode(dispatch, { services: { nmt: 5 }, onTask: obliging })
-    await until('there is room again', () => dispatch.counts().completed === 3)
+    await until('there is capacity again', () => dispatch.counts().completed === 3)
     await dispatch.submit({ service: 'nmt' })
     await until('it is done', () => dispatch.counts().completed === 4)
   })

@@ -1,7 +1,7 @@
 /**
- * Who yields what. Tasks that wait here for lack of room, while nodes of other servers have some, go back to the store
- * without spending an attempt, and this server leaves their kind to the others for a moment. As many go as there is room
- * for, or the others' fair part of a long wait queue, so that both queues end at about the same time.
+ * Who yields what. Tasks that wait here for lack of free slots, while nodes of other servers have some, go back to the store
+ * without spending an attempt, and this server leaves their kind to the others for a moment. As many go as fit
+ * there, or the others' fair part of a long wait queue, so that both queues end at about the same time.
  */
 
 import { type Suitability, slotsFor, type Wish } from '../matching/suitability.ts'
@@ -14,7 +14,7 @@ import type { ClusterDemands } from './cluster-demands.ts'
 import type { ClusterSettings } from './cluster-settings.ts'
 import type { ClusterState } from './cluster-state.ts'
 import type { OwnNodes } from './own-nodes.ts'
-import type { Room, SharedFleet } from './shared-fleet.ts'
+import type { Capacity, SharedFleet } from './shared-fleet.ts'
 
 /** What the balance is made of. */
 export interface BalancingParts {
@@ -25,7 +25,7 @@ export interface BalancingParts {
   readonly settings: ClusterSettings
   readonly suitability: Suitability
   readonly kinds: ClaimKinds
-  /** What waits here, and whether there is room for it. */
+  /** What waits here, and whether there is capacity for it. */
   readonly waiting: () => Iterable<WaitingKind>
   readonly nodeViews: () => Iterable<NodeView>
   readonly post: (command: Command) => boolean
@@ -34,7 +34,7 @@ export interface BalancingParts {
   readonly onTrouble: (error: unknown) => void
 }
 
-/** A kind that was yielded is left to others for so long, unless there is room here. */
+/** A kind that was yielded is left to others for so long, unless there is capacity here. */
 const restMs = 1_000
 /** Before the same kind is yielded again, the others have had time to tell what they took. */
 const againMs = 500
@@ -46,18 +46,18 @@ interface Nothing {
   /** Of the generation: nobody else could do it. */
   readonly isAble: boolean
   readonly generation: number
-  /** Of the news: nobody else had room. */
+  /** Of the news: nobody else had free slots. */
   readonly news: number
 }
 
-/** How many of those who wait here go, when so much room is elsewhere. */
-export function shareOf(waiting: number, there: Pick<Room, 'free' | 'size'>, sizeHere: number): number {
+/** How many of those who wait here go, when so much capacity is elsewhere. */
+export function shareOf(waiting: number, there: Pick<Capacity, 'free' | 'size'>, sizeHere: number): number {
   if (there.free <= 0) return 0
   const fairly = Math.floor((waiting * there.size) / (there.size + sizeHere))
   return Math.min(waiting, Math.max(there.free, fairly))
 }
 
-/** Yields what others have room for. */
+/** Yields what others have free slots for. */
 export class Balancing {
   readonly #parts: BalancingParts
   readonly #yieldedAt = new Map<string, number>()
@@ -96,12 +96,12 @@ export class Balancing {
     for (const waitingKind of waiting()) waitingKinds.set(waitingKind.kind, waitingKind)
     for (const kind of kinds.resting) {
       const wish = waitingKinds.has(kind) ? undefined : demands.wish(kind)
-      if (wish !== undefined && (await this.#hasRoom(wish, stretch))) kinds.wake(kind)
+      if (wish !== undefined && (await this.#hasCapacity(wish, stretch))) kinds.wake(kind)
     }
     for (const kind of this.#vain.keys()) if (!waitingKinds.has(kind)) this.#vain.delete(kind)
     for (const waitingKind of waitingKinds.values()) {
       try {
-        if (!waitingKind.room && waitingKind.waiting > 0) await this.#yield(waitingKind, stretch)
+        if (!waitingKind.hasCapacity && waitingKind.waiting > 0) await this.#yield(waitingKind, stretch)
       } catch (error) {
         // What one kind asks for is no reason to leave the others where they are.
         onTrouble(error)
@@ -120,7 +120,7 @@ export class Balancing {
     }
     const [news, { generation }] = [this.#news, kinds]
     const wish = { kind, ...asked }
-    const there = await fleet.room(wish, waiting, stretch)
+    const there = await fleet.capacity(wish, waiting, stretch)
     this.#vain.delete(kind)
     if (there.free === 0) {
       this.#vain.set(kind, { isAble: there.isAble, generation, news })
@@ -150,7 +150,7 @@ export class Balancing {
     return size
   }
 
-  async #hasRoom(wish: Wish, stretch: Stretch): Promise<boolean> {
+  async #hasCapacity(wish: Wish, stretch: Stretch): Promise<boolean> {
     const { nodeViews, ownNodes, suitability, now } = this.#parts
     for (const node of nodeViews()) {
       const { nodeId, status, draining, cordoned, overloaded, heldFor } = node

@@ -110,7 +110,7 @@ export class ClaimKinds {
     this.#resting.set(kind, this.#parts.monotonicMs() + forMs)
   }
 
-  /** There is room for it after all. */
+  /** There is capacity for it after all. */
   wake(kind: string): void {
     if (this.#resting.delete(kind)) this.#parts.wake()
   }

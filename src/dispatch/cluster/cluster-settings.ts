@@ -27,7 +27,7 @@ export interface DrainDoc {
   readonly deadlineAt: number | null
 }
 
-/** Tried again so soon when the registry has no room for more words of administration. */
+/** Tried again so soon when the registry is full of operators' commands. */
 const retryMs = 5
 /** A word that could not be written for so long is not written any more. */
 const wordWithinMs = 8_000

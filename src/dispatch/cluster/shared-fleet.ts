@@ -1,4 +1,4 @@
-/** The nodes of the other servers: as readers see them, and how much room they have for what waits here. */
+/** The nodes of the other servers: as readers see them, and how many free slots they have for what waits here. */
 
 import { type Offering, offeringOf, type Suitability, slotsFor, type Wish } from '../matching/suitability.ts'
 import type { NodeView } from '../node.ts'
@@ -25,11 +25,11 @@ interface RemoteNode extends Offering {
   readonly doc: NodeDoc
 }
 
-/** How many tasks of a wish fit on nodes that have room, now and when they are empty. */
-export interface Room {
+/** How many tasks of a wish fit on nodes that have free slots, now and when they are empty. */
+export interface Capacity {
   readonly free: number
   readonly size: number
-  /** Some node could do it, room or not. */
+  /** Some node could do it, with free slots or without. */
   readonly isAble: boolean
 }
 
@@ -65,7 +65,7 @@ export class SharedFleet {
     for (const node of this.#nodes.values()) yield this.#view(node)
   }
 
-  /** Whether a node of a server that lives could do it, room or not. */
+  /** Whether a node of a server that lives could do it, with free slots or without. */
   couldDo(wish: Wish, nodeId: string): boolean {
     const { servers, settings, suitability } = this.#parts
     const node = this.#nodes.get(nodeId)
@@ -80,8 +80,8 @@ export class SharedFleet {
     return this.#nodes.keys()
   }
 
-  /** Room for a wish, as the servers last told, up to so much of it. */
-  async room(wish: Wish, wanted: number, stretch: Stretch): Promise<Room> {
+  /** Free slots for a wish, as the servers last told, up to so much of it. */
+  async capacity(wish: Wish, wanted: number, stretch: Stretch): Promise<Capacity> {
     const { servers, settings, suitability } = this.#parts
     let free = 0
     let size = 0

@@ -127,7 +127,7 @@ export class Connection implements NodeSession {
 
   #say(frame: Word, epoch: number): void {
     const command = commandOf(frame, this.nodeId, epoch)
-    // A frame that finds no room is lost: the node keeps what matters and says it again on its next connection.
+    // A frame that does not fit is lost: the node keeps what matters and says it again on its next connection.
     if (!this.#parts.post(command)) {
       this.closed('too many results wait')
       this.#link.close(4429, 'too many results wait')

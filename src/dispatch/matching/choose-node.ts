@@ -15,7 +15,7 @@ export interface Wishes {
   readonly shunned: string | null
 }
 
-/** The node to take; null: none that meets the demand has room. */
+/** The node to take; null: none that meets the demand has free slots. */
 export function choose(
   generation: Generation,
   view: View,
@@ -47,7 +47,7 @@ export function choose(
   return chosen.nodeId === shunned ? (another(view, shunned) ?? chosen) : chosen
 }
 
-/** The bucket of a node for a demand; -1: it does not meet it, or has no room. */
+/** The bucket of a node for a demand; -1: it does not meet it, or has no free slots. */
 function bucketIn(generation: Generation, view: View, node: FleetNode): number {
   const membership = generation.membershipOf(node)
   if (membership === null || view.blind || !view.check(membership.pool.profile)) return -1
@@ -69,7 +69,7 @@ function leaning(node: FleetNode): number {
   return node.reported + (node.uncounted + node.taken) / node.totalSlots
 }
 
-/** Any node with room but this one: the least loaded bucket of each pool that has another. */
+/** Any node with free slots but this one: the least loaded bucket of each pool that has another. */
 function another(view: View, shunned: string): FleetNode | null {
   for (const { row } of view.open) {
     for (const nodes of row.buckets) {

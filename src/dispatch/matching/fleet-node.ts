@@ -159,7 +159,7 @@ export class FleetNode {
     })
   }
 
-  /** Whether it has room for a shape now. */
+  /** Whether it has free slots for a shape now. */
   fits(shape: Shape): boolean {
     return shape.names.every((name, i) => {
       const index = this.serviceIndex(name)

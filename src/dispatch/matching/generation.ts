@@ -109,7 +109,7 @@ export class Generation {
     if (lastMember === 0) this.#emptyCount += 1
   }
 
-  /** Puts a node into the buckets that its room and load ask for now. */
+  /** Puts a node into the buckets that its free slots and load ask for now. */
   refresh(node: FleetNode): void {
     const membership = this.membershipOf(node)
     if (membership === null) return
@@ -129,8 +129,8 @@ export class Generation {
     return view
   }
 
-  /** Whether a node has room for a demand, as far as is known; true while that is not known. Changes nothing. */
-  mayHaveRoom(demand: Demand): boolean {
+  /** Whether a node has free slots for a demand, as far as is known; true while that is not known. Changes nothing. */
+  mayHaveCapacity(demand: Demand): boolean {
     const view = this.#views.get(demand)
     return view === undefined || view.open.length > 0 || this.#matching.mayFind(view)
   }

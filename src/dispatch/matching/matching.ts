@@ -15,9 +15,9 @@ const maxShownAtOnce = 32
 
 /** Who is told what matching has found. */
 export interface Finder {
-  /** A row has found room on a node. */
-  readonly hasRoom: (node: FleetNode) => void
-  /** A demand has found a pool with room while tasks wait with it. */
+  /** A row has found free slots on a node. */
+  readonly hasCapacity: (node: FleetNode) => void
+  /** A demand has found a pool with free slots while tasks wait with it. */
   readonly hasPool: (demand: Demand) => void
 }
 
@@ -25,7 +25,7 @@ export interface Finder {
 export class Matching {
   readonly #pools: readonly Pool[]
   readonly #work: Work
-  /** Puts a node where it fits in a row; answers whether it has room. */
+  /** Puts a node where it fits in a row; answers whether it has free slots. */
   readonly #settle: (node: FleetNode, row: Row) => boolean
   /** All views. Those before `#viewCursor` have looked at the pool at `#poolCursor`, if it was their next. */
   readonly #views: View[] = []
@@ -54,7 +54,7 @@ export class Matching {
     return this.unfinished || this.#dropped.length > 0
   }
 
-  /** Whether a view may still find room that it does not know of. */
+  /** Whether a view may still find free slots that it does not know of. */
   mayFind(view: View): boolean {
     return view.blind || view.scanned < this.#pools.length || this.#unbuilt.length > 0
   }
@@ -98,11 +98,11 @@ export class Matching {
   }
 
   /** False: nothing is left to do. */
-  #step(until: number, { hasRoom, hasPool }: Finder, first: View | null): boolean {
+  #step(until: number, { hasCapacity, hasPool }: Finder, first: View | null): boolean {
     const row = this.#unbuilt[this.#unbuilt.length - 1]
     const view = this.#behind[this.#behind.length - 1]
     if (row !== undefined) {
-      this.#build(row, until, hasRoom)
+      this.#build(row, until, hasCapacity)
       if (row.built >= row.pool.members.length) this.#unbuilt.pop()
     } else if (first !== null && this.#isBehind(first)) {
       this.#scan(first, hasPool)
@@ -123,7 +123,7 @@ export class Matching {
     return !view.dropped && !view.blind && view.scanned < this.#pools.length
   }
 
-  #build(row: Row, until: number, hasRoom: Finder['hasRoom']): void {
+  #build(row: Row, until: number, hasCapacity: Finder['hasCapacity']): void {
     const { members } = row.pool
     // A row without anything to do costs a step too, so that the loop around always ends.
     do {
@@ -131,7 +131,7 @@ export class Matching {
       const node = members[row.built]
       if (node === undefined) return
       row.built += 1
-      if (this.#settle(node, row)) hasRoom(node)
+      if (this.#settle(node, row)) hasCapacity(node)
     } while (this.#work.done < until)
   }
 

@@ -1,7 +1,7 @@
 /**
  * A pool: nodes with one signature. For each shape that someone asks it for, it has a row of 32 buckets by load with a
- * mask of those that are not empty. A node is in a row exactly when it has room for the shape now, so whatever a
- * bucket holds may be taken, and "no bit set" means that no node of the pool has room.
+ * mask of those that are not empty. A node is in a row exactly when it has free slots for the shape now, so whatever a
+ * bucket holds may be taken, and "no bit set" means that no node of the pool has free slots.
  */
 import type { Profile } from './capability.ts'
 import type { Demand, Shape } from './demand.ts'
@@ -16,7 +16,7 @@ export interface PoolMembership {
   readonly pool: Pool
   /** Its index among the members. */
   member: number
-  /** By row: its bucket, or -1 when it has no room; undefined when the row has not looked at it yet. */
+  /** By row: its bucket, or -1 when it has no free slots; undefined when the row has not looked at it yet. */
   readonly bucket: number[]
   /** By row: its index in that bucket. */
   readonly position: number[]
@@ -38,7 +38,7 @@ export interface View {
   /** Pools looked at so far, in the order of the generation's list. */
   scanned: number
   readonly matches: Match[]
-  /** Matches with room now. */
+  /** Matches with free slots now. */
   readonly open: Match[]
   /** Where the next choice begins, when there are more open pools than it looks at. */
   cursor: number
@@ -51,11 +51,11 @@ export interface Match {
   readonly preferred: boolean
   /** Its index in the row's list. */
   position: number
-  /** Its index in the view's open list; -1: no room. */
+  /** Its index in the view's open list; -1: no free slots. */
   openAt: number
 }
 
-/** The nodes of a pool that have room for a shape, by load. */
+/** The nodes of a pool that have free slots for a shape, by load. */
 export class Row {
   readonly pool: Pool
   readonly shape: Shape

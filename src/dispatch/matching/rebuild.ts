@@ -90,7 +90,7 @@ function join({ fleet, work }: RegistryState, rebuild: Rebuild, until: number): 
 }
 
 /** Nobody is served by pools that are not in use. */
-const nobody: Finder = { hasRoom: () => {}, hasPool: () => {} }
+const nobody: Finder = { hasCapacity: () => {}, hasPool: () => {} }
 
 function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   const { shadow, demands } = rebuild

@@ -1,6 +1,6 @@
 /**
  * Whether a node could ever do what a task asks for: its services, tags, labels and the size of its services, not whether
- * there is room just now. Found once for each wish and each kind of node.
+ * there is capacity just now. Found once for each wish and each kind of node.
  */
 import { hash } from 'node:crypto'
 import type { Labels, ServiceOffer, Term } from '../node.ts'

@@ -1,7 +1,7 @@
 /** What is done piece by piece, and what is done when its time has come. */
 
 import { continueRebuild, startRebuild } from '../matching/rebuild.ts'
-import { serveRoomy, wake } from '../waiting/serve-waiting.ts'
+import { serveFreedNodes, wake } from '../waiting/serve-waiting.ts'
 import { continueYields } from '../waiting/yield-waiting.ts'
 import { drainDue } from './administration.ts'
 import { endAttempt } from './ending.ts'
@@ -14,8 +14,8 @@ import { taskDue } from './submitting.ts'
 
 /** Whether work is left that nobody waits for just now. */
 export function workLeft(state: RegistryState): boolean {
-  const { lost, roomy, toWake, yields, rebuild, generation } = state
-  const isServing = roomy.size > 0 || toWake.size > 0 || yields.size > 0
+  const { lost, freedNodes, toWake, yields, rebuild, generation } = state
+  const isServing = freedNodes.size > 0 || toWake.size > 0 || yields.size > 0
   return isServing || lost.length > 0 || rebuild !== null || generation.hasWork
 }
 
@@ -23,7 +23,7 @@ export function workLeft(state: RegistryState): boolean {
 export function slice(state: RegistryState): void {
   const { policy, generation } = state
   let steps = endLost(state, policy.sliceSteps)
-  if (steps > 0) steps = serveRoomy(state, steps)
+  if (steps > 0) steps = serveFreedNodes(state, steps)
   if (steps > 0) steps = wake(state, steps)
   if (steps > 0) steps = continueYields(state, steps)
   if (steps > 0 && generation.hasWork) steps = state.match(steps)

@@ -15,7 +15,7 @@ export function releaseLease(state: RegistryState, lease: Lease): void {
   if (lease.grace !== null) state.timers.clear(lease.grace)
   if (!node.giveBack(lease)) return
   state.refresh(node)
-  state.roomy.add(node)
+  state.freedNodes.add(node)
   tellDrained(state, node)
 }
 

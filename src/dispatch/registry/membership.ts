@@ -123,7 +123,7 @@ export function heartbeat(state: RegistryState, said: Heartbeat): void {
     compareRunning(state, node, said.running, node.countedSeq)
   }
   state.refresh(node)
-  if (wasVetoed && !node.vetoed) state.roomy.add(node)
+  if (wasVetoed && !node.vetoed) state.freedNodes.add(node)
 }
 
 /** Its socket closed, or it fell silent: no new work until it speaks again. */

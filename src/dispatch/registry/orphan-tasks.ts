@@ -149,7 +149,7 @@ function settleUnsure(state: RegistryState, node: FleetNode): void {
   }
   state.timers.clear(node.unsureTimer!)
   state.refresh(node)
-  state.roomy.add(node)
+  state.freedNodes.add(node)
   tellDrained(state, node)
 }
 
@@ -159,6 +159,6 @@ export function unsureDue(state: RegistryState, node: FleetNode): void {
   state.tell({ name: 'node.unanswered', nodeId, epoch, taskCount: foreignTasks.unsure.size })
   foreignTasks.giveUp()
   state.refresh(node)
-  state.roomy.add(node)
+  state.freedNodes.add(node)
   tellDrained(state, node)
 }

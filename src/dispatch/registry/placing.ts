@@ -1,6 +1,6 @@
 /**
- * Placing tasks on nodes: at once where there is room, otherwise in the wait queue. After every command the registry is at rest:
- * no task waits that a node has room for, except while matching is unfinished.
+ * Placing tasks on nodes: at once where there is capacity, otherwise in the wait queue. After every command the registry is at rest:
+ * no task waits that a node has free slots for, except while matching is unfinished.
  */
 
 import { choose } from '../matching/choose-node.ts'
@@ -12,7 +12,7 @@ import type { RegistryState } from './registry-state.ts'
 import { attemptKey, type Lease, type TaskEntry } from './task-entry.ts'
 import { setTaskTimer } from './task-timer.ts'
 
-/** Places a task if a node has room. */
+/** Places a task if a node has free slots. */
 export function place(state: RegistryState, task: TaskEntry): boolean {
   const { generation, policy } = state
   const view = state.view(task.demand)
@@ -29,7 +29,7 @@ export function place(state: RegistryState, task: TaskEntry): boolean {
   return true
 }
 
-/** Takes a node's slots for a task, and sends it there; the node has room. */
+/** Takes a node's slots for a task, and sends it there; the node has free slots. */
 export function assign(state: RegistryState, task: TaskEntry, node: FleetNode): void {
   const { taskId, attempt, session, service, deadlineAt } = task.spec
   leaveQueue(state, task)

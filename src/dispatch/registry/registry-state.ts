@@ -50,11 +50,11 @@ export class RegistryState {
   rebuildAgain = false
 
   readonly lost: LostLease[] = []
-  /** Nodes that have more room than before: who waits for them is looked for at the end of the command, or soon after. */
-  readonly roomy: Set<FleetNode> = new Set()
+  /** Nodes that have more free slots than before: who waits for them is looked for at the end of the command, or soon after. */
+  readonly freedNodes: Set<FleetNode> = new Set()
   /** Demands that someone waits with, by `TaskSpec.kind`. */
   readonly waitingKinds: Map<string, Set<Demand>> = new Map()
-  /** Demands whose wait queue is to be tried with all pools, not only with a node that has room. */
+  /** Demands whose wait queue is to be tried with all pools, not only with a node that has free slots. */
   readonly toWake: Set<Demand> = new Set()
   /** How many of those who wait are still to be given up, by `TaskSpec.kind`. */
   readonly yields: Map<string, number> = new Map()
@@ -70,7 +70,7 @@ export class RegistryState {
   workAnnounced = false
   version = 0
   readonly #finder: Finder = {
-    hasRoom: (node) => this.roomy.add(node),
+    hasCapacity: (node) => this.freedNodes.add(node),
     hasPool: (demand) => this.toWake.add(demand),
   }
   readonly #publishTimer: Timer<'publish', null> = createTimer('publish', null)
@@ -128,7 +128,7 @@ export class RegistryState {
     const shut = node.names.map((name, index) => cordons.has(name) || node.restsUntil[index]! > this.now)
     node.shut = shut.includes(true) ? shut : noneShut(shut.length)
     this.refresh(node)
-    this.roomy.add(node)
+    this.freedNodes.add(node)
   }
 
   touch(node: FleetNode): void {

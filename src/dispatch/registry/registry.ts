@@ -9,7 +9,7 @@
 import type { Asked } from '../matching/demand.ts'
 import { startRebuild } from '../matching/rebuild.ts'
 import type { NodeView, PoolView, TaskView, Term } from '../node.ts'
-import { serveRoomy } from '../waiting/serve-waiting.ts'
+import { serveFreedNodes } from '../waiting/serve-waiting.ts'
 import { admission } from '../waiting/waiting.ts'
 import { askedByKind, type WaitingKind, waitingByKind, yieldWaiting } from '../waiting/yield-waiting.ts'
 import { cordon, definePool, drain } from './administration.ts'
@@ -55,7 +55,7 @@ export class Registry {
     act(state, command)
     if (command.kind !== 'rebuildSlice') {
       const steps = endLost(state, state.policy.sliceSteps)
-      serveRoomy(state, Math.max(1, steps))
+      serveFreedNodes(state, Math.max(1, steps))
     }
     const { nextAt } = state.timers
     if (nextAt < state.armedAt) {

@@ -1,5 +1,5 @@
 /**
- * Claims tasks for this process, as many as it has room for, and feeds them to the registry. Wake-ups and alarms say when
+ * Claims tasks for this process, as many as it may hold, and feeds them to the registry. Wake-ups and alarms say when
  * to look; polling is the truth.
  */
 
@@ -87,9 +87,9 @@ export class Intake {
     this.#alarms.add(alarm)
   }
 
-  /** There is room again. */
+  /** There is capacity again. */
   freed(): void {
-    if (this.#isHungry && this.#room() > 0) {
+    if (this.#isHungry && this.#capacity() > 0) {
       this.#isHungry = false
       this.#notifier.wake()
     }
@@ -108,7 +108,7 @@ export class Intake {
     const { workerId, leaseMs } = options
     let isMore = false
     for (const { kinds, limit: most, isWhole } of asks()) {
-      const limit = Math.min(most, this.#room())
+      const limit = Math.min(most, this.#capacity())
       this.#isHungry = limit <= 0
       if (limit <= 0 || this.#isStopping) return 'idle'
       const sentAt = monotonicMs()
@@ -145,7 +145,7 @@ export class Intake {
     claims.add(record, document, task, leaseUntil)
     handedBack.delete(record.id)
     claimed(task)
-    // It cannot fail for lack of room: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
+    // It cannot fail for lack of capacity: far fewer wait than the lane takes. A closed mailbox is a stop, which hands it back.
     post({ kind: 'submit', task, admitted: true })
     return undefined
   }
@@ -158,7 +158,7 @@ export class Intake {
     await this.#parts.store.settle([{ jobId: id, token, attempt, freeCount, ...verdict }])
   }
 
-  #room(): number {
+  #capacity(): number {
     const { claims, options, backlog } = this.#parts
     if (claims.bytes >= options.maxHeldBytes || backlog() >= maxBacklog) return 0
     return options.maxHeld - claims.size

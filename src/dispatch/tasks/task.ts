@@ -1,4 +1,4 @@
-/** Tasks as their users see them, and the verbs of the room. */
+/** Tasks as their users see them, and the verbs of dispatch. */
 import type { Duration } from '../../core/duration.ts'
 import type { NodeConnector } from '../connections/node-link.ts'
 import type { Explanation } from '../explain-task.ts'
@@ -22,7 +22,7 @@ export interface SubmitOptions {
   readonly priority?: number | undefined
   /** Tenants share the fleet fairly. @default 'default' */
   readonly tenant?: string | undefined
-  /** Tasks of one session go to one node while it has room. @default none */
+  /** Tasks of one session go to one node while it has free slots. @default none */
   readonly session?: string | null | undefined
   /** From submit to end; then it fails with `deadline_exceeded`. @default none */
   readonly deadlineMs?: Duration | null | undefined
@@ -139,7 +139,7 @@ export interface TaskPage {
   readonly cursor: string | null
 }
 
-/** The verbs of the room. Submitting and asking need no `start`; nodes and placing do. */
+/** The verbs of dispatch. Submitting and asking need no `start`; nodes and placing do. */
 export interface Dispatch extends AsyncDisposable {
   /** Writes the task durably, then answers. Throws `invalid_argument`, `too_large`, `too_many` (details.retryAfterMs), `draining`. */
   submit(options: SubmitOptions): Promise<Submitted>

@@ -1,4 +1,4 @@
-/** Serving those who wait: who is next when a node has room, and when room is made for one who needs much. */
+/** Serving those who wait: who is next when a node has free slots, and when slots are kept free for a task that needs many. */
 
 import { choose } from '../matching/choose-node.ts'
 import type { Demand } from '../matching/demand.ts'
@@ -11,11 +11,11 @@ import { letGo } from './waiting.ts'
 
 const noWishes = { sticky: undefined, shunned: null }
 
-/** Serves those who wait for what a node has room for, one after the other; the rest later, if it takes too long. */
+/** Serves those who wait for what a node has free slots for, one after the other; the rest later, if it takes too long. */
 export function serve(state: RegistryState, node: FleetNode, until: number): void {
   while (state.waitingCount > 0 && node.foreignTasks.unsure.size === 0) {
     if (state.work.done >= until) {
-      state.roomy.add(node)
+      state.freedNodes.add(node)
       return
     }
     const held = node.heldFor
@@ -55,7 +55,7 @@ function serveEntry(state: RegistryState, entry: WaitEntry, node: FleetNode): vo
   assign(state, entry.task, node)
 }
 
-/** Of all wait queues that the node's pool is a match for, the first who fits, or has waited so long that room is made. */
+/** Of all wait queues that the node's pool is a match for, the first who fits, or has waited so long that slots are kept free. */
 function nextFor(state: RegistryState, node: FleetNode): WaitEntry | null {
   const { generation, policy, now } = state
   const membership = generation.membershipOf(node)
@@ -63,13 +63,13 @@ function nextFor(state: RegistryState, node: FleetNode): WaitEntry | null {
   let best: WaitEntry | null = null
   for (const row of membership.pool.rows) {
     state.work.small(1 + row.matches.length)
-    const hasRoom = (membership.bucket[row.number] ?? -1) >= 0
+    const hasCapacity = (membership.bucket[row.number] ?? -1) >= 0
     for (const { view } of row.matches) {
       const { waitQueue, shape } = view.demand
       if (waitQueue.size === 0) continue
       state.work.small(1)
       const entry = waitQueue.peek(now, policy.ageMs)!
-      if (!hasRoom && !mayHold(state, entry, node, shape)) continue
+      if (!hasCapacity && !mayHold(state, entry, node, shape)) continue
       if (best === null || before(entry, best)) best = entry
     }
   }
@@ -97,12 +97,12 @@ function hold(state: RegistryState, task: TaskEntry, node: FleetNode): void {
   state.tell({ name: 'node.held', nodeId: node.nodeId, taskId: task.spec.taskId })
 }
 
-/** Serves whoever waits for the nodes that have got room, for so many steps; answers how many are left. */
-export function serveRoomy(state: RegistryState, steps: number): number {
+/** Serves whoever waits for the nodes that have got free slots, for so many steps; answers how many are left. */
+export function serveFreedNodes(state: RegistryState, steps: number): number {
   const until = state.work.done + steps
-  for (const node of state.roomy) {
+  for (const node of state.freedNodes) {
     if (state.work.done >= until) break
-    state.roomy.delete(node)
+    state.freedNodes.delete(node)
     state.work.small(1)
     serve(state, node, until)
   }

@@ -55,5 +55,5 @@ export function letGo(state: RegistryState, task: TaskEntry): void {
   node.heldFor = null
   state.holdCount -= 1
   state.refresh(node)
-  state.roomy.add(node)
+  state.freedNodes.add(node)
 }

@@ -10,7 +10,7 @@ export interface WaitingKind {
   readonly kind: string
   readonly waiting: number
   /** An own node could take one now, or it is not known yet whether one could. */
-  readonly room: boolean
+  readonly hasCapacity: boolean
   /** What they ask for, all the same. */
   readonly asked: Asked
 }
@@ -67,14 +67,14 @@ function after(a: WaitEntry, b: WaitEntry): boolean {
 export function* waitingByKind({ waitingKinds, generation }: RegistryState): Generator<WaitingKind> {
   for (const [kind, demands] of waitingKinds) {
     let waiting = 0
-    let room = false
+    let hasCapacity = false
     let asked: Asked | undefined
     for (const demand of demands) {
       waiting += demand.waitQueue.size
-      room ||= generation.mayHaveRoom(demand)
+      hasCapacity ||= generation.mayHaveCapacity(demand)
       asked ??= demand.asked
     }
-    if (asked !== undefined) yield { kind, waiting, room, asked }
+    if (asked !== undefined) yield { kind, waiting, hasCapacity, asked }
   }
 }
 

@@ -158,7 +158,7 @@ function pick({ key, item, priority }: Naive): object {
   return { key, item, priority }
 }
 
-test('room that a burst needed is given back', async () => {
+test('memory that a burst needed is given back', async () => {
   const indexed = new IndexedAdds()
   const before = await heldBytes()
   for (let key = 0; key < 200_000; key++) indexed.set(key, 'x', key % 1_000, 0, false)
