@@ -91,7 +91,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       const deadline = performance.now() + cancelWithinMs
       for (;;) {
         watcher.clear()
-        // Again each time: it may be on its way into this process's hands, or between two attempts.
+        // Again each time: this process may be about to claim it, or it is between two attempts.
         mailbox.post({ kind: 'cancel', taskId, reason: why })
         if (claims.get(taskId) === undefined) await cancelInStore(taskId)
         const task = await reads.mustFind(taskId)

@@ -23,7 +23,7 @@ export interface DispatchOptions {
   readonly pollMs?: Duration | undefined
   /** Attempts of a task before it is given up as poison. @default 5 */
   readonly maxAttempts?: number | undefined
-  /** Tasks in this process's hands at most; others wait in the store. @default 50_000 */
+  /** The most tasks that this process holds; others wait in the store. @default 50_000 */
   readonly maxHeld?: number | undefined
   /** The same in bytes of their payloads. @default 268_435_456 */
   readonly maxHeldBytes?: number | undefined

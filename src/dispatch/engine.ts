@@ -83,7 +83,7 @@ export class Engine {
   readonly #options: ResolvedDispatchOptions
   readonly #lookups: Lookups
   readonly #progress: ProgressNotes
-  /** Submits of this process that are not in its hands yet: they wait, though the registry does not know. */
+  /** Submits of this process that it has not claimed yet: they wait, though the registry does not know them. */
   readonly #submitted = new Map<string, number>()
   #tick: NodeJS.Timeout | undefined
   #tickAt = Number.POSITIVE_INFINITY
@@ -145,7 +145,7 @@ export class Engine {
       ...{ lookups: this.#lookups, progress: this.#progress },
       armTimer: (at) => this.#armTimer(at),
       handedBack: (taskId, afterMs) => {
-        // It may be in our hands again before we hear that it was handed back.
+        // It may be claimed again before this process hears that it was handed back.
         if (claims.get(taskId) !== undefined) return
         handedBack.add(taskId, monotonicMs() + afterMs)
         this.intake.wake(afterMs)
@@ -199,7 +199,7 @@ export class Engine {
     }
   }
 
-  /** Counts a submit as waiting until it is in this process's hands. */
+  /** Counts a submit as waiting until this process has claimed it. */
   expect(taskId: string): void {
     if (this.#isStarted) this.#submitted.set(taskId, performance.now())
   }

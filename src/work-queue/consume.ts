@@ -48,7 +48,7 @@ export async function consume<T>(
         standInLine()
         return
       }
-      // Empty and shut down. What is in hand may have been added again, so the run goes on while a lane does.
+      // Empty and shut down. What is in flight may have been added again, so the run goes on while a lane does.
       if (work.shutdown) break
       void lane(work)
     }

@@ -38,7 +38,7 @@ export interface AddAfterOptions extends AddOptions {
 }
 
 export interface RunOptions<T> {
-  /** How many items may be in hand at a time. @default 1 */
+  /** How many items may be in flight at a time. @default 1 */
   readonly concurrency?: number | undefined
   /** Stops taking items; `run` resolves when the running handlers have ended. */
   readonly signal?: AbortSignal | undefined

@@ -16,16 +16,16 @@ export interface Metrics {
 
 export interface QueueStats {
   name: string
-  /** All that is pending, items re-added while in hand included. */
+  /** All that is pending, items re-added while in flight included. */
   depth: number
   size: number
   processing: number
   waiting: number
   adds: number
   retries: number
-  /** The ages of all items in hand, added up; only with `metrics`. */
+  /** The ages of all items in flight, added up; only with `metrics`. */
   unfinishedWorkSeconds?: number
-  /** The age of the oldest item in hand; only with `metrics`. */
+  /** The age of the oldest item in flight; only with `metrics`. */
   longestRunningProcessorSeconds?: number
 }
 
@@ -64,7 +64,7 @@ export class Meter {
     this.#tell((metrics) => metrics.retries?.inc())
   }
 
-  /** The ages of what is in hand, in seconds. */
+  /** The ages of what is in flight, in seconds. */
   ages(): Pick<QueueStats, 'unfinishedWorkSeconds' | 'longestRunningProcessorSeconds'> {
     const now = this.#clock.now()
     let sum = 0

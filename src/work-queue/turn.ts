@@ -10,7 +10,7 @@ export interface Entry<T> {
   readonly priority: number
 }
 
-/** An item in hand. Disposing of it is `done` for this turn only, and may be repeated. */
+/** An item in flight. Disposing of it is `done` for this turn only, and may be repeated. */
 export interface Work<T> extends Disposable {
   readonly shutdown: false
   readonly item: T
@@ -35,11 +35,11 @@ export interface TurnOwner<T> {
 }
 
 export class Turn<T> implements Work<T>, Entry<T> {
-  /** Where its key sits. By the key index, an item that was changed while in hand still ends its own turn. */
+  /** Where its key sits. By the key index, an item that was changed while in flight still ends its own turn. */
   index: number
   item: T
   priority: number
-  /** Set while the turn is in hand, which it is once: whoever has the item later has another turn. */
+  /** Set while the turn is in flight, which it is once: whoever has the item later has another turn. */
   #owner: TurnOwner<T> | undefined
 
   constructor(index: number, item: T, priority: number) {

@@ -1,19 +1,19 @@
 /**
- * The plain queue: no item in two hands, no item queued twice.
+ * The plain queue: no item in flight twice, no item queued twice.
  *
  *            add                get                 done
- *   (idle) -------> queued ----------> in hand -----------> (idle)
+ *   (idle) -------> queued ---------> in flight ----------> (idle)
  *                     ^                   |  add              |
  *                     |                   v                   | if added again
  *                     +------------- added again <------------+
  *
- * A key that is queued stands in `#pending`; one in hand has its turn at its key index, and if it was added again since, a
+ * A key that is queued stands in `#pending`; one in flight has its turn at its key index, and if it was added again since, a
  * second turn in `#again`, which becomes pending when `done` is called. Everything a caller can do runs to its end, or
  * at least to where all is in its place again, before anybody else is heard, so there is nothing to lock.
  */
 import type { Clock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
-import { InHand } from './indexed/in-flight.ts'
+import { InFlight } from './indexed/in-flight.ts'
 import { IndexList } from './indexed/index-list.ts'
 import { KeyIndexes } from './indexed/key-indexes.ts'
 import { type Pending, StoredTurns } from './indexed/pending.ts'
@@ -41,8 +41,8 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   protected readonly keyIndexes: KeyIndexes
   #pending: Pending<T>
-  readonly #inHand = new InHand<T>()
-  /** By key index: the turn that was added while one is in hand. */
+  readonly #inFlight = new InFlight<T>()
+  /** By key index: the turn that was added while one is in flight. */
   #again = new Map<number, Turn<T>>()
   #shuttingDown = false
   #addCount = 0
@@ -67,14 +67,14 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#pending = isPlain ? new IndexList() : new StoredTurns(queue ?? new FifoQueue())
   }
 
-  /** Ready to be taken. Items added again while in hand are left out; `stats().depth` counts them. */
+  /** Ready to be taken. Items added again while in flight are left out; `stats().depth` counts them. */
   get size(): number {
     return this.#pending.size
   }
 
   /** Taken and not yet done. */
   get processing(): number {
-    return this.#inHand.size
+    return this.#inFlight.size
   }
 
   /** Delayed; always 0 on a plain queue. */
@@ -112,9 +112,9 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return turn
   }
 
-  /** Ends the turn of an item in hand. False, and no effect: it is not in hand. */
+  /** Ends the turn of an item in flight. False, and no effect: it is not in flight. */
   done(item: T): boolean {
-    const turn = this.#findInHand(item)
+    const turn = this.#findInFlight(item)
     if (turn === undefined) return false
     this.#end(turn)
     return true
@@ -126,7 +126,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#drains.tell(0)
   }
 
-  /** Shuts down and waits until nothing is queued or in hand, or until a later `shutDown` ends the wait. */
+  /** Shuts down and waits until nothing is queued or in flight, or until a later `shutDown` ends the wait. */
   async shutDownWithDrain(options: SignalOptions = {}): Promise<void> {
     this.close()
     if (!this.#isIdle() || options.signal?.aborted) await this.#drains.wait(1, options)
@@ -150,7 +150,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     await consume(this, handler, resolveRunOptions(options))
   }
 
-  /** Resolves when nothing is queued and nothing in hand. */
+  /** Resolves when nothing is queued and nothing in flight. */
   async onIdle(options: SignalOptions = {}): Promise<void> {
     if (!this.#isIdle() || options.signal?.aborted) await this.#idle.wait(1, options)
   }
@@ -183,7 +183,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#key === undefined ? item : this.keyIndexes.keyAt(index)
   }
 
-  /** Whether a key index is queued or added again; in hand alone is not pending. */
+  /** Whether a key index is queued or added again; in flight alone is not pending. */
   protected isPending(index: number): boolean {
     return this.#pending.has(index) || this.#again.has(index)
   }
@@ -211,7 +211,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
       this.#pending.touch(index, item, priority)
       return false
     }
-    if (this.#inHand.find(index) === undefined) {
+    if (this.#inFlight.find(index) === undefined) {
       this.#queue(new Turn(index, item, priority))
       return true
     }
@@ -229,10 +229,10 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** Gives up a key index, if nobody sits on it. */
   protected leave(index: number, item: T): void {
-    if (this.#inHand.find(index) === undefined && !this.#pending.has(index)) this.#vacate(index, item)
+    if (this.#inFlight.find(index) === undefined && !this.#pending.has(index)) this.#vacate(index, item)
   }
 
-  /** Gives up a key index that is neither queued nor in hand, unless it waits. */
+  /** Gives up a key index that is neither queued nor in flight, unless it waits. */
   #vacate(index: number, item: T): void {
     if (!this.#tidying) this.#tidySoon()
     if (this.isWaiting(index)) return
@@ -243,25 +243,25 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   /** Key indexes were renumbered. */
   protected renumber(newIndexes: Uint32Array): void {
     this.#pending.renumber(newIndexes)
-    this.#inHand.renumber(newIndexes)
+    this.#inFlight.renumber(newIndexes)
     for (const turn of this.#again.values()) turn.index = newIndexes[turn.index] as number
     this.#again = new Map([...this.#again.values()].map((turn) => [turn.index, turn]))
   }
 
-  /** Gives memory back; only while nothing is queued, in hand or waiting. */
+  /** Gives memory back; only while nothing is queued, in flight or waiting. */
   protected clear(): void {
     this.keyIndexes.clear()
     this.#pending.clear()
-    this.#inHand.clear()
+    this.#inFlight.clear()
   }
 
-  #findInHand(item: T): Turn<T> | undefined {
-    const { latest } = this.#inHand
+  #findInFlight(item: T): Turn<T> | undefined {
+    const { latest } = this.#inFlight
     // Where an item is its own key, the same item has the same key index. Not by ===, which would fetch a string from memory
     // to see that it is one; whoever is equal and not the same is looked up.
     if (latest !== undefined && Object.is(latest.item, item) && this.#key === undefined) return latest
     const index = this.keyIndexes.find(this.keyOf(item))
-    return index === undefined ? undefined : this.#inHand.find(index)
+    return index === undefined ? undefined : this.#inFlight.find(index)
   }
 
   #queue(turn: Turn<T>): void {
@@ -282,12 +282,12 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   #pop(): Turn<T> {
     const turn = this.#pending.pop()
-    this.#inHand.put(turn)
+    this.#inFlight.put(turn)
     Turn.begin(turn, this.#owner)
     return turn
   }
 
-  /** Tells of a turn that is in its holder's hands: hooks are foreign code and may call the queue. */
+  /** Tells of a turn that a consumer has taken: hooks are foreign code and may call the queue. */
   #taken(turn: Turn<T>): void {
     this.#meter?.taken(turn)
     this.#shorter.tell(this.#pending.size)
@@ -301,14 +301,14 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     }
   }
 
-  /** Ends the turn of an item in hand. */
+  /** Ends the turn of an item in flight. */
   #end(turn: Turn<T>): void {
     const { index } = turn
     const again = this.#again.size === 0 ? undefined : this.#again.get(index)
-    this.#inHand.remove(turn)
+    this.#inFlight.remove(turn)
     if (again !== undefined) this.#queueAgain(again, turn)
     Turn.end(turn)
-    // In hand it was not queued besides; see `enter`.
+    // In flight it was not queued besides; see `enter`.
     if (again === undefined) this.#vacate(index, turn.item)
     // From here on everything is in its place: hooks are foreign code and may call the queue.
     this.#meter?.done(turn)
@@ -328,14 +328,14 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
       this.#again.set(again.index, again)
       // A store may call the queue before it throws, and the key indexes may have moved.
       ending.index = again.index
-      this.#inHand.put(ending)
+      this.#inFlight.put(ending)
       throw error
     }
   }
 
-  /** Whether nothing is queued or in hand; an item added again is in hand too. */
+  /** Whether nothing is queued or in flight; an item added again is in flight too. */
   #isIdle(): boolean {
-    return this.#inHand.size === 0 && this.#pending.size === 0
+    return this.#inFlight.size === 0 && this.#pending.size === 0
   }
 
   #tidySoon(): void {

@@ -26,7 +26,7 @@ interface BeatParts {
   readonly epoch?: number
 }
 
-/** A registry with a hand on its clock, and what it last wanted. */
+/** A registry with a clock that the test moves, and its last effects. */
 export class Stage {
   readonly registry: Registry
   now = 1_000

@@ -163,7 +163,7 @@ test('tasks are listed by how they stand, page by page, and one is told with wha
     ...{ deadlineMs: 60_000, idleMs: 5_000, retryable: false },
   }
   const { taskId } = await client.dispatch.submit(asked)
-  // In the store's hands or in this server's, and when it is over.
+  // In the store, held by this server, and when it is over.
   assert.partialDeepStrictEqual(await client.dispatch.task(taskId), asked)
   await eventually('it is held', async () => {
     const found = await client.dispatch.task(taskId)

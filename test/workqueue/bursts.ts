@@ -23,7 +23,7 @@ class Naive {
   readonly queued = new Map<number, Pending>()
   readonly again = new Map<number, Pending>()
   readonly waiting = new Map<number, Delayed>()
-  readonly hand = new Set<number>()
+  readonly inFlight = new Set<number>()
   /** The queued ids by priority, in the order in which they are served. */
   readonly #levels: Record<number, Set<number>> = { 1: new Set(), 0: new Set() }
   readonly #coalesce: boolean
@@ -74,7 +74,7 @@ class Naive {
         const { item } = this.queued.get(id)!
         this.#levels[priority]!.delete(id)
         this.queued.delete(id)
-        this.hand.add(id)
+        this.inFlight.add(id)
         return { id, item, priority }
       }
     }
@@ -82,7 +82,7 @@ class Naive {
   }
 
   done(id: number): boolean {
-    if (!this.hand.delete(id)) return false
+    if (!this.inFlight.delete(id)) return false
     const again = this.again.get(id)
     if (again) {
       this.again.delete(id)
@@ -100,7 +100,7 @@ class Naive {
       if (this.#levels[0]!.delete(id)) this.#levels[priority]!.add(id)
       return false
     }
-    if (this.hand.has(id)) this.again.set(id, { item, priority })
+    if (this.inFlight.has(id)) this.again.set(id, { item, priority })
     else this.#push(id, { item, priority })
     return true
   }
@@ -220,10 +220,13 @@ class Beside {
   compare(): void {
     const { size, processing, waiting } = this.#queue
     const { naive } = this
-    assert.deepEqual([size, processing, waiting], [naive.queued.size, naive.hand.size, naive.waiting.size])
+    assert.deepEqual(
+      [size, processing, waiting],
+      [naive.queued.size, naive.inFlight.size, naive.waiting.size],
+    )
     assert.equal(this.#queue.stats().depth, naive.queued.size + naive.again.size)
     for (const id of naive.waiting.keys()) this.readyAt(id)
-    for (const id of naive.hand) this.readyAt(id)
+    for (const id of naive.inFlight) this.readyAt(id)
   }
 
   /** The id that stands for all ids with the same key. */
@@ -292,7 +295,7 @@ function randomFrom(seed: number): () => number {
   }
 }
 
-/** Bursts of fresh ids and some that come back, each shrinking to a handful in hand and waiting. */
+/** Bursts of fresh ids and some that come back, each shrinking to a handful in flight and waiting. */
 export async function walkBursts(bursts: Bursts): Promise<void> {
   const { rankedFrom = 0, rounds = 25, sizes = [70, 500, 1_500, 3_000] } = bursts
   const random = randomFrom(bursts.seed)
@@ -319,7 +322,7 @@ export async function walkBursts(bursts: Bursts): Promise<void> {
     if (isOneIn(2)) await quiet()
     both.advance(oneOf(0, 2, 9))
 
-    // Most are worked off at once; a few stay in hand, of these a few are added again.
+    // Most are worked off at once; a few stay in flight, of these a few are added again.
     for (let id = both.take(); id !== undefined; id = both.take()) {
       if (isOneIn(20)) addSomehow(id)
       if (isOneIn(40)) continue
@@ -328,28 +331,28 @@ export async function walkBursts(bursts: Bursts): Promise<void> {
       if (isOneIn(200)) both.compare()
     }
     for (const id of [...naive.waiting.keys()]) if (!isOneIn(30)) both.cancelAfter(id)
-    for (const id of [...naive.hand]) if (!isOneIn(6)) both.done(id)
+    for (const id of [...naive.inFlight]) if (!isOneIn(6)) both.done(id)
     both.compare()
 
     for (let left = 300; left > 0; left--) {
       const id = isOneIn(2) ? idNear(40) : idNear(most)
-      const held = [...naive.hand].slice(0, 8)
-      const inHand = held.length > 0 ? held[below(held.length)]! : id
+      const held = [...naive.inFlight].slice(0, 8)
+      const inFlight = held.length > 0 ? held[below(held.length)]! : id
       oneOf(
         () => addSomehow(id),
-        () => addSomehow(inHand),
+        () => addSomehow(inFlight),
         () => both.cancelAfter(id),
         () => both.readyAt(id),
         () => both.done(id),
-        () => both.dispose(inHand),
+        () => both.dispose(inFlight),
         () => both.take(),
       )()
     }
     both.compare()
 
-    // Now and then nothing is queued or in hand; something may wait.
+    // Now and then nothing is queued or in flight; something may wait.
     if (isOneIn(6)) {
-      for (const id of [...naive.hand]) both.done(id)
+      for (const id of [...naive.inFlight]) both.done(id)
       for (let id = both.take(); id !== undefined; id = both.take()) both.done(id)
       if (isOneIn(2)) for (const id of [...naive.waiting.keys()]) both.cancelAfter(id)
       await quiet()

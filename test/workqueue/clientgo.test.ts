@@ -55,7 +55,7 @@ test('fault 3 (kubernetes#79934, virtual-kubelet#937): done without get queues n
   queue.add('a')
   assert.equal(queue.done('a'), false)
   take(queue)
-  assert.equal(queue.tryGet(), undefined, 'the item is in one hand only')
+  assert.equal(queue.tryGet(), undefined, 'the item is in flight once only')
   assert.equal(queue.size, 0)
 })
 
@@ -120,7 +120,7 @@ test('kubernetes#119554: a drain and a shutDown do not dead-lock, whichever come
   }
 })
 
-test('kubernetes#101928: a drain waits for the items in hand', async () => {
+test('kubernetes#101928: a drain waits for the items in flight', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)

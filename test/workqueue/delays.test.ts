@@ -8,7 +8,7 @@
  *  L5  By default `add` leaves a waiting add of the same item in force;
  *  L6  with `coalesce` it uses it up,
  *  L7  and `addAfter` of an already pending item changes nothing but priority and payload.
- *  L8  An item falling due while in hand becomes pending like any `add`.
+ *  L8  An item falling due while in flight becomes pending like any `add`.
  *  L9  addAfter: true: newly pending. cancelAfter takes a waiting add back. readyAt: due time on the clock.
  */
 import assert from 'node:assert/strict'
@@ -411,7 +411,7 @@ test('L6: with coalesce addAfter of zero is an add and uses the waiting add up',
   assert.deepEqual([queue.size, queue.waiting, clock.timerCount], [1, 0, 0])
 })
 
-test('L6: with coalesce an add of an item in hand uses the waiting add up', () => {
+test('L6: with coalesce an add of an item in flight uses the waiting add up', () => {
   const { queue, clock } = delaying({ coalesce: true })
   queue.add('a')
   take(queue)
@@ -456,7 +456,7 @@ test('L7: with coalesce addAfter of a queued item changes nothing but priority a
   assert.equal(queue.size, 0)
 })
 
-test('L7: with coalesce addAfter of an item re-added in hand changes nothing but priority and payload', () => {
+test('L7: with coalesce addAfter of an item re-added in flight changes nothing but priority and payload', () => {
   const tape = new TapeStore<Pod>()
   const { queue, clock } = delaying<Pod>({ key: ({ name }) => name, coalesce: true, queue: tape })
   queue.add({ name: 'web', version: 1 })
@@ -470,7 +470,7 @@ test('L7: with coalesce addAfter of an item re-added in hand changes nothing but
   assert.deepEqual([work.item.version, work.priority], [3, 4])
 })
 
-test('L7: with coalesce addAfter of an item in hand that is not pending waits', () => {
+test('L7: with coalesce addAfter of an item in flight that is not pending waits', () => {
   const { queue, clock } = delaying({ coalesce: true })
   queue.add('a')
   take(queue)
@@ -491,7 +491,7 @@ test('coalesce: an item is pending once, the earliest wins', () => {
   assert.deepEqual(takeAll(queue), ['a'])
 })
 
-test('L8: an item falling due while in hand becomes pending like any add', () => {
+test('L8: an item falling due while in flight becomes pending like any add', () => {
   for (const coalesce of [false, true]) {
     const tape = new TapeStore<string>()
     const { queue, clock } = delaying({ coalesce, queue: tape })
@@ -519,7 +519,7 @@ test('L9: cancelAfter takes a waiting add back, once', () => {
   assert.deepEqual(takeAll(queue), ['b'])
 })
 
-test('L9: cancelAfter takes nothing back that is queued or in hand', () => {
+test('L9: cancelAfter takes nothing back that is queued or in flight', () => {
   const { queue, clock } = delaying()
   queue.addAfter('a', 10)
   queue.add('a')

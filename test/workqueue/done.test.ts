@@ -1,6 +1,6 @@
 /**
  * Contract, "done":
- *  D1  done acts on items in hand only; anything else is ignored and answers false.
+ *  D1  done acts on items in flight only; anything else is ignored and answers false.
  *  D2  Disposing of a `Work` and leaving an iteration end that turn only: if `done(item)` was called and
  *      someone else has the item since, their turn goes on.
  *  D3  Work: dispose = done for this turn only, idempotent.
@@ -10,7 +10,7 @@ import { WorkQueue } from 'signalbox/workqueue'
 import { test } from 'vitest'
 import { isOpen, take, takeAll, workOf } from './probes.ts'
 
-test('D1: done of an item in hand answers true and ends its turn', () => {
+test('D1: done of an item in flight answers true and ends its turn', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -65,7 +65,7 @@ test('D1: done goes by the key an item has now, also for the item that was taken
   assert.equal(queue.done({ id: 1 }), true)
 })
 
-test('D1: undefined is an item like any other, in hand until it is done', () => {
+test('D1: undefined is an item like any other, in flight until it is done', () => {
   const queue = new WorkQueue<string | undefined>()
   queue.add(undefined)
   queue.add('a')
@@ -101,7 +101,7 @@ test('D3: using ends the turn at the end of the block, also when the block throw
   assert.equal(queue.processing, 0)
 })
 
-test('D3: disposing twice is as good as once, even when the item is in hand again', () => {
+test('D3: disposing twice is as good as once, even when the item is in flight again', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const first = take(queue)

@@ -1,9 +1,9 @@
 /**
- * Contract, "Pending and in hand" and the comments on get, tryGet, Work and NoWork:
+ * Contract, "Pending and in flight" and the comments on get, tryGet, Work and NoWork:
  *  G1  get waits; rejects with signal.reason on abort.
  *  G2  tryGet: the same without waiting (undefined when there is nothing).
  *  G3  Blocked getters are served in the order they came.
- *  G4  An item given to one is in hand at once, by way of the store.
+ *  G4  An item given to one is in flight at once, by way of the store.
  *  G5  An aborted `get` takes nothing, keeps no listener on the signal and does not shut the queue down.
  */
 import assert from 'node:assert/strict'
@@ -110,13 +110,13 @@ test('G3, G5: the first and the last getter may give up too', async () => {
   assert.equal((await next).item, 'b')
 })
 
-test('G4: an item given to a blocked getter is in hand at once, before the getter runs', async () => {
+test('G4: an item given to a blocked getter is in flight at once, before the getter runs', async () => {
   const queue = new WorkQueue<string>()
   const got = queue.get()
   assert.equal(queue.add('a'), true)
   assert.deepEqual([queue.size, queue.processing, queue.stats().depth], [0, 1, 0])
   assert.equal(queue.tryGet(), undefined, 'nobody else can have it')
-  assert.equal(queue.add('a'), true, 'an add now is one of an item in hand')
+  assert.equal(queue.add('a'), true, 'an add now is one of an item in flight')
   assert.equal((await got).item, 'a')
 })
 

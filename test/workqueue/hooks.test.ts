@@ -126,7 +126,7 @@ test('a store that throws while a run waits ends the run with its error', async 
   assert.deepEqual([queue.size, queue.processing], [1, 0])
 })
 
-test('a store that refuses an item added again leaves it in hand, and done may be called once more', () => {
+test('a store that refuses an item added again leaves it in flight, and done may be called once more', () => {
   const store = new Failing<string>()
   const queue = new WorkQueue<string>({ queue: store })
   queue.add('a')
@@ -141,7 +141,7 @@ test('a store that refuses an item added again leaves it in hand, and done may b
   assert.equal((queue.tryGet() as { priority: number }).priority, 2)
 })
 
-test('a store that ends other turns before it refuses an item leaves it in hand all the same', () => {
+test('a store that ends other turns before it refuses an item leaves it in flight all the same', () => {
   let refuse = (): void => {}
   class Refusing extends FifoQueue<object> {
     override push(entry: Entry<object>): void {

@@ -168,14 +168,14 @@ test('I2: break after done leaves the turn of whoever has the item since', async
 test('two iterations at once share the items, and no item is in both', async () => {
   const queue = filled('a', 'b', 'c', 'd', 'e', 'f')
   queue.shutDown()
-  const inHand = new Set<string>()
+  const inFlight = new Set<string>()
   const consume = async (): Promise<string[]> => {
     const seen: string[] = []
     for await (const item of queue) {
-      assert.ok(!inHand.has(item))
-      inHand.add(item)
+      assert.ok(!inFlight.has(item))
+      inFlight.add(item)
       await quiet()
-      inHand.delete(item)
+      inFlight.delete(item)
       seen.push(item)
     }
     return seen

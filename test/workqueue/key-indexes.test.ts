@@ -41,29 +41,29 @@ for (const kind of ['names', 'objects', 'mixed', 'odd', 'twins'] as const) {
   })
 }
 
-test('W1: a busy name stays in one hand while tens of thousands of others come and go', () => {
+test('W1: a busy name stays in flight once while tens of thousands of others come and go', () => {
   const queue = new WorkQueue<string>()
-  const inHand = new Set<string>()
+  const inFlight = new Set<string>()
   // An odd number, so that they leave at any time: one leaving name in sixteen rests.
   const busy = Array.from({ length: 101 }, (_, at) => `busy ${at}`)
   for (let other = 0; other < 40_000; other++) {
-    // Each is in hand for a while, idle for a while, and so on.
+    // Each is in flight for a while, idle for a while, and so on.
     const name = busy[other % busy.length]!
-    const wasInHand = inHand.delete(name)
-    assert.equal(queue.done(name), wasInHand)
-    if (!wasInHand) {
+    const wasInFlight = inFlight.delete(name)
+    assert.equal(queue.done(name), wasInFlight)
+    if (!wasInFlight) {
       queue.add(name)
       assert.equal(take(queue).item, name)
-      inHand.add(name)
+      inFlight.add(name)
     }
     assert.equal(queue.add(`other ${other}`), true)
     assert.equal(take(queue).item, `other ${other}`)
     assert.equal(queue.done(`other ${other}`), true)
-    assert.equal(queue.processing, inHand.size)
+    assert.equal(queue.processing, inFlight.size)
   }
 })
 
-test('W1: a name in hand keeps its key index when those that rested since before a renumbering are swept out', () => {
+test('W1: a name in flight keeps its key index when those that rested since before a renumbering are swept out', () => {
   const queue = new WorkQueue<unknown>()
   const takeOf = (items: readonly unknown[]): void => {
     for (const item of items) {
@@ -94,7 +94,7 @@ test('W1: a name in hand keeps its key index when those that rested since before
   assert.deepEqual(takeAll(queue), busy)
 })
 
-test('W7: what a burst needed is given back also while a handful is still in hand', async () => {
+test('W7: what a burst needed is given back also while a handful is still in flight', async () => {
   const number = (id: number): unknown => id
   // Names are kept in a table once there are many.
   const name = (id: number): unknown => `name ${id}`
@@ -123,7 +123,7 @@ test('W7: queues with nothing left to wait for keep nothing of it', async () => 
   assert.equal(queues.length, 100)
 })
 
-test('W7: objects that are done are let go of at once, also while others are in hand or waiting', async () => {
+test('W7: objects that are done are let go of at once, also while others are in flight or waiting', async () => {
   for (const key of [undefined, (item: object) => item]) {
     const queue = new DelayingQueue<object>({ clock: createFakeClock(), ...(key && { key }) })
     const held = { held: true }
@@ -142,7 +142,7 @@ test('W7: objects that are done are let go of at once, also while others are in 
   }
 })
 
-test('W7: names that came once are forgotten also while another is in hand', async () => {
+test('W7: names that came once are forgotten also while another is in flight', async () => {
   const queue = new WorkQueue<string>()
   queue.add('held')
   take(queue)

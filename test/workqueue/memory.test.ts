@@ -94,7 +94,7 @@ test('an older payload is let go of when a newer one takes its place', async () 
   assert.deepEqual([queue.size, queue.waiting], [20, 20])
 })
 
-test('W7: an item in hand is let go of at done, also when its Work is kept by nobody', async () => {
+test('W7: an item in flight is let go of at done, also when its Work is kept by nobody', async () => {
   const queue = new WorkQueue<Item>({ key: ({ id }) => id })
   const refs = watched(20, (items) => {
     for (const each of items) {

@@ -76,7 +76,7 @@ test('M1, M2: adds and depth move with the add that makes an item pending, not w
   assert.deepEqual([queue.stats().adds, queue.stats().depth], [2, 2])
 })
 
-test('M1: an item re-added in hand counts at the add, once, and not again when it enters the store', () => {
+test('M1: an item re-added in flight counts at the add, once, and not again when it enters the store', () => {
   const { queue, meters } = metered()
   queue.add('a')
   take(queue)
@@ -154,7 +154,7 @@ test('M4: latency is in seconds, from the add that made the item pending, not th
   assert.deepEqual(meters.latency.seen, [1.5])
 })
 
-test('M4: the latency of a re-added item runs from the add in hand, not from done', () => {
+test('M4: the latency of a re-added item runs from the add in flight, not from done', () => {
   const { queue, clock, meters } = metered()
   queue.add('a')
   take(queue)
@@ -314,7 +314,7 @@ test('M8: a delaying queue without metrics counts waiting items and retries', ()
   })
 })
 
-test('M8: with metrics, {} being enough, stats tell the ages of what is in hand', () => {
+test('M8: with metrics, {} being enough, stats tell the ages of what is in flight', () => {
   const clock = createFakeClock()
   const queue = new WorkQueue<string>({ clock, metrics: {} })
   const ages = (): (number | undefined)[] => {
@@ -324,7 +324,7 @@ test('M8: with metrics, {} being enough, stats tell the ages of what is in hand'
   assert.deepEqual(ages(), [0, 0])
   queue.add('a')
   clock.advance(9_000)
-  assert.deepEqual(ages(), [0, 0], 'queued is not in hand')
+  assert.deepEqual(ages(), [0, 0], 'queued is not in flight')
   take(queue)
   clock.advance(1_000)
   queue.add('b')

@@ -2,7 +2,7 @@
  * The work queue as its contract describes it, in arrays and linear scans: slow, and obviously right. Each
  * operation answers what the queue must answer; `outcomes` tells what became of every promise handed out.
  *
- *     waiting --due--> store --get--> hand --done--> (gone, or again to the store when dirty)
+ *     waiting --due--> store --get--> in flight --done--> (gone, or again to the store when dirty)
  */
 
 /** An item of the walk: `id` is its identity, `version` its payload, `group` its tenant. */
@@ -71,7 +71,7 @@ export class Model {
 
   #store: Pending[] = []
   #dirty: Pending[] = []
-  #hand: Turn[] = []
+  #inFlight: Turn[] = []
   #waiting: Delayed[] = []
   #getters: number[] = []
   #drains: number[] = []
@@ -90,7 +90,7 @@ export class Model {
     return this.#store.length
   }
   get processing(): number {
-    return this.#hand.length
+    return this.#inFlight.length
   }
   get waiting(): number {
     return this.#waiting.length
@@ -100,7 +100,7 @@ export class Model {
   }
 
   stats(name: string): Record<string, unknown> {
-    const ages = this.#hand.map(({ since }) => (this.now - since) / 1_000)
+    const ages = this.#inFlight.map(({ since }) => (this.now - since) / 1_000)
     return {
       name,
       depth: this.depth,
@@ -188,7 +188,7 @@ export class Model {
   }
 
   done(id: string): boolean {
-    const turn = this.#hand.find(({ thing }) => thing.id === id)
+    const turn = this.#inFlight.find(({ thing }) => thing.id === id)
     if (!turn) return false
     this.#end(turn)
     return true
@@ -196,7 +196,7 @@ export class Model {
 
   /** Ends a turn, when it still lasts. */
   dispose(number: number): void {
-    const turn = this.#hand.find((each) => each.number === number)
+    const turn = this.#inFlight.find((each) => each.number === number)
     if (turn) this.#end(turn)
   }
 
@@ -208,7 +208,7 @@ export class Model {
 
   drain(aborted: boolean): number {
     this.#close()
-    const idle = this.#store.length === 0 && this.#hand.length === 0
+    const idle = this.#store.length === 0 && this.#inFlight.length === 0
     // Which of the two wins for an aborted signal and an idle queue is not said: the walk does not ask.
     if (aborted) return this.#promise('rejected')
     const promise = this.#promise(idle ? 'resolved' : 'open')
@@ -217,7 +217,7 @@ export class Model {
   }
 
   onIdle(): number {
-    const idle = this.#store.length === 0 && this.#hand.length === 0
+    const idle = this.#store.length === 0 && this.#inFlight.length === 0
     const promise = this.#promise(idle ? 'resolved' : 'open')
     if (!idle) this.#idles.push(promise)
     return promise
@@ -293,7 +293,7 @@ export class Model {
     this.adds++
     this.depthMoves.push(1)
     const pending = { thing, priority, place: 0, since: this.now }
-    if (this.#hand.some((turn) => turn.thing.id === thing.id)) this.#dirty.push(pending)
+    if (this.#inFlight.some((turn) => turn.thing.id === thing.id)) this.#dirty.push(pending)
     else this.#push(pending)
     return true
   }
@@ -320,7 +320,7 @@ export class Model {
     this.depthMoves.push(-1)
     this.latencies.push((this.now - next.since) / 1_000)
     const turn = { number: this.turns.length, thing: next.thing, since: this.now }
-    this.#hand.push(turn)
+    this.#inFlight.push(turn)
     this.turns.push(turn)
     this.#tell()
     return { thing: next.thing, priority: next.priority }
@@ -352,7 +352,7 @@ export class Model {
   }
 
   #end(turn: Turn): void {
-    this.#hand = this.#hand.filter((each) => each !== turn)
+    this.#inFlight = this.#inFlight.filter((each) => each !== turn)
     this.durations.push((this.now - turn.since) / 1_000)
     const dirty = this.#dirtyOf(turn.thing.id)
     if (dirty) {
@@ -371,7 +371,7 @@ export class Model {
 
   /** Settles the waits whose state has come. */
   #tell(): void {
-    if (this.#store.length === 0 && this.#hand.length === 0) {
+    if (this.#store.length === 0 && this.#inFlight.length === 0) {
       for (const promise of [...this.#drains, ...this.#idles]) this.outcomes[promise] = 'resolved'
       this.#drains = []
       this.#idles = []

@@ -1,11 +1,11 @@
 /**
- * Contract, "Pending and in hand":
+ * Contract, "Pending and in flight":
  *  P1  Identity is `key(item)`; default: the item itself (SameValueZero).
- *  P2  An item is pending at most once and in hand at most once.
+ *  P2  An item is pending at most once and in flight at most once.
  *  P3  `add` of a queued item changes nothing but its payload (the newest object, in the oldest's place)
  *  P4  … and its priority (the highest wins; a raised item goes to the end of its new level);
  *  P5  the store hears of it through `touch` (entry, previousPriority).
- *  P6  `add` of an item in hand makes it pending again; it enters the store when `done` is called, behind
+ *  P6  `add` of an item in flight makes it pending again; it enters the store when `done` is called, behind
  *      what is there, and `touch` is not called.
  *  P7  `size` leaves such items out, `stats().depth` counts them.
  *  P8  add: false: already pending, or shut down.
@@ -172,7 +172,7 @@ test('an entry is one object per pending add: pushed, touched and popped as the 
   assert.equal(popA, pushA)
 })
 
-test('P6: an item added while in hand enters the store at done, behind what is there', () => {
+test('P6: an item added while in flight enters the store at done, behind what is there', () => {
   const tape = new TapeStore<string>()
   const queue = new WorkQueue<string>({ queue: tape })
   queue.add('a')
@@ -180,11 +180,11 @@ test('P6: an item added while in hand enters the store at done, behind what is t
   assert.equal(queue.add('a'), true)
   assert.equal(queue.add('a'), false)
   queue.add('b')
-  assert.deepEqual(tape.names, ['push', 'pop', 'push'], 'the item in hand is not in the store')
+  assert.deepEqual(tape.names, ['push', 'pop', 'push'], 'the item in flight is not in the store')
   assert.equal(queue.tryGet()?.item, 'b')
   queue.add('c')
   assert.equal(queue.tryGet()?.item, 'c')
-  assert.equal(queue.tryGet(), undefined, 'an item in hand is not handed out again')
+  assert.equal(queue.tryGet(), undefined, 'an item in flight is not handed out again')
   queue.add('d')
   assert.equal(queue.done('a'), true)
   assert.deepEqual(
@@ -194,7 +194,7 @@ test('P6: an item added while in hand enters the store at done, behind what is t
   assert.deepEqual(takeAll(queue), ['d', 'a'])
 })
 
-test('P6: touch is not called for adds of an item in hand', () => {
+test('P6: touch is not called for adds of an item in flight', () => {
   const tape = new TapeStore<string>()
   const queue = new WorkQueue<string>({ queue: tape })
   queue.add('a')
@@ -209,7 +209,7 @@ test('P6: touch is not called for adds of an item in hand', () => {
   assert.deepEqual(tape.names, ['push', 'pop', 'push', 'touch'], 'once in the store it is touched again')
 })
 
-test('P4, P6: adds of an item in hand join: highest priority, newest payload, then by that priority', () => {
+test('P4, P6: adds of an item in flight join: highest priority, newest payload, then by that priority', () => {
   const queue = new WorkQueue<Pod>({ key: byName })
   queue.add({ name: 'web', version: 1 }, { priority: 7 })
   const first = take(queue)
@@ -237,7 +237,7 @@ test('a re-added item has the priority of its new adds, not that of the turn bef
   assert.equal(take(queue).priority, -3)
 })
 
-test('P7: size leaves re-added items in hand out, depth counts them', () => {
+test('P7: size leaves re-added items in flight out, depth counts them', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -248,7 +248,7 @@ test('P7: size leaves re-added items in hand out, depth counts them', () => {
   assert.deepEqual([queue.size, queue.processing, queue.stats().depth, queue.stats().size], [2, 0, 2, 2])
 })
 
-test('P2: many adds while in hand give exactly one more run', () => {
+test('P2: many adds while in flight give exactly one more run', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)

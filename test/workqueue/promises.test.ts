@@ -20,19 +20,19 @@ test('W1: two gets never return the same key without a done between them', async
       fc.array(fc.tuple(fc.constantFrom('add', 'get', 'done'), fc.nat(3)), { maxLength: 60 }),
       async (steps) => {
         const queue = new WorkQueue<number>()
-        const inHand = new Set<number>()
+        const inFlight = new Set<number>()
         for (const [step, item] of steps) {
           if (step === 'add') queue.add(item)
           if (step === 'get')
             void queue.get().then((work) => {
               if (work.shutdown) return
-              if (inHand.has(work.item)) assert.fail(`${work.item} is in two hands`)
-              inHand.add(work.item)
+              if (inFlight.has(work.item)) assert.fail(`${work.item} is in flight twice`)
+              inFlight.add(work.item)
             })
           await quiet()
-          if (step === 'done') assert.equal(queue.done(item), inHand.delete(item))
+          if (step === 'done') assert.equal(queue.done(item), inFlight.delete(item))
           await quiet()
-          assert.equal(queue.processing, inHand.size)
+          assert.equal(queue.processing, inFlight.size)
         }
         queue.shutDown()
       },
@@ -112,7 +112,7 @@ test('W5: shutdown wakes every waiter', async () => {
   assert.equal((await iteration).done, true)
 })
 
-test('W5: a drain resolves when nothing is queued or in hand, re-added items included', async () => {
+test('W5: a drain resolves when nothing is queued or in flight, re-added items included', async () => {
   const queue = new WorkQueue<string>()
   for (const item of ['a', 'b']) queue.add(item)
   take(queue)
@@ -140,7 +140,7 @@ test('W5: a drain resolves when a later shutDown ends the wait; waiting items ar
   await drained
 })
 
-test('W6: done of an item not in hand returns false and changes nothing', () => {
+test('W6: done of an item not in flight returns false and changes nothing', () => {
   const clock = createFakeClock()
   const queue = new DelayingQueue<string>({ clock, metrics: {} })
   queue.add('queued')

@@ -144,7 +144,7 @@ test('N2: a drain ends when the runs have worked the queue off', async () => {
   await ran
 })
 
-test('N2: a queue with a re-added item in hand is not empty: the run goes on to its second turn', async () => {
+test('N2: a queue with a re-added item in flight is not empty: the run goes on to its second turn', async () => {
   for (const concurrency of [1, 2, 5]) {
     const queue = new WorkQueue<string>()
     const { handler, gates, begun } = gated()
@@ -297,7 +297,7 @@ test('a run keeps no listener on its signal, and does not pile them up while it 
   assert.equal(getEventListeners(quit.signal, 'abort').length, 0)
 })
 
-test('N3: an item is in hand while its handler runs and done when it settles', async () => {
+test('N3: an item is in flight while its handler runs and done when it settles', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const { handler, gates } = gated()
@@ -306,7 +306,7 @@ test('N3: an item is in hand while its handler runs and done when it settles', a
   assert.equal(queue.processing, 1)
   queue.add('a')
   await quiet()
-  assert.equal(queue.size, 0, 're-added, and still in hand')
+  assert.equal(queue.size, 0, 're-added, and still in flight')
   gates.get('a')!.open()
   await quiet()
   assert.equal(queue.processing, 1, 'its second turn')
@@ -649,7 +649,7 @@ test('N7: a run that stops keeps no listener on its signal', async () => {
   assert.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
-test('an onError that throws neither hangs the run nor leaves the item in hand', async () => {
+test('an onError that throws neither hangs the run nor leaves the item in flight', async () => {
   for (const queue of [new WorkQueue<string>(), retrying().queue]) {
     queue.add('a')
     const ran = queue
@@ -695,17 +695,17 @@ test('N8: several runs share a queue, and one of them can be taken away', async 
   await stays
 })
 
-test('N8: no item is in two hands, with many runs and handlers that re-add', async () => {
+test('N8: no item is in flight twice, with many runs and handlers that re-add', async () => {
   const queue = new WorkQueue<number>()
-  const inHand = new Set<number>()
+  const inFlight = new Set<number>()
   let handled = 0
   const handler = async (item: number): Promise<void> => {
-    assert.ok(!inHand.has(item), 'in one hand only')
-    inHand.add(item)
+    assert.ok(!inFlight.has(item), 'in flight once only')
+    inFlight.add(item)
     if (handled < 500) queue.add((item + 1) % 7)
     if (handled < 500) queue.add(item)
     await quiet()
-    inHand.delete(item)
+    inFlight.delete(item)
     handled++
   }
   const runs = [

@@ -1,11 +1,11 @@
 /**
  * Contract, "shutDown":
- *  S1  shutDown refuses further adds (also those of items in hand),
+ *  S1  shutDown refuses further adds (also those of items in flight),
  *  S2  drops waiting items, clears the timer,
  *  S3  releases every blocked getter,
  *  S4  and ends the wait of any drain, however often it is called.
  *  S5  Queued items are still handed out; then `get` answers { shutdown: true } for ever.
- *  S6  shutDownWithDrain does the same but for drains, and resolves when nothing is queued or in hand,
+ *  S6  shutDownWithDrain does the same but for drains, and resolves when nothing is queued or in flight,
  *      re-added items included;
  *  S7  any number of callers may wait;
  *  S8  an abort of its signal rejects, the queue stays shut down.
@@ -27,7 +27,7 @@ test('S1: after shutDown an add is refused and changes nothing', () => {
   assert.deepEqual([queue.size, queue.processing, queue.stats().adds, queue.stats().depth], [0, 0, 0, 0])
 })
 
-test('S1: an add of an item in hand is refused too: done does not queue it', () => {
+test('S1: an add of an item in flight is refused too: done does not queue it', () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -160,7 +160,7 @@ test('S4: shutDown may be called any number of times', () => {
   assert.deepEqual(takeAll(queue), ['a'])
 })
 
-test('S4: shutDown ends the wait of every drain, with items still queued and in hand', async () => {
+test('S4: shutDown ends the wait of every drain, with items still queued and in flight', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -205,7 +205,7 @@ test('S6: a drain of an idle queue resolves at once, again and again', async () 
   await queue.shutDownWithDrain()
 })
 
-test('S6: a drain waits for what is queued, not only for what is in hand', async () => {
+test('S6: a drain waits for what is queued, not only for what is in flight', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   queue.add('b')
@@ -216,7 +216,7 @@ test('S6: a drain waits for what is queued, not only for what is in hand', async
   queue.done('a')
   assert.equal(await isOpen(drained), true, 'b is queued')
   take(queue)
-  assert.equal(await isOpen(drained), true, 'b is in hand')
+  assert.equal(await isOpen(drained), true, 'b is in flight')
   queue.done('b')
   await drained
 })

@@ -1,6 +1,6 @@
 /**
  * Contract, the waits for a state:
- *  A1  onIdle: nothing queued, nothing in hand.
+ *  A1  onIdle: nothing queued, nothing in flight.
  *  A2  onSizeLessThan(limit): size below limit.
  *  A3  Both take a signal (SignalOptions): reject with its reason, and keep no listener.
  */
@@ -15,13 +15,13 @@ test('A1: an empty queue is idle', async () => {
   assert.equal(await new WorkQueue<string>().onIdle(), undefined)
 })
 
-test('A1: a queue is idle when nothing is queued and nothing in hand', async () => {
+test('A1: a queue is idle when nothing is queued and nothing in flight', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   const idle = queue.onIdle()
   assert.equal(await isOpen(idle), true, 'queued')
   take(queue)
-  assert.equal(await isOpen(idle), true, 'in hand')
+  assert.equal(await isOpen(idle), true, 'in flight')
   queue.done('a')
   await idle
 })
@@ -38,7 +38,7 @@ test('A1: a re-added item keeps the queue from idling', async () => {
   await idle
 })
 
-test('A1: a re-added item that goes from hand to hand keeps the queue from idling', async () => {
+test('A1: a re-added item that is taken again and again keeps the queue from idling', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -90,7 +90,7 @@ test('A1: disposing of the last Work makes the queue idle', async () => {
   await idle
 })
 
-test('A1: shutDown is not idleness: what is in hand is waited for', async () => {
+test('A1: shutDown is not idleness: what is in flight is waited for', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)
@@ -109,7 +109,7 @@ test('A2: onSizeLessThan resolves at once when the size is below the limit', asy
   assert.equal(await isOpen(queue.onSizeLessThan(1)), true)
 })
 
-test('A2: onSizeLessThan waits until enough was taken; being in hand does not count', async () => {
+test('A2: onSizeLessThan waits until enough was taken; being in flight does not count', async () => {
   const queue = new WorkQueue<string>()
   for (const item of ['a', 'b', 'c']) queue.add(item)
   const three = queue.onSizeLessThan(3)
@@ -126,7 +126,7 @@ test('A2: onSizeLessThan waits until enough was taken; being in hand does not co
   await one
 })
 
-test('A2: re-added items in hand are left out of the size', async () => {
+test('A2: re-added items in flight are left out of the size', async () => {
   const queue = new WorkQueue<string>()
   queue.add('a')
   take(queue)

@@ -381,7 +381,7 @@ class Pair {
     each.iterator.next().then(({ value, done }) => {
       if (done) {
         this.#outcomes[promise] = 'shutdown'
-        // It is finished for good, even if an item in hand comes back to the queue.
+        // It is finished for good, even if an item in flight comes back to the queue.
         delete this.#iterators[index]
         return
       }

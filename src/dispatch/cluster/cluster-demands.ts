@@ -16,7 +16,7 @@ export interface ClusterDemandsParts {
   readonly monotonicMs: () => number
   /** Whether the cluster state is read all the time. */
   readonly isFollowing: () => boolean
-  /** What the tasks in this server's hands ask for, by kind. */
+  /** What the tasks that this server holds ask for, by kind. */
   readonly held: () => Iterable<Asked & { readonly kind: string }>
   readonly onTrouble: (error: unknown) => void
 }

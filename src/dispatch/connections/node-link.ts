@@ -83,7 +83,7 @@ export interface NodeLink {
   close(code: number, reason: string): void
 }
 
-/** A connection in the dispatcher's hands, from `hello` on. */
+/** A connection that the dispatcher holds, from `hello` on. */
 export interface NodeSession {
   /** A frame after `hello`, checked. */
   receive(frame: Exclude<NodeFrame, { readonly type: 'hello' }>): void

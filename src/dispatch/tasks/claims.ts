@@ -1,5 +1,5 @@
 /**
- * The jobs in this process's hands. A claim is (task, token): it is this process's while its lease lives, and the
+ * The jobs that this process holds. A claim is (task, token): it is this process's while its lease lives, and the
  * attempt that was counted when it was made is the fence that nodes are told.
  */
 import type { ClaimedRecord } from '../../jobs/index.ts'

@@ -18,7 +18,7 @@ interface Round {
 }
 
 /**
- * Which tasks in the hands of other servers run and how far they are, by what these wrote. Whoever asks while a read is under way is
+ * Which tasks that other servers hold run and how far they are, by what these wrote. Whoever asks while a read is under way is
  * answered by the next one, so that any number who watch cost one read at a time.
  */
 export class NotedProgress {

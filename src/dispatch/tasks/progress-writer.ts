@@ -7,7 +7,7 @@ import type { NoteStore } from '../../jobs/index.ts'
 import { inTime } from '../in-time.ts'
 import type { Claim, Claims } from './claims.ts'
 
-/** How far a node last said that a task is, in the hands of this process. */
+/** How far a node last said that a task is that this process holds. */
 export interface SaidProgress {
   readonly nodeId: string
   readonly percent: number | null

@@ -30,7 +30,7 @@ export interface IntakeParts {
   readonly waiting: () => number
   /** What to claim now, in pieces. */
   readonly asks: () => readonly ClaimAsk[]
-  /** A task is in this process's hands. */
+  /** This process holds a task. */
   readonly claimed: (task: TaskSpec) => void
   readonly onTrouble: (error: unknown) => void
 }

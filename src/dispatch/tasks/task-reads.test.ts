@@ -6,7 +6,7 @@ import type { Engine } from '../engine.ts'
 import { TaskFeed } from './task-feed.ts'
 import { TaskReads } from './task-reads.ts'
 
-test('a task that comes into our hands while the store is asked for it elsewhere is not missed', async () => {
+test('a task that this process claims while it reads the store is not missed', async () => {
   const feed = new TaskFeed()
   const claims = new Map<string, object>()
   const views = new Map<string, object>()

@@ -20,9 +20,9 @@ const statuses: Readonly<Record<TaskView['status'], TaskStatus>> = {
   running: 'running',
 }
 
-/** In which the job of a task is that waits or runs: in a server's hands, and not. */
+/** Job states of a task that waits or runs: held by a server, and not. */
 const openStates = { waiting: ['running', 'ready', 'scheduled'], running: ['running'] } as const
-/** Pages that one look for such tasks reads: where much is in hand it passes by those that wait, or those that run. */
+/** Pages that one look for such tasks reads: where many are held it passes by those that wait, or those that run. */
 const maxLooks = 20
 
 export interface TaskQuery {
@@ -75,7 +75,7 @@ export class TaskReads {
     return record && { ...decodeFoundTask(record), ...(await this.standing(record)) }
   }
 
-  /** How it stands wherever it is: of what other servers have in hand, as far as they wrote it down. */
+  /** How it stands wherever it is: of what other servers hold, as far as they wrote it down. */
   async standing(record: JobRecord): Promise<StandingTask> {
     const here = record.finishedAt === null ? this.#standing(record.id) : undefined
     if (here !== undefined) return here
@@ -143,7 +143,7 @@ export class TaskReads {
     let task = this.#standing(taskId)
     if (task === undefined) {
       const stored = await this.#mustStand(taskId)
-      // It may have come into this process's hands meanwhile, and what is cleared below is news of that.
+      // This process may have claimed it meanwhile, and what is cleared below is news of that.
       task = (stored.finishedAt === null ? this.#standing(taskId) : undefined) ?? stored
     }
     // From here to the answer nothing can come between.
@@ -229,7 +229,7 @@ export class TaskReads {
 
   /** As this process knows it: an end in the store is the last word. */
   #seen(record: JobRecord): Task {
-    // It may have come into this process's hands since it was read.
+    // This process may have claimed it since it was read.
     const here = record.finishedAt === null ? this.#here(record.id) : undefined
     return here ?? decodeTask(record)
   }
@@ -245,7 +245,7 @@ export class TaskReads {
     const claim = claims.get(taskId)
     if (claim === undefined) return undefined
     const view = registry.task(taskId)
-    // Not in the registry and in hand: it is on its way in, or its end is on its way to the store.
+    // Held and not in the registry: it is on its way in, or its end is on its way to the store.
     const between: Pick<Task, 'status' | 'nodeId'> = claim.isEnding
       ? { status: 'running', nodeId: claim.nodeId }
       : { status: 'waiting', nodeId: null }

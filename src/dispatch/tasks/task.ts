@@ -46,7 +46,7 @@ export interface Submitted {
 export interface Task {
   readonly taskId: string
   /**
-   * As far as this process knows: `assigned` is told where its node is connected. One in another's hands is `running`
+   * As far as this process knows: `assigned` is told where its node is connected. One that another server holds is `running`
    * once that has run for a second or two, or has told progress, and `waiting` until then.
    */
   readonly status: TaskStatus
@@ -89,7 +89,7 @@ export interface FoundTask extends Task {
 /** Which tasks to list. */
 export interface ListTasksOptions {
   /**
-   * What has just begun to run in another's hands counts as waiting for a second or two; `assigned` are those that this
+   * What has just begun to run at another server counts as waiting for a second or two; `assigned` are those that this
    * process has given out. @default all
    */
   readonly status?: TaskStatus | undefined
@@ -127,7 +127,7 @@ export interface DispatchCounts extends RegistryCounts {
   readonly cancelled: number
   /** Ends whose lease was lost before they were written. */
   readonly lost: number
-  /** Jobs in this process's hands, and ends that are not written yet. */
+  /** Jobs that this process holds, and ends that are not written yet. */
   readonly held: number
   readonly unwritten: number
   readonly connections: number

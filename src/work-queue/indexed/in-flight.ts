@@ -1,12 +1,12 @@
 /**
- * The turns in hand, by key index. The one that was taken last stands apart, so a consumer who ends each turn before he
+ * The turns in flight, by key index. The one that was taken last stands apart, so a consumer who ends each turn before he
  * takes the next costs no element of the array, and is found by his item without looking its key up.
  */
 
 import type { Turn } from '../turn.ts'
 import { extend, renumber } from './by-index.ts'
 
-export class InHand<T> {
+export class InFlight<T> {
   #latest: Turn<T> | undefined
   /** By key index: all but the latest. */
   #others: (Turn<T> | undefined)[] = []
@@ -51,7 +51,7 @@ export class InHand<T> {
     this.#others = renumber(this.#others, newIndexes)
   }
 
-  /** Gives memory back; only while nothing is in hand. */
+  /** Gives memory back; only while nothing is in flight. */
   clear(): void {
     this.#others = []
   }

@@ -1,7 +1,7 @@
 /**
  * A key index for every key that a queue knows of: a small number, so that all that is known of the key stands in plain
  * arrays. Looking a key up is the dearest thing a queue does; with key indexes it happens once a call, whether the key is
- * queued, in hand, waiting, or several of these.
+ * queued, in flight, waiting, or several of these.
  *
  *   (unknown) -- take --> taken -- leave --> resting -- swept out with all others that rest --> (unknown)
  *                           ^                   |

@@ -15,7 +15,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/indexed/in-flight.ts',
     find: 'latest !== undefined && latest.index === index ? latest',
     replace: 'latest !== undefined ? latest',
-    breaks: 'done of an item that is not in hand has no effect',
+    breaks: 'done of an item that is not in flight has no effect',
   },
   {
     file: 'src/work-queue/work-queue.ts',
@@ -31,15 +31,15 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/work-queue.ts',
-    find: 'this.#inHand.put(turn)',
+    find: 'this.#inFlight.put(turn)',
     replace: '',
-    breaks: 'an item is in one hand at a time',
+    breaks: 'an item is in flight once at a time',
   },
   {
     file: 'src/work-queue/indexed/in-flight.ts',
     find: 'this.#others[previous.index] = previous',
     replace: '',
-    breaks: 'an item is in hand until it is done, however many are taken after it',
+    breaks: 'an item is in flight until it is done, however many are taken after it',
   },
   {
     file: 'src/work-queue/indexed/pending.ts',
@@ -57,7 +57,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/work-queue.ts',
     find: 'if (priority > again.priority) again.priority = priority',
     replace: '',
-    breaks: 'an item added again while in hand takes the highest priority',
+    breaks: 'an item added again while in flight takes the highest priority',
   },
   {
     file: 'src/work-queue/work-queue.ts',
@@ -79,33 +79,33 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/work-queue.ts',
-    find: 'return this.#inHand.size === 0 && this.#pending.size === 0',
-    replace: 'return this.#inHand.size === 0',
-    breaks: 'a drain waits for what is queued, not only for what is in hand',
+    find: 'return this.#inFlight.size === 0 && this.#pending.size === 0',
+    replace: 'return this.#inFlight.size === 0',
+    breaks: 'a drain waits for what is queued, not only for what is in flight',
   },
   {
     file: 'src/work-queue/work-queue.ts',
     find: 'depth: this.size + this.#again.size,',
     replace: 'depth: this.size,',
-    breaks: 'depth counts items added again while in hand',
+    breaks: 'depth counts items added again while in flight',
   },
   {
     file: 'src/work-queue/work-queue.ts',
     find: 'this.#again = new Map([...this.#again.values()].map((turn) => [turn.index, turn]))',
     replace: '',
-    breaks: 'an item added again while in hand comes again, after key indexes were renumbered',
+    breaks: 'an item added again while in flight comes again, after key indexes were renumbered',
   },
   {
     file: 'src/work-queue/work-queue.ts',
     find: 'for (const turn of this.#again.values()) turn.index = newIndexes[turn.index] as number',
     replace: '',
-    breaks: 'an item added again while in hand keeps to its own key index',
+    breaks: 'an item added again while in flight keeps to its own key index',
   },
   {
     file: 'src/work-queue/indexed/in-flight.ts',
     find: 'this.#others = renumber(this.#others, newIndexes)',
     replace: '',
-    breaks: 'an item in hand is found after key indexes were renumbered',
+    breaks: 'an item in flight is found after key indexes were renumbered',
   },
   {
     file: 'src/work-queue/indexed/pending.ts',
@@ -141,7 +141,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/work-queue.ts',
     find: 'if (!this.#isIdle() || this.waiting > 0) return',
     replace: 'if (this.waiting > 0) return',
-    breaks: 'a queue that tidies up forgets nothing that is queued or in hand',
+    breaks: 'a queue that tidies up forgets nothing that is queued or in flight',
   },
   {
     file: 'src/work-queue/indexed/key-indexes.ts',
@@ -153,7 +153,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/indexed/key-indexes.ts',
     find: "return typeof key === 'object' || typeof key === 'function'",
     replace: "return typeof key === 'function'",
-    breaks: 'objects are let go of at done, while others are in hand',
+    breaks: 'objects are let go of at done, while others are in flight',
   },
   {
     file: 'src/work-queue/work-queue.ts',
@@ -171,7 +171,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/indexed/key-indexes.ts',
     find: 'return this.#length >= Math.max(64, 4 * this.#few) && this.#indexOf.size * 8 <= this.#length',
     replace: 'return this.#length < 0',
-    breaks: 'what a burst needed is given back while a handful is in hand',
+    breaks: 'what a burst needed is given back while a handful is in flight',
   },
   {
     file: 'src/work-queue/indexed/key-indexes.ts',
@@ -213,7 +213,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/indexed/key-indexes.ts',
     find: 'if (this.#restingCount > this.#few + 4 * takenCount) this.#sweep()',
     replace: '',
-    breaks: 'names that came once are forgotten while another is in hand',
+    breaks: 'names that came once are forgotten while another is in flight',
   },
   {
     file: 'src/work-queue/indexed/name-table.ts',
@@ -255,7 +255,7 @@ export const workqueueMutations: readonly Mutation[] = [
     file: 'src/work-queue/work-queue.ts',
     find: 'ending.index = again.index',
     replace: '',
-    breaks: 'an item whose store refused it is still in hand after key indexes were renumbered',
+    breaks: 'an item whose store refused it is still in flight after key indexes were renumbered',
   },
   {
     file: 'src/work-queue/indexed/delayed-items.ts',
