@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { isSignalboxError } from '../../src/http/client/index.ts'
+import { lossOf } from '../live/loss.ts'
 import { kitWords } from '../words/kit.ts'
 import { useWords } from '../words/language.tsx'
 import { Button } from './button.tsx'
@@ -7,10 +8,11 @@ import { Icon } from './icon.tsx'
 import { Text } from './text/text.tsx'
 
 const advice: Readonly<Record<string, keyof typeof kitWords & `advice${string}`>> = {
-  store_unavailable: 'adviceUnreachable',
+  server_unreachable: 'adviceLost',
+  store_unavailable: 'adviceLost',
   store_busy: 'adviceTooMany',
-  timeout: 'adviceUnreachable',
-  draining: 'adviceUnreachable',
+  timeout: 'adviceLost',
+  draining: 'adviceLost',
   forbidden: 'adviceForbidden',
   not_found: 'adviceNotFound',
   conflict: 'adviceConflict',
@@ -26,7 +28,7 @@ export interface ProblemProps {
 /** What went wrong, in the server's words, with its code and what to do. */
 export function Problem({ error, onRetry }: ProblemProps): ReactNode {
   const say = useWords(kitWords)
-  const code = isSignalboxError(error) ? error.code : 'unknown'
+  const code = lossOf(error) ?? (isSignalboxError(error) ? error.code : 'unknown')
   const message = error instanceof Error ? error.message : String(error)
   return (
     <div className="problem" role="alert">

@@ -50,9 +50,9 @@ export const kitWords = catalogue({
   problem: { en: 'Something went wrong', zh: '出错了' },
   problemCode: { en: 'Code: {code}', zh: '代码：{code}' },
   tryAgain: { en: 'Try again', zh: '重试' },
-  adviceUnreachable: {
-    en: 'The server or its database does not answer. Look at its log; this page tries again by itself.',
-    zh: '服务器或其数据库没有响应。请查看服务器日志；本页会自动重试。',
+  adviceLost: {
+    en: 'No answer, so this may or may not have been done. Check when the server is back, then try again.',
+    zh: '没有收到响应，操作可能已执行，也可能未执行。请在服务器恢复后确认，再重试。',
   },
   adviceForbidden: { en: 'Use a token that may do this.', zh: '请使用有权限的令牌。' },
   adviceNotFound: {

@@ -161,6 +161,19 @@ test('a server that goes away is said to be gone, and when it is back the page g
   await page.getByRole('cell', { name: 'after-the-storm' }).waitFor()
 })
 
+test('an act without an answer says that its outcome is unknown, with the same code as the banner', async () => {
+  await using dashboard = await openDashboard({ expected: /ERR_|Failed to load/ })
+  const { page } = dashboard
+  const { id } = await dashboard.client.jobs.add('mail')
+  await dashboard.visit(`/job?id=${id}`)
+  await page.getByRole('button', { name: 'Cancel the job' }).click()
+  await page.route('**/v1/**', (route) => route.abort('connectionrefused'))
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Cancel the job' }).click()
+  await dialog.getByText('this may or may not have been done').waitFor()
+  await dialog.getByText('Code: server_unreachable').waitFor()
+})
+
 test('a server whose database is away is not said to be gone itself', async () => {
   await using dashboard = await openDashboard({ expected: /503/ })
   const { page } = dashboard
