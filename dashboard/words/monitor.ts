@@ -15,6 +15,7 @@ export const monitorWords = catalogue({
   when: { en: 'When', zh: '时间' },
   venue: { en: 'Venue', zh: '场所' },
   source: { en: 'Source', zh: '来源' },
+  subject: { en: 'Subject', zh: '对象' },
   timeSlot: { en: 'Time slot', zh: '时段' },
   why: { en: 'Why', zh: '原因' },
   who: { en: 'For whom', zh: '订阅者' },
@@ -22,8 +23,8 @@ export const monitorWords = catalogue({
   wasUnknown: { en: 'not known', zh: '未知' },
   anyReason: { en: 'any reason', zh: '全部原因' },
   onePlace: {
-    en: 'One venue is named by its source, time slot and venue together: fill in all three.',
-    zh: '请同时填写来源、时段和场所，以筛选单个场所。',
+    en: 'Name one subject by its source and subject, or one venue by its source, time slot and venue.',
+    zh: '请填写来源和对象，或同时填写来源、时段和场所，以筛选单个对象。',
   },
   noDecisions: { en: 'Nothing was decided yet', zh: '还没有决策' },
   noDecisionsNext: {
@@ -222,8 +223,8 @@ export const monitorWords = catalogue({
   present: { en: 'As it is now', zh: '当前状态' },
   neverReported: { en: 'This venue was never reported', zh: '该场所从未上报' },
   neverReportedNext: {
-    en: 'Check its source, time slot and venue: each has to be written as the task wrote it.',
-    zh: '请检查来源、时段和场所：必须与任务上报的完全一致。',
+    en: 'Check its source and its name: each must be written as the task wrote it.',
+    zh: '请检查来源和名称：必须与任务上报的完全一致。',
   },
   windows: { en: 'Windows', zh: '通知窗口' },
   noWindows: { en: 'Nobody was notified of it lately.', zh: '近期未向任何人通知。' },

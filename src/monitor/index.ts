@@ -34,12 +34,18 @@ export type {
   ListDecisionsOptions,
   ListNotificationsOptions,
   ListSubjectsOptions,
-  SubjectPlace,
 } from './monitor-reads.ts'
 export { notificationStatuses } from './monitor-reads.ts'
 export * from './monitor-store.ts'
 export { type Reason, reasons } from './report/decide.ts'
-export type { FailedVenue, Report, ReportAnswer, ReportedChange } from './report/report.ts'
+export type {
+  FailedSubject,
+  Report,
+  ReportAnswer,
+  ReportedChange,
+  SubjectReport,
+  VenueReport,
+} from './report/report.ts'
 export type { ResealAnswer } from './secrets/reseal.ts'
 export { SecretKeys } from './secrets/secret-keys.ts'
 export type {
@@ -52,6 +58,7 @@ export type {
   ShownWindow,
 } from './shown-records.ts'
 export type { Silence, SilenceOptions } from './silence.ts'
+export type { GivenPlace, ShownName, ShownPlace, SubjectPlace } from './subject-forms.ts'
 export {
   type SubscribeOptions,
   type Subscription,

@@ -8,14 +8,13 @@ import type {
   SubjectQuery,
 } from './monitor-store.ts'
 import { type Reason, reasons } from './report/decide.ts'
-import { nameSubject } from './report/report.ts'
-
-/** One venue of one source, in one time slot. */
-export interface SubjectPlace {
-  readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
-}
+import {
+  type GivenPlace,
+  placeKeys,
+  resolveOptionalPlace,
+  resolvePlace,
+  type SubjectPlace,
+} from './subject-forms.ts'
 
 interface PageOptions {
   /** @default 50, at most 500 */
@@ -24,23 +23,23 @@ interface PageOptions {
   readonly cursor?: string | null | undefined
 }
 
-/** All of a place or nothing of it. */
-export interface ListDecisionsOptions extends Partial<SubjectPlace>, PageOptions {
+/** A whole place in either form, or nothing of it. */
+export interface ListDecisionsOptions extends GivenPlace, PageOptions {
   readonly reason?: Reason | undefined
 }
 
-export interface ListNotificationsOptions extends Partial<SubjectPlace>, PageOptions {
+export interface ListNotificationsOptions extends GivenPlace, PageOptions {
   readonly subscriptionId?: string | undefined
   readonly status?: NotificationStatus | undefined
 }
 
 export interface ListSubjectsOptions extends PageOptions {
   readonly source?: string | undefined
-  /** Only venues that contain this text. */
+  /** Only subjects whose name contains this text. */
   readonly search?: string | undefined
 }
 
-export interface ExplainOptions extends SubjectPlace, PageOptions {}
+export type ExplainOptions = SubjectPlace & PageOptions
 
 export const notificationStatuses: readonly NotificationStatus[] = [
   'pending',
@@ -51,17 +50,7 @@ export const notificationStatuses: readonly NotificationStatus[] = [
   'cancelled',
 ]
 
-const placeKeys = ['source', 'timeSlot', 'venueId']
 const pageKeys = ['limit', 'cursor']
-
-export function resolvePlace(name: string, options: SubjectPlace, more: readonly string[] = []): SubjectName {
-  onlyKeys(name, options, [...placeKeys, ...more])
-  return nameSubject({
-    source: text(`${name}.source`, options.source),
-    timeSlot: text(`${name}.timeSlot`, options.timeSlot),
-    venueId: text(`${name}.venueId`, options.venueId),
-  })
-}
 
 export function resolveExplain(options: ExplainOptions): { subject: SubjectName; query: DecisionQuery } {
   const subject = resolvePlace('explain', options, pageKeys)
@@ -109,28 +98,27 @@ function resolvePage(name: string, { limit = 50, cursor }: PageOptions): { limit
   }
 }
 
-function resolveSubject(name: string, options: Partial<SubjectPlace>): { subject?: string } {
-  const { source, timeSlot, venueId } = options
-  if (source === undefined && timeSlot === undefined && venueId === undefined) return {}
-  if (source === undefined || timeSlot === undefined || venueId === undefined) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} is asked for one venue by source, timeSlot and venueId together, or for all by none of them.`,
-    )
-  }
-  return { subject: resolvePlace(name, { source, timeSlot, venueId }).subject }
+function resolveSubject(
+  name: string,
+  { source, subject, timeSlot, venueId }: GivenPlace,
+): { subject?: string } {
+  const place = resolveOptionalPlace(name, { source, subject, timeSlot, venueId })
+  return place === undefined ? {} : { subject: place.subject }
 }
 
 /** The last subject of a page, as text that can stand in an address as it is. */
-export function encodeCursor({ source, timeSlot, venueId }: SubjectPlace): string {
-  return Buffer.from(JSON.stringify([source, timeSlot, venueId])).toString('base64url')
+export function encodeCursor({ source, group, name }: Omit<SubjectName, 'subject'>): string {
+  return Buffer.from(JSON.stringify([source, group, name])).toString('base64url')
 }
 
-function decodeCursor(cursor: unknown): SubjectPlace {
+function decodeCursor(cursor: unknown): NonNullable<SubjectQuery['after']> {
   try {
-    const [source, timeSlot, venueId] = JSON.parse(Buffer.from(String(cursor), 'base64url').toString())
-    const { subject, ...place } = resolvePlace('subjects.cursor', { source, timeSlot, venueId })
-    return place
+    const [source, group, name] = JSON.parse(Buffer.from(String(cursor), 'base64url').toString())
+    return {
+      source: text('source', source),
+      group: group === '' ? '' : text('group', group),
+      name: text('name', name),
+    }
   } catch {
     throw new SignalboxError('invalid_argument', 'subjects.cursor is not one that a page ended with.')
   }

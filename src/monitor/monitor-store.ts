@@ -66,13 +66,14 @@ export interface MonitorStore {
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
 
-/** What a subject is called, in words and as a key. */
+/** A subject by its key and in words. `subject-forms.ts` maps the words of callers to these. */
 export interface SubjectName {
-  /** SHA-256 of the parts, hexadecimal. */
+  /** The key: SHA-256 of source, group and name, hexadecimal. */
   readonly subject: string
   readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
+  /** The time slot of a venue; empty for a subject of the general form. */
+  readonly group: string
+  readonly name: string
 }
 
 export interface KnownAsk {
@@ -329,10 +330,10 @@ export interface DeadCount {
 
 export interface SubjectQuery {
   readonly source?: string
-  /** Only venues that contain this text. */
+  /** Only subjects whose name contains this text. */
   readonly search?: string
   readonly limit: number
-  readonly after?: { readonly source: string; readonly timeSlot: string; readonly venueId: string }
+  readonly after?: { readonly source: string; readonly group: string; readonly name: string }
 }
 
 export interface SubjectRecord extends SubjectName {

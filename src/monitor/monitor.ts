@@ -1,5 +1,5 @@
 import { SignalboxError } from '../core/errors.ts'
-import { onlyKeys, text } from '../core/options.ts'
+import { text } from '../core/options.ts'
 import { type JobStore, type JobsNotifier, queueTopic } from '../jobs/index.ts'
 import { type GuardStore, OnceTally } from '../once/index.ts'
 import type { Channel } from './channels/channel.ts'
@@ -20,8 +20,6 @@ import {
   resolveListDecisions,
   resolveListNotifications,
   resolveListSubjects,
-  resolvePlace,
-  type SubjectPlace,
 } from './monitor-reads.ts'
 import type { MonitorStore, NotificationRecord } from './monitor-store.ts'
 import { createMint } from './notification-ids.ts'
@@ -43,6 +41,7 @@ import {
   showWindows,
 } from './shown-records.ts'
 import { decodeSilence, resolveSilence, type Silence, type SilenceOptions } from './silence.ts'
+import { type GivenPlace, resolvePlace, showPlace } from './subject-forms.ts'
 import {
   decodeSubscription,
   resolveSubscription,
@@ -222,11 +221,8 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       const notices = all.length === 0 ? [] : await store.notifications({ ids: all, limit: all.length })
       const book = await present()
       const byId = new Map(notices.map((notice) => [notice.id, showNotification(notice, book)]))
-      const { source, timeSlot, venueId } = subject
       return {
-        source,
-        timeSlot,
-        venueId,
+        ...showPlace(subject),
         present: known
           ? { state: JSON.parse(known.state), observedAt: known.observedAt, changedAt: known.changedAt }
           : null,
@@ -275,8 +271,9 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
 
     async subjects(options = {}) {
       const query = resolveListSubjects(options)
-      const items = (await store.subjects(query)).map(showSubject)
-      return { items, cursor: items.length === query.limit ? encodeCursor(items.at(-1)!) : null }
+      const records = await store.subjects(query)
+      const cursor = records.length === query.limit ? encodeCursor(records.at(-1)!) : null
+      return { items: records.map(showSubject), cursor }
     },
 
     test: (channel) => sendTest(channel, { outbound: reach(), parseChannel }),
@@ -316,11 +313,10 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
   }
 
   async function reconcile(place: unknown): Promise<void> {
-    onlyKeys('reconcile', place, ['source', 'timeSlot', 'venueId'])
-    const subject = resolvePlace('reconcile', place as SubjectPlace)
-    const { source, timeSlot } = subject
+    const subject = resolvePlace('reconcile', place as GivenPlace)
+    const { source, group } = subject
     const seen = [{ ...subject, state: '', stateHash: '' }]
-    const ask = { taskId: 'signalbox.reconcile', source, timeSlot, observedAt: 0, isReconcile: true, seen }
+    const ask = { taskId: 'signalbox.reconcile', source, group, observedAt: 0, isReconcile: true, seen }
     await runBatch(batchParts, ask)
   }
 }

@@ -1,4 +1,3 @@
-import type { SubjectPlace } from './monitor-reads.ts'
 import type {
   DecisionRecord,
   KnownSubject,
@@ -7,11 +6,12 @@ import type {
   SubjectRecord,
 } from './monitor-store.ts'
 import type { Reason } from './report/decide.ts'
+import { type ShownPlace, showPlace } from './subject-forms.ts'
 import type { RuleBook } from './subscription-rules.ts'
 
-/** Records as people and programs are shown them: parsed, in words, without keys and secrets. */
+/** Records as answers show them: parsed, in words, without keys and secrets. */
 
-export interface ShownNotification extends SubjectPlace {
+export interface ShownNotification extends ShownPlace {
   readonly id: string
   readonly subscriptionId: string
   /** The subscription's name and where it goes; null: nobody is subscribed any more. */
@@ -36,11 +36,11 @@ export interface ShownNotification extends SubjectPlace {
   readonly eventId: string | null
 }
 
-export interface ShownDecision extends SubjectPlace {
+export interface ShownDecision extends ShownPlace {
   readonly id: string
   readonly taskId: string
   readonly reason: Reason
-  /** The states; `from` is null for a venue that was not known. */
+  /** The states; `from` is null for a subject that was not known. */
   readonly from: unknown
   readonly to: unknown
   readonly eventId: string | null
@@ -63,13 +63,13 @@ export interface ExplainedDecision extends Omit<ShownDecision, 'verdicts'> {
   readonly verdicts: readonly (ShownVerdict & { readonly notification: ShownNotification | null })[]
 }
 
-export interface ShownSubject extends SubjectPlace {
+export interface ShownSubject extends ShownPlace {
   readonly state: unknown
   readonly observedAt: number
   readonly changedAt: number
 }
 
-/** What one subscription was notified of one state of a venue, or is about to be. */
+/** A notification of one state of a subject to one subscription: sent, or on its way. */
 export interface ShownWindow {
   readonly subscriptionId: string
   /** The subscription's name; null: it has ended. */
@@ -85,8 +85,8 @@ export interface ShownWindow {
   readonly endsAt: number | null
 }
 
-/** Why a venue was notified of, or not. */
-export interface Explanation extends SubjectPlace {
+/** Why subscribers were notified of a subject, or not. */
+export interface Explanation extends ShownPlace {
   /** Null: it was never reported. */
   readonly present: {
     readonly state: unknown
@@ -101,10 +101,11 @@ export interface Explanation extends SubjectPlace {
 }
 
 export function showNotification(record: NotificationRecord, { subscribers }: RuleBook): ShownNotification {
-  const { subject, stateHash, windowMs, channel, from, to, error, ...rest } = record
+  const { subject, source, group, name, stateHash, windowMs, channel, from, to, error, ...rest } = record
   const subscriber = subscribers.find(({ id }) => id === record.subscriptionId)
   return {
     ...rest,
+    ...showPlace({ source, group, name }),
     subscription: subscriber?.name ?? null,
     channel: subscriber?.stored.shown ?? null,
     from: from === null ? null : JSON.parse(from),
@@ -114,9 +115,11 @@ export function showNotification(record: NotificationRecord, { subscribers }: Ru
 }
 
 export function showDecision(record: DecisionRecord): ShownDecision {
-  const { subject, fromHash, toHash, fromText, toText, reason, verdicts, ...rest } = record
+  const { subject, source, group, name, fromHash, toHash, fromText, toText, reason, verdicts, ...rest } =
+    record
   return {
     ...rest,
+    ...showPlace({ source, group, name }),
     reason: reason as Reason,
     from: fromText === null ? null : decodeState(fromText),
     to: decodeState(toText),
@@ -124,9 +127,8 @@ export function showDecision(record: DecisionRecord): ShownDecision {
   }
 }
 
-export function showSubject({ source, timeSlot, venueId, state, ...rest }: SubjectRecord): ShownSubject {
-  const { observedAt, changedAt } = rest
-  return { source, timeSlot, venueId, state: JSON.parse(state), observedAt, changedAt }
+export function showSubject({ state, observedAt, changedAt, ...place }: SubjectRecord): ShownSubject {
+  return { ...showPlace(place), state: JSON.parse(state), observedAt, changedAt }
 }
 
 /** `notices` are the notifications of the windows: they know the states. */

@@ -70,11 +70,14 @@ function resolveSubject(subject: unknown): readonly string[] {
   )
 }
 
-/** A change of a venue's state. */
-export interface ChangeEvent {
-  readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
+/** A change of a subject's state. The subject is named as in a report: in the general form, or as a venue. */
+export type ChangeEvent = StateChange &
+  (
+    | { readonly source: string; readonly subject: string }
+    | { readonly source: string; readonly timeSlot: string; readonly venueId: string }
+  )
+
+interface StateChange {
   /** The states before and after: any JSON value. */
   readonly from: unknown
   readonly to: unknown
@@ -87,17 +90,27 @@ export interface ChangeEvent {
 
 /** The name of a change: the same for everybody who saw it. SHA-256, in hexadecimal. */
 export function eventId(event: ChangeEvent): string {
-  onlyKeys('eventId', event, ['source', 'timeSlot', 'venueId', 'from', 'to', 'at'])
-  const { source, timeSlot, venueId, from, to, at } = event
+  onlyKeys('eventId', event, ['source', 'subject', 'timeSlot', 'venueId', 'from', 'to', 'at'])
+  const { source, from, to, at } = event
   return digestParts([
     'event.1',
     text('eventId.source', source),
-    text('eventId.timeSlot', timeSlot),
-    text('eventId.venueId', venueId),
+    ...resolveEventSubject(event),
     canonicalJson('eventId.from', from),
     canonicalJson('eventId.to', to),
     ...(at === undefined ? [] : [resolveAt(at)]),
   ])
+}
+
+/** The group and the name of the subject. A subject of the general form has no group. */
+function resolveEventSubject(event: ChangeEvent): readonly string[] {
+  if (!('subject' in event))
+    return [text('eventId.timeSlot', event.timeSlot), text('eventId.venueId', event.venueId)]
+  if (!('timeSlot' in event) && !('venueId' in event)) return ['', text('eventId.subject', event.subject)]
+  throw new SignalboxError(
+    'invalid_argument',
+    'eventId has fields of both forms. Give subject, or timeSlot and venueId.',
+  )
 }
 
 function resolveAt(at: unknown): string {

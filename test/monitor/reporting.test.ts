@@ -141,7 +141,7 @@ test('a batch that cannot be written is in failed, the others stand, and the tas
   const wrap = (store: MonitorStore) =>
     overlay(store, {
       async write(batch) {
-        if (isBroken && batch.subjects.some(({ venueId }) => venueId === 'v3'))
+        if (isBroken && batch.subjects.some(({ name }) => name === 'v3'))
           throw new SignalboxError('store_unavailable', 'The store is away.')
         return store.write(batch)
       },

@@ -73,8 +73,8 @@ export class Stand implements AsyncDisposable {
       const ends = items.map(({ id }) => ({ id, outcome, error: null, digestId: null }))
       assert.ok(await monitor.proceed(ref, { leaseMs: minute, state: null, ends, begin: [] }))
       await monitor.letGo(ref)
-      for (const { venueId, from, to, kind } of items)
-        notified.push(`${venueId} ${shown(from)}→${shown(to)}${kind === 'change' ? '' : ` ${kind}`}`)
+      for (const { name, from, to, kind } of items)
+        notified.push(`${name} ${shown(from)}→${shown(to)}${kind === 'change' ? '' : ` ${kind}`}`)
     }
   }
 

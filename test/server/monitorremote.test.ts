@@ -43,6 +43,13 @@ async function story({ monitor }: Rooms): Promise<readonly unknown[]> {
       .subscribe({ name: 'n', channel: { type: 'pigeon' } as never })
       .catch(({ message }) => message),
   )
+  const subjects = [
+    { subject: 'v', state: 1 },
+    { subject: 'date', state: new Date(0) },
+  ]
+  note(await monitor.report({ taskId: 'general', source: 's', observedAt: at, subjects }))
+  note((await monitor.explain({ source: 's', subject: 'v' })).present?.state)
+  note(await monitor.decisions({ source: 's', subject: 'v' }).then(({ items }) => items.length))
   const explained = await monitor.explain({ ...slot, venueId: 'v', limit: 10 })
   note([
     explained.present?.state,

@@ -3,9 +3,9 @@
  * has changed since the last time, each time others, spread evenly, so that every batch has its part of them.
  */
 import type { Box } from 'signalbox'
-import type { Report } from 'signalbox/monitor'
+import type { VenueReport } from 'signalbox/monitor'
 
-type Venue = Report['venues'][number]
+type Venue = VenueReport['venues'][number]
 
 export class Feed {
   readonly source: string
@@ -24,7 +24,7 @@ export class Feed {
     return this.#venues.length / 100
   }
 
-  next(): Report {
+  next(): VenueReport {
     const nr = this.#reportCount++
     if (nr > 0)
       for (let at = nr % 100; at < this.#venues.length; at += 100) this.#venues[at] = createVenue(at, nr)
@@ -64,7 +64,7 @@ export async function subscribeToAll(box: Box): Promise<void> {
 }
 
 /** Reports, and throws unless all of it was taken and so many changes were notified. */
-export async function reportAll(box: Box, report: Report, changeCount: number): Promise<void> {
+export async function reportAll(box: Box, report: VenueReport, changeCount: number): Promise<void> {
   const { status, notified, failed } = await box.monitor.report(report)
   if (status !== 'processed' || notified !== changeCount || failed.length > 0) {
     const [first] = failed

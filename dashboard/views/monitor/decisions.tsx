@@ -11,7 +11,7 @@ import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import { Change } from './change.tsx'
 import { NothingMatches, ReportFirst } from './nothing.tsx'
-import { PlaceFilter, placeOf, VenueName } from './place.tsx'
+import { PlaceFilter, placeOf, placeQuery, VenueName } from './place.tsx'
 import { allReasons, type Decision, type Reason, ReasonBadge } from './reason.tsx'
 import { Verdicts } from './verdicts.tsx'
 
@@ -51,7 +51,7 @@ export function Decisions(): ReactNode {
               rows={items}
               columns={columns}
               rowKey={({ id }) => id}
-              onOpen={({ source, timeSlot, venueId }) => go('monitor', { source, timeSlot, venueId })}
+              onOpen={(one) => go('monitor', placeQuery(one))}
               stale={decisions.isPlaceholderData}
               empty={
                 Object.keys(asked).length > 0 ? (

@@ -14,7 +14,7 @@ import { Link, usePlace } from '../../shell/router.tsx'
 import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
-import type { Venue } from './place.tsx'
+import { nameOf, type Venue } from './place.tsx'
 import { Story } from './story.tsx'
 import { Silencing } from './subscriptions/silence-dialog.tsx'
 import { Windows } from './windows.tsx'
@@ -32,13 +32,19 @@ export function Explain({ venue }: { readonly venue: Venue }): ReactNode {
   )
   return (
     <Page
-      title={visible(venue.venueId)}
+      title={visible(nameOf(venue))}
       lead={
         <>
           <Link to="monitor" query={{ part: 'venues' }} className="monitor-back">
             {say('allVenues')}
           </Link>{' '}
-          · <Text value={venue.source} /> · <Text value={venue.timeSlot} />
+          · <Text value={venue.source} />
+          {venue.timeSlot !== undefined && (
+            <>
+              {' '}
+              · <Text value={venue.timeSlot} />
+            </>
+          )}
         </>
       }
       actions={

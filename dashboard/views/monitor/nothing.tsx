@@ -22,8 +22,8 @@ export function NothingMatches({ part }: { readonly part: string }): ReactNode {
 /** Nothing was reported: how that is done. */
 export function ReportFirst({ title, next }: { readonly title: string; readonly next: string }): ReactNode {
   const report = {
-    ...{ taskId: 'first-look', source: 'booking', timeSlot: '18:00', observedAt: serverNow() },
-    venues: [{ venueId: 'court-1', state: 'free' }],
+    ...{ taskId: 'first-look', source: 'booking', observedAt: serverNow() },
+    subjects: [{ subject: 'court-1', state: 'free' }],
   }
   const command = useCurl('v1/monitor/report', report)
   return (

@@ -16,7 +16,7 @@ import { monitorWords } from '../../words/monitor.ts'
 import { Change } from './change.tsx'
 import { DeliveryNote, type Notification, StatusBadge, statuses, wordOf } from './delivery.tsx'
 import { NothingMatches } from './nothing.tsx'
-import { PlaceFilter, placeOf, VenueName } from './place.tsx'
+import { PlaceFilter, placeOf, placeQuery, VenueName } from './place.tsx'
 import { Replaying } from './replay-dialog.tsx'
 import { useSubscriptions } from './subscriptions/subscriber-names.ts'
 import { SubscriberName } from './verdicts.tsx'
@@ -74,7 +74,7 @@ export function Notifications(): ReactNode {
               rows={items}
               columns={columns}
               rowKey={({ id }) => id}
-              onOpen={({ source, timeSlot, venueId }) => go('monitor', { source, timeSlot, venueId })}
+              onOpen={(one) => go('monitor', placeQuery(one))}
               stale={notifications.isPlaceholderData}
               empty={Object.keys(asked).length > 0 ? <NothingMatches part="notifications" /> : <NoneYet />}
             />

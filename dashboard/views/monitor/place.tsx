@@ -5,36 +5,47 @@ import { go, Link, type Query, usePlace } from '../../shell/router.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 
-/** One venue of one source, in one time slot. */
+/** A subject of a source: `subject`, or a venue by `timeSlot` and `venueId`. */
 export interface Venue {
   readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
+  readonly subject?: string
+  readonly timeSlot?: string
+  readonly venueId?: string
 }
 
-/** The venue that an address names: all of it, or none. */
-export function placeOf({ source, timeSlot, venueId }: Query): Venue | undefined {
-  return source && timeSlot && venueId ? { source, timeSlot, venueId } : undefined
+/** The subject that an address names: all of it, or none. */
+export function placeOf({ source, subject, timeSlot, venueId }: Query): Venue | undefined {
+  if (source && subject && !timeSlot && !venueId) return { source, subject }
+  return source && !subject && timeSlot && venueId ? { source, timeSlot, venueId } : undefined
 }
 
-/** A venue's name, which leads to its story, and where it is. */
+/** The part of an address that names a subject. */
+export function placeQuery({ source, subject, timeSlot, venueId }: Venue): Query {
+  return subject === undefined ? { source, timeSlot, venueId } : { source, subject }
+}
+
+export function nameOf({ subject, venueId }: Venue): string {
+  return subject ?? venueId ?? ''
+}
+
+/** A subject's name, which leads to its story, and where it is. */
 export function VenueName({ venue }: { readonly venue: Venue }): ReactNode {
-  const { source, timeSlot, venueId } = venue
+  const { source, timeSlot } = venue
   return (
     <span className="monitor-venue">
-      <Link to="monitor" query={{ source, timeSlot, venueId }}>
-        <Text value={venueId} cut />
+      <Link to="monitor" query={placeQuery(venue)}>
+        <Text value={nameOf(venue)} cut />
       </Link>
       <span className="aside">
-        <Text value={`${source} · ${timeSlot}`} cut />
+        <Text value={timeSlot === undefined ? source : `${source} · ${timeSlot}`} cut />
       </span>
     </span>
   )
 }
 
-const fields = ['source', 'timeSlot', 'venueId'] as const
+const fields = ['source', 'subject', 'timeSlot', 'venueId'] as const
 
-/** Filters by one venue: the server takes its three names together. */
+/** Filters by one subject. The server takes all its names together. */
 export function PlaceFilter({ part }: { readonly part: 'decisions' | 'notifications' }): ReactNode {
   const say = useWords(monitorWords)
   const { query } = usePlace()

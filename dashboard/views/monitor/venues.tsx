@@ -12,7 +12,7 @@ import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
 import { NothingMatches, ReportFirst } from './nothing.tsx'
-import { VenueName } from './place.tsx'
+import { placeQuery, VenueName } from './place.tsx'
 import { stateText } from './state-text.ts'
 
 type Subject = Awaited<ReturnType<MonitorClient['subjects']>>['items'][number]
@@ -53,8 +53,8 @@ export function Venues(): ReactNode {
               label={say('venues')}
               rows={items}
               columns={columns}
-              rowKey={({ source, timeSlot, venueId }) => JSON.stringify([source, timeSlot, venueId])}
-              onOpen={({ source, timeSlot, venueId }) => go('monitor', { source, timeSlot, venueId })}
+              rowKey={(one) => JSON.stringify(placeQuery(one))}
+              onOpen={(one) => go('monitor', placeQuery(one))}
               stale={venues.isPlaceholderData}
               empty={
                 Object.keys(asked).length > 0 ? (

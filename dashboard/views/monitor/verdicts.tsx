@@ -3,6 +3,7 @@ import { Text } from '../../kit/text/text.tsx'
 import { Link } from '../../shell/router.tsx'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
+import { placeQuery } from './place.tsx'
 import { type Decision, VerdictBadge } from './reason.tsx'
 import { useNameOf } from './subscriptions/subscriber-names.ts'
 
@@ -12,7 +13,7 @@ const most = 4
 export function Verdicts({ decision }: { readonly decision: Decision }): ReactNode {
   const say = useWords(monitorWords)
   const nameOf = useNameOf()
-  const { verdicts, source, timeSlot, venueId } = decision
+  const { verdicts } = decision
   if (verdicts.length === 0) return <span className="aside">{say('nobody')}</span>
   return (
     <ul className="monitor-verdicts">
@@ -24,7 +25,7 @@ export function Verdicts({ decision }: { readonly decision: Decision }): ReactNo
       ))}
       {verdicts.length > most && (
         <li>
-          <Link to="monitor" query={{ source, timeSlot, venueId }}>
+          <Link to="monitor" query={placeQuery(decision)}>
             {say('andMore', { count: verdicts.length - most })}
           </Link>
         </li>

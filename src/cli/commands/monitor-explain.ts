@@ -9,25 +9,30 @@ interface ExplainFlags extends PlaceFlags {
   readonly limit?: string
 }
 
-/** `signalbox monitor explain`: why subscribers were notified of a venue, or why not. */
+/** `signalbox monitor explain`: why subscribers were notified of a subject, or why not. */
 export function explainCommand(printer: Printer): Command {
   const command = new Command('explain')
     .description(
-      'say why subscribers were notified of a venue, or why not: its state, its windows, the decisions',
+      'say why subscribers were notified of a subject, or why not: its state, its windows, the decisions',
     )
     .argument('<source>', 'the source of the reports')
-    .argument('<timeSlot>', 'the time slot')
-    .argument('<venueId>', 'the venue')
+    .argument('<subject>', 'the subject; or the time slot, if a venue follows')
+    .argument('[venueId]', 'the venue')
     .option('--limit <number>', 'how many decisions at most, newest first', '20')
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor explain siteA 2025-06-01 court-1 --json',
+      '\nExamples:\n  signalbox monitor explain siteA court-1\n  signalbox monitor explain siteA 2025-06-01 court-1\n  signalbox monitor explain siteA 2025-06-01 court-1 --json',
     )
     .action(
-      async (source: string, timeSlot: string, venueId: string, { json, limit, ...place }: ExplainFlags) => {
+      async (
+        source: string,
+        subject: string,
+        venueId: string | undefined,
+        { json, limit, ...place }: ExplainFlags,
+      ) => {
         await using box = await openPlace(command, place)
         const explanation = await box.monitor.explain({
-          ...{ source, timeSlot, venueId },
+          ...(venueId === undefined ? { source, subject } : { source, timeSlot: subject, venueId }),
           limit: numberOr(limit!) as number,
         })
         if (json) printer.json(explanation)

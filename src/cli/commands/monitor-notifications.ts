@@ -47,14 +47,18 @@ function printNotifications(printer: Printer, items: readonly ShownNotification[
   const now = Date.now()
   printTable(
     printer,
-    ['=ID', 'STATE', 'SUBSCRIPTION', 'VENUE', 'TRIES', 'AGE', 'ERROR'],
+    ['=ID', 'STATE', 'SUBSCRIPTION', 'SUBJECT', 'TRIES', 'AGE', 'ERROR'],
     items.map((one) => [
-      ...[one.id, one.status, one.subscription, `${one.source} ${one.timeSlot} ${one.venueId}`],
+      ...[one.id, one.status, one.subscription, nameOf(one)],
       `${one.attempt}/${one.maxAttempts}`,
       showSpan(now - one.createdAt),
       one.error?.message ?? null,
     ]),
   )
+}
+
+function nameOf({ source, subject, timeSlot, venueId }: ShownNotification): string {
+  return subject === undefined ? `${source} ${timeSlot} ${venueId}` : `${source} ${subject}`
 }
 
 interface ReplayFlags extends PlaceFlags {

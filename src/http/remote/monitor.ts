@@ -1,8 +1,8 @@
 import { isSignalboxError } from '../../core/errors.ts'
-import type { Monitor } from '../../monitor/index.ts'
+import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import type { Client } from '../client/index.ts'
 import { objectOf, withoutUndefined } from './defined.ts'
-import { sortVenues } from './venues.ts'
+import { sortSubjects } from './report-subjects.ts'
 
 /** What a box on a server has of the monitor: all but sending, which the server does. */
 export type RemoteMonitor = Omit<
@@ -15,10 +15,10 @@ export function createRemoteMonitor(client: Client): RemoteMonitor {
   const { monitor: wire } = client
   return {
     async report(given) {
-      const { observedAt, venues, ...report } = objectOf('report', given)
-      const { sendable, failed } = sortVenues(venues)
-      const sent = { ...withoutUndefined(report), venues: sendable, observedAt: instant(observedAt) }
-      const answer = await wire.report(sent)
+      const report = objectOf('report', given)
+      const observedAt = instant(report.observedAt)
+      const { sent, failed } = sortReport(report)
+      const answer = await wire.report({ ...withoutUndefined(sent), observedAt })
       return answer.status === 'processed' ? { ...answer, failed: [...failed, ...answer.failed] } : answer
     },
     subscribe: async (options) => wire.subscribe(withoutUndefined(options)),
@@ -38,6 +38,15 @@ export function createRemoteMonitor(client: Client): RemoteMonitor {
     subjects: async (options = {}) => wire.subjects(page(options)),
     test: (channel) => wire.test(channel),
   }
+}
+
+function sortReport(report: Report): { readonly sent: Report; readonly failed: readonly FailedSubject[] } {
+  if ('subjects' in report) {
+    const { sendable, failed } = sortSubjects(report.subjects, 'subjects', 'subject')
+    return { sent: { ...report, subjects: sendable }, failed }
+  }
+  const { sendable, failed } = sortSubjects(report.venues, 'venues', 'venueId')
+  return { sent: { ...report, venues: sendable }, failed }
 }
 
 function instant(value: number | Date): number {

@@ -1,3 +1,5 @@
+import type { ShownPlace } from '../subject-forms.ts'
+
 /**
  * A way to reach people: what a message becomes for one provider, and what the provider's answer means. Pure: sending
  * is done by outbound.ts, which alone meets the network.
@@ -51,11 +53,8 @@ export interface Message {
   readonly possibleRepeat: boolean
 }
 
-export interface MessageChange {
+export interface MessageChange extends ShownPlace {
   readonly notificationId: string
-  readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
   readonly from: unknown
   readonly to: unknown
   /** One line for people, from the template. */

@@ -1,6 +1,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { Message, MessageChange } from '../channels/channel.ts'
 import type { NotificationRecord } from '../monitor-store.ts'
+import { showPlace } from '../subject-forms.ts'
 
 /**
  * What people read. A line per change, from the subscription's template or a plain sentence; values are put in once and
@@ -8,7 +9,16 @@ import type { NotificationRecord } from '../monitor-store.ts'
  */
 
 /** What a template may contain, in braces. */
-export const templatePlaceholders = ['source', 'timeSlot', 'venueId', 'from', 'to', 'at', 'reason'] as const
+export const templatePlaceholders = [
+  'source',
+  'subject',
+  'timeSlot',
+  'venueId',
+  'from',
+  'to',
+  'at',
+  'reason',
+] as const
 
 type Placeholder = (typeof templatePlaceholders)[number]
 
@@ -70,8 +80,7 @@ export function composeTest(id: string, now: number): Message {
       {
         notificationId: id,
         source: 'signalbox',
-        timeSlot: 'test',
-        venueId: 'test',
+        subject: 'test',
         from: null,
         to: 'ok',
         line: 'This is a test: messages of this channel arrive here.',
@@ -83,20 +92,19 @@ export function composeTest(id: string, now: number): Message {
 }
 
 function changeOf({ record, template }: MessageItem): MessageChange {
-  const { id, source, timeSlot, venueId, createdAt } = record
+  const { id, source, group, name, createdAt } = record
   const from = record.from === null ? null : decode(record.from)
   const to = decode(record.to)
   return {
     notificationId: id,
-    source,
-    timeSlot,
-    venueId,
+    ...showPlace(record),
     from,
     to,
     line: fill(template ?? sentenceOf(record), {
       source: oneLine(source),
-      timeSlot: oneLine(timeSlot),
-      venueId: oneLine(venueId),
+      subject: oneLine(group === '' ? name : `${group} ${name}`),
+      timeSlot: oneLine(group),
+      venueId: oneLine(name),
       from: record.from === null ? 'nothing' : showValue(from),
       to: showValue(to),
       at: new Date(createdAt).toISOString(),
@@ -118,7 +126,7 @@ function kindOf({ kind }: NotificationRecord): 'change' | 'flapping' | 'reconcil
 }
 
 function sentenceOf(record: NotificationRecord): string {
-  const subject = '{source} {timeSlot} {venueId}: '
+  const subject = '{source} {subject}: '
   switch (kindOf(record)) {
     case 'flapping':
       return `${subject}keeps changing, now {to}`
@@ -141,14 +149,14 @@ function reasonOf(record: NotificationRecord): string {
 }
 
 function titleOf(record: NotificationRecord): string {
-  const venue = oneLine(record.venueId)
+  const name = oneLine(record.name)
   switch (kindOf(record)) {
     case 'flapping':
-      return `${venue} keeps changing`
+      return `${name} keeps changing`
     case 'reconcile':
-      return `${venue} is still so`
+      return `${name} is still so`
     case 'change':
-      return record.from === null ? `${venue} is new` : `${venue} changed`
+      return record.from === null ? `${name} is new` : `${name} changed`
   }
 }
 

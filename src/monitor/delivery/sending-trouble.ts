@@ -1,8 +1,9 @@
 import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'
+import { type ShownPlace, showPlace } from '../subject-forms.ts'
 import type { Addressee } from './address-book.ts'
 
 /** A notification that a sender did not deliver, for logs. It holds no secret. */
-export interface SendingTrouble {
+export interface SendingTrouble extends ShownPlace {
   /** `dead`: it was given up. `sealed`: it waits, because its channel is sealed with a key that is not here. */
   readonly kind: 'dead' | 'sealed'
   readonly notificationId: string
@@ -11,24 +12,22 @@ export interface SendingTrouble {
   readonly subscription: string
   /** The type of channel. */
   readonly channel: string
-  readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
   readonly reason: string
 }
 
 /** What an end means for an operator; undefined: nothing to say. */
 export function troubleOf(
   { outcome, error }: SendingEnd,
-  { id, subscriptionId, source, timeSlot, venueId }: NotificationRecord,
+  notification: NotificationRecord,
   { name, stored }: Addressee,
 ): SendingTrouble | undefined {
   const kind =
     outcome === 'dead' ? 'dead' : outcome === 'retry' && isWaitingForKey(stored) ? 'sealed' : undefined
   if (kind === undefined) return undefined
+  const { id, subscriptionId } = notification
   return {
     ...{ kind, notificationId: id, subscriptionId, subscription: name, channel: stored.type },
-    ...{ source, timeSlot, venueId },
+    ...showPlace(notification),
     reason: messageOf(error),
   }
 }

@@ -8,6 +8,7 @@ import type {
   SubjectWrite,
 } from '../monitor-store.ts'
 import { notifyJob } from '../notification-queue.ts'
+import { showPlace } from '../subject-forms.ts'
 import { decodeRecall, encodeRecall, isSameRecall, type Recall } from '../subject-memory.ts'
 import type { RuleBook, Subscriber } from '../subscription-rules.ts'
 import { type Decision, decide, type Verdict } from './decide.ts'
@@ -33,7 +34,7 @@ export function draft(
   // Most venues are as they were, and have no event to be named.
   const event = before?.stateHash === seen.stateHash ? null : nameEvent(seen, before)
   const isDuplicate = event !== null && ask.taken.has(event)
-  const listeners = ask.near.filter(({ matcher }) => matcher.isVenue(seen.venueId))
+  const listeners = ask.near.filter(({ matcher }) => matcher.isName(seen.name))
   const recall = before && decodeRecall(before.memory)
   const decision = decide({
     now: ask.known.now,
@@ -143,13 +144,13 @@ function record(
   }
 }
 
-function lookJob({ source, timeSlot, venueId }: Seen, runAt: number): NewJob {
-  return notifyJob('reconcile', { source, timeSlot, venueId }, { runAt })
+function lookJob(seen: Seen, runAt: number): NewJob {
+  return notifyJob('reconcile', showPlace(seen), { runAt })
 }
 
 /** The change by its name: the same for everybody who saw it, whatever fields they ignore. */
-function nameEvent({ source, timeSlot, venueId, stateHash }: Seen, before: KnownSubject | undefined): string {
-  return eventId({ source, timeSlot, venueId, from: before?.stateHash ?? null, to: stateHash })
+function nameEvent(seen: Seen, before: KnownSubject | undefined): string {
+  return eventId({ ...showPlace(seen), from: before?.stateHash ?? null, to: seen.stateHash })
 }
 
 function notify(
@@ -178,11 +179,11 @@ function silencedUntil({ silences }: RuleBook, seen: Seen, now: number): number 
   let until: number | null = null
   for (const { startsAt, endsAt, matcher } of silences) {
     if (startsAt > now || endsAt <= now || endsAt <= (until ?? 0)) continue
-    if (matcher.isNear(seen.source, seen.timeSlot) && matcher.isVenue(seen.venueId)) until = endsAt
+    if (matcher.isNear(seen.source, seen.group) && matcher.isName(seen.name)) until = endsAt
   }
   return until
 }
 
-function nameOf({ subject, source, timeSlot, venueId }: Seen): SubjectName {
-  return { subject, source, timeSlot, venueId }
+function nameOf({ subject, source, group, name }: Seen): SubjectName {
+  return { subject, source, group, name }
 }

@@ -5,6 +5,7 @@ import type { OnceTally } from '../../once/index.ts'
 import type { BatchAnswer, Known, MonitorStore, ReportBatch } from '../monitor-store.ts'
 import type { Mint } from '../notification-ids.ts'
 import { notifyQueue } from '../notification-queue.ts'
+import { showPlace } from '../subject-forms.ts'
 import type { RuleCache } from '../subscription-rules.ts'
 import type { Seen } from './report.ts'
 import { type Plan, type Planned, plan, throttled } from './report-plan.ts'
@@ -19,11 +20,11 @@ export interface BatchParts {
   readonly mint: Mint
 }
 
-/** Subjects of one source and time slot. In a reconcile nobody saw them just now: their states are those that are known. */
+/** Subjects of one source and group. In a reconcile nobody saw them just now: their states are those that are known. */
 export interface BatchAsk {
   readonly taskId: string
   readonly source: string
-  readonly timeSlot: string
+  readonly group: string
   readonly observedAt: number
   readonly isReconcile: boolean
   readonly seen: readonly Seen[]
@@ -53,7 +54,7 @@ export async function runBatch(parts: BatchParts, ask: BatchAsk): Promise<readon
   }
   throw new SignalboxError(
     'store_busy',
-    `The venues of task "${ask.taskId}" kept being written by others while they were decided on; nothing of this batch was written. Report again.`,
+    `The subjects of task "${ask.taskId}" kept being written by others while they were decided on; nothing of this batch was written. Report again.`,
   )
 }
 
@@ -64,7 +65,7 @@ async function planOnce(
   taken: ReadonlySet<string>,
 ): Promise<Plan | undefined> {
   const book = await rules.book()
-  const near = book.subscribers.filter(({ matcher }) => matcher.isNear(ask.source, ask.timeSlot))
+  const near = book.subscribers.filter(({ matcher }) => matcher.isNear(ask.source, ask.group))
   const subjects = ask.seen.map(({ subject }) => subject)
   const known = await store.known({ subjects, throttles: throttled(near) })
   if (known.revision !== book.revision) {
@@ -123,7 +124,7 @@ function count(tally: OnceTally, planned: readonly Planned[], taken: ReadonlySet
     if (eventId !== null) tally.claimed('monitor.event', eventId, { status: 'run' })
     for (const { notified, reason } of decision.verdicts) {
       if (!notified && reason !== 'pending' && reason !== 'notified_recently') continue
-      tally.seen([seen.source, seen.timeSlot, seen.venueId], !notified)
+      tally.seen(Object.values(showPlace(seen)), !notified)
     }
   }
 }

@@ -14,7 +14,7 @@ export interface PlanAsk {
   readonly seen: readonly Seen[]
   readonly known: Known
   readonly book: RuleBook
-  /** Those whose matcher may mean a venue of this source and time slot. */
+  /** Those whose matcher may match a subject of this source and group. */
   readonly near: readonly Subscriber[]
   /** Event ids that are taken. */
   readonly taken: ReadonlySet<string>

@@ -3,47 +3,59 @@ import { onlyKeys, show, text, whole } from '../../core/options.ts'
 import { canonicalJson, digestParts } from '../../once/index.ts'
 import { resolveIgnore } from '../monitor-options.ts'
 import type { SubjectName } from '../monitor-store.ts'
+import { bothForms, type NameField, nameSubject, type ShownName } from '../subject-forms.ts'
 import type { Reason } from './decide.ts'
 
-/** What a task saw of its venues. */
-export interface Report {
-  /** The same for everybody who reports the same result; reported once, it is a duplicate. */
+interface ReportBasics {
+  /** The same for every reporter of the same result. A task that was reported before is a duplicate. */
   readonly taskId: string
   readonly source: string
-  readonly timeSlot: string
-  /** When it was seen (epoch milliseconds, or a Date). An older report never overwrites what a newer one said. */
+  /** When the task saw it (epoch milliseconds, or a Date). An older report never overwrites a newer one. */
   readonly observedAt: number | Date
-  /** At most 10,000, each with any JSON value of at most 256 KiB. */
-  readonly venues: readonly { readonly venueId: string; readonly state: unknown }[]
   /** Fields of these states that are no change, besides those of the monitor's options. @default none */
   readonly ignore?: readonly string[] | undefined
 }
 
-/** `busy`: somebody else has the task in hand. `duplicate`: it was reported before. In both cases nothing was done. */
+/** What a task saw of its subjects: the general form. */
+export interface SubjectReport extends ReportBasics {
+  /** At most 10,000, each with any JSON value of at most 256 KiB. */
+  readonly subjects: readonly { readonly subject: string; readonly state: unknown }[]
+}
+
+/** What a task saw of the venues of a time slot. Each is a subject, named by its time slot and its id. */
+export interface VenueReport extends ReportBasics {
+  readonly timeSlot: string
+  /** At most 10,000, each with any JSON value of at most 256 KiB. */
+  readonly venues: readonly { readonly venueId: string; readonly state: unknown }[]
+}
+
+export type Report = SubjectReport | VenueReport
+
+/** `busy`: another reporter works on the task. `duplicate`: it was reported before. In both cases nothing was written. */
 export interface ReportAnswer {
   readonly status: 'processed' | 'busy' | 'duplicate'
   readonly changes: readonly ReportedChange[]
   /** How many notifications were made. */
   readonly notified: number
-  /** What was not notified to anybody, and why. */
-  readonly suppressed: readonly { readonly venueId: string; readonly reason: Reason }[]
-  readonly failed: readonly FailedVenue[]
+  /** Changes without a notification, and why. */
+  readonly suppressed: readonly (ShownName & { readonly reason: Reason })[]
+  readonly failed: readonly FailedSubject[]
 }
 
-export interface ReportedChange {
-  readonly venueId: string
-  /** Null for a venue that was not known. */
+/** Has `subject` or `venueId`, as the report has. */
+export interface ReportedChange extends ShownName {
+  /** Null for a subject that was not known. */
   readonly from: unknown
   readonly to: unknown
   readonly reason: Reason
 }
 
-export interface FailedVenue {
-  readonly venueId: string
+/** Has `subject` or `venueId`, as the report has. */
+export interface FailedSubject extends ShownName {
   readonly error: { readonly code: string; readonly message: string }
 }
 
-/** A venue as it was seen, ready to be compared. */
+/** A subject as a task saw it, ready to be compared. */
 export interface Seen extends SubjectName {
   /** Canonical JSON text. */
   readonly state: string
@@ -53,101 +65,110 @@ export interface Seen extends SubjectName {
 export interface ResolvedReport {
   readonly taskId: string
   readonly source: string
-  readonly timeSlot: string
+  readonly group: string
   readonly observedAt: number
   readonly seen: readonly Seen[]
-  /** Venues that cannot be taken as they are. */
-  readonly failed: readonly FailedVenue[]
+  /** Subjects that cannot be taken as they are. */
+  readonly failed: readonly FailedSubject[]
+  /** Shows a subject's name in the form of the report. */
+  show(name: string): ShownName
 }
 
-export const maxVenues = 10_000
+export const maxSubjects = 10_000
 
-const reportKeys = ['taskId', 'source', 'timeSlot', 'observedAt', 'venues', 'ignore']
+const basicKeys = ['taskId', 'source', 'observedAt', 'ignore']
 
-/** Checks a report; what is wrong with one venue is that venue's failure and no other's. */
-export function resolveReport(report: Report, ignored: readonly string[]): ResolvedReport {
-  onlyKeys('report', report, reportKeys)
-  const taskId = text('report.taskId', report.taskId)
-  const place = {
-    source: text('report.source', report.source),
-    timeSlot: text('report.timeSlot', report.timeSlot),
+/** A report in the general form, with the words of the form it came in. */
+interface GivenReport {
+  readonly group: string
+  readonly list: 'subjects' | 'venues'
+  readonly items: unknown
+  readonly field: NameField
+}
+
+/** Maps a report of either form onto the general one: a venue is a subject whose group is the time slot. */
+function readForm(report: Report): GivenReport {
+  const { subjects, timeSlot, venues } = report as Partial<SubjectReport & VenueReport>
+  if (subjects === undefined) {
+    const group = text('report.timeSlot', timeSlot)
+    return { group, list: 'venues', items: venues, field: 'venueId' }
   }
-  const { observedAt, venues, ignore = [] } = report
+  if (timeSlot !== undefined || venues !== undefined) throw bothForms('report')
+  return { group: '', list: 'subjects', items: subjects, field: 'subject' }
+}
+
+/** Checks a report. A subject that is wrong fails alone. */
+export function resolveReport(report: Report, ignored: readonly string[]): ResolvedReport {
+  onlyKeys('report', report, [...basicKeys, 'subjects', 'timeSlot', 'venues'])
+  const taskId = text('report.taskId', report.taskId)
+  const source = text('report.source', report.source)
+  const form = readForm(report)
+  const { group, list, field } = form
+  const { observedAt, ignore = [] } = report
   const given = observedAt instanceof Date ? observedAt.getTime() : observedAt
   const instant = whole('report.observedAt', given, { max: 8_640_000_000_000_000 })
   const fields = [...ignored, ...resolveIgnore('report.ignore', ignore)]
+  const show = (name: string): ShownName => ({ [field]: name })
   const bySubject = new Map<string, Seen>()
-  const failed = new Map<string, FailedVenue>()
-  for (const [index, venue] of checkVenues(venues).entries()) {
+  const failed = new Map<string, FailedSubject>()
+  for (const [index, item] of checkItems(form).entries()) {
     try {
-      const seen = resolveVenue(`venues[${index}]`, venue, place, fields)
+      const seen = resolveItem(`${list}[${index}]`, item, { source, group, field }, fields)
       const before = bySubject.get(seen.subject)
-      if (before && before.stateHash !== seen.stateHash) throw twice(seen.venueId)
+      if (before && before.stateHash !== seen.stateHash) throw twice(field, seen.name)
       bySubject.set(seen.subject, before ?? seen)
     } catch (error) {
-      const venueId = nameOf(venue)
-      failed.set(venueId, { venueId, error: describeFailure(error) })
+      const name = nameOf(item, field)
+      failed.set(name, { ...show(name), error: describeFailure(error) })
     }
   }
-  // A venue that failed once is failed as a whole: which of its states is true nobody can say.
-  const seen = [...bySubject.values()].filter(({ venueId }) => !failed.has(venueId))
-  return {
-    taskId,
-    ...place,
-    observedAt: instant,
-    seen,
-    failed: [...failed.values()],
-  }
+  // A subject that failed once fails as a whole: it is not known which of its states is true.
+  const seen = [...bySubject.values()].filter(({ name }) => !failed.has(name))
+  return { taskId, source, group, observedAt: instant, seen, failed: [...failed.values()], show }
 }
 
-function checkVenues(venues: unknown): readonly unknown[] {
-  if (!Array.isArray(venues))
-    throw new SignalboxError('invalid_argument', `report.venues must be an array, not ${show(venues)}.`)
-  if (venues.length <= maxVenues) return venues
+function checkItems({ items, list }: GivenReport): readonly unknown[] {
+  if (!Array.isArray(items))
+    throw new SignalboxError('invalid_argument', `report.${list} must be an array, not ${show(items)}.`)
+  if (items.length <= maxSubjects) return items
   throw new SignalboxError(
     'too_large',
-    `report.venues has ${venues.length} venues; at most ${maxVenues} are taken. Report them in several tasks.`,
-    { details: { maxVenues } },
+    `report.${list} has ${items.length} ${list}; at most ${maxSubjects} are taken. Report them in several tasks.`,
+    { details: { maxSubjects } },
   )
 }
 
-function resolveVenue(
-  name: string,
-  venue: unknown,
-  place: { readonly source: string; readonly timeSlot: string },
+function resolveItem(
+  option: string,
+  item: unknown,
+  { source, group, field }: { readonly source: string; readonly group: string; readonly field: NameField },
   ignore: readonly string[],
 ): Seen {
-  onlyKeys(name, venue, ['venueId', 'state'])
-  const { venueId, state } = venue as { venueId: unknown; state: unknown }
-  const subject = nameSubject({ ...place, venueId: text(`${name}.venueId`, venueId) })
-  if (state === undefined) throw new SignalboxError('invalid_argument', `${name}.state is missing.`)
-  const whole = canonicalJson(`${name}.state`, state)
-  const compared = ignore.length === 0 ? whole : canonicalJson(`${name}.state`, state, ignore)
+  onlyKeys(option, item, [field, 'state'])
+  const { [field]: name, state } = item as { readonly [key in NameField | 'state']: unknown }
+  const subject = nameSubject({ source, group, name: text(`${option}.${field}`, name) })
+  if (state === undefined) throw new SignalboxError('invalid_argument', `${option}.state is missing.`)
+  const whole = canonicalJson(`${option}.state`, state)
+  const compared = ignore.length === 0 ? whole : canonicalJson(`${option}.state`, state, ignore)
   return { ...subject, state: whole, stateHash: digestParts(['state.1', compared]) }
 }
 
-/** The subject with its key. */
-export function nameSubject(place: Omit<SubjectName, 'subject'>): SubjectName {
-  const { source, timeSlot, venueId } = place
-  return { subject: digestParts(['subject.1', source, timeSlot, venueId]), source, timeSlot, venueId }
+/** The name of a subject for an answer, also where it is no valid name. */
+function nameOf(item: unknown, field: NameField): string {
+  const name = (item as { readonly [key in NameField]?: unknown } | null | undefined)?.[field]
+  return typeof name === 'string' ? name.slice(0, 191).toWellFormed() : ''
 }
 
-/** What a venue is called in an answer, also where that is no name. */
-function nameOf(venue: unknown): string {
-  const venueId = (venue as { venueId?: unknown } | null | undefined)?.venueId
-  return typeof venueId === 'string' ? venueId.slice(0, 191).toWellFormed() : ''
-}
-
-function twice(venueId: string): SignalboxError {
+function twice(field: NameField, name: string): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
-    `The venue ${show(venueId)} is in this report twice, with different states.`,
+    `The ${field === 'subject' ? 'subject' : 'venue'} ${show(name)} is in this report twice, with different states.`,
   )
 }
 
 /** What went wrong, as the answer shows it. */
-function describeFailure(error: unknown): FailedVenue['error'] {
+function describeFailure(error: unknown): FailedSubject['error'] {
   if (isSignalboxError(error)) return { code: error.code, message: error.message }
   // A getter or a proxy of the caller's threw.
-  return { code: 'invalid_argument', message: 'The venue could not be read: its state is not plain JSON.' }
+  return { code: 'invalid_argument', message: 'The subject could not be read: its state is not plain JSON.' }
 }

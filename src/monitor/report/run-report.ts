@@ -1,7 +1,7 @@
 import { isSignalboxError, type SignalboxError } from '../../core/errors.ts'
 import type { ResolvedMonitorOptions } from '../monitor-options.ts'
 import {
-  type FailedVenue,
+  type FailedSubject,
   type Report,
   type ReportAnswer,
   type ReportedChange,
@@ -69,11 +69,11 @@ async function runBatches(
 
 async function tryBatch(
   parts: BatchParts,
-  { taskId, source, timeSlot, observedAt }: ResolvedReport,
+  { taskId, source, group, observedAt }: ResolvedReport,
   seen: readonly Seen[],
 ): Promise<BatchResult> {
   try {
-    const ask = { taskId, source, timeSlot, observedAt, isReconcile: false, seen }
+    const ask = { taskId, source, group, observedAt, isReconcile: false, seen }
     return { seen, planned: await runBatch(parts, ask), error: null }
   } catch (error) {
     if (isSignalboxError(error)) return { seen, planned: [], error }
@@ -84,24 +84,24 @@ async function tryBatch(
 function answer(report: ResolvedReport, results: readonly BatchResult[]): ReportAnswer {
   const changes: ReportedChange[] = []
   const suppressed: ReportAnswer['suppressed'][number][] = []
-  const failed: FailedVenue[] = [...report.failed]
+  const failed: FailedSubject[] = [...report.failed]
   let notified = 0
   for (const { seen, planned, error } of results) {
     if (error) {
       const { code, message } = error
-      for (const { venueId } of seen) failed.push({ venueId, error: { code, message } })
+      for (const { name } of seen) failed.push({ ...report.show(name), error: { code, message } })
     }
     for (const { seen, known, decision } of planned) {
-      const { venueId } = seen
+      const shown = report.show(seen.name)
       const { reason, isChange, verdicts } = decision
       const notifiedCount = verdicts.filter((verdict) => verdict.notified).length
       notified += notifiedCount
       if (isChange) {
         const from = known ? JSON.parse(known.state) : null
-        changes.push({ venueId, from, to: JSON.parse(seen.state), reason })
+        changes.push({ ...shown, from, to: JSON.parse(seen.state), reason })
       }
       if (notifiedCount === 0 && reason !== 'new' && reason !== 'unchanged')
-        suppressed.push({ venueId, reason })
+        suppressed.push({ ...shown, reason })
     }
   }
   return { status: 'processed', changes, notified, suppressed, failed }

@@ -57,7 +57,7 @@ export class MemoryMonitor implements MonitorStore {
       now,
       revision: this.#revision,
       subjects: subjects.map((key) => {
-        const { subject, source, timeSlot, venueId, ...known } = this.#subjects.get(key) ?? nobody
+        const { subject, source, group, name, ...known } = this.#subjects.get(key) ?? nobody
         return known.version === 0 ? undefined : { ...known, windows: this.#windows.of(key) }
       }),
       counts: throttles.map((throttle) => this.#countMade(throttle, now)),
@@ -259,7 +259,7 @@ export class MemoryMonitor implements MonitorStore {
     return this.#inTurn(() =>
       [...this.#subjects.values()]
         .filter((one) => source === undefined || one.source === source)
-        .filter((one) => search === undefined || one.venueId.includes(search))
+        .filter((one) => search === undefined || one.name.includes(search))
         .filter((one) => after === undefined || compareNames(one, after) > 0)
         .sort(compareNames)
         .slice(0, limit)
@@ -393,8 +393,8 @@ const untried = {
 const nobody: Subject = {
   subject: '',
   source: '',
-  timeSlot: '',
-  venueId: '',
+  group: '',
+  name: '',
   version: 0,
   state: '',
   stateHash: '',
@@ -421,11 +421,7 @@ function newestFirst<Row extends { readonly id: string }>(
 type Named = Omit<SubjectName, 'subject'>
 
 function compareNames(a: Named, b: Named): number {
-  return (
-    compareText(a.source, b.source) ||
-    compareText(a.timeSlot, b.timeSlot) ||
-    compareText(a.venueId, b.venueId)
-  )
+  return compareText(a.source, b.source) || compareText(a.group, b.group) || compareText(a.name, b.name)
 }
 
 /** By code points, as the databases sort: that is the order of UTF-8. */

@@ -214,10 +214,10 @@ export function decodeSilence(row: SilenceRow): SilenceRecord {
 function nameOf(row: Pick<SubjectRow, 'subject' | 'source' | 'time_slot' | 'venue_id'>): {
   readonly subject: string
   readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
+  readonly group: string
+  readonly name: string
 } {
-  return { subject: row.subject, source: row.source, timeSlot: row.time_slot, venueId: row.venue_id }
+  return { subject: row.subject, source: row.source, group: row.time_slot, name: row.venue_id }
 }
 
 function instant(value: Whole | null): number | null {

@@ -108,18 +108,18 @@ export function lookingContract({ open }: Candidate): void {
     const subjects = names.map(([source, slot, venue]) => aWrite(aSubject(venue, source, slot)))
     await monitor.write(aBatch({ subjects: subjects.toReversed() }))
     const list = async (query: Partial<Parameters<typeof monitor.subjects>[0]>) =>
-      (await monitor.subjects({ limit: 10, ...query })).map((one) => [one.source, one.timeSlot, one.venueId])
+      (await monitor.subjects({ limit: 10, ...query })).map((one) => [one.source, one.group, one.name])
     assert.deepEqual(await list({}), names)
     assert.deepEqual(await list({ limit: 2 }), names.slice(0, 2))
-    const after = { source: 'gym', timeSlot: '18:00', venueId: '\uffee' }
+    const after = { source: 'gym', group: '18:00', name: '\uffee' }
     assert.deepEqual(await list({ after, limit: 2 }), names.slice(3, 5))
     assert.deepEqual(await list({ source: 'pool' }), [names[5]])
     assert.deepEqual(await list({ search: 'a' }), [names[1]], 'as it is written')
     assert.deepEqual(await list({ search: '%_' }), [names[4]], 'nothing stands for anything else')
     const [one] = await monitor.subjects({ limit: 1 })
     const { changedAt, ...rest } = one!
-    const { subject, source, timeSlot, venueId, state, stateHash, observedAt } = subjects[0]!
-    assert.deepEqual(rest, { subject, source, timeSlot, venueId, version: 1, state, stateHash, observedAt })
+    const { subject, source, group, name, state, stateHash, observedAt } = subjects[0]!
+    assert.deepEqual(rest, { subject, source, group, name, version: 1, state, stateHash, observedAt })
     assert.ok(changedAt > 0)
   })
 

@@ -26,8 +26,8 @@ export function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-export function aSubject(venueId = 'court-1', source = 'gym', timeSlot = '18:00-19:00'): SubjectName {
-  return { subject: hash(JSON.stringify([source, timeSlot, venueId])), source, timeSlot, venueId }
+export function aSubject(name = 'court-1', source = 'gym', group = '18:00-19:00'): SubjectName {
+  return { subject: hash(JSON.stringify([source, group, name])), source, group, name }
 }
 
 export function aWrite(write: Partial<SubjectWrite> = {}): SubjectWrite {

@@ -68,6 +68,23 @@ export function scenariosContract({ open, isShared }: Candidate): void {
     )
   })
 
+  test('a subject of the general form is notified, explained and listed like a venue', async () => {
+    await using backend = await open()
+    const monitor = monitorOn(backend)
+    await watch(monitor)
+    for (const [at, state] of ['A', 'B'].entries()) {
+      const report = { taskId: `general ${at}`, source: 'gym', observedAt: (await now(backend)) + at }
+      const answer = await monitor.report({ ...report, subjects: [{ subject: 'court-1', state }] })
+      assert.deepEqual([answer.changes[0]?.subject, answer.notified], ['court-1', at])
+    }
+    await acknowledge(backend)
+    await see(monitor, 'venue', 'C')
+    const [first, second] = (await monitor.subjects()).items
+    assert.deepEqual([first?.subject, first?.state, second?.venueId], ['court-1', 'B', 'court-1'])
+    const { windows, decisions } = await monitor.explain({ source: 'gym', subject: 'court-1' })
+    assert.deepEqual([windows[0]?.status, decisions.length], ['notified', 2])
+  })
+
   test('scenario 2, to the end: the window begins with the ack, repeats do not prolong it, and then it is notified again', async () => {
     await using backend = await open()
     const monitor = monitorOn(backend, { eventDedupTtlMs: 1 })

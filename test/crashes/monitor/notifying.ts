@@ -225,7 +225,7 @@ async function readEnds(box: Box): Promise<readonly VenueEnd[]> {
   const { items } = await box.monitor.subjects({ limit: 500 })
   return items.map(({ source, venueId, state, changedAt }) => {
     const baseline = source === 'hall' ? hallStates[0] : null
-    return { source, venueId, baseline, truth: state as string, changedAt }
+    return { source, venueId: venueId!, baseline, truth: state as string, changedAt }
   })
 }
 
@@ -236,8 +236,8 @@ async function readNotifications(box: Box): Promise<NotifyingEvidence['notificat
       limit: 500,
       cursor,
     })
-    for (const { from, to, ...one } of page.items)
-      records.push({ ...one, from: from as string | null, to: to as string })
+    for (const { venueId, from, to, ...one } of page.items)
+      records.push({ ...one, venueId: venueId!, from: from as string | null, to: to as string })
     cursor = page.cursor
     if (cursor === null) return records
   }

@@ -4,9 +4,9 @@ import type { monitorWords } from '../../../words/monitor.ts'
 import type { Subscription } from './subscriber-names.ts'
 
 export type Match = Subscription['match']
-export type MatchField = 'source' | 'timeSlot' | 'venueId'
+export type MatchField = 'source' | 'subject' | 'timeSlot' | 'venueId'
 
-export const matchFields: readonly MatchField[] = ['source', 'timeSlot', 'venueId']
+export const matchFields: readonly MatchField[] = ['source', 'subject', 'timeSlot', 'venueId']
 
 /** So many of a list are named. */
 const mostNamed = 5
@@ -38,8 +38,13 @@ export interface WrittenMatch {
 
 export type WrittenMatches = Readonly<Record<MatchField, WrittenMatch>>
 
-const anything: WrittenMatch = { how: 'anything', value: '' }
-export const everything: WrittenMatches = { source: anything, timeSlot: anything, venueId: anything }
+export const anything: WrittenMatch = { how: 'anything', value: '' }
+export const everything: WrittenMatches = {
+  source: anything,
+  subject: anything,
+  timeSlot: anything,
+  venueId: anything,
+}
 
 /** Reads a form; throws what is missing, in words. */
 export function matchOf(written: WrittenMatches, say: Say<typeof monitorWords>): Match {

@@ -8,7 +8,7 @@ import { monitorWords } from '../../../words/monitor.ts'
 import type { Venue } from '../place.tsx'
 import { Field, FormDialog } from './form-dialog.tsx'
 import { MatchForm } from './match-form.tsx'
-import { everything, matchOf, type WrittenMatches } from './match-text.ts'
+import { anything, everything, matchOf, type WrittenMatches } from './match-text.ts'
 
 export interface SilencingProps {
   /** Whom it is about at first. @default everything */
@@ -44,7 +44,7 @@ export function Silencing({ venue, onClose }: SilencingProps): ReactNode {
   )
 }
 
-function exactly({ source, timeSlot, venueId }: Venue): WrittenMatches {
-  const is = (value: string) => ({ how: 'is' as const, value })
-  return { source: is(source), timeSlot: is(timeSlot), venueId: is(venueId) }
+function exactly({ source, subject, timeSlot, venueId }: Venue): WrittenMatches {
+  const is = (value: string | undefined) => (value === undefined ? anything : { how: 'is' as const, value })
+  return { source: is(source), subject: is(subject), timeSlot: is(timeSlot), venueId: is(venueId) }
 }

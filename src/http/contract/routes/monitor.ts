@@ -41,10 +41,12 @@ const status = Type.Union([
   Type.Literal('held'),
   Type.Literal('cancelled'),
 ])
-const place = { source: Type.String(), timeSlot: Type.String(), venueId: Type.String() }
-const givenPlace = { source: name, timeSlot: name, venueId: name }
+/** Names a subject: `subject`, or `timeSlot` and `venueId`, as it was reported. */
+const shownName = { subject: Type.Optional(Type.String()), venueId: Type.Optional(Type.String()) }
+const place = { source: Type.String(), ...shownName, timeSlot: Type.Optional(Type.String()) }
 const somePlace = {
   source: Type.Optional(name),
+  subject: Type.Optional(name),
   timeSlot: Type.Optional(name),
   venueId: Type.Optional(name),
 }
@@ -52,9 +54,11 @@ const somePlace = {
 export interface ReportBody {
   readonly taskId: string
   readonly source: string
-  readonly timeSlot: string
   readonly observedAt: number
-  readonly venues: readonly { readonly venueId: string; readonly state: unknown }[]
+  /** The general form; or `timeSlot` and `venues`. */
+  readonly subjects?: readonly { readonly subject: string; readonly state: unknown }[]
+  readonly timeSlot?: string
+  readonly venues?: readonly { readonly venueId: string; readonly state: unknown }[]
   readonly ignore?: readonly string[]
 }
 
@@ -66,20 +70,26 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
   path: '/v1/monitor/report',
   scope: 'work',
   room: 'monitor',
-  summary: 'Report what a task saw of its venues; what changed is notified once to whoever subscribed.',
+  summary: 'Report what a task saw of its subjects; subscribers are notified once of each change.',
   description:
-    '`processed`: compared, decided and written. `busy`: somebody else has this task in hand. `duplicate`: it was reported before. ' +
-    'A venue that cannot be taken is in `failed`, and the rest of the report goes through. ' +
-    `At most 10,000 venues. A report is known by its \`taskId\`.`,
+    '`processed`: compared, decided and written. `busy`: another reporter works on this task. `duplicate`: it was reported before. ' +
+    'The general form has `subjects`. A report with `timeSlot` and `venues` maps onto it: each venue is a subject, named by its time slot and its id. ' +
+    'A subject that cannot be taken is in `failed`, and the rest of the report goes through. ' +
+    `At most 10,000 subjects. A report is known by its \`taskId\`.`,
   body: schemaFor<ReportBody>()(
     Type.Object(
       {
         taskId: name,
         source: name,
-        timeSlot: name,
         observedAt: instant,
-        // What is wrong with one of them is that one's failure: the service says so.
-        venues: Type.Array(Type.Object({ venueId: Type.String(), state: Type.Unknown() }, strict)),
+        // The service checks each of them: one that is wrong fails alone.
+        subjects: Type.Optional(
+          Type.Array(Type.Object({ subject: Type.String(), state: Type.Unknown() }, strict)),
+        ),
+        timeSlot: Type.Optional(name),
+        venues: Type.Optional(
+          Type.Array(Type.Object({ venueId: Type.String(), state: Type.Unknown() }, strict)),
+        ),
         ignore: Type.Optional(Type.Array(name, { maxItems: 1_000 })),
       },
       strict,
@@ -89,14 +99,12 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
     200: schemaFor<ReportAnswer>()(
       Type.Object({
         status: Type.Union([Type.Literal('processed'), Type.Literal('busy'), Type.Literal('duplicate')]),
-        changes: Type.Array(
-          Type.Object({ venueId: Type.String(), from: Type.Unknown(), to: Type.Unknown(), reason }),
-        ),
+        changes: Type.Array(Type.Object({ ...shownName, from: Type.Unknown(), to: Type.Unknown(), reason })),
         notified: count,
-        suppressed: Type.Array(Type.Object({ venueId: Type.String(), reason })),
+        suppressed: Type.Array(Type.Object({ ...shownName, reason })),
         failed: Type.Array(
           Type.Object({
-            venueId: Type.String(),
+            ...shownName,
             error: Type.Object({ code: Type.String(), message: Type.String() }),
           }),
         ),
@@ -160,8 +168,9 @@ const decision: Schema<ShownDecision> = schemaFor<ShownDecision>()(
 
 export interface ExplainQuery {
   readonly source: string
-  readonly timeSlot: string
-  readonly venueId: string
+  readonly subject?: string
+  readonly timeSlot?: string
+  readonly venueId?: string
   readonly limit?: number
   readonly cursor?: string
 }
@@ -173,8 +182,8 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
   scope: 'read',
   room: 'monitor',
   summary:
-    'Why was this notified, or not: the decisions about a venue, each with its reason and its notifications.',
-  query: schemaFor<ExplainQuery>()(Type.Object({ ...givenPlace, ...page }, strict)),
+    'Why subscribers were notified, or not: the decisions about a subject, each with its reason and its notifications.',
+  query: schemaFor<ExplainQuery>()(Type.Object({ ...somePlace, source: name, ...page }, strict)),
   replies: {
     200: schemaFor<Explanation>()(
       Type.Object({
@@ -215,6 +224,7 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
 
 export interface ListDecisionsQuery {
   readonly source?: string
+  readonly subject?: string
   readonly timeSlot?: string
   readonly venueId?: string
   readonly reason?: Reason
@@ -228,7 +238,8 @@ export const listDecisions: Route<{ query: ListDecisionsQuery; reply: Page<Shown
   path: '/v1/monitor/decisions',
   scope: 'read',
   room: 'monitor',
-  summary: 'What was decided, newest first; of one venue by source, timeSlot and venueId together.',
+  summary:
+    'Decisions, newest first; of one subject by source and subject, or by source, timeSlot and venueId.',
   query: schemaFor<ListDecisionsQuery>()(
     Type.Object({ ...somePlace, reason: Type.Optional(reason), ...page }, strict),
   ),
@@ -238,6 +249,7 @@ export const listDecisions: Route<{ query: ListDecisionsQuery; reply: Page<Shown
 
 export interface ListNotificationsQuery {
   readonly source?: string
+  readonly subject?: string
   readonly timeSlot?: string
   readonly venueId?: string
   readonly subscriptionId?: string
@@ -301,7 +313,7 @@ export const listSubjects: Route<{ query: ListSubjectsQuery; reply: Page<ShownSu
   path: '/v1/monitor/subjects',
   scope: 'read',
   room: 'monitor',
-  summary: 'The venues that were reported, and how they are now.',
+  summary: 'The subjects that were reported, and their present state.',
   query: schemaFor<ListSubjectsQuery>()(
     Type.Object({ source: Type.Optional(name), search: Type.Optional(name), ...pageQuery(8_192) }, strict),
   ),

@@ -18,6 +18,7 @@ const match = Type.Unsafe<SubjectMatch>(
   Type.Object(
     {
       source: Type.Optional(textMatch),
+      subject: Type.Optional(textMatch),
       timeSlot: Type.Optional(textMatch),
       venueId: Type.Optional(textMatch),
     },

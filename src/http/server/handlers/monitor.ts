@@ -1,8 +1,12 @@
 import { SignalboxError } from '../../../core/errors.ts'
+import type { ExplainOptions, Report } from '../../../monitor/index.ts'
 import type * as wire from '../../contract/index.ts'
 import type { Handler } from '../call.ts'
 
-/** The routes of the monitor, by their ids. A body is the options of the verb itself. */
+/**
+ * The routes of the monitor, by their ids. A body is the options of the verb itself. The monitor checks which form names
+ * the subjects.
+ */
 export interface MonitorHandlers {
   readonly reportChanges: Handler<typeof wire.reportChanges>
   readonly explainSubject: Handler<typeof wire.explainSubject>
@@ -20,8 +24,10 @@ export interface MonitorHandlers {
 }
 
 export const monitorHandlers: MonitorHandlers = {
-  reportChanges: async ({ body, space }) => ({ body: await space.monitor.report(body) }),
-  explainSubject: async ({ query, space }) => ({ body: await space.monitor.explain(query) }),
+  reportChanges: async ({ body, space }) => ({ body: await space.monitor.report(body as Report) }),
+  explainSubject: async ({ query, space }) => ({
+    body: await space.monitor.explain(query as ExplainOptions),
+  }),
   listDecisions: async ({ query, space }) => ({ body: await space.monitor.decisions(query) }),
   listNotifications: async ({ query, space }) => ({ body: await space.monitor.notifications(query) }),
   replayNotification: async ({ params, space }) => ({ body: await space.monitor.replay(params.id) }),

@@ -144,12 +144,12 @@ export function listSubjects(
   if (source !== undefined) conditions.push(['source = ?', [source]])
   if (search !== undefined) conditions.push(['LOCATE(?, venue_id) > 0', [search]])
   if (after !== undefined) {
-    const { source: from, timeSlot, venueId } = after
+    const { source: from, group, name } = after
     // The first alone tells where in the index to begin.
     conditions.push(['source >= ?', [from]])
     conditions.push([
       '(source > ? OR time_slot > ? OR (time_slot = ? AND venue_id > ?))',
-      [from, timeSlot, timeSlot, venueId],
+      [from, group, group, name],
     ])
   }
   return page<SubjectRow, SubjectRecord>(store, decodeSubject, conditions, {

@@ -114,7 +114,7 @@ function encodeSubjects(
   const set = (column: string, value = `VALUES(${column})`) =>
     `${column} = IF(${isNext}, ${value}, ${column})`
   const rows = subjects.toSorted(bySubject).map((one) => [
-    ...[namespace, one.subject, one.source, one.timeSlot, one.venueId, one.version + 1],
+    ...[namespace, one.subject, one.source, one.group, one.name, one.version + 1],
     // No JSON text is empty, no change is at 0: the row keeps what it has.
     ...[one.state ?? '', one.stateHash, one.observedAt, one.memory],
     one.changed || one.version === 0 ? nowPlus(0) : 0,
@@ -136,21 +136,12 @@ function encodeRest(store: Store, batch: ReportBatch): readonly Statement[] {
   const { namespace, packetBytes, tables } = store
   const { notification, decision } = tables.monitor
   const decisions = batch.decisions.map((one) => [
-    ...[namespace, one.id, one.subject, one.source, one.timeSlot, one.venueId, one.taskId, one.reason],
+    ...[namespace, one.id, one.subject, one.source, one.group, one.name, one.taskId, one.reason],
     ...[one.fromHash, one.toHash, one.fromText, one.toText, one.eventId, one.observedAt, one.verdicts],
     nowPlus(0),
   ])
   const notifications = batch.notifications.map((one) => [
-    ...[
-      namespace,
-      one.id,
-      one.subscriptionId,
-      one.channel,
-      one.subject,
-      one.source,
-      one.timeSlot,
-      one.venueId,
-    ],
+    ...[namespace, one.id, one.subscriptionId, one.channel, one.subject, one.source, one.group, one.name],
     ...[
       one.decisionId,
       one.eventId,

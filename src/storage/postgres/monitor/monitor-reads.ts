@@ -77,7 +77,7 @@ WHERE namespace = $1 AND status = 'dead' GROUP BY subscription_id`,
   }
 
   async subjects({ source, search, limit, after }: SubjectQuery): Promise<readonly SubjectRecord[]> {
-    const values = [source, search, after?.source, after?.timeSlot, after?.venueId]
+    const values = [source, search, after?.source, after?.group, after?.name]
     const { rows } = await this.#connections.run<SubjectRow & Record<string, unknown>>(
       subjectStatement(this.#schema, source !== undefined, after !== undefined),
       [this.#namespace, limit, ...values.map((value) => value ?? null)],

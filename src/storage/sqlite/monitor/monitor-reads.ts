@@ -101,7 +101,7 @@ export function listSubjects(
   // Within one source, the page begins at a time slot of it.
   const isWithin = source !== undefined && after?.source === source
   const columns = isWithin ? 'time_slot, venue_id' : 'source, time_slot, venue_id'
-  const page = after ? [...(isWithin ? [] : [after.source]), after.timeSlot, after.venueId] : []
+  const page = after ? [...(isWithin ? [] : [after.source]), after.group, after.name] : []
   const places = page.map(() => '?').join()
   return connection
     .all<SubjectRow>(

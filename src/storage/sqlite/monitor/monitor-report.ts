@@ -138,12 +138,12 @@ function writeSubject(
 ): void {
   const { stateHash, observedAt, memory, state, changed } = write
   if (row === null) {
-    const { subject, source, timeSlot, venueId } = write
+    const { subject, source, group, name } = write
     connection.run(
       `INSERT INTO monitor_subject (namespace, subject, source, time_slot, venue_id, version, observed_at, changed_at,
          state_hash, memory, state)
        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10)`,
-      ...[namespace, subject, source, timeSlot, venueId, observedAt, now, stateHash, memory, state!],
+      ...[namespace, subject, source, group, name, observedAt, now, stateHash, memory, state!],
     )
   } else if (state === null && !changed) {
     connection.run(
@@ -177,13 +177,13 @@ export function reserve(
 }
 
 function insertDecision(connection: Connection, namespace: string, decision: NewDecision, now: number): void {
-  const { id, subject, source, timeSlot, venueId, taskId, reason, observedAt, verdicts } = decision
+  const { id, subject, source, group, name, taskId, reason, observedAt, verdicts } = decision
   const { fromHash, toHash, fromText, toText, eventId } = decision
   connection.run(
     `INSERT INTO monitor_decision (namespace, id, subject, source, time_slot, venue_id, task_id, reason, from_hash,
        to_hash, from_text, to_text, event_id, observed_at, verdicts, decided_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ...[namespace, id, subject, source, timeSlot, venueId, taskId, reason, fromHash],
+    ...[namespace, id, subject, source, group, name, taskId, reason, fromHash],
     ...[toHash, fromText, toText, eventId, observedAt, verdicts, now],
   )
 }
@@ -194,13 +194,13 @@ function insertNotification(
   notification: NewNotification,
   now: number,
 ): void {
-  const { id, subscriptionId, channel, subject, source, timeSlot, venueId, decisionId } = notification
+  const { id, subscriptionId, channel, subject, source, group, name, decisionId } = notification
   const { eventId, kind, from, to, stateHash, windowMs, maxAttempts, delayMs } = notification
   connection.run(
     `INSERT INTO monitor_notification (namespace, id, subscription_id, channel, subject, source, time_slot, venue_id,
        decision_id, event_id, kind, from_state, to_state, state_hash, window_ms, max_attempts, due_at, created_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ...[namespace, id, subscriptionId, channel, subject, source, timeSlot, venueId],
+    ...[namespace, id, subscriptionId, channel, subject, source, group, name],
     ...[decisionId, eventId, kind, from, to, stateHash, windowMs, maxAttempts, now + delayMs, now],
   )
 }
