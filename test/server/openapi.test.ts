@@ -104,7 +104,6 @@ const rulesBeyondSchema = [
   /in the space "processing"/,
   /needs `from`/,
   /^A token for nodes has the scope "work"/,
-  /source, timeSlot and venueId together/,
   /^channel[ .]/,
   /search does not parse: at column|search has no terms|search names the queue/,
   /^(submit|definePool)\.(uses|requires|prefers)/,

@@ -18,7 +18,7 @@ around(async () => {
   return () => box.close()
 })
 
-const place = { source: 'booking', timeSlot: '2026-11-20 18:00', venueId: 'court-1' }
+const place = { source: 'booking', subject: 'court-1' }
 check('From a report to a message #2', async () => {
   const why = await box.monitor.explain(place)
   assert.equal(why.present?.state, 'free')
