@@ -50,6 +50,8 @@ export function nameSubject({ source, group, name }: Omit<SubjectName, 'subject'
 /** Reads a subject in either form. */
 export function resolvePlace(option: string, given: GivenPlace, more: readonly string[] = []): SubjectName {
   onlyKeys(option, given, [...placeKeys, ...more])
+  const isVenue = given.timeSlot !== undefined && given.venueId !== undefined
+  if (given.source === undefined || (given.subject === undefined && !isVenue)) throw incomplete(option)
   const source = text(`${option}.source`, given.source)
   if (given.subject === undefined) {
     const group = text(`${option}.timeSlot`, given.timeSlot)
@@ -63,16 +65,18 @@ export function resolvePlace(option: string, given: GivenPlace, more: readonly s
 export function resolveOptionalPlace(option: string, given: GivenPlace): SubjectName | undefined {
   const { source, subject, timeSlot, venueId } = given
   if (placeKeys.every((key) => given[key] === undefined)) return undefined
-  const isWhole = subject !== undefined || (timeSlot !== undefined && venueId !== undefined)
-  if (source !== undefined && isWhole) return resolvePlace(option, { source, subject, timeSlot, venueId })
-  throw new SignalboxError(
-    'invalid_argument',
-    `${option} names one subject by source and subject, or by source, timeSlot and venueId; or none of them.`,
-  )
+  return resolvePlace(option, { source, subject, timeSlot, venueId })
 }
 
 export function showPlace({ source, group, name }: Omit<SubjectName, 'subject'>): SubjectPlace {
   return group === '' ? { source, subject: name } : { source, timeSlot: group, venueId: name }
+}
+
+function incomplete(option: string): SignalboxError {
+  return new SignalboxError(
+    'invalid_argument',
+    `${option} names one subject by source and subject, or by source, timeSlot and venueId.`,
+  )
 }
 
 export function bothForms(option: string): SignalboxError {

@@ -47,7 +47,7 @@ test('dead notifications are listed with their subscription and reason, and repl
   await leaveDead(place)
   const table = await ok(place, ['monitor', 'notifications', '--state', 'dead'])
   const [head, ...rows] = table.trimEnd().split('\n')
-  assert.match(head!, /^ID +STATE +SUBSCRIPTION +VENUE/)
+  assert.match(head!, /^ID +STATE +SUBSCRIPTION +SUBJECT/)
   assert.equal(rows.length, 2)
   for (const name of ['front desk', 'back office'])
     assert.equal(rows.filter((row) => row.includes(name)).length, 1, table)
@@ -96,7 +96,7 @@ test('notifications, replay and explain act on a server too', async () => {
   assert.deepEqual(why.present.state, { free: 2 })
 })
 
-test('explain says in a few lines why subscribers were notified of a venue, with whole states', async () => {
+test('explain says in a few lines why subscribers were notified of a subject, with whole states', async () => {
   using place = createWorkplace()
   await leaveDead(place)
   const text = await ok(place, ['monitor', 'explain', 'courts', '18:00', 'north'])

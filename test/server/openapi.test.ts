@@ -92,6 +92,9 @@ function oneOfEach(body: unknown): unknown {
 
 /** Rules that a schema cannot say. A refusal of a request that fits must be by one of them. */
 const rulesBeyondSchema = [
+  /fields of both forms/,
+  /needs subjects, or timeSlot and venues/,
+  /names one subject by source and subject/,
   /must be milliseconds (of|from) /,
   /runAt.*delayMs|delayMs.*runAt/,
   /percent-encoded/,

@@ -90,6 +90,8 @@ interface GivenReport {
 function readForm(report: Report): GivenReport {
   const { subjects, timeSlot, venues } = report as Partial<SubjectReport & VenueReport>
   if (subjects === undefined) {
+    if (timeSlot === undefined || venues === undefined)
+      throw new SignalboxError('invalid_argument', 'report needs subjects, or timeSlot and venues.')
     const group = text('report.timeSlot', timeSlot)
     return { group, list: 'venues', items: venues, field: 'venueId' }
   }
