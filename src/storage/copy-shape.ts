@@ -119,7 +119,7 @@ export const fleetKeyCell = (cell: CellOf): Cell => hashFleetKey(cell('row_key')
 export const lineResult: AlsoWritten = {
   table: 'lock_result',
   columns: [
-    { name: 'line_key', type: 'text', isCompared: false },
+    { name: 'queue_key', type: 'text', isCompared: false },
     { name: 'revision', type: 'whole', isCompared: false },
     { name: 'namespace', type: 'text', isCompared: false },
     { name: 'value', type: 'text', isCompared: false },

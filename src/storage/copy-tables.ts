@@ -72,11 +72,11 @@ export const copyTables: readonly CopyTable[] = [
     'namespace job_id attempt# progress progress_at# line_count# line_bytes# dropped_count# dropped_at# noted_at#',
   ),
   table(
-    'job_line',
+    'job_log',
     'namespace job_id attempt number',
-    'namespace job_id attempt# number# level text said_at#',
+    'namespace job_id attempt# number# level text logged_at#',
   ),
-  table('job_need', 'namespace job_id needs_id', 'namespace job_id needs_id is_met?'),
+  table('job_dependency', 'namespace job_id dependency_id', 'namespace job_id dependency_id is_met?'),
   table(
     'job_lock',
     'namespace job_id',
@@ -88,7 +88,7 @@ export const copyTables: readonly CopyTable[] = [
     'namespace name version# is_paused? next_at# last_slot_at# last_fired_at# created_at# doc',
   ),
   table('queue_control', 'namespace queue', 'namespace queue paused_at# limits'),
-  table('job_rate', 'namespace queue limit_key', 'namespace queue limit_key starts ~counts_until#'),
+  table('job_rate', 'namespace queue limit_key', 'namespace queue limit_key starts ~expires_at#'),
   table(
     'once_guard',
     'namespace space guard_key',
@@ -105,9 +105,9 @@ export const copyTables: readonly CopyTable[] = [
     `namespace ${subject} version# state state_hash observed_at# changed_at# memory`,
   ),
   table(
-    'monitor_told',
+    'monitor_window',
     'namespace subject subscription_id state_hash',
-    'namespace subject subscription_id state_hash status notification_id told_at# ends_at#',
+    'namespace subject subscription_id state_hash status notification_id notified_at# ends_at#',
   ),
   table(
     'monitor_decision',
@@ -133,7 +133,7 @@ export const copyTables: readonly CopyTable[] = [
   table('fleet_row', 'namespace kind row_key', 'namespace kind row_key version# doc expires_at#'),
   // How long leases of lines last is not carried: as after a boot of the host, everybody has their whole time again.
   table(
-    'lock_line',
+    'lock_queue',
     'namespace operation resource',
     `namespace operation resource attempt# revision# waiter_count# holder_node holder_request_id token# holder_attempt#
      holder_since# holder_ttl_ms# holder_seq# is_called? progress last_outcome last_node last_attempt# last_at#
@@ -153,8 +153,8 @@ export const copyTables: readonly CopyTable[] = [
 
 /** Tables whose rows lean on each other in one engine or another: when one is copied anew, all of its group are. */
 export const copyGroups: readonly (readonly string[])[] = [
-  ['job_progress', 'job_line'],
-  ['lock_line', 'lock_waiter', 'lock_outcome'],
+  ['job_progress', 'job_log'],
+  ['lock_queue', 'lock_waiter', 'lock_outcome'],
 ]
 
 /** What servers of one fleet tell each other that outlives them; who they are, and which node is whose, does not. */
@@ -181,7 +181,6 @@ export const leftColumns: Readonly<Record<string, Readonly<Record<string, string
     lease_nonce: 'is of a lease',
     lease_ends_at: 'is of a lease',
     settled_tokens: 'tells workers of earlier attempts how those ended, and those workers are gone',
-    settled: 'is the same',
     room: 'keeps a place blank',
   },
   job_pending: { result: 'is never set while a job is live', limit_key: 'a trigger writes it' },
@@ -189,11 +188,9 @@ export const leftColumns: Readonly<Record<string, Readonly<Record<string, string
     lease_no: 'only tells workers of earlier attempts how those ended, where it is one counter for all jobs',
     lease_nonce: 'is of a lease',
     settled_tokens: 'tells workers of earlier attempts how those ended, and those workers are gone',
-    settled: 'is the same',
   },
   queue_control: {
-    key_place: 'is where the next claim goes on; it begins again at the first key',
-    next_key: 'is the same',
+    key_position: 'is where the next claim goes on; it begins again at the first key',
     adopt_until: 'is about claims that were under way',
   },
   monitor_channel: { token: 'is of a lease', lease_ends_at: 'is of a lease' },
@@ -205,5 +202,5 @@ export const leftColumns: Readonly<Record<string, Readonly<Record<string, string
     fleet_row: 'is a number of the table’s own',
     removed_at: 'is of rows that were removed, which are not carried',
   },
-  lock_line: { line: 'is a number of the table’s own' },
+  lock_queue: { line: 'is a number of the table’s own' },
 }

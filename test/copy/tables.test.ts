@@ -24,9 +24,9 @@ test('a copy carries every table and column that SQLite has, or says why not', (
   // The line that a row belongs to is found by its names.
   assert.deepEqual(findUncopied(tables, sqliteShapes, ['line']), [])
   tables.set('job_dream', ['id'])
-  tables.set('job_need', [...tables.get('job_need')!, 'mood'])
+  tables.set('job_dependency', [...tables.get('job_dependency')!, 'mood'])
   assert.deepEqual(findUncopied(tables, sqliteShapes, ['line']), [
-    'job_need.mood is neither copied nor left behind',
+    'job_dependency.mood is neither copied nor left behind',
     'job_dream is neither copied nor left behind',
   ])
 })

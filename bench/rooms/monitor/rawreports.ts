@@ -165,7 +165,7 @@ const endTask = `
   WHERE namespace = 'raw' AND space = 'monitor.task' AND guard_key = $1`
 
 const reserve = `
-  INSERT INTO monitor_told (namespace, subject, subscription_id, state_hash, status, notification_id)
+  INSERT INTO monitor_window (namespace, subject, subscription_id, state_hash, status, notification_id)
   VALUES ('raw', $1, 'subscription', $2, 'pending', $3)`
 
 const decide = `

@@ -53,7 +53,7 @@ function encodeNote({ tables, namespace }: Notes, note: AttemptNote): readonly S
     const rows = logs.map(({ level, text, bytesSoFar }, nr) => [nr + 1, level, bytesSoFar, text])
     steps.push(
       [
-        `INSERT INTO ${tables.line} (namespace, job_id, attempt, number, level, text, said_at)
+        `INSERT INTO ${tables.log} (namespace, job_id, attempt, number, level, text, logged_at)
           WITH v (nr, level, bytes, text) AS (VALUES ?)
           SELECT p.namespace, p.job_id, p.attempt, p.line_count + v.nr, v.level, v.text, ${now}
           FROM ${tables.progress} p STRAIGHT_JOIN v
@@ -111,7 +111,7 @@ interface LineRow {
   /** Null: the line that tells how many were dropped. */
   readonly text: string | null
   readonly dropped_count: number | string | null
-  readonly said_at: number | string
+  readonly logged_at: number | string
 }
 
 async function readLines(
@@ -124,7 +124,7 @@ async function readLines(
   const from = [namespace, jobId, attempt, attempt, number]
   const rows = await calls.run('read lines', (call) =>
     call.rows<LineRow>(
-      `(SELECT attempt, number, level, text, NULL AS dropped_count, said_at FROM ${tables.line}
+      `(SELECT attempt, number, level, text, NULL AS dropped_count, logged_at FROM ${tables.log}
           WHERE namespace = ? AND job_id = ? AND ${behind('number')} ORDER BY attempt, number LIMIT ?)
         UNION ALL
         (SELECT attempt, line_count + 1, 'warn', NULL, dropped_count, dropped_at FROM ${tables.progress}
@@ -138,7 +138,7 @@ async function readLines(
     number: Number(row.number),
     level: row.level,
     text: row.text ?? droppedText(Number(row.dropped_count)),
-    at: Number(row.said_at),
+    at: Number(row.logged_at),
   }))
 }
 
@@ -152,7 +152,7 @@ export function makeRoomForNotes(
   const sameAttempt = 'l.namespace = p.namespace AND l.job_id = p.job_id AND l.attempt = p.attempt'
   return [
     [
-      `DELETE l FROM ${tables.progress} p STRAIGHT_JOIN ${tables.line} l ON ${sameAttempt} WHERE ${isFull}`,
+      `DELETE l FROM ${tables.progress} p STRAIGHT_JOIN ${tables.log} l ON ${sameAttempt} WHERE ${isFull}`,
       [namespace, jobIds],
     ],
     [`DELETE p FROM ${tables.progress} p WHERE ${isFull}`, [namespace, jobIds]],
@@ -175,7 +175,7 @@ async function prune(
 
 /** Locked before they go: what was added to meanwhile is looked at again, and stays. */
 function pruneSome({ calls, tables, namespace }: Notes, olderThanMs: number, limit: number): Promise<number> {
-  const { progress, line } = tables
+  const { progress, log } = tables
   return calls.run('forget notes', async (call) => {
     const [, , old] = (await call.packet([
       begin,
@@ -205,7 +205,7 @@ function pruneSome({ calls, tables, namespace }: Notes, olderThanMs: number, lim
         ON n.namespace = ? AND n.job_id = old.job_id AND n.attempt = old.attempt`,
       [keys, namespace],
     ]
-    await call.packet([...(keys.length === 0 ? [] : [forget(progress), forget(line)]), commit])
+    await call.packet([...(keys.length === 0 ? [] : [forget(progress), forget(log)]), commit])
     return new Set(rows.map(({ job_id: id }) => id)).size
   })
 }

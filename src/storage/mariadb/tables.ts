@@ -9,10 +9,10 @@ export interface Tables {
   readonly cancel: string
   readonly control: string
   readonly rate: string
-  readonly need: string
+  readonly dependency: string
   readonly jobLock: string
   readonly progress: string
-  readonly line: string
+  readonly log: string
   readonly schedule: string
   readonly requestKey: string
   readonly locks: LockTables
@@ -60,14 +60,14 @@ export function qualifyTables(database: string): Tables {
     cancel: of('job_cancel'),
     control: of('queue_control'),
     rate: of('job_rate'),
-    need: of('job_need'),
+    dependency: of('job_dependency'),
     jobLock: of('job_lock'),
     progress: of('job_progress'),
-    line: of('job_line'),
+    log: of('job_log'),
     schedule: of('job_schedule'),
     requestKey: of('request_key'),
     locks: {
-      line: of('lock_line'),
+      line: of('lock_queue'),
       waiter: of('lock_waiter'),
       outcome: of('lock_outcome'),
       result: of('lock_result'),
@@ -80,7 +80,7 @@ export function qualifyTables(database: string): Tables {
       subscription: of('monitor_subscription'),
       silence: of('monitor_silence'),
       subject: of('monitor_subject'),
-      window: of('monitor_told'),
+      window: of('monitor_window'),
       decision: of('monitor_decision'),
       notification: of('monitor_notification'),
       channel: of('monitor_channel'),

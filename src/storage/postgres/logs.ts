@@ -68,7 +68,7 @@ export class PostgresNotes implements NoteStore {
       after?.number ?? 0,
       limit,
     ])
-    return rows.map(({ attempt, number, level, text, dropped_count: dropped, said_at: at }) => ({
+    return rows.map(({ attempt, number, level, text, dropped_count: dropped, logged_at: at }) => ({
       attempt,
       number,
       level,
@@ -110,7 +110,7 @@ interface LineRow extends Record<string, unknown> {
   /** Null: the line that tells how many were dropped. */
   readonly text: string | null
   readonly dropped_count: string
-  readonly said_at: string
+  readonly logged_at: string
 }
 
 /** Every statement on notes; namespaces share them. */
@@ -136,7 +136,7 @@ ORDER BY job_id, progress_at DESC, attempt DESC`,
     lines: named(
       'lines',
       `
-(SELECT attempt, number, level, text, NULL::bigint AS dropped_count, said_at FROM ${s}.job_line
+(SELECT attempt, number, level, text, NULL::bigint AS dropped_count, logged_at FROM ${s}.job_log
  WHERE namespace = $1 AND job_id = $2 AND (attempt, number) > ($3::integer, $4::integer)
  ORDER BY attempt, number LIMIT $5)
 UNION ALL
@@ -163,7 +163,7 @@ locked AS MATERIALIZED (
   ORDER BY p.job_id, p.attempt FOR UPDATE OF p SKIP LOCKED
 ),
 unsaid AS (
-  DELETE FROM ${s}.job_line l USING locked o
+  DELETE FROM ${s}.job_log l USING locked o
   WHERE l.namespace = $1 AND l.job_id = o.job_id AND l.attempt = o.attempt
 ),
 unnoted AS (

@@ -61,7 +61,7 @@ export interface WindowRow {
   readonly state_hash: string
   readonly status: string
   readonly notification_id: string
-  readonly told_at: Whole | null
+  readonly notified_at: Whole | null
   readonly ends_at: Whole | null
 }
 
@@ -70,9 +70,9 @@ export function decodeWindow(row: WindowRow): WindowRecord {
     subscriptionId: row.subscription_id,
     stateHash: row.state_hash,
     // The column still has its earlier word.
-    status: row.status === 'told' ? 'notified' : (row.status as WindowRecord['status']),
+    status: row.status as WindowRecord['status'],
     notificationId: row.notification_id,
-    notifiedAt: instant(row.told_at),
+    notifiedAt: instant(row.notified_at),
     endsAt: instant(row.ends_at),
   }
 }

@@ -100,9 +100,9 @@ function writeLine(
   now: number,
 ): void {
   connection.run(
-    `INSERT INTO job_line (namespace, job_id, attempt, number, at, level, text)
+    `INSERT INTO job_log (namespace, job_id, attempt, number, logged_at, level, text)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-     ON CONFLICT DO UPDATE SET at = excluded.at, text = excluded.text`,
+     ON CONFLICT DO UPDATE SET logged_at = excluded.logged_at, text = excluded.text`,
     namespace,
     jobId,
     attempt,
@@ -138,7 +138,7 @@ function readLines(
   { limit, after = { attempt: -1, number: 0 } }: LogQuery,
 ): readonly LogLine[] {
   const rows = connection.all<LogLine>(
-    `SELECT attempt, number, level, text, at FROM job_line
+    `SELECT attempt, number, level, text, logged_at AS at FROM job_log
      WHERE namespace = ?1 AND job_id = ?2 AND (attempt, number) > (?3, ?4)
      ORDER BY attempt, number LIMIT ?5`,
     namespace,
@@ -199,7 +199,7 @@ export function makeRoomForNotes(connection: Connection, namespace: string, jobI
   )
   for (const { attempt } of full) {
     connection.run(
-      'DELETE FROM job_line WHERE namespace = ?1 AND job_id = ?2 AND attempt = ?3',
+      'DELETE FROM job_log WHERE namespace = ?1 AND job_id = ?2 AND attempt = ?3',
       namespace,
       jobId,
       attempt,
@@ -209,7 +209,7 @@ export function makeRoomForNotes(connection: Connection, namespace: string, jobI
 
 export function forgetNotes(connection: Connection, namespace: string, jobIds: readonly string[]): void {
   if (jobIds.length === 0) return
-  for (const table of ['job_progress', 'job_line']) {
+  for (const table of ['job_progress', 'job_log']) {
     connection.run(
       `DELETE FROM ${table} WHERE namespace = ?1 AND job_id IN (SELECT value FROM json_each(?2))`,
       namespace,

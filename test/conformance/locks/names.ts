@@ -154,7 +154,7 @@ const keys: readonly LockKey[] = [
   ['1:a', '1:b'],
   ['1:a1', ':b'],
   ['__proto__', 'constructor'],
-  ["'; DROP TABLE lock_line; --", 'x'],
+  ["'; DROP TABLE lock_queue; --", 'x'],
   ["return redis.call('FLUSHALL')", 'x'],
   ['\u2028', '\u200b'],
   ['0', '00'],

@@ -147,7 +147,7 @@ for (const candidate of candidates().filter(({ sql }) => sql?.rowLocks)) {
       const { lineKey } = nameLine(namespace, pull)
       await (candidate.name === 'postgres'
         ? caller.exec('SELECT pg_advisory_xact_lock(hashtextextended(?, 0))', lineKey)
-        : caller.exec('SELECT 1 FROM lock_line WHERE line_key = ? FOR UPDATE', lineKey))
+        : caller.exec('SELECT 1 FROM lock_queue WHERE queue_key = ? FOR UPDATE', lineKey))
       let isThrough = false
       const asked = locks.acquire(pull, askOf('B'), times).finally(() => {
         isThrough = true

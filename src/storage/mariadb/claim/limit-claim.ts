@@ -37,7 +37,7 @@ const unlimited: QueueLimits = { concurrency: null, rate: null, perKey: null }
 
 interface ControlRow {
   readonly limits: string
-  readonly next_key: string | null
+  readonly key_position: string | null
 }
 
 export async function claimWithin(
@@ -95,17 +95,17 @@ async function claimLocked(
   }
   await learn(inFront.map(({ limit_key }) => limit_key))
   let candidates = inFront
-  let nextKey = control.next_key
+  let nextKey = control.key_position
   const isAll = inFront.length < Number(front[1].at(-1))
   if (limits.perKey !== null && !isAll && choose(seen, inFront).length < want) {
-    ;({ candidates, nextKey } = await lookByKey(seen, control.next_key ?? '', learn))
+    ;({ candidates, nextKey } = await lookByKey(seen, control.key_position ?? '', learn))
   }
   const remember: Statement[] =
-    nextKey === control.next_key
+    nextKey === control.key_position
       ? []
       : [
           [
-            `UPDATE ${store.tables.control} SET next_key = ? WHERE namespace = ? AND queue = ?`,
+            `UPDATE ${store.tables.control} SET key_position = ? WHERE namespace = ? AND queue = ?`,
             [nextKey, store.namespace, queue],
           ],
         ]
@@ -140,7 +140,7 @@ async function claimLocked(
 /** Undefined: it is not to be claimed from within limits, now or at all; then the transaction is over. */
 async function lockQueue(store: Store, call: Call, queue: string): Promise<ControlRow | undefined> {
   const { tables, namespace, calls, memory } = store
-  const select = `SELECT limits, next_key FROM ${tables.control}
+  const select = `SELECT limits, key_position FROM ${tables.control}
       WHERE namespace = ? AND queue = ? AND limits IS NOT NULL AND paused_at IS NULL`
   try {
     for (let looks = 1; ; looks++) {

@@ -236,7 +236,7 @@ class MariadbCopyEnd implements CopyEnd {
     await this.#transact(async () => {
       // As after a boot: holders have their whole time again, and those who wait the time to come back.
       await this.#rows(
-        `UPDATE lock_line SET lease_ends_at = ${nowMs} + holder_ttl_ms,
+        `UPDATE lock_queue SET lease_ends_at = ${nowMs} + holder_ttl_ms,
            due_at = ${nowMs} + CASE WHEN holder_node IS NULL THEN 0 WHEN take_up_by IS NULL THEN holder_ttl_ms
              ELSE 10000 END,
            take_up_by = CASE WHEN take_up_by IS NOT NULL THEN ${nowMs} + 10000 END`,

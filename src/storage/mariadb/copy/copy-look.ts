@@ -60,7 +60,7 @@ export class MariadbLook implements CopyLook {
       `SELECT GREATEST((SELECT COALESCE(MAX(lease_no), 0) FROM job_queue),
                        (SELECT COALESCE(MAX(lease_no), 0) FROM job_history)) AS lease_no,
               GREATEST((SELECT COALESCE(MAX(last_token), 0) FROM lock_shard),
-                       (SELECT COALESCE(MAX(token), 0) FROM lock_line)) AS lock_token`,
+                       (SELECT COALESCE(MAX(token), 0) FROM lock_queue)) AS lock_token`,
     )
     const [row] = rows as unknown as [{ lease_no: string; lock_token: string }]
     return { leaseNo: Number(row.lease_no), lockToken: Number(row.lock_token) }
@@ -95,5 +95,5 @@ SELECT a.*, a.ends_at - ${nowMs} AS rest_ms FROM (
   FROM fleet_row WHERE kind IN ('server', 'node') AND doc IS NOT NULL
   UNION ALL
   SELECT CONCAT('lock ', operation, ' ', resource), holder_node, lease_ends_at
-  FROM lock_line WHERE holder_node IS NOT NULL
+  FROM lock_queue WHERE holder_node IS NOT NULL
 ) a WHERE a.ends_at > ${nowMs} ORDER BY a.ends_at DESC LIMIT 20`

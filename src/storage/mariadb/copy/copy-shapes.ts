@@ -27,25 +27,25 @@ export const mariadbShapes: CopyShapes = {
   },
   queue_control: { where: '(t.paused_at IS NOT NULL OR t.limits IS NOT NULL)' },
   job_rate: {
-    names: { counts_until: 'started_at' },
+    names: { expires_at: 'started_at' },
     from: 'job_rate t LEFT JOIN queue_control c ON c.namespace = t.namespace AND c.queue = t.queue',
     // When the last of them started, and how long that may count.
     read: {
-      counts_until: `t.started_at + 2 * GREATEST(COALESCE(JSON_VALUE(c.limits, '$.rate.perMs'), 0),
+      expires_at: `t.started_at + 2 * GREATEST(COALESCE(JSON_VALUE(c.limits, '$.rate.perMs'), 0),
         COALESCE(JSON_VALUE(c.limits, '$.perKey.rate.perMs'), 0))`,
     },
   },
   once_window: { more: { opened_by: () => createNonce() } },
   request_key: { names: { key: '`key`' } },
   fleet_row: { where: `t.doc IS NOT NULL AND t.${durableFleet}`, more: { key_hash: fleetKeyCell } },
-  lock_line: {
+  lock_queue: {
     names: { is_called: null },
     read: {
       token: 'CASE WHEN t.holder_node IS NOT NULL THEN t.token END',
       is_called: '(t.take_up_by IS NOT NULL)',
     },
     more: {
-      line_key: lineKeyCell,
+      queue_key: lineKeyCell,
       grant_from: () => '0',
       due_at: () => '0',
       lease_ends_at: (cell) => (cell('holder_node') === null ? null : '0'),
@@ -53,22 +53,22 @@ export const mariadbShapes: CopyShapes = {
     },
   },
   lock_waiter: {
-    from: 'lock_waiter t JOIN lock_line l ON l.line_key = t.line_key',
+    from: 'lock_waiter t JOIN lock_queue l ON l.queue_key = t.queue_key',
     read: { ...line.read, has_deadline: '(t.deadline_at IS NOT NULL)' },
     names: { ...line.names, has_deadline: null },
     more: {
-      line_key: lineKeyCell,
+      queue_key: lineKeyCell,
       lease_ends_at: () => '0',
       deadline_at: (cell) => (cell('has_deadline') === '1' ? '0' : null),
       due_at: () => '0',
     },
   },
   lock_outcome: {
-    from: `lock_outcome t JOIN lock_line l ON l.line_key = t.line_key
-      LEFT JOIN lock_result r ON r.line_key = t.line_key AND r.revision = t.revision`,
+    from: `lock_outcome t JOIN lock_queue l ON l.queue_key = t.queue_key
+      LEFT JOIN lock_result r ON r.queue_key = t.queue_key AND r.revision = t.revision`,
     read: { ...line.read, value: 'r.value' },
     names: { ...line.names, value: null },
-    more: { line_key: lineKeyCell, kept_until: () => '0' },
+    more: { queue_key: lineKeyCell, kept_until: () => '0' },
     also: [lineResult],
   },
 }

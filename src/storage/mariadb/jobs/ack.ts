@@ -89,7 +89,7 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
       SET state = ${verdict.state === 'ready' ? `IF(run_at <= ${nowMs}, 'ready', 'scheduled')` : verdict.delayMs > 0 ? "'scheduled'" : "'ready'"},
         attempt = ${number(verdict.attempt)}, free_count = ${number(verdict.freeCount)},
         run_at = ${verdict.state === 'ready' ? 'run_at' : `${nowMs} + ${number(Math.max(0, Math.round(verdict.delayMs)))}`},
-        started_at = ${began()}, error = ${text(verdict.error)}, settled = CONCAT_WS(' ', settled, CONCAT(lease_no, '.', lease_nonce)),
+        started_at = ${began()}, error = ${text(verdict.error)}, settled_tokens = CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)),
         lease_ends_at = NULL, updated_at = ${nowMs}
       WHERE ${held()};
     SET signalbox_took = ROW_COUNT();`

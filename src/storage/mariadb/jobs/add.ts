@@ -153,7 +153,7 @@ function encodeGates(
     return statements
   }
   return [
-    ...insert(`${tables.need} (namespace, job_id, needs_id)`, dependencies),
+    ...insert(`${tables.dependency} (namespace, job_id, dependency_id)`, dependencies),
     ...insert(`${tables.jobLock} (namespace, job_id, operation, resource, is_called)`, locks),
   ]
 }

@@ -53,12 +53,12 @@ async function around(store: Store, id: string, limit: number): Promise<Neighbou
   if (limit < 1) return { dependencies: [], dependents: [] }
   return calls.run('look up what jobs wait for', async (call) => {
     const select = (of: string, other: string): Statement => [
-      `SELECT ${other} AS id, is_met FROM ${tables.need} WHERE namespace = ? AND ${of} = ? ORDER BY ${other} LIMIT ?`,
+      `SELECT ${other} AS id, is_met FROM ${tables.dependency} WHERE namespace = ? AND ${of} = ? ORDER BY ${other} LIMIT ?`,
       [namespace, id, limit],
     ]
     const [dependencies, dependents] = (await call.packet([
-      select('job_id', 'needs_id'),
-      select('needs_id', 'job_id'),
+      select('job_id', 'dependency_id'),
+      select('dependency_id', 'job_id'),
     ])) as [NeighbourRow[], NeighbourRow[]]
     const states = await readStates(
       store,
@@ -85,7 +85,7 @@ const page = 1_000
 async function prune(store: Store, limit: number): Promise<number> {
   const { tables } = store
   let forgotten = 0
-  for (const table of [tables.need, tables.jobLock]) {
+  for (const table of [tables.dependency, tables.jobLock]) {
     for (let after: string | undefined = ''; after !== undefined && forgotten < limit; ) {
       const { count, last }: Forgotten = await forgetGone(store, table, after, limit - forgotten)
       forgotten += count
@@ -133,7 +133,7 @@ export async function listGated(
 ): Promise<readonly string[]> {
   const rows = await calls.run('read', (call) =>
     call.rows<{ namespace: string }>(
-      `SELECT namespace FROM ${tables.need} WHERE NOT is_met GROUP BY namespace
+      `SELECT namespace FROM ${tables.dependency} WHERE NOT is_met GROUP BY namespace
         UNION SELECT namespace FROM ${tables.jobLock} GROUP BY namespace ORDER BY namespace LIMIT ?`,
       [limit],
     ),

@@ -17,19 +17,22 @@ export async function listUnmet(
   if (limit < 1 || of?.length === 0) return []
   const [where, values]: Statement =
     of !== undefined
-      ? ['AND needs_id IN (?)', [of]]
+      ? ['AND dependency_id IN (?)', [of]]
       : after === undefined
         ? ['', []]
-        : ['AND job_id >= ? AND (job_id > ? OR needs_id > ?)', [after.jobId, after.jobId, after.dependencyId]]
-  const index = of === undefined ? 'job_need_unmet' : 'job_need_needs'
+        : [
+            'AND job_id >= ? AND (job_id > ? OR dependency_id > ?)',
+            [after.jobId, after.jobId, after.dependencyId],
+          ]
+  const index = of === undefined ? 'job_dependency_unmet' : 'job_dependency_dependents'
   const rows = await calls.run('list what jobs wait for', (call) =>
-    call.rows<{ job_id: string; needs_id: string }>(
-      `SELECT job_id, needs_id FROM ${tables.need} FORCE INDEX (${index})
-        WHERE namespace = ? AND is_met = FALSE ${where} ORDER BY job_id, needs_id LIMIT ?`,
+    call.rows<{ job_id: string; dependency_id: string }>(
+      `SELECT job_id, dependency_id FROM ${tables.dependency} FORCE INDEX (${index})
+        WHERE namespace = ? AND is_met = FALSE ${where} ORDER BY job_id, dependency_id LIMIT ?`,
       [namespace, ...values, limit],
     ),
   )
-  return rows.map(({ job_id, needs_id }) => ({ jobId: job_id, dependencyId: needs_id }))
+  return rows.map(({ job_id, dependency_id }) => ({ jobId: job_id, dependencyId: dependency_id }))
 }
 
 export async function meet(store: Store, dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
@@ -47,8 +50,8 @@ async function meetSome(store: Store, dependencies: readonly Dependency[]): Prom
     const waiting = await lockWaiting(store, call, ids)
     await call.packet([
       [
-        `UPDATE (WITH v (job_id, needs_id) AS (VALUES ?) SELECT * FROM v) met STRAIGHT_JOIN ${tables.need} n
-          ON n.namespace = ? AND n.job_id = met.job_id AND n.needs_id = met.needs_id
+        `UPDATE (WITH v (job_id, dependency_id) AS (VALUES ?) SELECT * FROM v) met STRAIGHT_JOIN ${tables.dependency} n
+          ON n.namespace = ? AND n.job_id = met.job_id AND n.dependency_id = met.dependency_id
           SET n.is_met = TRUE WHERE NOT n.is_met`,
         [sorted(dependencies).map(({ jobId, dependencyId }) => [jobId, dependencyId]), namespace],
       ],
@@ -62,7 +65,7 @@ async function meetSome(store: Store, dependencies: readonly Dependency[]): Prom
         LEFT JOIN ${tables.jobLock} l ON l.namespace = q.namespace AND l.job_id = q.id
         WHERE q.namespace = ? AND q.id IN (?) AND q.state = 'waiting' AND (l.is_called IS NULL OR NOT l.is_called)
           AND NOT EXISTS (
-            SELECT 1 FROM ${tables.need} n WHERE n.namespace = q.namespace AND n.job_id = q.id AND NOT n.is_met)`,
+            SELECT 1 FROM ${tables.dependency} n WHERE n.namespace = q.namespace AND n.job_id = q.id AND NOT n.is_met)`,
       [namespace, waiting],
     )
     const called = free.filter(({ is_called }) => is_called !== null)
@@ -154,7 +157,7 @@ export async function fail(
               ],
               ...leave(store, ids),
               [
-                `UPDATE ${tables.need} SET is_met = TRUE WHERE namespace = ? AND job_id IN (?)`,
+                `UPDATE ${tables.dependency} SET is_met = TRUE WHERE namespace = ? AND job_id IN (?)`,
                 [namespace, ids],
               ],
             ] satisfies Statement[])),

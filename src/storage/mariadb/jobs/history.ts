@@ -13,7 +13,7 @@ import type { Store } from '../engine-store.ts'
 
 /** The columns a job takes along into the history, and back again. */
 export const carried = `namespace, id, queue, kind, payload, priority, unique_key, max_attempts, run_at, created_at,
-  lease_no, settled, backoff, timeout_ms, meta`
+  lease_no, settled_tokens, backoff, timeout_ms, meta`
 
 /** What the history adds to them. */
 export const ending =

@@ -86,7 +86,7 @@ interface OutcomeRow {
   /** The token of the live lease. */
   readonly held: string | null
   /** The tokens of the attempts that were settled. */
-  readonly settled: string | null
+  readonly settled_tokens: string | null
 }
 
 /**
@@ -101,11 +101,11 @@ export async function outcomes(
   const ids = [...new Set(leases.map(({ jobId }) => jobId))].sort()
   const rows = await calls.run('look up attempts', (call) =>
     call.rows<OutcomeRow>(
-      `SELECT id, settled,
+      `SELECT id, settled_tokens,
           IF(state = 'running' AND lease_ends_at > ${nowMs}, CONCAT(lease_no, '.', lease_nonce), NULL) AS held
         FROM ${tables.queue} WHERE namespace = ? AND id IN (?)
         UNION ALL
-        SELECT id, CONCAT_WS(' ', settled, CONCAT(lease_no, '.', lease_nonce)), NULL
+        SELECT id, CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)), NULL
         FROM ${tables.history} WHERE namespace = ? AND id IN (?)`,
       [namespace, ids, namespace, ids],
     ),
@@ -114,7 +114,7 @@ export async function outcomes(
   return leases.map(({ jobId, token }) => {
     if (decodeToken(token) === undefined) return 'lost'
     const row = byId.get(jobId)
-    if (row?.settled?.split(' ').includes(token)) return 'settled'
+    if (row?.settled_tokens?.split(' ').includes(token)) return 'settled'
     return row !== undefined && row.held === token ? 'held' : 'lost'
   })
 }

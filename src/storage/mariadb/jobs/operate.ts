@@ -148,10 +148,10 @@ async function revive(store: Store, call: Call, ids: readonly string[]): Promise
     try {
       const answer = await call.rows(
         `INSERT INTO ${tables.queue} (namespace, id, queue, kind, payload, priority, unique_key, state, attempt,
-            max_attempts, free_count, run_at, created_at, updated_at, lease_no, settled, backoff,
+            max_attempts, free_count, run_at, created_at, updated_at, lease_no, settled_tokens, backoff,
             timeout_ms, meta, error)
           SELECT namespace, id, queue, kind, payload, priority, unique_key, 'ready', 0, max_attempts, 0, ${nowMs},
-            created_at, ${nowMs}, lease_no, IF(lease_nonce IS NULL, settled, CONCAT_WS(' ', settled, CONCAT(lease_no, '.', lease_nonce))), backoff, timeout_ms, meta, error
+            created_at, ${nowMs}, lease_no, IF(lease_nonce IS NULL, settled_tokens, CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce))), backoff, timeout_ms, meta, error
           FROM ${tables.history} WHERE namespace = ? AND id = ?`,
         [namespace, id],
       )

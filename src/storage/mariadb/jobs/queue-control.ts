@@ -30,7 +30,7 @@ export async function limit(store: Store, queue: string, limits: QueueLimits | n
       `DELETE FROM ${tables.rate} WHERE namespace = ? AND queue = ?`,
       [namespace, queue],
     ] as const
-    return lift(store, queue, 'lift the limits of a queue', 'limits = NULL, next_key = NULL', [forget])
+    return lift(store, queue, 'lift the limits of a queue', 'limits = NULL, key_position = NULL', [forget])
   }
   await calls.run('limit a queue', (call) =>
     call.rows(

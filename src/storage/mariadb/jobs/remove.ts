@@ -74,7 +74,7 @@ function leaveHistory({ tables, namespace }: Store, ids: readonly string[]): rea
 /** What they said of themselves, and what they waited for. */
 function leaveRest({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
-  return [tables.progress, tables.line, tables.need, tables.jobLock].map((table) => [
+  return [tables.progress, tables.log, tables.dependency, tables.jobLock].map((table) => [
     `DELETE FROM ${table} WHERE namespace = ? AND job_id IN (?)`,
     [namespace, ids],
   ])

@@ -182,7 +182,7 @@ function bringBack({ tables, namespace }: Store, verdict: Verdict): Statement {
     `UPDATE ${tables.queue}
       SET state = IF(${again ? 'run_at' : `${nowMs} + ?`} <= ${nowMs}, 'ready', 'scheduled'),
         attempt = ?, free_count = ?, run_at = ${again ? 'run_at' : `${nowMs} + ?`},
-        started_at = IF(? < 0, started_at, ${nowMs} - ?), error = ?, settled = CONCAT_WS(' ', settled, CONCAT(lease_no, '.', lease_nonce)),
+        started_at = IF(? < 0, started_at, ${nowMs} - ?), error = ?, settled_tokens = CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)),
         lease_ends_at = NULL, updated_at = ${nowMs}
       WHERE namespace = ? AND id = ?`,
     [

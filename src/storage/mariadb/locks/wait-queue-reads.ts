@@ -31,11 +31,11 @@ export function inspectLine(
       ['SET TRANSACTION ISOLATION LEVEL REPEATABLE READ', []],
       ['START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY', []],
       [
-        `SELECT ${shown}, l.revision, ${lastColumns.join(', ')} FROM ${tables.line} l WHERE l.line_key = ?`,
+        `SELECT ${shown}, l.revision, ${lastColumns.join(', ')} FROM ${tables.line} l WHERE l.queue_key = ?`,
         [lineKey],
       ],
       [
-        `SELECT node, request_id, since, want FROM ${tables.waiter} WHERE line_key = ? ORDER BY seq LIMIT ?`,
+        `SELECT node, request_id, since, want FROM ${tables.waiter} WHERE queue_key = ? ORDER BY seq LIMIT ?`,
         [lineKey, limit],
       ],
       commit,
@@ -70,8 +70,8 @@ export async function findTangles(
         FROM ${line} h
         STRAIGHT_JOIN ${waiter} w
           ON w.namespace = ? AND w.node = h.holder_node AND w.request_id = h.holder_request_id
-        STRAIGHT_JOIN ${line} l ON l.line_key = w.line_key
-        WHERE h.line_key IN (?) AND h.lease_ends_at > ${nowMs} LIMIT ?`,
+        STRAIGHT_JOIN ${line} l ON l.queue_key = w.queue_key
+        WHERE h.queue_key IN (?) AND h.lease_ends_at > ${nowMs} LIMIT ?`,
       [namespace, keys.map((key) => nameLine(namespace, key).lineKey), mostTangles],
     )
     return rows.map(decodeTangle)
@@ -93,12 +93,12 @@ export function listLines(
     conditions.push(['(operation > ? OR resource > ?)', [after.operation, after.resource]])
   }
   // Those of the page are chosen first, without what may be large in their rows.
-  const page = `SELECT line_key FROM ${line} FORCE INDEX (lock_line_idle)
+  const page = `SELECT queue_key FROM ${line} FORCE INDEX (lock_queue_idle)
     WHERE ${conditions.map(([text]) => text).join(' AND ')} ORDER BY operation, resource LIMIT ?`
   return calls.run('list locks', async (call) => {
     // Else sorting would look at the first 1,024 bytes of a name only.
     const rows = await call.rows<StoredSummary>(
-      `SET STATEMENT max_sort_length = 4096 FOR SELECT ${shown} FROM (${page}) page JOIN ${line} l ON l.line_key = page.line_key
+      `SET STATEMENT max_sort_length = 4096 FOR SELECT ${shown} FROM (${page}) page JOIN ${line} l ON l.queue_key = page.queue_key
         ORDER BY l.operation, l.resource`,
       [...conditions.flatMap(([, values]) => values), limit],
     )

@@ -54,7 +54,7 @@ export class MariadbLine implements LinePages {
     const { lineKey, namespace, operation, resource } = this.#line
     return [
       // It takes the row exclusively at once; INSERT IGNORE would share it first, and two who share it deadlock.
-      `INSERT INTO ${this.#tables.line} (line_key, namespace, operation, resource) VALUES (?, ?, ?, ?)
+      `INSERT INTO ${this.#tables.line} (queue_key, namespace, operation, resource) VALUES (?, ?, ?, ?)
         ON DUPLICATE KEY UPDATE revision = revision`,
       [lineKey, namespace, operation, resource],
     ]
@@ -66,8 +66,8 @@ export class MariadbLine implements LinePages {
     const { lineKey } = this.#line
     return [
       [
-        `SELECT ${readColumns}, EXISTS (SELECT 1 FROM ${outcome} WHERE line_key = ?) AS has_outcomes
-          FROM ${line} WHERE line_key = ?`,
+        `SELECT ${readColumns}, EXISTS (SELECT 1 FROM ${outcome} WHERE queue_key = ?) AS has_outcomes
+          FROM ${line} WHERE queue_key = ?`,
         [lineKey, lineKey],
       ],
       this.#selectHead(openedHeadSize),
@@ -86,11 +86,11 @@ export class MariadbLine implements LinePages {
     const { lineKey } = this.#line
     const [, [opened], head, rows] = (await this.#call.packet([
       begin,
-      [`SELECT ${readColumns} FROM ${line} WHERE line_key = ? FOR UPDATE SKIP LOCKED`, [lineKey]],
+      [`SELECT ${readColumns} FROM ${line} WHERE queue_key = ? FOR UPDATE SKIP LOCKED`, [lineKey]],
       this.#selectHead(openedHeadSize),
       [
         `SELECT ${waiterColumns.join(', ')} FROM ${waiter} FORCE INDEX (PRIMARY)
-          WHERE line_key = ? AND seq IN (?)`,
+          WHERE queue_key = ? AND seq IN (?)`,
         [lineKey, seqs.length === 0 ? [0] : seqs],
       ],
     ])) as [unknown, OpenedRow[], StoredWaiter[], StoredWaiter[]]
@@ -122,14 +122,14 @@ export class MariadbLine implements LinePages {
       [
         `SELECT ${waiterColumns.join(', ')},
             (SELECT COUNT(*) FROM ${waiter} b FORCE INDEX (PRIMARY)
-              WHERE b.line_key = w.line_key AND b.seq < w.seq) AS \`before\`
-          FROM ${waiter} w WHERE line_key = ? AND node = ? AND request_id = ?`,
+              WHERE b.queue_key = w.queue_key AND b.seq < w.seq) AS \`before\`
+          FROM ${waiter} w WHERE queue_key = ? AND node = ? AND request_id = ?`,
         named,
       ],
       [
         `SELECT o.kind, o.seq, o.is_told, o.kept_until, o.revision, r.value
-          FROM ${outcome} o LEFT JOIN ${result} r ON r.line_key = o.line_key AND r.revision = o.revision
-          WHERE o.line_key = ? AND o.node = ? AND o.request_id = ?`,
+          FROM ${outcome} o LEFT JOIN ${result} r ON r.queue_key = o.queue_key AND r.revision = o.revision
+          WHERE o.queue_key = ? AND o.node = ? AND o.request_id = ?`,
         named,
       ],
     ])
@@ -154,7 +154,7 @@ export class MariadbLine implements LinePages {
       ...this.encode(writes),
       [
         `SELECT COUNT(*) AS \`before\` FROM ${this.#tables.waiter} FORCE INDEX (PRIMARY)
-          WHERE line_key = ? AND seq < ?`,
+          WHERE queue_key = ? AND seq < ?`,
         [this.#line.lineKey, seq],
       ],
     ])
@@ -174,13 +174,13 @@ export class MariadbLine implements LinePages {
       ...this.encode(writes),
       ...(value === null ? [] : [encodeResult(this.#tables, this.#line, { revision, value, keptUntil })]),
       [
-        `INSERT INTO ${outcome} (line_key, namespace, node, request_id, kind, seq, is_told, kept_until, revision)
-          SELECT line_key, namespace, node, request_id, ?, seq, ?, ?, ? FROM ${waiter} WHERE line_key = ? ${wanting}
+        `INSERT INTO ${outcome} (queue_key, namespace, node, request_id, kind, seq, is_told, kept_until, revision)
+          SELECT queue_key, namespace, node, request_id, ?, seq, ?, ?, ? FROM ${waiter} WHERE queue_key = ? ${wanting}
           ON DUPLICATE KEY UPDATE kind = VALUES(kind), seq = VALUES(seq), is_told = VALUES(is_told),
             kept_until = VALUES(kept_until), revision = VALUES(revision)`,
         [kind, isTold, keptUntil, revision, lineKey],
       ],
-      [`DELETE FROM ${waiter} WHERE line_key = ? ${wanting}`, [lineKey]],
+      [`DELETE FROM ${waiter} WHERE queue_key = ? ${wanting}`, [lineKey]],
     ])
     return rowCount(answers.at(-1))
   }
@@ -202,7 +202,7 @@ export class MariadbLine implements LinePages {
   #selectHead(limit: number): Statement {
     return [
       `SELECT ${waiterColumns.join(', ')} FROM ${this.#tables.waiter} FORCE INDEX (PRIMARY)
-        WHERE line_key = ? ORDER BY seq LIMIT ?`,
+        WHERE queue_key = ? ORDER BY seq LIMIT ?`,
       [this.#line.lineKey, limit],
     ]
   }

@@ -58,19 +58,19 @@ function look(
   return calls.run('look for locks that are due', async (call) => {
     const [lines, waiters, [over]] = (await call.packet([
       [
-        `SELECT operation, resource FROM ${line} FORCE INDEX (lock_line_due)
+        `SELECT operation, resource FROM ${line} FORCE INDEX (lock_queue_due)
           WHERE namespace = ? AND due_at <= ${nowMs} ORDER BY due_at LIMIT ?`,
         [namespace, limit],
       ],
       [
         `SELECT l.operation, l.resource, w.seq FROM ${waiter} w FORCE INDEX (lock_waiter_due)
-          STRAIGHT_JOIN ${line} l ON l.line_key = w.line_key
+          STRAIGHT_JOIN ${line} l ON l.queue_key = w.queue_key
           WHERE w.namespace = ? AND w.due_at <= ${nowMs} ORDER BY w.due_at LIMIT ?`,
         [namespace, mostWaiters],
       ],
       [
         `SELECT ${kept(outcome, 'lock_outcome_kept')} AS outcomes, ${kept(result, 'lock_result_kept')} AS results,
-          EXISTS (SELECT 1 FROM ${line} FORCE INDEX (lock_line_idle)
+          EXISTS (SELECT 1 FROM ${line} FORCE INDEX (lock_queue_idle)
             WHERE namespace = ? AND idle_since <= ${nowMs} - ? AND grant_from <= ${nowMs}) AS \`lines\``,
         [namespace, namespace, namespace, keepMs],
       ],
@@ -123,7 +123,7 @@ async function whoIsAt({ calls, tables, namespace }: LockPlace, due: DueLine): P
   if (due.seqs.length === 0) return []
   return calls.run('look for who waits no longer', (call) =>
     call.rows<{ node: string; requestId: string }>(
-      `SELECT node, request_id AS requestId FROM ${tables.waiter} WHERE line_key = ? AND seq IN (?)`,
+      `SELECT node, request_id AS requestId FROM ${tables.waiter} WHERE queue_key = ? AND seq IN (?)`,
       [nameLine(namespace, due).lineKey, due.seqs],
     ),
   )
@@ -133,11 +133,11 @@ async function forget(place: LockPlace, over: Over, keepMs: number): Promise<voi
   const { calls, tables, namespace } = place
   const { outcome, result } = tables
   if (over.outcomes) {
-    const columns = ['line_key', 'node', 'request_id']
+    const columns = ['queue_key', 'node', 'request_id']
     await inBites(() => forgetKept(calls, outcome, 'lock_outcome_kept', columns, namespace))
   }
   if (over.results) {
-    const columns = ['line_key', 'revision']
+    const columns = ['queue_key', 'revision']
     await inBites(() => forgetKept(calls, result, 'lock_result_kept', columns, namespace))
   }
   if (over.lines) await inBites(() => forgetLines(place, keepMs))
@@ -187,28 +187,28 @@ function forgetLines({ calls, tables, namespace }: LockPlace, keepMs: number): P
   const { line, outcome } = tables
   const idle = `idle_since <= ${nowMs} - ? AND grant_from <= ${nowMs}`
   return calls.run('forget locks', async (call) => {
-    const found = await call.rows<{ line_key: string }>(
-      `SELECT line_key FROM ${line} l FORCE INDEX (lock_line_idle) WHERE namespace = ? AND ${idle}
-        AND NOT EXISTS (SELECT 1 FROM ${outcome} o WHERE o.line_key = l.line_key) LIMIT ?`,
+    const found = await call.rows<{ queue_key: string }>(
+      `SELECT queue_key FROM ${line} l FORCE INDEX (lock_queue_idle) WHERE namespace = ? AND ${idle}
+        AND NOT EXISTS (SELECT 1 FROM ${outcome} o WHERE o.queue_key = l.queue_key) LIMIT ?`,
       [namespace, keepMs, bite],
     )
     if (found.length === 0) return 0
-    const keys = found.map(({ line_key }) => line_key)
+    const keys = found.map(({ queue_key }) => queue_key)
     const [, mine, ended] = (await call.packet([
       begin,
       [
-        `SELECT line_key FROM ${line} WHERE line_key IN (?) AND ${idle} FOR UPDATE SKIP LOCKED`,
+        `SELECT queue_key FROM ${line} WHERE queue_key IN (?) AND ${idle} FOR UPDATE SKIP LOCKED`,
         [keys, keepMs],
       ],
-      [`SELECT DISTINCT line_key FROM ${outcome} WHERE line_key IN (?)`, [keys]],
-    ])) as [unknown, { line_key: string }[], { line_key: string }[]]
-    const stays = new Set(ended.map(({ line_key }) => line_key))
-    const gone = mine.map(({ line_key }) => line_key).filter((key) => !stays.has(key))
+      [`SELECT DISTINCT queue_key FROM ${outcome} WHERE queue_key IN (?)`, [keys]],
+    ])) as [unknown, { queue_key: string }[], { queue_key: string }[]]
+    const stays = new Set(ended.map(({ queue_key }) => queue_key))
+    const gone = mine.map(({ queue_key }) => queue_key).filter((key) => !stays.has(key))
     if (gone.length === 0) {
       await call.packet([['ROLLBACK', []]])
       return 0
     }
-    const [deleted] = await call.packet([[`DELETE FROM ${line} WHERE line_key IN (?)`, [gone]], commit])
+    const [deleted] = await call.packet([[`DELETE FROM ${line} WHERE queue_key IN (?)`, [gone]], commit])
     return rowCount(deleted)
   })
 }

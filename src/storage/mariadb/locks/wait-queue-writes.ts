@@ -17,7 +17,7 @@ export function encodeWrites(tables: LockTables, line: LineName, writes: LineWri
   const { lineKey, namespace } = line
   const statements: Statement[] = []
   if (writes.goneSeqs.length > 0) {
-    statements.push([`DELETE FROM ${waiter} WHERE line_key = ? AND seq IN (?)`, [lineKey, writes.goneSeqs]])
+    statements.push([`DELETE FROM ${waiter} WHERE queue_key = ? AND seq IN (?)`, [lineKey, writes.goneSeqs]])
   }
   if (writes.waiters.length > 0) {
     const rows = writes.waiters.map((w) => [
@@ -25,14 +25,14 @@ export function encodeWrites(tables: LockTables, line: LineName, writes: LineWri
       ...[w.leaseEndsAt, w.deadlineAt, w.isStreamed, waiterDueAt(w)],
     ])
     statements.push([
-      `INSERT INTO ${waiter} (line_key, namespace, ${waiterColumns.join(', ')}, due_at) VALUES ?
+      `INSERT INTO ${waiter} (queue_key, namespace, ${waiterColumns.join(', ')}, due_at) VALUES ?
         ON DUPLICATE KEY UPDATE ${given([...waiterColumns.slice(2), 'due_at'])}`,
       [rows],
     ])
   }
   for (const { node, requestId } of writes.goneOutcomes) {
     statements.push([
-      `DELETE FROM ${outcome} WHERE line_key = ? AND node = ? AND request_id = ?`,
+      `DELETE FROM ${outcome} WHERE queue_key = ? AND node = ? AND request_id = ?`,
       [lineKey, node, requestId],
     ])
   }
@@ -42,7 +42,7 @@ export function encodeWrites(tables: LockTables, line: LineName, writes: LineWri
       ...[lineKey, namespace, o.node, o.requestId, o.kind, o.seq, o.isTold, o.keptUntil, o.revision],
     ])
     statements.push([
-      `INSERT INTO ${outcome} (line_key, namespace, node, request_id, ${outcomeColumns.join(', ')}) VALUES ?
+      `INSERT INTO ${outcome} (queue_key, namespace, node, request_id, ${outcomeColumns.join(', ')}) VALUES ?
         ON DUPLICATE KEY UPDATE ${given(outcomeColumns)}`,
       [rows],
     ])
@@ -61,7 +61,7 @@ function encodeLine(
   const isOver = save.row.lastOutcome !== null
   const columns = [...changing, ...(isOver ? lastColumns : [])]
   return [
-    `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE line_key = ?`,
+    `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE queue_key = ?`,
     [...lineValues(save).slice(0, changing.length), ...(isOver ? lastValues(save) : []), lineKey],
   ]
 }
@@ -72,7 +72,7 @@ export function encodeResult(
   { revision, value, keptUntil }: LineResult,
 ): Statement {
   return [
-    `INSERT INTO ${result} (line_key, namespace, revision, value, kept_until) VALUES (?, ?, ?, ?, ?)
+    `INSERT INTO ${result} (queue_key, namespace, revision, value, kept_until) VALUES (?, ?, ?, ?, ?)
       ON DUPLICATE KEY UPDATE kept_until = VALUES(kept_until)`,
     [lineKey, namespace, revision, value, keptUntil],
   ]

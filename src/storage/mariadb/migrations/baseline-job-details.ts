@@ -25,14 +25,14 @@ export const jobDetails: readonly string[] = [
   PRIMARY KEY (namespace, job_id, attempt),
   KEY job_progress_noted (namespace, noted_at)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
-  `CREATE TABLE IF NOT EXISTS job_line (
+  `CREATE TABLE IF NOT EXISTS job_log (
   namespace VARCHAR(191) NOT NULL,
   job_id VARCHAR(64) NOT NULL,
   attempt INT NOT NULL,
   number INT NOT NULL,
   level VARCHAR(16) NOT NULL,
   text LONGTEXT NOT NULL,
-  said_at BIGINT NOT NULL,
+  logged_at BIGINT NOT NULL,
   PRIMARY KEY (namespace, job_id, attempt, number)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS job_schedule (
@@ -49,14 +49,14 @@ export const jobDetails: readonly string[] = [
   PRIMARY KEY (namespace, name),
   KEY job_schedule_due (namespace, due_at, name)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
-  `CREATE TABLE IF NOT EXISTS job_need (
+  `CREATE TABLE IF NOT EXISTS job_dependency (
   namespace VARCHAR(191) NOT NULL,
   job_id VARCHAR(64) NOT NULL,
-  needs_id VARCHAR(64) NOT NULL,
+  dependency_id VARCHAR(64) NOT NULL,
   is_met BOOLEAN NOT NULL DEFAULT FALSE,
-  PRIMARY KEY (namespace, job_id, needs_id),
-  KEY job_need_needs (namespace, needs_id, job_id),
-  KEY job_need_unmet (namespace, is_met, job_id, needs_id)
+  PRIMARY KEY (namespace, job_id, dependency_id),
+  KEY job_dependency_dependents (namespace, dependency_id, job_id),
+  KEY job_dependency_unmet (namespace, is_met, job_id, dependency_id)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS job_lock (
   namespace VARCHAR(191) NOT NULL,

@@ -22,7 +22,7 @@ const whenReady = (value: string) =>
  * name itself would not fit into the key, which has 2,590 bytes of the 3,072 allowed. The columns are stored, not virtual:
  * purging the entries of indexed virtual columns means computing them once more.
  *
- * `settled` lists the tokens of earlier attempts whose verdict was written, so that each attempt can learn how it ended.
+ * `settled_tokens` lists the tokens of earlier attempts whose verdict was written, so that each attempt can learn how it ended.
  *
  * `room` is blank and reserves space in the row: pages are filled completely as jobs are added, and a claim, which writes the
  * worker's name and the lease, would make every row grow and split its page. Instead it empties `room`. That makes a claim's
@@ -36,7 +36,7 @@ const whenReady = (value: string) =>
  * locked by a user's transaction.
  *
  * The limits of a queue are in the same row as its pause, so that the ordinary claim skips both kinds of queue by one look.
- * `next_key` is where the next claim goes on in a queue with more keys than one claim reads.
+ * `key_position` is where the next claim goes on in a queue with more keys than one claim reads.
  */
 export const jobs: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS job_queue (
@@ -60,7 +60,7 @@ export const jobs: readonly string[] = [
   lease_no BIGINT NOT NULL DEFAULT 0,
   lease_nonce VARCHAR(16) NULL,
   lease_ends_at BIGINT NULL,
-  settled TEXT NULL,
+  settled_tokens TEXT NULL,
   backoff TEXT NULL,
   timeout_ms BIGINT NULL,
   error LONGTEXT NULL,
@@ -98,7 +98,7 @@ export const jobs: readonly string[] = [
   worker_id VARCHAR(191) NULL,
   lease_no BIGINT NOT NULL,
   lease_nonce VARCHAR(16) NULL,
-  settled TEXT NULL,
+  settled_tokens TEXT NULL,
   backoff TEXT NULL,
   timeout_ms BIGINT NULL,
   result LONGTEXT NULL,
@@ -126,7 +126,7 @@ export const jobs: readonly string[] = [
   queue VARCHAR(191) NOT NULL,
   paused_at BIGINT NULL,
   limits TEXT NULL,
-  next_key VARCHAR(191) NULL,
+  key_position VARCHAR(191) NULL,
   PRIMARY KEY (namespace, queue)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS job_rate (

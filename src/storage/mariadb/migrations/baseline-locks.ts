@@ -1,9 +1,9 @@
 /**
  * Locks, guards and windows.
  *
- * A wait queue is a row of `lock_line`, which a transaction that changes the queue locks until the commit. Its waiters are in
+ * A wait queue is a row of `lock_queue`, which a transaction that changes the queue locks until the commit. Its waiters are in
  * `lock_waiter`, the outcomes of those who left in `lock_outcome`, and a result that many waiters share is in `lock_result`
- * once for all of them. The names of a queue are too wide for an index, so it is found by their SHA-256, `line_key`.
+ * once for all of them. The names of a queue are too wide for an index, so it is found by their SHA-256, `queue_key`.
  *
  * `waiter_count` and `idle_since` (when the lock was last released, once it has no holder and no waiter) find queues without
  * reading waiters; a held or awaited lock has no `idle_since`, and follows the others by operation. The widest index has
@@ -20,8 +20,8 @@
  * it was the one. The widest key has 1,656 bytes of the 3,072 allowed.
  */
 export const locks: readonly string[] = [
-  `CREATE TABLE IF NOT EXISTS lock_line (
-  line_key VARCHAR(43) NOT NULL PRIMARY KEY,
+  `CREATE TABLE IF NOT EXISTS lock_queue (
+  queue_key VARCHAR(43) NOT NULL PRIMARY KEY,
   namespace VARCHAR(191) NOT NULL,
   operation VARCHAR(191) NOT NULL,
   resource VARCHAR(1024) NOT NULL,
@@ -46,11 +46,11 @@ export const locks: readonly string[] = [
   last_at BIGINT NULL,
   last_value LONGTEXT NULL,
   idle_since BIGINT AS (CASE WHEN holder_node IS NULL AND waiter_count = 0 THEN COALESCE(last_at, 0) END) PERSISTENT,
-  KEY lock_line_due (namespace, due_at),
-  KEY lock_line_idle (namespace, idle_since, operation, resource(191))
+  KEY lock_queue_due (namespace, due_at),
+  KEY lock_queue_idle (namespace, idle_since, operation, resource(191))
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS lock_waiter (
-  line_key VARCHAR(43) NOT NULL,
+  queue_key VARCHAR(43) NOT NULL,
   seq BIGINT NOT NULL,
   namespace VARCHAR(191) NOT NULL,
   node VARCHAR(191) NOT NULL,
@@ -62,13 +62,13 @@ export const locks: readonly string[] = [
   deadline_at BIGINT NULL,
   is_streamed BOOLEAN NOT NULL,
   due_at BIGINT NOT NULL,
-  PRIMARY KEY (line_key, seq),
-  UNIQUE KEY lock_waiter_requester (line_key, node, request_id),
+  PRIMARY KEY (queue_key, seq),
+  UNIQUE KEY lock_waiter_requester (queue_key, node, request_id),
   KEY lock_waiter_who (namespace, node, request_id),
   KEY lock_waiter_due (namespace, due_at)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS lock_outcome (
-  line_key VARCHAR(43) NOT NULL,
+  queue_key VARCHAR(43) NOT NULL,
   node VARCHAR(191) NOT NULL,
   request_id VARCHAR(191) NOT NULL,
   namespace VARCHAR(191) NOT NULL,
@@ -77,16 +77,16 @@ export const locks: readonly string[] = [
   is_told BOOLEAN NOT NULL,
   kept_until BIGINT NOT NULL,
   revision BIGINT NOT NULL,
-  PRIMARY KEY (line_key, node, request_id),
+  PRIMARY KEY (queue_key, node, request_id),
   KEY lock_outcome_kept (namespace, kept_until)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS lock_result (
-  line_key VARCHAR(43) NOT NULL,
+  queue_key VARCHAR(43) NOT NULL,
   revision BIGINT NOT NULL,
   namespace VARCHAR(191) NOT NULL,
   value LONGTEXT NOT NULL,
   kept_until BIGINT NOT NULL,
-  PRIMARY KEY (line_key, revision),
+  PRIMARY KEY (queue_key, revision),
   KEY lock_result_kept (namespace, kept_until)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS lock_shard (

@@ -49,17 +49,17 @@ export const monitor: readonly string[] = [
   PRIMARY KEY (namespace, subject),
   KEY monitor_subject_name (namespace, source, time_slot, venue_id)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
-  `CREATE TABLE IF NOT EXISTS monitor_told (
+  `CREATE TABLE IF NOT EXISTS monitor_window (
   namespace VARCHAR(191) NOT NULL,
   subject VARCHAR(64) NOT NULL,
   subscription_id VARCHAR(64) NOT NULL,
   state_hash VARCHAR(64) NOT NULL,
-  status ENUM ('pending', 'told', 'owed') NOT NULL DEFAULT 'pending',
+  status ENUM ('pending', 'notified', 'owed') NOT NULL DEFAULT 'pending',
   notification_id VARCHAR(64) NOT NULL,
-  told_at BIGINT NULL,
+  notified_at BIGINT NULL,
   ends_at BIGINT NULL,
   PRIMARY KEY (namespace, subject, subscription_id, state_hash),
-  KEY monitor_told_ends (namespace, status, ends_at)
+  KEY monitor_window_ends (namespace, status, ends_at)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`,
   `CREATE TABLE IF NOT EXISTS monitor_decision (
   namespace VARCHAR(191) NOT NULL,

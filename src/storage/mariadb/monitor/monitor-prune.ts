@@ -11,7 +11,7 @@ export async function prune(
   const old: readonly (readonly [table: string, over: string])[] = [
     [decision, 'decided_at'],
     [notification, 'finished_at'],
-    [window, "status = 'told' AND ends_at"],
+    [window, "status = 'notified' AND ends_at"],
     [silence, 'ends_at'],
   ]
   let pruned = 0

@@ -55,7 +55,7 @@ export function readKnown(
         [namespace, keys],
       ],
       [
-        `SELECT subject, subscription_id, state_hash, status, notification_id, told_at, ends_at
+        `SELECT subject, subscription_id, state_hash, status, notification_id, notified_at, ends_at
           FROM ${window} WHERE namespace = ? AND subject IN (?)`,
         [namespace, keys],
       ],

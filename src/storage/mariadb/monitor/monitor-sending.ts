@@ -113,7 +113,7 @@ function encodeNotified(
   const out = ended.filter(({ outcome }) => outcome === 'sent' || outcome === 'held')
   const names = out.map((one) => [one.subject, one.subscription_id, one.present])
   const rows = out.map((one) => [
-    ...[namespace, one.subject, one.subscription_id, one.state_hash, 'told', one.id],
+    ...[namespace, one.subject, one.subscription_id, one.state_hash, 'notified', one.id],
     nowPlus(0),
     nowPlus(Number(one.window_ms)),
   ])
@@ -126,7 +126,7 @@ function encodeNotified(
         STRAIGHT_JOIN ${window} t
         ON t.namespace = ? AND t.subject = v.subject AND t.subscription_id = v.subscription_id
         WHERE (t.status = 'owed' AND NOT t.state_hash <=> v.present)
-          OR (t.status = 'told' AND (t.ends_at IS NULL OR t.ends_at <= ${now}))`,
+          OR (t.status = 'notified' AND (t.ends_at IS NULL OR t.ends_at <= ${now}))`,
         [namespace],
       ],
     ),
@@ -134,8 +134,8 @@ function encodeNotified(
       rows,
       packetBytes,
       (text): Statement => [
-        `INSERT INTO ${window} (namespace, subject, subscription_id, state_hash, status, notification_id, told_at, ends_at)
-        VALUES ${text} ON DUPLICATE KEY UPDATE ${given(['status', 'notification_id', 'told_at', 'ends_at'])}`,
+        `INSERT INTO ${window} (namespace, subject, subscription_id, state_hash, status, notification_id, notified_at, ends_at)
+        VALUES ${text} ON DUPLICATE KEY UPDATE ${given(['status', 'notification_id', 'notified_at', 'ends_at'])}`,
         [],
       ],
     ),
@@ -168,7 +168,7 @@ function encodeFailed(
           `DELETE t FROM (WITH v (subject, subscription_id, present) AS (VALUES ${text}) SELECT * FROM v) v
           STRAIGHT_JOIN ${window} t
           ON t.namespace = ? AND t.subject = v.subject AND t.subscription_id = v.subscription_id
-          WHERE t.status = 'owed' AND t.told_at IS NULL AND NOT t.state_hash <=> v.present`,
+          WHERE t.status = 'owed' AND t.notified_at IS NULL AND NOT t.state_hash <=> v.present`,
           [namespace],
         ],
       ),

@@ -61,13 +61,13 @@ export class LimitCandidates {
     if (sight.limits.perKey === null) {
       return {
         candidates: await this.#lock(client, look, 'first', room),
-        place: rule.key_place,
+        place: rule.key_position,
         isNear: true,
       }
     }
     if (fronts.mayTry(queue)) {
       const front = await this.#front(client, look)
-      if (front !== undefined) return { ...front, place: rule.key_place }
+      if (front !== undefined) return { ...front, place: rule.key_position }
       fronts.fellShort(queue)
     }
     return this.#byKey(client, look)
@@ -169,7 +169,7 @@ export class LimitCandidates {
   ): Promise<{ readonly heads: readonly HeadRow[]; readonly place: string | null }> {
     const scan = (after: string, upTo: string | null, count: number) =>
       this.#send<HeadRow>(client, this.#statements.heads, [queue, after, upTo, count, countsStarts(sight)])
-    const from = rule.key_place
+    const from = rule.key_position
     // One more than is looked at tells whether there are more.
     const found = [...(await scan(from ?? '', null, maxKeys + 1))]
     if (from !== null && found.length <= maxKeys) {

@@ -35,7 +35,7 @@ export interface LimitStatements {
 /** What the queue's row says. */
 export interface RuleRow extends Record<string, unknown> {
   readonly limits: string
-  readonly key_place: string | null
+  readonly key_position: string | null
 }
 
 export interface CountRow extends Record<string, unknown> {
@@ -129,7 +129,7 @@ SELECT q.queue FROM unnest((SELECT $2::text[])) q (queue) CROSS JOIN LATERAL (
 ) p
 ORDER BY ${order}`,
     ),
-    rule: named('rule', `SELECT r.limits, r.key_place FROM ${s}.signalbox_limits($1, $2) r`),
+    rule: named('rule', `SELECT r.limits, r.key_position FROM ${s}.signalbox_limits($1, $2) r`),
     // A lease that has a slot has all that count: they are written together, and cleared away only when they count no more.
     adopt: named(
       'adopt',
@@ -281,17 +281,20 @@ WHERE ${eligible} AND p.id = ANY ($4::text[]) AND p.limit_key IS NULL ORDER BY $
       `
 DELETE FROM ${s}.job_rate r USING (
   SELECT limit_key FROM ${s}.job_rate
-  WHERE namespace = $1 AND queue = $2 AND counts_until <= ${nowMs} ORDER BY counts_until LIMIT 100
+  WHERE namespace = $1 AND queue = $2 AND expires_at <= ${nowMs} ORDER BY expires_at LIMIT 100
 ) old WHERE r.namespace = $1 AND r.queue = $2 AND r.limit_key = old.limit_key`,
     ),
-    place: named('place', `UPDATE ${s}.queue_control SET key_place = $3 WHERE namespace = $1 AND queue = $2`),
+    place: named(
+      'place',
+      `UPDATE ${s}.queue_control SET key_position = $3 WHERE namespace = $1 AND queue = $2`,
+    ),
     keepStarts: named(
       'keep_starts',
       `
-INSERT INTO ${s}.job_rate (namespace, queue, limit_key, starts, counts_until)
-SELECT $1, $2, k.limit_key, k.starts, k.counts_until
-FROM unnest($3::text[], $4::text[], $5::bigint[]) k (limit_key, starts, counts_until)
-ON CONFLICT (namespace, queue, limit_key) DO UPDATE SET starts = excluded.starts, counts_until = excluded.counts_until`,
+INSERT INTO ${s}.job_rate (namespace, queue, limit_key, starts, expires_at)
+SELECT $1, $2, k.limit_key, k.starts, k.expires_at
+FROM unnest($3::text[], $4::text[], $5::bigint[]) k (limit_key, starts, expires_at)
+ON CONFLICT (namespace, queue, limit_key) DO UPDATE SET starts = excluded.starts, expires_at = excluded.expires_at`,
     ),
     // It began when the limits were looked at, for that is what its start was counted by; its lease is as long as any. By
     // place, not by key: the rows are locked, so they cannot have moved.

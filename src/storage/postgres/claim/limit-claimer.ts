@@ -195,7 +195,7 @@ export class LimitClaimer {
     })
     const plan = new LimitPlan(sight)
     const places = plan.take(candidates, limit).map((taken) => taken.place)
-    const isMoved = place !== rule.key_place
+    const isMoved = place !== rule.key_position
     if (places.length === 0 && !isMoved) return nothing
     const writing: Promise<unknown>[] = []
     const write = (statement: keyof LimitStatements, ...values: unknown[]) =>

@@ -233,7 +233,7 @@ class PostgresCopyEnd implements CopyEnd {
     return this.#transact(async () => {
       // As after a boot: holders have their whole time again, and those who wait the time to come back.
       await this.#rows(
-        `UPDATE ${s}.lock_line SET lease_ends_at = ${nowMs} + holder_ttl_ms,
+        `UPDATE ${s}.lock_queue SET lease_ends_at = ${nowMs} + holder_ttl_ms,
            take_up_by = CASE WHEN take_up_by IS NOT NULL THEN ${nowMs} + 10000 END,
            due_at = ${nowMs} + CASE WHEN holder_node IS NULL THEN 0 WHEN take_up_by IS NULL THEN holder_ttl_ms
              ELSE 10000 END`,

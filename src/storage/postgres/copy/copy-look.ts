@@ -58,7 +58,7 @@ export class PostgresLook implements CopyLook {
     const s = this.#s
     const { rows } = await this.#client.query(
       `SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS lease_no,
-         greatest((SELECT max(last_token) FROM ${s}.lock_shard), (SELECT max(token) FROM ${s}.lock_line), 0) AS lock_token
+         greatest((SELECT max(last_token) FROM ${s}.lock_shard), (SELECT max(token) FROM ${s}.lock_queue), 0) AS lock_token
        FROM ${s}.job_lease_no`,
     )
     return { leaseNo: Number(rows[0].lease_no), lockToken: Number(rows[0].lock_token) }
@@ -95,6 +95,6 @@ SELECT a.of, a.holder, a.ends_at, a.ends_at - ${now} AS rest_ms FROM (
   FROM ${s}.fleet_row WHERE kind IN ('server', 'node') AND doc IS NOT NULL AND expires_at > ${now}
   UNION ALL
   SELECT 'lock ' || operation || ' ' || resource, holder_node, lease_ends_at
-  FROM ${s}.lock_line WHERE holder_node IS NOT NULL AND lease_ends_at > ${now}
+  FROM ${s}.lock_queue WHERE holder_node IS NOT NULL AND lease_ends_at > ${now}
 ) a ORDER BY a.ends_at DESC LIMIT 20`
 }

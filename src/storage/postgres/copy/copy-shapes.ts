@@ -40,14 +40,14 @@ export function postgresShapes(s: string): CopyShapes {
       where: `t.doc IS NOT NULL AND t.${durableFleet}`,
       more: { key_hash: fleetKeyCell },
     },
-    lock_line: {
+    lock_queue: {
       names: { is_called: null },
       read: {
         token: 'CASE WHEN t.holder_node IS NOT NULL THEN t.token END',
         is_called: '(t.take_up_by IS NOT NULL)',
       },
       more: {
-        line_key: lineKeyCell,
+        queue_key: lineKeyCell,
         grant_from: () => '0',
         due_at: () => '0',
         lease_ends_at: (cell) => (cell('holder_node') === null ? null : '0'),
@@ -55,22 +55,22 @@ export function postgresShapes(s: string): CopyShapes {
       },
     },
     lock_waiter: {
-      from: `${s}.lock_waiter t JOIN ${s}.lock_line l ON l.line_key = t.line_key`,
+      from: `${s}.lock_waiter t JOIN ${s}.lock_queue l ON l.queue_key = t.queue_key`,
       read: { ...line.read, has_deadline: '(t.deadline_at IS NOT NULL)' },
       names: { ...line.names, has_deadline: null },
       more: {
-        line_key: lineKeyCell,
+        queue_key: lineKeyCell,
         lease_ends_at: () => '0',
         deadline_at: (cell) => (cell('has_deadline') === '1' ? '0' : null),
         due_at: () => '0',
       },
     },
     lock_outcome: {
-      from: `${s}.lock_outcome t JOIN ${s}.lock_line l ON l.line_key = t.line_key
-        LEFT JOIN ${s}.lock_result r ON r.line_key = t.line_key AND r.revision = t.revision`,
+      from: `${s}.lock_outcome t JOIN ${s}.lock_queue l ON l.queue_key = t.queue_key
+        LEFT JOIN ${s}.lock_result r ON r.queue_key = t.queue_key AND r.revision = t.revision`,
       read: { ...line.read, value: 'r.value' },
       names: { ...line.names, value: null },
-      more: { line_key: lineKeyCell, kept_until: () => '0' },
+      more: { queue_key: lineKeyCell, kept_until: () => '0' },
       also: [lineResult],
     },
   }

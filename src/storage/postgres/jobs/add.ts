@@ -100,8 +100,8 @@ FROM (SELECT ${nowMs} AS now) clock,
       name: 'sb_add_gates',
       text: `
 WITH need AS (
-  INSERT INTO ${s}.job_need (namespace, job_id, needs_id, is_met)
-  SELECT $1, n.job_id, n.needs_id, false FROM unnest($2::text[], $3::text[]) n (job_id, needs_id)
+  INSERT INTO ${s}.job_dependency (namespace, job_id, dependency_id, is_met)
+  SELECT $1, n.job_id, n.dependency_id, false FROM unnest($2::text[], $3::text[]) n (job_id, dependency_id)
   ON CONFLICT DO NOTHING
 )
 INSERT INTO ${s}.job_lock (namespace, job_id, operation, resource, ask_no, is_called, tended_until)

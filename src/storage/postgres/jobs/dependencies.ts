@@ -57,7 +57,7 @@ export class PostgresGates implements GateStore {
       of === undefined
         ? await this.#run<DependencyRow>(this.#statements.unmet, [jobId, dependencyId, limit])
         : await this.#run<DependencyRow>(this.#statements.unmetOf, [of, limit])
-    return rows.map((row) => ({ jobId: row.job_id, dependencyId: row.needs_id }))
+    return rows.map((row) => ({ jobId: row.job_id, dependencyId: row.dependency_id }))
   }
 
   async meet(dependencies: readonly Dependency[]): Promise<readonly LetOn[]> {
@@ -200,7 +200,7 @@ const manyJobs = 100_000
 
 interface DependencyRow extends Record<string, unknown> {
   readonly job_id: string
-  readonly needs_id: string
+  readonly dependency_id: string
 }
 
 interface FenceRow extends Record<string, unknown> {

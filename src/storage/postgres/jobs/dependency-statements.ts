@@ -64,14 +64,14 @@ SELECT q.id, q.state, greatest(0, q.run_at - ${nowMs}) FROM ${leased} AND q.id =
     unmet: named(
       'unmet',
       `
-SELECT job_id, needs_id FROM ${s}.job_need
-WHERE namespace = $1 AND NOT is_met AND (job_id, needs_id) > ($2, $3) ORDER BY job_id, needs_id LIMIT $4`,
+SELECT job_id, dependency_id FROM ${s}.job_dependency
+WHERE namespace = $1 AND NOT is_met AND (job_id, dependency_id) > ($2, $3) ORDER BY job_id, dependency_id LIMIT $4`,
     ),
     unmetOf: named(
       'needs_of',
       `
-SELECT job_id, needs_id FROM ${s}.job_need
-WHERE namespace = $1 AND needs_id = ANY ($2::text[]) AND NOT is_met ORDER BY job_id, needs_id LIMIT $3`,
+SELECT job_id, dependency_id FROM ${s}.job_dependency
+WHERE namespace = $1 AND dependency_id = ANY ($2::text[]) AND NOT is_met ORDER BY job_id, dependency_id LIMIT $3`,
     ),
     meet: named('meet', `SELECT job_id, queue, becomes FROM ${s}.signalbox_meet($1, $2::text[], $3::text[])`),
     // The rows of jobs are locked before those of dependencies, as everywhere, and in one order.
@@ -88,18 +88,18 @@ gone AS (
 ),
 ${endCancelled(s, 'reason')},
 met AS (
-  UPDATE ${s}.job_need n SET is_met = true FROM gone WHERE n.namespace = $1 AND n.job_id = gone.id AND NOT n.is_met
+  UPDATE ${s}.job_dependency n SET is_met = true FROM gone WHERE n.namespace = $1 AND n.job_id = gone.id AND NOT n.is_met
 )
 SELECT id FROM gone`,
     ),
     around: named(
       'around',
       `
-(SELECT needs_id AS id, is_met, true AS is_dependency FROM ${s}.job_need
- WHERE namespace = $1 AND job_id = $2 ORDER BY needs_id LIMIT $3)
+(SELECT dependency_id AS id, is_met, true AS is_dependency FROM ${s}.job_dependency
+ WHERE namespace = $1 AND job_id = $2 ORDER BY dependency_id LIMIT $3)
 UNION ALL
-(SELECT job_id, is_met, false FROM ${s}.job_need
- WHERE namespace = $1 AND needs_id = $2 ORDER BY job_id LIMIT $3)`,
+(SELECT job_id, is_met, false FROM ${s}.job_dependency
+ WHERE namespace = $1 AND dependency_id = $2 ORDER BY job_id LIMIT $3)`,
     ),
     tend: named(
       'tend',
@@ -138,11 +138,11 @@ FROM (SELECT DISTINCT id FROM ended) e WHERE k.namespace = $1 AND k.job_id = e.i
       'prune_needs',
       `
 WITH gone AS MATERIALIZED (
-  SELECT n.job_id, n.needs_id FROM ${s}.job_need n WHERE n.namespace = $1 AND ${isGone('n.job_id')}
+  SELECT n.job_id, n.dependency_id FROM ${s}.job_dependency n WHERE n.namespace = $1 AND ${isGone('n.job_id')}
   LIMIT $2 FOR UPDATE OF n SKIP LOCKED
 ),
 pruned AS (
-  DELETE FROM ${s}.job_need n USING gone g WHERE n.namespace = $1 AND n.job_id = g.job_id AND n.needs_id = g.needs_id
+  DELETE FROM ${s}.job_dependency n USING gone g WHERE n.namespace = $1 AND n.job_id = g.job_id AND n.dependency_id = g.dependency_id
   RETURNING 1
 )
 SELECT count(*)::int AS count FROM pruned`,
@@ -164,9 +164,9 @@ SELECT count(*)::int AS count FROM pruned`,
       'gated',
       `
 WITH RECURSIVE needing (namespace) AS (
-  (SELECT namespace FROM ${s}.job_need WHERE NOT is_met ORDER BY namespace LIMIT 1)
+  (SELECT namespace FROM ${s}.job_dependency WHERE NOT is_met ORDER BY namespace LIMIT 1)
   UNION ALL
-  SELECT (SELECT n.namespace FROM ${s}.job_need n WHERE NOT n.is_met AND n.namespace > needing.namespace
+  SELECT (SELECT n.namespace FROM ${s}.job_dependency n WHERE NOT n.is_met AND n.namespace > needing.namespace
           ORDER BY n.namespace LIMIT 1)
   FROM needing WHERE needing.namespace IS NOT NULL
 ),

@@ -159,7 +159,7 @@ full_notes AS (
   RETURNING p.job_id, p.attempt
 ),
 unsaid AS (
-  DELETE FROM ${s}.job_line l USING full_notes f
+  DELETE FROM ${s}.job_log l USING full_notes f
   WHERE l.namespace = $1 AND l.job_id = f.job_id AND l.attempt = f.attempt
 )`
   const back = `
@@ -281,7 +281,7 @@ ON CONFLICT (namespace, queue) DO UPDATE SET limits = excluded.limits, is_counte
     unlimit: {
       name: 'sb_unlimit',
       text: `
-UPDATE ${s}.queue_control SET limits = NULL, is_counted = false, adopt_until = NULL, key_place = NULL
+UPDATE ${s}.queue_control SET limits = NULL, is_counted = false, adopt_until = NULL, key_position = NULL
 WHERE namespace = $1 AND queue = $2`,
     },
     dropSlots: {
@@ -296,8 +296,8 @@ WHERE namespace = $1 AND queue = $2`,
     keepStarts: {
       name: 'sb_keep_starts',
       text: `
-UPDATE ${s}.job_rate SET counts_until = ${nowMs} + $3::bigint
-WHERE namespace = $1 AND queue = $2 AND counts_until < ${nowMs} + $3::bigint`,
+UPDATE ${s}.job_rate SET expires_at = ${nowMs} + $3::bigint
+WHERE namespace = $1 AND queue = $2 AND expires_at < ${nowMs} + $3::bigint`,
     },
     prune: {
       name: 'sb_prune',

@@ -82,8 +82,8 @@ function inspectStatement(s: string): Statement {
     text: `
 SELECT ${shown}, l.revision, ${lastColumns.map((column) => `l.${column}`).join(', ')},
        (SELECT coalesce(json_agg(json_build_array(w.node, w.request_id, w.since, w.want) ORDER BY w.seq), '[]')
-        FROM (SELECT * FROM ${s}.lock_waiter WHERE line_key = $1 ORDER BY seq LIMIT $2) w) AS waiters
-FROM ${s}.lock_line l WHERE l.line_key = $1`,
+        FROM (SELECT * FROM ${s}.lock_waiter WHERE queue_key = $1 ORDER BY seq LIMIT $2) w) AS waiters
+FROM ${s}.lock_queue l WHERE l.queue_key = $1`,
   }
 }
 
@@ -93,11 +93,11 @@ function tangleStatement(s: string): Statement {
     text: `
 SELECT h.operation, h.resource, h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
        l.operation AS for_operation, l.resource AS for_resource
-FROM ${s}.lock_line h
+FROM ${s}.lock_queue h
 JOIN ${s}.lock_waiter w
   ON w.namespace = $1 AND w.node = h.holder_node AND w.request_id = h.holder_request_id
-JOIN ${s}.lock_line l ON l.line_key = w.line_key
-WHERE h.line_key = ANY ($2::text[]) AND h.lease_ends_at > ${nowMs} LIMIT $3`,
+JOIN ${s}.lock_queue l ON l.queue_key = w.queue_key
+WHERE h.queue_key = ANY ($2::text[]) AND h.lease_ends_at > ${nowMs} LIMIT $3`,
   }
 }
 
@@ -112,7 +112,7 @@ function listStatement(s: string, hasOperation: boolean, hasAfter: boolean): Sta
   return {
     name: `sb_line_list_${Number(hasOperation)}${Number(hasAfter)}`,
     text: `
-SELECT ${shown} FROM ${s}.lock_line l
+SELECT ${shown} FROM ${s}.lock_queue l
 WHERE l.namespace = $1 AND l.idle_since IS NULL AND ($3::text IS NULL OR strpos(l.resource, $3) > 0)
   ${operation} ${after}
 ORDER BY l.operation, left(l.resource, 191), l.resource LIMIT $2`,

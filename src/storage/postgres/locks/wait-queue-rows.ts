@@ -83,7 +83,7 @@ export class PostgresLine implements LinePages {
   }
 
   #bookOf(opened: OpenedRow, head: readonly StoredWaiter[]): LineBook {
-    const isThere = opened.line_key !== null
+    const isThere = opened.queue_key !== null
     return new LineBook(this, {
       operation: this.#line.operation,
       now: Number(opened.now),
@@ -225,7 +225,7 @@ export async function commitLines(
 
 interface OpenedRow extends StoredLine {
   readonly now: string
-  readonly line_key: string | null
+  readonly queue_key: string | null
   readonly has_outcomes: boolean
 }
 

@@ -42,36 +42,36 @@ export function lineStatements(s: string): LineStatements {
     open: named(
       'open',
       `
-SELECT clock.now, l.line_key, EXISTS (SELECT FROM ${s}.lock_outcome o WHERE o.line_key = $1) AS has_outcomes,
+SELECT clock.now, l.queue_key, EXISTS (SELECT FROM ${s}.lock_outcome o WHERE o.queue_key = $1) AS has_outcomes,
        ${lineColumns.map((column) => `l.${column}`).join(', ')}
-FROM (SELECT ${nowMs} AS now) clock LEFT JOIN ${s}.lock_line l ON l.line_key = $1`,
+FROM (SELECT ${nowMs} AS now) clock LEFT JOIN ${s}.lock_queue l ON l.queue_key = $1`,
     ),
     head: named(
       'head',
-      `SELECT ${waiter} FROM ${s}.lock_waiter w WHERE w.line_key = $1 ORDER BY w.seq LIMIT $2`,
+      `SELECT ${waiter} FROM ${s}.lock_waiter w WHERE w.queue_key = $1 ORDER BY w.seq LIMIT $2`,
     ),
     atPlaces: named(
       'at_places',
-      `SELECT ${waiter} FROM ${s}.lock_waiter w WHERE w.line_key = $1 AND w.seq = ANY ($2::bigint[])`,
+      `SELECT ${waiter} FROM ${s}.lock_waiter w WHERE w.queue_key = $1 AND w.seq = ANY ($2::bigint[])`,
     ),
     findWaiter: named(
       'find_waiter',
       `
 SELECT ${waiter},
-       (SELECT count(*) FROM ${s}.lock_waiter b WHERE b.line_key = w.line_key AND b.seq < w.seq) AS before
-FROM ${s}.lock_waiter w WHERE w.line_key = $1 AND w.node = $2 AND w.request_id = $3`,
+       (SELECT count(*) FROM ${s}.lock_waiter b WHERE b.queue_key = w.queue_key AND b.seq < w.seq) AS before
+FROM ${s}.lock_waiter w WHERE w.queue_key = $1 AND w.node = $2 AND w.request_id = $3`,
     ),
     findOutcome: named(
       'find_outcome',
       `
 SELECT o.kind, o.seq, o.is_told, o.kept_until, o.revision, r.value
 FROM ${s}.lock_outcome o
-LEFT JOIN ${s}.lock_result r ON r.line_key = o.line_key AND r.revision = o.revision
-WHERE o.line_key = $1 AND o.node = $2 AND o.request_id = $3`,
+LEFT JOIN ${s}.lock_result r ON r.queue_key = o.queue_key AND r.revision = o.revision
+WHERE o.queue_key = $1 AND o.node = $2 AND o.request_id = $3`,
     ),
     countBefore: named(
       'count_before',
-      `SELECT count(*) AS before FROM ${s}.lock_waiter WHERE line_key = $1 AND seq < $2`,
+      `SELECT count(*) AS before FROM ${s}.lock_waiter WHERE queue_key = $1 AND seq < $2`,
     ),
     mint: named(
       'mint',
@@ -90,7 +90,7 @@ function writingStatements(
   s: string,
   named: (name: string, text: string) => Statement,
 ): Record<Writing, Statement> {
-  const lineNames = ['line_key', 'namespace', 'operation', 'resource', ...lineColumns, ...lastColumns]
+  const lineNames = ['queue_key', 'namespace', 'operation', 'resource', ...lineColumns, ...lastColumns]
   const places = (names: readonly string[]) => names.map((_, index) => `$${index + 1}`).join(', ')
   const given = (names: readonly string[]) => names.map((name) => `${name} = excluded.${name}`).join(', ')
   const changing = lineColumns.filter((column) => column !== 'progress')
@@ -100,51 +100,51 @@ function writingStatements(
     saveLine: named(
       'save',
       `
-INSERT INTO ${s}.lock_line AS l (${lineNames.join(', ')}) VALUES (${places(lineNames)})
-ON CONFLICT (line_key) DO UPDATE SET ${given(changing)},
+INSERT INTO ${s}.lock_queue AS l (${lineNames.join(', ')}) VALUES (${places(lineNames)})
+ON CONFLICT (queue_key) DO UPDATE SET ${given(changing)},
   progress = CASE WHEN $${lineNames.length + 1}::boolean THEN excluded.progress ELSE l.progress END,
   ${lastColumns.map((name) => `${name} = CASE WHEN excluded.last_outcome IS NULL THEN l.${name} ELSE excluded.${name} END`).join(',\n  ')}`,
     ),
     saveWaiters: named(
       'save_waiters',
       `
-INSERT INTO ${s}.lock_waiter (line_key, namespace, ${waiterColumns.join(', ')}, due_at)
+INSERT INTO ${s}.lock_waiter (queue_key, namespace, ${waiterColumns.join(', ')}, due_at)
 SELECT $1, $2, w.* FROM unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[],
   $9::bigint[], $10::bigint[], $11::boolean[], $12::bigint[]) w
-ON CONFLICT (line_key, node, request_id) DO UPDATE SET ${given([...waiterColumns.slice(2), 'due_at'])}`,
+ON CONFLICT (queue_key, node, request_id) DO UPDATE SET ${given([...waiterColumns.slice(2), 'due_at'])}`,
     ),
     removeWaiters: named(
       'remove_waiters',
-      `DELETE FROM ${s}.lock_waiter WHERE line_key = $1 AND seq = ANY ($2::bigint[])`,
+      `DELETE FROM ${s}.lock_waiter WHERE queue_key = $1 AND seq = ANY ($2::bigint[])`,
     ),
     saveOutcomes: named(
       'save_outcomes',
       `
-INSERT INTO ${s}.lock_outcome (line_key, namespace, node, request_id, ${outcome.join(', ')})
+INSERT INTO ${s}.lock_outcome (queue_key, namespace, node, request_id, ${outcome.join(', ')})
 SELECT $1, $2, o.* FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::bigint[],
   $9::bigint[]) o
-ON CONFLICT (line_key, node, request_id) DO UPDATE SET ${given(outcome)}`,
+ON CONFLICT (queue_key, node, request_id) DO UPDATE SET ${given(outcome)}`,
     ),
     removeOutcome: named(
       'remove_outcome',
-      `DELETE FROM ${s}.lock_outcome WHERE line_key = $1 AND node = $2 AND request_id = $3`,
+      `DELETE FROM ${s}.lock_outcome WHERE queue_key = $1 AND node = $2 AND request_id = $3`,
     ),
     saveResult: named(
       'save_result',
       `
-INSERT INTO ${s}.lock_result (line_key, namespace, revision, value, kept_until) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO ${s}.lock_result (queue_key, namespace, revision, value, kept_until) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO NOTHING`,
     ),
     dissolve: named(
       'dissolve',
       `
 WITH gone AS (
-  DELETE FROM ${s}.lock_waiter WHERE line_key = $1 AND ($3::boolean OR want = 'result')
+  DELETE FROM ${s}.lock_waiter WHERE queue_key = $1 AND ($3::boolean OR want = 'result')
   RETURNING node, request_id, seq
 ), told AS (
-  INSERT INTO ${s}.lock_outcome (line_key, namespace, node, request_id, ${outcome.join(', ')})
+  INSERT INTO ${s}.lock_outcome (queue_key, namespace, node, request_id, ${outcome.join(', ')})
   SELECT $1, $2, node, request_id, $4, seq, $5::boolean, $6::bigint, $7::bigint FROM gone
-  ON CONFLICT (line_key, node, request_id) DO UPDATE SET ${given(outcome)}
+  ON CONFLICT (queue_key, node, request_id) DO UPDATE SET ${given(outcome)}
 )
 SELECT count(*) AS count FROM gone`,
     ),

@@ -149,20 +149,20 @@ DELETE FROM ${s}.${table} WHERE ctid = ANY (ARRAY (
       text: `
 SELECT l.operation, l.resource, array_agg(due.seq) FILTER (WHERE due.seq IS NOT NULL) AS seqs
 FROM (
-  (SELECT line_key, due_at, NULL::bigint AS seq FROM ${s}.lock_line
+  (SELECT queue_key, due_at, NULL::bigint AS seq FROM ${s}.lock_queue
    WHERE namespace = $1 AND due_at <= ${now} ORDER BY due_at LIMIT $2)
   UNION ALL
-  (SELECT line_key, due_at, seq FROM ${s}.lock_waiter
+  (SELECT queue_key, due_at, seq FROM ${s}.lock_waiter
    WHERE namespace = $1 AND due_at <= ${now} ORDER BY due_at LIMIT $3)
 ) due
-JOIN ${s}.lock_line l ON l.line_key = due.line_key
-GROUP BY l.line_key ORDER BY min(due.due_at) LIMIT $2`,
+JOIN ${s}.lock_queue l ON l.queue_key = due.queue_key
+GROUP BY l.queue_key ORDER BY min(due.due_at) LIMIT $2`,
     },
     over: {
       name: 'sb_sweep_over',
       text: `
 SELECT EXISTS (${kept('lock_outcome')}) AS outcomes, EXISTS (${kept('lock_result')}) AS results,
-       EXISTS (SELECT FROM ${s}.lock_line l WHERE ${idle('$1', '$2')}) AS lines`,
+       EXISTS (SELECT FROM ${s}.lock_queue l WHERE ${idle('$1', '$2')}) AS lines`,
     },
     outcomes: forget('lock_outcome'),
     results: forget('lock_result'),
@@ -172,13 +172,13 @@ SELECT EXISTS (${kept('lock_outcome')}) AS outcomes, EXISTS (${kept('lock_result
       name: 'sb_forget_lock_line',
       text: `
 WITH idle AS MATERIALIZED (
-  SELECT l.line_key, l.revision FROM ${s}.lock_line l
-  WHERE ${idle('$2', '$3')} AND NOT EXISTS (SELECT FROM ${s}.lock_outcome o WHERE o.line_key = l.line_key)
+  SELECT l.queue_key, l.revision FROM ${s}.lock_queue l
+  WHERE ${idle('$2', '$3')} AND NOT EXISTS (SELECT FROM ${s}.lock_outcome o WHERE o.queue_key = l.queue_key)
   ORDER BY l.idle_since LIMIT $1
 ), mine AS MATERIALIZED (
-  SELECT * FROM idle WHERE pg_try_advisory_xact_lock(hashtextextended(line_key, 0))
+  SELECT * FROM idle WHERE pg_try_advisory_xact_lock(hashtextextended(queue_key, 0))
 )
-DELETE FROM ${s}.lock_line l USING mine WHERE l.line_key = mine.line_key AND l.revision = mine.revision`,
+DELETE FROM ${s}.lock_queue l USING mine WHERE l.queue_key = mine.queue_key AND l.revision = mine.revision`,
     },
   }
 }

@@ -29,14 +29,14 @@ export function jobDetails(s: string): readonly string[] {
   PRIMARY KEY (namespace, job_id, attempt)
 )`,
     `CREATE INDEX job_progress_noted ON ${s}.job_progress (namespace, noted_at)`,
-    `CREATE TABLE ${s}.job_line (
+    `CREATE TABLE ${s}.job_log (
   namespace ${text} NOT NULL,
   job_id ${text} NOT NULL,
   attempt integer NOT NULL,
   number integer NOT NULL,
   level text NOT NULL,
   text text NOT NULL,
-  said_at bigint NOT NULL,
+  logged_at bigint NOT NULL,
   PRIMARY KEY (namespace, job_id, attempt, number)
 )`,
 
@@ -67,7 +67,7 @@ BEGIN
     kept := 0;
     first := firsts[i];
     IF had_dropped = 0 THEN
-      INSERT INTO ${s}.job_line (namespace, job_id, attempt, number, level, text, said_at)
+      INSERT INTO ${s}.job_log (namespace, job_id, attempt, number, level, text, logged_at)
       SELECT ns, job_ids[i], attempts[i], had_lines + nr - first + 1, levels[nr], texts[nr], at
       FROM generate_series(first, coalesce(firsts[i + 1] - 1, cardinality(texts))) nr
       WHERE had_lines + nr - first < max_lines AND had_bytes + sizes[nr] <= max_bytes;
@@ -97,15 +97,15 @@ END $$`,
     `CREATE INDEX job_schedule_due ON ${s}.job_schedule (namespace, next_at, name)
   WHERE NOT is_paused AND next_at IS NOT NULL`,
 
-    `CREATE TABLE ${s}.job_need (
+    `CREATE TABLE ${s}.job_dependency (
   namespace ${text} NOT NULL,
   job_id ${text} NOT NULL,
-  needs_id ${text} NOT NULL,
+  dependency_id ${text} NOT NULL,
   is_met boolean NOT NULL,
-  PRIMARY KEY (namespace, job_id, needs_id)
+  PRIMARY KEY (namespace, job_id, dependency_id)
 )`,
-    `CREATE INDEX job_need_of ON ${s}.job_need (namespace, needs_id, job_id)`,
-    `CREATE INDEX job_need_unmet ON ${s}.job_need (namespace, job_id, needs_id) WHERE NOT is_met`,
+    `CREATE INDEX job_dependency_dependents ON ${s}.job_dependency (namespace, dependency_id, job_id)`,
+    `CREATE INDEX job_dependency_unmet ON ${s}.job_dependency (namespace, job_id, dependency_id) WHERE NOT is_met`,
     `CREATE TABLE ${s}.job_lock (
   namespace ${text} NOT NULL,
   job_id ${text} NOT NULL,
@@ -121,7 +121,7 @@ END $$`,
     `CREATE INDEX job_lock_untended ON ${s}.job_lock (namespace, tended_until, job_id) WHERE is_called`,
 
     // Answers the released jobs. Only a dependency that is met just now releases a job: the others did when they were met.
-    `CREATE FUNCTION ${s}.signalbox_meet(ns text, job_ids text[], needs_ids text[])
+    `CREATE FUNCTION ${s}.signalbox_meet(ns text, job_ids text[], dependency_ids text[])
 RETURNS TABLE (job_id text, queue text, becomes text) LANGUAGE plpgsql ROWS 10 AS $$
 #variable_conflict use_column
 DECLARE
@@ -131,19 +131,19 @@ DECLARE
 BEGIN
   PERFORM FROM ${s}.job_pending p
   WHERE p.namespace = ns AND p.id = ANY (job_ids) AND p.state = 'waiting' ORDER BY p.id FOR UPDATE;
-  PERFORM FROM ${s}.job_need n, unnest(job_ids, needs_ids) g (job_id, needs_id)
-  WHERE n.namespace = ns AND n.job_id = g.job_id AND n.needs_id = g.needs_id AND NOT n.is_met
-  ORDER BY n.job_id, n.needs_id FOR UPDATE OF n;
+  PERFORM FROM ${s}.job_dependency n, unnest(job_ids, dependency_ids) g (job_id, dependency_id)
+  WHERE n.namespace = ns AND n.job_id = g.job_id AND n.dependency_id = g.dependency_id AND NOT n.is_met
+  ORDER BY n.job_id, n.dependency_id FOR UPDATE OF n;
   WITH now_met AS (
-    UPDATE ${s}.job_need n SET is_met = true FROM unnest(job_ids, needs_ids) g (job_id, needs_id)
-    WHERE n.namespace = ns AND n.job_id = g.job_id AND n.needs_id = g.needs_id AND NOT n.is_met
+    UPDATE ${s}.job_dependency n SET is_met = true FROM unnest(job_ids, dependency_ids) g (job_id, dependency_id)
+    WHERE n.namespace = ns AND n.job_id = g.job_id AND n.dependency_id = g.dependency_id AND NOT n.is_met
     RETURNING n.job_id
   )
   SELECT array_agg(DISTINCT m.job_id ORDER BY m.job_id) INTO met FROM now_met m;
   FOREACH one IN ARRAY coalesce(met, '{}') LOOP
     SELECT p.queue INTO its_queue FROM ${s}.job_pending p
     WHERE p.namespace = ns AND p.id = one AND p.state = 'waiting'
-      AND NOT EXISTS (SELECT FROM ${s}.job_need n WHERE n.namespace = ns AND n.job_id = one AND NOT n.is_met);
+      AND NOT EXISTS (SELECT FROM ${s}.job_dependency n WHERE n.namespace = ns AND n.job_id = one AND NOT n.is_met);
     CONTINUE WHEN NOT FOUND;
     CONTINUE WHEN EXISTS (SELECT FROM ${s}.job_lock k WHERE k.namespace = ns AND k.job_id = one AND k.is_called);
     UPDATE ${s}.job_lock k SET is_called = true WHERE k.namespace = ns AND k.job_id = one;

@@ -188,11 +188,11 @@ END $$`,
 
     // Locks and answers the limits of a queue; no row when it has none, is paused, or another transaction keeps it too long.
     `CREATE FUNCTION ${s}.signalbox_limits(ns text, name text)
-RETURNS TABLE (limits text, key_place text, adopt_until bigint) LANGUAGE plpgsql ROWS 1 SET lock_timeout = '500ms' AS $$
+RETURNS TABLE (limits text, key_position text, adopt_until bigint) LANGUAGE plpgsql ROWS 1 SET lock_timeout = '500ms' AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    SELECT c.limits, c.key_place, c.adopt_until FROM ${s}.queue_control c
+    SELECT c.limits, c.key_position, c.adopt_until FROM ${s}.queue_control c
     WHERE c.namespace = ns AND c.queue = name AND c.limits IS NOT NULL AND c.paused_at IS NULL FOR UPDATE;
 EXCEPTION WHEN lock_not_available THEN
   RETURN;
@@ -226,8 +226,8 @@ BEGIN
     END IF;
     DELETE FROM ${s}.job_cancel WHERE namespace = ns AND job_id = one;
     DELETE FROM ${s}.job_progress WHERE namespace = ns AND job_id = one;
-    DELETE FROM ${s}.job_line WHERE namespace = ns AND job_id = one;
-    DELETE FROM ${s}.job_need WHERE namespace = ns AND job_id = one;
+    DELETE FROM ${s}.job_log WHERE namespace = ns AND job_id = one;
+    DELETE FROM ${s}.job_dependency WHERE namespace = ns AND job_id = one;
     DELETE FROM ${s}.job_lock WHERE namespace = ns AND job_id = one;
     RETURN NEXT one;
   END LOOP;

@@ -149,7 +149,7 @@ export function jobs(s: string): readonly string[] {
   limits text,
   is_counted boolean NOT NULL DEFAULT false,
   adopt_until bigint,
-  key_place ${text},
+  key_position ${text},
   PRIMARY KEY (namespace, queue)
 )`,
     `CREATE TABLE ${s}.job_slot (
@@ -165,10 +165,10 @@ export function jobs(s: string): readonly string[] {
   queue ${text} NOT NULL,
   limit_key ${text} NOT NULL,
   starts text NOT NULL,
-  counts_until bigint NOT NULL,
+  expires_at bigint NOT NULL,
   PRIMARY KEY (namespace, queue, limit_key)
 )`,
-    `CREATE INDEX job_rate_over ON ${s}.job_rate (namespace, queue, counts_until)`,
+    `CREATE INDEX job_rate_over ON ${s}.job_rate (namespace, queue, expires_at)`,
 
     `CREATE VIEW ${s}.job_queue AS
 SELECT p.namespace, p.id, p.queue, p.kind, p.payload, p.priority, p.unique_key,

@@ -1,9 +1,9 @@
 /**
- * Locks. A wait queue is a row of `lock_line`; its waiters are in `lock_waiter`, the outcomes of those who left in
+ * Locks. A wait queue is a row of `lock_queue`; its waiters are in `lock_waiter`, the outcomes of those who left in
  * `lock_outcome`, and a result that many waiters share is in `lock_result` once for all of them. The names of a queue are too
- * wide for an index, so it is found by their SHA-256, `line_key`.
+ * wide for an index, so it is found by their SHA-256, `queue_key`.
  *
- * A transaction that changes a queue holds the advisory lock of its `line_key` until the commit. `waiter_count` and
+ * A transaction that changes a queue holds the advisory lock of its `queue_key` until the commit. `waiter_count` and
  * `idle_since` (when the lock was last released, once it has no holder and no waiter) find queues without reading waiters.
  *
  * `lock_shard` has the last token of each 64th part of the resources. Its rows are never deleted: tokens rise for ever, also
@@ -12,8 +12,8 @@
 export function locks(s: string): readonly string[] {
   const text = 'text COLLATE "C"'
   return [
-    `CREATE TABLE ${s}.lock_line (
-  line_key ${text} PRIMARY KEY,
+    `CREATE TABLE ${s}.lock_queue (
+  queue_key ${text} PRIMARY KEY,
   namespace ${text} NOT NULL,
   operation ${text} NOT NULL,
   resource ${text} NOT NULL,
@@ -40,14 +40,14 @@ export function locks(s: string): readonly string[] {
   idle_since bigint GENERATED ALWAYS AS
     (CASE WHEN holder_node IS NULL AND waiter_count = 0 THEN coalesce(last_at, 0) END) STORED
 )`,
-    `CREATE INDEX lock_line_due ON ${s}.lock_line (namespace, due_at) WHERE due_at IS NOT NULL`,
-    `CREATE INDEX lock_line_idle ON ${s}.lock_line (namespace, idle_since) WHERE idle_since IS NOT NULL`,
+    `CREATE INDEX lock_queue_due ON ${s}.lock_queue (namespace, due_at) WHERE due_at IS NOT NULL`,
+    `CREATE INDEX lock_queue_idle ON ${s}.lock_queue (namespace, idle_since) WHERE idle_since IS NOT NULL`,
     // A resource has up to 1,024 characters, too many for an index; its beginning sorts most of them.
-    `CREATE INDEX lock_line_busy ON ${s}.lock_line (namespace, operation, (left(resource, 191)))
+    `CREATE INDEX lock_queue_busy ON ${s}.lock_queue (namespace, operation, (left(resource, 191)))
   WHERE idle_since IS NULL`,
 
     `CREATE TABLE ${s}.lock_waiter (
-  line_key ${text} NOT NULL,
+  queue_key ${text} NOT NULL,
   namespace ${text} NOT NULL,
   node ${text} NOT NULL,
   request_id ${text} NOT NULL,
@@ -59,14 +59,14 @@ export function locks(s: string): readonly string[] {
   deadline_at bigint,
   is_streamed boolean NOT NULL,
   due_at bigint NOT NULL,
-  PRIMARY KEY (line_key, seq)
+  PRIMARY KEY (queue_key, seq)
 )`,
-    `CREATE UNIQUE INDEX lock_waiter_requester ON ${s}.lock_waiter (line_key, node, request_id)`,
+    `CREATE UNIQUE INDEX lock_waiter_requester ON ${s}.lock_waiter (queue_key, node, request_id)`,
     `CREATE INDEX lock_waiter_who ON ${s}.lock_waiter (namespace, node, request_id)`,
     `CREATE INDEX lock_waiter_due ON ${s}.lock_waiter (namespace, due_at)`,
 
     `CREATE TABLE ${s}.lock_outcome (
-  line_key ${text} NOT NULL,
+  queue_key ${text} NOT NULL,
   namespace ${text} NOT NULL,
   node ${text} NOT NULL,
   request_id ${text} NOT NULL,
@@ -75,16 +75,16 @@ export function locks(s: string): readonly string[] {
   is_told boolean NOT NULL,
   kept_until bigint NOT NULL,
   revision bigint NOT NULL,
-  PRIMARY KEY (line_key, node, request_id)
+  PRIMARY KEY (queue_key, node, request_id)
 )`,
     `CREATE INDEX lock_outcome_kept ON ${s}.lock_outcome (namespace, kept_until)`,
     `CREATE TABLE ${s}.lock_result (
-  line_key ${text} NOT NULL,
+  queue_key ${text} NOT NULL,
   revision bigint NOT NULL,
   namespace ${text} NOT NULL,
   value text NOT NULL,
   kept_until bigint NOT NULL,
-  PRIMARY KEY (line_key, revision)
+  PRIMARY KEY (queue_key, revision)
 )`,
     `CREATE INDEX lock_result_kept ON ${s}.lock_result (namespace, kept_until)`,
 

@@ -1,7 +1,7 @@
 import { nowMs } from '../connection/columns.ts'
 
 /**
- * The monitor. `monitor_subject` has the last state of each subject, with a version that every write raises; `monitor_told`
+ * The monitor. `monitor_subject` has the last state of each subject, with a version that every write raises; `monitor_window`
  * what each subscription was notified of, or is about to be; `monitor_decision` why; and `monitor_notification` what is to be
  * sent through a channel. One sender at a time has a channel, by its row in `monitor_channel`. `monitor_rules` counts the
  * changes of subscriptions and silences.
@@ -56,18 +56,18 @@ export function monitor(s: string): readonly string[] {
     `CREATE INDEX monitor_subject_name ON ${s}.monitor_subject (namespace, source, time_slot, venue_id)
   WHERE version > 0`,
 
-    `CREATE TABLE ${s}.monitor_told (
+    `CREATE TABLE ${s}.monitor_window (
   namespace ${text} NOT NULL,
   subject ${text} NOT NULL,
   subscription_id ${text} NOT NULL,
   state_hash ${text} NOT NULL,
-  status ${text} NOT NULL CHECK (status IN ('pending', 'told', 'owed')),
+  status ${text} NOT NULL CHECK (status IN ('pending', 'notified', 'owed')),
   notification_id ${text} NOT NULL,
-  told_at bigint,
+  notified_at bigint,
   ends_at bigint,
   PRIMARY KEY (namespace, subject, subscription_id, state_hash)
 )`,
-    `CREATE INDEX monitor_told_over ON ${s}.monitor_told (namespace, ends_at) WHERE status = 'told'`,
+    `CREATE INDEX monitor_window_over ON ${s}.monitor_window (namespace, ends_at) WHERE status = 'notified'`,
 
     `CREATE TABLE ${s}.monitor_decision (
   namespace ${text} NOT NULL,
@@ -188,27 +188,27 @@ BEGIN
     CONTINUE WHEN NOT FOUND;
     SELECT state_hash INTO present FROM ${s}.monitor_subject WHERE namespace = ns AND subject = n.subject;
     IF g.outcome = 'dead' THEN
-      DELETE FROM ${s}.monitor_told
+      DELETE FROM ${s}.monitor_window
       WHERE namespace = ns AND subject = n.subject AND subscription_id = n.subscription_id
-        AND status = 'owed' AND told_at IS NULL AND state_hash IS DISTINCT FROM present;
-      UPDATE ${s}.monitor_told SET status = 'owed'
+        AND status = 'owed' AND notified_at IS NULL AND state_hash IS DISTINCT FROM present;
+      UPDATE ${s}.monitor_window SET status = 'owed'
       WHERE namespace = ns AND subject = n.subject AND subscription_id = n.subscription_id
         AND state_hash = n.state_hash AND status = 'pending' AND notification_id = g.id;
     ELSIF g.outcome = 'cancelled' THEN
-      DELETE FROM ${s}.monitor_told
+      DELETE FROM ${s}.monitor_window
       WHERE namespace = ns AND subject = n.subject AND subscription_id = n.subscription_id
         AND state_hash = n.state_hash AND status = 'pending' AND notification_id = g.id;
     ELSIF g.outcome IN ('sent', 'held') THEN
-      DELETE FROM ${s}.monitor_told
+      DELETE FROM ${s}.monitor_window
       WHERE namespace = ns AND subject = n.subject AND subscription_id = n.subscription_id
         AND state_hash <> n.state_hash
         AND (status = 'owed' AND state_hash IS DISTINCT FROM present
-          OR status = 'told' AND (ends_at IS NULL OR ends_at <= at));
-      INSERT INTO ${s}.monitor_told (namespace, subject, subscription_id, state_hash, status, notification_id, told_at,
+          OR status = 'notified' AND (ends_at IS NULL OR ends_at <= at));
+      INSERT INTO ${s}.monitor_window (namespace, subject, subscription_id, state_hash, status, notification_id, notified_at,
         ends_at)
-      VALUES (ns, n.subject, n.subscription_id, n.state_hash, 'told', g.id, at, at + n.window_ms)
+      VALUES (ns, n.subject, n.subscription_id, n.state_hash, 'notified', g.id, at, at + n.window_ms)
       ON CONFLICT (namespace, subject, subscription_id, state_hash) DO UPDATE SET status = excluded.status,
-        notification_id = excluded.notification_id, told_at = excluded.told_at, ends_at = excluded.ends_at;
+        notification_id = excluded.notification_id, notified_at = excluded.notified_at, ends_at = excluded.ends_at;
     END IF;
   END LOOP;
 

@@ -142,7 +142,7 @@ DELETE FROM ${s}.${table} WHERE ctid = ANY (ARRAY(
   return [
     old('monitor_decision', 'decided_at', 'true'),
     old('monitor_notification', 'finished_at', 'finished_at IS NOT NULL'),
-    old('monitor_told', 'ends_at', `status = 'told'`),
+    old('monitor_window', 'ends_at', `status = 'notified'`),
     old('monitor_silence', 'ends_at', 'true'),
   ]
 }

@@ -148,7 +148,7 @@ cancelled AS (
   RETURNING n.id, n.subject, n.state_hash
 ),
 freed AS (
-  DELETE FROM ${s}.monitor_told t USING cancelled c
+  DELETE FROM ${s}.monitor_window t USING cancelled c
   WHERE t.namespace = $1 AND t.subject = c.subject AND t.subscription_id = $2 AND t.state_hash = c.state_hash
     AND t.status = 'pending' AND t.notification_id = c.id
 )

@@ -169,7 +169,7 @@ WITH again AS (
   RETURNING subject, subscription_id, state_hash, id
 ),
 reserved AS (
-  INSERT INTO ${s}.monitor_told (namespace, subject, subscription_id, state_hash, status, notification_id)
+  INSERT INTO ${s}.monitor_window (namespace, subject, subscription_id, state_hash, status, notification_id)
   SELECT $1, subject, subscription_id, state_hash, 'pending', id FROM again
   ON CONFLICT (namespace, subject, subscription_id, state_hash) DO UPDATE SET status = excluded.status,
     notification_id = excluded.notification_id, ends_at = NULL

@@ -41,7 +41,7 @@ CROSS JOIN LATERAL (
 UNION ALL
 SELECT t.subject, NULL, NULL, NULL, NULL, NULL, NULL, row_to_json(t)
 FROM unnest($2::text[]) g (subject)
-CROSS JOIN LATERAL (SELECT * FROM ${s}.monitor_told WHERE namespace = $1 AND subject = g.subject OFFSET 0) t`,
+CROSS JOIN LATERAL (SELECT * FROM ${s}.monitor_window WHERE namespace = $1 AND subject = g.subject OFFSET 0) t`,
     ),
     // Those who tell the same throttled subscriptions write one after the other, and the next statement sees it.
     queue: named(
@@ -96,7 +96,7 @@ WHERE k.ctid = g.place AND k.version = g.version`,
     reserve: named(
       'reserve',
       `
-INSERT INTO ${s}.monitor_told (namespace, subject, subscription_id, state_hash, status, notification_id)
+INSERT INTO ${s}.monitor_window (namespace, subject, subscription_id, state_hash, status, notification_id)
 SELECT $1, g.subject COLLATE "C" AS in_subject, g.subscription_id COLLATE "C" AS in_subscription,
        g.state_hash COLLATE "C" AS in_hash, 'pending', g.notification_id
 FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) g (subject, subscription_id, state_hash, notification_id)

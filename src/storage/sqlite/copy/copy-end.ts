@@ -163,8 +163,8 @@ class SqliteCopyEnd implements CopyEnd {
 
   finish(from: string): Promise<void> {
     return this.#transact((db) => {
-      db.run(`UPDATE lock_line SET outcome_count =
-        (SELECT count(*) FROM lock_outcome o WHERE o.line = lock_line.line)`)
+      db.run(`UPDATE lock_queue SET outcome_count =
+        (SELECT count(*) FROM lock_outcome o WHERE o.line = lock_queue.line)`)
       // Whoever opens the file first finds leases of another boot, and gives everybody in a line their time again.
       db.run(`DELETE FROM signalbox_meta WHERE key IN ('boot_id', 'copy_from')`)
       putMeta(db, 'copied_from', from)
@@ -228,7 +228,7 @@ function insertPlain({ table, columns }: Shape): string {
 /** The line that a row belongs to is found by its names, which are the row's first three values. */
 function insertBeside({ table, columns }: Shape): string {
   return `INSERT INTO ${table} (${columns.join(', ')}, line)
-    SELECT ${columns.map(() => '?').join(', ')}, line FROM lock_line
+    SELECT ${columns.map(() => '?').join(', ')}, line FROM lock_queue
     WHERE namespace = ? AND operation = ? AND resource = ?`
 }
 
@@ -237,8 +237,8 @@ function keepDropped(db: Connection, cell: ReturnType<Shape['cellsOf']>): void {
   const dropped = Number(cell('dropped_count'))
   if (dropped === 0) return
   db.run(
-    `INSERT INTO job_line (namespace, job_id, attempt, number, at, level, text) VALUES (?1, ?2, ?3, ?4, ?5, 'warn', ?6)
-     ON CONFLICT DO UPDATE SET at = excluded.at, text = excluded.text`,
+    `INSERT INTO job_log (namespace, job_id, attempt, number, logged_at, level, text) VALUES (?1, ?2, ?3, ?4, ?5, 'warn', ?6)
+     ON CONFLICT DO UPDATE SET logged_at = excluded.logged_at, text = excluded.text`,
     cell('namespace'),
     cell('job_id'),
     Number(cell('attempt')),

@@ -54,7 +54,7 @@ export class SqliteLook implements CopyLook {
       `SELECT max((SELECT coalesce(max(lease_no), 0) FROM job_queue),
                   (SELECT coalesce(max(lease_no), 0) FROM job_history)) AS leaseNo,
               max((SELECT coalesce(max(last_token), 0) FROM lock_shard),
-                  (SELECT coalesce(max(token), 0) FROM lock_line)) AS lockToken`,
+                  (SELECT coalesce(max(token), 0) FROM lock_queue)) AS lockToken`,
     )!
   }
 
@@ -89,4 +89,4 @@ SELECT * FROM (SELECT kind || ' ' || row_key, 'itself', expires_at, 0
   FROM fleet_row WHERE kind IN ('server', 'node') AND doc IS NOT NULL AND expires_at > ?1 LIMIT 20)
 UNION ALL
 SELECT * FROM (SELECT 'lock ' || operation || ' ' || resource, holder_node, lease_ends_at, 1
-  FROM lock_line WHERE holder_node IS NOT NULL AND lease_ends_at > ?2 LIMIT 20)`
+  FROM lock_queue WHERE holder_node IS NOT NULL AND lease_ends_at > ?2 LIMIT 20)`

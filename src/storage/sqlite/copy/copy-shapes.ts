@@ -17,19 +17,17 @@ export const sqliteShapes: CopyShapes = {
   job_progress: {
     names: { dropped_at: null },
     read: {
-      dropped_at: `CASE WHEN t.dropped_count > 0 THEN (SELECT l.at FROM job_line l WHERE l.namespace = t.namespace
+      dropped_at: `CASE WHEN t.dropped_count > 0 THEN (SELECT l.logged_at FROM job_log l WHERE l.namespace = t.namespace
         AND l.job_id = t.job_id AND l.attempt = t.attempt AND l.number = t.line_count + 1) END`,
     },
   },
-  job_line: {
-    names: { said_at: 'at' },
+  job_log: {
     where: `NOT EXISTS (SELECT 1 FROM job_progress p WHERE p.namespace = t.namespace AND p.job_id = t.job_id
       AND p.attempt = t.attempt AND p.dropped_count > 0 AND t.number > p.line_count)`,
   },
   queue_control: { where: '(t.paused_at IS NOT NULL OR t.limits IS NOT NULL)' },
-  job_rate: { names: { counts_until: 'expires_at' } },
   fleet_row: { where: `t.doc IS NOT NULL AND t.${durableFleet}` },
-  lock_line: {
+  lock_queue: {
     names: { is_called: null },
     read: {
       token: 'CASE WHEN t.holder_node IS NOT NULL THEN t.token END',
@@ -44,7 +42,7 @@ export const sqliteShapes: CopyShapes = {
     },
   },
   lock_waiter: {
-    from: 'lock_waiter t JOIN lock_line l ON l.line = t.line',
+    from: 'lock_waiter t JOIN lock_queue l ON l.line = t.line',
     read: {
       namespace: 'l.namespace',
       operation: 'l.operation',
@@ -58,7 +56,7 @@ export const sqliteShapes: CopyShapes = {
     },
   },
   lock_outcome: {
-    from: 'lock_outcome t JOIN lock_line l ON l.line = t.line',
+    from: 'lock_outcome t JOIN lock_queue l ON l.line = t.line',
     read: { namespace: 'l.namespace', operation: 'l.operation', resource: 'l.resource' },
     names: { namespace: null, operation: null, resource: null },
     more: { kept_until: () => '0' },

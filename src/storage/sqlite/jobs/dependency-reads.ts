@@ -59,14 +59,14 @@ export function listUnmet(
   { of, after, limit }: DependencyQuery,
 ): readonly Dependency[] {
   if (of !== undefined) {
-    const sql = `SELECT job_id AS jobId, needs_id AS dependencyId FROM job_need INDEXED BY job_need_needed
-       WHERE namespace = ?1 AND needs_id IN (SELECT value FROM json_each(?2)) AND is_met = 0
-       ORDER BY job_id, needs_id LIMIT ?3`
+    const sql = `SELECT job_id AS jobId, dependency_id AS dependencyId FROM job_dependency INDEXED BY job_dependency_dependents
+       WHERE namespace = ?1 AND dependency_id IN (SELECT value FROM json_each(?2)) AND is_met = 0
+       ORDER BY job_id, dependency_id LIMIT ?3`
     return connection.all<Dependency>(sql, namespace, JSON.stringify(of), limit).map(toDependency)
   }
-  const sql = `SELECT job_id AS jobId, needs_id AS dependencyId FROM job_need INDEXED BY job_need_unmet
-     WHERE namespace = ?1 AND is_met = 0 AND (job_id, needs_id) > (?2, ?3)
-     ORDER BY job_id, needs_id LIMIT ?4`
+  const sql = `SELECT job_id AS jobId, dependency_id AS dependencyId FROM job_dependency INDEXED BY job_dependency_unmet
+     WHERE namespace = ?1 AND is_met = 0 AND (job_id, dependency_id) > (?2, ?3)
+     ORDER BY job_id, dependency_id LIMIT ?4`
   const { jobId, dependencyId } = after ?? { jobId: '', dependencyId: '' }
   return connection.all<Dependency>(sql, namespace, jobId, dependencyId, limit).map(toDependency)
 }
@@ -91,12 +91,12 @@ export function readNeighbours(
   }
   return {
     dependencies: neighbours(
-      `SELECT needs_id AS id, is_met FROM job_need
-       WHERE namespace = ?1 AND job_id = ?2 ORDER BY needs_id LIMIT ?3`,
+      `SELECT dependency_id AS id, is_met FROM job_dependency
+       WHERE namespace = ?1 AND job_id = ?2 ORDER BY dependency_id LIMIT ?3`,
     ),
     dependents: neighbours(
-      `SELECT job_id AS id, is_met FROM job_need
-       WHERE namespace = ?1 AND needs_id = ?2 ORDER BY job_id LIMIT ?3`,
+      `SELECT job_id AS id, is_met FROM job_dependency
+       WHERE namespace = ?1 AND dependency_id = ?2 ORDER BY job_id LIMIT ?3`,
     ),
   }
 }
@@ -132,7 +132,7 @@ export function listGated(
   after: string,
   limit: number,
 ): readonly string[] {
-  const sql = `SELECT job_id AS id FROM job_need WHERE namespace = ?1 AND job_id > ?2
+  const sql = `SELECT job_id AS id FROM job_dependency WHERE namespace = ?1 AND job_id > ?2
      UNION
      SELECT job_id FROM job_lock WHERE namespace = ?1 AND job_id > ?2
      ORDER BY 1 LIMIT ?3`
@@ -141,7 +141,7 @@ export function listGated(
 
 /** The namespaces in which a job waits for another, or stands in a line or holds its lock. */
 export function listGatedNamespaces(connection: Connection, limit: number): readonly string[] {
-  const sql = `WITH RECURSIVE ${leaps('needing', 'job_need INDEXED BY job_need_unmet', 'is_met = 0')},
+  const sql = `WITH RECURSIVE ${leaps('needing', 'job_dependency INDEXED BY job_dependency_unmet', 'is_met = 0')},
        ${leaps('locked', 'job_lock INDEXED BY job_lock_tended', 'is_called = 1')}
      SELECT namespace FROM needing WHERE namespace IS NOT NULL
      UNION

@@ -13,7 +13,7 @@ export function keepGates(
     if (!gate || added[at]!.duplicate) continue
     for (const dependencyId of gate.dependencies) {
       connection.run(
-        'INSERT INTO job_need (namespace, job_id, needs_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING',
+        'INSERT INTO job_dependency (namespace, job_id, dependency_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING',
         namespace,
         id,
         became.get(dependencyId) ?? dependencyId,
@@ -35,6 +35,6 @@ export function keepGates(
 export function forgetGates(connection: Connection, namespace: string, ids: readonly string[]): number {
   const among = 'WHERE namespace = ?1 AND job_id IN (SELECT value FROM json_each(?2))'
   const wanted = JSON.stringify(ids)
-  const dependencies = connection.run(`DELETE FROM job_need ${among}`, namespace, wanted)
+  const dependencies = connection.run(`DELETE FROM job_dependency ${among}`, namespace, wanted)
   return dependencies + connection.run(`DELETE FROM job_lock ${among}`, namespace, wanted)
 }

@@ -61,8 +61,8 @@ function meetDependencies(
   now: number,
 ): readonly LetOn[] {
   const met = dependencies.filter(({ jobId, dependencyId }) => {
-    const sql = `UPDATE job_need SET is_met = 1
-       WHERE namespace = ?1 AND job_id = ?2 AND needs_id = ?3 AND is_met = 0`
+    const sql = `UPDATE job_dependency SET is_met = 1
+       WHERE namespace = ?1 AND job_id = ?2 AND dependency_id = ?3 AND is_met = 0`
     return connection.run(sql, namespace, jobId, dependencyId) === 1
   })
   return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId): LetOn[] => {
@@ -88,7 +88,7 @@ function failJob(
   const job = findWaiting(connection, namespace, jobId)
   if (!job) return false
   endJobs(connection, [{ row: job.row, state: 'cancelled', error, cancelRequested: false }], now)
-  const sql = 'UPDATE job_need SET is_met = 1 WHERE namespace = ?1 AND job_id = ?2 AND is_met = 0'
+  const sql = 'UPDATE job_dependency SET is_met = 1 WHERE namespace = ?1 AND job_id = ?2 AND is_met = 0'
   connection.run(sql, namespace, jobId)
   return true
 }
@@ -217,8 +217,8 @@ function pruneGates(
        AND NOT EXISTS (SELECT 1 FROM job_history h WHERE h.namespace = ?1 AND h.id = job_id)`
   const wanted = JSON.stringify(ids)
   const dependencies = connection.run(
-    `DELETE FROM job_need WHERE namespace = ?1 AND (job_id, needs_id) IN (
-       SELECT job_id, needs_id FROM job_need WHERE namespace = ?1 AND ${isGone} LIMIT ?3)`,
+    `DELETE FROM job_dependency WHERE namespace = ?1 AND (job_id, dependency_id) IN (
+       SELECT job_id, dependency_id FROM job_dependency WHERE namespace = ?1 AND ${isGone} LIMIT ?3)`,
     namespace,
     wanted,
     limit,
@@ -246,7 +246,7 @@ function findWaiting(connection: Connection, namespace: string, id: string): Wai
 }
 
 function hasUnmet(connection: Connection, namespace: string, jobId: string): boolean {
-  const sql = 'SELECT 1 FROM job_need WHERE namespace = ?1 AND job_id = ?2 AND is_met = 0 LIMIT 1'
+  const sql = 'SELECT 1 FROM job_dependency WHERE namespace = ?1 AND job_id = ?2 AND is_met = 0 LIMIT 1'
   return connection.get(sql, namespace, jobId) !== undefined
 }
 

@@ -24,9 +24,9 @@ export function readControls(connection: Connection, namespace: string): QueueCo
     queue: string | null
     paused_at: number | null
     limits: string | null
-    key_place: string | null
+    key_position: string | null
   }>(
-    `SELECT queue, paused_at, limits, key_place FROM queue_control
+    `SELECT queue, paused_at, limits, key_position FROM queue_control
      WHERE namespace = ?1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)
      UNION ALL
      SELECT NULL, NULL, NULL, NULL
@@ -37,7 +37,7 @@ export function readControls(connection: Connection, namespace: string): QueueCo
   const paused = new Set<string>()
   const limited = new Map<string, LimitedQueue>()
   let hasKeyed = false
-  for (const { queue, paused_at: pausedAt, limits: kept, key_place: keyPlace } of rows) {
+  for (const { queue, paused_at: pausedAt, limits: kept, key_position: keyPlace } of rows) {
     const limits = decodeLimits(kept)
     if (queue === null) hasKeyed = true
     else if (pausedAt !== null) paused.add(queue)
@@ -72,7 +72,7 @@ export function limitQueue(
   connection.turn.controls.delete(namespace)
   connection.run(
     `INSERT INTO queue_control (namespace, queue, limits) VALUES (?1, ?2, ?3)
-     ON CONFLICT DO UPDATE SET limits = excluded.limits, key_place = NULL`,
+     ON CONFLICT DO UPDATE SET limits = excluded.limits, key_position = NULL`,
     namespace,
     queue,
     limits && JSON.stringify(limits),
@@ -90,7 +90,7 @@ export function keepPlace(
 ): void {
   connection.turn.controls.delete(namespace)
   connection.run(
-    'UPDATE queue_control SET key_place = ?3 WHERE namespace = ?1 AND queue = ?2',
+    'UPDATE queue_control SET key_position = ?3 WHERE namespace = ?1 AND queue = ?2',
     namespace,
     queue,
     keyPlace,

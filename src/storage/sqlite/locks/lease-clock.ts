@@ -72,7 +72,7 @@ export function rebaseLeases(connection: Connection, bootId: string, now: number
     bootId,
   )
   connection.run(
-    `UPDATE lock_line
+    `UPDATE lock_queue
      SET grant_from = 0, lease_ends_at = ?1 + holder_ttl_ms,
          take_up_by = CASE WHEN take_up_by IS NULL THEN NULL ELSE ?1 + 10000 END,
          due_at = CASE WHEN holder_node IS NULL THEN ?1 WHEN take_up_by IS NULL THEN ?1 + holder_ttl_ms ELSE ?1 + 10000 END`,

@@ -102,14 +102,14 @@ export function maySweep(connection: Connection, namespace: string, times: LineT
 }
 
 /** Nobody holds it, waits in it or has an answer kept, and nothing ended in it lately. */
-const idleLine = `FROM lock_line INDEXED BY lock_line_idle
+const idleLine = `FROM lock_queue INDEXED BY lock_queue_idle
   WHERE holder_node IS NULL AND waiter_count = 0 AND outcome_count = 0 AND namespace = ?1 AND grant_from <= ?2`
 
 export const maySweepSql: string = `SELECT
-  EXISTS (SELECT 1 FROM lock_line INDEXED BY lock_line_due WHERE due_at <= ?2 AND namespace = ?1)
-  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_lease CROSS JOIN lock_line USING (line)
+  EXISTS (SELECT 1 FROM lock_queue INDEXED BY lock_queue_due WHERE due_at <= ?2 AND namespace = ?1)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_lease CROSS JOIN lock_queue USING (line)
     WHERE lock_waiter.lease_ends_at <= ?2 AND namespace = ?1)
-  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_deadline CROSS JOIN lock_line USING (line)
+  OR EXISTS (SELECT 1 FROM lock_waiter INDEXED BY lock_waiter_deadline CROSS JOIN lock_queue USING (line)
     WHERE deadline_at <= ?2 AND namespace = ?1)
   OR EXISTS (SELECT 1 FROM lock_outcome WHERE kept_until <= ?2)
   OR EXISTS (SELECT 1 ${idleLine} AND last_at IS NULL)
@@ -142,7 +142,7 @@ function findDue(connection: Connection, namespace: string, now: number, limit: 
   return connection.all<LockKey>(findDueSql, namespace, now, limit)
 }
 
-export const findDueSql = `SELECT operation, resource FROM lock_line INDEXED BY lock_line_due
+export const findDueSql = `SELECT operation, resource FROM lock_queue INDEXED BY lock_queue_due
   WHERE due_at <= ?2 AND namespace = ?1 ORDER BY due_at LIMIT ?3 + 0`
 
 /** Those who wait no longer: their lease ran out, or their deadline came. */
@@ -159,7 +159,7 @@ export const findGoneSql = `SELECT operation, resource, w.node AS node, w.reques
   FROM (SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_lease WHERE lease_ends_at <= ?2
         UNION SELECT line, node, request_id FROM lock_waiter INDEXED BY lock_waiter_deadline
         WHERE deadline_at <= ?2) AS w
-  CROSS JOIN lock_line USING (line) WHERE namespace = ?1 LIMIT ?3 + 0`
+  CROSS JOIN lock_queue USING (line) WHERE namespace = ?1 LIMIT ?3 + 0`
 
 function forget(
   connection: Connection,
@@ -180,12 +180,12 @@ function forget(
       node,
       requestId,
     )
-    connection.run(`UPDATE lock_line SET outcome_count = outcome_count - ?2 WHERE line = ?1`, line, gone)
+    connection.run(`UPDATE lock_queue SET outcome_count = outcome_count - ?2 WHERE line = ?1`, line, gone)
   }
   connection.run(forgetSql, namespace, now, endedBefore, limit)
 }
 
-export const forgetSql: string = `DELETE FROM lock_line WHERE line IN (
+export const forgetSql: string = `DELETE FROM lock_queue WHERE line IN (
   SELECT line ${idleLine} AND last_at IS NULL
   UNION ALL SELECT line ${idleLine} AND last_at <= ?3
   LIMIT ?4 + 0)`

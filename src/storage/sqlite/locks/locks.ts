@@ -66,8 +66,8 @@ function findTangles(connection: Connection, namespace: string, keys: readonly L
       .all<StoredTangle>(
         `SELECT h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
                 l.operation AS for_operation, l.resource AS for_resource
-         FROM lock_line h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
-         JOIN lock_line l ON l.line = w.line AND l.namespace = h.namespace
+         FROM lock_queue h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
+         JOIN lock_queue l ON l.line = w.line AND l.namespace = h.namespace
          WHERE h.namespace = ?1 AND h.operation = ?2 AND h.resource = ?3 AND h.lease_ends_at > ?4 LIMIT ?5 + 0`,
         namespace,
         operation,
@@ -87,7 +87,7 @@ function inspectLine(
   limit: number,
 ): LineView | undefined {
   const record = connection.get<LineRecord>(
-    `SELECT * FROM lock_line WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
+    `SELECT * FROM lock_queue WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
     namespace,
     operation,
     resource,
@@ -124,7 +124,7 @@ function listLines(
 ): readonly LineSummary[] {
   return connection
     .all<LineRecord>(
-      `SELECT * FROM lock_line
+      `SELECT * FROM lock_queue
        WHERE namespace = ?1 AND (holder_node IS NOT NULL OR waiter_count > 0)
          AND (?2 IS NULL OR operation = ?2) AND (?3 IS NULL OR instr(resource, ?3) > 0)
          AND (?4 IS NULL OR (operation, resource) > (?4, ?5))

@@ -61,7 +61,7 @@ function openUsed(): Connection {
 }
 
 function rowOf(connection: Connection): object {
-  return { ...connection.get<object>('SELECT * FROM lock_line') }
+  return { ...connection.get<object>('SELECT * FROM lock_queue') }
 }
 
 const placeAt = (connection: Connection, at: number) => ({ connection, namespace: 'default', key, wall: at })

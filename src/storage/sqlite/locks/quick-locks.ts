@@ -41,7 +41,7 @@ export function acquireFree(
     const token = mintToken(connection, 0, wall)
     const { changes } = connection
       .prepare(
-        `UPDATE lock_line
+        `UPDATE lock_queue
          SET attempt = 1, revision = ?5, due_at = ?6, token = ?7, holder_node = ?8, holder_request_id = ?9,
              holder_attempt = 1, holder_since = ?10, holder_ttl_ms = ?11, lease_ends_at = ?6, take_up_by = NULL,
              holder_seq = ?5, progress = NULL
@@ -70,7 +70,7 @@ function looksFree(
   now: number,
 ): boolean {
   const found = connection.rows(
-    `SELECT 1 FROM lock_line
+    `SELECT 1 FROM lock_queue
      WHERE namespace = ?1 AND operation = ?2 AND resource = ?3 AND holder_node IS NULL AND waiter_count = 0
        AND grant_from <= ?4`,
     namespace,
@@ -93,7 +93,7 @@ export function releaseAlone(
   const revision = wall * 1_000
   const { changes } = connection
     .prepare(
-      `UPDATE lock_line
+      `UPDATE lock_queue
        SET attempt = 0, revision = ?5, due_at = NULL, holder_node = NULL, holder_request_id = NULL,
            holder_attempt = NULL, holder_since = NULL, holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL,
            holder_seq = NULL, progress = NULL, last_outcome = 'success', last_node = holder_node,

@@ -59,7 +59,7 @@ export class SqliteLine implements LineRows {
       `SELECT line, attempt, grant_from, revision, waiter_count, outcome_count, token, holder_node,
               holder_request_id, holder_attempt, holder_since, holder_ttl_ms, lease_ends_at, take_up_by,
               holder_seq, progress
-       FROM lock_line WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
+       FROM lock_queue WHERE namespace = ?1 AND operation = ?2 AND resource = ?3`,
       this.#namespace,
       this.#key.operation,
       this.#key.resource,
@@ -90,7 +90,7 @@ export class SqliteLine implements LineRows {
       this.#token = token
       this.#connection
         .prepare(
-          `UPDATE lock_line
+          `UPDATE lock_queue
            SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
                token = ?8, holder_node = ?9, holder_request_id = ?10, holder_attempt = ?11, holder_since = ?12,
                holder_ttl_ms = ?13, lease_ends_at = ?14, take_up_by = ?15, holder_seq = ?16, progress = ?17
@@ -120,7 +120,7 @@ export class SqliteLine implements LineRows {
       const { outcome, node, attempt: lastAttempt, at, value } = lastOutcome
       this.#connection
         .prepare(
-          `UPDATE lock_line
+          `UPDATE lock_queue
            SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
                holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
                holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL,
@@ -144,7 +144,7 @@ export class SqliteLine implements LineRows {
     } else {
       this.#connection
         .prepare(
-          `UPDATE lock_line
+          `UPDATE lock_queue
            SET attempt = ?2, grant_from = ?3, revision = ?4, due_at = ?5, waiter_count = ?6, outcome_count = ?7,
                holder_node = NULL, holder_request_id = NULL, holder_attempt = NULL, holder_since = NULL,
                holder_ttl_ms = NULL, lease_ends_at = NULL, take_up_by = NULL, holder_seq = NULL, progress = NULL
@@ -157,7 +157,7 @@ export class SqliteLine implements LineRows {
   /** Beside a holder; how it ended before is seldom new then. */
   #saveLast(line: number, { outcome, node, attempt, at, value }: LastOutcome): void {
     this.#connection.run(
-      `UPDATE lock_line SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
+      `UPDATE lock_queue SET last_outcome = ?2, last_node = ?3, last_attempt = ?4, last_at = ?5, last_value = ?6
        WHERE line = ?1`,
       line,
       outcome,
@@ -311,7 +311,7 @@ export class SqliteLine implements LineRows {
     if (this.#line === undefined) return
     if (this.#waiterCount === this.#writtenWaiters && this.#outcomeCount === this.#writtenOutcomes) return
     this.#connection.run(
-      `UPDATE lock_line SET waiter_count = ?2, outcome_count = ?3 WHERE line = ?1`,
+      `UPDATE lock_queue SET waiter_count = ?2, outcome_count = ?3 WHERE line = ?1`,
       this.#line,
       this.#waiterCount,
       this.#outcomeCount,
@@ -322,7 +322,7 @@ export class SqliteLine implements LineRows {
     this.#line ??= Number(
       this.#connection
         .prepare(
-          `INSERT INTO lock_line (namespace, operation, resource, attempt, grant_from, revision)
+          `INSERT INTO lock_queue (namespace, operation, resource, attempt, grant_from, revision)
            VALUES (?1, ?2, ?3, 0, 0, 0)`,
         )
         .run(this.#namespace, this.#key.operation, this.#key.resource).lastInsertRowid,

@@ -19,12 +19,12 @@ export const jobDetails: readonly string[] = [
     PRIMARY KEY (namespace, job_id, attempt)
   ) STRICT, WITHOUT ROWID`,
   `CREATE INDEX job_progress_noted ON job_progress (namespace, noted_at, job_id)`,
-  `CREATE TABLE job_line (
+  `CREATE TABLE job_log (
     namespace TEXT NOT NULL,
     job_id TEXT NOT NULL,
     attempt INTEGER NOT NULL,
     number INTEGER NOT NULL,
-    at INTEGER NOT NULL,
+    logged_at INTEGER NOT NULL,
     level TEXT NOT NULL,
     text TEXT NOT NULL,
     PRIMARY KEY (namespace, job_id, attempt, number)
@@ -43,15 +43,15 @@ export const jobDetails: readonly string[] = [
   ) STRICT`,
   `CREATE INDEX job_schedule_next ON job_schedule (namespace, next_at, name)
     WHERE is_paused = 0 AND next_at IS NOT NULL`,
-  `CREATE TABLE job_need (
+  `CREATE TABLE job_dependency (
     namespace TEXT NOT NULL,
     job_id TEXT NOT NULL,
-    needs_id TEXT NOT NULL,
+    dependency_id TEXT NOT NULL,
     is_met INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (namespace, job_id, needs_id)
+    PRIMARY KEY (namespace, job_id, dependency_id)
   ) STRICT, WITHOUT ROWID`,
-  `CREATE INDEX job_need_needed ON job_need (namespace, needs_id, job_id)`,
-  `CREATE INDEX job_need_unmet ON job_need (namespace, job_id, needs_id) WHERE is_met = 0`,
+  `CREATE INDEX job_dependency_dependents ON job_dependency (namespace, dependency_id, job_id)`,
+  `CREATE INDEX job_dependency_unmet ON job_dependency (namespace, job_id, dependency_id) WHERE is_met = 0`,
   `CREATE TABLE job_lock (
     namespace TEXT NOT NULL,
     job_id TEXT NOT NULL,

@@ -96,13 +96,13 @@ export const jobs: readonly string[] = [
     lease_no INTEGER NOT NULL,
     PRIMARY KEY (namespace, job_id)
   ) STRICT, WITHOUT ROWID`,
-  // `key_place` is the key behind which the next claim goes on; null: at the first key.
+  // `key_position` is the key behind which the next claim goes on; null: at the first key.
   `CREATE TABLE queue_control (
     namespace TEXT NOT NULL,
     queue TEXT NOT NULL,
     paused_at INTEGER,
     limits TEXT,
-    key_place TEXT,
+    key_position TEXT,
     PRIMARY KEY (namespace, queue)
   ) STRICT, WITHOUT ROWID`,
   `CREATE TABLE job_rate (

@@ -11,7 +11,7 @@
  * are remembered; one that is or may become stuck is never over.
  */
 export const locks: readonly string[] = [
-  `CREATE TABLE lock_line (
+  `CREATE TABLE lock_queue (
     line INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
     operation TEXT NOT NULL,
@@ -38,9 +38,9 @@ export const locks: readonly string[] = [
     last_at INTEGER,
     last_value TEXT
   ) STRICT`,
-  `CREATE UNIQUE INDEX lock_line_key ON lock_line (namespace, operation, resource)`,
-  `CREATE INDEX lock_line_due ON lock_line (due_at) WHERE due_at IS NOT NULL`,
-  `CREATE INDEX lock_line_idle ON lock_line (last_at) WHERE holder_node IS NULL AND waiter_count = 0`,
+  `CREATE UNIQUE INDEX lock_queue_key ON lock_queue (namespace, operation, resource)`,
+  `CREATE INDEX lock_queue_due ON lock_queue (due_at) WHERE due_at IS NOT NULL`,
+  `CREATE INDEX lock_queue_idle ON lock_queue (last_at) WHERE holder_node IS NULL AND waiter_count = 0`,
   `CREATE TABLE lock_waiter (
     line INTEGER NOT NULL,
     seq INTEGER NOT NULL,

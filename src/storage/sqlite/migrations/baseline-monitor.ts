@@ -44,18 +44,18 @@ export const monitor: readonly string[] = [
   ) STRICT`,
   `CREATE UNIQUE INDEX monitor_subject_key ON monitor_subject (namespace, subject)`,
   `CREATE INDEX monitor_subject_name ON monitor_subject (namespace, source, time_slot, venue_id)`,
-  `CREATE TABLE monitor_told (
+  `CREATE TABLE monitor_window (
     namespace TEXT NOT NULL,
     subject TEXT NOT NULL,
     subscription_id TEXT NOT NULL,
     state_hash TEXT NOT NULL,
     status TEXT NOT NULL,
     notification_id TEXT NOT NULL,
-    told_at INTEGER,
+    notified_at INTEGER,
     ends_at INTEGER,
     PRIMARY KEY (namespace, subject, subscription_id, state_hash)
   ) STRICT, WITHOUT ROWID`,
-  `CREATE INDEX monitor_told_over ON monitor_told (namespace, ends_at) WHERE status = 'told'`,
+  `CREATE INDEX monitor_window_over ON monitor_window (namespace, ends_at) WHERE status = 'notified'`,
   `CREATE TABLE monitor_decision (
     namespace TEXT NOT NULL,
     id TEXT NOT NULL,

@@ -64,8 +64,8 @@ function countMade(
 function readWindows(connection: Connection, namespace: string, keys: string): Map<string, WindowRecord[]> {
   const windows = new Map<string, WindowRecord[]>()
   const rows = connection.all<WindowRow>(
-    `SELECT t.subject, t.subscription_id, t.state_hash, t.status, t.notification_id, t.told_at, t.ends_at
-     FROM json_each(?2) AS j CROSS JOIN monitor_told AS t ON t.namespace = ?1 AND t.subject = j.value`,
+    `SELECT t.subject, t.subscription_id, t.state_hash, t.status, t.notification_id, t.notified_at, t.ends_at
+     FROM json_each(?2) AS j CROSS JOIN monitor_window AS t ON t.namespace = ?1 AND t.subject = j.value`,
     namespace,
     keys,
   )
@@ -169,7 +169,7 @@ export function reserve(
   { subject, subscriptionId, stateHash, notificationId }: ReportBatch['reservations'][number],
 ): void {
   connection.run(
-    `INSERT INTO monitor_told (namespace, subject, subscription_id, state_hash, status, notification_id)
+    `INSERT INTO monitor_window (namespace, subject, subscription_id, state_hash, status, notification_id)
      VALUES (?1, ?2, ?3, ?4, 'pending', ?5)
      ON CONFLICT DO UPDATE SET status = 'pending', notification_id = excluded.notification_id, ends_at = NULL`,
     ...[namespace, subject, subscriptionId, stateHash, notificationId],

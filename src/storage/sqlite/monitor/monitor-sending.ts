@@ -197,15 +197,15 @@ const isOwedOfPast = `status = 'owed' AND state_hash IS NOT (
 /** This is what was told last: of the same subject and subscription, what is over or owed of a past state is forgotten. */
 function openWindow(connection: Connection, namespace: string, row: UnsettledRow, now: number): void {
   connection.run(
-    `DELETE FROM monitor_told
+    `DELETE FROM monitor_window
      WHERE namespace = ?1 AND subject = ?2 AND subscription_id = ?3
-       AND ((${isOwedOfPast}) OR (status = 'told' AND (ends_at IS NULL OR ends_at <= ?4)))`,
+       AND ((${isOwedOfPast}) OR (status = 'notified' AND (ends_at IS NULL OR ends_at <= ?4)))`,
     ...[namespace, row.subject, row.subscription_id, now],
   )
   connection.run(
-    `INSERT OR REPLACE INTO monitor_told (namespace, subject, subscription_id, state_hash, notification_id, status,
-       told_at, ends_at)
-     VALUES (?1, ?2, ?3, ?4, ?5, 'told', ?6, ?7)`,
+    `INSERT OR REPLACE INTO monitor_window (namespace, subject, subscription_id, state_hash, notification_id, status,
+       notified_at, ends_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, 'notified', ?6, ?7)`,
     ...reservation(namespace, row),
     now,
     now + row.window_ms,
@@ -215,19 +215,19 @@ function openWindow(connection: Connection, namespace: string, row: UnsettledRow
 /** Nobody was told: the next report decides anew, and the change may be claimed again. Of past states nothing is owed. */
 function oweWindow(connection: Connection, namespace: string, row: UnsettledRow, now: number): void {
   connection.run(
-    `DELETE FROM monitor_told
-     WHERE namespace = ?1 AND subject = ?2 AND subscription_id = ?3 AND told_at IS NULL AND ${isOwedOfPast}`,
+    `DELETE FROM monitor_window
+     WHERE namespace = ?1 AND subject = ?2 AND subscription_id = ?3 AND notified_at IS NULL AND ${isOwedOfPast}`,
     ...[namespace, row.subject, row.subscription_id],
   )
   connection.run(
-    `UPDATE monitor_told SET status = 'owed' WHERE ${isReservedBy}`,
+    `UPDATE monitor_window SET status = 'owed' WHERE ${isReservedBy}`,
     ...reservation(namespace, row),
   )
   if (row.event_id !== null) forgetGuard(connection, namespace, eventSpace, row.event_id, now)
 }
 
 function freeWindow(connection: Connection, namespace: string, row: UnsettledRow): void {
-  connection.run(`DELETE FROM monitor_told WHERE ${isReservedBy}`, ...reservation(namespace, row))
+  connection.run(`DELETE FROM monitor_window WHERE ${isReservedBy}`, ...reservation(namespace, row))
 }
 
 const isReservedBy = `namespace = ?1 AND subject = ?2 AND subscription_id = ?3 AND state_hash = ?4

@@ -67,7 +67,7 @@ const over = [
     key: 'id',
   },
   {
-    from: `monitor_told WHERE namespace = ?1 AND ends_at < ?2 AND status = 'told'`,
+    from: `monitor_window WHERE namespace = ?1 AND ends_at < ?2 AND status = 'notified'`,
     key: 'subject, subscription_id, state_hash',
   },
   { from: `monitor_silence WHERE namespace = ?1 AND ends_at < ?2`, key: 'id' },
