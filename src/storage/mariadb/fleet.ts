@@ -13,7 +13,7 @@ export interface FleetParts extends Pick<Store, 'namespace' | 'tables' | 'calls'
   readonly lineCalls: Calls
 }
 
-/** The fleet's board on MariaDB: migrations/007-fleet.ts says how writers follow each other. */
+/** The fleet's board on MariaDB: migrations/baseline-server.ts says how writers follow each other. */
 export function createMariadbFleet(parts: FleetParts): FleetStore {
   const { namespace, tables, calls, lineCalls } = parts
   return {

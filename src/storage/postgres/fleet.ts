@@ -12,7 +12,7 @@ import { nowMs } from './connection/columns.ts'
 import type { Connections, Statement } from './connection/connection.ts'
 
 /**
- * The fleet's board on Postgres. A call is one statement; migrations/0007-fleet.ts says how writers follow each other.
+ * The fleet's board on Postgres. A call is one statement; migrations/baseline-server.ts says how writers follow each other.
  * They wait for each other on the connections of lines, where they keep no job waiting.
  */
 export class PostgresFleet implements FleetStore {

@@ -5,7 +5,7 @@ import { nowMs } from './connection/columns.ts'
 import type { Connections, Statement } from './connection/connection.ts'
 
 /**
- * What attempts say, on Postgres. An add is one statement: migrations/0008-comfort.ts says how lines get their numbers.
+ * What attempts say, on Postgres. An add is one statement: migrations/baseline-job-details.ts says how lines get their numbers.
  * It runs on the connections of lines, where it keeps no job waiting. The line that tells how many were dropped is not
  * kept; the counters give it when lines are read.
  */

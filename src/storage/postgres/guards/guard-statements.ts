@@ -1,7 +1,7 @@
 import { nowMs } from '../connection/columns.ts'
 import type { Statement } from '../connection/connection.ts'
 
-/** Every statement on guards; namespaces share them. migrations/0004-once.ts says how the tables and functions work. */
+/** Every statement on guards; namespaces share them. migrations/baseline-once.ts says how the tables and functions work. */
 export type GuardStatements = Record<
   'here' | 'claim' | 'settle' | 'renew' | 'forget' | 'seen' | 'list' | 'pruneGuards' | 'pruneWindows',
   Statement

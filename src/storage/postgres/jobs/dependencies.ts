@@ -22,7 +22,7 @@ export { type GateStatements, gateStatements } from './dependency-statements.ts'
 
 /**
  * What jobs wait for, on Postgres. Each call is one statement; those that let jobs on or hold them back are functions,
- * whose steps see what was committed while they waited for a row (migrations/0009-gates.ts).
+ * whose steps see what was committed while they waited for a row (migrations/baseline-job-details.ts).
  */
 export class PostgresGates implements GateStore {
   readonly #connections: Connections

@@ -41,7 +41,7 @@ import { Reads } from './reads.ts'
 import { Remover } from './remove.ts'
 import { givenValues, leaseLostState, notHereState, verdictValues } from './settle.ts'
 
-/** Jobs on Postgres: the parts put together. migrations/0001-jobs.ts says how the tables work. */
+/** Jobs on Postgres: the parts put together. migrations/baseline-jobs.ts says how the tables work. */
 export class PostgresJobs implements JobStore {
   /** One worker's go behind each other on one connection. */
   readonly claimsInOrder = true

@@ -8,7 +8,7 @@ import { MonitorSending } from './monitor-sending.ts'
 import type { ReportStatements } from './monitor-statements.ts'
 import { MonitorReports } from './monitor-write.ts'
 
-/** The monitor on Postgres: the parts put together. migrations/0005-monitor.ts says how the tables work. */
+/** The monitor on Postgres: the parts put together. migrations/baseline-monitor.ts says how the tables work. */
 export function createPostgresMonitor(
   connections: Connections,
   space: Space,
