@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLog, type ServerOptions } from 'signalbox/server'
+import { open } from 'signalbox'
+import { createHandler, createLog, type ServerOptions } from 'signalbox/server'
 import { test } from 'vitest'
 import { type RefusalReason, refusalReasons } from '../../src/http/server/log/refusals.ts'
+import { unsentDefaults } from '../../src/http/server/request/unsent.ts'
 import { within } from '../support/deadline.ts'
 import { RawConnection } from './pipelining/raw-connection.ts'
 import { type Stage, serving } from './stage.ts'
 
-/** A server that is looked at: what it counted, and what it logged. */
-async function watched(options: Omit<ServerOptions, 'box' | 'log'> = {}) {
+/** A log, and the lines in it about refusals. */
+function watchedLog() {
   const lines: Record<string, unknown>[] = []
   const destination = {
     write(chunk: string, taken: () => void) {
@@ -17,20 +19,30 @@ async function watched(options: Omit<ServerOptions, 'box' | 'log'> = {}) {
       taken()
     },
   }
-  const stage = await serving({ ...options, log: createLog({ destination }) })
+  const logged = () => lines.filter(({ event }) => event === 'connection.refused')
+  return { log: createLog({ destination }), logged }
+}
+
+/** A server that is looked at: what it counted, and what it logged. */
+async function watched(options: Omit<ServerOptions, 'box' | 'log'> = {}) {
+  const { log, logged } = watchedLog()
+  const stage = await serving({ ...options, log })
   return {
     stage,
     host: new URL(stage.url).host,
     port: Number(new URL(stage.url).port),
-    logged: () => lines.filter(({ event }) => event === 'connection.refused'),
+    logged,
     [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose](),
   }
 }
 
-async function countsOf({ ask }: Stage): Promise<Record<string, number>> {
-  const { body } = await ask('GET', '/metrics')
-  const found = (body as string).matchAll(/^signalbox_http_refused_total\{reason="(\w+)"\} (\d+)$/gm)
+function countsIn(metrics: string): Record<string, number> {
+  const found = metrics.matchAll(/^signalbox_http_refused_total\{reason="(\w+)"\} (\d+)$/gm)
   return Object.fromEntries(Array.from(found, ([, reason, count]) => [reason!, Number(count)]))
+}
+
+async function countsOf({ ask }: Pick<Stage, 'ask'>): Promise<Record<string, number>> {
+  return countsIn((await ask('GET', '/metrics')).body)
 }
 
 /** Waits until the server has counted so many of a reason. */
@@ -125,10 +137,58 @@ test('the server counts and logs a connection above the cap', async () => {
     await first.comes(1)
     using second = new RawConnection(server.port)
     assert.equal((await second.closes())[0]?.status, 429)
+    first.send(`GET /metrics HTTP/1.1\r\nHost: ${server.host}\r\n\r\n`)
+    const [, metrics] = await first.comes(2)
+    assert.equal(countsIn(metrics!.body).connection_limit, 1)
   }
   assert.deepEqual(
     server.logged().map(({ reason, code }) => [reason, code]),
     [['connection_limit', 'too_many']],
+  )
+})
+
+test('the server counts and logs an answer that it cuts because the client does not read it', async () => {
+  // A server has no option for this bound, and its default takes hundreds of megabytes to reach.
+  const { maxBytes } = unsentDefaults
+  Object.assign(unsentDefaults, { maxBytes: 1_000 })
+  await using server = await watched().finally(() => Object.assign(unsentDefaults, { maxBytes }))
+  const payload = 'x'.repeat(200_000)
+  await server.stage.box.jobs.addMany(Array.from({ length: 60 }, () => ({ kind: 'large', payload })))
+  const sockets = [1, 2].map(() =>
+    connect(server.port, '127.0.0.1')
+      .on('error', () => {})
+      .pause(),
+  )
+  for (const socket of sockets) socket.write(`GET /v1/jobs?limit=60 HTTP/1.1\r\nHost: ${server.host}\r\n\r\n`)
+  await counted(server.stage, 'cut_stream')
+  for (const socket of sockets) socket.destroy()
+  assert.deepEqual(
+    server.logged().map(({ reason, address }) => [reason, address]),
+    [['cut_stream', '127.0.0.1']],
+  )
+})
+
+test('the server counts and logs a stream that it cuts because the client does not read it', async () => {
+  const { log, logged } = watchedLog()
+  await using box = await open('memory:')
+  await using handler = createHandler({ box, log, trust: true })
+  const ask = (path: string) => handler(new Request(`http://localhost${path}`))
+  // The numbers of so many queues are more than may wait for one reader.
+  const queues = Array.from({ length: 3_000 }, (_, number) => `${'q'.repeat(90)}${number}`)
+  await box.jobs.addMany(queues.map((queue) => ({ kind: 'mail', queue })))
+  const { status } = await ask('/v1/events')
+  assert.equal(status, 200)
+  const isCut = async () => {
+    for (;;) {
+      if (countsIn(await (await ask('/metrics')).text()).cut_stream === 1) return
+      await box.jobs.add('mail', null, { queue: queues[0]! })
+      await sleep(50)
+    }
+  }
+  await within(10_000, 'the cut', isCut())
+  assert.deepEqual(
+    logged().map(({ reason, route }) => [reason, route]),
+    [['cut_stream', 'events']],
   )
 })
 
