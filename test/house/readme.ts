@@ -1,6 +1,9 @@
 /** The commands that a stranger needs, on the first screen. */
 const commands = ['npm install signalbox', 'npm ci && npm start', 'npm ci && npm test']
 const firstScreenLines = 40
+/** One sentence says when to use which of the two. */
+const library = { 'README.md': '**library**', 'README.zh-CN.md': '**库**' }
+const server = { 'README.md': '**server**', 'README.zh-CN.md': '**服务器**' }
 
 /** Compares the two READMEs with each other and with what both must have; says what does not agree. */
 export function findReadmeGaps(english: string, chinese: string): readonly string[] {
@@ -14,6 +17,11 @@ export function findReadmeGaps(english: string, chinese: string): readonly strin
       if (!firstScreen.includes(command))
         complaints.push(`${name}: "${command}" is not in the first ${firstScreenLines} lines`)
     }
+    const sentences = firstScreen.split(/\. |。|\n\n/)
+    if (!sentences.some((sentence) => sentence.includes(library[name]) && sentence.includes(server[name])))
+      complaints.push(
+        `${name}: no sentence on the first screen says when to use the library, and when the server`,
+      )
   }
   const [ours, theirs] = [decode(english), decode(chinese)]
   if (ours.sectionCount !== theirs.sectionCount) {
