@@ -159,6 +159,22 @@ test('reseal seals what was in plain; doctor says how secrets are kept; the key 
   assert.equal(remote.code, 2)
 })
 
+test('reseal seals in every namespace, or in the one that it is given', async () => {
+  using place = createWorkplace()
+  const channel = { type: 'slack' as const, url: `https://hooks.slack.com/services/${secret}` }
+  for (const namespace of ['default', 'branch']) {
+    await using box = await open(`sqlite:${join(place.folder, 'signalbox.db')}`, { namespace })
+    await box.monitor.subscribe({ name: 'desk', channel })
+  }
+  const env = { SIGNALBOX_SECRET_KEY: randomBytes(32).toString('base64') }
+  const reseal = async (...flags: readonly string[]) => {
+    const { resealed, current } = JSON.parse(await ok(place, ['monitor', 'reseal', '--json', ...flags], env))
+    return [resealed, current]
+  }
+  assert.deepEqual(await reseal('--namespace', 'branch'), [1, 0])
+  assert.deepEqual(await reseal(), [1, 1])
+})
+
 test('a server with a key says at its start that channel secrets are sealed, and seals what it is given', async () => {
   using place = createWorkplace()
   const key = randomBytes(32).toString('base64')

@@ -8,6 +8,7 @@ import { test } from 'vitest'
 import { createMonitor, type Monitor, SecretKeys, type SendingTrouble } from '../../src/monitor/index.ts'
 import type { Backend } from '../../src/storage/backend.ts'
 import { openMemory } from '../../src/storage/memory/index.ts'
+import { readSource } from '../house/sources.ts'
 import { within } from '../support/deadline.ts'
 import { startReceiver } from '../support/robots/index.ts'
 
@@ -209,4 +210,12 @@ test('a key is in no error, no printed box and no settings', async () => {
     assert.ok(!inspect(error, { depth: 20 }).includes(key.slice(0, 16)))
     return true
   })
+})
+
+test('the page on security says where secrets are plain text, and how to seal them', async () => {
+  const page = await readSource('docs/security.md')
+  const [, section] = /^## Channel secrets\n(.*?)^## /ms.exec(page) ?? []
+  assert.match(section!, /Without a key they are plain text in the database/)
+  for (const words of ['SIGNALBOX_SECRET_KEY', 'signalbox monitor reseal'])
+    assert.ok(section!.includes(words), words)
 })
