@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { open } from 'signalbox'
-import { createHandler, createLog, type ServerOptions } from 'signalbox/server'
+import { createLog, type ServerOptions } from 'signalbox/server'
 import { test } from 'vitest'
 import { type RefusalReason, refusalReasons } from '../../src/http/server/log/refusals.ts'
 import { unsentDefaults } from '../../src/http/server/request/unsent.ts'
 import { within } from '../support/deadline.ts'
 import { RawConnection } from './pipelining/raw-connection.ts'
-import { type Stage, serving } from './stage.ts'
+import { listening, type Stage, serving } from './stage.ts'
 
 /** A log, and the lines in it about refusals. */
 function watchedLog() {
@@ -170,25 +169,38 @@ test('the server counts and logs an answer that it cuts because the client does 
 
 test('the server counts and logs a stream that it cuts because the client does not read it', async () => {
   const { log, logged } = watchedLog()
-  await using box = await open('memory:')
-  await using handler = createHandler({ box, log, trust: true })
-  const ask = (path: string) => handler(new Request(`http://localhost${path}`))
+  await using stage = await listening({ trust: true, log })
   // The numbers of so many queues are more than may wait for one reader.
   const queues = Array.from({ length: 3_000 }, (_, number) => `${'q'.repeat(90)}${number}`)
-  await box.jobs.addMany(queues.map((queue) => ({ kind: 'mail', queue })))
-  const { status } = await ask('/v1/events')
-  assert.equal(status, 200)
-  const isCut = async () => {
-    for (;;) {
-      if (countsIn(await (await ask('/metrics')).text()).cut_stream === 1) return
-      await box.jobs.add('mail', null, { queue: queues[0]! })
+  await stage.box.jobs.addMany(queues.map((queue) => ({ kind: 'mail', queue })))
+  const unread = await stage.handler(new Request(`${stage.url}/v1/events`))
+  assert.equal(unread.status, 200)
+  const untilCut = async () => {
+    while ((await countsOf(stage)).cut_stream !== 1) {
+      await stage.box.jobs.add('mail', null, { queue: queues[0]! })
       await sleep(50)
     }
   }
-  await within(10_000, 'the cut', isCut())
+  await within(10_000, 'the cut', untilCut())
   assert.deepEqual(
     logged().map(({ reason, route }) => [reason, route]),
     [['cut_stream', 'events']],
+  )
+  assert.match(await unread.text(), /too_many/)
+})
+
+test('what is mounted in an app counts and logs a WebSocket that it refuses', async () => {
+  const { log, logged } = watchedLog()
+  await using stage = await listening({ trust: true, log })
+  const { host, port } = new URL(stage.url)
+  using connection = new RawConnection(Number(port))
+  // Nodes need a token, also where the app is trusted.
+  connection.send(`GET /v1/nodes/connect HTTP/1.1\r\nHost: ${host}\r\n${webSocket}\r\n`)
+  assert.equal((await connection.closes())[0]?.status, 401)
+  assert.equal((await countsOf(stage)).upgrade_refused, 1)
+  assert.deepEqual(
+    logged().map(({ reason, address }) => [reason, address]),
+    [['upgrade_refused', '127.0.0.1']],
   )
 })
 
