@@ -118,6 +118,19 @@ test('SIGHUP takes new certificates, and those that do not fit are refused and l
   assert.equal((await server.ended).code, 0)
 })
 
+test('SIGHUP takes a new authority of clients', async () => {
+  await using strangers = await createAuthority('Strangers')
+  using place = createWorkplace()
+  write(place, first)
+  await using server = await place.serve([...flags, '--tls-client-ca=ca.pem'])
+  assert.equal(await peerOf(server.url, await authority.client()), '200 first')
+  writeFileSync(join(place.folder, 'ca.pem'), strangers.cert)
+  server.kill('SIGHUP')
+  await logged(server, 'tls.reloaded')
+  assert.equal(await peerOf(server.url, await strangers.client()), '200 first')
+  await assert.rejects(peerOf(server.url, await authority.client()))
+})
+
 test('an expired certificate is refused on SIGHUP, and the log of a server that starts with one says so', async () => {
   using place = createWorkplace()
   const expired = await authority.expiredServer()
