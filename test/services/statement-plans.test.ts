@@ -110,7 +110,8 @@ describe.concurrent('no shared statement reads a growing table as a whole', () =
       const values = compiled.slots.map(sampleOf)
       const [plan] = await connection.query<RowDataPacket[]>(`EXPLAIN ${compiled.text}`, values)
       const scans = plan.filter(
-        ({ type, table }) => (type === 'ALL' || type === 'index') && !/^<|^(?:v|given|first)$/.test(table),
+        ({ select_type: kind, type, table }) =>
+          kind !== 'INSERT' && (type === 'ALL' || type === 'index') && !/^<|^(?:v|given|first)$/.test(table),
       )
       refuseScans(
         compiled,

@@ -6,6 +6,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
 import { LimitedQueues } from './claim/limited-queues.ts'
@@ -35,7 +36,7 @@ import { createMariadbNotes } from './logs.ts'
 import { createMigrator } from './migrator.ts'
 import { createMariadbMonitor } from './monitor/monitor.ts'
 import { MariadbNotifiers } from './notifier.ts'
-import { createKeyed, pruneKeys } from './request-keys.ts'
+import { createKeyed } from './request-keys.ts'
 import { createMariadbSchedules } from './schedules.ts'
 import { qualifyTables } from './tables.ts'
 
@@ -105,7 +106,7 @@ export async function openMariadb(
         memory: { positions: new Positions(), idle: new Set<string>(), limited: new LimitedQueues() },
       }
       const jobs = createMariadbJobs(store)
-      const keyed = createKeyed(store, jobs)
+      const keyed = createKeyed(store, database, jobs)
       const { packetBytes } = facts
       const locks = createMariadbLocks({
         namespace: name,
@@ -138,7 +139,7 @@ export async function openMariadb(
       ...stores,
       tokens: createTokenStore(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
-      pruneKeys: (limit) => pruneKeys(calls, tables.requestKey, limit),
+      pruneKeys: (limit) => pruneRequestKeys(database, limit),
       subscribedNamespaces: (limit) =>
         calls.run('read', async (call) => {
           const sql = `SELECT DISTINCT namespace FROM ${tables.monitor.subscription} ORDER BY namespace LIMIT ?`

@@ -5,6 +5,7 @@ import { requireSchema } from '../migration-plan.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
 import { nowMs } from './connection/columns.ts'
@@ -26,7 +27,7 @@ import { createMigrator, withClient } from './migrator.ts'
 import { createPostgresMonitor } from './monitor/monitor.ts'
 import { reportStatements } from './monitor/monitor-statements.ts'
 import { PostgresNotifiers } from './notifier.ts'
-import { Keys } from './request-keys.ts'
+import { RequestKeys } from './request-keys.ts'
 import { PostgresSchedules, scheduleStatements } from './schedules.ts'
 
 /**
@@ -52,12 +53,12 @@ export async function openPostgres(
 
   const connections = new Connections(target, optionsTaken, meter)
   const notifiers = new PostgresNotifiers(connections, schema, warnings)
-  const keys = new Keys(connections, quoted)
   let closing: Promise<void> | undefined
   try {
     const watch = new SchemaWatch(() => migrator.statusBy(connections), schemaLookMs)
     const ground = await readGround(connections, quoted, watch)
     const database = new PostgresDatabase(connections, quoted, ground.storeId)
+    const keys = new RequestKeys(connections, database, quoted)
     const lines = lineStatements(quoted)
     const guards = guardStatements(quoted)
     const reports = reportStatements(quoted)
@@ -99,7 +100,7 @@ export async function openPostgres(
       ...stores,
       tokens: createTokenStore(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
-      pruneKeys: (limit) => keys.prune(limit),
+      pruneKeys: (limit) => pruneRequestKeys(database, limit),
       async subscribedNamespaces(limit) {
         const text = `SELECT DISTINCT namespace FROM ${quoted}.monitor_subscription ORDER BY namespace LIMIT $1`
         const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_subscribed', text }, [

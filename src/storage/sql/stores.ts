@@ -1,3 +1,4 @@
 /** All stores that are written once. SQLite's writer thread finds their operations here, and so do the tests. */
 import './audit.ts'
+import './request-keys.ts'
 import './tokens.ts'

@@ -4,6 +4,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
 import { createFile, openReader, parseLocation, readNow } from './connection/connection.ts'
@@ -96,7 +97,7 @@ export async function openSqlite(
       traits: { transactions: !thread, remoteWakeUps: true },
       tokens: createTokenStore(database),
       within: (other) => (other === namespace ? own : storesOf(other)),
-      pruneKeys: (limit) => writer.write({ operation: 'forgetKeys', namespace: '', args: [limit] }),
+      pruneKeys: (limit) => pruneRequestKeys(database, limit),
       subscribedNamespaces: (limit) =>
         reader.read((connection) =>
           connection

@@ -48,11 +48,20 @@ export class MariadbDatabase implements Database {
     )
   }
 
-  /** Runs a procedure as one transaction; in that of the call, where it is pinned to one. */
-  async runOn<Answer>(call: Call, procedure: Procedure<Answer>, isRead = false): Promise<Answer> {
+  /**
+   * Runs a procedure as one transaction; in that of the call, where it is pinned to one. `isWithin` begins none, and `before`
+   * goes with its first step.
+   */
+  async runOn<Answer>(
+    call: Call,
+    procedure: Procedure<Answer>,
+    isWithin = false,
+    before: readonly Statement[] = [],
+  ): Promise<Answer> {
     const effects: (() => void)[] = []
     let isBegun = false
-    let isEnded = isRead
+    let isEnded = isWithin
+    let leading = before
     let step = procedure.next()
     while (!step.done) {
       const { statements, adding, isLast } = step.value
@@ -64,12 +73,10 @@ export class MariadbDatabase implements Database {
       const isEnding: boolean = !isEnded && isLast && !adding
       isBegun ||= isBeginning
       isEnded ||= isEnding
-      const answers = await this.#send(call, [
-        ...(isBeginning ? [begin] : []),
-        ...sent,
-        ...(isEnding ? [commit] : []),
-      ])
-      const results = joinParts(parts, answers.slice(isBeginning ? 1 : 0))
+      if (isBeginning) leading = [...leading, begin]
+      const answers = await this.#send(call, [...leading, ...sent, ...(isEnding ? [commit] : [])])
+      const results = joinParts(parts, answers.slice(leading.length))
+      leading = []
       if (adding) {
         const { added, committed } = this.#options.addJobs!(call, adding.jobs)
         const rows = await added

@@ -20,10 +20,11 @@ import type {
 } from '../../../jobs/index.ts'
 import type { RequestKey } from '../../backend.ts'
 import type { SchemaWatch } from '../../schema-watch.ts'
+import { findKept } from '../../sql/request-keys.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
+import { runHere } from '../connection/database.ts'
 import type { Reader } from '../connection/reader.ts'
 import type { Transactions } from '../connection/transact.ts'
-import { findKept } from '../request-keys.ts'
 import type { Writer } from '../writing/writer.ts'
 import type { Operation, WriteCall, Writes } from '../writing/writes.ts'
 import { addJobs } from './add.ts'
@@ -193,7 +194,7 @@ export class SqliteJobs implements JobStore {
       this.#wasClaiming ||
       (await this.#read(
         (connection, now) =>
-          (key !== undefined && findKept(connection, this.#namespace, key, now) !== undefined) ||
+          (key !== undefined && runHere(connection, findKept(this.#namespace, key), now) !== undefined) ||
           mayClaim(connection, this.#namespace, request, now),
       ))
     if (!isWorthIt) return []

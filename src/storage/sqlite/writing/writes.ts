@@ -18,8 +18,9 @@ import type { LockStore } from '../../../locks/index.ts'
 import type { LineTimes, Ruled } from '../../../locks/rules/index.ts'
 import type { AppliedMigration, OnMigrationStep, RequestKey } from '../../backend.ts'
 import type { Migration } from '../../migration-plan.ts'
-import { decodeAnswer, encodeAnswer, keyMismatch, leavesKey } from '../../request-key.ts'
+import { decodeAnswer, encodeAnswer, leavesKey } from '../../request-key.ts'
 import { findOperation } from '../../sql/procedure.ts'
+import { checkKept, findKept, keepAnswer } from '../../sql/request-keys.ts'
 import '../../sql/stores.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
@@ -38,7 +39,6 @@ import { type LockStep, sweepLines, takeStep } from '../locks/lock-steps.ts'
 import { addNotes, pruneNotes } from '../logs.ts'
 import { applyMigrations } from '../migrator.ts'
 import { type MonitorStep, type MonitorSteps, takeMonitorStep } from '../monitor/monitor-steps.ts'
-import { findKept, forgetKeys, keepAnswer } from '../request-keys.ts'
 import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
 import { isQuiet } from './ahead.ts'
 
@@ -78,7 +78,6 @@ export interface Writes {
   pruneFleet(limit: number, olderThanMs: number): number
   /** Brings leases of another boot of the host to this one's clock. */
   rebaseLeases(bootId: string): void
-  forgetKeys(limit: number): number
   migrate(known: readonly Migration[], onStep?: OnMigrationStep): readonly AppliedMigration[]
 }
 
@@ -147,7 +146,6 @@ const performers: Performers = {
   pruneFleet: ({ connection, namespace, now }, limit, olderThanMs) =>
     pruneFleet(connection, namespace, limit, now - olderThanMs),
   rebaseLeases: ({ connection }, bootId) => rebaseLeases(connection, bootId, readLeaseClock(connection)),
-  forgetKeys: ({ connection, now }, limit) => forgetKeys(connection, limit, now),
   migrate: ({ connection }, known, onStep) => applyMigrations(connection, known, onStep),
 }
 
@@ -163,12 +161,11 @@ export function perform(connection: Connection, call: WriteCall): unknown {
   const write = performers[operation] as (moment: Moment, ...args: readonly unknown[]) => unknown
   if (key === undefined) return write({ connection, namespace, now }, ...args)
 
-  const kept = findKept(connection, namespace, key, now)
-  if (kept) {
-    if (kept.fingerprint !== key.fingerprint) throw keyMismatch(key.key)
-    return decodeAnswer(kept.answer)
-  }
+  // There is one writer: no other call with this key is under way.
+  const kept = runHere(connection, findKept(namespace, key), now)
+  checkKept(kept, key, true)
+  if (kept) return decodeAnswer(kept.answer)
   const answer = write({ connection, namespace, now }, ...args)
-  if (leavesKey(operation, answer)) keepAnswer(connection, namespace, key, encodeAnswer(answer), now)
+  if (leavesKey(operation, answer)) runHere(connection, keepAnswer(namespace, key, encodeAnswer(answer)), now)
   return answer
 }
