@@ -12,7 +12,7 @@ import { type NodeView, taskStatuses } from './node.ts'
 import { countServices } from './service-counts.ts'
 import { stopEngine } from './stop-engine.ts'
 import { resolveSubmit } from './tasks/submit-options.ts'
-import type { Dispatch, Submitted, Task } from './tasks/task.ts'
+import type { CordonOptions, Dispatch, Submitted, Task } from './tasks/task.ts'
 import { Adder } from './tasks/task-adder.ts'
 import { decodeDocument, dispatchQueue, encodeTaskJob, type TaskTerms } from './tasks/task-document.ts'
 import { taskOfKey } from './tasks/task-keys.ts'
@@ -138,16 +138,20 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       return mustKnow(nodeId)
     },
 
-    async cordon(nodeId, service = null, how = {}) {
-      onlyKeys('cordon', how, ['on'])
-      const on = flag('cordon.on', how.on ?? true)
-      text('cordon.nodeId', nodeId)
-      if (service !== null) text('cordon.service', service)
-      // A cordon can be lifted also when its node is long gone.
-      if (on || !settings.isCordoned(nodeId, service)) await mustKnow(nodeId)
-      const isNew = on && !settings.isCordoned(nodeId, service)
+    async cordon(nodeId, options = {}) {
+      const service = serviceToCordon('cordon', nodeId, options)
+      await mustKnow(nodeId)
+      const isNew = !settings.isCordoned(nodeId, service)
       if (isNew && cluster.rows('cordon').size >= maxCordons) throw tooManyCordons()
-      await settings.cordon(nodeId, service, on)
+      await settings.cordon(nodeId, service, true)
+    },
+
+    async uncordon(nodeId, options = {}) {
+      const service = serviceToCordon('uncordon', nodeId, options)
+      await catchUp()
+      // A cordon stays when its node is gone, so it can be lifted then too.
+      if (!settings.isCordoned(nodeId, service)) await mustKnow(nodeId)
+      await settings.cordon(nodeId, service, false)
     },
 
     pools: () => registry.pools(),
@@ -156,8 +160,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
       onlyKeys('definePool', pool, ['name', 'requires'])
       const name = text('definePool.name', pool.name)
       const requires = checkTerms('definePool.requires', pool.requires)
-      mustRun()
-      await inTime(lookWithinMs, () => cluster.catchUp())
+      await catchUp()
       if (!settings.rules.has(name) && settings.rules.size >= maxPools) throw tooManyPools()
       await settings.definePool(name, requires)
     },
@@ -239,8 +242,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
 
   /** As the cluster state has it now: it may have just connected elsewhere. */
   async function mustKnow(nodeId: string): Promise<NodeView> {
-    mustRun()
-    await inTime(lookWithinMs, () => cluster.catchUp())
+    await catchUp()
     const node = sharing.node(nodeId)
     if (node !== undefined) return node
     throw new SignalboxError(
@@ -249,9 +251,22 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
     )
   }
 
+  /** Reads the cluster state, so that an operator's request starts from what all servers know. */
+  async function catchUp(): Promise<void> {
+    mustRun()
+    await inTime(lookWithinMs, () => cluster.catchUp())
+  }
+
   function mustRun(): void {
     if (mailbox.isClosed) throw draining()
   }
+}
+
+/** Checks the arguments of `cordon` and `uncordon`. Returns the service; null: the whole node. */
+function serviceToCordon(verb: string, nodeId: string, options: CordonOptions): string | null {
+  onlyKeys(verb, options, ['service'])
+  text(`${verb}.nodeId`, nodeId)
+  return options.service == null ? null : text(`${verb}.service`, options.service)
 }
 
 const maxPools = 1_000

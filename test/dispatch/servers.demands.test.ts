@@ -87,7 +87,7 @@ test('a cluster state that loses all it has gets back what tasks ask for and wha
   const before = await servers.first.submit({ service: 'nmt' })
   await ended(servers.first, before.taskId)
   await servers.first.definePool({ name: 'p', requires: [{ label: 'zone', in: ['a'] }] })
-  await servers.first.cordon('n1', 'other')
+  await servers.first.cordon('n1', { service: 'other' })
   const kept = [
     ['demand', 'nmt'],
     ['pool', 'p'],

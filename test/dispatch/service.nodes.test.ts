@@ -47,12 +47,12 @@ for (const engine of engines) {
     const { dispatch } = stage
     const node = new FakeNode(dispatch, { services: { nmt: 1, asr: 1 }, onTask: obliging })
     await until('it is ready', () => node.heard('welcome') === 1)
-    await dispatch.cordon('n1', 'nmt')
+    await dispatch.cordon('n1', { service: 'nmt' })
     const waits = await dispatch.submit({ service: 'nmt' })
     const runs = await dispatch.submit({ service: 'asr' })
     assert.equal((await history(dispatch, runs.taskId)).at(-1)?.status, 'completed')
     assert.equal((await dispatch.task(waits.taskId))?.status, 'waiting')
-    await dispatch.cordon('n1', 'nmt', { on: false })
+    await dispatch.uncordon('n1', { service: 'nmt' })
     assert.equal((await history(dispatch, waits.taskId)).at(-1)?.status, 'completed')
   })
 

@@ -287,10 +287,10 @@ test('operators see, drain and cordon nodes and define pools, and the audit says
   assert.equal((await watch(client, pooled.taskId)).at(-1)!.type, 'completed')
   assert.ok((await client.dispatch.pools()).items.some(({ name }) => name === 'large'))
 
-  assert.equal(await client.dispatch.cordon('n1', { service: 'nmt' }), true)
+  await client.dispatch.cordon('n1', { service: 'nmt' })
   const held = await client.dispatch.submit({ service: 'nmt' })
   await eventually('it to wait', async () => (await client.dispatch.task(held.taskId)).status === 'waiting')
-  assert.equal(await client.dispatch.cordon('n1', { service: 'nmt', on: false }), false)
+  await client.dispatch.uncordon('n1', { service: 'nmt' })
   assert.equal((await watch(client, held.taskId)).at(-1)!.type, 'completed')
 
   const draining = node.events.once('draining')

@@ -50,7 +50,8 @@ test('options that are none are refused before anything is sent', async () => {
     ['monitor', 'subjects'],
     ['dispatch', 'submit'],
     ['dispatch', 'node'],
-    ['dispatch', 'cordon', 'node', 'service'],
+    ['dispatch', 'cordon', 'node'],
+    ['dispatch', 'uncordon', 'node'],
     ['schedules', 'list'],
   ]
   for (const [room, verb, ...args] of calls)

@@ -77,7 +77,7 @@ export function Cordoning({ node, service, onClose }: CordoningProps): ReactNode
         })
   const confirm = async () => {
     const name = asked.service?.name
-    await client.dispatch.cordon(nodeId, { on, ...(name === undefined ? {} : { service: name }) })
+    await client.dispatch[act](nodeId, name === undefined ? {} : { service: name })
     const what = name === undefined ? visible(nodeId) : `${visible(name)} (${visible(nodeId)})`
     toast(say(on ? 'cordonedDone' : 'uncordonedDone', { node: what }))
     await nodeTold(client, nodeId, ({ services, cordoned }) =>

@@ -106,12 +106,12 @@ function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: str
       `\nExamples:\n  signalbox nodes ${name} gpu-1\n  signalbox nodes ${name} gpu-1 --service asr --json`,
     )
     .action(async (node: string, { json, service, ...place }: CordonFlags) => {
-      const on = name === 'cordon'
       await using box = await openPlace(command, place)
-      await box.dispatch.cordon(node, service ?? null, { on })
-      if (json) return printer.json({ nodeId: node, service: service ?? null, cordoned: on })
+      await box.dispatch[name](node, { service })
+      const cordoned = name === 'cordon'
+      if (json) return printer.json({ nodeId: node, service: service ?? null, cordoned })
       const what = service === undefined ? node : `${service} of ${node}`
-      const done = on ? `${what} is cordoned: it gets no new work` : `${what} is no longer cordoned`
+      const done = cordoned ? `${what} is cordoned: it gets no new work` : `${what} is no longer cordoned`
       printer.line(done + (service === undefined ? '' : await showOthers(box, node, service)))
     })
   return addBoxFlags(command)

@@ -103,7 +103,6 @@ export type Command =
     }
   | { readonly kind: 'definePool'; readonly name: string; readonly requires: readonly Term[] }
   | { readonly kind: 'removePool'; readonly name: string }
-  | { readonly kind: 'setTenant'; readonly tenant: string; readonly weight: number }
   /** Builds all pools anew, beside the ones in use; also what the timed rebuild sends. */
   | { readonly kind: 'rebuild' }
   // Background.
@@ -168,8 +167,6 @@ export function subjectOf(command: Command): string {
     case 'definePool':
     case 'removePool':
       return command.name
-    case 'setTenant':
-      return command.tenant
     case 'rebuild':
     case 'rebuildSlice':
     case 'tick':

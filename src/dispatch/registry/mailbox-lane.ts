@@ -28,7 +28,6 @@ export function laneOf({ kind }: Command): LaneName {
     case 'cordon':
     case 'definePool':
     case 'removePool':
-    case 'setTenant':
     case 'rebuild':
     case 'tick':
       return 'admin'

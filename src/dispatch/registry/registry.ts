@@ -223,9 +223,6 @@ function act(state: RegistryState, command: Command): void {
     case 'removePool':
       if (state.rules.delete(command.name)) startRebuild(state)
       return
-    case 'setTenant':
-      state.tenants.setWeight(command.tenant, command.weight)
-      return
     case 'rebuild':
       startRebuild(state)
   }

@@ -133,6 +133,12 @@ export interface DispatchCounts extends RegistryCounts {
   readonly connections: number
 }
 
+/** What `cordon` closes and `uncordon` opens. */
+export interface CordonOptions {
+  /** One service of the node. @default the whole node */
+  readonly service?: string | null | undefined
+}
+
 /** A page of tasks, newest first. */
 export interface TaskPage {
   readonly items: readonly Task[]
@@ -162,12 +168,10 @@ export interface Dispatch extends AsyncDisposable {
     nodeId: string,
     options?: { readonly on?: boolean | undefined; readonly deadlineMs?: Duration | null | undefined },
   ): Promise<NodeView>
-  /** Closes (or opens) a node, or one service of it, for new work, on whichever server it is, until it is opened again. */
-  cordon(
-    nodeId: string,
-    service?: string | null,
-    options?: { readonly on?: boolean | undefined },
-  ): Promise<void>
+  /** Closes a node, or one service of it, for new work, at every server, until `uncordon`. Throws `not_found`. */
+  cordon(nodeId: string, options?: CordonOptions): Promise<void>
+  /** Opens what `cordon` closed, also when the node is gone. Throws `not_found` when neither cordon nor node is known. */
+  uncordon(nodeId: string, options?: CordonOptions): Promise<void>
   pools(): readonly PoolView[]
   /** For every server, and for good. */
   definePool(pool: { readonly name: string; readonly requires: readonly Term[] }): Promise<void>

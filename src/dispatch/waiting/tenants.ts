@@ -1,33 +1,24 @@
 /**
- * Fairness between tenants by stride: each tenant has a pass, the one with the lowest is served next, and being served
- * moves its pass on by what it took, divided by its weight. One that was away comes back at the present, so nobody
- * saves up a right to a burst.
+ * Fairness between tenants by stride: each tenant has a pass, and the tenant with the lowest pass is served next. Being
+ * served raises its pass by the slots that its task took. A tenant that comes back starts at the present pass, so it
+ * cannot save up a burst.
  */
 
 /** A tenant with tasks waiting, or served so lately that its pass matters. */
 export interface Tenant {
   readonly name: string
-  weight: number
   pass: number
   waiting: number
 }
 
-/** The tenants of late, and their weights. */
+/** The tenants that have waiting tasks, or were served lately. */
 export class Tenants {
   readonly #tenants = new Map<string, Tenant>()
-  readonly #weights = new Map<string, number>()
-  /** The pass of whoever was served last: the present. */
+  /** The pass of the tenant that was served last. */
   #present = 0
 
   get size(): number {
     return this.#tenants.size
-  }
-
-  setWeight(name: string, weight: number): void {
-    if (weight === 1) this.#weights.delete(name)
-    else this.#weights.set(name, weight)
-    const tenant = this.#tenants.get(name)
-    if (tenant !== undefined) tenant.weight = weight
   }
 
   waitingOf(name: string): number {
@@ -38,7 +29,7 @@ export class Tenants {
   enter(name: string): Tenant {
     let tenant = this.#tenants.get(name)
     if (tenant === undefined) {
-      tenant = { name, weight: this.#weights.get(name) ?? 1, pass: this.#present, waiting: 0 }
+      tenant = { name, pass: this.#present, waiting: 0 }
       this.#tenants.set(name, tenant)
     }
     if (tenant.waiting === 0) tenant.pass = Math.max(tenant.pass, this.#present)
@@ -55,7 +46,7 @@ export class Tenants {
   /** A waiting task of this tenant was served, and took so much. */
   serve(tenant: Tenant, cost: number): void {
     this.#present = Math.max(this.#present, tenant.pass)
-    tenant.pass += cost / tenant.weight
+    tenant.pass += cost
   }
 
   /** Forgets those whose pass no longer says anything; a few at a time. */

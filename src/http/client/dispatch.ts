@@ -53,7 +53,10 @@ export interface DispatchClient {
   explain(taskId: string): Promise<ShapeOf<typeof explainTask>['reply']>
   nodes(query?: ListNodesQuery): Promise<ShapeOf<typeof listNodes>['reply']>
   drain(nodeId: string, options?: DrainNodeBody): Promise<WireNode>
-  cordon(nodeId: string, options?: CordonNodeBody): Promise<boolean>
+  /** Closes a node, or one service of it, for new work until `uncordon`. */
+  cordon(nodeId: string, options?: Pick<CordonNodeBody, 'service'>): Promise<void>
+  /** Opens what `cordon` closed, also when the node is gone. */
+  uncordon(nodeId: string, options?: Pick<CordonNodeBody, 'service'>): Promise<void>
   pools(): Promise<ShapeOf<typeof listPools>['reply']>
   definePool(pool: DefinePoolBody): Promise<DefinePoolBody>
   /** False: there was none. */
@@ -82,7 +85,12 @@ export function createDispatchClient(client: Pick<Client, 'call' | 'stream'>): D
     explain: (id) => client.call(explainTask, { params: { id } }),
     nodes: (query = {}) => client.call(listNodes, { query }),
     drain: (id, body = {}) => client.call(drainNode, { params: { id }, body }),
-    cordon: async (id, body = {}) => (await client.call(cordonNode, { params: { id }, body })).cordoned,
+    async cordon(id, options = {}) {
+      await client.call(cordonNode, { params: { id }, body: { ...options, on: true } })
+    },
+    async uncordon(id, options = {}) {
+      await client.call(cordonNode, { params: { id }, body: { ...options, on: false } })
+    },
     pools: () => client.call(listPools),
     definePool: (body) => client.call(definePool, { body }),
     removePool: async (name) => (await client.call(removePool, { params: { name } })).removed,

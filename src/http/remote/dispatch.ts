@@ -17,6 +17,7 @@ export interface RemoteDispatch
     | 'explain'
     | 'drain'
     | 'cordon'
+    | 'uncordon'
     | 'definePool'
     | 'removePool'
   > {
@@ -63,10 +64,8 @@ export function createRemoteDispatch(client: Client): RemoteDispatch {
     },
     node: async (nodeId) => (await wire.nodes({ nodeId: text('nodeId', nodeId) })).items[0],
     drain: async (nodeId, options = {}) => wire.drain(nodeId, withoutUndefined(options)),
-    async cordon(nodeId, service = null, options = {}) {
-      const { on = true } = objectOf('cordon', options)
-      await wire.cordon(nodeId, { service, on })
-    },
+    cordon: async (nodeId, options = {}) => wire.cordon(nodeId, withoutUndefined(options)),
+    uncordon: async (nodeId, options = {}) => wire.uncordon(nodeId, withoutUndefined(options)),
     pools: async () => (await wire.pools()).items,
     async definePool(pool) {
       await wire.definePool(pool)

@@ -59,16 +59,6 @@ export function nextClaim(
   }
 }
 
-/** Whether a claim with this token may still be ended: its lease is live, or it is stuck and nobody can have begun. */
-export function maySettle(
-  row: Pick<GuardRow, 'status' | 'mode' | 'token_no' | 'token_nonce' | 'ends_at'> | undefined,
-  token: string,
-  now: number,
-): boolean {
-  if (row?.status !== 'running' || !isToken(row, token)) return false
-  return Number(row.ends_at) > now || row.mode === 'at-most-once'
-}
-
 /** Whether the token is this row's. */
 export function isToken(row: Pick<GuardRow, 'token_no' | 'token_nonce'>, token: string): boolean {
   const parts = decodeToken(token)

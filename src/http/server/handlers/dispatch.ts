@@ -71,7 +71,9 @@ export const dispatchHandlers: DispatchHandlers = {
     return { body: await working(space).drain(params.id, body) }
   },
   async cordonNode({ params, body: { service = null, on = true }, space }) {
-    await working(space).cordon(params.id, service, { on })
+    const dispatch = working(space)
+    if (on) await dispatch.cordon(params.id, { service })
+    else await dispatch.uncordon(params.id, { service })
     return { body: { cordoned: on } }
   },
   async listPools({ space }) {
