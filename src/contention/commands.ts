@@ -30,7 +30,7 @@ export class Commands {
     return this.#current.getStore()
   }
 
-  /** A call of the store's: counted by itself, and a wait of whoever asked. */
+  /** A call of the store's: counted by itself, and as a wait of the caller. */
   called(kind: number, command: Command | undefined, from: number): void {
     const now = this.#parts.now()
     noteHold(this.#parts.kinds.get(kind), from, now)
@@ -57,7 +57,7 @@ export interface CommandsParts {
   readonly kinds: Kinds
   readonly matrix: Matrix
   readonly slowest: Slowest
-  /** The kind that is charged with what nobody else ran in. */
+  /** The kind that is charged for time in which no other kind ran. */
   readonly store: number
   now(): number
 }
@@ -83,7 +83,7 @@ export class Command {
   /** Waits that go on side by side count once. They are told in the order in which they end. */
   waited(from: number, to: number): void {
     if (this.isOver) return
-    // Whoever asks the store does not rest.
+    // A command that calls the store does not rest.
     if (this.#restsSince !== undefined) this.#restedMs -= to - Math.max(from, this.#restsSince)
     let start = from
     let last = this.waits.at(-1)
@@ -99,7 +99,7 @@ export class Command {
     return this.waits.reduce((sum, { from, to }) => sum + to - from, 0)
   }
 
-  /** It waits for something that nobody keeps from it: there is no job, nothing has happened. That is not counted. */
+  /** It waits because there is no job or no event. That is no contention and is not counted. */
   rest(now: number): void {
     this.#restsSince ??= now
   }

@@ -33,7 +33,7 @@ export interface Contention extends Meter {
   snapshot(options?: SnapshotOptions): ContentionSnapshot
   /** The same for Prometheus: how many waits and holds of each kind lie within each bound. */
   series(boundsMs: readonly number[]): ContentionSeries
-  /** Begins to watch the event loop and the garbage collector; whoever starts it stops it. */
+  /** Begins to watch the event loop and the garbage collector; the caller that starts it stops it. */
   start(): void
   stop(): void
 }
@@ -41,7 +41,7 @@ export interface Contention extends Meter {
 export interface CommandUnderWay {
   /** It is of this kind, as is known by now. */
   is(kind: number): void
-  /** It waits for what nobody keeps from it, until `resume`: that is no contention, and is not counted. */
+  /** It waits for an event, until `resume`. That is no contention and is not counted. */
   rest(): void
   resume(): void
 }

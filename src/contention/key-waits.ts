@@ -8,7 +8,7 @@
  */
 export class KeyWaits {
   readonly #keys = new Map<string, KeyEntry>()
-  /** Who was lately given a key: should somebody come to wait for it, it is known on whom. */
+  /** The latest holder of a key: a later waiter is charged to it. */
   readonly #holders = new Map<string, string>()
   readonly #max: number
   readonly #now: () => number
@@ -20,7 +20,7 @@ export class KeyWaits {
     this.#now = now
   }
 
-  /** Somebody stands in line, or still does. */
+  /** A waiter entered the wait queue, or is still in it. */
   queued(key: WaitKey, node: string, requestId: string): void {
     const now = this.#now()
     const entry = this.#touch(key, now)
@@ -32,7 +32,7 @@ export class KeyWaits {
     else entry.unlisted++
   }
 
-  /** Somebody has it now, whether or not it had to wait. */
+  /** A holder has the key now, after a wait or without one. */
   granted(key: WaitKey, node: string, requestId: string): void {
     const name = keyName(key)
     this.#remember(name, node)
@@ -43,7 +43,7 @@ export class KeyWaits {
     entry.holder = node
   }
 
-  /** Somebody left the line. */
+  /** A waiter left the wait queue. */
   left(key: WaitKey, node: string, requestId: string): void {
     const entry = this.#keys.get(keyName(key))
     if (entry === undefined) return
@@ -155,7 +155,7 @@ export interface WaitKey {
 
 export interface KeyEntry {
   readonly key: WaitKey
-  /** Null: nobody, or nobody knows here. */
+  /** Null: there is no holder, or this process does not know it. */
   holder: string | null
   readonly waiters: Map<string, { readonly node: string; readonly since: number; seenAt: number }>
   /** Asks of those that did not fit in the list. */
@@ -177,7 +177,7 @@ const otherHolder = ''
 
 function charge(entry: KeyEntry, now: number): void {
   let ms = 0
-  // Nobody waits longer than it is believed to be there.
+  // A wait ends when the waiter is assumed gone.
   for (const { seenAt } of entry.waiters.values())
     ms += Math.max(0, Math.min(now, seenAt + goneMs) - entry.chargedAt)
   entry.chargedAt = now

@@ -116,14 +116,14 @@ export interface Lane {
 }
 
 const maxLanes = 64
-/** What nobody has a name for. */
+/** The name of kinds that did not fit. */
 export const otherName = 'other'
 
 /** A turn of this kind. */
 export function noteHold(kind: Kind, from: number, to: number): void {
   kind.hold ??= new Histogram()
   kind.hold.record(to - from)
-  // Nobody asks who ran meanwhile where nobody is held up.
+  // Without a waiter, the time of each run is not needed.
   if (kind.lane === undefined && !kind.sync) return
   kind.holds ??= new Holds()
   kind.holds.add(from, to)

@@ -45,7 +45,7 @@ export class LoopWatch {
     this.#observer = undefined
   }
 
-  /** Before somebody reads: what is late now counts, without waiting for the timer. */
+  /** Before a snapshot: counts the present delay without waiting for the timer. */
   look(): void {
     if (this.#timer === undefined) return
     this.#collected(this.#observer!.takeRecords())

@@ -71,7 +71,7 @@ export class Recorder implements Meter {
     this.waitedOn(kind, begunAt, enteredAt, leftAt, 0, what)
   }
 
-  /** The same, with whom to charge what nobody else ran in. */
+  /** The same, with the kind to charge when no other kind ran. */
   waitedOn(
     id: number,
     begunAt: number,
@@ -117,5 +117,5 @@ export interface RecorderParts {
   now(): number
 }
 
-/** Shorter waits are counted, and nobody is looked for who made them wait. */
+/** Shorter waits are counted, but not attributed to a holder. */
 export const longWaitMs = 1

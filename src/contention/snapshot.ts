@@ -6,7 +6,7 @@ export interface ContentionSnapshot {
   /** Since when it is measured. */
   readonly since: number
   readonly at: number
-  /** Whoever held up others most first: the columns of the matrix, added up. */
+  /** Sums of the matrix columns, the kind that delayed others most first. */
   readonly holders: readonly HolderTotal[]
   /** Who waited on whom: the cells that have something in them, greatest first. */
   readonly matrix: readonly MatrixCell[]

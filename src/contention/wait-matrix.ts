@@ -46,7 +46,7 @@ export class Matrix {
     }))
   }
 
-  /** Somebody waited, and its turn has come. `fallback` is who has what nobody else has. */
+  /** A wait ended. `fallback` is charged for time in which no other kind ran. */
   waited(kind: number, from: number, to: number, fallback: number, what: string | undefined): void {
     const { alike } = this.#kinds.get(kind)
     if (alike !== undefined && alike.fallback === fallback && liesAlike(alike, from, to)) {
@@ -179,7 +179,7 @@ export interface MatrixParts {
 /** Holders that are no commands. */
 export interface NamedHolders {
   readonly gc: Kind
-  /** What the thread was busy with besides: code that nobody has told of. */
+  /** Other code on the thread, which reported nothing. */
   readonly eventLoop: Kind
   /** The host did not let us run. */
   readonly host: Kind

@@ -206,7 +206,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   /** Before anything is written: what waits already is too much, as far as is known here. */
   async function admit(tenant: string): Promise<void> {
     if (!engine.isStarted) {
-      // One that only submits does not follow the cluster state: nobody is turned away for what waited there some time ago.
+      // One that only submits does not follow the cluster state: an old count must not refuse a task.
       const now = performance.now()
       if (now - looked.at >= looksEveryMs) looked = { at: now, done: cluster.catchUp() }
       await looked.done
@@ -227,12 +227,12 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
 
   async function statusOf(keyed: Omit<Submitted, 'status'>): Promise<Submitted> {
     if (!keyed.duplicate) return { ...keyed, status: 'waiting' }
-    // One that was pruned has ended, and nobody knows how: the key still answers.
+    // A pruned task has ended, and its outcome is unknown: the key still answers.
     const task: Task | undefined = await reads.task(keyed.taskId)
     return { ...keyed, status: task?.status ?? 'completed' }
   }
 
-  /** Ends a task that nobody runs here; asks for it where another process has it. */
+  /** Cancels a task that this process does not hold; requests cancellation where another process holds it. */
   async function cancelInStore(taskId: string): Promise<void> {
     const answer = await jobs.cancel(taskId)
     if (answer?.cancelRequested) notifier.wake(cancelTopic)
@@ -271,7 +271,7 @@ function serviceToCordon(verb: string, nodeId: string, options: CordonOptions): 
 
 const maxPools = 1_000
 const maxCordons = 10_000
-/** How often a dispatcher that only submits looks again before it turns somebody away. */
+/** How often a dispatcher that only submits reads the cluster state again before it refuses a task. */
 const looksEveryMs = 1_000
 
 function tooManyPools(): SignalboxError {

@@ -277,7 +277,7 @@ export class EffectRunner {
     lookups.ask(taskId, (record) => {
       const endedBy = attemptThatEnded(record, nodeId)
       const isSettled = endedBy !== null && (attempt === 0 || attempt === endedBy)
-      // A word about any attempt must not reach one that the node was given while somebody looked.
+      // A frame about any attempt must not reach an attempt that the node got during the lookup.
       const isGivenAnew = attempt === 0 && registry.task(taskId)?.nodeId === nodeId
       if (isSettled) connections.send(nodeId, epoch, { type: 'task.settled', taskId, attempt: endedBy })
       else if (!isGivenAnew) connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
@@ -289,7 +289,7 @@ export class EffectRunner {
     })
   }
 
-  /** The task has not ended: whoever asked for it meanwhile has nothing to wait for. */
+  /** The task has not ended: nodes that asked for it meanwhile need not wait. */
   #tellStale(taskId: string): void {
     for (const { nodeId, epoch, attempt } of this.#takeAskers(taskId)) {
       this.#parts.connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
@@ -311,7 +311,7 @@ export class EffectRunner {
   }
 }
 
-/** The slots that a task takes where it runs; null when nobody knows. */
+/** The slots that a task takes where it runs; null when unknown. */
 function usesOf(record: JobRecord | undefined): TaskSpec['uses'] | null {
   try {
     return record === undefined ? null : decodeDocument(record).uses

@@ -56,7 +56,7 @@ export interface EngineParts {
 const maxUnwritten = 20_000
 /** Handed-back tasks and lapsed leases are looked after this often. */
 const mindEveryMs = 1_000
-/** How long an own submit counts as waiting although nobody claimed it here; others may have. */
+/** How long an own submit counts as waiting before this process claims it; another may have. */
 const submittedForMs = { alone: 10_000, shared: 1_000 } as const
 /** A kind for anybody that was yielded is left to others for so long. */
 const anyRestMs = 1_000
@@ -319,7 +319,7 @@ export class Engine {
   forget(taskId: string, record: JobRecord | undefined): void {
     this.handedBack.delete(taskId)
     const isFinished = record !== undefined && record.finishedAt !== null
-    // It came back while somebody looked for it elsewhere.
+    // This process claimed it again during the lookup.
     if (this.claims.get(taskId) !== undefined && !isFinished) return
     this.mailbox.post({ kind: 'forget', taskId })
     if (isFinished) {
@@ -338,7 +338,7 @@ function forwardClock(): () => number {
   return () => Math.floor(origin + performance.now())
 }
 
-/** Whoever listens cannot stop what it listens to. */
+/** A listener that throws does not stop the dispatcher. */
 function quiet(log: EngineParts['log']): (event: DispatchEvent) => void {
   return (event) => {
     try {

@@ -1,6 +1,6 @@
 import { SignalboxError } from '../core/errors.ts'
 
-/** What the call answers, unless it takes longer: then `store_unavailable`, and its late answer counts for nobody. */
+/** What the call answers, unless it takes longer: then `store_unavailable`, and its late answer is ignored. */
 export async function inTime<Answer>(
   withinMs: number,
   call: () => Promise<Answer>,

@@ -117,7 +117,7 @@ export interface NodeView {
   readonly via: string | null
   readonly draining: boolean
   readonly cordoned: boolean
-  /** It reported more load than is allowed, or lists tasks of which nobody knows yet how much of it they take. */
+  /** It reported more load than is allowed, or lists tasks whose slots are not known yet. */
   readonly overloaded: boolean
   readonly heldFor: string | null
   readonly services: readonly ServiceView[]

@@ -13,7 +13,7 @@ const spanFromOne: Range = { ...span, min: 1 }
 const many: Range = { min: 1, max: 10_000_000 }
 const buckets: Range = { max: 32 }
 
-/** A turn of the registry is as long as its slices, and whoever gives it a billion steps has no turns any more. */
+/** A turn of the registry is as long as its slice: a billion steps would block the process. */
 const wholes: Readonly<Record<Exclude<keyof RegistryPolicy, 'weights' | 'veto'>, Range>> = {
   seed: { max: 2 ** 32 - 1 },
   acceptMs: span,

@@ -18,7 +18,7 @@ export async function stopEngine(engine: Engine, graceMs: number): Promise<void>
   while (claims.size > 0 && performance.now() < until) {
     for (const claim of claims.values()) {
       const status = registry.task(claim.jobId)?.status
-      // What has not gone out goes to nobody any more.
+      // Tasks that are not assigned yet are not assigned any more.
       if (status === undefined || status === 'waiting') giveBack(engine, claim)
     }
     await pause(lookEveryMs)

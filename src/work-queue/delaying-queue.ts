@@ -162,8 +162,8 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     try {
       this.enter(index, item, priority)
     } catch (error) {
-      // Only a store of the caller's own can throw here, with nobody to catch it. The item is not lost: it waits
-      // again, and nobody else waits for it.
+      // Only a store of the caller's own can throw here, with no caller to catch it. The item is not lost: it waits
+      // again.
       this.#waiting.add(this.keyIndexes.take(key), item, now + longestTimerMs, priority)
       console.error('A work queue could not take in an item that fell due; it is tried again:', error)
     }

@@ -1,5 +1,5 @@
 /**
- * What a queue tells about itself. Counts are pushed as they happen; ages are computed when somebody asks, so
+ * What a queue tells about itself. Counts are pushed as they happen; ages are computed on request, so
  * an idle queue costs nothing: no ticker, no timer.
  */
 import type { Clock } from '../core/clock.ts'

@@ -55,7 +55,7 @@ export class Line<V> {
     )
   }
 
-  /** Serves whoever came first; only while not empty. */
+  /** Serves the first waiter; only while not empty. */
   serve(value: V): void {
     const wait = this.#first as Wait<V>
     this.#leave(wait)
@@ -94,7 +94,7 @@ export class Crowd {
     )
   }
 
-  /** Lets go of everybody whose limit is above `count`. */
+  /** Resolves the waits whose limit is above `count`. */
   tell(count: number): void {
     if (count >= this.#highest) return
     let highest = Number.NEGATIVE_INFINITY

@@ -1,7 +1,7 @@
 /**
  * A turn is one pending add on its way through the queue: the store keeps it as an `Entry`, the getter receives
  * it as `Work`. It is one object for both, so handing an item over allocates nothing, and "this turn only" is
- * plain identity: whoever took the item later holds another object.
+ * plain identity: a later consumer of the item holds another object.
  */
 
 /** One pending add, as a store sees it. The queue may raise its priority and renew its item; see `touch`. */
@@ -29,7 +29,7 @@ export const noWork: NoWork = Object.freeze({
   [Symbol.dispose]() {},
 })
 
-/** Whoever takes a turn back when it is over. */
+/** Takes a turn back when it is over. */
 export interface TurnOwner<T> {
   end(turn: Turn<T>): void
 }
@@ -39,7 +39,7 @@ export class Turn<T> implements Work<T>, Entry<T> {
   index: number
   item: T
   priority: number
-  /** Set while the turn is in flight, which it is once: whoever has the item later has another turn. */
+  /** Set while the turn is in flight, which it is once: a later consumer of the item has another turn. */
   #owner: TurnOwner<T> | undefined
 
   constructor(index: number, item: T, priority: number) {

@@ -227,7 +227,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return true
   }
 
-  /** Gives up a key index, if nobody sits on it. */
+  /** Gives up a key index that is not in use. */
   protected leave(index: number, item: T): void {
     if (this.#inFlight.find(index) === undefined && !this.#pending.has(index)) this.#vacate(index, item)
   }
@@ -258,7 +258,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   #findInFlight(item: T): Turn<T> | undefined {
     const { latest } = this.#inFlight
     // Where an item is its own key, the same item has the same key index. Not by ===, which would fetch a string from memory
-    // to see that it is one; whoever is equal and not the same is looked up.
+    // to see that it is one; an equal item that is not the same is looked up.
     if (latest !== undefined && Object.is(latest.item, item) && this.#key === undefined) return latest
     const index = this.keyIndexes.find(this.keyOf(item))
     return index === undefined ? undefined : this.#inFlight.find(index)

@@ -43,10 +43,10 @@ const breathTimes = 9
 
 /** Why a look at a kind would find nothing. */
 interface Nothing {
-  /** Of the generation: nobody else could do it. */
+  /** Of the generation: no other server could do it. */
   readonly isAble: boolean
   readonly generation: number
-  /** Of the news: nobody else had free slots. */
+  /** Of the news: no other server had free slots. */
   readonly news: number
 }
 
@@ -114,7 +114,7 @@ export class Balancing {
     const { demands, fleet, kinds, post, monotonicMs } = this.#parts
     if (this.#yieldedAt.has(kind) || this.#isVain(kind)) return
     if (!demands.canBeFound(kind)) {
-      // Nobody would claim it: its row comes first.
+      // No server would claim it yet: write its row first.
       demands.learn({ kind, ...asked })
       return
     }

@@ -43,7 +43,7 @@ export interface ClaimAsk {
 /** Kinds in one claim, and tasks. */
 const kindsPerClaim = 200
 const claimLimit = 500
-/** A net under all: now and then the first server takes a few of whatever is there, whoever's they seem to be. */
+/** A net under all: now and then the first server takes a few of whatever is there, also those that other servers could do. */
 const net = { everyMs: 10_000, limit: 10 } as const
 
 interface Found {

@@ -27,7 +27,7 @@ const renewAfterMs = 21_600_000
 const maxDemands = 5_000
 /** So long a submit waits for the cluster state, once for each wish that is new to it. */
 const registerWithinMs = 1_000
-/** And after that did not work, so long nobody waits for it again. */
+/** After a failed registration, submits do not wait for it for this long. */
 const troubleMs = 5_000
 /** A row that was written is seen in the cluster state by then, or it is not there. */
 const seenWithinMs = 5_000
@@ -90,7 +90,7 @@ export class ClusterDemands {
     return { kind, uses, requires }
   }
 
-  /** A task of that wish is here: its row may have gone while nobody was, and others must find it too. */
+  /** A task of that wish is here: its row may have expired meanwhile, and other servers must find it too. */
   learn({ kind, service, uses, requires }: Asked & { readonly kind: string }): void {
     if (!this.#has(kind)) this.kindFor({ service, uses, requires }).catch(this.#parts.onTrouble)
   }

@@ -105,7 +105,7 @@ export class ClusterSettings {
     const { cluster, monotonicMs } = this.#parts
     const until = monotonicMs() + wordWithinMs
     const written = this.#writing.then(() => {
-      // Those before it took so long that nobody waits for it any more.
+      // Earlier writes took so long that the caller no longer waits for this one.
       if (monotonicMs() > until) throw notHeard()
       return cluster.change(kind, key, (row) => {
         // Nothing to take away.

@@ -50,7 +50,7 @@ export interface ClusterStateParts {
 type Rows = Map<FleetKind, Map<string, ClusterRow>>
 
 const kinds = ['server', 'node', 'demand', 'pool', 'cordon', 'drain'] as const
-/** What is nobody's own: rows of these that the store lost are put back by whoever still has them. */
+/** Kinds of rows without an owner: when the store loses them, every server that still has them writes them again. */
 const common = ['demand', 'pool', 'cordon', 'drain'] as const
 const pageSize = 500
 const readWithinMs = 10_000
@@ -227,7 +227,7 @@ export class ClusterState {
     let fresh = emptyRows()
     let removed = new Set<string>()
     let since = 0
-    // Whoever was here of late has missed no removal: what is not there any more was lost.
+    // A process that read lately has missed no removal, so a missing row was lost.
     let isLoss = first.isReset && this.#awayMs < tombstoneMs / 2
     for (let page = first; ; page = await this.#page(since)) {
       if (page.isReset) {

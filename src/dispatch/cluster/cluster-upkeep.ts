@@ -22,7 +22,7 @@ export interface ClusterUpkeepParts {
   readonly monotonicMs: () => number
 }
 
-/** What seems to be nobody's is left for so long. */
+/** Rows that seem to have no owner stay for this long. */
 const patienceMs = 60_000
 /** A wish stays so long beyond its time: the tasks that had it may be found, and its time renewed. */
 const wishPatienceMs = 3_600_000
@@ -33,7 +33,7 @@ const biteSize = 200
 /** Keeps the cluster state small. */
 export class ClusterUpkeep {
   readonly #parts: ClusterUpkeepParts
-  /** Rows that seem to be nobody's, since when. */
+  /** Rows that seem to have no owner, and since when. */
   #orphans = new Map<string, number>()
   #prunedAt: number
 

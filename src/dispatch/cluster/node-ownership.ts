@@ -27,7 +27,7 @@ export interface Entrant {
 /** The server at which it does. */
 export interface Entrance {
   readonly serverId: string
-  /** The epoch of a node that nobody knows. */
+  /** The epoch of an unknown node. */
   readonly epoch: number
   /** No epoch below this: the server gave the node up in the one before. */
   readonly leastEpoch: number

@@ -43,7 +43,7 @@ interface Held extends Offering {
 /** A node at the door. */
 export interface Caller extends Entrant {
   readonly nodeId: string
-  /** The epoch to give to a node that nobody knows. */
+  /** The epoch to give to an unknown node. */
   readonly epoch: number
   readonly holder: object
   /** Whether it still waits: one that has gone elsewhere must not be taken from there. */
@@ -98,7 +98,7 @@ export class OwnNodes {
     return this.#held.values()
   }
 
-  /** The epoch of a node that is here as that instance: it comes back without asking anybody. Null: it must `enter`. */
+  /** The epoch of a node that is here as that instance: it comes back without a write. Null: it must `enter`. */
   resume({ nodeId, instanceId, holder, services, labels }: Caller): number | null {
     const held = this.#held.get(nodeId)
     if (held === undefined || held.isGone || this.#lanes.has(nodeId)) return null
@@ -215,7 +215,7 @@ export class OwnNodes {
           await cluster.write({ ...gone, kind: 'drain', seen: drain.version })
         }
       } catch (error) {
-        // Whoever tidies up finds it.
+        // The cluster upkeep removes it later.
         onTrouble(error)
       }
     })
@@ -229,7 +229,7 @@ export class OwnNodes {
     }
   }
 
-  /** Writes again what could not be written, and what the store lost before the cluster state had read it: nobody tells of that. */
+  /** Writes again what could not be written, and what the store lost before the cluster state had read it: no change is reported for that. */
   mend(): void {
     for (const held of this.#held.values())
       if (held.isStale || this.#isLost(held)) this.#rewrite(held, held.doc)
@@ -286,7 +286,7 @@ export class OwnNodes {
     if (held === undefined) return
     if (isAnew) this.#voidVersion(held)
     if (row === undefined) {
-      // Somebody took this server for dead, or the store lost it (its versions too), and the socket is still here.
+      // Another server took this one for dead, or the store lost the row, and the socket is still here.
       this.#rewrite(held, held.doc)
       return
     }
@@ -297,7 +297,7 @@ export class OwnNodes {
     else if (isAnew) this.#rewrite(held, held.doc)
   }
 
-  /** Rows that the store lost before they were read are told of by nobody, when it counts from below again. */
+  /** Writes rows again that the store lost before they were read: no change is reported for them. */
   #mendUnread(): void {
     for (const held of this.#held.values()) if (this.#voidVersion(held)) this.#rewrite(held, held.doc)
   }

@@ -70,7 +70,7 @@ export class ServerList {
     return serverId === this.#parts.serverId || this.#others.includes(serverId)
   }
 
-  /** The others that live by the store's clock, also when nobody reads on, and how many tasks wait there. */
+  /** The others that live by the store's clock, also when this process does not follow it, and how many tasks wait there. */
   get elsewhere(): { readonly serverCount: number; readonly waiting: number } {
     const { cluster, serverId } = this.#parts
     let serverCount = 0
@@ -110,7 +110,7 @@ export class ServerList {
       })
   }
 
-  /** Takes the row away: nobody waits for the lease of one that says goodbye. */
+  /** Takes the row away: the others need not wait for its lease to end. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#writing
@@ -128,7 +128,7 @@ export class ServerList {
     const write = { kind: 'server', doc, forMs: leaseMs } as const
     let took = await cluster.write({ ...write, key: this.#parts.serverId, seen: this.#seen })
     if (took === null) {
-      // A life before this one left it, or somebody took this server for dead; or there are two of one name.
+      // An earlier process left the row, another server took this one for dead, or two servers have one name.
       const found = await this.#ownRow()
       took = await cluster.write({ ...write, key: this.#parts.serverId, seen: found?.version ?? 0 })
     }
@@ -138,7 +138,7 @@ export class ServerList {
     this.#wroteVersion = version
   }
 
-  /** The row of this server's name, which is another name when somebody lives under the one it had. */
+  /** The row of this server's name, which is a new name when another live server has the old one. */
   async #ownRow(): Promise<FleetRow | undefined> {
     const { cluster, serverId, rename } = this.#parts
     const found = await cluster.find('server', serverId)

@@ -42,7 +42,7 @@ export interface SharingParts {
   readonly monotonicMs: () => number
   /** A node belongs to another server now: its connection here is closed. */
   readonly dismiss: (nodeId: string, epoch: number) => void
-  /** Nodes that are connected here and held by nobody are put in the cluster state again. */
+  /** Writes connected nodes that the cluster state lacks. */
   readonly mendNodes: () => void
   /** There may be something to claim. */
   readonly wake: () => void

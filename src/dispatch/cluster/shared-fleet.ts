@@ -123,7 +123,7 @@ export class SharedFleet {
     const isTold = usage !== undefined && usage.epoch === epoch
     return {
       ...{ nodeId, instanceId, epoch, labels, joinedAt, via: owner },
-      // Whoever could tell is gone; the node may come back elsewhere.
+      // Its server is gone; the node may come back at another.
       status: !servers.isLive(owner) ? 'suspect' : isTold ? usage.status : 'ready',
       draining: settings.isDraining(nodeId, epoch),
       cordoned: settings.isCordoned(nodeId, null),

@@ -231,7 +231,7 @@ export class NodeConnections implements NodeConnector {
     const lateMs = this.#sweptAt === null ? 0 : at - this.#sweptAt - sweepMs
     this.#sweptAt = at
     if (lateMs > stallMs) this.#excuse(lateMs)
-    // While sockets are not read, whoever is silent may be speaking.
+    // While sockets are not read, a silent node may have sent frames.
     const isDeaf = this.#parts.isFull()
     if (isDeaf || this.#wasDeaf) for (const connection of this.#current.values()) connection.seenAt = at
     this.#wasDeaf = isDeaf

@@ -30,7 +30,7 @@ export class Demand {
   readonly waitQueue: WaitQueue = new WaitQueue()
   /** Tasks in the registry that point here. */
   taskCount = 0
-  /** Somebody asked for it again, since it was made or last looked at for being of no use. */
+  /** A task asked for it again, since it was made or last looked at for being of no use. */
   isRecent = false
   /** It is no longer among the demands: who asks for the same makes another. */
   isDropped = false
@@ -45,7 +45,7 @@ export class Demand {
   }
 }
 
-/** All demands of late; those that nobody uses are forgotten, the older ones first. */
+/** Recent demands; unused ones are forgotten, the oldest first. */
 export class Demands {
   readonly #demands = new Map<string, Demand>()
   readonly #shapes = new Map<string, { readonly shape: Shape; count: number }>()

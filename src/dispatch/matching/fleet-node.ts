@@ -146,7 +146,7 @@ export class FleetNode {
     this.vetoed = (cpu ?? 0) >= veto.cpu || (gpu ?? 0) >= veto.gpu || (memory ?? 0) >= veto.memory
   }
 
-  /** It reported too much load, or lists tasks of which nobody knows yet how much of it they take. */
+  /** It reported too much load, or lists tasks whose slots are not known yet. */
   get isOverloaded(): boolean {
     return this.vetoed || this.foreignTasks.unsure.size > 0
   }

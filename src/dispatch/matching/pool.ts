@@ -29,7 +29,7 @@ export interface View {
   readonly cost: number
   /** Its index in the generation's list. */
   position: number
-  /** Nobody asks for the demand any more. */
+  /** No task asks for the demand any more. */
   dropped: boolean
   readonly check: Check
   readonly prefer: Check | null

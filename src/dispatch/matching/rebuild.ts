@@ -89,7 +89,7 @@ function join({ fleet, work }: RegistryState, rebuild: Rebuild, until: number): 
   rebuild.phase = 'match'
 }
 
-/** Nobody is served by pools that are not in use. */
+/** Pools that are not in use serve no task. */
 const nobody: Finder = { hasCapacity: () => {}, hasPool: () => {} }
 
 function match(state: RegistryState, rebuild: Rebuild, until: number): void {
@@ -108,7 +108,7 @@ function match(state: RegistryState, rebuild: Rebuild, until: number): void {
   state.generation = shadow
   rebuild.phase = 'sweep'
   rebuild.line = 0
-  // Rules may have changed: whoever waits is tried with the new pools.
+  // Rules may have changed: try every waiting task with the new pools.
   for (const waiting of state.waitingKinds.values()) {
     work.small(waiting.size)
     for (const demand of waiting) state.toWake.add(demand)

@@ -103,7 +103,7 @@ function rejected(state: RegistryState, task: TaskEntry, lease: Lease, word: Of<
     endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: backoffMs(state, word) })
     return
   }
-  // The service rests there for everybody: the next task would be turned away as well. No attempt is spent.
+  // The service rests on that node for all tasks: the next one would be rejected too. No attempt is spent.
   rest(state, node, task.spec.service, word.retryAfterMs ?? state.policy.restMs)
   releaseLease(state, lease)
   task.lease = null

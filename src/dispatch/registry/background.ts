@@ -12,7 +12,7 @@ import type { RegistryState, RegistryTimer } from './registry-state.ts'
 import { rested } from './resting.ts'
 import { taskDue } from './submitting.ts'
 
-/** Whether work is left that nobody waits for just now. */
+/** Whether background work is left. */
 export function workLeft(state: RegistryState): boolean {
   const { lost, freedNodes, toWake, yields, rebuild, generation } = state
   const isServing = freedNodes.size > 0 || toWake.size > 0 || yields.size > 0

@@ -40,7 +40,7 @@ export type Command =
     } & OfAttempt)
   /**
    * What `unknownTask` with attempt 0 found out: the node runs a task that is not this server's. `uses` are the slots
-   * it takes there until the node has stopped; null: none, it has ended at that node's own word, or nobody knows it.
+   * it takes there until the node has stopped; null: none, it has ended at that node's own word, or it is unknown.
    */
   | ({
       readonly kind: 'orphan'

@@ -142,7 +142,7 @@ export type RegistryEvent =
       readonly taskId: string
       readonly attempt: number
     }
-  /** Nobody could say in time how much of the node these tasks take: it gets work again all the same. */
+  /** The lookup of these tasks timed out: the node gets work again. */
   | {
       readonly name: 'node.unanswered'
       readonly nodeId: string

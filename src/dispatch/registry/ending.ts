@@ -10,7 +10,7 @@ import type { RegistryState } from './registry-state.ts'
 import type { TaskEntry } from './task-entry.ts'
 import { setTaskTimer } from './task-timer.ts'
 
-/** Who said that a task ended: the node, or nobody. */
+/** The node that reported the end of a task; null: none did. */
 export interface Speaker {
   readonly nodeId: string | null
   readonly epoch: number

@@ -22,14 +22,14 @@ export class ForeignTasks {
   /** They take nothing of the node: they ended at its word, or were given all the time to stop that there is. */
   readonly over: LatestIds = new LatestIds()
 
-  /** A task is listed that nobody knows. */
+  /** The node lists an unknown task. */
   add(taskId: string): void {
     if (this.unanswered.has(taskId) || this.unsure.has(taskId) || this.unsure.size >= maxUnsure) return
     this.unsure = withOne(this.unsure, taskId)
     this.unasked = withOne(this.unasked, taskId)
   }
 
-  /** The answer came, or is no longer needed; false: nobody waited for it. */
+  /** The answer came, or is no longer needed; false: it was not expected. */
   resolve(taskId: string): boolean {
     if (this.unsure.size === 0 && this.unanswered.size === 0) return false
     this.unasked.delete(taskId)

@@ -32,7 +32,7 @@ export function linger(state: RegistryState, lease: Lease): void {
   if (node.leases.get(lease.key) !== lease) return
   lease.grace = createTimer('grace', lease)
   state.timers.set(lease.grace, state.now + state.policy.cancelGraceMs)
-  // An orphan task is told by whoever found it: nobody knows its attempt here.
+  // The lookup tells the node about an orphan task: its attempt is unknown here.
   if (attempt === orphanAttempt) return
   state.emit({ kind: 'cancelFrame', nodeId: node.nodeId, epoch: node.epoch, taskId, attempt })
 }

@@ -77,7 +77,7 @@ function forgetUnlisted(
   return own
 }
 
-/** The node is told, once somebody knows, what to do with a task that is not its own. */
+/** Starts the lookup of a foreign task; its answer tells the node what to do. */
 function tell(state: RegistryState, node: FleetNode, taskId: string): void {
   const { nodeId, epoch } = node
   node.foreignTasks.unasked.delete(taskId)
@@ -153,7 +153,7 @@ function settleUnsure(state: RegistryState, node: FleetNode): void {
   tellDrained(state, node)
 }
 
-/** Nobody answered in time what a node runs: it gets work again. */
+/** The lookup of a node's foreign tasks timed out: it gets work again. */
 export function unsureDue(state: RegistryState, node: FleetNode): void {
   const { nodeId, epoch, foreignTasks } = node
   state.tell({ name: 'node.unanswered', nodeId, epoch, taskCount: foreignTasks.unsure.size })

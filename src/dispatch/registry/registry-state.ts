@@ -136,7 +136,7 @@ export class RegistryState {
     if (this.#publishTimer.position < 0) this.timers.set(this.#publishTimer, this.now + this.policy.publishMs)
   }
 
-  /** Names a page that changed. One at a time: to make all of a large fleet's pages at once would hold up everybody. */
+  /** Names a page that changed. One at a time: making all pages of a large fleet at once would block the process. */
   publish(): void {
     const page = this.fleet.takeDirty()
     if (page === undefined) return
@@ -146,7 +146,7 @@ export class RegistryState {
       this.timers.set(this.#publishTimer, this.now + this.policy.publishMs / pagesPerPublish)
   }
 
-  /** Goes on matching; whoever can be served by it is served at the end of the command, or in the next slices. */
+  /** Continues matching. Tasks that it finds nodes for are served at the end of the command, or in the next slices. */
   match(steps: number, first: View | null = null): number {
     return this.generation.advance(steps, this.#finder, first)
   }

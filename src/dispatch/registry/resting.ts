@@ -1,4 +1,4 @@
-/** A service rests on a node that has no free slots for it after all: nobody is sent there for a while. */
+/** A service rests on a node that has no free slots for it after all: no task is sent there for a while. */
 
 import type { FleetNode } from '../matching/fleet-node.ts'
 import type { RegistryState } from './registry-state.ts'

@@ -37,7 +37,7 @@ export function submit(state: RegistryState, spec: TaskSpec, admitted: boolean):
   }
 }
 
-/** Ends a task because somebody wants it so. Its slots are free when its node has stopped. */
+/** Ends a task on request. Its slots are free when its node has stopped. */
 export function cancel(state: RegistryState, taskId: string, reason: string | null): void {
   const task = state.tasks.get(taskId)
   if (task === undefined) return

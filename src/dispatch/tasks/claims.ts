@@ -31,7 +31,7 @@ export interface Claim {
   nodeId: string | null
   /** How far its node says it is. */
   progress: SaidProgress | null
-  /** Its end is being written: nobody else touches it. */
+  /** Its end is being written: nothing else changes it. */
   isEnding: boolean
 }
 

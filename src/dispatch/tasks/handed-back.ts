@@ -4,7 +4,7 @@
  */
 import type { JobRecord, JobStore } from '../../jobs/index.ts'
 
-/** So long after it could be claimed, somebody looks where it is. */
+/** How long after it could be claimed this process looks for it. */
 const patienceMs = 3_000
 const looksPerStep = 200
 const looksAtOnce = 8

@@ -30,7 +30,7 @@ export class NotedProgress {
     this.#notes = notes
   }
 
-  /** Null: it does not run, or nobody has written that it does in this attempt. */
+  /** Null: it does not run, or no server has written so in this attempt. */
   async of({ id, state, attempt }: JobRecord): Promise<Noted | null> {
     if (state !== 'running') return null
     this.#next ??= this.#begin()

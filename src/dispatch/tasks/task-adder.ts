@@ -6,7 +6,7 @@ export interface AdderParts {
   readonly store: Pick<JobStore, 'add'>
   /** They are durable. */
   readonly added: (jobs: readonly NewJob[]) => void
-  /** Nobody knows whether they are. */
+  /** The write failed: it is unknown whether they are durable. */
   readonly failed: (jobs: readonly NewJob[]) => void
 }
 

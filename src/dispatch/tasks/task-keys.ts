@@ -76,7 +76,7 @@ async function writeUnder(
       if (monotonicMs() - beganAt > writeWithinMs) throw inProgress(key)
       await write(taskId)
     }
-    // Not taken: the lease is over, and whoever has the key now finds the same id.
+    // Not taken: the lease is over, and the next caller with the key finds the same id.
     const end = { space: spaces.task, key, token, end: 'done' } as const
     await guards.settle([{ ...end, result: JSON.stringify(taskId) }])
     return { taskId, duplicate: isKnown }

@@ -6,7 +6,7 @@ const maxQueued = 10_000
 const retryMs = 200
 
 /**
- * Finds tasks without holding anybody up. What the store does not answer is asked again until it does: a node may be
+ * Finds tasks in the background. What the store does not answer is asked again until it does: a node may be
  * closed for new work until then. What does not fit is dropped: nodes say it again.
  */
 export class Lookups {

@@ -189,7 +189,7 @@ export class TaskReads {
     return this.#engine.isStarted && this.#engine.sharing.servers.others.length === 0
   }
 
-  /** What this process gave out it has in memory. That a node has not answered yet, nobody else can tell. */
+  /** What this process gave out it has in memory. Only this process knows that a node has not answered yet. */
   #pageHere(status: TaskStatus, limit: number, before: string | undefined): TaskPage {
     const ids = Array.from(this.#engine.claims.values(), ({ jobId }) => jobId)
     const items: Task[] = []

@@ -152,7 +152,7 @@ export interface Dispatch extends AsyncDisposable {
   task(taskId: string): Promise<FoundTask | undefined>
   /** Newest first. A page may be short and not the last: its cursor says. */
   tasks(options?: ListTasksOptions): Promise<TaskPage>
-  /** From the present state to the end. Throws `not_found`. Progress that nobody took in time is skipped. */
+  /** From the present state to the end. Throws `not_found`. Progress that the caller did not take in time is skipped. */
   watch(taskId: string, options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<TaskEvent>
   /** Ends it unless it ended before; answers how it stands. Throws `not_found`. */
   cancel(taskId: string, options?: { readonly reason?: string | undefined }): Promise<Task>

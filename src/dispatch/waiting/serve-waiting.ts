@@ -97,7 +97,7 @@ function hold(state: RegistryState, task: TaskEntry, node: FleetNode): void {
   state.tell({ name: 'node.held', nodeId: node.nodeId, taskId: task.spec.taskId })
 }
 
-/** Serves whoever waits for the nodes that have got free slots, for so many steps; answers how many are left. */
+/** Serves waiting tasks on the nodes with newly free slots, for up to `steps` steps. Returns the steps that are left. */
 export function serveFreedNodes(state: RegistryState, steps: number): number {
   const until = state.work.done + steps
   for (const node of state.freedNodes) {

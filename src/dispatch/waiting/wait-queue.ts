@@ -162,7 +162,7 @@ export class WaitQueue {
     if (this.size === 0) this.#levels = []
   }
 
-  /** Whose turn it is; null when nobody waits. */
+  /** The next entry; null when no task waits. */
   peek(now: number, ageMs: number): WaitEntry | null {
     this.#age(now, ageMs)
     for (let level = topLevel; level >= 0; level -= 1) {
@@ -172,7 +172,7 @@ export class WaitQueue {
     return null
   }
 
-  /** Whose turn comes after all others', by level and age; null when nobody waits. */
+  /** The last entry by level and age; null when no task waits. */
   peekLast(now: number, ageMs: number): WaitEntry | null {
     this.#age(now, ageMs)
     for (const level of this.#levels) if (level?.last) return level.last

@@ -35,7 +35,7 @@ export class IndexMap {
     return this.#names !== undefined && isShort(key) ? this.#names.get(key) : this.#map.get(key)
   }
 
-  /** The key index of a key; one that is not there is entered at the key index on offer, which is nobody's. */
+  /** The key index of a key; one that is not there is entered at the key index on offer, which is free. */
   take(key: unknown, offeredIndex: number): number {
     if (this.#names !== undefined && isShort(key)) return this.#names.take(key, offeredIndex)
     const known = this.#map.get(key)

@@ -11,7 +11,7 @@ import type { IndexFlags } from './index-flags.ts'
 
 const smallest = 1_024
 
-// Another one in every process: names come from outside, and nobody shall aim many of them at one cell.
+// Another one in every process: names come from outside, and an attacker must not aim many of them at one cell.
 export const multiplier: number = drawMultiplier()
 
 export class NameTable {
