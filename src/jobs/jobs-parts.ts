@@ -55,7 +55,7 @@ export function queueTopic(queue: string): string {
   return `jobs:${queue}`
 }
 
-/** The topic of wishes to cancel. */
+/** The topic of cancellation requests. */
 export const cancelTopic = 'jobs.cancel'
 
 /** The topic of schedules that were set or resumed. */

@@ -167,7 +167,7 @@ export function createJobs(parts: JobsParts): Jobs {
       if (job instanceof RunningJob) return job.ack(options)
       const { outcome, ranMs } = resolveAck(options)
       const { id, token } = checkHeld(job)
-      // Where it was claimed here nothing has to be asked; a nack must also know of a wish to cancel.
+      // Where it was claimed here nothing has to be asked; a nack must also know of a cancellation request.
       return inCallerTransaction(store, options.tx, async () => {
         const judged = recent.find(id, token) ?? (await judgedOf(store, job))
         const ended = await write(judge(judged, outcome, ranMs), options.tx)

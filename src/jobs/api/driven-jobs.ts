@@ -6,7 +6,7 @@ import type { ClaimedRecord, Verdict } from '../job-store.ts'
 import type { JobsParts } from '../jobs-parts.ts'
 import { fireDue } from '../schedules/schedule-runner.ts'
 import type { Attempt } from '../worker/attempt.ts'
-import { Runner } from '../worker/executor.ts'
+import { Executor } from '../worker/executor.ts'
 import type { Worker } from '../worker/worker.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions } from '../worker/worker-options.ts'
 import { TalliedWorker } from '../worker/worker-tally.ts'
@@ -85,7 +85,7 @@ export function createDrivenJobs(given: JobsParts): DrivenJobs {
       },
       async cancel(id) {
         const answer = await inner.cancel(id)
-        // Nobody asks the store for wishes here, so they are handed on.
+        // Nobody asks the store for cancellation requests here, so they are handed on.
         if (answer.cancelRequested) for (const worker of workers) worker.cancel(id)
         return answer
       },
@@ -119,7 +119,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
   readonly #parts: JobsParts
   readonly #options: ResolvedWorkerOptions
   readonly #onStopped: () => void
-  readonly #runner: Runner
+  readonly #executor: Executor
   /** By job and token: a job may run again before its first run was looked at, and jobs of one claim may share a token. */
   readonly #pending = new Map<string, Pending>()
   /** Begun in one batch with another, and not told of yet. */
@@ -134,7 +134,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     this.#options = options
     this.#onStopped = onStopped
     this.handled = { queues: options.queues, kinds: [...options.handlers.keys()] }
-    this.#runner = new Runner({
+    this.#executor = new Executor({
       parts,
       // A job that is run while another one runs has a place: they may wait for each other.
       options: { ...options, leaseMs, concurrency: Number.MAX_SAFE_INTEGER },
@@ -159,7 +159,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
   }
 
   get load(): { running: number; buffered: number; settling: number } {
-    return this.#runner.load
+    return this.#executor.load
   }
 
   async start(): Promise<void> {
@@ -172,7 +172,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     onlyKeys('stop', options, ['graceMs'])
     const graceMs = whole('stop.graceMs', options.graceMs ?? 10_000)
     this.#onStopped()
-    this.#stopped ??= this.#runner.finish(graceMs)
+    this.#stopped ??= this.#executor.finish(graceMs)
     return this.#stopped
   }
 
@@ -190,9 +190,9 @@ class DrivenWorker extends TalliedWorker implements Worker {
     const [job] = await this.#parts.store.claim(request)
     if (job === undefined) return undefined
     const run = this.#watched(job)
-    this.#runner.receive([job], performance.now())
-    if (this.#stopped === undefined) this.#runner.pump()
-    else this.#runner.handBackBuffer()
+    this.#executor.receive([job], performance.now())
+    if (this.#stopped === undefined) this.#executor.pump()
+    else this.#executor.handBackBuffer()
     return run
   }
 
@@ -211,7 +211,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
   }
 
   cancel(id: string): void {
-    for (const attempt of this.#runner.running) if (attempt.jobId === id) attempt.cancel()
+    for (const attempt of this.#executor.running) if (attempt.jobId === id) attempt.cancel()
   }
 
   #left({ jobId, token }: Attempt): void {
@@ -228,7 +228,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     if (pending === undefined) return
     pending.end = end
     // What is handed back unbegun has never been there to leave.
-    if (!this.#runner.running.has(attempt)) pending.hasLeft = true
+    if (!this.#executor.running.has(attempt)) pending.hasLeft = true
     this.#tell(key, pending)
   }
 

@@ -25,7 +25,7 @@ export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promis
   ) {
     return { id, token, attempt, maxAttempts, freeCount, backoff, cancelRequested, queue }
   }
-  // But for the wish to cancel, none of these change while the lease lives, and without it nothing is written. So
+  // But for the cancellation request, none of these change while the lease lives, and without it nothing is written. So
   // any will do for a job that is gone, and what becomes of the verdict is the store's to say: a request made twice
   // gets its first answer, everyone else `lease_lost`.
   const record = (await store.find(id)) ?? gone

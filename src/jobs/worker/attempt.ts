@@ -46,7 +46,7 @@ const troubleDelayMs = 500
  *
  *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
  *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts when they commit; asked when the handler settles)
- *            ├─ ack/nack, return, throw ────────▶ ended   (written by the settler)
+ *            ├─ ack/nack, return, throw ────────▶ ended   (written by the completer)
  *            ├─ timeout, hand-back ─────────────▶ ended
  *            └─ lease lost ─────────────────────▶ ended   (nothing may be written any more)
  */

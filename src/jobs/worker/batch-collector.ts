@@ -3,7 +3,7 @@ import type { Attempt } from './attempt.ts'
 import { Batch, type BatchEnd, type GatherParts, gather, readBatchEnds } from './handler-batch.ts'
 import type { BatchHandler } from './worker-options.ts'
 
-/** What batches need of the runner they are run by. */
+/** What batches need of the executor they are run by. */
 export interface BatchHost {
   /** Takes a job in hand that was claimed at that moment. */
   hold(record: ClaimedRecord, sentAt: number): Attempt

@@ -4,7 +4,7 @@ import { within } from '../../../test/support/deadline.ts'
 import { resolveNewJob } from '../api/add-options.ts'
 import type { AttemptOutcome, ClaimedRecord, JobStore, Verdict } from '../job-store.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
-import { createSettler } from './completer.ts'
+import { createCompleter } from './completer.ts'
 
 let number = 0
 
@@ -53,19 +53,23 @@ function aStore(script: {
     },
   } as unknown as JobStore
   const troubles: unknown[] = []
-  return { calls, troubles, settler: createSettler(store, { onTrouble: (error) => troubles.push(error) }) }
+  return {
+    calls,
+    troubles,
+    completer: createCompleter(store, { onTrouble: (error) => troubles.push(error) }),
+  }
 }
 
-type Settler = ReturnType<typeof aStore>['settler']
+type Completer = ReturnType<typeof aStore>['completer']
 
-function settle(settler: Settler, attempt: Attempt): Promise<boolean> {
-  const told = new Promise<boolean>((resolve) => settler.settle(attempt, done(attempt), resolve))
+function settle(completer: Completer, attempt: Attempt): Promise<boolean> {
+  const told = new Promise<boolean>((resolve) => completer.settle(attempt, done(attempt), resolve))
   return within(5_000, 'the verdict', told)
 }
 
-function confirm(settler: Settler, attempt: Attempt): Promise<{ committed: boolean; took: boolean }> {
+function confirm(completer: Completer, attempt: Attempt): Promise<{ committed: boolean; took: boolean }> {
   const told = new Promise<{ committed: boolean; took: boolean }>((resolve) =>
-    settler.confirm(attempt, done(attempt), (committed, took) => resolve({ committed, took })),
+    completer.confirm(attempt, done(attempt), (committed, took) => resolve({ committed, took })),
   )
   return within(5_000, 'the confirmation', told)
 }
@@ -75,26 +79,30 @@ const down = () => {
 }
 
 test('what ends in one turn is one write, and each learns whether its own took', async () => {
-  const { settler, calls } = aStore({ settle: (verdicts) => verdicts.map((_, index) => index !== 1) })
-  assert.deepEqual(await Promise.all([1, 2, 3].map(() => settle(settler, anAttempt()))), [true, false, true])
+  const { completer, calls } = aStore({ settle: (verdicts) => verdicts.map((_, index) => index !== 1) })
+  assert.deepEqual(await Promise.all([1, 2, 3].map(() => settle(completer, anAttempt()))), [
+    true,
+    false,
+    true,
+  ])
   assert.equal(calls.settle.length, 1)
-  assert.equal(settler.size, 0)
+  assert.equal(completer.size, 0)
 })
 
 test('what ends while two writes are under way goes in the next, by the thousand', async () => {
   const gate = Promise.withResolvers<void>()
-  const { settler, calls } = aStore({
+  const { completer, calls } = aStore({
     settle: async (verdicts) => {
       await gate.promise
       return verdicts.map(() => true)
     },
   })
   const turn = () => new Promise((resolve) => setImmediate(resolve))
-  const all = [settle(settler, anAttempt())]
+  const all = [settle(completer, anAttempt())]
   await turn()
-  all.push(settle(settler, anAttempt()))
+  all.push(settle(completer, anAttempt()))
   await turn()
-  all.push(...Array.from({ length: 1_500 }, () => settle(settler, anAttempt())))
+  all.push(...Array.from({ length: 1_500 }, () => settle(completer, anAttempt())))
   await turn()
   assert.equal(calls.settle.length, 2)
   gate.resolve()
@@ -106,11 +114,11 @@ test('what ends while two writes are under way goes in the next, by the thousand
 })
 
 test('a write whose answer was lost is made again, and the outcomes tell what the first one wrote', async () => {
-  const { settler, calls, troubles } = aStore({
+  const { completer, calls, troubles } = aStore({
     settle: (verdicts, call) => (call === 1 ? down() : verdicts.map(() => false)),
     outcomes: () => ['settled', 'lost'],
   })
-  assert.deepEqual(await Promise.all([settle(settler, anAttempt()), settle(settler, anAttempt())]), [
+  assert.deepEqual(await Promise.all([settle(completer, anAttempt()), settle(completer, anAttempt())]), [
     true,
     false,
   ])
@@ -118,25 +126,25 @@ test('a write whose answer was lost is made again, and the outcomes tell what th
 })
 
 test('a first answer that says no is believed: nobody is asked', async () => {
-  const { settler } = aStore({ settle: (verdicts) => verdicts.map(() => false) })
-  assert.equal(await settle(settler, anAttempt()), false)
+  const { completer } = aStore({ settle: (verdicts) => verdicts.map(() => false) })
+  assert.equal(await settle(completer, anAttempt()), false)
 })
 
 test('when only the outcomes could not be asked, the write is made again and they are asked again', async () => {
-  const { settler, calls } = aStore({
+  const { completer, calls } = aStore({
     settle: (verdicts, call) => (call === 1 ? down() : verdicts.map(() => false)),
     outcomes: (call) => (call === 1 ? down() : ['settled']),
   })
-  assert.equal(await settle(settler, anAttempt()), true)
+  assert.equal(await settle(completer, anAttempt()), true)
   assert.deepEqual([calls.settle.length, calls.outcomes], [3, 2])
 })
 
 test('a store that stays down is given up when the lease is over, and all is idle', async () => {
-  const { settler, troubles } = aStore({ settle: down })
+  const { completer, troubles } = aStore({ settle: down })
   const begunAt = performance.now()
-  const told = settle(settler, anAttempt(300))
-  assert.equal(settler.size, 1)
-  const idle = settler.idle()
+  const told = settle(completer, anAttempt(300))
+  assert.equal(completer.size, 1)
+  const idle = completer.idle()
   assert.equal(await told, false)
   assert.ok(performance.now() - begunAt >= 300)
   await within(1_000, 'idle', idle)
@@ -145,14 +153,14 @@ test('a store that stays down is given up when the lease is over, and all is idl
 
 test('idle waits for what is being written and confirmed, and for nothing when there is nothing', async () => {
   const gate = Promise.withResolvers<readonly AttemptOutcome[]>()
-  const { settler } = aStore({ outcomes: () => gate.promise })
-  await settler.idle()
-  const confirmed = confirm(settler, anAttempt())
+  const { completer } = aStore({ outcomes: () => gate.promise })
+  await completer.idle()
+  const confirmed = confirm(completer, anAttempt())
   let isIdle = false
-  const idle = settler.idle().then(() => {
+  const idle = completer.idle().then(() => {
     isIdle = true
   })
-  await settle(settler, anAttempt())
+  await settle(completer, anAttempt())
   assert.equal(isIdle, false)
   gate.resolve(['settled'])
   await confirmed
@@ -160,45 +168,45 @@ test('idle waits for what is being written and confirmed, and for nothing when t
 })
 
 test('an ack in the user’s transaction that committed stands, and nothing is written', async () => {
-  const { settler, calls } = aStore({ outcomes: () => ['settled'] })
-  assert.deepEqual(await confirm(settler, anAttempt()), { committed: true, took: false })
+  const { completer, calls } = aStore({ outcomes: () => ['settled'] })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
   assert.equal(calls.settle.length, 0)
 })
 
 test('one that was rolled back gets the verdict instead', async () => {
-  const { settler, calls } = aStore({ outcomes: () => ['held'] })
-  assert.deepEqual(await confirm(settler, anAttempt()), { committed: false, took: true })
+  const { completer, calls } = aStore({ outcomes: () => ['held'] })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, took: true })
   assert.equal(calls.settle.length, 1)
 })
 
 test('one that commits between the question and the verdict stands', async () => {
-  const { settler, calls } = aStore({
+  const { completer, calls } = aStore({
     settle: () => [false],
     outcomes: (call) => (call === 1 ? ['held'] : ['settled']),
   })
-  assert.deepEqual(await confirm(settler, anAttempt()), { committed: true, took: false })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
   assert.deepEqual([calls.settle.length, calls.outcomes], [1, 2])
 })
 
 test('one whose lease was lost has neither', async () => {
-  const { settler } = aStore({ outcomes: () => ['lost'] })
-  assert.deepEqual(await confirm(settler, anAttempt()), { committed: false, took: false })
+  const { completer } = aStore({ outcomes: () => ['lost'] })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: false, took: false })
 })
 
 test('while the store is down nobody guesses: it is asked until it answers', async () => {
-  const { settler, troubles } = aStore({ outcomes: (call) => (call < 3 ? down() : ['settled']) })
-  assert.deepEqual(await confirm(settler, anAttempt()), { committed: true, took: false })
+  const { completer, troubles } = aStore({ outcomes: (call) => (call < 3 ? down() : ['settled']) })
+  assert.deepEqual(await confirm(completer, anAttempt()), { committed: true, took: false })
   assert.equal(troubles.length, 2)
 })
 
 test('a store that is down for longer than the lease ends the asking', async () => {
-  const { settler } = aStore({ outcomes: down })
-  assert.deepEqual(await confirm(settler, anAttempt(300)), { committed: false, took: false })
+  const { completer } = aStore({ outcomes: down })
+  assert.deepEqual(await confirm(completer, anAttempt(300)), { committed: false, took: false })
 })
 
 test('a store that contradicts itself is not asked without a pause', async () => {
   // "Held", and yet the verdict does not take: until the lease is over there is nothing to do but ask again.
-  const { settler, calls } = aStore({ settle: () => [false], outcomes: () => ['held'] })
-  assert.deepEqual(await confirm(settler, anAttempt(500)), { committed: false, took: false })
+  const { completer, calls } = aStore({ settle: () => [false], outcomes: () => ['held'] })
+  assert.deepEqual(await confirm(completer, anAttempt(500)), { committed: false, took: false })
   assert.ok(calls.outcomes < 50, `${calls.outcomes} questions`)
 })

@@ -10,7 +10,7 @@ import type { Attempt } from './attempt.ts'
  * nothing that the first one did, and `outcomes` says which of them the first one wrote. It gives up when the lease is
  * over, for then nothing can be written any more.
  */
-export interface Settler {
+export interface Completer {
   /** How many verdicts are not written yet. */
   readonly size: number
   /** Writes the verdict; `told` learns whether it took, once. */
@@ -34,17 +34,17 @@ const maxBatch = 1_000
 const maxWrites = 2
 const retryMs = 200
 
-/** Who is told of a settler's doings. */
+/** Who is told of a completer's doings. */
 export interface SettlerHooks {
   readonly onTrouble: (error: unknown) => void
   /** A write has ended, and all it wrote has been told. */
   readonly onWritten?: () => void
 }
 
-export function createSettler(
+export function createCompleter(
   store: Pick<JobStore, 'settle' | 'outcomes'>,
   { onTrouble, onWritten }: SettlerHooks,
-): Settler {
+): Completer {
   let waiting: Entry[] = []
   let writes = 0
   let confirms = 0

@@ -13,13 +13,13 @@ import { createNotebook, type Notebook } from '../logs/log-writer.ts'
 import { type JobsTelemetry, outcomeOf } from '../telemetry/telemetry.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { Batches } from './batch-collector.ts'
-import { createSettler, type Settler } from './completer.ts'
+import { type Completer, createCompleter } from './completer.ts'
 import type { GatherParts } from './handler-batch.ts'
 import { createTransactionGroups, type TransactionGroups } from './transaction-groups.ts'
 import type { BatchHandler, ResolvedWorkerOptions } from './worker-options.ts'
 import type { Tally } from './worker-tally.ts'
 
-/** What a runner tells whoever brings it jobs. */
+/** What an executor tells whoever brings it jobs. */
 export interface RunnerWatch {
   /** A handler has its place no more: it ended, or it is not waited for any longer. */
   left(attempt: Attempt): void
@@ -29,7 +29,7 @@ export interface RunnerWatch {
   settled(attempt: Attempt, verdict: Verdict, took: boolean, error: unknown): void
 }
 
-export interface RunnerParts {
+export interface ExecutorParts {
   readonly parts: Pick<JobsParts, 'store' | 'notes' | 'telemetry' | 'contention' | 'clock'>
   readonly options: Pick<
     ResolvedWorkerOptions,
@@ -45,18 +45,18 @@ export interface RunnerParts {
  * Runs jobs that were claimed: each waits in the buffer for a place, is handed to its handler, and what comes of it is
  * judged and written. It neither claims nor renews. Nothing a handler does reaches whoever brought the job.
  */
-export class Runner implements AttemptHost {
+export class Executor implements AttemptHost {
   readonly store: JobStore
   readonly groups: TransactionGroups
   readonly clock: Clock
   readonly leaseMs: number
   readonly transactionTimeoutMs: number
-  readonly settler: Settler
+  readonly completer: Completer
   readonly notebook: Notebook | undefined
   /** Everything whose lease is ours: buffered, running, or ended and not written yet. */
   readonly held: Set<Attempt> = new Set()
   readonly running: Set<Attempt> = new Set()
-  readonly #options: RunnerParts['options']
+  readonly #options: ExecutorParts['options']
   readonly #tally: Tally
   readonly #watch: RunnerWatch
   readonly #contention: Contention
@@ -69,7 +69,7 @@ export class Runner implements AttemptHost {
   #next = 0
   #whenNoneRuns: (() => void) | undefined
 
-  constructor({ parts, options, tally, watch, gathering }: RunnerParts) {
+  constructor({ parts, options, tally, watch, gathering }: ExecutorParts) {
     const { store, notes, telemetry, contention = noContention, clock = systemClock } = parts
     this.store = store
     this.clock = clock
@@ -95,7 +95,7 @@ export class Runner implements AttemptHost {
       settle: (verdicts) => contention.during(settleKind, () => store.settle(verdicts)),
       outcomes: (leases) => store.outcomes(leases),
     }
-    this.settler = createSettler(settling, {
+    this.completer = createCompleter(settling, {
       onTrouble: (error) => tally.warn('Ends of jobs could not be written yet.', error),
       // What was not written yet may have been the reason to claim no more.
       onWritten: () => watch.room(),
@@ -106,7 +106,7 @@ export class Runner implements AttemptHost {
     return {
       running: this.#places,
       buffered: this.#buffer.length - this.#next,
-      settling: this.settler.size,
+      settling: this.completer.size,
     }
   }
 
@@ -145,7 +145,7 @@ export class Runner implements AttemptHost {
     this.#watch.room()
   }
 
-  #createBatches(gathering: RunnerParts['gathering']): Batches {
+  #createBatches(gathering: ExecutorParts['gathering']): Batches {
     return new Batches(
       {
         hold: (record, sentAt) => this.#hold(record, sentAt),
@@ -177,7 +177,7 @@ export class Runner implements AttemptHost {
 
   settle(attempt: Attempt, verdict: Verdict): Promise<boolean> {
     return new Promise((resolve) => {
-      this.settler.settle(attempt, verdict, (took) => {
+      this.completer.settle(attempt, verdict, (took) => {
         this.#settled(attempt, verdict, took, decodeError(verdict.error))
         resolve(took)
       })
@@ -217,7 +217,7 @@ export class Runner implements AttemptHost {
       this.#handBack(attempt)
       this.#leave(attempt)
     }
-    await Promise.race([this.settler.idle(), timer(5_000)])
+    await Promise.race([this.completer.idle(), timer(5_000)])
     await this.notebook?.idle(2_000)
   }
 
@@ -310,14 +310,14 @@ export class Runner implements AttemptHost {
   #finish(attempt: Attempt, outcome: Outcome, error?: unknown): void {
     if (!attempt.end()) return
     const verdict = attempt.judge(outcome)
-    this.settler.settle(attempt, verdict, (took) => this.#settled(attempt, verdict, took, error))
+    this.completer.settle(attempt, verdict, (took) => this.#settled(attempt, verdict, took, error))
   }
 
   /** Ended in a transaction of the user's: theirs stands if they committed, else `error` decides. */
   #confirm(attempt: Attempt, error: unknown, hasThrown: boolean): void {
     if (!attempt.end()) return
     const verdict = attempt.judge(attempt.outcomeOf(error))
-    this.settler.confirm(attempt, verdict, (committed, took) => {
+    this.completer.confirm(attempt, verdict, (committed, took) => {
       if (!committed) return this.#settled(attempt, verdict, took, error)
       this.#stands(attempt)
       if (hasThrown) this.#tally.late(attempt.record, error)
@@ -366,11 +366,11 @@ export class Runner implements AttemptHost {
     const verdict = attempt.judge({ kind: 'interrupted', delayMs: 0 })
     const settled = (took: boolean) => this.#settled(attempt, verdict, took, undefined)
     if (attempt.pledged) {
-      this.settler.confirm(attempt, verdict, (committed, took) => {
+      this.completer.confirm(attempt, verdict, (committed, took) => {
         if (committed) this.#stands(attempt)
         else settled(took)
       })
-    } else this.settler.settle(attempt, verdict, settled)
+    } else this.completer.settle(attempt, verdict, settled)
   }
 
   async #noneRuns(timeoutMs: number): Promise<void> {

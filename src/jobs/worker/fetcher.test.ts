@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
 import type { ClaimedRecord } from '../job-store.ts'
-import { Intake } from './fetcher.ts'
+import { Fetcher } from './fetcher.ts'
 import { resolveWorkerOptions } from './worker-options.ts'
 
-/** An intake whose handlers are quick, and a store that answers a claim when it is told to. */
+/** A fetcher whose handlers are quick, and a store that answers a claim when it is told to. */
 async function aStage({ claimsInOrder = true } = {}) {
   const claims: { limit: number; answer(count: number): void }[] = []
   const received: string[] = []
   const load = { isOpen: true, running: 0, buffered: 0, settling: 0 }
-  const intake = new Intake({
+  const fetcher = new Fetcher({
     store: {
       claimsInOrder,
       claim: ({ limit }) =>
@@ -27,17 +27,17 @@ async function aStage({ claimsInOrder = true } = {}) {
     receive: (records) => received.push(`${records.length} ${records[0]?.id}`),
   })
   await sleep(5)
-  for (let nth = 0; nth < 1_000; nth++) intake.ended()
+  for (let nth = 0; nth < 1_000; nth++) fetcher.ended()
   /** The first claim comes back full, so more is likely. */
-  const first = intake.step()
+  const first = fetcher.step()
   claims[0]!.answer(claims[0]!.limit)
   assert.equal(await first, 'more')
-  return { intake, claims, received, load }
+  return { fetcher, claims, received, load }
 }
 
 test('with room for a whole claim more it is sent before the one under way is answered, and taken in order', async () => {
-  const { intake, claims, received } = await aStage()
-  const step = intake.step()
+  const { fetcher, claims, received } = await aStage()
+  const step = fetcher.step()
   assert.deepEqual(
     claims.map(({ limit }) => limit),
     [500, 500, 500],
@@ -45,33 +45,33 @@ test('with room for a whole claim more it is sent before the one under way is an
   claims[2]!.answer(500)
   claims[1]!.answer(500)
   assert.equal(await step, 'more')
-  await intake.step()
+  await fetcher.step()
   assert.deepEqual(received, ['500 of 0', '500 of 1', '500 of 2'])
 })
 
 test('it is sent as soon as there is room, and never more than fits', async () => {
-  const { intake, claims, load } = await aStage()
+  const { fetcher, claims, load } = await aStage()
   load.buffered = 101
-  void intake.step()
-  intake.askForMore()
+  void fetcher.step()
+  fetcher.askForMore()
   assert.equal(claims.length, 2)
   load.buffered = 100
-  intake.askForMore()
-  intake.askForMore()
+  fetcher.askForMore()
+  fetcher.askForMore()
   assert.equal(claims.length, 3)
 })
 
 test('a store that does not carry claims out in order is asked one by one', async () => {
-  const { intake, claims } = await aStage({ claimsInOrder: false })
-  void intake.step()
-  intake.askForMore()
+  const { fetcher, claims } = await aStage({ claimsInOrder: false })
+  void fetcher.step()
+  fetcher.askForMore()
   assert.equal(claims.length, 2)
 })
 
 test('behind a step that was given up nothing is waited for, and what comes of it is received all the same', async () => {
-  const { intake, claims, received } = await aStage()
-  void intake.step()
-  void intake.step()
+  const { fetcher, claims, received } = await aStage()
+  void fetcher.step()
+  void fetcher.step()
   assert.deepEqual(
     claims.map(({ limit }) => limit),
     [500, 500, 500, 500, 500],
@@ -82,10 +82,10 @@ test('behind a step that was given up nothing is waited for, and what comes of i
 })
 
 test('what was sent ahead is received when it closes', async () => {
-  const { intake, claims, received, load } = await aStage()
-  void intake.step()
+  const { fetcher, claims, received, load } = await aStage()
+  void fetcher.step()
   load.isOpen = false
-  const closed = intake.close()
+  const closed = fetcher.close()
   claims[2]!.answer(2)
   await closed
   assert.deepEqual(received.at(-1), '2 of 2')

@@ -12,7 +12,7 @@ import type { ResolvedWorkerOptions } from './worker-options.ts'
  * Where the store carries claims out in order and there is room for a whole one more, it is sent before the one under way
  * is answered: then the store is not idle while this process takes in what it got. Answers are taken in that order too.
  */
-export interface IntakeParts {
+export interface FetcherParts {
   readonly store: Pick<JobStore, 'claim' | 'claimsInOrder'>
   readonly options: ResolvedWorkerOptions
   readonly notifier: Pick<Notifier, 'wake'>
@@ -36,8 +36,8 @@ const limitedForMs = 5_000
 /** Ends not written yet, beyond which nothing new is claimed: the store does not keep up. */
 const maxSettling = 1_000
 
-export class Intake {
-  readonly #parts: IntakeParts
+export class Fetcher {
+  readonly #parts: FetcherParts
   readonly #kinds: readonly string[]
   readonly #prefetch: Prefetch
   #moreIsLikely = false
@@ -52,7 +52,7 @@ export class Intake {
   #current: Sent | undefined
   #ahead: Sent | undefined
 
-  constructor(parts: IntakeParts) {
+  constructor(parts: FetcherParts) {
     this.#parts = parts
     this.#kinds = [...parts.options.handlers.keys()]
     this.#prefetch = createPrefetch(parts.options)

@@ -200,7 +200,7 @@ test('what the worker claims for other places joins a batch that waits for more'
   await memory.close()
 })
 
-test('a wish to cancel one job aborts that job’s signal alone; the batch’s aborts when all are unwanted', async () => {
+test('cancelling one job aborts that job’s signal alone; the batch’s aborts when all are unwanted', async () => {
   await using box = await open('memory:')
   const { promise: begun, resolve: begin } = Promise.withResolvers<readonly HandlerJob[]>()
   const signals: string[] = []

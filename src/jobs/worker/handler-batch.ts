@@ -6,7 +6,7 @@ import type { BatchHandler, HandlerContext } from './worker-options.ts'
 
 /**
  * Jobs of one kind in one call of their handler, in one place among those that run. Each keeps its own lease, time-out,
- * wish to cancel and end; the call is theirs together.
+ * cancellation request and end; the call is theirs together.
  *
  *     first job has a place ──▶ gather: what waits here, then what the store has, for up to `waitMs` ──▶ run ──▶ settle
  */

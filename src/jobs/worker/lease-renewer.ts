@@ -4,15 +4,15 @@ import type { Attempt } from './attempt.ts'
 /**
  * Keeps the leases of everything a worker holds, in one statement for all of them, and learns what became of the rest:
  * a lease that was not renewed is lost, one whose time is over by this process's own clock is given up unasked, and a
- * wish to cancel reaches the handler's signal.
+ * cancellation request reaches the handler's signal.
  */
-export interface Keeper {
+export interface LeaseRenewer {
   renew(): Promise<void>
   /** Gives up what must have run out by now, and learns which jobs somebody wants cancelled. */
-  mind(): Promise<void>
+  checkExpired(): Promise<void>
 }
 
-export interface KeeperParts {
+export interface LeaseRenewerParts {
   readonly store: Pick<JobStore, 'renew' | 'cancelRequests'>
   readonly leaseMs: number
   readonly held: Iterable<Attempt>
@@ -21,10 +21,10 @@ export interface KeeperParts {
   readonly lose: (attempt: Attempt) => void
 }
 
-/** Younger attempts are not asked about: most end sooner, and a wish to cancel may take a second to arrive. */
+/** Younger attempts are not asked about: most end sooner, and a cancellation request may take a second to arrive. */
 const youngMs = 250
 
-export function createKeeper({ store, leaseMs, held, running, lose }: KeeperParts): Keeper {
+export function createLeaseRenewer({ store, leaseMs, held, running, lose }: LeaseRenewerParts): LeaseRenewer {
   return {
     async renew() {
       const attempts = [...held].filter((attempt) => !attempt.isEnded)
@@ -45,7 +45,7 @@ export function createKeeper({ store, leaseMs, held, running, lose }: KeeperPart
       }
     },
 
-    async mind() {
+    async checkExpired() {
       const now = performance.now()
       const asked: Attempt[] = []
       for (const attempt of held) {

@@ -122,7 +122,7 @@ test('a claim that hangs is replaced by the watchdog, and what it brings in the 
   const worker = jobs.worker({ watchdogMs: 150, pollMs: 20, handlers: { mail: (job) => job.payload } })
   const warned = worker.once('warning')
   await worker.start()
-  assert.match((await within(5_000, 'the watchdog', warned)).message, /jobs\.intake made no progress/)
+  assert.match((await within(5_000, 'the watchdog', warned)).message, /jobs\.fetcher made no progress/)
   const second = await jobs.add('mail', 'second')
   assert.equal((await ended(jobs, second.id)).result, 'second')
   release.resolve()

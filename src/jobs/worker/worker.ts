@@ -8,9 +8,9 @@ import { createAlarm } from '../api/due-alarm.ts'
 import type { Taker } from '../api/idle-worker-handover.ts'
 import type { ClaimedRecord, ClaimRequest, NewJob, Verdict } from '../job-store.ts'
 import { cancelTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
-import { Runner } from './executor.ts'
-import { Intake } from './fetcher.ts'
-import { createKeeper, type Keeper } from './lease-renewer.ts'
+import { Executor } from './executor.ts'
+import { Fetcher } from './fetcher.ts'
+import { createLeaseRenewer, type LeaseRenewer } from './lease-renewer.ts'
 import type { WorkerCounts, WorkerEvents } from './worker-events.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.ts'
 import { TalliedWorker } from './worker-tally.ts'
@@ -18,9 +18,9 @@ import { TalliedWorker } from './worker-tally.ts'
 /**
  * A worker: claims jobs, runs their handlers, keeps their leases, writes how they ended.
  *
- *     intake ──claim──▶ buffer ──a slot is free──▶ handler ──outcome──▶ settler ──verdict──▶ store
- *       ▲                  └──────────── keeper renews all leases ─────────────┘
- *       └── notifier, or poll                minder: wishes to cancel, leases that ran out here
+ *     fetcher ──claim──▶ buffer ──a slot is free──▶ handler ──outcome──▶ completer ──verdict──▶ store
+ *       ▲                  └───────── lease renewer renews all leases ─────────┘
+ *       └── wake-up, or poll         expiry checker: cancellation requests, leases that ended here
  *
  * Three supervised loops; a step that hangs is replaced and `ready` is false meanwhile. Nothing a handler does ends
  * the worker. Everything written is conditional on the job's lease, so a worker that was paused, cut off or declared
@@ -42,7 +42,7 @@ export interface Worker extends AsyncDisposable, EventSource<WorkerEvents> {
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }
 
-const minderMs = 500
+const expiryCheckMs = 500
 
 export function createWorker(
   parts: JobsParts,
@@ -59,9 +59,9 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
   readonly #notifier = createNotifier()
   readonly #cancelNotifier = createNotifier()
   readonly #alarm = createAlarm(() => this.#notifier.wake())
-  readonly #runner: Runner
-  readonly #intake: Intake
-  readonly #keeper: Keeper
+  readonly #executor: Executor
+  readonly #fetcher: Fetcher
+  readonly #leaseRenewer: LeaseRenewer
   #loops: readonly Loop[] = []
   #unlisten: (() => void)[] = []
   /** Batches that wait for more. */
@@ -75,13 +75,13 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     this.#parts = parts
     this.#options = options
     const { store, contention = noContention } = parts
-    this.#runner = new Runner({
+    this.#executor = new Executor({
       parts,
       options,
       tally: this.tally,
       watch: {
-        left: () => this.#intake.ended(),
-        room: () => this.#intake.askForMore(),
+        left: () => this.#fetcher.ended(),
+        room: () => this.#fetcher.askForMore(),
         settled: ({ record }, verdict) => this.#comesBack(record, verdict),
       },
       gathering: {
@@ -92,19 +92,19 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     const { queues, workerId, leaseMs } = options
     const claimKind = contention.kind('worker.claim', { warnMs: 1_000 })
     const claim = (request: ClaimRequest) => contention.during(claimKind, () => store.claim(request))
-    this.#intake = new Intake({
+    this.#fetcher = new Fetcher({
       store: { claim, claimsInOrder: store.claimsInOrder === true },
       options,
       notifier: this.#notifier,
-      load: () => ({ isOpen: this.#state === 'running', ...this.#runner.load }),
+      load: () => ({ isOpen: this.#state === 'running', ...this.#executor.load }),
       receive: (records, sentAt) => this.#receive(records, sentAt),
     })
-    this.#keeper = createKeeper({
+    this.#leaseRenewer = createLeaseRenewer({
       store,
       leaseMs: options.leaseMs,
-      held: this.#runner.held,
-      running: this.#runner.running,
-      lose: (attempt) => this.#runner.lose(attempt),
+      held: this.#executor.held,
+      running: this.#executor.running,
+      lose: (attempt) => this.#executor.lose(attempt),
     })
   }
 
@@ -117,7 +117,7 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
   }
 
   get load(): { running: number; buffered: number; settling: number } {
-    return this.#runner.load
+    return this.#executor.load
   }
 
   async start(): Promise<void> {
@@ -135,8 +135,8 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
     const renewMs = Math.ceil(leaseMs / 3)
     this.#loops = [
       createLoop({
-        name: 'jobs.intake',
-        step: () => this.#intake.step(),
+        name: 'jobs.fetcher',
+        step: () => this.#fetcher.step(),
         // Each worker at a pace of its own, so that a fleet that was started at once does not look at once.
         idleMs: Math.round(pollMs * (1 + Math.random() * 0.1)),
         notifier: this.#notifier,
@@ -144,16 +144,16 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
         backoff,
       }),
       createLoop({
-        name: 'jobs.keeper',
-        step: () => this.#keeper.renew(),
+        name: 'jobs.leaseRenewer',
+        step: () => this.#leaseRenewer.renew(),
         idleMs: renewMs,
         watchdogMs: Math.min(watchdogMs, Math.max(100, renewMs)),
         backoff: { ...backoff, maxMs: Math.min(backoff.maxMs, renewMs) },
       }),
       createLoop({
-        name: 'jobs.minder',
-        step: () => this.#keeper.mind(),
-        idleMs: Math.min(minderMs, Math.ceil(leaseMs / 4)),
+        name: 'jobs.expiryChecker',
+        step: () => this.#leaseRenewer.checkExpired(),
+        idleMs: Math.min(expiryCheckMs, Math.ceil(leaseMs / 4)),
         notifier: this.#cancelNotifier,
         watchdogMs,
         backoff,
@@ -177,21 +177,21 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
   }
 
   offer(job: NewJob): ClaimRequest | undefined {
-    return this.#intake.offer(job)
+    return this.#fetcher.offer(job)
   }
 
   take(record: ClaimedRecord | undefined, sentAt: number): void {
-    this.#intake.handedOver()
+    this.#fetcher.handedOver()
     if (record !== undefined) this.#receive([record], sentAt)
   }
 
   #receive(records: readonly ClaimedRecord[], sentAt: number): void {
-    this.#runner.receive(records, sentAt)
+    this.#executor.receive(records, sentAt)
     // What came while the worker was stopping, or to a step that had been given up, is not lost.
-    if (this.#state !== 'running') this.#runner.handBackBuffer()
+    if (this.#state !== 'running') this.#executor.handBackBuffer()
     // With more to come the next claim is sent first, and these are run while the store is at it.
-    if (this.#intake.wantsMore) setImmediate(() => this.#runner.pump())
-    else this.#runner.pump()
+    if (this.#fetcher.wantsMore) setImmediate(() => this.#executor.pump())
+    else this.#executor.pump()
   }
 
   /** There may be something new in its queues, for whoever waits. */
@@ -239,14 +239,14 @@ class JobWorker extends TalliedWorker implements Worker, Taker {
       const deadline = performance.now() + graceMs
       for (const unlisten of this.#unlisten) unlisten()
       this.#alarm.clear()
-      const claimedAhead = this.#intake.close()
-      this.#runner.handBackBuffer()
+      const claimedAhead = this.#fetcher.close()
+      this.#executor.handBackBuffer()
       for (const end of [...this.#resting]) end()
-      const [intake, ...others] = this.#loops
+      const [fetching, ...others] = this.#loops
       // Not cut short: what a claim under way brings must be handed back, or it lies until its lease ends.
       const isLate = new Promise((resolve) => setTimeout(resolve, 5_000).unref())
-      await Promise.all([intake!.stop({ graceMs: 5_000 }), Promise.race([claimedAhead, isLate])])
-      await this.#runner.finish(deadline - performance.now())
+      await Promise.all([fetching!.stop({ graceMs: 5_000 }), Promise.race([claimedAhead, isLate])])
+      await this.#executor.finish(deadline - performance.now())
       await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
     }
     this.#state = 'stopped'
