@@ -1,3 +1,4 @@
+import { wrapMethods } from '../core/wrap-methods.ts'
 import type { Commands } from './commands.ts'
 import type { Kinds } from './kinds.ts'
 
@@ -15,51 +16,20 @@ export function meterStore<Store extends object>(
   commands: Commands,
   now: () => number,
 ): Store {
-  const calls = new Map<string, Call>()
-
-  function meter(kind: number, real: Method): Method {
+  return wrapMethods(store, (method, property) => {
+    if (ofCallers.has(property)) return method
+    let kind: number | undefined
     return (...args) => {
+      kind ??= kinds.of(`store.${name}.${property}`)
+      const measured = kind
       const command = commands.current
       const from = now()
-      const answer: unknown = real.apply(store, args)
+      const answer = method(...args)
       if (answer instanceof Promise) {
-        const over = () => commands.called(kind, command, from)
+        const over = () => commands.called(measured, command, from)
         answer.then(over, over)
       }
       return answer
     }
-  }
-
-  function kindOf(property: string): number {
-    return ofCallers.has(property) ? notMetered : kinds.of(`store.${name}.${property}`)
-  }
-
-  return new Proxy(store, {
-    get(target, property) {
-      const real: unknown = Reflect.get(target, property, target)
-      if (typeof real !== 'function' || typeof property !== 'string') return real
-      const known = calls.get(property)
-      // Some stores make their functions anew whenever they are asked for them.
-      if (known?.real === real) return known.metered
-      const kind = known?.kind ?? kindOf(property)
-      const method = real as Method
-      const metered = kind === notMetered ? method.bind(target) : meter(kind, method)
-      if (known === undefined) calls.set(property, { kind, real: method, metered })
-      else {
-        known.real = method
-        known.metered = metered
-      }
-      return metered
-    },
   })
 }
-
-interface Call {
-  readonly kind: number
-  real: Method
-  metered: Method
-}
-
-type Method = (...args: unknown[]) => unknown
-
-const notMetered = -1

@@ -60,6 +60,7 @@ export {
   type SealedPart,
   type Sealer,
 } from './encryption/sealer.ts'
+export { ForwardingJobStore } from './forwarding-job-store.ts'
 export * from './job.ts'
 export * from './job-store.ts'
 export { cancelTopic, type JobsNotifier, type JobsParts, queueTopic } from './jobs-parts.ts'

@@ -7,20 +7,19 @@ import type { JobStore } from '../jobs/index.ts'
  */
 
 /** The calls that write, and so are kept with the request's key. */
-export const keyedMethods: readonly (keyof JobStore)[] = [
-  'add',
-  'claim',
-  'renew',
-  'settle',
-  'cancel',
-  'retry',
-  'retryDead',
-  'pause',
-  'resume',
-  'setLimits',
-  'remove',
-  'prune',
-]
+type KeyedMethod =
+  | 'add'
+  | 'claim'
+  | 'renew'
+  | 'settle'
+  | 'cancel'
+  | 'retry'
+  | 'retryDead'
+  | 'pause'
+  | 'resume'
+  | 'setLimits'
+  | 'remove'
+  | 'prune'
 
 /** Whether this answer is worth a key: a claim that finds nothing leaves none, so that it may be asked again. */
 export function leavesKey(method: string, answer: unknown): boolean {
@@ -56,21 +55,39 @@ export function createKeyedJobs(
       throw error
     }
   }
-  return new Proxy(jobs, {
-    get(target, name) {
-      // A shorter way to add, past the key. Whoever finds that a store has none takes the way that is kept.
-      if (name === 'addClaimed') return undefined
-      const member: unknown = Reflect.get(target, name)
-      if (typeof member !== 'function') return member
-      const method = name as keyof JobStore
-      const isKeyed = keyedMethods.includes(method)
-      return (...args: readonly unknown[]): unknown => {
-        // A caller's transaction is not ours to write a key in.
-        const isTheirs = method === 'add' && args[1] !== undefined
-        return isKeyed && !isSpent && !isTheirs ? first(method, args) : Reflect.apply(member, target, args)
-      }
-    },
-  })
+  /** The first call with the key goes to `once`, later ones to the store. */
+  const keyed = <Name extends KeyedMethod>(method: Name, args: Parameters<JobStore[Name]>) =>
+    (isSpent
+      ? Reflect.apply(jobs[method] as (...args: never[]) => unknown, jobs, args)
+      : first(method, args)) as ReturnType<JobStore[Name]>
+  return {
+    // `addClaimed` is left out: it is a shorter way to add, past the key.
+    ...(jobs.claimsInOrder === undefined ? {} : { claimsInOrder: jobs.claimsInOrder }),
+    // A caller's transaction is not ours to write a key in.
+    add: (...args) => (args[1] === undefined ? keyed('add', args) : jobs.add(...args)),
+    claim: (...args) => keyed('claim', args),
+    renew: (...args) => keyed('renew', args),
+    settle: (...args) => keyed('settle', args),
+    cancel: (...args) => keyed('cancel', args),
+    retry: (...args) => keyed('retry', args),
+    retryDead: (...args) => keyed('retryDead', args),
+    pause: (...args) => keyed('pause', args),
+    resume: (...args) => keyed('resume', args),
+    setLimits: (...args) => keyed('setLimits', args),
+    remove: (...args) => keyed('remove', args),
+    prune: (...args) => keyed('prune', args),
+    settleIn: (tx, verdict) => jobs.settleIn(tx, verdict),
+    endTransaction: (tx, error) => jobs.endTransaction(tx, error),
+    transact: (work, options) => jobs.transact(work, options),
+    transactAll: (works, options) => jobs.transactAll(works, options),
+    outcomes: (leases) => jobs.outcomes(leases),
+    cancelRequests: (leases) => jobs.cancelRequests(leases),
+    reclaim: (limit) => jobs.reclaim(limit),
+    find: (id) => jobs.find(id),
+    list: (query) => jobs.list(query),
+    reach: (query) => jobs.reach(query),
+    stats: () => jobs.stats(),
+  }
 }
 
 /** The key was used before, for something else. */

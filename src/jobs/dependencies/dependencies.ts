@@ -5,7 +5,7 @@ import type { JobStore, NewJob } from '../job-store.ts'
 import { gatesTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
 import { createGatekeeper, tellGatekeepers } from './dependency-resolver.ts'
 import type { Neighbour } from './dependency-store.ts'
-import { createGatedStore } from './dependent-job-store.ts'
+import { DependentJobStore } from './dependent-job-store.ts'
 
 /** Whatever jobs wait for, seen from the verbs of the room. Without a place to keep it, the store is trusted with it. */
 export interface Gating {
@@ -41,7 +41,7 @@ export function createGating({ store: inner, gates, notifier, keepsGates = true 
       createKeeper: undefined,
     }
   }
-  const store = createGatedStore({
+  const store = new DependentJobStore({
     ...{ store: inner, gates: gates.store, locks: gates.locks },
     onGated: () => notifier.wake(gatesTopic),
     onTouched: (ids) => tellGatekeepers(notifier, ids),

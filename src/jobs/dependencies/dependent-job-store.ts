@@ -1,6 +1,8 @@
+import { ForwardingJobStore } from '../forwarding-job-store.ts'
 import { decodeLock } from '../job-meta.ts'
 import type {
   Added,
+  CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
   JobStore,
@@ -15,8 +17,8 @@ import { backoffDefaults, judge } from '../lifecycle.ts'
 import type { Fence, GateStore, TakenFence } from './dependency-store.ts'
 import type { JobLocks, LockAsk } from './job-locks.ts'
 
-/** What a gated store is made of. */
-export interface GatedStoreParts {
+/** What the store below is made of. */
+export interface DependentJobStoreParts {
   readonly store: JobStore
   readonly gates: GateStore
   readonly locks: JobLocks
@@ -37,24 +39,33 @@ export interface GatedStoreParts {
  *
  * Jobs without a lock pass as they are.
  */
-export function createGatedStore(parts: GatedStoreParts): JobStore {
-  const { store, gates, locks, onTouched } = parts
-  const { held, limited } = inHandWith(locks)
+export class DependentJobStore extends ForwardingJobStore {
+  readonly #parts: DependentJobStoreParts
+  readonly #held: Map<string, Grant>
+  readonly #limited: Map<string, string>
 
-  async function claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
-    const records = await store.claim(request)
-    for (const record of records) if (record.limited) remember(limited, record.token, record.queue)
+  constructor(parts: DependentJobStoreParts) {
+    super(parts.store)
+    this.#parts = parts
+    const { held, limited } = leasedWith(parts.locks)
+    this.#held = held
+    this.#limited = limited
+  }
+
+  override async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    const records = await this.inner.claim(request)
+    for (const record of records) if (record.limited) remember(this.#limited, record.token, record.queue)
     const locked = records.filter(({ meta }) => meta?.includes('"lock"') && decodeLock(meta) !== null)
     if (locked.length === 0) return records
-    const looked = await lookAt(locked)
+    const looked = await this.#lookAt(locked)
     const fenced = new Map<string, number>()
     for (const { record, known, fence } of looked) {
       if (known === undefined || fence === undefined) continue
       fenced.set(record.id, fence)
-      remember(held, record.token, { ask: askOf(record, known), fence })
+      remember(this.#held, record.token, { ask: askOf(record, known), fence })
     }
     // What cannot go back now is taken back when its lease ends; the others need not wait for it.
-    await sendBack(looked.filter(({ fence }) => fence === undefined)).catch(() => undefined)
+    await this.#sendBack(looked.filter(({ fence }) => fence === undefined)).catch(() => undefined)
     const isLocked = new Set(locked.map(({ id }) => id))
     return records.flatMap((record) => {
       if (!isLocked.has(record.id)) return [record]
@@ -64,13 +75,13 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
   }
 
   /** Which of them have a grant that is alive now, by the locks' own clock. Never rejects: locks may be kept elsewhere, and be away. */
-  async function lookAt(records: readonly ClaimedRecord[]): Promise<readonly Looked[]> {
-    const fences = await gates.take(records.map(({ id }) => id)).catch(() => undefined)
+  async #lookAt(records: readonly ClaimedRecord[]): Promise<readonly Looked[]> {
+    const fences = await this.#parts.gates.take(records.map(({ id }) => id)).catch(() => undefined)
     return Promise.all(
       records.map(async (record, at): Promise<Looked> => {
         const known = fences?.[at]
         try {
-          return { record, known, fence: await liveFence(record, known), isSure: fences !== undefined }
+          return { record, known, fence: await this.#liveFence(record, known), isSure: fences !== undefined }
         } catch {
           return { record, known, fence: undefined, isSure: false }
         }
@@ -78,22 +89,19 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     )
   }
 
-  async function liveFence(
-    record: ClaimedRecord,
-    known: TakenFence | undefined,
-  ): Promise<number | undefined> {
+  async #liveFence(record: ClaimedRecord, known: TakenFence | undefined): Promise<number | undefined> {
     if (known === undefined || known.fence === null) return undefined
     // A grant is for one claim. Each that came to nothing has an ask of its own behind it; where that was not written,
     // as when a worker died, this is still the grant of a claim before. One of the release before took nothing: its
     // attempts tell, unless the job was retried since.
     if (known.isTaken || known.askNo < record.attempt) return undefined
-    return (await locks.renew(askOf(record, known), known.fence)) ? known.fence : undefined
+    return (await this.#parts.locks.renew(askOf(record, known), known.fence)) ? known.fence : undefined
   }
 
   /** Jobs that nobody may do now: no fault of theirs, so it burns no attempt, however often. */
-  async function sendBack(jobs: readonly Looked[]): Promise<void> {
+  async #sendBack(jobs: readonly Looked[]): Promise<void> {
     if (jobs.length === 0) return
-    await store.settle(
+    await this.inner.settle(
       jobs.map(({ record, isSure }) =>
         judge(
           { ...record, backoff: backoffDefaults },
@@ -103,34 +111,35 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
     )
     const called = jobs.map(({ record }) => record.id)
     try {
-      for (const job of jobs) if (job.isSure) called.push(...(await callToLine(job)))
+      for (const job of jobs) if (job.isSure) called.push(...(await this.#callToLine(job)))
     } finally {
       // Only now: whoever tends it before would find it as it was, with a grant that still lives.
-      parts.onUnlocked(called)
+      this.#parts.onUnlocked(called)
     }
   }
 
   /** What still stood in line, or held it, would keep others waiting for nobody. Answers whose turn it is now, where known. */
-  async function callToLine({ record, known }: Looked): Promise<readonly string[]> {
+  async #callToLine({ record, known }: Looked): Promise<readonly string[]> {
     if (known === undefined) return []
     const ask = askOf(record, known)
-    const next = known.fence === null ? undefined : await locks.release(ask, known.fence, 'failure')
-    const isShut = await gates.shut({ jobId: record.id, askNo: known.askNo, fence: known.fence })
-    if (isShut && known.fence === null) await locks.leave(ask)
+    const next =
+      known.fence === null ? undefined : await this.#parts.locks.release(ask, known.fence, 'failure')
+    const isShut = await this.#parts.gates.shut({ jobId: record.id, askNo: known.askNo, fence: known.fence })
+    if (isShut && known.fence === null) await this.#parts.locks.leave(ask)
     return next === undefined ? [] : [next]
   }
 
   /** A job whose grant is not its own any more is not kept: it is free for others when its lease ends. */
-  async function renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
-    const locked = held.size === 0 ? [] : leases.filter(({ token }) => held.has(token))
-    if (locked.length === 0) return store.renew(leases, leaseMs)
-    const fences = await gates.fences(locked.map(({ jobId }) => jobId))
+  override async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
+    const locked = this.#held.size === 0 ? [] : leases.filter(({ token }) => this.#held.has(token))
+    if (locked.length === 0) return this.inner.renew(leases, leaseMs)
+    const fences = await this.#parts.gates.fences(locked.map(({ jobId }) => jobId))
     const lost = new Set(
       locked
-        .filter(({ token }, at) => fences[at]?.fence !== held.get(token)?.fence)
+        .filter(({ token }, at) => fences[at]?.fence !== this.#held.get(token)?.fence)
         .map(({ token }) => token),
     )
-    return store.renew(
+    return this.inner.renew(
       leases.filter(({ token }) => !lost.has(token)),
       leaseMs,
     )
@@ -140,103 +149,98 @@ export function createGatedStore(parts: GatedStoreParts): JobStore {
    * Whoever ran a job that comes back may go on with it, whatever was said: its next claim has to have a fence of its own,
    * so this grant ends before anybody can claim the job.
    */
-  async function letGo(verdicts: readonly Verdict[]): Promise<void> {
-    if (held.size === 0) return
+  async #letGo(verdicts: readonly Verdict[]): Promise<void> {
+    if (this.#held.size === 0) return
     const back = verdicts.filter(({ state }) => state === 'ready' || state === 'scheduled')
-    const grants = back.flatMap(({ token }) => held.get(token) ?? [])
-    await Promise.all(grants.map(releaseQuietly))
+    const grants = back.flatMap(({ token }) => this.#held.get(token) ?? [])
+    await Promise.all(grants.map((grant) => this.#releaseQuietly(grant)))
   }
 
   /** The same for jobs that were claimed elsewhere and are handed back here: what they have, only the stores know. */
-  async function letGoOf(handedBack: readonly Verdict[]): Promise<void> {
+  async #letGoOf(handedBack: readonly Verdict[]): Promise<void> {
     if (handedBack.length === 0) return
-    const fences = await gates.fences(handedBack.map(({ jobId }) => jobId)).catch(() => [])
+    const fences = await this.#parts.gates.fences(handedBack.map(({ jobId }) => jobId)).catch(() => [])
     for (const [at, known] of fences.entries()) {
       if (known === undefined || known.fence === null) continue
-      const record = await store.find(handedBack[at]!.jobId).catch(() => undefined)
+      const record = await this.inner.find(handedBack[at]!.jobId).catch(() => undefined)
       // One that was claimed since has a grant of its own: this was said a second time.
       if (record?.state !== 'ready') continue
-      await releaseQuietly({ ask: askOf(record, known), fence: known.fence })
-      parts.onUnlocked([record.id])
+      await this.#releaseQuietly({ ask: askOf(record, known), fence: known.fence })
+      this.#parts.onUnlocked([record.id])
     }
   }
 
   /** Where the locks are away, the grant runs out. */
-  async function releaseQuietly({ ask, fence }: Grant): Promise<void> {
-    const next = await locks.release(ask, fence, 'failure').catch(() => undefined)
-    if (next !== undefined) parts.onUnlocked([next])
+  async #releaseQuietly({ ask, fence }: Grant): Promise<void> {
+    const next = await this.#parts.locks.release(ask, fence, 'failure').catch(() => undefined)
+    if (next !== undefined) this.#parts.onUnlocked([next])
   }
 
-  function settled(verdicts: readonly Verdict[]): void {
-    if (held.size > 0) {
-      const unlocked = verdicts.filter(({ token }) => held.delete(token)).map(({ jobId }) => jobId)
-      if (unlocked.length > 0) parts.onUnlocked(unlocked)
+  #settled(verdicts: readonly Verdict[]): void {
+    if (this.#held.size > 0) {
+      const unlocked = verdicts.filter(({ token }) => this.#held.delete(token)).map(({ jobId }) => jobId)
+      if (unlocked.length > 0) this.#parts.onUnlocked(unlocked)
     }
-    if (limited.size > 0) {
-      const queues = new Set(verdicts.flatMap(({ token }) => limited.get(token) ?? []))
-      for (const { token } of verdicts) limited.delete(token)
-      for (const queue of queues) parts.onRoom(queue)
+    if (this.#limited.size > 0) {
+      const queues = new Set(verdicts.flatMap(({ token }) => this.#limited.get(token) ?? []))
+      for (const { token } of verdicts) this.#limited.delete(token)
+      for (const queue of queues) this.#parts.onRoom(queue)
     }
-    onTouched(verdicts.map(({ jobId }) => jobId))
+    this.#parts.onTouched(verdicts.map(({ jobId }) => jobId))
   }
 
-  const gated: Partial<JobStore> = {
-    claim,
-    renew,
-
-    async add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]> {
-      const added = await store.add(jobs, tx, wakeUps)
-      if (jobs.some(({ gate }) => gate)) parts.onGated()
-      return added
-    },
-
-    async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-      const isStrange = verdicts.map(({ state, token }) => state === 'ready' && !held.has(token))
-      await letGo(verdicts)
-      const took = await store.settle(verdicts)
-      await letGoOf(verdicts.filter((_, at) => isStrange[at] && took[at]))
-      settled(verdicts)
-      return took
-    },
-
-    async transact(
-      work: (tx: StoreTransaction) => Promise<Verdict>,
-      options: TransactOptions,
-    ): Promise<void> {
-      const verdicts: Verdict[] = []
-      await store.transact(async (tx) => noted(verdicts, await work(tx)), options)
-      settled(verdicts)
-    },
-
-    async transactAll(works, options) {
-      const verdicts: Verdict[] = []
-      const outcomes = await store.transactAll(
-        works.map((work) => async (tx) => noted(verdicts, await work(tx))),
-        options,
-      )
-      settled(verdicts)
-      return outcomes
-    },
-
-    async cancel(id: string) {
-      const answer = await store.cancel(id)
-      if (answer !== undefined) onTouched([id])
-      return answer
-    },
-
-    async remove(ids: readonly string[]) {
-      const removed = await store.remove(ids)
-      onTouched(removed)
-      return removed
-    },
+  override async add(
+    jobs: readonly NewJob[],
+    tx?: unknown,
+    wakeUps?: readonly string[],
+  ): Promise<readonly Added[]> {
+    const added = await this.inner.add(jobs, tx, wakeUps)
+    if (jobs.some(({ gate }) => gate)) this.#parts.onGated()
+    return added
   }
-  return new Proxy(store, {
-    get(target, name) {
-      if (name in gated) return gated[name as keyof JobStore]
-      const verb: unknown = Reflect.get(target, name)
-      return typeof verb === 'function' ? verb.bind(target) : verb
-    },
-  })
+
+  override async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    const isStrange = verdicts.map(({ state, token }) => state === 'ready' && !this.#held.has(token))
+    await this.#letGo(verdicts)
+    const took = await this.inner.settle(verdicts)
+    await this.#letGoOf(verdicts.filter((_, at) => isStrange[at] && took[at]))
+    this.#settled(verdicts)
+    return took
+  }
+
+  override async transact(
+    work: (tx: StoreTransaction) => Promise<Verdict>,
+    options: TransactOptions,
+  ): Promise<void> {
+    const verdicts: Verdict[] = []
+    await this.inner.transact(async (tx) => noted(verdicts, await work(tx)), options)
+    this.#settled(verdicts)
+  }
+
+  override async transactAll(
+    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
+    options: TransactOptions,
+  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
+    const verdicts: Verdict[] = []
+    const outcomes = await this.inner.transactAll(
+      works.map((work) => async (tx) => noted(verdicts, await work(tx))),
+      options,
+    )
+    this.#settled(verdicts)
+    return outcomes
+  }
+
+  override async cancel(id: string): Promise<CancelAnswer | undefined> {
+    const answer = await this.inner.cancel(id)
+    if (answer !== undefined) this.#parts.onTouched([id])
+    return answer
+  }
+
+  override async remove(ids: readonly string[]): Promise<readonly string[]> {
+    const removed = await this.inner.remove(ids)
+    this.#parts.onTouched(removed)
+    return removed
+  }
 }
 
 /** A job with a lock, as a claim brought it. */
@@ -250,18 +254,18 @@ interface Looked {
 }
 
 /** Jobs in hand here, by token: their grants, and the queues of those that count for limits. */
-interface InHand {
+interface Leased {
   readonly held: Map<string, Grant>
   readonly limited: Map<string, string>
 }
 
 /** A server makes a store for each request that is kept, and what one of them claimed another one ends. */
-const inHandByLocks = new WeakMap<JobLocks, InHand>()
+const leasedByLocks = new WeakMap<JobLocks, Leased>()
 
-function inHandWith(locks: JobLocks): InHand {
-  const inHand = inHandByLocks.get(locks) ?? { held: new Map(), limited: new Map() }
-  inHandByLocks.set(locks, inHand)
-  return inHand
+function leasedWith(locks: JobLocks): Leased {
+  const leased = leasedByLocks.get(locks) ?? { held: new Map(), limited: new Map() }
+  leasedByLocks.set(locks, leased)
+  return leased
 }
 
 /** A turn of a job in hand. */

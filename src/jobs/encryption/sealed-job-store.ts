@@ -1,25 +1,18 @@
 import { setNewest } from '../../core/newest-entries.ts'
 import { isReserved } from '../api/add-options.ts'
+import { ForwardingJobStore } from '../forwarding-job-store.ts'
 import type {
   Added,
-  AttemptOutcome,
-  CancelAnswer,
   ClaimedRecord,
   ClaimRequest,
   JobRecord,
   JobStore,
-  LeaseRef,
   ListQuery,
   NewJob,
-  QueueStats,
-  ReachQuery,
-  Renewal,
-  RetryAnswer,
   StoreTransaction,
   TransactOptions,
   Verdict,
 } from '../job-store.ts'
-import type { QueueLimits } from '../queue-limits.ts'
 import { openSealed } from './open-sealed.ts'
 import { withoutQuotes } from './sealed-error.ts'
 import { encodeLost, encodeSealed, sealable } from './sealed-text.ts'
@@ -41,37 +34,40 @@ type Owner = Pick<SealContext, 'queue' | 'kind'>
  * What was kept before there was a sealer is plain, and stays readable. What cannot be opened comes as it is kept, with
  * a note why (`whySealed`): one such job holds up none of the others that were asked for with it.
  */
-export class SealedJobStore implements JobStore {
-  readonly #store: JobStore
+export class SealedJobStore extends ForwardingJobStore {
   readonly #sealer: Sealer
   /** By token. */
   readonly #held = new Map<string, Owner>()
   /** A verdict that is written again is the same one: stores know it by that. */
   readonly #sealed = new WeakMap<Verdict, Verdict>()
-  readonly addClaimed?: NonNullable<JobStore['addClaimed']>
-  readonly claimsInOrder: boolean
 
   constructor(store: JobStore, sealer: Sealer) {
-    this.#store = store
+    super(store)
     this.#sealer = sealer
-    this.claimsInOrder = store.claimsInOrder === true
-    if (store.addClaimed !== undefined) this.addClaimed = (job, request) => this.#addClaimed(job, request)
   }
 
-  async add(jobs: readonly NewJob[], tx?: unknown, wakeUps?: readonly string[]): Promise<readonly Added[]> {
+  override async add(
+    jobs: readonly NewJob[],
+    tx?: unknown,
+    wakeUps?: readonly string[],
+  ): Promise<readonly Added[]> {
     const sealed = await inTurns(jobs, (job) => this.#sealJob(job))
-    return this.#store.add(sealed, tx, wakeUps)
+    return this.inner.add(sealed, tx, wakeUps)
   }
 
-  async #addClaimed(job: NewJob, request: ClaimRequest): Promise<ClaimedRecord | undefined> {
-    const record = await this.#store.addClaimed!(await this.#sealJob(job), request)
+  protected override async addClaimedTo(
+    addClaimed: NonNullable<JobStore['addClaimed']>,
+    job: NewJob,
+    request: ClaimRequest,
+  ): Promise<ClaimedRecord | undefined> {
+    const record = await addClaimed(await this.#sealJob(job), request)
     if (record === undefined) return undefined
     this.#remember(record)
     return { ...record, payload: job.payload }
   }
 
-  async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
-    const records = await this.#store.claim(request)
+  override async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
+    const records = await this.inner.claim(request)
     for (const record of records) this.#remember(record)
     // Their leases run meanwhile, and nobody renews them yet: all of them together have this long, however many turns
     // it takes. Those that are not open by then are put off, which is better than lost.
@@ -80,93 +76,36 @@ export class SealedJobStore implements JobStore {
     return inTurns(records, (record) => openSealed(this.#sealer, record, leftMs()))
   }
 
-  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
-    return this.#store.renew(leases, leaseMs)
+  override async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
+    return this.inner.settle(await inTurns(verdicts, (verdict) => this.#sealVerdict(verdict)))
   }
 
-  async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-    return this.#store.settle(await inTurns(verdicts, (verdict) => this.#sealVerdict(verdict)))
+  override async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
+    return this.inner.settleIn(tx, await this.#sealVerdict(verdict))
   }
 
-  async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
-    return this.#store.settleIn(tx, await this.#sealVerdict(verdict))
+  override transact(
+    work: (tx: StoreTransaction) => Promise<Verdict>,
+    options: TransactOptions,
+  ): Promise<void> {
+    return this.inner.transact(async (tx) => this.#sealVerdict(await work(tx)), options)
   }
 
-  endTransaction(tx: unknown, error: unknown): Promise<void> {
-    return this.#store.endTransaction(tx, error)
-  }
-
-  transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
-    return this.#store.transact(async (tx) => this.#sealVerdict(await work(tx)), options)
-  }
-
-  transactAll(
+  override transactAll(
     works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
     options: TransactOptions,
   ): Promise<readonly (undefined | { readonly error: unknown })[]> {
     const sealing = works.map((work) => async (tx: StoreTransaction) => this.#sealVerdict(await work(tx)))
-    return this.#store.transactAll(sealing, options)
+    return this.inner.transactAll(sealing, options)
   }
 
-  outcomes(leases: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
-    return this.#store.outcomes(leases)
-  }
-
-  cancelRequests(leases: readonly LeaseRef[]): Promise<readonly string[]> {
-    return this.#store.cancelRequests(leases)
-  }
-
-  reclaim(limit: number): ReturnType<JobStore['reclaim']> {
-    return this.#store.reclaim(limit)
-  }
-
-  async find(id: string): Promise<JobRecord | undefined> {
-    const record = await this.#store.find(id)
+  override async find(id: string): Promise<JobRecord | undefined> {
+    const record = await this.inner.find(id)
     return record && openSealed(this.#sealer, record)
   }
 
-  reach(query: ReachQuery): Promise<string | null> {
-    return this.#store.reach(query)
-  }
-
-  async list(query: ListQuery): Promise<readonly JobRecord[]> {
-    return inTurns(await this.#store.list(query), (record) => openSealed(this.#sealer, record))
-  }
-
-  cancel(id: string): Promise<CancelAnswer | undefined> {
-    return this.#store.cancel(id)
-  }
-
-  retry(id: string): Promise<RetryAnswer | undefined> {
-    return this.#store.retry(id)
-  }
-
-  retryDead(query: Parameters<JobStore['retryDead']>[0]): Promise<number> {
-    return this.#store.retryDead(query)
-  }
-
-  stats(): Promise<readonly QueueStats[]> {
-    return this.#store.stats()
-  }
-
-  pause(queue: string): Promise<void> {
-    return this.#store.pause(queue)
-  }
-
-  resume(queue: string): Promise<void> {
-    return this.#store.resume(queue)
-  }
-
-  setLimits(queue: string, limits: QueueLimits | null): Promise<void> {
-    return this.#store.setLimits(queue, limits)
-  }
-
-  remove(ids: readonly string[]): Promise<readonly string[]> {
-    return this.#store.remove(ids)
-  }
-
-  prune(request: Parameters<JobStore['prune']>[0]): Promise<number> {
-    return this.#store.prune(request)
+  override async list(query: ListQuery): Promise<readonly JobRecord[]> {
+    return inTurns(await this.inner.list(query), (record) => openSealed(this.#sealer, record))
   }
 
   #remember({ token, queue, kind }: ClaimedRecord): void {
@@ -191,7 +130,7 @@ export class SealedJobStore implements JobStore {
       const kept = withoutQuotes(jobId, error!)
       return kept === error ? verdict : this.#know(verdict, { ...verdict, error: kept })
     }
-    const { queue, kind } = this.#held.get(verdict.token) ?? (await this.#store.find(jobId)) ?? gone
+    const { queue, kind } = this.#held.get(verdict.token) ?? (await this.inner.find(jobId)) ?? gone
     if (isReserved(queue)) return verdict
     let kept: string
     try {

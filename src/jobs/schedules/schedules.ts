@@ -149,11 +149,19 @@ export function createSchedules({ schedules, store, notifier }: SchedulesParts):
 }
 
 /** For jobs without a place where schedules are kept. */
-export const absentSchedules: ScheduleStore = new Proxy({} as ScheduleStore, {
-  get: () => async () => {
-    throw new SignalboxError('conflict', 'Schedules are not kept here; use the jobs of a box.')
-  },
-})
+export const absentSchedules: ScheduleStore = {
+  put: refuseAbsent,
+  remove: refuseAbsent,
+  find: refuseAbsent,
+  list: refuseAbsent,
+  due: refuseAbsent,
+  nextDue: refuseAbsent,
+  fire: refuseAbsent,
+}
+
+async function refuseAbsent(): Promise<never> {
+  throw new SignalboxError('conflict', 'Schedules are not kept here; use the jobs of a box.')
+}
 
 function readable(record: ScheduleRecord): ScheduleDoc {
   const doc = decodeDoc(record)

@@ -1,4 +1,5 @@
 import { SignalboxError } from '../../core/errors.ts'
+import { wrapMethods } from '../../core/wrap-methods.ts'
 import type { JobStore } from '../../jobs/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
@@ -150,14 +151,8 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
 
 /** The same store, asking `check` before each call. */
 function refusing<Store extends object>(store: Store, check: () => void): Store {
-  return new Proxy(store, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name)
-      if (typeof method !== 'function') return method
-      return async (...args: unknown[]) => {
-        check()
-        return await Reflect.apply(method, target, args)
-      }
-    },
+  return wrapMethods(store, (method) => async (...args) => {
+    check()
+    return await method(...args)
   })
 }

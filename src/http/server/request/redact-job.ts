@@ -1,5 +1,12 @@
 import { resolveRedactPaths } from '../../../core/redact-paths.ts'
-import { bulkQueue, isSealed, type JobRecord, type JobStore } from '../../../jobs/index.ts'
+import {
+  bulkQueue,
+  ForwardingJobStore,
+  isSealed,
+  type JobRecord,
+  type JobStore,
+  type ListQuery,
+} from '../../../jobs/index.ts'
 import { hidden } from '../log/redact.ts'
 
 /**
@@ -106,21 +113,26 @@ export function createRedactor(paths: readonly string[]): Redactor {
     result: (value) => walk(value, [named('result')], 0),
     error: <Shown extends object | null>(error: Shown) =>
       error && (JSON.parse(redactError(JSON.stringify(error))) as Shown),
-    store: (store) => {
-      const find: JobStore['find'] = async (id) => {
-        const record = await store.find(id)
-        return record && redactRecord(record)
-      }
-      const list: JobStore['list'] = async (query) => (await store.list(query)).map(redactRecord)
-      return new Proxy(store, {
-        get(target, name) {
-          if (name === 'find') return find
-          if (name === 'list') return list
-          const value: unknown = Reflect.get(target, name, target)
-          return typeof value === 'function' ? value.bind(target) : value
-        },
-      })
-    },
+    store: (store) => new RedactedJobStore(store, redactRecord),
+  }
+}
+
+/** A store whose reads show no hidden values. */
+class RedactedJobStore extends ForwardingJobStore {
+  readonly #redact: (record: JobRecord) => JobRecord
+
+  constructor(store: JobStore, redact: (record: JobRecord) => JobRecord) {
+    super(store)
+    this.#redact = redact
+  }
+
+  override async find(id: string): Promise<JobRecord | undefined> {
+    const record = await this.inner.find(id)
+    return record && this.#redact(record)
+  }
+
+  override async list(query: ListQuery): Promise<readonly JobRecord[]> {
+    return (await this.inner.list(query)).map(this.#redact)
   }
 }
 

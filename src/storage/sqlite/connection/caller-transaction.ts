@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { refuseCommit } from '../../../core/caller-transaction.ts'
 import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import { drizzleClient } from '../../library-transaction.ts'
-import { Connection } from './connection.ts'
+import { Connection, type ConnectionDatabase } from './connection.ts'
 import { isReadOnly } from './failures.ts'
 import { SqliteTransaction } from './handler-transaction.ts'
 
@@ -32,7 +32,7 @@ export function writeInCallers<Value>(
     )
   }
   // Made anew each time: a connection kept for a caller's database would keep that database alive.
-  const connection = new Connection(plainly(db), undefined, home.now)
+  const connection = new Connection(new PlainDatabase(db), undefined, home.now)
   requireHome(connection, home)
   connection.run('SAVEPOINT signalbox_caller')
   try {
@@ -64,7 +64,7 @@ export function endTransaction(tx: unknown, error: unknown): void {
   // After an error of its own SQLite may have rolled back by itself; after one of ours, there was no transaction.
   if (!db.isTransaction && isSignalboxError(error)) return
   if (db.isTransaction) db.exec('ROLLBACK')
-  if (plainly(db).prepare('PRAGMA foreign_keys').get()?.foreign_keys !== 1) {
+  if (new PlainDatabase(db).prepare('PRAGMA foreign_keys').get()?.foreign_keys !== 1) {
     db.close()
     return
   }
@@ -99,20 +99,39 @@ function databaseOf(tx: unknown): DatabaseSync {
 }
 
 /** The same database, but our statements give numbers and rows as objects, whatever the caller wants of theirs. */
-function plainly(db: DatabaseSync): DatabaseSync {
-  const prepare: DatabaseSync['prepare'] = (sql) => {
-    const statement = db.prepare(sql)
+class PlainDatabase implements ConnectionDatabase {
+  readonly #db: DatabaseSync
+
+  constructor(db: DatabaseSync) {
+    this.#db = db
+  }
+
+  get isOpen(): boolean {
+    return this.#db.isOpen
+  }
+
+  get isTransaction(): boolean {
+    return this.#db.isTransaction
+  }
+
+  prepare(sql: string): StatementSync {
+    const statement = this.#db.prepare(sql)
     statement.setReadBigInts(false)
     statement.setReturnArrays(false)
     return statement
   }
-  return new Proxy(db, {
-    get(target, name) {
-      if (name === 'prepare') return prepare
-      const value: unknown = Reflect.get(target, name, target)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
+
+  exec(sql: string): void {
+    this.#db.exec(sql)
+  }
+
+  location(): string | null {
+    return this.#db.location()
+  }
+
+  close(): void {
+    this.#db.close()
+  }
 }
 
 /**

@@ -70,11 +70,17 @@ function createFolder(path: string): void {
   }
 }
 
+/** What a connection asks of the database it stands for. */
+export type ConnectionDatabase = Pick<
+  DatabaseSync,
+  'prepare' | 'exec' | 'close' | 'location' | 'isOpen' | 'isTransaction'
+>
+
 /** Statements kept prepared per connection; users' texts count too, and may be without end. */
 const keptStatements = 300
 
 export class Connection {
-  readonly db: DatabaseSync
+  readonly db: ConnectionDatabase
   readonly #statements = new Map<string, StatementSync>()
   readonly #reading = new WeakMap<StatementSync, boolean>()
   /** The file as it was when we opened it, and where; of a caller's own connection we know neither. */
@@ -82,7 +88,7 @@ export class Connection {
   readonly #now: (() => number) | undefined
   #turn = createTurn()
 
-  constructor(db: DatabaseSync, path?: string, now?: () => number) {
+  constructor(db: ConnectionDatabase, path?: string, now?: () => number) {
     this.db = db
     this.#now = now
     if (path === undefined) return

@@ -19,7 +19,8 @@ export class SqliteTransaction implements StoreTransaction {
   get raw(): DatabaseSync {
     // Afterwards the connection is in somebody else's transaction.
     if (this.#isEnded) throw this.#reason ?? over()
-    return this.#connection.db
+    // A handler's connection is one that the store opened itself.
+    return this.#connection.db as DatabaseSync
   }
 
   async query(sql: string, params: readonly unknown[] = []): Promise<QueryResult> {
