@@ -93,7 +93,7 @@ function meterLocks(store: LockStore, namespace: string, waits: LockWaits): Lock
     renew: (key, who, terms, times) => store.renew(key, who, terms, times),
     shorten: (key, who, toMs, times) => store.shorten(key, who, toMs, times),
     list: (query) => store.list(query),
-    entangled: (keys) => store.entangled(keys),
+    findWaitingHolders: (keys) => store.findWaitingHolders(keys),
     sweep: (limit, times) => store.sweep(limit, times),
   }
 }

@@ -1,94 +1,92 @@
-import type { LockKey, Tangle } from './lock-store.ts'
-import type { Requester } from './rules/index.ts'
+import { describe } from './decode-lock.ts'
+import type { LockKey, WaitingHolder } from './lock-store.ts'
+import { wakeForStep } from './lock-topics.ts'
+import type { LocksParts } from './locks.ts'
+import { excludedBy, type LineTimes } from './rules/index.ts'
+import { type Blocking, findVictims, nameOfLine } from './wait-graph.ts'
 
 /**
- * Deadlocks, found in what is given. Whoever waits in a line waits for its holder; when that one waits as well, for
- * somebody who waits, and so on back to the first, none of them will ever have its turn.
+ * Looks for deadlocks where one may have come about, and ends the youngest wait of each.
  *
- *     A holds deploy ──waits for──▶ backup, held by B ──waits for──▶ deploy
+ * A circle is closed by a step: somebody joins a line, or a line is handed to somebody who waits elsewhere. So whoever
+ * takes such a step notes the line, and only from noted lines is it asked whether the holder waits, and for whom. Those
+ * who wait ask again all the time, which notes their lines again: also when the process that noted them first is gone.
+ * Lines whose holder waits nowhere are looked at once and no further.
  */
-
-/** Which lines keep one who waits in this line from its turn: the line itself, and any that exclude it. */
-export type Blocking = (key: LockKey) => readonly LockKey[]
-
-/**
- * The waits that must end so that no circle is left: of each circle the youngest, which is the one with the highest
- * place. Whoever looks at the same circle chooses the same one.
- */
-export function findVictims(tangles: readonly Tangle[], blocking: Blocking): readonly Tangle[] {
-  const victims: Tangle[] = []
-  let rest = tangles
-  for (let circle = findCircle(rest, blocking); circle; circle = findCircle(rest, blocking)) {
-    const victim = circle.reduce((youngest, tangle) => (isYounger(tangle, youngest) ? tangle : youngest))
-    victims.push(victim)
-    rest = rest.filter((tangle) => !isSameWait(tangle, victim))
-  }
-  return victims
+export interface DeadlockDetector {
+  /** Somebody waits in this line, as far as is known. */
+  suspect(key: LockKey): void
+  /** Looks, unless it did so a moment ago or nothing was noted. */
+  look(): Promise<void>
 }
 
-/** One circle, as the waits it is made of; undefined when there is none. */
-function findCircle(tangles: readonly Tangle[], blocking: Blocking): readonly Tangle[] | undefined {
-  const holders = new Map(tangles.map(({ holds, who }) => [nameOfLine(holds), nameOfRequester(who)]))
-  const waits = Map.groupBy(tangles, ({ who }) => nameOfRequester(who))
-  const isDone = new Set<string>()
+const pauseMs = 400
+/** How many noted lines are begun with at once. */
+const batch = 200
+/** More than that are not noted: they come again. */
+const mostNoted = 10_000
+/** Circles of more are not followed to their end. */
+const mostRounds = 32
+const maxWaitingHolders = 2_000
 
-  for (const start of waits.keys()) {
-    if (isDone.has(start)) continue
-    // The way from the start to where we are, and at each step what is still to be tried.
-    const path: Step[] = [{ who: start, by: undefined, rest: stepsFrom(start) }]
-    const places = new Map([[start, 0]])
-    while (path.length > 0) {
-      const next = path.at(-1)!.rest.pop()
-      if (next === undefined) {
-        const { who } = path.pop()!
-        places.delete(who)
-        isDone.add(who)
-        continue
-      }
-      const place = places.get(next.who)
-      if (place !== undefined) return [...path.slice(place + 1).map(({ by }) => by!), next.by]
-      if (isDone.has(next.who)) continue
-      places.set(next.who, path.length)
-      path.push({ ...next, rest: stepsFrom(next.who) })
+export function createDeadlockDetector({ store, notifier }: LocksParts, times: LineTimes): DeadlockDetector {
+  const { conflicts = [] } = times
+  const blocking: Blocking = ({ operation, resource }) =>
+    [operation, ...excludedBy(conflicts, operation)].map((one) => ({ operation: one, resource }))
+  const noted = new Map<string, LockKey>()
+  let lookedAt = Number.NEGATIVE_INFINITY
+
+  /** All waiting holders that can be reached from these lines. */
+  async function gather(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]> {
+    const holders: WaitingHolder[] = []
+    const seen = new Set<string>()
+    const unseen = (more: readonly LockKey[]) =>
+      more.flatMap(blocking).filter((key) => {
+        const name = nameOfLine(key)
+        return !seen.has(name) && seen.add(name)
+      })
+    let next = unseen(keys)
+    for (
+      let round = 0;
+      next.length > 0 && round < mostRounds && holders.length < maxWaitingHolders;
+      round++
+    ) {
+      const found = await store.findWaitingHolders(next)
+      holders.push(...found)
+      next = unseen(found.map(({ waitsFor }) => waitsFor))
     }
+    return holders
   }
-  return undefined
 
-  function stepsFrom(who: string): { readonly who: string; readonly by: Tangle }[] {
-    return (waits.get(who) ?? []).flatMap((by) =>
-      blocking(by.waitsFor).flatMap((key) => {
-        const holder = holders.get(nameOfLine(key))
-        return holder === undefined ? [] : [{ who: holder, by }]
-      }),
-    )
+  async function end({ who, waitsFor, seq }: WaitingHolder): Promise<void> {
+    const value = JSON.stringify({
+      code: 'deadlock',
+      message: `${who.node} waits for ${describe(waitsFor)} and those it waits for wait for what it holds; as the youngest wait it was ended.`,
+    })
+    wakeForStep(notifier, waitsFor, await store.fail(waitsFor, { ...who, seq }, value, times))
+  }
+
+  return {
+    suspect(key) {
+      if (noted.size < mostNoted) noted.set(nameOfLine(key), key)
+    },
+
+    async look() {
+      if (noted.size === 0 || performance.now() - lookedAt < pauseMs) return
+      lookedAt = performance.now()
+      const begun = [...noted].slice(0, batch)
+      for (const [name] of begun) noted.delete(name)
+      const keys = begun.map(([, key]) => key)
+      const first = await gather(keys)
+      if (findVictims(first, blocking).length === 0) return
+      // The rounds saw different moments. What is there before and after was there all the time between.
+      const again = new Set((await gather(keys)).map(nameOfWait))
+      const lasting = first.filter((holder) => again.has(nameOfWait(holder)))
+      for (const victim of findVictims(lasting, blocking)) await end(victim)
+    },
   }
 }
 
-interface Step {
-  readonly who: string
-  /** The wait that led here. */
-  readonly by: Tangle | undefined
-  readonly rest: { readonly who: string; readonly by: Tangle }[]
-}
-
-function isYounger(a: Tangle, b: Tangle): boolean {
-  if (a.seq !== b.seq) return a.seq > b.seq
-  return nameOfLine(a.waitsFor) + nameOfRequester(a.who) > nameOfLine(b.waitsFor) + nameOfRequester(b.who)
-}
-
-function isSameWait(a: Tangle, b: Tangle): boolean {
-  return (
-    a.seq === b.seq &&
-    nameOfLine(a.waitsFor) === nameOfLine(b.waitsFor) &&
-    nameOfRequester(a.who) === nameOfRequester(b.who)
-  )
-}
-
-/** No two lines have the same. */
-export function nameOfLine({ operation, resource }: LockKey): string {
-  return `${operation.length}:${operation}${resource}`
-}
-
-function nameOfRequester({ node, requestId }: Requester): string {
-  return `${node.length}:${node}${requestId}`
+function nameOfWait({ who, holds, token, waitsFor, seq }: WaitingHolder): string {
+  return JSON.stringify([who.node, who.requestId, nameOfLine(holds), token, nameOfLine(waitsFor), seq])
 }

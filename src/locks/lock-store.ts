@@ -72,7 +72,7 @@ export interface LockStore {
    * Where those who hold these lines wait, up to 1,000 such waits. A line whose holder waits nowhere, as nearly always,
    * costs one look-up, and lines that are not asked about cost nothing.
    */
-  entangled(keys: readonly LockKey[]): Promise<readonly Tangle[]>
+  findWaitingHolders(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]>
 
   /**
    * Brings up to `limit` lines to the present whose time has come (a lease, a take-up, a delay, a deadline), and forgets
@@ -88,7 +88,7 @@ export interface LockKey {
 }
 
 /** Somebody who holds one line and waits in another. */
-export interface Tangle {
+export interface WaitingHolder {
   readonly who: Requester
   readonly holds: LockKey
   /** Of the grant it holds. */

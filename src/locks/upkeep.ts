@@ -1,6 +1,6 @@
 import { patientClock } from '../core/clock.ts'
 import { createLoop, type Loop } from '../core/loop.ts'
-import { createUntangler } from './deadlock-resolver.ts'
+import { createDeadlockDetector } from './deadlock-detector.ts'
 import type { LockKey } from './lock-store.ts'
 import { wakeFor } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
@@ -27,7 +27,7 @@ const restAfterMs = 120_000
 
 export function createSweeper(parts: LocksParts, times: LineTimes): Sweeper {
   const { store, notifier } = parts
-  const untangler = createUntangler(parts, times)
+  const detector = createDeadlockDetector(parts, times)
   let loop: Loop | undefined
   let lastUse = 0
   let isClosed = false
@@ -36,9 +36,9 @@ export function createSweeper(parts: LocksParts, times: LineTimes): Sweeper {
     const swept = await store.sweep(batch, times)
     for (const { key, told } of swept) {
       wakeFor(notifier, key, told)
-      if (told.requesters.length > 0) untangler.suspect(key)
+      if (told.requesters.length > 0) detector.suspect(key)
     }
-    await untangler.look()
+    await detector.look()
     if (swept.length > 0) lastUse = performance.now()
     else if (performance.now() - lastUse > restAfterMs) rest()
     return swept.length >= batch ? 'more' : 'idle'
@@ -60,7 +60,7 @@ export function createSweeper(parts: LocksParts, times: LineTimes): Sweeper {
     },
     wake,
     suspect(key) {
-      untangler.suspect(key)
+      detector.suspect(key)
       wake()
     },
     async [Symbol.asyncDispose]() {

@@ -9,7 +9,7 @@
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LineQuery, LockKey, LockStore, Tangle } from '../../src/locks/index.ts'
+import type { LineQuery, LockKey, LockStore, WaitingHolder } from '../../src/locks/index.ts'
 import type {
   AcquireAsk,
   Conflicts,
@@ -99,7 +99,7 @@ class LocksWalk {
     [6, 'leave', () => this.#leave()],
     [3, 'evict', () => this.#evict()],
     [3, 'fail', () => this.#fail()],
-    [2, 'entangled', () => this.#entangled()],
+    [2, 'waitingHolders', () => this.#findWaitingHolders()],
     [8, 'keep', () => this.#keep()],
     [6, 'sweep', () => this.#sweep()],
     [3, 'list', () => this.#list()],
@@ -332,29 +332,29 @@ class LocksWalk {
   async #fail(): Promise<void> {
     const times = this.#times()
     const [model, engine] = await Promise.all([
-      this.#stores.model.entangled(keys),
-      this.#stores.engine.entangled(keys),
+      this.#stores.model.findWaitingHolders(keys),
+      this.#stores.engine.findWaitingHolders(keys),
     ])
-    const [tangle] = this.#random.draw(model, 1)
-    const twin = tangle && engine.find((other) => tangleView(other) === tangleView(tangle))
-    if (!tangle || !twin) return
-    const key = keys.find((one) => sameLine(one, tangle.waitsFor))
+    const [holder] = this.#random.draw(model, 1)
+    const twin = holder && engine.find((other) => waitingHolderView(other) === waitingHolderView(holder))
+    if (!holder || !twin) return
+    const key = keys.find((one) => sameLine(one, holder.waitsFor))
     if (!key) return
     const off = this.#random.chance(0.2) ? 1 : 0
-    const seq = { model: tangle.seq + off, engine: twin.seq + off }
-    this.#note([tangle, off, times])
+    const seq = { model: holder.seq + off, engine: twin.seq + off }
+    this.#note([holder, off, times])
     await this.#rule(
       key,
-      (store, side) => store.fail(key, { ...tangle.who, seq: seq[side] }, '{"code":"ä"}', times),
+      (store, side) => store.fail(key, { ...holder.who, seq: seq[side] }, '{"code":"ä"}', times),
       ({ failed }) => failed,
     )
   }
 
-  async #entangled(): Promise<void> {
+  async #findWaitingHolders(): Promise<void> {
     const some = [...new Set(this.#random.draw(keys, 1 + this.#random.below(keys.length)))]
     await this.#both(
-      (store) => store.entangled(some),
-      (tangles) => tangles.map(tangleView).toSorted(),
+      (store) => store.findWaitingHolders(some),
+      (holders) => holders.map(waitingHolderView).toSorted(),
     )
   }
 
@@ -478,7 +478,7 @@ function isBusy({
   return holder !== null || waiterCount > 0
 }
 
-function tangleView({ who, holds, waitsFor }: Tangle): string {
+function waitingHolderView({ who, holds, waitsFor }: WaitingHolder): string {
   return JSON.stringify([who.node, who.requestId, holds, waitsFor])
 }
 

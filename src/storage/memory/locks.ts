@@ -1,4 +1,4 @@
-import type { LineSummary, LineView, LockKey, LockStore, Tangle } from '../../locks/index.ts'
+import type { LineSummary, LineView, LockKey, LockStore, WaitingHolder } from '../../locks/index.ts'
 import {
   expire,
   type Holder,
@@ -14,7 +14,7 @@ import {
   type Waiter,
 } from '../../locks/rules/index.ts'
 import { ruledLocks } from '../ruled-locks.ts'
-import { mostTangles } from '../sql/wait-queue-key.ts'
+import { maxWaitingHolders } from '../sql/wait-queue-key.ts'
 import { tellings } from '../sql/wait-queue-sweep.ts'
 
 /**
@@ -59,8 +59,8 @@ export function createMemoryLocks(now: () => number): LockStore {
         .map((line) => line.summary())
     },
 
-    async entangled(keys) {
-      const tangles: Tangle[] = []
+    async findWaitingHolders(keys) {
+      const holders: WaitingHolder[] = []
       for (const key of keys) {
         const holder = lines.get(nameOf(key))?.liveHolder()
         if (!holder) continue
@@ -70,10 +70,10 @@ export function createMemoryLocks(now: () => number): LockStore {
           if (!waiter) continue
           const { operation, resource } = key
           const holds = { operation, resource }
-          tangles.push({ who: { node, requestId }, holds, token, waitsFor: line.key, seq: waiter.seq })
+          holders.push({ who: { node, requestId }, holds, token, waitsFor: line.key, seq: waiter.seq })
         }
       }
-      return tangles.slice(0, mostTangles)
+      return holders.slice(0, maxWaitingHolders)
     },
 
     async sweep(limit, times) {

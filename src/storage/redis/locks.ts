@@ -16,7 +16,7 @@ import {
   type Stepper,
   type StepReply,
 } from './stepper.ts'
-import { findTangles } from './wait-cycles.ts'
+import { findWaitingHolders } from './wait-cycles.ts'
 
 /** What lines in Redis are made of; one set for all namespaces. */
 export interface LinesParts {
@@ -128,7 +128,7 @@ export function createRedisLocks(parts: LinesParts, namespace: string): LockStor
       return decodeRuled(reply, { failed: reply[4][0] === 'failed' })
     },
 
-    entangled: (keys) => findTangles(parts, keyring, keys),
+    findWaitingHolders: (keys) => findWaitingHolders(parts, keyring, keys),
 
     async inspect(key, limit) {
       return decodeLine(key, await look(key, limit), limit)

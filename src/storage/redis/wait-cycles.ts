@@ -1,5 +1,5 @@
-import type { LockKey, Tangle } from '../../locks/index.ts'
-import { mostTangles } from '../sql/wait-queue-key.ts'
+import type { LockKey, WaitingHolder } from '../../locks/index.ts'
+import { maxWaitingHolders } from '../sql/wait-queue-key.ts'
 import { decodeRequester, decodeWait, type Keyring, shardCount } from './keys.ts'
 import type { LinesParts } from './locks.ts'
 import { lookForWaitsScript } from './scripts/looks.ts'
@@ -9,11 +9,11 @@ import { anyTimes, asItIs } from './stepper.ts'
 const lookedUpTogether = 16
 
 /** Where those who hold these lines wait. */
-export async function findTangles(
+export async function findWaitingHolders(
   parts: LinesParts,
   keyring: Keyring,
   keys: readonly LockKey[],
-): Promise<readonly Tangle[]> {
+): Promise<readonly WaitingHolder[]> {
   const { stepper } = parts
   const replies = await Promise.all(
     keys.map((key) => stepper.step(keyring.place(key), 'holding', [], anyTimes, undefined, asItIs)),
@@ -33,12 +33,12 @@ export async function findTangles(
   return held
     .flatMap(({ holds, holder, token }) => {
       const who = decodeRequester(holder)
-      return waits.get(holder)!.map((wait): Tangle => {
+      return waits.get(holder)!.map((wait): WaitingHolder => {
         const { key: waitsFor, seq } = decodeWait(wait)
         return { who, holds, token, waitsFor, seq }
       })
     })
-    .slice(0, mostTangles)
+    .slice(0, maxWaitingHolders)
 }
 
 /** The waits of each, out of all shards. */

@@ -23,5 +23,5 @@ export function shardOf({ namespace, resource }: LineName): number {
   return Number.parseInt(digest.slice(0, 2), 16) % shardCount
 }
 
-/** How many tangles one look answers at most. */
-export const mostTangles = 1_000
+/** How many waiting holders one look answers at most. */
+export const maxWaitingHolders = 1_000

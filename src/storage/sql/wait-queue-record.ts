@@ -1,4 +1,4 @@
-import type { LineSummary, Tangle } from '../../locks/index.ts'
+import type { LineSummary, WaitingHolder } from '../../locks/index.ts'
 import type {
   HolderView,
   LastOutcome,
@@ -227,7 +227,7 @@ export function decodeSummary(stored: StoredSummary): LineSummary {
 }
 
 /** Who holds a line and waits in another, as it was found. */
-export interface StoredTangle {
+export interface StoredWaitingHolder {
   readonly operation: string
   readonly resource: string
   readonly node: string
@@ -238,7 +238,7 @@ export interface StoredTangle {
   readonly for_resource: string
 }
 
-export function decodeTangle(stored: StoredTangle): Tangle {
+export function decodeWaitingHolder(stored: StoredWaitingHolder): WaitingHolder {
   return {
     who: { node: stored.node, requestId: stored.request_id },
     holds: { operation: stored.operation, resource: stored.resource },

@@ -93,8 +93,8 @@ export function conflictsContract({ open, isShared }: LocksCandidate): void {
         'fail',
         async (key) => {
           await stage.granted({ operation: 'other', resource: 'x' }, 'D')
-          const [tangle] = await stage.store.entangled([{ operation: 'other', resource: 'x' }])
-          return stage.store.fail(key, { ...named('D'), seq: tangle!.seq }, '{"code":"deadlock"}', times)
+          const [holder] = await stage.store.findWaitingHolders([{ operation: 'other', resource: 'x' }])
+          return stage.store.fail(key, { ...named('D'), seq: holder!.seq }, '{"code":"deadlock"}', times)
         },
       ],
     ]

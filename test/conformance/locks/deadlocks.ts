@@ -20,22 +20,22 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     await stage.ask('a', 'A', { requestId: 'another' })
 
     const elsewhere = { operation: 'b', resource: 'elsewhere' }
-    const found = await stage.store.entangled([keyOf('a'), keyOf('c'), keyOf('nobody')])
+    const found = await stage.store.findWaitingHolders([keyOf('a'), keyOf('c'), keyOf('nobody')])
     assert.deepEqual(
       found
-        .map(({ seq, ...tangle }) => ({ ...tangle, isPlace: seq > 0 }))
+        .map(({ seq, ...holder }) => ({ ...holder, isPlace: seq > 0 }))
         .toSorted((x, y) => (x.waitsFor.operation < y.waitsFor.operation ? -1 : 1)),
       [
         { who: named('A'), holds: keyOf('a'), token: a.token, waitsFor: elsewhere, isPlace: true },
         { who: named('A'), holds: keyOf('a'), token: a.token, waitsFor: keyOf('c'), isPlace: true },
       ],
     )
-    const [there] = await stage.store.entangled([elsewhere])
+    const [there] = await stage.store.findWaitingHolders([elsewhere])
     assert.deepEqual([there?.who, there?.token, there?.waitsFor], [named('B'), b.token, keyOf('a')])
-    assert.deepEqual(await stage.store.entangled([]), [])
+    assert.deepEqual(await stage.store.findWaitingHolders([]), [])
     await stage.store.leave(keyOf('a'), named('B'), longTimes)
-    assert.deepEqual(await stage.store.entangled([elsewhere]), [])
-    assert.deepEqual(await backend.within(aNamespace()).locks.entangled([keyOf('a')]), [])
+    assert.deepEqual(await stage.store.findWaitingHolders([elsewhere]), [])
+    assert.deepEqual(await backend.within(aNamespace()).locks.findWaitingHolders([keyOf('a')]), [])
   })
 
   test('one who was told a result waits no more, and a lease that ran out holds nothing', async () => {
@@ -46,11 +46,11 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     await stage.ask('b', 'A')
     await stage.ask('a', 'B')
     await stage.store.shorten(keyOf('a'), { ...named('A'), token: a.token }, 0, longTimes)
-    assert.deepEqual(await stage.store.entangled([keyOf('a')]), [])
+    assert.deepEqual(await stage.store.findWaitingHolders([keyOf('a')]), [])
     await stage.granted('c', 'A')
-    assert.equal((await stage.store.entangled([keyOf('c')])).length, 1)
+    assert.equal((await stage.store.findWaitingHolders([keyOf('c')])).length, 1)
     await stage.end('b', 'B', b.token, 'success')
-    assert.deepEqual(await stage.store.entangled([keyOf('c')]), [])
+    assert.deepEqual(await stage.store.findWaitingHolders([keyOf('c')]), [])
   })
 
   test('a wait is ended as failed only at its place, and is told so once', async () => {
@@ -59,8 +59,8 @@ export function deadlocksContract({ open, isShared }: LocksCandidate): void {
     await stage.granted('a', 'A')
     await stage.granted('b', 'B')
     for (const node of ['A', 'C']) await stage.ask('b', node)
-    const [tangle] = await stage.store.entangled([keyOf('a')])
-    const { seq } = tangle!
+    const [holder] = await stage.store.findWaitingHolders([keyOf('a')])
+    const { seq } = holder!
     const error = JSON.stringify({ code: 'deadlock', message: 'ä' })
     const fail = (node: string, place: number) =>
       stage.store.fail(keyOf('b'), { ...named(node), seq: place }, error, longTimes)

@@ -190,7 +190,7 @@ describe.runIf(isOurs)('a Redis Cluster', () => {
     assert.deepEqual(await Promise.all(keys.map((one) => take(one, 'A'))), Array(40).fill('granted'))
     const deletes = keys.map((one) => ({ ...one, operation: 'delete' }))
     assert.deepEqual(await Promise.all(deletes.map((one) => take(one, 'A'))), Array(40).fill('queued'))
-    assert.equal((await redis.locks.entangled(keys.slice(0, 10))).length, 10 * 40)
+    assert.equal((await redis.locks.findWaitingHolders(keys.slice(0, 10))).length, 10 * 40)
   })
 
   test('of several nodes is refused in words', async () => {

@@ -248,7 +248,7 @@ export function createLockMeter(clock: Clock): LockMeter {
       },
       inspect: (key, limit) => store.inspect(key, limit),
       list: (query) => store.list(query),
-      entangled: (keys) => store.entangled(keys),
+      findWaitingHolders: (keys) => store.findWaitingHolders(keys),
     }
   }
 

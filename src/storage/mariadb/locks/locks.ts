@@ -6,7 +6,7 @@ import { type LineCall, runCalls, shareTurns } from '../../sql/wait-queue-turns.
 import type { Call, Calls } from '../connection/calls.ts'
 import { isLost } from '../connection/failures.ts'
 import type { LockTables } from '../tables.ts'
-import { findTangles, inspectLine, listLines } from './wait-queue-reads.ts'
+import { findWaitingHolders, inspectLine, listLines } from './wait-queue-reads.ts'
 import { commitLines, MariadbLine, openLines } from './wait-queue-rows.ts'
 import { sweepNamespace } from './wait-queue-sweep.ts'
 
@@ -62,7 +62,7 @@ export function createMariadbLocks(place: LockPlace): LockStore {
     ...ruledLocks(run),
     inspect: (key, limit) => inspectLine(looks, tables, namespace, key, limit),
     list: (query) => listLines(looks, tables, namespace, query),
-    entangled: (keys) => findTangles(looks, tables, namespace, keys),
+    findWaitingHolders: (keys) => findWaitingHolders(looks, tables, namespace, keys),
     sweep: (limit, times) => sweepNamespace(place, limit, times, run),
   }
 }

@@ -1,14 +1,14 @@
-import type { LineQuery, LineSummary, LineView, LockKey, Tangle } from '../../../locks/index.ts'
-import { mostTangles, nameLine } from '../../sql/wait-queue-key.ts'
+import type { LineQuery, LineSummary, LineView, LockKey, WaitingHolder } from '../../../locks/index.ts'
+import { maxWaitingHolders, nameLine } from '../../sql/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
-  decodeTangle,
+  decodeWaitingHolder,
   lastColumns,
   type StoredLast,
   type StoredSummary,
-  type StoredTangle,
   type StoredWaiter,
+  type StoredWaitingHolder,
 } from '../../sql/wait-queue-record.ts'
 import { type Calls, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
@@ -56,15 +56,15 @@ export function inspectLine(
   })
 }
 
-export async function findTangles(
+export async function findWaitingHolders(
   calls: Calls,
   { line, waiter }: LockTables,
   namespace: string,
   keys: readonly LockKey[],
-): Promise<readonly Tangle[]> {
+): Promise<readonly WaitingHolder[]> {
   if (keys.length === 0) return []
   return calls.run('look for deadlocks', async (call) => {
-    const rows = await call.rows<StoredTangle>(
+    const rows = await call.rows<StoredWaitingHolder>(
       `SELECT h.operation, h.resource, h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
           l.operation AS for_operation, l.resource AS for_resource
         FROM ${line} h
@@ -72,9 +72,9 @@ export async function findTangles(
           ON w.namespace = ? AND w.node = h.holder_node AND w.request_id = h.holder_request_id
         STRAIGHT_JOIN ${line} l ON l.queue_key = w.queue_key
         WHERE h.queue_key IN (?) AND h.lease_ends_at > ${nowMs} LIMIT ?`,
-      [namespace, keys.map((key) => nameLine(namespace, key).lineKey), mostTangles],
+      [namespace, keys.map((key) => nameLine(namespace, key).lineKey), maxWaitingHolders],
     )
-    return rows.map(decodeTangle)
+    return rows.map(decodeWaitingHolder)
   })
 }
 

@@ -60,7 +60,7 @@ export function createPostgresLocks(
     ...ruledLocks(run),
     inspect: (key, limit) => reads.inspect(key, limit),
     list: (query) => reads.list(query),
-    entangled: (keys) => reads.entangled(keys),
+    findWaitingHolders: (keys) => reads.findWaitingHolders(keys),
     sweep: (limit, times) => sweeping.sweep(limit, times),
   }
 }

@@ -1,13 +1,20 @@
-import type { LineQuery, LineSummary, LineView, LockKey, Tangle, WaiterView } from '../../../locks/index.ts'
-import { mostTangles, nameLine } from '../../sql/wait-queue-key.ts'
+import type {
+  LineQuery,
+  LineSummary,
+  LineView,
+  LockKey,
+  WaiterView,
+  WaitingHolder,
+} from '../../../locks/index.ts'
+import { maxWaitingHolders, nameLine } from '../../sql/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
-  decodeTangle,
+  decodeWaitingHolder,
   lastColumns,
   type StoredLast,
   type StoredSummary,
-  type StoredTangle,
+  type StoredWaitingHolder,
 } from '../../sql/wait-queue-record.ts'
 import { nowMs } from '../connection/columns.ts'
 import type { Connections, Statement } from '../connection/connection.ts'
@@ -59,12 +66,12 @@ export class LineReads {
     return rows.map(decodeSummary)
   }
 
-  async entangled(keys: readonly LockKey[]): Promise<readonly Tangle[]> {
-    const { rows } = await this.#connections.run<StoredTangle & Record<string, unknown>>(
-      tangleStatement(this.#schema),
-      [this.#namespace, keys.map((key) => nameLine(this.#namespace, key).lineKey), mostTangles],
+  async findWaitingHolders(keys: readonly LockKey[]): Promise<readonly WaitingHolder[]> {
+    const { rows } = await this.#connections.run<StoredWaitingHolder & Record<string, unknown>>(
+      waitingHoldersStatement(this.#schema),
+      [this.#namespace, keys.map((key) => nameLine(this.#namespace, key).lineKey), maxWaitingHolders],
     )
-    return rows.map(decodeTangle)
+    return rows.map(decodeWaitingHolder)
   }
 }
 
@@ -87,9 +94,9 @@ FROM ${s}.lock_queue l WHERE l.queue_key = $1`,
   }
 }
 
-function tangleStatement(s: string): Statement {
+function waitingHoldersStatement(s: string): Statement {
   return {
-    name: 'sb_line_entangled',
+    name: 'sb_lock_waiting_holders',
     text: `
 SELECT h.operation, h.resource, h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
        l.operation AS for_operation, l.resource AS for_resource

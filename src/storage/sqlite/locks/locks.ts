@@ -1,12 +1,19 @@
-import type { LineQuery, LineSummary, LineView, LockKey, LockStore, Tangle } from '../../../locks/index.ts'
-import { mostTangles } from '../../sql/wait-queue-key.ts'
+import type {
+  LineQuery,
+  LineSummary,
+  LineView,
+  LockKey,
+  LockStore,
+  WaitingHolder,
+} from '../../../locks/index.ts'
+import { maxWaitingHolders } from '../../sql/wait-queue-key.ts'
 import {
   decodeLast,
   decodeSummary,
-  decodeTangle,
+  decodeWaitingHolder,
   type StoredLast,
   type StoredSummary,
-  type StoredTangle,
+  type StoredWaitingHolder,
 } from '../../sql/wait-queue-record.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Reader } from '../connection/reader.ts'
@@ -44,9 +51,9 @@ export function createSqliteLocks(
       if (!(await reader.read((connection) => maySweep(connection, namespace, times)))) return []
       return writer.write({ operation: 'sweepLocks', namespace, args: [limit, times] })
     },
-    async entangled(keys) {
+    async findWaitingHolders(keys) {
       check()
-      return reader.read((connection) => findTangles(connection, namespace, keys))
+      return reader.read((connection) => findWaitingHolders(connection, namespace, keys))
     },
     async inspect(key, limit) {
       check()
@@ -59,11 +66,15 @@ export function createSqliteLocks(
   }
 }
 
-function findTangles(connection: Connection, namespace: string, keys: readonly LockKey[]): readonly Tangle[] {
+function findWaitingHolders(
+  connection: Connection,
+  namespace: string,
+  keys: readonly LockKey[],
+): readonly WaitingHolder[] {
   const now = readLeaseClock(connection)
-  const tangles = keys.flatMap(({ operation, resource }) =>
+  const holders = keys.flatMap(({ operation, resource }) =>
     connection
-      .all<StoredTangle>(
+      .all<StoredWaitingHolder>(
         `SELECT h.holder_node AS node, h.holder_request_id AS request_id, h.token, w.seq,
                 l.operation AS for_operation, l.resource AS for_resource
          FROM lock_queue h JOIN lock_waiter w ON w.node = h.holder_node AND w.request_id = h.holder_request_id
@@ -73,11 +84,11 @@ function findTangles(connection: Connection, namespace: string, keys: readonly L
         operation,
         resource,
         now,
-        mostTangles,
+        maxWaitingHolders,
       )
-      .map((stored) => decodeTangle({ ...stored, operation, resource })),
+      .map((stored) => decodeWaitingHolder({ ...stored, operation, resource })),
   )
-  return tangles.slice(0, mostTangles)
+  return holders.slice(0, maxWaitingHolders)
 }
 
 function inspectLine(

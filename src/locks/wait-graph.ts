@@ -1,0 +1,97 @@
+import type { LockKey, WaitingHolder } from './lock-store.ts'
+import type { Requester } from './rules/index.ts'
+
+/**
+ * Deadlocks, found in what is given. Whoever waits in a line waits for its holder; when that one waits as well, for
+ * somebody who waits, and so on back to the first, none of them will ever have its turn.
+ *
+ *     A holds deploy ──waits for──▶ backup, held by B ──waits for──▶ deploy
+ */
+
+/** Which lines keep one who waits in this line from its turn: the line itself, and any that exclude it. */
+export type Blocking = (key: LockKey) => readonly LockKey[]
+
+/**
+ * The waits that must end so that no circle is left: of each circle the youngest, which is the one with the highest
+ * place. Whoever looks at the same circle chooses the same one.
+ */
+export function findVictims(holders: readonly WaitingHolder[], blocking: Blocking): readonly WaitingHolder[] {
+  const victims: WaitingHolder[] = []
+  let rest = holders
+  for (let circle = findCircle(rest, blocking); circle; circle = findCircle(rest, blocking)) {
+    const victim = circle.reduce((youngest, holder) => (isYounger(holder, youngest) ? holder : youngest))
+    victims.push(victim)
+    rest = rest.filter((holder) => !isSameWait(holder, victim))
+  }
+  return victims
+}
+
+/** One circle, as the waits it is made of; undefined when there is none. */
+function findCircle(
+  holders: readonly WaitingHolder[],
+  blocking: Blocking,
+): readonly WaitingHolder[] | undefined {
+  const holderOf = new Map(holders.map(({ holds, who }) => [nameOfLine(holds), nameOfRequester(who)]))
+  const waits = Map.groupBy(holders, ({ who }) => nameOfRequester(who))
+  const isDone = new Set<string>()
+
+  for (const start of waits.keys()) {
+    if (isDone.has(start)) continue
+    // The way from the start to where we are, and at each step what is still to be tried.
+    const path: Step[] = [{ who: start, by: undefined, rest: stepsFrom(start) }]
+    const places = new Map([[start, 0]])
+    while (path.length > 0) {
+      const next = path.at(-1)!.rest.pop()
+      if (next === undefined) {
+        const { who } = path.pop()!
+        places.delete(who)
+        isDone.add(who)
+        continue
+      }
+      const place = places.get(next.who)
+      if (place !== undefined) return [...path.slice(place + 1).map(({ by }) => by!), next.by]
+      if (isDone.has(next.who)) continue
+      places.set(next.who, path.length)
+      path.push({ ...next, rest: stepsFrom(next.who) })
+    }
+  }
+  return undefined
+
+  function stepsFrom(who: string): { readonly who: string; readonly by: WaitingHolder }[] {
+    return (waits.get(who) ?? []).flatMap((by) =>
+      blocking(by.waitsFor).flatMap((key) => {
+        const holder = holderOf.get(nameOfLine(key))
+        return holder === undefined ? [] : [{ who: holder, by }]
+      }),
+    )
+  }
+}
+
+interface Step {
+  readonly who: string
+  /** The wait that led here. */
+  readonly by: WaitingHolder | undefined
+  readonly rest: { readonly who: string; readonly by: WaitingHolder }[]
+}
+
+function isYounger(a: WaitingHolder, b: WaitingHolder): boolean {
+  if (a.seq !== b.seq) return a.seq > b.seq
+  return nameOfLine(a.waitsFor) + nameOfRequester(a.who) > nameOfLine(b.waitsFor) + nameOfRequester(b.who)
+}
+
+function isSameWait(a: WaitingHolder, b: WaitingHolder): boolean {
+  return (
+    a.seq === b.seq &&
+    nameOfLine(a.waitsFor) === nameOfLine(b.waitsFor) &&
+    nameOfRequester(a.who) === nameOfRequester(b.who)
+  )
+}
+
+/** No two lines have the same. */
+export function nameOfLine({ operation, resource }: LockKey): string {
+  return `${operation.length}:${operation}${resource}`
+}
+
+function nameOfRequester({ node, requestId }: Requester): string {
+  return `${node.length}:${node}${requestId}`
+}
