@@ -93,8 +93,8 @@ export interface OpenOptions {
   readonly telemetry?: boolean | TelemetryApi | undefined
 }
 
-/** How the rooms of a box behave. */
-export interface RoomSettings {
+/** How the modules of a box behave. */
+export interface ModuleSettings {
   readonly locks?: LocksOptions | undefined
   readonly once?: OnceOptions | undefined
   readonly monitor?: MonitorOptions | undefined
@@ -103,7 +103,7 @@ export interface RoomSettings {
   readonly dispatch?: DispatchOptions | undefined
 }
 
-/** All the rooms, on one store. */
+/** All the modules, on one store. */
 export interface Box extends AsyncDisposable {
   readonly jobs: Jobs
   readonly locks: Locks
@@ -113,8 +113,8 @@ export interface Box extends AsyncDisposable {
   readonly dispatch: Dispatch
   /** Who waits, how long and on whom, in this process. */
   readonly contention: Contention
-  /** How the rooms were told to behave, for a server to do the same. */
-  readonly settings: RoomSettings
+  /** How the modules were told to behave, for a server to do the same. */
+  readonly settings: ModuleSettings
   /** The store itself, for a server to serve. */
   readonly backend: Backend
   /** What is weak about the store's settings, in words; empty when all is well. */
@@ -242,7 +242,7 @@ function createBox(
   backend: Backend,
   contention: Contention,
   retentionMs: number | undefined,
-  settings: RoomSettings,
+  settings: ModuleSettings,
   {
     namespace,
     sealer,

@@ -1,4 +1,4 @@
-/** Signalbox keeps a fleet of workers from colliding. `open` gives all the rooms on one store; each is also a subpath. */
+/** Signalbox keeps a fleet of workers from colliding. `open` gives all the modules on one store; each is also a subpath. */
 export { type Box, type OpenOptions, open } from './box.ts'
 export type { Duration } from './core/duration.ts'
 export {

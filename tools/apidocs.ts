@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ErrorCode, errorCodes } from '../src/core/errors.ts'
-import { rooms } from '../src/http/contract/openapi.ts'
+import { modules } from '../src/http/contract/openapi.ts'
 import { type Components, createComponents, type JsonSchema } from '../src/http/contract/openapi-schemas.ts'
 import { streamEventsOf } from '../src/http/contract/openapi-streams.ts'
 import { bodyLimits, maxBodyDepth, type Route } from '../src/http/contract/route.ts'
@@ -19,7 +19,7 @@ export function printApi(table: readonly Route[]): string {
   const parts = [
     introduction,
     printIndex(table),
-    ...(Object.keys(rooms) as Route['room'][]).map((room) => printRoom(room, table, components)),
+    ...(Object.keys(modules) as Route['module'][]).map((module) => printModule(module, table, components)),
     printCommonProblems(table),
     printObjects(table, components),
   ]
@@ -59,10 +59,12 @@ function printIndex(table: readonly Route[]): string {
   return ['## All routes', '', '| Route | Scope | |', '|---|---|---|', ...rows].join('\n')
 }
 
-function printRoom(room: Route['room'], table: readonly Route[], components: Components): string {
-  const own = table.filter((route) => route.room === room)
+function printModule(module: Route['module'], table: readonly Route[], components: Components): string {
+  const own = table.filter((route) => route.module === module)
   if (own.length === 0) return ''
-  return [`## Room: ${room}`, rooms[room], ...own.map((route) => printRoute(route, components))].join('\n\n')
+  return [`## Module: ${module}`, modules[module], ...own.map((route) => printRoute(route, components))].join(
+    '\n\n',
+  )
 }
 
 function headingOf({ method, path }: Route): string {

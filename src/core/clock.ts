@@ -1,5 +1,5 @@
 /**
- * The time as the rooms see it: a reading and a timer, nothing else. Code that waits takes a Clock, so a test
+ * The time as the modules see it: a reading and a timer, nothing else. Code that waits takes a Clock, so a test
  * can hand in one that it moves by hand (see fake-clock.ts).
  */
 export interface Clock {

@@ -1,5 +1,5 @@
 /**
- * One class of error for all rooms. Its `code` is the promise: it never changes its meaning, it crosses the wire
+ * One class of error for all modules. Its `code` is the promise: it never changes its meaning, it crosses the wire
  * unchanged, and it is what callers compare. The message is for people and may be reworded at any time.
  *
  * Only codes that the source throws are in the table; test/house/errors.test.ts compares the table with the

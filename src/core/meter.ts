@@ -1,5 +1,5 @@
 /**
- * What rooms and stores tell of their waits and holds, for whoever measures (src/contention). All of it is cheap, none of
+ * What modules and stores tell of their waits and holds, for whoever measures (src/contention). All of it is cheap, none of
  * it throws, and without anybody who measures it is `noMeter`. Instants are those of `performance.now()`.
  *
  *     begin ──▶ waits in its lane ──▶ enter ──▶ has its turn ──▶ leave

@@ -1,7 +1,7 @@
 import { SignalboxError } from './errors.ts'
 
 /**
- * The checks that every room's `options.ts` is made of. Each takes the option's name and its value, returns the
+ * The checks that the `options.ts` of every module is made of. Each takes the option's name and its value, returns the
  * value in its exact type, or throws `invalid_argument` with a message that says which option, what is allowed and
  * what was got. Nothing is guessed: "5" is not 5, 1 is not true. -0 is read as 0; NaN is never a number here.
  *

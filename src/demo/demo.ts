@@ -7,7 +7,7 @@ import { playTranslators } from './translators.ts'
 
 /** What the play needs. */
 export interface DemoOptions {
-  /** Where the rooms are; its monitor must be allowed to reach this machine. */
+  /** Where the modules are; its monitor must be allowed to reach this machine. */
   readonly box: Box
   /** A server of that box, for the nodes to connect to. */
   readonly url: string

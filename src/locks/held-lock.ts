@@ -123,7 +123,7 @@ interface TurnOptions extends HoldOptions {
   readonly inHand?: Set<string>
 }
 
-/** Asks, and waits where it must; leaves the line when the signal aborts, or the room is closed. */
+/** Asks, and waits where it must; leaves the line when the signal aborts, or the locks are closed. */
 export function awaitTurn(
   locks: LocksPlace,
   operation: string,

@@ -1,7 +1,7 @@
 import { SignalboxError } from '../core/errors.ts'
 
 /**
- * Who waits for a turn here. When the room is closed all of them leave their lines first: one that stayed would be
+ * Who waits for a turn here. When the locks are closed all of them leave their lines first: one that stayed would be
  * granted in its time, and everybody behind it would wait until it is clear that nobody takes that up.
  */
 export class Waits {
@@ -35,7 +35,7 @@ export class Waits {
 
 const leaveWithinMs = 2_000
 
-/** What a wait ends with whose room was closed. */
+/** What a wait ends with whose locks were closed. */
 export function waitClosed({ operation, resource }: Waited): SignalboxError {
   return new SignalboxError(
     'closed',

@@ -30,7 +30,7 @@ import { createWaitQueueNotifier } from './wait-queue-notifier.ts'
 import { createWatcher, type WatchOptions } from './watch-lock.ts'
 
 /**
- * The verbs of the room: what users, the server and the command line say to locks. Options become plain records here,
+ * The verbs of the module: what users, the server and the command line say to locks. Options become plain records here,
  * the store takes the step, the notifier wakes those it concerns.
  */
 export interface Locks extends AsyncDisposable {
@@ -83,7 +83,7 @@ export interface LockSummary extends LockKey {
   readonly waiterCount: number
 }
 
-/** What the room is made of; the caller hands it in from a backend. */
+/** What the module is made of; the caller hands it in from a backend. */
 export interface LocksParts {
   readonly store: LockStore
   readonly notifier: LocksNotifier

@@ -8,7 +8,7 @@ import type { MonitorStore } from '../monitor/monitor-store.ts'
 import type { GuardStore } from '../once/guard-store.ts'
 
 /**
- * A backend is where everything is kept: the stores of the rooms, a notifier, and what it can and cannot do. What not all
+ * A backend is where everything is kept: the stores of the modules, a notifier, and what it can and cannot do. What not all
  * of them can do is a trait; nobody asks a backend for its name.
  */
 export interface Backend extends Stores, AsyncDisposable {

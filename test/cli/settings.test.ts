@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { roomOptions } from '../../src/cli/commands/serve.ts'
+import { moduleOptions } from '../../src/cli/commands/serve.ts'
 import { resolveConfig } from '../../src/cli/config/config.ts'
 import {
   flagOf,
@@ -65,7 +65,7 @@ test('each timeout of dispatch that is set reaches the dispatcher as its own opt
     dispatchServerLease: '7s',
   }
   const { values } = resolveConfig({ flags, env: {}, folder: import.meta.dirname })
-  assert.deepEqual(roomOptions(values).dispatch, {
+  assert.deepEqual(moduleOptions(values).dispatch, {
     heartbeatMs: 1_000,
     suspectAfterMs: 2_000,
     goneAfterMs: 3_000,

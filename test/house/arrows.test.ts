@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { arrows, findCycles, findTurnedArrows, roomOf } from './arrows.ts'
+import { arrows, findCycles, findTurnedArrows, moduleOf } from './arrows.ts'
 import { scanImports } from './imports.ts'
 import { readSources } from './sources.ts'
 
@@ -12,10 +12,10 @@ test('no files load each other in a circle', async () => {
   assert.deepEqual(findCycles(await readSources()), [])
 })
 
-test('every room has a line in the table of arrows', async () => {
-  const rooms = new Set([...(await readSources()).keys()].map(roomOf))
+test('every module has a line in the table of arrows', async () => {
+  const modules = new Set([...(await readSources()).keys()].map(moduleOf))
   assert.deepEqual(
-    [...rooms].filter((room) => !(room in arrows)),
+    [...modules].filter((module) => !(module in arrows)),
     [],
   )
 })

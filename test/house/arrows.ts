@@ -68,7 +68,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Rooms that know the services by their types alone: the records, and what they ask of a store. */
+/** Modules that know the services by their types alone: the records, and what they ask of a store. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
   storage: ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
   'http/contract': ['access', 'audit', 'jobs', 'locks', 'once', 'monitor', 'dispatch', 'contention'],
@@ -94,9 +94,9 @@ const recordFiles = [
   'recorder.ts',
 ]
 
-/** Rooms that the browser uses too. */
+/** Modules that the browser uses too. */
 const withoutNode = ['core', 'http/contract', 'http/client']
-/** Rooms that use no package at all. */
+/** Modules that use no package at all. */
 const withoutPackages = ['core', 'work-queue']
 
 /** Every import that goes against an arrow, as a sentence. */
@@ -112,44 +112,44 @@ export function findTurnedArrows(sources: Sources): readonly string[] {
 }
 
 function judgeImport(path: string, { specifier, typeOnly }: Import, sources: Sources): string | undefined {
-  const room = roomOf(path)
+  const module = moduleOf(path)
   if (specifier === undefined) return 'what is imported must be readable in the source'
-  if (!specifier.startsWith('.')) return judgePackage(room, specifier)
+  if (!specifier.startsWith('.')) return judgePackage(module, specifier)
 
   const target = posix.join(posix.dirname(path), specifier)
   if (!sources.has(target)) return 'there is no such source file under src'
-  const targetRoom = roomOf(target)
-  if (targetRoom === room) return undefined
-  if (!(room in arrows)) return `the room "${room}" has no line in the table of arrows`
+  const targetModule = moduleOf(target)
+  if (targetModule === module) return undefined
+  if (!(module in arrows)) return `the module "${module}" has no line in the table of arrows`
 
-  const file = target.slice(targetRoom === '.' ? 'src/'.length : `src/${targetRoom}/`.length)
-  if (arrows[room]!.includes(targetRoom)) {
-    if (targetRoom === 'core' || file === 'index.ts') return undefined
+  const file = target.slice(targetModule === '.' ? 'src/'.length : `src/${targetModule}/`.length)
+  if (arrows[module]!.includes(targetModule)) {
+    if (targetModule === 'core' || file === 'index.ts') return undefined
     // The face of the package and the command line choose an engine by the one function that does so.
-    if (targetRoom === 'storage' && file === 'open.ts') return undefined
-    return `${room} reaches ${targetRoom} by its index.ts alone`
+    if (targetModule === 'storage' && file === 'open.ts') return undefined
+    return `${module} reaches ${targetModule} by its index.ts alone`
   }
-  if (typeArrows[room]?.includes(targetRoom)) {
-    if (!typeOnly) return `${room} takes only types from ${targetRoom} (import type)`
+  if (typeArrows[module]?.includes(targetModule)) {
+    if (!typeOnly) return `${module} takes only types from ${targetModule} (import type)`
     return file === 'index.ts' || recordFiles.includes(file)
       ? undefined
-      : `${room} takes records and store interfaces only`
+      : `${module} takes records and store interfaces only`
   }
-  return `there is no arrow from ${room} to ${targetRoom}`
+  return `there is no arrow from ${module} to ${targetModule}`
 }
 
-function judgePackage(room: string, specifier: string): string | undefined {
+function judgePackage(module: string, specifier: string): string | undefined {
   const [name] = specifier.split('/')
   if (name === 'signalbox') return 'inside src a file is imported by its path'
   const isBuiltin = specifier.startsWith('node:') || builtinModules.includes(specifier)
-  if (isBuiltin && withoutNode.includes(room))
-    return `${room} also runs in the browser, which has no such module`
-  if (!isBuiltin && withoutPackages.includes(room)) return `${room} uses no packages`
+  if (isBuiltin && withoutNode.includes(module))
+    return `${module} also runs in the browser, which has no such module`
+  if (!isBuiltin && withoutPackages.includes(module)) return `${module} uses no packages`
   return undefined
 }
 
 /** The module a file is in: the deepest folder that has a line in the table, else the first folder. */
-export function roomOf(path: string): string {
+export function moduleOf(path: string): string {
   const [, ...folders] = path.split('/').slice(0, -1)
   for (let depth = folders.length; depth > 0; depth--) {
     const name = folders.slice(0, depth).join('/')

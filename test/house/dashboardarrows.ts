@@ -39,11 +39,11 @@ function judge(path: string, specifier: string | undefined, typeOnly: boolean): 
   const view = /^dashboard\/views\/(\w+)\/\1\.tsx$/.exec(target)?.[1]
   if (view !== undefined && path !== 'dashboard/shell/views.ts')
     return `the view "${view}" is shown by the shell alone; parts of it may be shared`
-  if (roomOf(path) === 'words' && !['words', 'shell'].includes(roomOf(target)))
+  if (moduleOf(path) === 'words' && !['words', 'shell'].includes(moduleOf(target)))
     return 'words know nothing of what says them'
   return undefined
 }
 
-function roomOf(path: string): string {
+function moduleOf(path: string): string {
   return path.split('/')[1]!
 }

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { findWrongExports } from './exports.ts'
 import { readSource, readSources } from './sources.ts'
 
-test('what the package exports is what the rooms are', async () => {
+test('what the package exports is what the modules are', async () => {
   const { exports } = JSON.parse(await readSource('package.json'))
   assert.deepEqual(findWrongExports(exports, [...(await readSources()).keys()]), [])
 })
@@ -25,7 +25,7 @@ test('an exports map that fits is not complained about', () => {
   assert.deepEqual(findWrongExports(good, files), [])
 })
 
-test('a room without an export, an export without a room and a wrong order are found', () => {
+test('a module without an export, an export without a module and a wrong order are found', () => {
   const { source, types, default: built } = entry('jobs/index')
   for (const [exports, reason] of [
     [{ ...good, './jobs': undefined }, /"\.\/jobs" is not exported/],
@@ -41,7 +41,7 @@ test('a room without an export, an export without a room and a wrong order are f
   }
 })
 
-test('a public room without a face is found', () => {
+test('a public module without a face is found', () => {
   const found = findWrongExports(good, [...files, 'src/locks/lock.ts'])
   assert.match(found[0]!, /src\/locks\/index\.ts is missing/)
 })

@@ -180,10 +180,10 @@ function aSchedule(name: string): object {
 }
 
 tellTwice(
-  'in every room a key gives the first answer again, and is refused to another request',
+  'in every module a key gives the first answer again, and is refused to another request',
   async ({ ask }) => {
     for (const [index, [method, path, body, other]] of beside.entries()) {
-      const headers = withKey(`room-${index}`)
+      const headers = withKey(`module-${index}`)
       const first = await ask(method, path, { body, headers })
       assert.ok(first.status < 300, `${path} ${JSON.stringify(first.body)}`)
       const again = await ask(method, path, { body, headers })
@@ -233,7 +233,7 @@ tellTwice(
   },
 )
 
-test('requests that come together with one key are done once in every room', async () => {
+test('requests that come together with one key are done once in every module', async () => {
   await using stage = await serving()
   const request = { body: { subject: ['a'], state: 1 }, headers: withKey('a') }
   const replies = await Promise.all(

@@ -23,7 +23,7 @@ test('options that are none are refused before anything is sent', async () => {
   await using box = await open(stage.url as RemoteUrl)
   const { id } = await box.jobs.add('kept')
   const [job] = await box.jobs.claim()
-  const rooms = {
+  const modules = {
     jobs: box.jobs as unknown as Verbs,
     locks: box.locks as unknown as Verbs,
     once: box.once as unknown as Verbs,
@@ -31,7 +31,7 @@ test('options that are none are refused before anything is sent', async () => {
     dispatch: box.dispatch as unknown as Verbs,
     schedules: box.jobs.schedules as unknown as Verbs,
   }
-  const calls: readonly (readonly [keyof typeof rooms, string, ...(readonly unknown[])])[] = [
+  const calls: readonly (readonly [keyof typeof modules, string, ...(readonly unknown[])])[] = [
     ['jobs', 'list'],
     ['jobs', 'logs', id],
     ['jobs', 'note', job],
@@ -54,16 +54,16 @@ test('options that are none are refused before anything is sent', async () => {
     ['dispatch', 'uncordon', 'node'],
     ['schedules', 'list'],
   ]
-  for (const [room, verb, ...args] of calls)
+  for (const [module, verb, ...args] of calls)
     for (const none of [null, 5])
       assert.equal(
-        await endOf(() => rooms[room][verb]!(...args, none)),
+        await endOf(() => modules[module][verb]!(...args, none)),
         'invalid_argument',
-        `${room}.${verb}(…, ${none})`,
+        `${module}.${verb}(…, ${none})`,
       )
   for (const options of [{ logs: null }, { logs: [null] }, { logs: 'x' }, { progress: null }])
     assert.equal(
-      await endOf(() => rooms.jobs.note!(job, options)),
+      await endOf(() => modules.jobs.note!(job, options)),
       'invalid_argument',
       JSON.stringify(options),
     )

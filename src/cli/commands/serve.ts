@@ -60,7 +60,7 @@ async function serve(
   if (!migrate) await requireSchema(database)
   // The store opens, in a thread of its own where it has one, while the server is being loaded.
   const secretKey = secretKeys.length === 0 ? undefined : secretKeys
-  const opening = open(database, { migrate, thread, redis, guards, secretKey, ...roomOptions(values) })
+  const opening = open(database, { migrate, thread, redis, guards, secretKey, ...moduleOptions(values) })
   const [{ createLog, createServer }] = await Promise.all([import('../../http/server/index.ts'), opening])
   await using box = await opening
   await using log = createLog({
@@ -108,8 +108,8 @@ function reloadOnHangup(read: () => ReadTls, server: Server, log: Log): void {
   })
 }
 
-/** How the rooms behave in every namespace. */
-export function roomOptions(values: Config): OpenOptions {
+/** How the modules behave in every namespace. */
+export function moduleOptions(values: Config): OpenOptions {
   return {
     locks: { multiNode: values.locksMultiNode, conflicts: values.locksConflicts },
     once: { whenDown: values.onceWhenDown, timeoutMs: values.onceTimeout },

@@ -27,7 +27,7 @@ export function tokenCommand(printer: Printer): Command {
     .addCommand(revokeCommand(printer))
 }
 
-/** As access has them; said again here, so that a line of help does not load the room. */
+/** As access has them; said again here, so that a line of help does not load the module. */
 const scopes: readonly Scope[] = ['read', 'work', 'admin']
 
 interface CreateFlags {

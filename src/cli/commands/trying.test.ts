@@ -46,7 +46,7 @@ test('a channel is tried from here, and what is wrong with it is said without it
     assert.doesNotMatch(out + err, /CANARY|receiver-secret/)
 })
 
-test('bench measures a room in a namespace of its own, and leaves nothing of it behind', async () => {
+test('bench measures a module in a namespace of its own, and leaves nothing of it behind', async () => {
   const file = join(folder, 'mine.db')
   const database = `sqlite:${file}`
   await signalbox('add', 'mine', '--database', database)

@@ -301,7 +301,7 @@ test('a name that is like no other is no slip, and stops nobody who needs the da
   assert.equal(resolveSetting('redis', { flags: {}, env, folder }), undefined)
 })
 
-test('settings of a room may stand together in the file, and pairs of operations are read from text', () => {
+test('settings of a module may stand together in the file, and pairs of operations are read from text', () => {
   const nested = '{"locks":{"multi_node":false,"conflicts":[["pull","delete"]]}}'
   const { values, sources } = resolve({ folder: folderWith({ 'signalbox.config.json': nested }) })
   assert.equal(values.locksMultiNode, false)

@@ -49,9 +49,9 @@ const harmless: readonly string[] = [
 export function repetitionOf(route: Route): Repetition {
   if (!route.mutates || harmless.includes(route.id)) return 'safe'
   // Known by node and requestId; only a release that is said again cannot be told from one that came too late.
-  if (route.room === 'locks') return route.id === releaseLock.id ? 'never' : 'safe'
+  if (route.module === 'locks') return route.id === releaseLock.id ? 'never' : 'safe'
   // A drain, a cordon, a pool, a cancel: to say it twice is to say it once.
-  if (route.room === 'dispatch') return route.id === submitTask.id ? 'keyed' : 'safe'
+  if (route.module === 'dispatch') return route.id === submitTask.id ? 'keyed' : 'safe'
   // Its answer holds a secret, which is not kept to be given again.
   return route.id === createToken.id ? 'never' : 'keyed'
 }

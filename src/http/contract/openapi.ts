@@ -30,8 +30,8 @@ export function describeApi(
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url }],
-    tags: Object.entries(rooms)
-      .filter(([room]) => routes.some((route) => route.room === room))
+    tags: Object.entries(modules)
+      .filter(([module]) => routes.some((route) => route.module === module))
       .map(([name, description]) => ({ name, description })),
     paths,
     components: {
@@ -67,7 +67,7 @@ function describeRoute(route: Route, components: Components, responses: Map<stri
   const parameters = parametersOf(route, components)
   return {
     operationId: route.id,
-    tags: [route.room],
+    tags: [route.module],
     summary: route.summary,
     description: descriptionOf(route),
     'x-scope': route.scope,
@@ -202,8 +202,8 @@ const introduction =
   'a span is milliseconds or text such as `30s`. A list is `{ items, cursor }`; `cursor` is null at the end. ' +
   'Unknown fields and parameters are refused.'
 
-/** The rooms, as tags. */
-export const rooms: Readonly<Record<Route['room'], string>> = {
+/** The modules, as tags. */
+export const modules: Readonly<Record<Route['module'], string>> = {
   jobs: 'Jobs: added, claimed under a lease, renewed, and ended with ack or nack.',
   locks: 'Locks that form a fair line: leased, fenced, and they know success from failure.',
   once: 'Guards: a key is run by one, and its answer is kept; windows in which nothing is told twice.',

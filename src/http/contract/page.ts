@@ -2,7 +2,7 @@ import type { TInteger, TOptional, TString } from 'typebox'
 import { type Schema, schemaFor, strict, Type } from './schema.ts'
 import { name } from './values.ts'
 
-/** What routes of several rooms have in common: pages of a list, and one thing by its id. */
+/** What routes of several modules have in common: pages of a list, and one thing by its id. */
 
 /** A page of a list; `cursor` is null at the end. */
 export interface Page<Item> {

@@ -94,6 +94,6 @@ const besideJobs: ReadonlySet<string> = new Set([
 ])
 
 /** Whether the key is written in the transaction of its effect; else it is kept beside it. */
-export function keepsKeyWithEffect({ id, room }: Route): boolean {
-  return room === 'jobs' ? !besideJobs.has(id) : id === 'submitTask'
+export function keepsKeyWithEffect({ id, module }: Route): boolean {
+  return module === 'jobs' ? !besideJobs.has(id) : id === 'submitTask'
 }

@@ -19,7 +19,7 @@ export interface Route<S extends Shape = Shape> {
   readonly forNodes?: true
   readonly summary: string
   readonly description?: string
-  readonly room:
+  readonly module:
     | 'jobs'
     | 'locks'
     | 'once'

@@ -4,7 +4,7 @@ import type { Failure } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
 import { instantOptions, nameOptions, schemaFor, spanPattern, strict, Type } from './schema.ts'
 
-/** Values that routes of all rooms speak of. */
+/** Values that routes of all modules speak of. */
 
 /** A name: 1 to 191 characters without control characters. */
 export const name: TString = Type.String(nameOptions)

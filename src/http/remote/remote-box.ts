@@ -37,7 +37,7 @@ export interface RemoteOpenOptions {
   readonly telemetry?: boolean | TelemetryApi | undefined
 }
 
-/** All the rooms, on a server elsewhere. */
+/** All the modules, on a server elsewhere. */
 export interface RemoteBox extends AsyncDisposable {
   readonly jobs: RemoteJobs
   readonly locks: Locks

@@ -19,7 +19,7 @@ import { answerOnce } from './request/idempotent-response.ts'
 import { asSignalboxError } from './request/problem.ts'
 import { readQuery } from './request/query-string.ts'
 import { replyJson, replyProblem, replyText, streamHeaders } from './request/reply.ts'
-import { Passage } from './request/request-context.ts'
+import { RequestContext } from './request/request-context.ts'
 import { fingerprintOf, readRequestKey } from './request/request-key.ts'
 import { checkSite } from './request/site-guard.ts'
 import { bodySubject, compileSoon, pathSubject, validate } from './request/validate.ts'
@@ -104,86 +104,86 @@ export function createApi(parts: ApiParts): Api {
   compileSoon(schemas.filter((schema) => schema !== undefined))
 
   /** Whether this may be asked here and now, whoever asks. */
-  function judge({ route, incoming }: Passage): void {
+  function judge({ route, incoming }: RequestContext): void {
     checkSite(incoming, route, parts.hosts())
     if (parts.isDraining() && !alwaysOpen.has(route.id)) throw draining()
     if (parts.isOverloaded() && route.relieves !== true) throw overloaded()
   }
 
   /** Lets the caller in, if it may ask this; the returned function says that it has its answer. */
-  function enter(passage: Passage, principal: Principal, scope: Scope): () => void {
-    passage.principal = principal
-    if (principal.nodes !== undefined && passage.route.forNodes !== true) throw onlyNodes()
+  function enter(context: RequestContext, principal: Principal, scope: Scope): () => void {
+    context.principal = principal
+    if (principal.nodes !== undefined && context.route.forNodes !== true) throw onlyNodes()
     if (!includesScope(principal.scope, scope)) throw scopeMissing(scope, principal.scope)
     return admission.enterRequest(principal)
   }
 
   /** What is awaited without need costs a request a tenth of what it takes, so only what is not there yet is. */
-  async function pass(passage: Passage): Promise<Outgoing> {
-    const { route, incoming } = passage
-    judge(passage)
+  async function pass(context: RequestContext): Promise<Outgoing> {
+    const { route, incoming } = context
+    judge(context)
     let leave: (() => void) | undefined
     let handling: Promise<Answer> | undefined
     if (route.scope !== 'none') {
       const asking = authenticator.authenticate(incoming)
-      leave = enter(passage, asking instanceof Promise ? await asking : asking, route.scope)
+      leave = enter(context, asking instanceof Promise ? await asking : asking, route.scope)
     }
     try {
       const plan = plans.get(route)!
       const key = readRequestKey(route, incoming)
-      if (route.params !== undefined) validate(pathSubject, route.params, passage.params)
-      passage.query = readQuery(incoming.query, route.query)
+      if (route.params !== undefined) validate(pathSubject, route.params, context.params)
+      context.query = readQuery(incoming.query, route.query)
       const reading = readBytes(route, plan, incoming)
-      const bytes = reading instanceof Promise ? await waitFor(passage, () => reading) : reading
-      passage.body = readBody(route, plan, bytes)
-      if (key !== undefined) passage.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
-      if (!plan.mayWait) return reply(passage, plan, await handle(passage, plan))
+      const bytes = reading instanceof Promise ? await waitFor(context, () => reading) : reading
+      context.body = readBody(route, plan, bytes)
+      if (key !== undefined) context.key = { key, fingerprint: fingerprintOf(incoming, bytes) }
+      if (!plan.mayWait) return reply(context, plan, await handle(context, plan))
       const begin = () => {
-        handling = handle(passage, plan)
+        handling = handle(context, plan)
         return handling
       }
-      return reply(passage, plan, await waitFor(passage, begin))
+      return reply(context, plan, await waitFor(context, begin))
     } finally {
       const over = () => {
-        passage.leave()
+        context.leave()
         leave?.()
       }
       // A handler whose token ended goes on to its end: it hands back what it was just given.
-      if (handling !== undefined && passage.hasLostToken) void handling.then(over, over)
+      if (handling !== undefined && context.hasLostToken) void handling.then(over, over)
       else over()
     }
   }
 
   /** Waits as long as the caller's token lasts. */
-  async function waitFor<Value>(passage: Passage, begin: () => Promise<Value>): Promise<Value> {
-    if (passage.route.scope === 'none') return begin()
-    passage.watchToken(authenticator)
+  async function waitFor<Value>(context: RequestContext, begin: () => Promise<Value>): Promise<Value> {
+    if (context.route.scope === 'none') return begin()
+    context.watchToken(authenticator)
     try {
-      return await passage.whileTokenLasts(begin())
+      return await context.whileTokenLasts(begin())
     } finally {
-      passage.unwatchToken()
+      context.unwatchToken()
     }
   }
 
-  function handle(passage: Passage, plan: Plan): Promise<Answer> {
-    const { key, principal } = passage
-    if (key === undefined || !plan.isKeyBeside) return act(passage, plan)
-    const { ownGuards, guards } = passage.space.stores
-    const whenDown = passage.route.room === 'once' ? 'handle' : 'refuse'
+  function handle(context: RequestContext, plan: Plan): Promise<Answer> {
+    const { key, principal } = context
+    if (key === undefined || !plan.isKeyBeside) return act(context, plan)
+    const { ownGuards, guards } = context.space.stores
+    const whenDown = context.route.module === 'once' ? 'handle' : 'refuse'
     const request = { caller: principal.id, ...key }
-    return answerOnce(ownGuards ?? guards, request, () => act(passage, plan), whenDown)
+    return answerOnce(ownGuards ?? guards, request, () => act(context, plan), whenDown)
   }
 
-  function act(passage: Passage, { act, handler }: Plan): Promise<Answer> {
-    const call = passage as never
-    if (act === undefined || act.isDeed?.(passage.body) === false) return handler(call)
-    return parts.trail.follow(act, passage, () => handler(call))
+  function act(context: RequestContext, { act, handler }: Plan): Promise<Answer> {
+    const call = context as never
+    if (act === undefined || act.isDeed?.(context.body) === false) return handler(call)
+    return parts.trail.follow(act, context, () => handler(call))
   }
 
-  function reply(passage: Passage, plan: Plan, answer: Answer): Outgoing {
+  function reply(context: RequestContext, plan: Plan, answer: Answer): Outgoing {
     if ('body' in answer) return replyJson(answer.status ?? plan.status, answer.body)
     if ('text' in answer) return replyText(plan.status, answer.type, answer.text)
-    const { principal, incoming, route, begunAt } = passage
+    const { principal, incoming, route, begunAt } = context
     // Somebody who looks at the head alone opens no stream.
     if (incoming.method === 'HEAD') return { status: 200, headers: streamHeaders, body: '' }
     const leave = admission.enterStream(principal)
@@ -223,7 +223,7 @@ export function createApi(parts: ApiParts): Api {
   return {
     async answer(incoming, requestId) {
       const begunAt = performance.now()
-      let passage: Passage | undefined
+      let context: RequestContext | undefined
       let outgoing: Outgoing
       parts.onBegan()
       try {
@@ -231,8 +231,8 @@ export function createApi(parts: ApiParts): Api {
         if (page !== undefined) outgoing = page
         else {
           const { route, params } = match(incoming)
-          passage = new Passage(spaces, route, params, incoming, begunAt)
-          outgoing = await pass(passage)
+          context = new RequestContext(spaces, route, params, incoming, begunAt)
+          outgoing = await pass(context)
         }
       } catch (thrown) {
         outgoing = fail(thrown, requestId)
@@ -240,8 +240,8 @@ export function createApi(parts: ApiParts): Api {
       parts.onAnswered({
         requestId,
         incoming,
-        route: passage?.route,
-        principalId: passage?.principalId,
+        route: context?.route,
+        principalId: context?.principalId,
         status: outgoing.status,
         ms: performance.now() - begunAt,
         bytes: 'body' in outgoing ? outgoing.body.length : undefined,

@@ -138,7 +138,7 @@ export interface Space {
   /** What both of them counted, without making them. */
   readonly tally: Pick<OnceTally, 'stats'>
   readonly audit: Audit
-  readonly desk: ClaimDesk
+  readonly longPollClaims: LongPollClaims
   /** What operators watch: `/v1/events`. */
   readonly queuesFeed: Feed
   /** Hints for remote workers of these queues: `/v1/jobs/events`. */
@@ -153,7 +153,7 @@ export interface Space {
  * Claims that wait. Whoever waits for the same queues and kinds stands in one line, and a wake-up makes one claim for the
  * head of it, so the cost of a wake-up does not grow with those who wait.
  */
-export interface ClaimDesk {
+export interface LongPollClaims {
   /**
    * Calls `claim` when its turn comes, at once where nobody waits before it, and then whenever there may be a job,
    * until it gives one or `waitMs` is over; `[]` when it gave none. A client that has gone gets nothing.
@@ -190,7 +190,7 @@ export interface FeedReader {
   send(event: FeedEvent): void
   /** The feed cannot go on; the reader is told why and may come again. */
   fail(error: unknown): void
-  /** There is no more to tell: the stream ends without a complaint. */
+  /** There is no more to tell: the stream ends without an error. */
   end?(): void
 }
 

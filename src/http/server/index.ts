@@ -8,7 +8,7 @@ export type { AdmissionOptions } from './request/admission.ts'
 export { type CloseOptions, createServer, type Server } from './server.ts'
 export type {
   HandlerOptions,
-  RoomSettings,
+  ModuleSettings,
   ServedBox,
   ServerOptions,
   ServiceOptions,

@@ -92,7 +92,7 @@ test('letting go ends every wait for a job, also of those who come later', async
   const wait = (namespace: string) =>
     spaces
       .enter(namespace)
-      .desk.wait({ queues: ['default'], kinds: undefined }, 60_000, never, async () => [])
+      .longPollClaims.wait({ queues: ['default'], kinds: undefined }, 60_000, never, async () => [])
   const waiting = wait('a')
   spaces.letGo()
   assert.deepEqual(await waiting, [])

@@ -16,18 +16,18 @@ import {
 } from '../../locks/index.ts'
 import { createMonitor, type Monitor } from '../../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../../once/index.ts'
-import { createClaimDesk } from './background/long-poll-claims.ts'
-import type { ClaimDesk, Feed, Served, ServedStores, Space } from './call.ts'
+import { createLongPollClaims } from './background/long-poll-claims.ts'
+import type { Feed, LongPollClaims, Served, ServedStores, Space } from './call.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
-import type { RoomSettings } from './server-options.ts'
+import type { ModuleSettings } from './server-options.ts'
 import { createHintsFeed, createQueuesFeed } from './streams/feeds.ts'
 import { createLocksFeed } from './streams/locks-feed.ts'
 import { createTasksFeed } from './streams/tasks-feed.ts'
 
 /**
  * The services of every namespace that somebody uses. A space is made when it is first entered and kept for the next
- * one who comes. There is room for a bounded number: beyond it, those that nobody is in are forgotten first, the
+ * one who comes. Their number is bounded: beyond it, those that nobody is in are forgotten first, the
  * longest unused before the others. A space with a request, a waiting claim or a stream in it is never forgotten.
  */
 export interface Spaces extends AsyncDisposable {
@@ -57,8 +57,8 @@ export interface SpacesOptions {
   readonly onPlaced?: (namespace: string, waitedMs: number) => void
   /** The store of a namespace's locks, counted. @default as it is */
   readonly countLocks?: (namespace: string, store: LockStore) => LockStore
-  /** How the rooms behave. @default by their own defaults */
-  readonly settings?: RoomSettings
+  /** How the modules behave. @default by their own defaults */
+  readonly settings?: ModuleSettings
   /** What is hidden of what jobs carry. @default nothing */
   readonly redactor?: Redactor
   /** @default 1_000 */
@@ -82,15 +82,15 @@ export function createSpaces(
 
 class KnownSpaces implements Spaces {
   readonly #served: SpacesSource
-  readonly settings: RoomSettings
+  readonly settings: ModuleSettings
   readonly meter: Meter
   readonly redactor: Redactor
   readonly onDispatch: Required<SpacesOptions>['onDispatch']
   readonly onPlaced: Required<SpacesOptions>['onPlaced']
   readonly countLocks: Required<SpacesOptions>['countLocks']
   readonly #max: number
-  readonly #rooms = new Map<string, Room>()
-  /** Rises whenever a room falls empty. */
+  readonly #services = new Map<string, NamespaceServices>()
+  /** Rises whenever the last reference to a namespace is released. */
   #turn = 0
   #isLettingGo = false
 
@@ -106,7 +106,7 @@ class KnownSpaces implements Spaces {
   }
 
   get size(): number {
-    return this.#rooms.size
+    return this.#services.size
   }
 
   get isLettingGo(): boolean {
@@ -114,68 +114,68 @@ class KnownSpaces implements Spaces {
   }
 
   *[Symbol.iterator](): Iterator<Space> {
-    yield* [...this.#rooms.values()]
+    yield* [...this.#services.values()]
   }
 
   enter(namespace: string): Space {
-    const room = this.#rooms.get(namespace) ?? this.#make(namespace)
-    room.guests++
-    return room
+    const services = this.#services.get(namespace) ?? this.#make(namespace)
+    services.refCount++
+    return services
   }
 
   leave(space: Space): void {
-    const room = space as Room
-    if (--room.guests > 0) return
-    room.emptySince = ++this.#turn
-    if (this.#rooms.size > this.#max) this.#forgetOne()
+    const services = space as NamespaceServices
+    if (--services.refCount > 0) return
+    services.emptySince = ++this.#turn
+    if (this.#services.size > this.#max) this.#forgetOne()
   }
 
   letGo(): void {
     this.#isLettingGo = true
-    for (const room of this.#rooms.values()) room.desk.close()
+    for (const services of this.#services.values()) services.longPollClaims.close()
   }
 
   async stopDispatch(graceMs: number): Promise<void> {
-    await Promise.all([...this.#rooms.values()].map((room) => room.stopDispatch(graceMs)))
+    await Promise.all([...this.#services.values()].map((services) => services.stopDispatch(graceMs)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.letGo()
-    const rooms = [...this.#rooms.values()]
-    this.#rooms.clear()
-    await Promise.all(rooms.map((room) => room.close()))
+    const all = [...this.#services.values()]
+    this.#services.clear()
+    await Promise.all(all.map((services) => services.close()))
   }
 
-  #make(namespace: string): Room {
+  #make(namespace: string): NamespaceServices {
     const remoteWakeUps = this.#served.traits?.remoteWakeUps ?? false
-    const room = new Room(namespace, this.#served.within(namespace), remoteWakeUps, this)
-    if (this.#isLettingGo) room.desk.close()
-    this.#rooms.set(namespace, room)
-    if (this.#rooms.size > this.#max) this.#forgetOne(room)
-    return room
+    const services = new NamespaceServices(namespace, this.#served.within(namespace), remoteWakeUps, this)
+    if (this.#isLettingGo) services.longPollClaims.close()
+    this.#services.set(namespace, services)
+    if (this.#services.size > this.#max) this.#forgetOne(services)
+    return services
   }
 
   /** Where all are in use there are too many for a while: each that falls empty then is forgotten at once. */
-  #forgetOne(but?: Room): void {
-    let oldest: Room | undefined
-    for (const room of this.#rooms.values()) {
-      if (room.guests > 0 || room === but) continue
-      if (oldest === undefined || room.emptySince < oldest.emptySince) oldest = room
+  #forgetOne(but?: NamespaceServices): void {
+    let oldest: NamespaceServices | undefined
+    for (const services of this.#services.values()) {
+      if (services.refCount > 0 || services === but) continue
+      if (oldest === undefined || services.emptySince < oldest.emptySince) oldest = services
     }
     if (oldest === undefined) return
-    this.#rooms.delete(oldest.namespace)
+    this.#services.delete(oldest.namespace)
     void oldest.close()
   }
 }
 
-class Room implements Space {
+class NamespaceServices implements Space {
   readonly namespace: string
   readonly stores: ServedStores
   readonly redactor: Redactor
   /** What jobs wait for here, and with which locks. */
   readonly gates: { readonly store: GateStore; readonly locks: JobLocks }
   readonly jobs: Jobs
-  readonly desk: ClaimDesk
+  readonly longPollClaims: LongPollClaims
   readonly queuesFeed: Feed
   readonly #spaces: KnownSpaces
   readonly #remoteWakeUps: boolean
@@ -187,7 +187,7 @@ class Room implements Space {
   readonly tally: OnceTally = new OnceTally()
   #queues: (Feed & AsyncDisposable) | undefined
   /** How many are in it, and the turn at which the last one left. */
-  guests = 0
+  refCount = 0
   emptySince = 0
 
   constructor(namespace: string, stores: ServedStores, remoteWakeUps: boolean, spaces: KnownSpaces) {
@@ -205,10 +205,10 @@ class Room implements Space {
       // The server has others for that.
       worksBulk: false,
     })
-    this.desk = createClaimDesk(stores.notifier)
+    this.longPollClaims = createLongPollClaims(stores.notifier)
     this.#spaces = spaces
     this.#remoteWakeUps = remoteWakeUps
-    this.queuesFeed = this.#kept((room) => room.queues)
+    this.queuesFeed = this.#kept((services) => services.queues)
   }
 
   /** Made when somebody first asks for one. */
@@ -285,11 +285,11 @@ class Room implements Space {
 
   locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed {
     const spaces = this.#spaces
-    return this.#kept((room) => createLocksFeed(room.locks, options, () => spaces.isLettingGo))
+    return this.#kept((services) => createLocksFeed(services.locks, options, () => spaces.isLettingGo))
   }
 
   tasksFeed(taskId: string): Feed {
-    return this.#kept((room) => createTasksFeed(room.dispatch, taskId))
+    return this.#kept((services) => createTasksFeed(services.dispatch, taskId))
   }
 
   /** Made when somebody first watches. */
@@ -303,11 +303,11 @@ class Room implements Space {
   }
 
   hintsFeed(queues: readonly string[]): Feed {
-    return this.#kept((room) => createHintsFeed(room.stores.notifier, queues))
+    return this.#kept((services) => createHintsFeed(services.stores.notifier, queues))
   }
 
   async close(): Promise<void> {
-    this.desk.close()
+    this.longPollClaims.close()
     await this.#queues?.[Symbol.asyncDispose]()
     await this.stopDispatch(0)
     await this.#locks?.[Symbol.asyncDispose]()
@@ -317,22 +317,22 @@ class Room implements Space {
   }
 
   /**
-   * A feed whose readers count as guests. It is opened after the request that asked for it has left, when the space
+   * A feed whose readers are counted in refCount. It is opened after the request that asked for it has left, when the space
    * may be forgotten already; so it enters again.
    */
-  #kept(feedOf: (room: Room) => Feed): Feed {
+  #kept(feedOf: (services: NamespaceServices) => Feed): Feed {
     const { namespace } = this
     const spaces = this.#spaces
     return {
       open(lastEventId, reader) {
-        const room = spaces.enter(namespace) as Room
+        const services = spaces.enter(namespace) as NamespaceServices
         let isOpen = true
         const leave = () => {
-          if (isOpen) spaces.leave(room)
+          if (isOpen) spaces.leave(services)
           isOpen = false
         }
         try {
-          const close = feedOf(room).open(lastEventId, reader)
+          const close = feedOf(services).open(lastEventId, reader)
           return () => {
             if (isOpen) close()
             leave()

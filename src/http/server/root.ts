@@ -18,7 +18,7 @@ export const rootRoute: Route = {
   method: 'GET',
   path: '/',
   scope: 'none',
-  room: 'system',
+  module: 'system',
   summary: 'Where to go from here.',
   replies: {},
   mutates: false,

@@ -13,8 +13,8 @@ import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } fro
 import { type ClientAddresses, createClientAddresses } from './request/client-address.ts'
 import { checkTls, type TlsOptions } from './tls.ts'
 
-/** How rooms behave, as `open` was told. */
-export interface RoomSettings {
+/** How modules behave, as `open` was told. */
+export interface ModuleSettings {
   readonly locks?: LocksOptions | undefined
   readonly once?: OnceOptions | undefined
   readonly monitor?: MonitorOptions | undefined
@@ -26,8 +26,8 @@ export interface RoomSettings {
 /** What is served: a box, or anything else with a backend. */
 export interface ServedBox {
   readonly backend: Served
-  /** How the box's rooms were told to behave; the server's do the same in every namespace. */
-  readonly settings?: RoomSettings | undefined
+  /** How the box's modules were told to behave; the server's do the same in every namespace. */
+  readonly settings?: ModuleSettings | undefined
   /** Who learns what waits on what. @default nobody does */
   readonly contention?: Contention | undefined
 }
@@ -107,7 +107,7 @@ type ServerSettings = Omit<ServerOptions, keyof ServiceOptions | 'tls'>
 /** Options of any way of serving, whole and checked. */
 export interface ResolvedServiceOptions {
   readonly served: Served
-  readonly settings: RoomSettings
+  readonly settings: ModuleSettings
   readonly contention: Contention
   readonly bootstrap: readonly string[]
   readonly caps: Required<AdmissionOptions>

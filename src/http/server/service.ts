@@ -143,7 +143,7 @@ export function createService(parts: ServiceParts): Service {
   const history = createHistory()
   const metrics = createMetrics({
     history,
-    roomMeters: [lockMeter, dispatchMeter],
+    moduleMeters: [lockMeter, dispatchMeter],
     routes: [...routes, rootRoute],
     spaces: () => spaces,
     sendings: () => senders.counts(),

@@ -104,7 +104,7 @@ function requests(): readonly (readonly [Route, string, unknown])[] {
     bulkJobs: { action: 'retry', search: 'kind:mail' },
   }
   return routes
-    .filter(({ room, replyType }) => room === 'jobs' && replyType !== 'events')
+    .filter(({ module, replyType }) => module === 'jobs' && replyType !== 'events')
     .map((route) => {
       const body = bodies[route.id] ?? (route.method === 'POST' ? {} : undefined)
       return [route, route.path.replaceAll(/\{\w+\}/g, 'nope'), body] as const

@@ -30,7 +30,7 @@ export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> 
   path: '/v1/jobs/{id}/ack',
   scope: 'work',
   relieves: true,
-  room: 'jobs',
+  module: 'jobs',
   summary: 'The job is done.',
   params: idParams,
   body: schemaFor<AckBody>()(Type.Object({ token, result: Type.Optional(Type.Unknown()), ranMs }, strict)),
@@ -60,7 +60,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
   path: '/v1/jobs/{id}/nack',
   scope: 'work',
   relieves: true,
-  room: 'jobs',
+  module: 'jobs',
   summary: 'The job failed: back in line after its back-off, or dead.',
   description:
     '`error` may be any JSON value: an object is kept whole, as `error.details`. `retryInMs` sets the wait before the next attempt, ' +
@@ -104,7 +104,7 @@ export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed
   path: '/v1/jobs/{id}/renew',
   scope: 'work',
   relieves: true,
-  room: 'jobs',
+  module: 'jobs',
   summary: 'Keep the job for another `leaseMs`; learn whether somebody wants it cancelled.',
   params: idParams,
   body: schemaFor<RenewBody>()(Type.Object({ token, leaseMs: Type.Optional(span) }, strict)),
@@ -132,7 +132,7 @@ export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
   path: '/v1/jobs/held',
   scope: 'work',
   relieves: true,
-  room: 'jobs',
+  module: 'jobs',
   summary: 'What has become of these attempts, and which of them somebody wants cancelled. Changes nothing.',
   body: schemaFor<HeldBody>()(
     Type.Object({ items: Type.Array(Type.Object({ id: name, token }, strict), { maxItems: 1_000 }) }, strict),

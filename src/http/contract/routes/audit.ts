@@ -29,7 +29,7 @@ export const listAudit: Route<{ query: ListAuditQuery; reply: Page<AuditEntry> }
   method: 'GET',
   path: '/v1/audit',
   scope: 'admin',
-  room: 'audit',
+  module: 'audit',
   summary:
     'List what operators did in this namespace, newest first: who, what, to which thing, and what came of it.',
   description:

@@ -60,7 +60,7 @@ export const bulkJobs: Route<{ body: BulkBody; reply: BulkOperation | BulkCount 
   method: 'POST',
   path: '/v1/jobs/bulk',
   scope: 'admin',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'Retry, cancel or delete every job that a search means.',
   description:
     'Answers 202 with an operation that goes on by itself, also when the server is restarted; look at it at `/v1/operations/{id}`. ' +
@@ -94,7 +94,7 @@ export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkO
   method: 'GET',
   path: '/v1/operations',
   scope: 'read',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'List bulk operations, newest first.',
   query: schemaFor<ListBulkQuery>()(
     Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })) }, strict),
@@ -112,7 +112,7 @@ export const getBulkOperation: Route<{ params: IdParams; reply: BulkOperation }>
   method: 'GET',
   path: '/v1/operations/{id}',
   scope: 'read',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'How far a bulk operation is.',
   params: idParams,
   replies: { 200: schemaFor<BulkOperation>()(operation) },
@@ -125,7 +125,7 @@ export const cancelBulkOperation: Route<{ params: IdParams; reply: BulkOperation
   method: 'POST',
   path: '/v1/operations/{id}/cancel',
   scope: 'admin',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'End a bulk operation where it is; what was done stays done.',
   params: idParams,
   replies: { 200: schemaFor<BulkOperation>()(operation) },

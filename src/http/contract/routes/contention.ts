@@ -53,7 +53,7 @@ export const getContention: Route<{ reply: ContentionSnapshot }> = {
   method: 'GET',
   path: '/v1/contention',
   scope: 'read',
-  room: 'contention',
+  module: 'contention',
   summary: 'Who waits, how long, and on whom, in the server that answers.',
   description:
     'Waits and holds by kind of command, the matrix of who waited on whom (with `gc`, `event-loop`, `host` and `store` among the holders), ' +

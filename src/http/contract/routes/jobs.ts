@@ -167,7 +167,7 @@ export const addJobs: Route<{
   method: 'POST',
   path: '/v1/jobs',
   scope: 'work',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'Put a job in line, or many: all or none.',
   description:
     'An object is one job and answers `{ id, duplicate }`; an array of up to 1,000 answers `{ items }` in order. ' +
@@ -209,7 +209,7 @@ export const listJobs: Route<{ query: ListJobsQuery; reply: JobsPage }> = {
   method: 'GET',
   path: '/v1/jobs',
   scope: 'read',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'List jobs, newest first.',
   description:
     'With `search`, those that its words and fields mean, found among up to 50,000 jobs in an eighth of a second. `stopped` says ' +
@@ -246,7 +246,7 @@ export const getJob: Route<{ params: IdParams; reply: FoundJob }> = {
   method: 'GET',
   path: '/v1/jobs/{id}',
   scope: 'read',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'Look at one job, with how far its handler says it is.',
   description:
     'Whether a wish to cancel was obeyed: `cancelRequested` while it runs, then `cancelled`, or `completed` with ' +
@@ -272,7 +272,7 @@ export const claimJobs: Route<{ body: ClaimBody; reply: Page<ClaimedJob> }> = {
   method: 'POST',
   path: '/v1/jobs/claim',
   scope: 'work',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'Take due jobs in hand, each under a lease.',
   description:
     'With `waitMs` (up to 60 s) it waits for a job when there is none. No job is `{ items: [] }`, not an error. ' +

@@ -90,7 +90,7 @@ export const acquireLock: Route<{ body: AcquireBody; reply: AcquireAnswer }> = {
   method: 'POST',
   path: '/v1/locks/acquire',
   scope: 'work',
-  room: 'locks',
+  module: 'locks',
   summary: 'Ask for a lock, or how it stands with an earlier ask.',
   description:
     '200 `granted`: the `token` is the fence, and the lease lasts until `expiresAt`. 202 `queued`: a place in line, kept by asking ' +
@@ -135,7 +135,7 @@ export const releaseLock: Route<{ body: ReleaseBody; reply: Released }> = {
   path: '/v1/locks/release',
   scope: 'work',
   relieves: true,
-  room: 'locks',
+  module: 'locks',
   summary: 'End a turn with its outcome.',
   description:
     '`success`: everybody who waits for the result is told `completed` with `result`, and the first who wants a turn is granted. ' +
@@ -175,7 +175,7 @@ export const renewLock: Route<{ body: RenewLockBody; reply: RenewedLock }> = {
   path: '/v1/locks/renew',
   scope: 'work',
   relieves: true,
-  room: 'locks',
+  module: 'locks',
   summary:
     'Keep the lock for another `ttlMs` (the last one when none is given), and show the progress of the work to those who wait.',
   description: `Never shortens a lease.`,
@@ -203,7 +203,7 @@ export const leaveLock: Route<{ body: LockRequestBody; reply: { readonly left: b
   path: '/v1/locks/leave',
   scope: 'work',
   relieves: true,
-  room: 'locks',
+  module: 'locks',
   summary: 'Leave the line, or decline a grant that was not taken up yet.',
   description: `A turn that has begun is ended by release: 409 \`conflict\`.`,
   body: requestBody,
@@ -217,7 +217,7 @@ export const evictLock: Route<{ body: LockRequestBody; reply: { readonly evicted
   method: 'POST',
   path: '/v1/locks/evict',
   scope: 'admin',
-  room: 'locks',
+  module: 'locks',
   summary: 'For operators: remove a holder or a waiter.',
   description: `A holder’s turn ends as a failure, and the next in line is granted.`,
   body: requestBody,
@@ -238,7 +238,7 @@ export const listLocks: Route<{ query: ListLocksQuery; reply: Page<LockSummary> 
   method: 'GET',
   path: '/v1/locks',
   scope: 'read',
-  room: 'locks',
+  module: 'locks',
   summary: 'List the lines that are held or waited for.',
   query: schemaFor<ListLocksQuery>()(
     Type.Object(
@@ -278,7 +278,7 @@ export const lockState: Route<{ query: LockKeyQuery; reply: LockLine }> = {
   method: 'GET',
   path: '/v1/locks/state',
   scope: 'read',
-  room: 'locks',
+  module: 'locks',
   summary: 'Look at one line: who holds it, who waits in which order, how the last turn ended. No tokens.',
   query: schemaFor<LockKeyQuery>()(Type.Object({ operation: name, resource }, strict)),
   replies: { 200: lockLineSchema },
@@ -301,7 +301,7 @@ export const lockEvents: Route<{ query: LockEventsQuery }> = {
   method: 'GET',
   path: '/v1/locks/events',
   scope: 'read',
-  room: 'locks',
+  module: 'locks',
   summary: 'A stream of what happens in a line: to `node`, where one is named, else to all.',
   description:
     'With a `node` it tells that request’s own standing, keeps its place in line while it is open, needs the scope `work`, and ends ' +

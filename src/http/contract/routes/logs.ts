@@ -24,7 +24,7 @@ export const noteJob: Route<{ params: IdParams; body: NoteBody; reply: { readonl
   method: 'POST',
   path: '/v1/jobs/{id}/notes',
   scope: 'work',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'Say how far a job in hand is, and write log lines about it.',
   description:
     'The latest progress replaces the one before. Of one attempt 500 log lines and 65,536 bytes are kept; a last line says ' +
@@ -69,7 +69,7 @@ export const jobLogs: Route<{ params: IdParams; query: JobLogsQuery; reply: Page
   method: 'GET',
   path: '/v1/jobs/{id}/logs',
   scope: 'read',
-  room: 'jobs',
+  module: 'jobs',
   summary: 'The log lines of a job, by attempt and number.',
   params: idParams,
   query: schemaFor<JobLogsQuery>()(

@@ -69,7 +69,7 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
   method: 'POST',
   path: '/v1/monitor/report',
   scope: 'work',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'Report what a task saw of its subjects; subscribers are notified once of each change.',
   description:
     '`processed`: compared, decided and written. `busy`: another reporter works on this task. `duplicate`: it was reported before. ' +
@@ -180,7 +180,7 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
   method: 'GET',
   path: '/v1/monitor/explain',
   scope: 'read',
-  room: 'monitor',
+  module: 'monitor',
   summary:
     'Why subscribers were notified, or not: the decisions about a subject, each with its reason and its notifications.',
   query: schemaFor<ExplainQuery>()(Type.Object({ ...somePlace, source: name, ...page }, strict)),
@@ -237,7 +237,7 @@ export const listDecisions: Route<{ query: ListDecisionsQuery; reply: Page<Shown
   method: 'GET',
   path: '/v1/monitor/decisions',
   scope: 'read',
-  room: 'monitor',
+  module: 'monitor',
   summary:
     'Decisions, newest first; of one subject by source and subject, or by source, timeSlot and venueId.',
   query: schemaFor<ListDecisionsQuery>()(
@@ -263,7 +263,7 @@ export const listNotifications: Route<{ query: ListNotificationsQuery; reply: Pa
   method: 'GET',
   path: '/v1/monitor/notifications',
   scope: 'read',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'What was sent or is to be, newest first: where, when, tried how often.',
   query: schemaFor<ListNotificationsQuery>()(
     Type.Object(
@@ -286,7 +286,7 @@ export const replayNotification: Route<{ params: IdParams; reply: Replayed }> = 
   method: 'POST',
   path: '/v1/monitor/notifications/{id}/replay',
   scope: 'admin',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'Send a dead or held notification once more.',
   params: idParams,
   replies: {
@@ -312,7 +312,7 @@ export const listSubjects: Route<{ query: ListSubjectsQuery; reply: Page<ShownSu
   method: 'GET',
   path: '/v1/monitor/subjects',
   scope: 'read',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'The subjects that were reported, and their present state.',
   query: schemaFor<ListSubjectsQuery>()(
     Type.Object({ source: Type.Optional(name), search: Type.Optional(name), ...pageQuery(8_192) }, strict),

@@ -56,7 +56,7 @@ export const nodeInfo: Route<{ reply: NodeInfo }> = {
   path: nodesPath,
   scope: 'work',
   forNodes: true,
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'Where nodes connect by WebSocket; a request that is none is told what is spoken there.',
   description:
     'The token comes in the Authorization header, or, from a browser, as the subprotocol `signalbox.bearer.` and the token in base64url, beside ' +
@@ -79,7 +79,7 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
   method: 'GET',
   path: '/v1/nodes',
   scope: 'read',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'List nodes by id: what they offer, how loaded they are, what they run.',
   description:
     'As last published, at most a little old. `restsUntil`, `seenAt` and `joinedAt` are of the server’s own clock.',
@@ -102,7 +102,7 @@ export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: No
   method: 'POST',
   path: '/v1/nodes/{id}/drain',
   scope: 'admin',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'For operators: no new work for a node; what it runs may end, by the deadline elsewhere.',
   params: idParams,
   body: schemaFor<DrainNodeBody>()(
@@ -130,7 +130,7 @@ export const cordonNode: Route<{
   method: 'POST',
   path: '/v1/nodes/{id}/cordon',
   scope: 'admin',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'For operators: close a node, or one service of it, for new work, or open it again.',
   description: 'Counts on every server that shares the store, until it is lifted.',
   params: idParams,
@@ -157,7 +157,7 @@ export const listPools: Route<{ reply: Page<PoolView> }> = {
   method: 'GET',
   path: '/v1/pools',
   scope: 'read',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'List pools: those by what nodes offer, which make themselves, and those defined by a rule.',
   replies: { 200: pageOf(pool) },
   mutates: false,
@@ -175,7 +175,7 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
   method: 'POST',
   path: '/v1/pools',
   scope: 'admin',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'For operators: define a pool by a rule, or change its rule.',
   description:
     'Tasks ask for it with `{ label: "pool", in: [name] }`. Counts on every server that shares the store, and stays until it is removed. ' +
@@ -195,7 +195,7 @@ export const removePool: Route<{ params: PoolParams; reply: { readonly removed: 
   method: 'DELETE',
   path: '/v1/pools/{name}',
   scope: 'admin',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'For operators: end a pool that was defined by a rule.',
   description:
     'Its nodes stay as they are. Tasks that ask for the pool wait until one of that name is defined again. `removed` is false when there was none.',

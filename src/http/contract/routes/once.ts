@@ -45,7 +45,7 @@ export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = 
   method: 'POST',
   path: '/v1/once/claim',
   scope: 'work',
-  room: 'once',
+  module: 'once',
   summary: 'Claim a key, or many: whoever gets `run` does the work, everybody else learns how it stands.',
   description:
     '`run`: do it, then say done or fail with the token. `running`: somebody is at it. `done`: it was done, with its result. ' +
@@ -98,7 +98,7 @@ export const doneOnce: Route<{ body: DoneOnceBody; reply: Ended & { readonly don
   path: '/v1/once/done',
   scope: 'work',
   relieves: true,
-  room: 'once',
+  module: 'once',
   summary: 'It was done: whoever claims the key now gets `done` and the result.',
   description: `A token that is not (or no longer) the claim’s is 409 \`lease_lost\`, and nothing changes.`,
   body: schemaFor<DoneOnceBody>()(
@@ -117,7 +117,7 @@ export const failOnce: Route<{ body: GuardTokenBody; reply: Ended & { readonly f
   path: '/v1/once/fail',
   scope: 'work',
   relieves: true,
-  room: 'once',
+  module: 'once',
   summary: 'It was not done: the key may be claimed again at once.',
   body: schemaFor<GuardTokenBody>()(Type.Object(tokenFields, strict)),
   replies: {
@@ -139,7 +139,7 @@ export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly e
   path: '/v1/once/renew',
   scope: 'work',
   relieves: true,
-  room: 'once',
+  module: 'once',
   summary: 'Keep a claim for another `leaseMs`.',
   description: `Never shortens it.`,
   body: schemaFor<RenewOnceBody>()(Type.Object({ ...tokenFields, leaseMs: Type.Optional(span) }, strict)),
@@ -162,7 +162,7 @@ export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgott
   method: 'POST',
   path: '/v1/once/forget',
   scope: 'admin',
-  room: 'once',
+  module: 'once',
   summary: 'For operators: forget a key, whatever it is, so that it may be claimed again.',
   body: schemaFor<ForgetOnceBody>()(Type.Object({ key: name, space: Type.Optional(space) }, strict)),
   replies: { 200: schemaFor<{ readonly forgotten: boolean }>()(Type.Object({ forgotten: Type.Boolean() })) },
@@ -183,7 +183,7 @@ export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
   method: 'POST',
   path: '/v1/once/seen',
   scope: 'work',
-  room: 'once',
+  module: 'once',
   summary:
     'Was this state of this subject notified recently? `seen: false` means: notify it, and the window begins.',
   description: `The window is not prolonged by those who ask while it is open.`,
@@ -210,7 +210,7 @@ export const onceStats: Route<{ reply: OnceStats }> = {
   method: 'GET',
   path: '/v1/once/stats',
   scope: 'read',
-  room: 'once',
+  module: 'once',
   summary:
     'What this server counted since it started: locks taken and refused, events new and known, repeats not notified.',
   replies: {
@@ -255,7 +255,7 @@ export const listGuards: Route<{ query: ListGuardsQuery; reply: Page<Guard> }> =
   method: 'GET',
   path: '/v1/once',
   scope: 'read',
-  room: 'once',
+  module: 'once',
   summary: 'List guards: who is at what, what was done, what is stuck. No tokens.',
   query: schemaFor<ListGuardsQuery>()(
     Type.Object(

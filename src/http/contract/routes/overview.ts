@@ -33,7 +33,7 @@ export const whoAmI: Route<{ reply: Me }> = {
   method: 'GET',
   path: '/v1/me',
   scope: 'read',
-  room: 'access',
+  module: 'access',
   summary: 'Who is asking, what they may do, and what they speak to.',
   replies: {
     200: schemaFor<Me>()(
@@ -142,7 +142,7 @@ export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
   method: 'GET',
   path: '/v1/overview',
   scope: 'read',
-  room: 'system',
+  module: 'system',
   summary: 'How everything stands: problems, health, queues, and the last hour of this server.',
   description:
     '`history` is what passed through the server that answers, in steps of five seconds, kept in its memory for an hour: ' +

@@ -80,7 +80,7 @@ export const subscribe: Route<{ body: SubscribeBody; reply: Subscription }> = {
   method: 'POST',
   path: '/v1/monitor/subscriptions',
   scope: 'admin',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'Subscribe: who is notified of which changes, through which channel.',
   description:
     'Channels are `dingtalk`, `feishu`, `wecom`, `slack` and `webhook`. Addresses that are not public are refused unless the server ' +
@@ -115,7 +115,7 @@ export const listSubscriptions: Route<{ reply: Page<Subscription> }> = {
   method: 'GET',
   path: '/v1/monitor/subscriptions',
   scope: 'read',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'List all subscriptions, oldest first, without secrets.',
   replies: { 200: pageOf<Subscription>(subscription) },
   mutates: false,
@@ -126,7 +126,7 @@ export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: t
   method: 'DELETE',
   path: '/v1/monitor/subscriptions/{id}',
   scope: 'admin',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'End a subscription; what waits to be sent to it is cancelled.',
   params: idParams,
   replies: { 200: schemaFor<{ readonly deleted: true }>()(Type.Object({ deleted: Type.Literal(true) })) },
@@ -156,7 +156,7 @@ export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
   method: 'POST',
   path: '/v1/monitor/silences',
   scope: 'admin',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'Be silent about some venues for a while: what changes then is decided as `silenced`.',
   body: schemaFor<SilenceBody>()(
     Type.Object(
@@ -180,7 +180,7 @@ export const listSilences: Route<{ reply: Page<Silence> }> = {
   method: 'GET',
   path: '/v1/monitor/silences',
   scope: 'read',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'List the silences that have not ended.',
   replies: { 200: pageOf<Silence>(silenceSchema) },
   mutates: false,
@@ -191,7 +191,7 @@ export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: tr
   method: 'DELETE',
   path: '/v1/monitor/silences/{id}',
   scope: 'admin',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'End a silence.',
   params: idParams,
   replies: { 200: schemaFor<{ readonly deleted: true }>()(Type.Object({ deleted: Type.Literal(true) })) },
@@ -214,7 +214,7 @@ export const testChannel: Route<{ body: TestChannelBody; reply: TestChannelReply
   method: 'POST',
   path: '/v1/monitor/test',
   scope: 'admin',
-  room: 'monitor',
+  module: 'monitor',
   summary: 'Send a test message through a channel now, past all queues and limits.',
   body: schemaFor<TestChannelBody>()(Type.Object({ channel }, strict)),
   replies: {

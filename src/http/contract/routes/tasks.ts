@@ -18,7 +18,7 @@ import { count, instant, instantOrNull, name, span } from '../values.ts'
 const text = Type.String()
 const textOrNull = Type.Union([text, Type.Null()])
 const numberOrNull = Type.Union([Type.Number(), Type.Null()])
-/** Which names and numbers are allowed is judged by the room too. */
+/** Which names and numbers are allowed is judged by the module too. */
 const uses = Type.Unsafe<Readonly<Record<string, number>>>({
   type: 'object',
   maxProperties: 16,
@@ -99,7 +99,7 @@ export const submitTask: Route<{ body: SubmitTaskBody; reply: Submitted }> = {
   method: 'POST',
   path: '/v1/tasks',
   scope: 'work',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'Submit a task: it is kept durably, and goes to a node that offers what it needs.',
   description:
     '`uses` reserves slots of several services on one node at once; `requires` must all hold, `prefers` had better. It waits until ' +
@@ -122,7 +122,7 @@ export const listTasks: Route<{ query: ListTasksQuery; reply: Page<Task> }> = {
   method: 'GET',
   path: '/v1/tasks',
   scope: 'read',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'List tasks, the newest first, of one status or of all.',
   description:
     'A task that runs at the node of another server is `running` within two seconds, and counts as `waiting` until then; ' +
@@ -140,7 +140,7 @@ export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
   method: 'GET',
   path: '/v1/tasks/{id}',
   scope: 'read',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'One task: how it stands, where it is, what it was submitted with, and what came of it.',
   description:
     '`progress` is what its node last said in this attempt, on whichever server the node is; of another server up to about a second old.',
@@ -174,7 +174,7 @@ export const taskEvents: Route<{ params: IdParams }> = {
   method: 'GET',
   path: '/v1/tasks/{id}/events',
   scope: 'read',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'A stream of what happens to a task, from how it stands now to its end.',
   description:
     'The present state comes first, also after a reconnect: there is nothing to resume. Progress that is not read in time is skipped. ' +
@@ -195,7 +195,7 @@ export const cancelTask: Route<{ params: IdParams; body: CancelTaskBody; reply: 
   method: 'POST',
   path: '/v1/tasks/{id}/cancel',
   scope: 'work',
-  room: 'dispatch',
+  module: 'dispatch',
   summary: 'End a task unless it ended before; a node that runs it is told to stop.',
   params: idParams,
   body: schemaFor<CancelTaskBody>()(
@@ -212,7 +212,7 @@ export const explainTask: Route<{ params: IdParams; reply: Explanation }> = {
   method: 'GET',
   path: '/v1/tasks/{id}/explain',
   scope: 'read',
-  room: 'dispatch',
+  module: 'dispatch',
   summary:
     'Why a task waits: how many nodes fail each requirement, the nearest misses, and what would wake it.',
   params: idParams,

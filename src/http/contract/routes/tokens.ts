@@ -32,7 +32,7 @@ export const listTokens: Route<{ query: ListTokensQuery; reply: Page<Token> }> =
   method: 'GET',
   path: '/v1/tokens',
   scope: 'admin',
-  room: 'access',
+  module: 'access',
   summary: 'List tokens, also those that ended. Secrets are not kept and not shown.',
   query: schemaFor<ListTokensQuery>()(
     Type.Object(
@@ -70,7 +70,7 @@ export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> 
   method: 'POST',
   path: '/v1/tokens',
   scope: 'admin',
-  room: 'access',
+  module: 'access',
   summary: 'Make a token. Its `secret` is in this answer and never shown again.',
   description:
     'An Idempotency-Key is refused here: to repeat the answer the secret would have to be kept. ' +
@@ -110,7 +110,7 @@ export const revokeToken: Route<{ params: IdParams; reply: Token }> = {
   method: 'DELETE',
   path: '/v1/tokens/{id}',
   scope: 'admin',
-  room: 'access',
+  module: 'access',
   summary:
     'Revoke a token. It ends at once on this server and within one second on every other: for requests, waiting claims, streams and sockets.',
   params: idParams,

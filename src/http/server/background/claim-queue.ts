@@ -3,7 +3,7 @@ import type { JobsNotifier } from '../../../jobs/index.ts'
 import type { ClaimWait } from '../call.ts'
 
 /** How a line is looked after. */
-export interface ClaimLineOptions {
+export interface ClaimQueueOptions {
   readonly pollMs: number
   readonly lateMs: number
   readonly clock: Clock
@@ -25,10 +25,10 @@ export interface ClaimLineOptions {
  * Who leaves (its time is over, its client has gone) leaves at once, also in the middle of its claim; nobody waits for
  * that. If it was only late it still gets what the claim brings. If it has gone, jobs are given back.
  */
-export class ClaimLine {
+export class ClaimQueue {
   readonly #notifier: JobsNotifier
   readonly #topics: readonly string[]
-  readonly #options: ClaimLineOptions
+  readonly #options: ClaimQueueOptions
   readonly #onDissolved: () => void
   readonly #unlisten: () => void
   /** A set keeps the order, and lets go of one in the middle in constant time. */
@@ -45,7 +45,7 @@ export class ClaimLine {
   constructor(
     notifier: JobsNotifier,
     topics: readonly string[],
-    options: ClaimLineOptions,
+    options: ClaimQueueOptions,
     onDissolved: () => void,
   ) {
     this.#notifier = notifier

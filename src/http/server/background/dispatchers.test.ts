@@ -7,13 +7,13 @@ import { createDispatchers } from './dispatchers.ts'
 /** Dispatchers that do nothing, and say when they start. */
 function stage() {
   const started: string[] = []
-  const guests = new Map<string, number>()
+  const refCounts = new Map<string, number>()
   const broken = new Set<string>()
   let namespaces: readonly string[] = []
   let looks = 0
   const spaces = {
     enter(namespace: string) {
-      guests.set(namespace, (guests.get(namespace) ?? 0) + 1)
+      refCounts.set(namespace, (refCounts.get(namespace) ?? 0) + 1)
       const start = () => {
         if (broken.has(namespace)) throw new Error(`no start in ${namespace}`)
         started.push(namespace)
@@ -21,7 +21,7 @@ function stage() {
       return { namespace, dispatch: { start } } as unknown as Space
     },
     leave({ namespace }: Space) {
-      guests.set(namespace, guests.get(namespace)! - 1)
+      refCounts.set(namespace, refCounts.get(namespace)! - 1)
     },
   } as unknown as Spaces
   const served = {
@@ -31,7 +31,7 @@ function stage() {
     },
   }
   return {
-    ...{ started, guests, broken, spaces, served },
+    ...{ started, refCounts, broken, spaces, served },
     has(...names: readonly string[]) {
       namespaces = names
     },
@@ -43,7 +43,7 @@ function stage() {
 }
 
 test('a dispatcher works wherever there are tasks or nodes, and its space is kept meanwhile', async () => {
-  const { started, guests, spaces, served, has, looked } = stage()
+  const { started, refCounts, spaces, served, has, looked } = stage()
   has('b', 'a')
   const dispatchers = createDispatchers({ served, spaces, lookMs: 5 })
   await looked()
@@ -52,20 +52,20 @@ test('a dispatcher works wherever there are tasks or nodes, and its space is kep
   has('b', 'c')
   await looked()
   assert.deepEqual(started, ['a', 'b', 'c'])
-  assert.deepEqual([...guests.values()], [0, 1, 1])
+  assert.deepEqual([...refCounts.values()], [0, 1, 1])
   await dispatchers.stop()
-  assert.deepEqual([...guests.values()], [0, 0, 0])
+  assert.deepEqual([...refCounts.values()], [0, 0, 0])
 })
 
 test('one that cannot start holds up no other, and is tried again', async () => {
-  const { started, guests, broken, spaces, served, has, looked } = stage()
+  const { started, refCounts, broken, spaces, served, has, looked } = stage()
   const troubles: string[] = []
   broken.add('a')
   has('a', 'b')
   const onTrouble = (_loop: string, trouble: string) => void troubles.push(trouble)
   const dispatchers = createDispatchers({ served, spaces, onTrouble, lookMs: 5 })
   await looked()
-  assert.deepEqual([started, guests.get('a')], [['b'], 0])
+  assert.deepEqual([started, refCounts.get('a')], [['b'], 0])
   assert.ok(troubles.includes('failed'))
   broken.clear()
   await looked()

@@ -26,7 +26,7 @@ const maxNamespaces = 1_000
 
 export function createDispatchers(parts: DispatchersParts): Dispatchers {
   const { served, spaces, lookMs = defaultLookMs, onTrouble = () => {} } = parts
-  /** Each is a guest of its space, so that it is not forgotten while it works. */
+  /** Each holds a reference to its space, so that the space stays while it works. */
   const working = new Map<string, Space>()
 
   function begin(namespace: string): void {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createFakeClock, type FakeClock } from '../../../core/fake-clock.ts'
 import { type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
-import type { ClaimDesk } from '../call.ts'
-import { createClaimDesk } from './long-poll-claims.ts'
+import type { LongPollClaims } from '../call.ts'
+import { createLongPollClaims } from './long-poll-claims.ts'
 
 /** A store with one queue, whose claims take as long as the test likes. */
 class FakeStore {
@@ -43,7 +43,7 @@ interface Waiting {
 interface Stage {
   readonly clock: FakeClock
   readonly store: FakeStore
-  readonly desk: ClaimDesk
+  readonly longPollClaims: LongPollClaims
   readonly wakeUps: string[]
   listenerCount(): number
   wake(queue?: string): Promise<void>
@@ -72,11 +72,11 @@ function aStage(): Stage {
       return () => listeners.delete(mine)
     },
   }
-  const desk = createClaimDesk(notifier, { clock, random: () => 0.5 })
+  const longPollClaims = createLongPollClaims(notifier, { clock, random: () => 0.5 })
   return {
     clock,
     store,
-    desk,
+    longPollClaims,
     wakeUps,
     listenerCount: () => listeners.size,
     async wake(queue = 'mail') {
@@ -92,7 +92,7 @@ function aStage(): Stage {
           store.jobs.push(...jobs)
         },
       }
-      desk
+      longPollClaims
         .wait({ queues, kinds, ...(giveBack === false ? {} : back) }, waitMs, gone.signal, () =>
           store.claim(who),
         )
@@ -367,13 +367,16 @@ test('an error reaches the one whose claim it was, and the next one looks soon',
 })
 
 test('a claim that throws before it begins is an error like any other', async () => {
-  const { desk } = aStage()
+  const { longPollClaims } = aStage()
   const claim = () => {
     throw new Error('at once')
   }
   const { signal } = new AbortController()
   for (const waitMs of [0, 1_000]) {
-    await assert.rejects(desk.wait({ queues: ['mail'], kinds: undefined }, waitMs, signal, claim), /at once/)
+    await assert.rejects(
+      longPollClaims.wait({ queues: ['mail'], kinds: undefined }, waitMs, signal, claim),
+      /at once/,
+    )
   }
 })
 
@@ -391,12 +394,12 @@ test('those who wait for other queues or kinds stand in other lines', async () =
 })
 
 test('closing lets everybody go, and those whose claim is under way with what it brings', async () => {
-  const { store, wait, desk, wake, clock, listenerCount } = aStage()
+  const { store, wait, longPollClaims, wake, clock, listenerCount } = aStage()
   const [a, b] = [await wait('a'), await wait('b')]
   store.jobs.push('j1')
   store.hold()
   await wake()
-  desk.close()
+  longPollClaims.close()
   await settle()
   assert.deepEqual([a.answer, b.answer], [undefined, []])
   assert.equal(listenerCount(), 0)
@@ -410,11 +413,14 @@ test('closing lets everybody go, and those whose claim is under way with what it
 })
 
 test('who does not wait claims once, and a client that is gone already not at all', async () => {
-  const { store, wait, desk } = aStage()
+  const { store, wait, longPollClaims } = aStage()
   const none = await wait('a', { waitMs: 0 })
   assert.deepEqual(none.answer, [])
-  const answer = await desk.wait({ queues: ['mail'], kinds: undefined }, 1_000, AbortSignal.abort(), () =>
-    store.claim('b'),
+  const answer = await longPollClaims.wait(
+    { queues: ['mail'], kinds: undefined },
+    1_000,
+    AbortSignal.abort(),
+    () => store.claim('b'),
   )
   assert.deepEqual(answer, [])
   assert.equal(store.claimCount, 1)

@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { whole, withDefaults } from '../../../core/options.ts'
 import { type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
-import type { ClaimDesk, ClaimWait } from '../call.ts'
-import { ClaimLine } from './claim-queue.ts'
+import type { ClaimWait, LongPollClaims } from '../call.ts'
+import { ClaimQueue } from './claim-queue.ts'
 
 /** How waiting claims are looked after. */
-export interface ClaimDeskOptions {
+export interface LongPollClaimsOptions {
   /** How often a line looks without being woken for, give or take a quarter. @default 1_000 */
   readonly pollMs?: number
   /** How long a claim that is under way when its time is over may still bring jobs. @default 2_000 */
@@ -14,27 +14,34 @@ export interface ClaimDeskOptions {
   readonly random?: () => number
 }
 
-export const claimDeskDefaults: Required<ClaimDeskOptions> = {
+export const longPollClaimsDefaults: Required<LongPollClaimsOptions> = {
   pollMs: 1_000,
   lateMs: 2_000,
   clock: systemClock,
   random: Math.random,
 }
 
-/** Makes the desk of one namespace, whose notifier this is. */
-export function createClaimDesk(notifier: JobsNotifier, options?: ClaimDeskOptions): ClaimDesk {
-  const given = withDefaults<Required<ClaimDeskOptions>>('createClaimDesk', options, claimDeskDefaults)
-  whole('createClaimDesk.pollMs', given.pollMs, { min: 1, max: 2 ** 31 - 1 })
-  whole('createClaimDesk.lateMs', given.lateMs, { max: 2 ** 31 - 1 })
-  const lines = new Map<string, ClaimLine>()
+/** Makes the long-poll claims of one namespace, over its notifier. */
+export function createLongPollClaims(
+  notifier: JobsNotifier,
+  options?: LongPollClaimsOptions,
+): LongPollClaims {
+  const given = withDefaults<Required<LongPollClaimsOptions>>(
+    'createLongPollClaims',
+    options,
+    longPollClaimsDefaults,
+  )
+  whole('createLongPollClaims.pollMs', given.pollMs, { min: 1, max: 2 ** 31 - 1 })
+  whole('createLongPollClaims.lateMs', given.lateMs, { max: 2 ** 31 - 1 })
+  const lines = new Map<string, ClaimQueue>()
   let isClosed = false
 
-  function lineOf(queues: readonly string[], kinds: readonly string[] | undefined): ClaimLine {
+  function lineOf(queues: readonly string[], kinds: readonly string[] | undefined): ClaimQueue {
     const topics = [...new Set(queues)].sort().map(queueTopic)
     const key = JSON.stringify([topics, kinds && [...new Set(kinds)].sort()])
     const found = lines.get(key)
     if (found) return found
-    const line = new ClaimLine(notifier, topics, given, () => lines.delete(key))
+    const line = new ClaimQueue(notifier, topics, given, () => lines.delete(key))
     lines.set(key, line)
     return line
   }

@@ -53,7 +53,7 @@ export function createSenders({
   let stopped: Promise<void> | undefined
 
   async function begin(namespace: string): Promise<void> {
-    // A guest of its own, so that the space is not forgotten while it sends.
+    // A reference of its own: the space stays while it sends.
     const space = spaces.enter(namespace)
     let sender: Sender
     try {

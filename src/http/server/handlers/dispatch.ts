@@ -90,7 +90,7 @@ export const dispatchHandlers: DispatchHandlers = {
   },
 }
 
-/** The room, at work: whoever only looks does not begin to claim tasks in a namespace. */
+/** The module, at work: whoever only looks does not begin to claim tasks in a namespace. */
 function working({ dispatch }: Space): Dispatch {
   dispatch.start()
   return dispatch

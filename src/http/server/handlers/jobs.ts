@@ -188,7 +188,7 @@ async function claimInLine(
   const request = { queues, kinds, giveBack }
   meter.claimWaits()
   try {
-    return await space.desk.wait(request, waitMs, signal, () => jobs.claim(options))
+    return await space.longPollClaims.wait(request, waitMs, signal, () => jobs.claim(options))
   } finally {
     meter.claimWaited()
   }

@@ -68,8 +68,8 @@ export type MetricsSpace = MeteredSpace &
   CountedSpace &
   NodesSpace & { readonly monitor?: Pick<Monitor, 'problems'> }
 
-/** Counts what happens in a room. */
-export interface RoomMeter {
+/** Counts what happens in a module. */
+export interface ModuleMeter {
   /** What was counted, of one namespace or of all. */
   families(namespace: string | undefined): readonly Family[]
 }
@@ -95,8 +95,8 @@ export interface MetricsParts {
   logDropped(): number
   /** Who waits on whom. @default nothing is shown of it */
   readonly contention?: Pick<Contention, 'series'>
-  /** What is counted of a room by namespace, where that is not the space's own. @default nothing */
-  readonly roomMeters?: readonly RoomMeter[]
+  /** What is counted of a module by namespace, where that is not the space's own. @default nothing */
+  readonly moduleMeters?: readonly ModuleMeter[]
   /** Where the last hour is kept. @default nowhere */
   readonly history?: History
   /** @default the process's own */
@@ -261,7 +261,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
         ...routeFamilies(),
         ...queues.families,
         ...jobMeter.families(shown),
-        ...(parts.roomMeters ?? []).flatMap((meter) => meter.families(shown)),
+        ...(parts.moduleMeters ?? []).flatMap((meter) => meter.families(shown)),
         ...(parts.contention ? waitFamilies(parts.contention) : []),
         ...onceFamilies(spaces.values()),
         ...sendingFamilies(sendings),

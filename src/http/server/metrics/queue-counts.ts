@@ -41,7 +41,7 @@ type CountingStore = Pick<Space['stores']['jobs'], 'stats'>
 
 const known = new WeakMap<CountingStore, QueueCounts>()
 
-/** The one of that store. Its counts are with those of the rooms' own queues. */
+/** The one of that store. Its counts are with those of the modules' own queues. */
 export function queueCountsOf({ jobs }: { readonly jobs: CountingStore }): QueueCounts {
   let counts = known.get(jobs)
   if (counts === undefined) {

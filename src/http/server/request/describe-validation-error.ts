@@ -8,12 +8,12 @@ import type { Subject } from './validate.ts'
  * What is wrong with a value, in one sentence: which field, what is allowed, what came. It walks schema and value side
  * by side and tells the first thing it meets; unknown fields come before missing ones, for a misspelt name is both.
  */
-export function complain(subject: Subject, schema: Schema, value: unknown): Complaint {
-  const complaint = judge(subject, asRule(schema), value, '')
-  return complaint ?? { place: '', text: `${subject.what} is not as /openapi.json describes it.` }
+export function describeValidationError(subject: Subject, schema: Schema, value: unknown): ValidationProblem {
+  const problem = judge(subject, asRule(schema), value, '')
+  return problem ?? { place: '', text: `${subject.what} is not as /openapi.json describes it.` }
 }
 
-export interface Complaint {
+export interface ValidationProblem {
   /** The way to the field: `jobs[3].kind`. Empty: it is about the whole. */
   readonly place: string
   readonly text: string
@@ -41,10 +41,10 @@ function asRule(schema: Schema): Rule {
   return schema as Rule
 }
 
-function judge(subject: Subject, rule: Rule, value: unknown, path: string): Complaint | undefined {
+function judge(subject: Subject, rule: Rule, value: unknown, path: string): ValidationProblem | undefined {
   if (rule.items !== undefined && rule.items === asRule(term)) {
-    const complaint = judgeTerms(path, value)
-    if (complaint !== undefined) return complaint
+    const problem = judgeTerms(path, value)
+    if (problem !== undefined) return problem
   }
   if (rule.anyOf !== undefined) return judgeUnion(subject, rule, rule.anyOf, value, path)
   if (!isOfType(rule, value)) return refuse(subject, rule, value, path)
@@ -64,7 +64,7 @@ function judge(subject: Subject, rule: Rule, value: unknown, path: string): Comp
 }
 
 /** Terms are explained as the library explains them: by the kind of term that was meant. */
-function judgeTerms(path: string, value: unknown): Complaint | undefined {
+function judgeTerms(path: string, value: unknown): ValidationProblem | undefined {
   try {
     checkTerms(path, value)
     return undefined
@@ -81,7 +81,7 @@ function judgeUnion(
   choices: readonly Rule[],
   value: unknown,
   path: string,
-): Complaint | undefined {
+): ValidationProblem | undefined {
   if (choices.some((choice) => judge(subject, choice, value, path) === undefined)) return undefined
   const alike = choices.find(({ type }) => (type === 'object' || type === 'array') && isOfKind(type, value))
   return alike === undefined ? refuse(subject, rule, value, path) : judge(subject, alike, value, path)
@@ -92,7 +92,7 @@ function judgeObject(
   { properties = {}, required = [], additionalProperties }: Rule,
   value: Readonly<Record<string, unknown>>,
   path: string,
-): Complaint | undefined {
+): ValidationProblem | undefined {
   const names = Object.keys(properties)
   if (additionalProperties === false) {
     const unknown = Object.keys(value).find((name) => !Object.hasOwn(properties, name))
@@ -110,8 +110,8 @@ function judgeObject(
         return { place: inner, text: `${inner} is missing; it must be ${allowed(rule)}.` }
       continue
     }
-    const complaint = judge(subject, rule, value[name], inner)
-    if (complaint !== undefined) return complaint
+    const problem = judge(subject, rule, value[name], inner)
+    if (problem !== undefined) return problem
   }
   return undefined
 }
@@ -121,7 +121,7 @@ function judgeList(
   rule: Rule,
   values: readonly unknown[],
   path: string,
-): Complaint | undefined {
+): ValidationProblem | undefined {
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = rule
   if (values.length < minItems || values.length > maxItems) {
     const text = `${nameOf(subject, path)} must be ${allowed(rule)}, not of ${values.length}.`
@@ -129,13 +129,13 @@ function judgeList(
   }
   if (items === undefined) return undefined
   for (const [index, value] of values.entries()) {
-    const complaint = judge(subject, items, value, `${path}[${index}]`)
-    if (complaint !== undefined) return complaint
+    const problem = judge(subject, items, value, `${path}[${index}]`)
+    if (problem !== undefined) return problem
   }
   return undefined
 }
 
-function refuse(subject: Subject, rule: Rule, value: unknown, path: string): Complaint {
+function refuse(subject: Subject, rule: Rule, value: unknown, path: string): ValidationProblem {
   return { place: path, text: `${nameOf(subject, path)} must be ${allowed(rule)}, not ${show(value)}.` }
 }
 

@@ -5,14 +5,14 @@ import type { Authenticator, Call, Incoming, Principal, Space } from '../call.ts
 import type { Spaces } from '../namespace-services.ts'
 import { keepMs } from './request-key.ts'
 
-/** Whoever has not said who they are. */
-const nobody: Principal = { id: 'nobody', scope: 'read', namespace: 'default', everyNamespace: false }
+/** The principal of a request that is not authenticated yet. */
+const anonymous: Principal = { id: 'anonymous', scope: 'read', namespace: 'default', everyNamespace: false }
 
 /**
  * One request on its way. What it needs of its namespace is made when it is asked for, so that a health probe enters no
  * space and a request without a key no service of its own.
  */
-export class Passage implements Call {
+export class RequestContext implements Call {
   readonly route: Route
   readonly params: unknown
   readonly incoming: Incoming
@@ -20,7 +20,7 @@ export class Passage implements Call {
   readonly #spaces: Spaces
   query: unknown
   body: unknown
-  principal: Principal = nobody
+  principal: Principal = anonymous
   /** The Idempotency-Key and what it is bound to. */
   key: { readonly key: string; readonly fingerprint: string } | undefined
   #space: Space | undefined
@@ -40,7 +40,7 @@ export class Passage implements Call {
 
   /** Who asks, once that is known. */
   get principalId(): string | undefined {
-    return this.principal === nobody ? undefined : this.principal.id
+    return this.principal === anonymous ? undefined : this.principal.id
   }
 
   /** Aborts when the client has gone, or when the token ended in a wait. */

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/schema'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Schema } from '../../contract/index.ts'
-import { complain } from './describe-validation-error.ts'
+import { describeValidationError } from './describe-validation-error.ts'
 
 /**
  * Whether a value is as its schema says. The check is compiled and quick; only when it fails does anybody look for the
@@ -9,7 +9,7 @@ import { complain } from './describe-validation-error.ts'
  */
 export function validate(subject: Subject, schema: Schema, value: unknown): void {
   if (checkOf(schema)(value)) return
-  const { place, text } = complain(subject, schema, value)
+  const { place, text } = describeValidationError(subject, schema, value)
   if (isTooLong(schema, value)) throw new SignalboxError('too_large', text)
   const details = { in: subject.what, ...(place !== '' && { option: place }) }
   throw new SignalboxError('invalid_argument', text, { details })

@@ -1,7 +1,7 @@
 import { checkJson, encodeJson, maxJsonBytes } from '../../../core/json.ts'
 import type { NodeFrame, NodeLoad, ServiceOffer } from '../../../dispatch/index.ts'
 import { type FrameProblem, nodeFrameSchemas, nodeProtocol, type PingFrame } from '../../contract/index.ts'
-import { complain } from '../request/describe-validation-error.ts'
+import { describeValidationError } from '../request/describe-validation-error.ts'
 import { checkOf, type Subject } from '../request/validate.ts'
 
 /**
@@ -34,7 +34,7 @@ export function readNodeFrame(text: string): ReadFrame {
   const schema = nodeFrameSchemas[shaped.type]
   if (!checkOf(schema)(shaped)) {
     const subject: Subject = { what: `The message ${type}`, part: 'field' }
-    return refuse('invalid_frame', complain(subject, schema, shaped).text)
+    return refuse('invalid_frame', describeValidationError(subject, schema, shaped).text)
   }
   const unsound = unsoundness(shaped)
   if (unsound !== undefined) return refuse('invalid_frame', unsound)
