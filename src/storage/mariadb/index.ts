@@ -6,6 +6,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createNoteStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
@@ -32,7 +33,6 @@ import { createMariadbGates, listGated } from './jobs/dependencies.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
 import { createMariadbLocks } from './locks/locks.ts'
-import { createMariadbNotes } from './logs.ts'
 import { createMigrator } from './migrator.ts'
 import { createMariadbMonitor } from './monitor/monitor.ts'
 import { MariadbNotifiers } from './notifier.ts'
@@ -119,7 +119,7 @@ export async function openMariadb(
       const notifier = notifiers.within(name)
       return {
         jobs,
-        notes: createMariadbNotes(guarded),
+        notes: createNoteStore(database, name),
         schedules: createMariadbSchedules(guarded),
         gates: createMariadbGates(guarded),
         locks,

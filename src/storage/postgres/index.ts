@@ -5,6 +5,7 @@ import { requireSchema } from '../migration-plan.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createNoteStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { Views } from '../views.ts'
@@ -22,7 +23,6 @@ import { listQueued } from './jobs/queued.ts'
 import { jobStatements } from './jobs/statements.ts'
 import { createPostgresLocks } from './locks/locks.ts'
 import { lineStatements } from './locks/wait-queue-statements.ts'
-import { noteStatements, PostgresNotes } from './logs.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { createPostgresMonitor } from './monitor/monitor.ts'
 import { reportStatements } from './monitor/monitor-statements.ts'
@@ -63,7 +63,6 @@ export async function openPostgres(
     const guards = guardStatements(quoted)
     const reports = reportStatements(quoted)
     const boards = fleetStatements(quoted)
-    const notes = noteStatements(quoted)
     const schedules = scheduleStatements(quoted)
     const gates = gateStatements(quoted)
     const createStores = (name: string): Stores => {
@@ -72,7 +71,7 @@ export async function openPostgres(
       const jobs = new PostgresJobs(connections, space)
       return {
         jobs,
-        notes: new PostgresNotes(connections, name, notes),
+        notes: createNoteStore(database, name),
         schedules: new PostgresSchedules(connections, space, schedules),
         gates: new PostgresGates(connections, space, gates),
         locks: createPostgresLocks(connections, name, quoted, lines),

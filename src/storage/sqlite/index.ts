@@ -4,6 +4,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createNoteStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
 import { readStoreId } from './connection/caller-transaction.ts'
@@ -19,7 +20,6 @@ import { SqliteJobs } from './jobs/jobs.ts'
 import { listQueued } from './jobs/queued.ts'
 import { readBootId } from './locks/lease-clock.ts'
 import { createSqliteLocks } from './locks/locks.ts'
-import { createSqliteNotes } from './logs.ts'
 import { createMigrator } from './migrator.ts'
 import { createSqliteMonitor } from './monitor/monitor.ts'
 import { SqliteNotifier } from './notifier.ts'
@@ -74,7 +74,7 @@ export async function openSqlite(
         check,
       })
       const once = (key: RequestKey) => createKeyedJobs(jobs, (method, args) => jobs.once(key, method, args))
-      const notes = createSqliteNotes({ namespace: name, writer, reader, check })
+      const notes = createNoteStore(database, name)
       const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
       const gates = createSqliteGates({ namespace: name, writer, reader, transactions, check })
       const locks = createSqliteLocks(name, writer, reader, check)

@@ -5,8 +5,8 @@ import { begin, type Call, commit, rowCount, type Statement } from '../connectio
 import { nowMs } from '../connection/clock.ts'
 import { errnoOf } from '../connection/failures.ts'
 import type { Store } from '../engine-store.ts'
-import { makeRoomForNotes } from '../logs.ts'
 import { toCancelled } from './history.ts'
+import { makeRoomForNotes } from './make-room-for-logs.ts'
 
 /**
  * What operators do with jobs: cancel, retry, prune. None waits for a running job's row, which a user's

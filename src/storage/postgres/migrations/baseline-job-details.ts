@@ -40,48 +40,6 @@ export function jobDetails(s: string): readonly string[] {
   PRIMARY KEY (namespace, job_id, attempt, number)
 )`,
 
-    // Adds to attempts one after the other. The log lines of one are `levels`, `texts` and `sizes` (bytes so far) from
-    // `firsts` on to before the next one's; `counts` has how many it logged, also those that were not worth sending.
-    `CREATE FUNCTION ${s}.signalbox_note(ns text, job_ids text[], attempts integer[], progresses text[],
-  counts integer[], firsts integer[], levels text[], texts text[], sizes integer[], max_lines integer,
-  max_bytes integer) RETURNS void LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-  at bigint := ${nowMs};
-  had_lines integer;
-  had_bytes integer;
-  had_dropped bigint;
-  kept integer;
-  first integer;
-BEGIN
-  FOR i IN 1 .. cardinality(job_ids) LOOP
-    INSERT INTO ${s}.job_progress AS p (namespace, job_id, attempt, progress, progress_at, line_count, line_bytes,
-      dropped_count, noted_at)
-    VALUES (ns, job_ids[i], attempts[i], progresses[i], CASE WHEN progresses[i] IS NOT NULL THEN at END, 0, 0, 0, at)
-    ON CONFLICT (namespace, job_id, attempt) DO UPDATE SET
-      progress = coalesce(excluded.progress, p.progress),
-      progress_at = coalesce(excluded.progress_at, p.progress_at),
-      noted_at = greatest(p.noted_at, excluded.noted_at)
-    RETURNING line_count, line_bytes, dropped_count INTO had_lines, had_bytes, had_dropped;
-    CONTINUE WHEN counts[i] = 0;
-    kept := 0;
-    first := firsts[i];
-    IF had_dropped = 0 THEN
-      INSERT INTO ${s}.job_log (namespace, job_id, attempt, number, level, text, logged_at)
-      SELECT ns, job_ids[i], attempts[i], had_lines + nr - first + 1, levels[nr], texts[nr], at
-      FROM generate_series(first, coalesce(firsts[i + 1] - 1, cardinality(texts))) nr
-      WHERE had_lines + nr - first < max_lines AND had_bytes + sizes[nr] <= max_bytes;
-      GET DIAGNOSTICS kept = ROW_COUNT;
-    END IF;
-    UPDATE ${s}.job_progress SET
-      line_count = had_lines + kept,
-      line_bytes = had_bytes + CASE WHEN kept > 0 THEN sizes[first + kept - 1] ELSE 0 END,
-      dropped_count = had_dropped + counts[i] - kept,
-      dropped_at = CASE WHEN counts[i] > kept THEN at ELSE dropped_at END
-    WHERE namespace = ns AND job_id = job_ids[i] AND attempt = attempts[i];
-  END LOOP;
-END $$`,
-
     `CREATE TABLE ${s}.job_schedule (
   namespace ${text} NOT NULL,
   name ${text} NOT NULL,

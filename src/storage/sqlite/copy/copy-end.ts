@@ -12,7 +12,6 @@ import {
 import { writtenShape } from '../../copy-shape.ts'
 import { type CopyNumbers, type CopyRow, type CopyTable, copyTables } from '../../copy-tables.ts'
 import { copyMark } from '../../migration-plan.ts'
-import { droppedText } from '../../sql/log-row.ts'
 import { type Connection, openWriter, parseLocation } from '../connection/connection.ts'
 import { explain, isBusy } from '../connection/failures.ts'
 import { readLiveLeases, SqliteLook } from './copy-look.ts'
@@ -135,7 +134,6 @@ class SqliteCopyEnd implements CopyEnd {
       for (const row of rows) {
         const values = shape.valuesOf(row, step.numbers)
         statement.run(...((isBeside ? [...values, ...row.slice(0, 3)] : values) as SQLInputValue[]))
-        if (table.name === 'job_progress') keepDropped(db, shape.cellsOf(row))
       }
     })
   }
@@ -230,22 +228,6 @@ function insertBeside({ table, columns }: Shape): string {
   return `INSERT INTO ${table} (${columns.join(', ')}, line)
     SELECT ${columns.map(() => '?').join(', ')}, line FROM lock_queue
     WHERE namespace = ? AND operation = ? AND resource = ?`
-}
-
-/** The line behind those kept, which says how many were dropped. */
-function keepDropped(db: Connection, cell: ReturnType<Shape['cellsOf']>): void {
-  const dropped = Number(cell('dropped_count'))
-  if (dropped === 0) return
-  db.run(
-    `INSERT INTO job_log (namespace, job_id, attempt, number, logged_at, level, text) VALUES (?1, ?2, ?3, ?4, ?5, 'warn', ?6)
-     ON CONFLICT DO UPDATE SET logged_at = excluded.logged_at, text = excluded.text`,
-    cell('namespace'),
-    cell('job_id'),
-    Number(cell('attempt')),
-    Number(cell('line_count')) + 1,
-    Number(cell('dropped_at') ?? cell('noted_at')),
-    droppedText(dropped),
-  )
 }
 
 function keepStep(db: Connection, { name }: CopyTable, step: CopyStep): void {

@@ -13,18 +13,6 @@ export const sqliteShapes: CopyShapes = {
   job_history: {
     more: { lease_no: (_, { leaseNo }) => String(leaseNo), settled_tokens: () => '' },
   },
-  // The line that counts those dropped is a row here; other engines make it up when they are asked.
-  job_progress: {
-    names: { dropped_at: null },
-    read: {
-      dropped_at: `CASE WHEN t.dropped_count > 0 THEN (SELECT l.logged_at FROM job_log l WHERE l.namespace = t.namespace
-        AND l.job_id = t.job_id AND l.attempt = t.attempt AND l.number = t.line_count + 1) END`,
-    },
-  },
-  job_log: {
-    where: `NOT EXISTS (SELECT 1 FROM job_progress p WHERE p.namespace = t.namespace AND p.job_id = t.job_id
-      AND p.attempt = t.attempt AND p.dropped_count > 0 AND t.number > p.line_count)`,
-  },
   queue_control: { where: '(t.paused_at IS NOT NULL OR t.limits IS NOT NULL)' },
   fleet_row: { where: `t.doc IS NOT NULL AND t.${durableFleet}` },
   lock_queue: {

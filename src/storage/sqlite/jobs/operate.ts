@@ -1,8 +1,9 @@
 import { createIds } from '../../../core/ids.ts'
 import type { CancelAnswer, FinalState, RetryAnswer } from '../../../jobs/index.ts'
 import { limitKeyOf } from '../../sql/limit-key.ts'
+import { forgetNotes, makeRoomForNotes } from '../../sql/logs.ts'
 import type { Connection } from '../connection/connection.ts'
-import { forgetNotes, makeRoomForNotes } from '../logs.ts'
+import { runHere } from '../connection/database.ts'
 import { findHolder } from './add.ts'
 import { forgetGates } from './dependency-rows.ts'
 import { endJobs } from './end-job.ts'
@@ -52,7 +53,7 @@ export function retryJob(
       live.row,
       now,
     )
-    makeRoomForNotes(connection, namespace, id)
+    runHere(connection, makeRoomForNotes(namespace, [id]), now)
     return { outcome: 'ready' }
   }
   const ended = findEnded(connection, namespace, id)
@@ -76,7 +77,7 @@ export function retryJob(
     limitKeyOf(meta),
   )
   connection.run('DELETE FROM job_history WHERE namespace = ?1 AND id = ?2', namespace, id)
-  makeRoomForNotes(connection, namespace, id)
+  runHere(connection, makeRoomForNotes(namespace, [id]), now)
   return { outcome: 'ready' }
 }
 
@@ -139,7 +140,7 @@ export function removeJobs(
     namespace,
     JSON.stringify(removed),
   )
-  forgetNotes(connection, namespace, removed)
+  runHere(connection, forgetNotes(namespace, removed))
   forgetGates(connection, namespace, removed)
   return removed
 }

@@ -13,6 +13,7 @@ export const jobDetails: readonly string[] = [
     line_count INTEGER NOT NULL,
     line_bytes INTEGER NOT NULL,
     dropped_count INTEGER NOT NULL,
+    dropped_at INTEGER,
     noted_at INTEGER NOT NULL,
     progress_at INTEGER,
     progress TEXT,

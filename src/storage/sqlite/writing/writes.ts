@@ -8,7 +8,6 @@ import type {
   LeaseRef,
   NewJob,
   NewSchedule,
-  Note,
   QueueLimits,
   Renewal,
   RetryAnswer,
@@ -36,7 +35,6 @@ import { limitQueue, pauseQueue } from '../jobs/queue-control.ts'
 import { settleTogether } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
 import { type LockStep, sweepLines, takeStep } from '../locks/lock-steps.ts'
-import { addNotes, pruneNotes } from '../logs.ts'
 import { applyMigrations } from '../migrator.ts'
 import { type MonitorStep, type MonitorSteps, takeMonitorStep } from '../monitor/monitor-steps.ts'
 import { fireSchedule, putSchedule, removeSchedule } from '../schedules.ts'
@@ -62,8 +60,6 @@ export interface Writes {
   setLimits(queue: string, limits: QueueLimits | null): void
   remove(ids: readonly string[]): readonly string[]
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
-  addNotes(notes: readonly Note[]): void
-  pruneNotes(request: { readonly olderThanMs: number; readonly limit: number }): number
   putSchedule(schedule: NewSchedule, seen: number): number | null
   removeSchedule(name: string): boolean
   fireSchedule(fired: Fired): { readonly version: number; readonly added: readonly Added[] } | null
@@ -129,8 +125,6 @@ const performers: Performers = {
   setLimits: ({ connection, namespace }, queue, limits) => limitQueue(connection, namespace, queue, limits),
   remove: ({ connection, namespace, now }, ids) => removeJobs(connection, namespace, ids, now),
   prune: ({ connection, namespace, now }, request) => pruneHistory(connection, namespace, request, now),
-  addNotes: ({ connection, namespace, now }, notes) => addNotes(connection, namespace, notes, now),
-  pruneNotes: ({ connection, namespace, now }, request) => pruneNotes(connection, namespace, request, now),
   putSchedule: ({ connection, namespace, now }, schedule, seen) =>
     putSchedule(connection, namespace, schedule, seen, now),
   removeSchedule: ({ connection, namespace }, name) => removeSchedule(connection, namespace, name),

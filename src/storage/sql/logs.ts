@@ -1,0 +1,331 @@
+import type { LogLine, LogQuery, Note, NoteStore, ProgressRecord } from '../../jobs/index.ts'
+import type { Database } from './database.ts'
+import { type AttemptNote, gatherNotes } from './log-batch.ts'
+import { droppedText, keptForRetry, placeLines } from './log-row.ts'
+import { last, many, one, operation, type Procedure, run } from './procedure.ts'
+import { statement } from './statement.ts'
+
+/**
+ * What attempts log, and how far they are. An attempt has a row in `job_progress`, whose counters number its log lines.
+ * Adding locks that row first, so no number is given twice. The line that says how many were dropped is not a row: the
+ * counters give it when logs are read.
+ */
+export function createNoteStore(database: Database, namespace: string): NoteStore {
+  return {
+    async add(notes) {
+      const attempts = gatherNotes(notes.map(withoutNuls))
+      if (attempts.length > 0) await database.run(addNotes, [namespace, attempts])
+    },
+    async progress(jobIds) {
+      return jobIds.length === 0 ? [] : database.run(readProgress, [namespace, jobIds])
+    },
+    logs: (jobId, query) => database.run(readLogs, [namespace, jobId, query]),
+    async prune({ olderThanMs, limit }) {
+      let pruned = 0
+      while (pruned < limit) {
+        const most = Math.min(500, limit - pruned)
+        const some = await database.run(pruneNotes, [namespace, { olderThanMs, limit: most }])
+        pruned += some
+        if (some < most) break
+      }
+      return pruned
+    },
+  }
+}
+
+/** Postgres keeps no text with a NUL in it; one such line is no reason to lose the others. */
+function withoutNuls(note: Note): Note {
+  if (!note.logs.some(({ text }) => text.includes('\0'))) return note
+  return {
+    ...note,
+    logs: note.logs.map(({ level, text }) => ({ level, text: text.replaceAll('\0', '\uFFFD') })),
+  }
+}
+
+const touchAttempts = statement(
+  'notes_touch',
+  { namespace: 'text', rows: { job_id: 'text', attempt: 'integer', progress: 'text | null' } },
+  (d) => `${d.upsert({
+    into: '@job_progress',
+    columns: `namespace, job_id, attempt, line_count, line_bytes, dropped_count, noted_at, progress_at, progress`,
+    source: `SELECT :namespace, v.job_id, v.attempt, 0, 0, 0, ${d.now},
+  CASE WHEN v.progress IS NULL THEN NULL ELSE ${d.now} END, v.progress FROM :rows WHERE 1 = 1`,
+    key: 'namespace, job_id, attempt',
+    set: {
+      noted_at: d.greatest('old.noted_at', 'new.noted_at'),
+      progress_at: 'coalesce(new.progress_at, old.progress_at)',
+      progress: 'coalesce(new.progress, old.progress)',
+    },
+  })}
+RETURNING job_id, attempt, line_count, line_bytes, dropped_count`,
+)
+
+const insertLogs = statement(
+  'logs_add',
+  {
+    namespace: 'text',
+    rows: { job_id: 'text', attempt: 'integer', number: 'integer', level: 'text', text: 'text' },
+  },
+  (d) => `
+INSERT INTO @job_log (namespace, job_id, attempt, number, level, logged_at, text)
+SELECT :namespace, v.job_id, v.attempt, v.number, v.level, ${d.now}, v.text FROM :rows`,
+)
+
+const countLogs = statement(
+  'logs_count',
+  {
+    namespace: 'text',
+    rows: {
+      ...{ job_id: 'text', attempt: 'integer' },
+      ...{ line_count: 'integer', line_bytes: 'integer', dropped_count: 'integer', is_dropping: 'boolean' },
+    },
+  },
+  (d) =>
+    d.updateByRows(
+      '@job_progress',
+      {
+        line_count: 'v.line_count',
+        line_bytes: 'v.line_bytes',
+        dropped_count: 'v.dropped_count',
+        dropped_at: `CASE WHEN v.is_dropping THEN ${d.now} ELSE t.dropped_at END`,
+      },
+      't.namespace = :namespace AND t.job_id = v.job_id AND t.attempt = v.attempt',
+    ),
+)
+
+interface CountsRow {
+  readonly job_id: string
+  readonly attempt: number | string
+  readonly line_count: number | string
+  readonly line_bytes: number | string
+  readonly dropped_count: number | string
+}
+
+const addNotes = operation({
+  name: 'add logs and progress',
+  lane: 'waiting',
+  *procedure(namespace: string, attempts: readonly AttemptNote[]) {
+    const rows = attempts.map(({ jobId, attempt, progress }) => ({ job_id: jobId, attempt, progress }))
+    const touch = many<CountsRow>(touchAttempts({ namespace, rows }))
+    const logging = attempts.filter(({ lineCount }) => lineCount > 0)
+    if (logging.length === 0) {
+      yield* last(touch)
+      return
+    }
+    const counts = new Map((yield* touch).map((row) => [nameOf(row.job_id, row.attempt), row]))
+    const placed = logging.map((note) => place(note, counts.get(nameOf(note.jobId, note.attempt))!))
+    const lines = placed.flatMap(({ kept }) => kept)
+    const counting = countLogs({ namespace, rows: placed.map(({ counted }) => counted) })
+    yield* last(run(...(lines.length === 0 ? [] : [insertLogs({ namespace, rows: lines })]), counting))
+  },
+})
+
+function nameOf(jobId: string, attempt: number | string): string {
+  return `${jobId} ${attempt}`
+}
+
+function place({ jobId, attempt, logs, lineCount }: AttemptNote, row: CountsRow) {
+  const before = {
+    lineCount: Number(row.line_count),
+    lineBytes: Number(row.line_bytes),
+    droppedCount: Number(row.dropped_count),
+  }
+  const { said, kept } = placeLines(before, logs)
+  // Lines that fit into no attempt were left out by the caller, and are counted here.
+  const droppedCount = said.droppedCount + lineCount - logs.length
+  const key = { job_id: jobId, attempt }
+  return {
+    kept: kept.map((line) => ({ ...key, ...line })),
+    counted: {
+      ...key,
+      line_count: said.lineCount,
+      line_bytes: said.lineBytes,
+      dropped_count: droppedCount,
+      is_dropping: droppedCount > before.droppedCount,
+    },
+  }
+}
+
+const selectProgress = statement(
+  'progress_read',
+  { namespace: 'text', jobIds: 'text[]' },
+  () => `
+SELECT p.job_id, p.attempt, p.progress, p.progress_at FROM @job_progress p
+WHERE p.namespace = :namespace AND p.job_id IN (:jobIds) AND p.progress IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM @job_progress later
+  WHERE later.namespace = p.namespace AND later.job_id = p.job_id AND later.progress IS NOT NULL
+    AND (later.progress_at > p.progress_at OR (later.progress_at = p.progress_at AND later.attempt > p.attempt)))`,
+)
+
+interface ProgressRow {
+  readonly job_id: string
+  readonly attempt: number | string
+  readonly progress: string
+  readonly progress_at: number | string
+}
+
+const readProgress = operation({
+  name: 'read progress',
+  isRead: true,
+  *procedure(namespace: string, jobIds: readonly string[]) {
+    const rows = yield* many<ProgressRow>(selectProgress({ namespace, jobIds }))
+    return rows.map(
+      (row): ProgressRecord => ({
+        jobId: row.job_id,
+        attempt: Number(row.attempt),
+        progress: row.progress,
+        at: Number(row.progress_at),
+      }),
+    )
+  },
+})
+
+const isAfter = (number: string) => `(attempt > :attempt OR (attempt = :attempt AND ${number} > :number))`
+
+const selectDropped = statement(
+  'logs_dropped',
+  { namespace: 'text', jobId: 'text', attempt: 'integer', number: 'integer', limit: 'integer' },
+  () => `
+SELECT attempt, line_count, dropped_count, dropped_at FROM @job_progress
+WHERE namespace = :namespace AND job_id = :jobId AND dropped_count > 0 AND ${isAfter('line_count + 1')}
+ORDER BY attempt LIMIT :limit`,
+)
+
+const selectLogs = statement(
+  'logs_read',
+  { namespace: 'text', jobId: 'text', attempt: 'integer', number: 'integer', limit: 'integer' },
+  () => `
+SELECT attempt, number, level, text, logged_at FROM @job_log
+WHERE namespace = :namespace AND job_id = :jobId AND ${isAfter('number')}
+ORDER BY attempt, number LIMIT :limit`,
+)
+
+interface DroppedRow {
+  readonly attempt: number | string
+  readonly line_count: number | string
+  readonly dropped_count: number | string
+  readonly dropped_at: number | string
+}
+
+interface LogRow {
+  readonly attempt: number | string
+  readonly number: number | string
+  readonly level: LogLine['level']
+  readonly text: string
+  readonly logged_at: number | string
+}
+
+const readLogs = operation({
+  name: 'read logs',
+  isRead: true,
+  *procedure(namespace: string, jobId: string, { limit, after }: LogQuery) {
+    const { attempt, number } = after ?? { attempt: -1, number: 0 }
+    const from = { namespace, jobId, attempt, number, limit }
+    // First the counters: where they say that lines were dropped, all lines before those are there.
+    const [dropped, logs] = yield* run(selectDropped(from), selectLogs(from))
+    return [...(logs!.rows as LogRow[]).map(decodeLog), ...(dropped!.rows as DroppedRow[]).map(decodeDropped)]
+      .sort((a, b) => a.attempt - b.attempt || a.number - b.number)
+      .slice(0, limit)
+  },
+})
+
+function decodeLog({ attempt, number, level, text, logged_at: at }: LogRow): LogLine {
+  return { attempt: Number(attempt), number: Number(number), level, text, at: Number(at) }
+}
+
+function decodeDropped({ attempt, line_count, dropped_count, dropped_at }: DroppedRow): LogLine {
+  return {
+    attempt: Number(attempt),
+    number: Number(line_count) + 1,
+    level: 'warn',
+    text: droppedText(Number(dropped_count)),
+    at: Number(dropped_at),
+  }
+}
+
+// By the attempt that was added to last: in the order of the index, and each job once.
+const selectOld = statement(
+  'notes_old',
+  { namespace: 'text', olderThanMs: 'integer', limit: 'integer' },
+  (d) => `
+SELECT p.job_id FROM @job_progress p ${d.byIndex('job_progress_noted')}
+WHERE p.namespace = :namespace AND p.noted_at < ${d.now} - :olderThanMs AND NOT EXISTS (
+  SELECT 1 FROM @job_progress later WHERE later.namespace = p.namespace AND later.job_id = p.job_id
+    AND (later.noted_at > p.noted_at OR (later.noted_at = p.noted_at AND later.attempt > p.attempt)))
+ORDER BY p.noted_at LIMIT :limit`,
+)
+
+const lockOld = statement(
+  'notes_lock_old',
+  { namespace: 'text', jobIds: 'text[]', olderThanMs: 'integer' },
+  (d) => `
+SELECT job_id, attempt FROM @job_progress ${d.byIndex('PRIMARY')}
+WHERE namespace = :namespace AND job_id IN (:jobIds) AND noted_at < ${d.now} - :olderThanMs
+ORDER BY job_id, attempt ${d.skipLocked}`,
+)
+
+const keyOfRows = 't.namespace = :namespace AND t.job_id = v.job_id AND t.attempt = v.attempt'
+const attemptRows = { namespace: 'text', rows: { job_id: 'text', attempt: 'integer' } } as const
+const deleteLogs = statement('logs_delete', attemptRows, (d) => d.deleteByRows('@job_log', keyOfRows))
+const deleteProgress = statement('progress_delete', attemptRows, (d) =>
+  d.deleteByRows('@job_progress', keyOfRows),
+)
+
+interface Age {
+  readonly olderThanMs: number
+  readonly limit: number
+}
+
+/** Attempts are locked before they go: one that was added to meanwhile is looked at again, and stays. */
+const pruneNotes = operation({
+  name: 'prune logs and progress',
+  *procedure(namespace: string, { olderThanMs, limit }: Age) {
+    const old = yield* many<{ job_id: string }>(selectOld({ namespace, olderThanMs, limit }))
+    if (old.length === 0) return 0
+    const jobIds = old.map((row) => row.job_id).sort()
+    const rows = (yield* many<CountsRow>(lockOld({ namespace, jobIds, olderThanMs }))).map((row) => ({
+      job_id: row.job_id,
+      attempt: Number(row.attempt),
+    }))
+    if (rows.length > 0)
+      yield* last(run(deleteLogs({ namespace, rows }), deleteProgress({ namespace, rows })))
+    return new Set(rows.map((row) => row.job_id)).size
+  },
+  upkeep: {
+    *isNeeded(namespace: string, { olderThanMs }: Age) {
+      return (yield* one(selectOld({ namespace, olderThanMs, limit: 1 }))) !== undefined
+    },
+    otherwise: 0,
+  },
+})
+
+const selectFull = statement(
+  'notes_full',
+  { namespace: 'text', jobIds: 'text[]' },
+  () => `
+SELECT job_id, attempt FROM @job_progress
+WHERE namespace = :namespace AND job_id IN (:jobIds)
+  AND (line_count > ${keptForRetry.lineCount} OR line_bytes > ${keptForRetry.lineBytes})`,
+)
+
+/** The jobs are begun anew: attempts that leave little room for the next ones are forgotten. In the caller's transaction. */
+export function* makeRoomForNotes(namespace: string, jobIds: readonly string[]): Procedure<void> {
+  const full = yield* many<CountsRow>(selectFull({ namespace, jobIds }))
+  const rows = full.map((row) => ({ job_id: row.job_id, attempt: Number(row.attempt) }))
+  if (rows.length > 0) yield* run(deleteLogs({ namespace, rows }), deleteProgress({ namespace, rows }))
+}
+
+const jobsOf = { namespace: 'text', jobIds: 'text[]' } as const
+const isOfJobs = 'namespace = :namespace AND job_id IN (:jobIds)'
+const deleteLogsOf = statement('logs_delete_of', jobsOf, () => `DELETE FROM @job_log WHERE ${isOfJobs}`)
+const deleteProgressOf = statement(
+  'progress_delete_of',
+  jobsOf,
+  () => `DELETE FROM @job_progress WHERE ${isOfJobs}`,
+)
+
+/** The jobs are removed, and with them all that their attempts logged. In the caller's transaction. */
+export function* forgetNotes(namespace: string, jobIds: readonly string[]): Procedure<void> {
+  if (jobIds.length > 0)
+    yield* run(deleteLogsOf({ namespace, jobIds }), deleteProgressOf({ namespace, jobIds }))
+}
