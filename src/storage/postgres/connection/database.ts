@@ -138,12 +138,19 @@ const uses = { core: 'use', waiting: 'useLine', heartbeat: 'useBeat' } as const 
 
 /**
  * The isolation is said outright: each statement must see what was committed before it, whatever the default is. And a
- * process that stands still must not keep others from the rows it has: the server ends its transaction.
+ * process that stands still must not keep others from the rows it has: the server ends its transaction. Plans are generic,
+ * as they are tested: a batch of one row looks so cheap that Postgres would plan it anew on each call, which took longer
+ * than running it.
  */
+function beginOf(idleSeconds: number): string {
+  return `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan;
+SET LOCAL idle_in_transaction_session_timeout = '${idleSeconds}s'`
+}
+
 const begins: Readonly<Record<Lane, string>> = {
-  core: "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '20s'",
-  waiting: "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'",
-  heartbeat: "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'",
+  core: beginOf(20),
+  waiting: beginOf(5),
+  heartbeat: beginOf(5),
 }
 
 class Transaction {
