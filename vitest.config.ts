@@ -10,15 +10,15 @@ import { filesThatShare } from './test/support/sharing.ts'
 
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
 const withServices = ['test/{conformance,services,docs}/**/*.test.ts']
-const withFaults = ['test/{crashes,examples}/**/*.test.ts', 'test/server/{fuzz,pipelining}/**/*.test.ts']
+const withFaults = ['test/{crashes,examples}/**/*.test.ts', 'test/http/server/{fuzz,pipelining}/**/*.test.ts']
 const withBrowser = ['test/dashboard/**/*.test.ts']
 // Tests of modules that keep nothing for the whole process. For a small file, starting a process and loading its module takes
 // longer than its tests do. Those that watch leases of a few hundred milliseconds have a process, and its heap, to themselves.
 const inOneProcess = filesThatShare(import.meta.dirname, [
   '{src,dashboard}/**/*.test.ts',
-  'test/{channels,dispatch}/**/*.test.ts',
+  'test/{dispatch,monitor/channels}/**/*.test.ts',
   // Telemetry is set up for a process as a whole, and so are the dialects of JSON Schema.
-  'test/server/!(telemetry|openapi).test.ts',
+  'test/http/{remote,server/{connections,handlers}}/!(telemetry).test.ts',
 ])
 
 // Tests start Node hundreds of times, on our sources: what one start has stripped of its types and compiled, the next

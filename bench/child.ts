@@ -1,6 +1,6 @@
 /** One measurement of one contestant, in a process that has seen nothing else. Started by measure.ts. */
 import type { Measurement } from './measure.ts'
-import { findRoom } from './rooms.ts'
+import { findRoom } from './modules.ts'
 
 const { room, trial, contestant, conditions } = JSON.parse(process.argv[2]!) as Measurement
 

@@ -6,9 +6,9 @@
  */
 import { parseArgs } from 'node:util'
 import { measureInChild, measureTrial } from './measure.ts'
+import { findRoom, roomNames } from './modules.ts'
 import { createProgress } from './progress.ts'
 import { type CaseReport, type RoomReport, reportTrial } from './report.ts'
-import { findRoom, roomNames } from './rooms.ts'
 import { renderTable } from './table.ts'
 
 const rounds = { full: 7, quick: 5 } as const

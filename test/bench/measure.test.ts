@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
 import type { Trial } from '../../bench/case.ts'
 import { type Measurement, measureInChild, measureTrial, turns } from '../../bench/measure.ts'
+import { findRoom, roomNames } from '../../bench/modules.ts'
 import { createProgress } from '../../bench/progress.ts'
-import { findRoom, roomNames } from '../../bench/rooms.ts'
 
 const contestants = { a: () => ({ rate: 1 }), b: () => ({ rate: 1 }), c: () => ({ rate: 1 }) }
 const trial: Trial = { name: 'trial', contestants, cases: [] }

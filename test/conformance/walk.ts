@@ -18,7 +18,7 @@ import type {
 } from '../../src/jobs/index.ts'
 import type { Backend } from '../../src/storage/backend.ts'
 import { openMemory } from '../../src/storage/memory/index.ts'
-import { GateWalk } from './gatewalk.ts'
+import { GateWalk } from './dependency-walk.ts'
 import { verdictOf } from './jobs/making.ts'
 import { Random } from './random.ts'
 import { instant, viewOf, viewStats } from './view.ts'

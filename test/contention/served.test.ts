@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Box, open, type RemoteBox } from 'signalbox'
 import { createContention } from 'signalbox/contention'
 import { test } from 'vitest'
-import { type Stage, serving } from '../server/stage.ts'
+import { type Stage, serving } from '../http/server/stage.ts'
 
 /** A server whose recorder is its own, so that no other test is seen in it. */
 function measured(

@@ -6,7 +6,7 @@ import { inject } from 'vitest'
 import { type Client, createClient } from '../../src/http/client/index.ts'
 import type { ServerOptions } from '../../src/http/server/index.ts'
 import type { OpenOptions } from '../../src/index.ts'
-import { type Stage, serving } from '../server/stage.ts'
+import { type Stage, serving } from '../http/server/stage.ts'
 
 /** A server with a page of its dashboard, in a browser of the run, and what the page complained of. */
 export interface Dashboard extends AsyncDisposable {

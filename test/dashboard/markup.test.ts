@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { test } from 'vitest'
 import { visible } from '../../dashboard/kit/text/visible.ts'
 import { openDashboard } from './dashboard.ts'
-import { names, seedMarkup } from './markupseed.ts'
+import { names, seedMarkup } from './markup-seed.ts'
 
 const secret = 'a-bootstrap-secret-of-more-than-32-characters'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Client } from '../../src/http/client/index.ts'
 import { type Dashboard, expectNoViolations, openDashboard } from './dashboard.ts'
-import { scriptPayloads } from './scriptpayloads.ts'
+import { scriptPayloads } from './script-payloads.ts'
 
 const line = { operation: 'pull', resource: 'app:1.2' }
 

@@ -3,7 +3,7 @@ import type { Locator } from 'playwright-core'
 import { test } from 'vitest'
 import { type ConnectNodeOptions, connectNode, type NodeConnection } from '../../src/http/client/index.ts'
 import { type Dashboard, expectNoViolations, openDashboard } from './dashboard.ts'
-import { scriptPayloads } from './scriptpayloads.ts'
+import { scriptPayloads } from './script-payloads.ts'
 
 /** A node that keeps what it is given until it is told to stop, unless it has other things to do. */
 function join(

@@ -35,7 +35,7 @@ const marks: Readonly<Record<string, string>> = {
 
 /** Pages that other tests look after, and which. */
 const exempt: Readonly<Record<string, string>> = {
-  'docs/api.md': 'generated; test/house/apidocs.test.ts holds every example to the schema of its route',
+  'docs/api.md': 'generated; test/house/api-docs.test.ts holds every example to the schema of its route',
   'docs/tutorial.md': 'followed word for word by tools/follow.ts, in a fresh clone',
 }
 

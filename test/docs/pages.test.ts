@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { afterAll, describe, test } from 'vitest'
 import { root } from '../house/sources.ts'
 import { decodePage, findStrays, readPages } from './blocks.ts'
-import { makeFolder, missingFor, preludeOf, runnableOf, runPage } from './pagerun.ts'
+import { makeFolder, missingFor, preludeOf, runnableOf, runPage } from './page-run.ts'
 import { offerOf, printProgram } from './program.ts'
 
 /** As many pages at once as CI has cores, beside the compiler. */

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'vitest'
 import { decodePage } from './blocks.ts'
-import { makeFolder, runPage } from './pagerun.ts'
+import { makeFolder, runPage } from './page-run.ts'
 import { offerOf, printProgram } from './program.ts'
 
 const fenced = (language: string, ...lines: readonly string[]) => [`\`\`\`${language}`, ...lines, '```', '']

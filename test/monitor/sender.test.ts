@@ -4,7 +4,7 @@ import { createJobs } from '../../src/jobs/index.ts'
 import type { MonitorStore } from '../../src/monitor/monitor-store.ts'
 import { notifyJob, notifyQueue } from '../../src/monitor/notification-queue.ts'
 import { startReceiver } from '../support/robots/index.ts'
-import { createWorld } from './sendingworld.ts'
+import { createWorld } from './sending-world.ts'
 
 const aJob = (channel: string) => notifyJob('send', { channel }, { delayMs: 0 })
 const venues = (count: number, name = 'court') =>

@@ -1,8 +1,8 @@
 import { test } from 'vitest'
 import { candidates } from '../conformance/candidates.ts'
-import { assertOnlyText } from '../server/security/injections.ts'
+import { assertOnlyText } from '../http/server/security/injections.ts'
 
-// The others need no service: test/server/security/injection.test.ts.
+// The others need no service: test/http/server/security/injection.test.ts.
 const served = candidates().filter(({ name }) => name === 'postgres' || name === 'mariadb')
 
 for (const { name, open } of served) {

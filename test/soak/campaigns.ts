@@ -21,7 +21,7 @@ export const campaigns: readonly Campaign[] = [
   workqueueWalk,
   mutationCampaign({
     room: 'workqueue',
-    paths: ['test/workqueue', 'src/work-queue'],
+    paths: ['test/work-queue', 'src/work-queue'],
     mutations: workqueueMutations,
   }),
   jobsWalk,

@@ -17,14 +17,14 @@ test('every file is run once, and kinds of files take turns', () => {
 })
 
 test('what takes long is begun before its kind, however small its file is', () => {
-  const small = ['test/conformance/backends.postgres.test.ts', 'test/server/fuzz/fuzz.test.ts']
+  const small = ['test/conformance/backends-postgres.test.ts', 'test/http/server/fuzz/fuzz.test.ts']
   const order = dealt(['test/services/migrate.test.ts', 'src/core/ids.test.ts', ...small])
   assert.deepEqual(order.slice(0, 2), small)
 })
 
 test('files that share processes come last, one after the other, the long ones first', () => {
-  const small = ['src/core/ids.test.ts', 'test/dispatch/servers.stories.test.ts']
-  const alone = ['test/services/migrate.test.ts', 'test/server/jobs.test.ts']
+  const small = ['src/core/ids.test.ts', 'test/dispatch/cluster/stories.test.ts']
+  const alone = ['test/services/migrate.test.ts', 'test/http/server/handlers/jobs.test.ts']
   const order = deal(
     [small[0]!, alone[0]!, small[1]!, alone[1]!],
     (path) => path,

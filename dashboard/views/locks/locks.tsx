@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { usePlace } from '../../shell/router.tsx'
-import { LineView } from './line.tsx'
-import { LinesView } from './lines.tsx'
+import { LineView } from './wait-queue.tsx'
+import { LinesView } from './wait-queues.tsx'
 import './locks.css'
 
 /** The lines of locks; one of them when the address names an operation and a resource. */

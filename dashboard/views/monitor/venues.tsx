@@ -11,7 +11,7 @@ import { go, useFilter, usePlace } from '../../shell/router.tsx'
 import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { monitorWords } from '../../words/monitor.ts'
-import { NothingMatches, ReportFirst } from './nothing.tsx'
+import { NothingMatches, ReportFirst } from './empty-states.tsx'
 import { placeQuery, VenueName } from './place.tsx'
 import { stateText } from './state-text.ts'
 

@@ -9,7 +9,7 @@ import { useClient } from '../../shell/session.ts'
 import { useWords } from '../../words/language.tsx'
 import { nodesWords } from '../../words/nodes.ts'
 import type { NodeService } from './parts.tsx'
-import { nodeTold } from './told.ts'
+import { nodeTold } from './until-published.ts'
 
 export interface DrainingProps {
   readonly node: WireNode

@@ -16,7 +16,7 @@ import {
   type Term,
   termsOf,
 } from './rule.ts'
-import { poolTold } from './told.ts'
+import { poolTold } from './until-published.ts'
 
 export interface PoolFormProps {
   /** The one whose rule is changed. */

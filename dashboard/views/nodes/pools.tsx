@@ -15,7 +15,7 @@ import { nodesWords } from '../../words/nodes.ts'
 import { PoolForm } from './pool-form.tsx'
 import { describeTerm, type Pool } from './rule.ts'
 import { signatureParts } from './signature.ts'
-import { poolTold } from './told.ts'
+import { poolTold } from './until-published.ts'
 
 /** Pools by rule, which operators define, and the kinds of nodes, which make themselves. */
 export function Pools(): ReactNode {

@@ -13,7 +13,7 @@ import { useClient } from '../../shell/session.ts'
 import { useFormat, useWords } from '../../words/language.tsx'
 import { schedulesWords } from '../../words/schedules.ts'
 import { ScheduleActs } from './schedule-acts.tsx'
-import { NextRun, Standing } from './standing.tsx'
+import { NextRun, Standing } from './schedule-state.tsx'
 import { When } from './when.tsx'
 
 /** One schedule: when it runs, when it ran, and the job that it adds. */

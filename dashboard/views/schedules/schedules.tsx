@@ -18,7 +18,7 @@ import { shellWords } from '../../words/shell.ts'
 import { ScheduleForm } from './form.tsx'
 import { ScheduleView } from './schedule.tsx'
 import './schedules.css'
-import { NextRun, Standing } from './standing.tsx'
+import { NextRun, Standing } from './schedule-state.tsx'
 import { When } from './when.tsx'
 
 /** Every schedule, or the one that the address names. */

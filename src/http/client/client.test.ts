@@ -10,7 +10,7 @@ import {
   page,
   problem,
   type Script,
-} from '../../../test/client/fakeserver.ts'
+} from '../../../test/http/client/fake-server.ts'
 import { isSignalboxError, type SignalboxError } from '../../core/errors.ts'
 import {
   addJobs,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { fakeServer, json, problem, type Script } from '../../../test/client/fakeserver.ts'
+import { fakeServer, json, problem, type Script } from '../../../test/http/client/fake-server.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { createClient } from './index.ts'
 

@@ -8,7 +8,7 @@ import {
   page,
   problem,
   type Script,
-} from '../../../test/client/fakeserver.ts'
+} from '../../../test/http/client/fake-server.ts'
 import { within } from '../../../test/support/deadline.ts'
 import { inGrowingLeases } from '../../../test/support/spans.ts'
 import type { SignalboxError } from '../../core/errors.ts'

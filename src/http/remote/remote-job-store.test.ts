@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { test } from 'vitest'
-import { fakeServer, json, problem, type Script, type Seen } from '../../../test/client/fakeserver.ts'
+import { fakeServer, json, problem, type Script, type Seen } from '../../../test/http/client/fake-server.ts'
 import type { NewJob, Verdict } from '../../jobs/index.ts'
 import { createClient } from '../client/index.ts'
 import { RemoteJobStore } from './remote-job-store.ts'

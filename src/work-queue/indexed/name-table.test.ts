@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { twins } from '../../../test/workqueue/twins.ts'
+import { twins } from '../../../test/work-queue/twins.ts'
 import { IndexFlags } from './index-flags.ts'
 import { drawMultiplier, hashOf, multiplier, NameTable } from './name-table.ts'
 

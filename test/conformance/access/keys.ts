@@ -6,7 +6,7 @@ import type { Backend, RequestKey } from '../../../src/storage/backend.ts'
 import { aNamespace, type Candidate } from '../candidates.ts'
 import { addOne, aJob, claim, find, ids, longMs, shortMs, until } from '../jobs/making.ts'
 import { aKey, fingerprintOf, jobsOf } from './asking.ts'
-import { keyedCalls, seen } from './keyedcalls.ts'
+import { keyedCalls, seen } from './keyed-calls.ts'
 
 /** A request that is made again with its key is not done again, and is answered as it was the first time. */
 export function keysContract({ open, lend, isShared, sql }: Candidate): void {

@@ -3,12 +3,12 @@ import type { LocksCandidate } from '../candidates.ts'
 import { conflictsContract } from './conflicts.ts'
 import { crowdsContract } from './crowds.ts'
 import { deadlocksContract } from './deadlocks.ts'
-import { linesContract } from './lines.ts'
 import { lookingContract } from './looking.ts'
 import { namesContract } from './names.ts'
 import { owningContract } from './owning.ts'
 import { sharingContract } from './sharing.ts'
 import { sweepingContract } from './sweeping.ts'
+import { linesContract } from './wait-queues.ts'
 
 /** Everything that an engine promises of locks. */
 export function locksContract(candidate: LocksCandidate): void {

@@ -21,7 +21,7 @@ export interface GuardingOptions {
   readonly kills: number
 }
 
-const script = join(import.meta.dirname, '..', 'jobs', 'claimer-process.ts')
+const script = join(import.meta.dirname, 'claimer-process.ts')
 
 /** On the guards of a store; those of a Redis have a SQLite file for all else. */
 export async function guardThroughKills(

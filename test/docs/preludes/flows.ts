@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { box } from '../box.ts'
-import { complete } from '../handlerjob.ts'
+import { complete } from '../handler-job.ts'
 import { around, check } from '../prelude.ts'
 
 export * from '../box.ts'

@@ -5,11 +5,11 @@ import { type Box, open, type Sealer } from 'signalbox'
 import type { HandlerJob } from 'signalbox/jobs'
 import type { TestBox } from 'signalbox/testing'
 import { addresses } from '../addresses.ts'
-import { complete, inHand, letGo, until } from '../handlerjob.ts'
-import { box, pool, url } from '../postgresbox.ts'
+import { complete, inHand, letGo, until } from '../handler-job.ts'
+import { box, pool, url } from '../postgres-box.ts'
 import { around, check } from '../prelude.ts'
 
-export * from '../postgresbox.ts'
+export * from '../postgres-box.ts'
 
 await pool.query('CREATE TABLE payment (order_id int, amount int, refunded boolean DEFAULT false)')
 await pool.query('CREATE TABLE orders (id int)')

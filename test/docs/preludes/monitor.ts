@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type Box, open } from 'signalbox'
 import { signWebhook } from 'signalbox/monitor'
 import { startReceiver, startSlack } from '../../support/robots/index.ts'
-import { until } from '../handlerjob.ts'
+import { until } from '../handler-job.ts'
 import { around, check, replace } from '../prelude.ts'
 
 const receiver = await startReceiver({ secret: 'a-secret-of-yours' })

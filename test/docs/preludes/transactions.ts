@@ -6,7 +6,7 @@ import { Pool, type PoolClient } from 'pg'
 import { type Box, open } from 'signalbox'
 import type { HandlerJob } from 'signalbox/jobs'
 import { addresses } from '../addresses.ts'
-import { inHand, letGo } from '../handlerjob.ts'
+import { inHand, letGo } from '../handler-job.ts'
 import { around, check } from '../prelude.ts'
 
 export const url: string = addresses.postgres!

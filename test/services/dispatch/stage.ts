@@ -2,7 +2,7 @@
 
 import { createId } from '../../../src/core/ids.ts'
 import { type Backend, openBackend } from '../../../src/storage/open.ts'
-import type { Shared } from '../../dispatch/serversstage.ts'
+import type { Shared } from '../../dispatch/cluster/stage.ts'
 
 /** Where a store is. */
 export interface Place extends AsyncDisposable {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { OpenOptions } from 'signalbox'
 import { describe, test } from 'vitest'
-import { type Stage, serving } from '../../server/stage.ts'
+import { type Stage, serving } from '../../http/server/stage.ts'
 import { hasService, ownMariadb, ownPostgres, ownRedis } from '../../support/services/own.ts'
 
 const line = { operation: 'pull', resource: 'r', node: 'a' }

@@ -1,5 +1,5 @@
 import { openLocks } from '../../conformance/locks/opening.ts'
-import { runLocksWalk } from '../../conformance/lockswalk.ts'
+import { runLocksWalk } from '../../conformance/locks-walk.ts'
 import { killLockServers } from '../../crashes/locks/lock-kills.ts'
 import type { Campaign } from '../campaign.ts'
 import { onLockEngines } from './locks-grounds.ts'

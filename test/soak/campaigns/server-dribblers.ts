@@ -1,9 +1,9 @@
 import { open } from 'signalbox'
 import { createServer } from 'signalbox/server'
-import { dribble, percentile } from '../../server/security/dribblers.ts'
+import { dribble, percentile } from '../../http/server/security/dribblers.ts'
 import { type Campaign, inPieces } from '../campaign.ts'
 
-/** The dribblers of test/server/security at full size, against the limits that nobody sets. */
+/** The dribblers of test/http/server/security at full size, against the limits that nobody sets. */
 export const serverDribblers: Campaign = {
   name: 'server-dribblers',
   room: 'server',

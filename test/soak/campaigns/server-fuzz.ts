@@ -1,8 +1,8 @@
-import { fuzzServer } from '../../server/fuzz/campaign.ts'
-import { serving } from '../../server/stage.ts'
+import { fuzzServer } from '../../http/server/fuzz/campaign.ts'
+import { serving } from '../../http/server/stage.ts'
 import { type Campaign, inPieces } from '../campaign.ts'
 
-/** The fuzz of test/server at full size, with another seed each time. */
+/** The fuzz of test/http/server at full size, with another seed each time. */
 export const serverFuzz: Campaign = {
   name: 'server-fuzz',
   room: 'server',

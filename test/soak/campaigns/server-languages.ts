@@ -1,4 +1,4 @@
-import { workInLanguages } from '../../crashes/languages.ts'
+import { workInLanguages } from '../../crashes/languages/languages.ts'
 import { type Campaign, inPieces } from '../campaign.ts'
 
 /** The languages test of test/crashes at full size. */

@@ -1,11 +1,11 @@
-import { sendMixes } from '../../server/pipelining/campaign.ts'
-import { serving } from '../../server/stage.ts'
+import { sendMixes } from '../../http/server/pipelining/campaign.ts'
+import { serving } from '../../http/server/stage.ts'
 import { startNginx } from '../../support/services/nginx.ts'
 import { type Campaign, inPieces } from '../campaign.ts'
 
 const mixes = 20_000
 
-/** The mixes of test/server/pipelining at full size: against the server, and against nginx in front of it. */
+/** The mixes of test/http/server/pipelining at full size: against the server, and against nginx in front of it. */
 export const serverPipelining: Campaign = {
   name: 'server-pipelining',
   room: 'server',

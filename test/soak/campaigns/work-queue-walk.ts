@@ -1,4 +1,4 @@
-import { walk } from '../../workqueue/walk.ts'
+import { walk } from '../../work-queue/model/walk.ts'
 import { type Campaign, inPieces } from '../campaign.ts'
 
 /** Enough walks that a piece takes seconds, few enough that its replay does too. */

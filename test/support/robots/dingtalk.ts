@@ -8,7 +8,7 @@ import {
   type StandIn,
   type StandInOptions,
   startStandIn,
-} from './standin.ts'
+} from './stand-in.ts'
 
 export interface DingTalkOptions extends StandInOptions {
   readonly token?: string

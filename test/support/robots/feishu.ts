@@ -7,7 +7,7 @@ import {
   type StandIn,
   type StandInOptions,
   startStandIn,
-} from './standin.ts'
+} from './stand-in.ts'
 
 export interface FeishuOptions extends StandInOptions {
   readonly token?: string

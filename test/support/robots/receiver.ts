@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { type Decision, parseJson, type StandIn, type StandInOptions, startStandIn } from './standin.ts'
+import { type Decision, parseJson, type StandIn, type StandInOptions, startStandIn } from './stand-in.ts'
 
 export interface ReceiverOptions extends StandInOptions {
   readonly secret?: string

@@ -6,7 +6,7 @@ import {
   type StandIn,
   type StandInOptions,
   startStandIn,
-} from './standin.ts'
+} from './stand-in.ts'
 
 export interface SlackOptions extends StandInOptions {
   readonly token?: string

@@ -6,7 +6,7 @@ import {
   type StandIn,
   type StandInOptions,
   startStandIn,
-} from './standin.ts'
+} from './stand-in.ts'
 
 export interface WeComOptions extends StandInOptions {
   readonly key?: string

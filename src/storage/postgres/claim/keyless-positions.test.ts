@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { withMovedClock } from '../../../../test/support/movedclock.ts'
+import { withMovedClock } from '../../../../test/support/moved-clock.ts'
 import { start } from '../jobs/cursor.ts'
 import { KeylessPlaces } from './keyless-positions.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { withMovedClock } from '../../../../test/support/movedclock.ts'
+import { withMovedClock } from '../../../../test/support/moved-clock.ts'
 import { LimitFronts } from './limit-fronts.ts'
 
 test('a line whose front was not enough is looked at by key for a second, and no other line is', () => {

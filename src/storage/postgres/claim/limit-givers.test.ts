@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { withMovedClock } from '../../../../test/support/movedclock.ts'
+import { withMovedClock } from '../../../../test/support/moved-clock.ts'
 import { LimitGivers } from './limit-givers.ts'
 
 test('claims that are refused one after the other go straight less and less often, until one is not', () => {

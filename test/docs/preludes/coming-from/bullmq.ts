@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { until } from '../../handlerjob.ts'
+import { until } from '../../handler-job.ts'
 import { check } from '../../prelude.ts'
 
 const sent: unknown[] = []

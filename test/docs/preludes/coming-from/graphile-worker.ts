@@ -1,8 +1,8 @@
-import { until } from '../../handlerjob.ts'
-import { pool } from '../../postgresbox.ts'
+import { until } from '../../handler-job.ts'
+import { pool } from '../../postgres-box.ts'
 import { check } from '../../prelude.ts'
 
-export { url } from '../../postgresbox.ts'
+export { url } from '../../postgres-box.ts'
 
 await pool.query('CREATE TABLE payment (order_id int)')
 check('The same program, twice #2', () =>

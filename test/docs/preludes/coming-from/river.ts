@@ -1,10 +1,10 @@
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
 import { integer, pgTable } from 'drizzle-orm/pg-core'
-import { complete } from '../../handlerjob.ts'
-import { pool } from '../../postgresbox.ts'
+import { complete } from '../../handler-job.ts'
+import { pool } from '../../postgres-box.ts'
 import { check } from '../../prelude.ts'
 
-export * from '../../postgresbox.ts'
+export * from '../../postgres-box.ts'
 
 await pool.query('CREATE TABLE payment (order_id int)')
 export const db: NodePgDatabase = drizzle(pool)

@@ -1,0 +1,24 @@
+/** Jobs, against graphile-worker, pg-boss and BullMQ, with raw SQL as the limit. */
+import type { Room } from '../../case.ts'
+import { bulkTrial } from './bulk.ts'
+import { drainTrials } from './drain.ts'
+import { growthTrial } from './growth.ts'
+import { idleTrials } from './idle.ts'
+import { inFlightTrial } from './in-flight.ts'
+import { limitsTrials } from './limits.ts'
+import { pickupTrials } from './pick-up.ts'
+import { transactionTrials } from './transaction.ts'
+
+export const jobsRoom: Room = {
+  name: 'jobs',
+  trials: [
+    ...drainTrials,
+    ...limitsTrials,
+    bulkTrial,
+    ...transactionTrials,
+    ...pickupTrials,
+    growthTrial,
+    inFlightTrial,
+    ...idleTrials,
+  ],
+}

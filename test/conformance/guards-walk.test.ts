@@ -1,0 +1,31 @@
+import { test } from 'vitest'
+import { candidates, threadedCandidates } from './candidates.ts'
+import { redisGuards } from './guards/opening.ts'
+import { runGuardsWalk } from './guards-walk.ts'
+
+/**
+ * `WALK_SEED` walks one walk again; `WALK_STEPS` says how long each is. Without a seed, new ones are drawn for `WALK_MS`
+ * on each engine.
+ */
+const { WALK_SEED, WALK_STEPS, WALK_MS } = process.env
+const steps = Number(WALK_STEPS ?? 40)
+/** What memory and the thread do is done by code that the model and the other engines walk through as well. */
+const fewSteps = Number(WALK_STEPS ?? 30)
+const budgetMs = Number(WALK_MS ?? 500)
+
+for (const { title, open } of [...candidates(), ...threadedCandidates(), ...redisGuards()]) {
+  const length = title === 'memory' || title === 'sqlite in a thread' ? fewSteps : steps
+  test(`${title} keeps guards as the memory model does, wherever a random walk goes`, async () => {
+    const first = WALK_SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(WALK_SEED)
+    const began = Date.now()
+    let [walks, total] = [0, 0]
+    do {
+      const counts = await runGuardsWalk({ open, title, seed: first + walks, steps: length })
+      total += Object.values(counts).reduce((sum, count) => sum + count, 0)
+      walks++
+    } while (WALK_SEED === undefined && Date.now() - began < budgetMs)
+    console.log(
+      `[walk] ${title}: ${walks} walks of ${length} steps from seed ${first}, ${total} steps on guards`,
+    )
+  }, 60_000)
+}

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { type ClusterChange, ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
+import type { FleetKind, FleetStore } from '../../../src/dispatch/cluster/fleet-store.ts'
+import { anyKind } from '../../../src/dispatch/matching/demand-kind.ts'
+import { obliging, openStore, type Store, until } from '../service/stage.ts'
+import { connect, ended, startServer, startServers } from './stage.ts'
+
+function clusterOn({ backend }: Store, store: FleetStore = backend.fleet) {
+  const changes: string[] = []
+  const troubles: unknown[] = []
+  const cluster = new ClusterState({
+    store,
+    notifier: backend.notifier,
+    monotonicMs: () => performance.now(),
+    onTrouble: (error) => troubles.push(error),
+  })
+  cluster.onChange(({ kind, key, row }: ClusterChange) => {
+    changes.push(`${row === undefined ? '-' : '+'}${kind} ${key}`)
+  })
+  return { cluster, changes, troubles }
+}
+
+const put = (kind: FleetKind, key: string, seen = 0, doc: string | null = '{}') => ({
+  ...{ kind, key, seen, doc, forMs: null },
+})
+
+test('the cluster state knows whatever was written before it was asked, and tells each change once', async () => {
+  await using store = await openStore('memory')
+  const { cluster, changes } = clusterOn(store)
+  const { fleet } = store.backend
+  const [version] = await fleet.write([put('pool', 'a'), put('cordon', 'b')])
+  await cluster.catchUp()
+  await fleet.write([put('pool', 'a', version!, null), put('pool', 'c')])
+  await Promise.all([cluster.catchUp(), cluster.catchUp(), cluster.catchUp()])
+  assert.deepEqual(changes, ['+pool a', '+cordon b', '-pool a', '+pool c'])
+  assert.deepEqual([...cluster.rows('pool').keys()], ['c'])
+})
+
+test('a cluster state that was away for too long learns what is gone, and never shows half of what is there', async () => {
+  await using store = await openStore('memory')
+  const { fleet } = store.backend
+  let isReset = false
+  const forgetful: FleetStore = {
+    find: (kind, key) => fleet.find(kind, key),
+    write: (writes) => fleet.write(writes),
+    prune: (limit, olderThanMs) => fleet.prune(limit, olderThanMs),
+    async read(since, limit) {
+      if (!isReset) return fleet.read(since, limit)
+      isReset = false
+      return { ...(await fleet.read(0, limit)), isReset: true }
+    },
+  }
+  const { cluster, changes } = clusterOn(store, forgetful)
+  const versions = await fleet.write(Array.from({ length: 700 }, (_, nr) => put('node', `n${nr}`)))
+  await cluster.catchUp()
+  await fleet.write([put('node', 'n3', versions[3]!, null), put('node', 'late')])
+  changes.length = 0
+  isReset = true
+  let least = Number.POSITIVE_INFINITY
+  const looking = setInterval(() => {
+    least = Math.min(least, cluster.rows('node').size)
+  }, 0)
+  await cluster.catchUp()
+  clearInterval(looking)
+  assert.equal(cluster.rows('node').size, 700)
+  assert.ok(least >= 700, `${least} of 700 at some moment`)
+  assert.ok(changes.includes('-node n3') && changes.includes('+node late'))
+})
+
+test('of many who change one row at once every change counts', async () => {
+  await using store = await openStore('memory')
+  const clusters = Array.from({ length: 4 }, () => clusterOn(store).cluster)
+  const add = (doc: unknown) => ({ doc: ((doc as number | undefined) ?? 0) + 1, forMs: null })
+  await Promise.all(clusters.map((cluster) => cluster.change('demand', 'count', (row) => add(row?.doc))))
+  assert.equal((await store.backend.fleet.find('demand', 'count'))?.doc, '4')
+})
+
+test('a row that is no document of ours is passed over, and told of', async () => {
+  await using store = await openStore('memory')
+  const { cluster, troubles } = clusterOn(store)
+  await store.backend.fleet.write([put('pool', 'broken', 0, 'no JSON'), put('pool', 'whole')])
+  await cluster.catchUp()
+  assert.deepEqual([[...cluster.rows('pool').keys()], troubles.length], [['whole'], 1])
+})
+
+test('tasks with more wishes than the cluster state has place for are claimed by any server, and find their node', async () => {
+  await using store = await openStore('memory')
+  const { fleet, jobs } = store.backend
+  const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })
+  await fleet.write(Array.from({ length: 5_000 }, (_, nr) => put('demand', `other#${nr}`, 0, doc)))
+  await using servers = await startServers(store, 3)
+  const node = await connect(servers.first, { services: { nmt: 3 }, onTask: obliging })
+  const tasks = await Promise.all(
+    [1, 2, 3].map(() => servers.last.submit({ service: 'nmt', uses: { nmt: 2 } })),
+  )
+  for (const { taskId } of tasks) {
+    await ended(servers.last, taskId)
+    assert.equal((await jobs.find(taskId))?.kind, anyKind)
+  }
+  assert.equal(node.tasks.length, 3)
+})
+
+test('a server that was taken for dead by mistake puts itself and its nodes back', async () => {
+  await using store = await openStore('memory')
+  const { fleet } = store.backend
+  await using server = await startServer(store, 'server', { serverLeaseMs: 600 })
+  const node = await connect(server.dispatch, { onTask: obliging })
+  for (const [kind, key] of [
+    ['server', 'server'],
+    ['node', 'n1'],
+  ] as const) {
+    await until('it is there', async () => (await fleet.find(kind, key)) !== undefined)
+    const { version } = (await fleet.find(kind, key))!
+    const [took] = await fleet.write([put(kind, key, version, null)])
+    assert.ok(typeof took === 'number' || kind === 'server', 'the row was taken away')
+    await until('it is back', async () => {
+      const row = await fleet.find(kind, key)
+      return row !== undefined && row.version > version
+    })
+  }
+  const { taskId } = await server.dispatch.submit({ service: 'nmt' })
+  await ended(server.dispatch, taskId)
+  assert.equal(node.closedWith, null)
+})
+
+test('what a node offers anew is known to all servers', async () => {
+  await using store = await openStore('memory')
+  await using servers = await startServers(store, 3)
+  const node = await connect(servers.first, { onTask: obliging })
+  const { taskId } = await servers.last.submit({
+    service: 'tts',
+    requires: [{ label: 'voice', in: ['anna'] }],
+  })
+  node.say({
+    type: 'update',
+    services: [{ name: 'tts', slots: 1, tags: {} }],
+    labels: { voice: 'anna' },
+  })
+  await ended(servers.last, taskId)
+  await until('it is seen', () => servers.last.node('n1')?.services[0]?.name === 'tts')
+})
+
+test('a node that says goodbye is gone from all servers', async () => {
+  await using store = await openStore('memory')
+  await using servers = await startServers(store, 3)
+  const node = await connect(servers.first)
+  await until('it is seen', () => servers.last.node('n1') !== undefined)
+  await servers.last.drain('n1')
+  node.say({ type: 'bye' })
+  for (const { dispatch } of servers.all) await until('it is gone', () => dispatch.node('n1') === undefined)
+  await until('its drain goes with it', async () => !(await store.backend.fleet.find('drain', 'n1')))
+})

@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { Balancing, type BalancingParts } from '../../../src/dispatch/cluster/balancing.ts'
+import { ClaimKinds, type ClaimKindsParts } from '../../../src/dispatch/cluster/claim-kinds.ts'
+import { ClusterDemands } from '../../../src/dispatch/cluster/cluster-demands.ts'
+import { type ClusterChange, ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
+import { type FleetStore, fleetTopic } from '../../../src/dispatch/cluster/fleet-store.ts'
+import { MemoryFleet } from '../../../src/storage/memory/fleet.ts'
+import { obliging, openStore, type Store, until } from '../service/stage.ts'
+import { connect, ended, startServers } from './stage.ts'
+
+const hour = 3_600_000
+
+/** A cluster state that can lose all it has. Versions rise over a loss. */
+function losing({ backend: { notifier } }: Store): FleetStore & { lose(): void } {
+  let base = 0
+  let inner = new MemoryFleet(Date.now)
+  return {
+    async read(since, limit) {
+      const from = since === 0 ? 0 : since < base ? Number.MAX_SAFE_INTEGER : since - base
+      const page = await inner.read(from, limit)
+      return { ...page, rows: page.rows.map((row) => ({ ...row, version: row.version + base })) }
+    },
+    async find(kind, key) {
+      const row = await inner.find(kind, key)
+      return row && { ...row, version: row.version + base }
+    },
+    async write(writes) {
+      const at = base
+      const versions = await inner.write(
+        writes.map((write) => ({ ...write, seen: Math.max(0, write.seen - at) })),
+      )
+      notifier.wake(fleetTopic)
+      return versions.map((version) => version && version + at)
+    },
+    prune: (limit, olderThanMs) => inner.prune(limit, olderThanMs),
+    lose() {
+      base += 1_000_000
+      inner = new MemoryFleet(Date.now)
+      notifier.wake(fleetTopic)
+    },
+  }
+}
+
+function withClusterState({ backend, ...store }: Store, fleet: FleetStore) {
+  const shared = { ...backend, fleet }
+  return { ...store, backend: shared, again: async () => shared }
+}
+
+async function removeRow({ backend: { fleet } }: Store, key: string): Promise<void> {
+  const { version } = (await fleet.find('demand', key))!
+  const [took] = await fleet.write([{ kind: 'demand', key, seen: version, doc: null, forMs: null }])
+  assert.equal(typeof took, 'number')
+}
+
+test('a wish whose row was taken away while its task waits is written again, and the task goes where a node is', async () => {
+  await using store = await openStore('memory')
+  await using servers = await startServers(store, 2)
+  const { taskId } = await servers.last.submit({ service: 'old' })
+  await until('the first server holds it', () => servers.first.counts().waiting === 1)
+  await removeRow(store, 'old')
+  await until('its row is back', async () => (await store.backend.fleet.find('demand', 'old')) !== undefined)
+  await connect(servers.last, { services: { old: 1 }, onTask: obliging })
+  await ended(servers.last, taskId)
+})
+
+test('whoever submits after a row has gone writes it again', async () => {
+  await using store = await openStore('memory')
+  await using servers = await startServers(store, 2)
+  await connect(servers.last, { services: { nmt: 4 }, onTask: obliging })
+  const before = await servers.first.submit({ service: 'nmt' })
+  await ended(servers.first, before.taskId)
+  await removeRow(store, 'nmt')
+  // The cluster state of the submitter has heard of it when another row that came later is there.
+  await servers.first.definePool({ name: 'later', requires: [] })
+  const after = await servers.first.submit({ service: 'nmt' })
+  assert.equal((await store.backend.jobs.find(after.taskId))?.kind, 'nmt')
+  await until('its row is back', async () => (await store.backend.fleet.find('demand', 'nmt')) !== undefined)
+  await ended(servers.first, after.taskId)
+})
+
+test('a cluster state that loses all it has gets back what tasks ask for and what operators decided', async () => {
+  await using store = await openStore('memory')
+  const fleet = losing(store)
+  await using servers = await startServers(withClusterState(store, fleet), 2)
+  await connect(servers.last, { services: { nmt: 4 }, onTask: obliging })
+  const before = await servers.first.submit({ service: 'nmt' })
+  await ended(servers.first, before.taskId)
+  await servers.first.definePool({ name: 'p', requires: [{ label: 'zone', in: ['a'] }] })
+  await servers.first.cordon('n1', { service: 'other' })
+  const kept = [
+    ['demand', 'nmt'],
+    ['pool', 'p'],
+    ['cordon', '["n1","other"]'],
+  ] as const
+  fleet.lose()
+  await until('all is back', async () => {
+    const rows = await Promise.all(kept.map(([kind, key]) => fleet.find(kind, key)))
+    return rows.every((row) => row !== undefined)
+  })
+  assert.equal((await fleet.find('pool', 'p'))?.doc, '{"requires":[{"label":"zone","in":["a"]}]}')
+  await until('all have it', () => servers.last.pools().some(({ name }) => name === 'p'))
+  const after = await servers.first.submit({ service: 'nmt' })
+  await ended(servers.first, after.taskId)
+})
+
+test('a cluster state that was away for long puts back nothing: it may have been removed meanwhile', async () => {
+  await using store = await openStore('memory')
+  for (const awayMs of [60_000, hour]) {
+    let nowMs = 0
+    const fleet = losing(store)
+    const { notifier } = store.backend
+    const cluster = new ClusterState({
+      store: fleet,
+      notifier,
+      monotonicMs: () => nowMs,
+      onTrouble: assert.ifError,
+    })
+    await fleet.write([{ kind: 'pool', key: 'p', seen: 0, doc: '{"requires":[]}', forMs: null }])
+    await cluster.catchUp()
+    fleet.lose()
+    nowMs += awayMs
+    await cluster.catchUp()
+    assert.equal((await fleet.find('pool', 'p')) !== undefined, awayMs < hour)
+    assert.equal(cluster.rows('pool').has('p'), awayMs < hour)
+  }
+})
+
+test('the row of a wish is renewed for as long as a task of it is held', async () => {
+  await using store = await openStore('memory')
+  const { fleet, notifier } = store.backend
+  let nowMs = 0
+  const monotonicMs = () => nowMs
+  const cluster = new ClusterState({ store: fleet, notifier, monotonicMs, onTrouble: assert.ifError })
+  const asked = { service: 'nmt', uses: { nmt: 1 }, requires: [] }
+  const demands = new ClusterDemands({
+    ...{ cluster, monotonicMs, onTrouble: assert.ifError },
+    isFollowing: () => true,
+    held: () => [{ kind: 'nmt', ...asked }],
+  })
+  for (const [key, doc] of [
+    ['nmt', asked],
+    ['nobodys', { ...asked, service: 'nobodys' }],
+  ] as const) {
+    await fleet.write([{ kind: 'demand', key, seen: 0, doc: JSON.stringify(doc), forMs: hour }])
+  }
+  await cluster.catchUp()
+  const leftMs = async (key: string) => (await fleet.find('demand', key))!.expiresAt! - Date.now()
+  await demands.lookOver()
+  assert.ok((await leftMs('nmt')) > 20 * hour)
+  assert.ok((await leftMs('nobodys')) <= hour)
+  const { version } = (await fleet.find('demand', 'nmt'))!
+  nowMs += 120_000
+  await cluster.catchUp()
+  await demands.lookOver()
+  assert.equal((await fleet.find('demand', 'nmt'))?.version, version, 'one that is fresh is left alone')
+})
+
+test('a wish that just came is looked at alone', async () => {
+  await using store = await openStore('memory')
+  const { fleet, notifier } = store.backend
+  const monotonicMs = () => performance.now()
+  const onTrouble = assert.ifError
+  const cluster = new ClusterState({ store: fleet, notifier, monotonicMs, onTrouble })
+  const demands = new ClusterDemands({
+    cluster,
+    monotonicMs,
+    onTrouble,
+    isFollowing: () => true,
+    held: () => [],
+  })
+  let looks = 0
+  const kinds = new ClaimKinds({
+    ...{ cluster, demands, monotonicMs, onTrouble },
+    wake: () => undefined,
+    servers: { others: ['other'], isFirst: false },
+    ownNodes: { ids: () => ['n1'], get: () => ({ isGone: false, doc: { epoch: 1 } }) },
+    settings: { isOpen: () => true },
+    suitability: {
+      couldDo() {
+        looks += 1
+        return true
+      },
+    },
+    fleet: {},
+  } as unknown as ClaimKindsParts)
+  const put = (key: string) => ({
+    ...({ kind: 'demand', key, seen: 0, forMs: null } as const),
+    doc: JSON.stringify({ service: key, uses: { [key]: 1 }, requires: [] }),
+  })
+  const claimed = () => new Set(kinds.asks().flatMap(({ kinds }) => kinds ?? []))
+  await fleet.write(Array.from({ length: 300 }, (_, nr) => put(`k${nr}`)))
+  await cluster.catchUp()
+  await until('all are claimed', () => claimed().has('k299'))
+  const before = looks
+  await fleet.write([put('new')])
+  await cluster.catchUp()
+  await until('it is claimed too', () => claimed().has('new'))
+  assert.equal(looks, before + 1)
+})
+
+test('what nobody else can do, or has free slots for, is looked at again when there are news only', async () => {
+  let listener: (change: ClusterChange) => void = () => undefined
+  let nowMs = 0
+  const news = () => listener({ kind: 'server', key: 's', version: 1, row: undefined })
+  const looked: string[] = []
+  const yielded: unknown[] = []
+  const kinds = { generation: 1, resting: [], rest: () => undefined }
+  const capacity = { able: { free: 0, size: 0, isAble: true }, unable: { free: 0, size: 0, isAble: false } }
+  const balancing = new Balancing({
+    kinds,
+    cluster: { onChange: (each: typeof listener) => (listener = each) },
+    demands: { canBeFound: () => true },
+    ownNodes: { values: () => [] },
+    fleet: {
+      async capacity({ kind }: { kind: keyof typeof capacity }) {
+        looked.push(kind)
+        return capacity[kind]
+      },
+    },
+    waiting: () =>
+      (['able', 'unable'] as const).map((kind) => ({
+        ...{ kind, waiting: 3, hasCapacity: false },
+        asked: { service: 'nmt', uses: { nmt: 1 }, requires: [] },
+      })),
+    post: (command: unknown) => yielded.push(command) > 0,
+    monotonicMs: () => (nowMs += 10_000),
+    onTrouble: assert.ifError,
+  } as unknown as BalancingParts)
+  const look = async () => {
+    looked.length = 0
+    await balancing.look()
+    return looked
+  }
+  assert.deepEqual(await look(), ['able', 'unable'])
+  assert.deepEqual(await look(), [])
+  news()
+  assert.deepEqual(await look(), ['able'])
+  kinds.generation += 1
+  capacity.unable = { free: 2, size: 2, isAble: true }
+  news()
+  assert.deepEqual(await look(), ['able', 'unable'])
+  assert.deepEqual(yielded, [{ kind: 'yield', demand: 'unable', count: 3 }])
+})
+
+test('a task is not given up while nobody else could find its kind', async () => {
+  const learned: string[] = []
+  const balancing = new Balancing({
+    kinds: { generation: 1, resting: [] },
+    cluster: { onChange: () => undefined },
+    demands: { canBeFound: () => false, learn: ({ kind }: { kind: string }) => void learned.push(kind) },
+    fleet: { capacity: async () => assert.fail('nobody is looked for') },
+    waiting: () => [
+      { kind: 'k', waiting: 1, hasCapacity: false, asked: { service: 'k', uses: { k: 1 }, requires: [] } },
+    ],
+    post: () => assert.fail('nothing is given up'),
+    monotonicMs: () => 0,
+    onTrouble: assert.ifError,
+  } as unknown as BalancingParts)
+  await balancing.look()
+  assert.deepEqual(learned, ['k'])
+})
+
+test('a task whose wish has no place in the cluster state goes to where a node for it is', async () => {
+  await using store = await openStore('memory')
+  const doc = JSON.stringify({ service: 'other', uses: { other: 1 }, requires: [] })
+  await store.backend.fleet.write(
+    Array.from({ length: 5_000 }, (_, nr) => ({
+      ...({ kind: 'demand', key: `other#${nr}`, seen: 0, forMs: null } as const),
+      doc,
+    })),
+  )
+  await using servers = await startServers(store, 2)
+  const { taskId } = await servers.last.submit({ service: 'nmt', uses: { nmt: 2 } })
+  const holder = () => servers.all.find(({ dispatch }) => dispatch.counts().waiting === 1)
+  await until('somebody holds it', holder)
+  const other = servers.all.find((server) => server !== holder())!
+  await connect(other.dispatch, { services: { nmt: 2 }, onTask: obliging })
+  await ended(servers.last, taskId)
+})

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
+import { offeringOf, Suitability } from '../../../src/dispatch/matching/suitability.ts'
+import { obliging, openStore, until } from '../service/stage.ts'
+import { connect, ended, type Servers, startServers } from './stage.ts'
+
+/** Names that every object has, or that no assignment makes. */
+const hostileNames = ['constructor', 'toString', '__proto__', 'hasOwnProperty']
+
+const troubles = ({ all }: Servers) =>
+  all.flatMap(({ events }) =>
+    events.filter(({ name }) => name === 'command.failed' || name === 'store.trouble'),
+  )
+
+test('nodes, services, tags, labels and pools may be called like what every object has', async () => {
+  await using store = await openStore('memory')
+  await using servers = await startServers(store, 2)
+  for (const name of hostileNames) {
+    await connect(servers.first, {
+      ...{ nodeId: name, onTask: obliging },
+      services: Object.fromEntries([[name, 1]]),
+      tags: Object.fromEntries([[name, ['yes']]]),
+      labels: Object.fromEntries([[name, 'yes']]),
+    })
+    await servers.last.definePool({ name, requires: [{ label: name, in: ['yes'] }] })
+    const plain = await servers.last.submit({ service: name })
+    const picky = await servers.last.submit({
+      service: name,
+      requires: [
+        { service: name, where: Object.fromEntries([[name, 'yes']]) },
+        { label: name, in: ['yes'] },
+        { label: 'pool', in: [name] },
+      ],
+    })
+    for (const { taskId } of [plain, picky]) {
+      await ended(servers.last, taskId)
+      assert.equal((await servers.last.task(taskId))?.nodeId, name)
+    }
+  }
+  for (const { dispatch } of servers.all) {
+    await until('all are seen', () => dispatch.nodes().length === hostileNames.length)
+    assert.deepEqual(
+      dispatch
+        .nodes()
+        .map(({ nodeId }) => nodeId)
+        .sort(),
+      [...hostileNames].sort(),
+    )
+  }
+  assert.deepEqual(troubles(servers), [])
+})
+
+test('what a node has inherited is not what a task asks for, and asking for it stops nobody', async () => {
+  await using store = await openStore('memory')
+  await using servers = await startServers(store, 2)
+  const node = await connect(servers.first, { services: { nmt: 4 }, onTask: obliging })
+  const vain: string[] = []
+  for (const name of hostileNames) {
+    const where = Object.fromEntries([[name, 'x']])
+    for (const requires of [
+      [{ service: 'nmt', where }],
+      [{ label: name }],
+      [{ label: 'pool', in: [name] }],
+    ]) {
+      vain.push((await servers.last.submit({ service: 'nmt', requires })).taskId)
+    }
+  }
+  await until('somebody holds them', () => servers.first.counts().waiting === vain.length)
+  const late = await connect(servers.first, { nodeId: 'late', services: { asr: 1 }, onTask: obliging })
+  for (const service of ['nmt', 'asr']) {
+    const { taskId } = await servers.last.submit({ service })
+    await ended(servers.last, taskId)
+  }
+  assert.deepEqual([node.tasks.length, late.tasks.length], [1, 1])
+  for (const taskId of vain) assert.equal((await servers.last.task(taskId))?.status, 'waiting')
+  assert.deepEqual(troubles(servers), [])
+})
+
+test('rows that nobody can make sense of stop nobody', async () => {
+  await using store = await openStore('memory')
+  const { fleet } = store.backend
+  await using servers = await startServers(store, 2)
+  const rows = [
+    ['demand', 'null', 'null'],
+    ['demand', 'empty', '{}'],
+    ['node', 'null', 'null'],
+    ['node', 'empty', '{}'],
+    ['cordon', 'no list', '{}'],
+  ] as const
+  const written = await fleet.write(
+    rows.map(([kind, key, doc]) => ({ kind, key, doc, seen: 0, forMs: null })),
+  )
+  assert.ok(written.every((version) => version !== null))
+  await connect(servers.first, { services: { tts: 1 }, onTask: obliging })
+  const { taskId } = await servers.last.submit({ service: 'tts' })
+  await ended(servers.last, taskId)
+})
+
+test('one who cannot bear a row keeps neither the others from it nor the cluster state from the next', async () => {
+  await using store = await openStore('memory')
+  const { fleet, notifier } = store.backend
+  const told: string[] = []
+  const troubles: unknown[] = []
+  const onTrouble = (error: unknown) => void troubles.push(error)
+  const cluster = new ClusterState({
+    store: fleet,
+    notifier,
+    monotonicMs: () => performance.now(),
+    onTrouble,
+  })
+  cluster.onChange(({ key }) => {
+    if (key.startsWith('bad')) throw new Error('cannot bear it')
+  })
+  cluster.onChange(({ key }) => void told.push(key))
+  for (const key of ['bad', 'good', 'bad too', 'good too']) {
+    await fleet.write([{ kind: 'pool', key, doc: '{}', seen: 0, forMs: null }])
+    await cluster.catchUp()
+  }
+  assert.deepEqual(told, ['bad', 'good', 'bad too', 'good too'])
+  assert.equal(troubles.length, 2)
+})
+
+test('a node whose labels change all the time takes no more memory than any other', () => {
+  const suitability = new Suitability(() => new Map())
+  const wish = { kind: 'k', uses: { nmt: 1 }, requires: [{ label: 'turn', gte: 10 }] }
+  for (let turn = 0; turn < 10_000; turn += 1) {
+    const offering = offeringOf([{ name: 'nmt', slots: 1, tags: {} }], { turn })
+    assert.equal(suitability.couldDo(wish, offering), turn >= 10)
+    assert.ok(suitability.size <= 4_096)
+  }
+})

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { test } from 'vitest'
+import { explain, explainSteps, Snapshot } from '../../../src/dispatch/index.ts'
+import { all, none, only, Stage } from './fixtures.ts'
+
+function explained(stage: Stage, taskId: string): ReturnType<typeof explain> {
+  const snapshot = new Snapshot()
+  const pages = Array.from({ length: stage.registry.pageCount }, (_, number) => number)
+  snapshot.publish(stage.registry, pages, 1)
+  const { spec } = stage.registry.task(taskId)!
+  return explain({ spec, nodes: snapshot.nodes(), rules: stage.registry.rules, now: stage.now })
+}
+
+test('a waiting task is explained: how many nodes fail which requirement, the nearest misses, and what would wake it', () => {
+  const stage = new Stage({ acceptMs: 0 })
+  const asr = (slots: number, ...language: string[]) => [{ name: 'asr', slots, tags: { language } }]
+  stage.node('full', asr(1, 'zh'), { memory: 64 })
+  stage.submit('runs', { requires: [{ service: 'asr', where: { language: 'zh' } }] })
+  stage.node('small', asr(4, 'zh'), { memory: 8 })
+  stage.node('english', asr(4, 'en'), { memory: 8 })
+  stage.node('tts', { tts: 1 })
+  stage.submit('t', {
+    requires: [
+      { service: 'asr', where: { language: 'zh' } },
+      { label: 'memory', gte: 32 },
+    ],
+  })
+  const answer = explained(stage, 't')
+  assert.deepEqual([answer.nodeCount, answer.suitableCount, answer.readyCount], [4, 1, 0])
+  const failing = Object.fromEntries(answer.requirements.map((each) => [each.requirement, each.failingCount]))
+  assert.equal(failing['service asr'], 1)
+  assert.equal(failing['service asr with language zh'], 2)
+  assert.equal(failing['label memory at least 32'], 3)
+  assert.equal(failing['a free slot of asr'], 1)
+  assert.deepEqual(answer.nearest[0], { nodeId: 'full', missing: ['a free slot of asr'] })
+  assert.deepEqual(answer.nearest[1], { nodeId: 'small', missing: ['label memory at least 32'] })
+  assert.deepEqual(answer.wakes, ['Node "full": a free slot of asr.'])
+  // And so it is.
+  assert.equal(only(stage.result('full', 'runs'), 'assign').taskId, 't')
+})
+
+test('every way of taking no work is named', () => {
+  const stage = new Stage({ acceptMs: 0, veto: { cpu: 2, gpu: 2, memory: 0.9 } })
+  for (const nodeId of ['drained', 'cordoned', 'suspect', 'hot', 'closed']) stage.node(nodeId, { asr: 1 })
+  stage.do({ kind: 'drain', nodeId: 'drained', on: true, deadlineAt: null })
+  stage.do({ kind: 'cordon', nodeId: 'cordoned', service: null, on: true })
+  stage.do({ kind: 'cordon', nodeId: 'closed', service: 'asr', on: true })
+  stage.do({ kind: 'nodeSuspect', nodeId: 'suspect', epoch: 1, reason: 'closed' })
+  stage.beat('hot', { memory: 0.95 })
+  stage.submit('t')
+  const missing = Object.fromEntries(
+    explained(stage, 't').nearest.map(({ nodeId, missing }) => [nodeId, missing]),
+  )
+  assert.deepEqual(missing, {
+    drained: ['not draining'],
+    cordoned: ['not cordoned'],
+    suspect: ['connected'],
+    hot: ['not overloaded'],
+    closed: ['asr open for work'],
+  })
+})
+
+test('without any node it says what must connect, and it changes nothing', () => {
+  const stage = new Stage()
+  stage.submit('t', { service: 'nmt', uses: { nmt: 1, tts: 1 } })
+  const before = JSON.stringify(stage.registry.counts())
+  assert.deepEqual(explained(stage, 't').wakes, ['A node that offers nmt, tts connects.'])
+  assert.equal(JSON.stringify(stage.registry.counts()), before)
+})
+
+test('a long explanation stops on the way to let others run', () => {
+  const stage = new Stage()
+  for (let i = 0; i < 1_000; i += 1) stage.node(`n${i}`, { tts: 1 })
+  stage.submit('t')
+  const nodes = Array.from({ length: stage.registry.pageCount }, (_, number) =>
+    stage.registry.page(number),
+  ).flat()
+  const steps = explainSteps({ spec: stage.registry.task('t')!.spec, nodes, rules: new Map(), now: 0 })
+  let stops = 0
+  for (let step = steps.next(); !step.done; step = steps.next()) stops += 1
+  assert.equal(stops, 3)
+})
+
+test('readers get pages that do not change under them, and only those that did are published', () => {
+  const stage = new Stage({ publishMs: 100 })
+  for (let i = 0; i < 300; i += 1) stage.node(`n${i}`, { asr: 1 })
+  const snapshot = new Snapshot()
+  // One page at a time, and the next one soon after: pages of many nodes take a while to make.
+  for (const [afterMs, page] of [
+    [100, 0],
+    [5, 1],
+  ] as const) {
+    const { pages, version } = only(stage.after(afterMs), 'publish')
+    assert.deepEqual(pages, [page])
+    snapshot.publish(stage.registry, pages, version)
+  }
+  none(stage.after(100), 'publish')
+  const walk = snapshot.nodes()
+  walk.next()
+  stage.do({ kind: 'nodeBye', nodeId: 'n299', epoch: 1 })
+  assert.deepEqual(all(stage.last, 'publish'), [])
+  const second = only(stage.after(100), 'publish')
+  assert.deepEqual(second.pages, [1])
+  snapshot.publish(stage.registry, second.pages, second.version)
+  assert.equal([...walk].length, 299, 'who began before sees what was there')
+  assert.equal([...snapshot.nodes()].length, 299)
+  assert.equal(snapshot.find('n299'), undefined)
+  assert.equal(snapshot.find('n298')!.nodeId, 'n298')
+})

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { Value } from 'typebox/value'
+import { test } from 'vitest'
+import { routes } from '../../src/http/contract/index.ts'
+import { printApi } from '../../tools/api-docs.ts'
+import { apiExamples, printCurl } from '../../tools/api-examples.ts'
+import { readSource } from './sources.ts'
+
+test('docs/api.md says what the table of routes says', async () => {
+  const page = await readSource('docs/api.md')
+  assert.ok(page === printApi(routes), 'docs/api.md is stale: run `npm run docs`')
+})
+
+test('a change of the table would be noticed', () => {
+  const [first, ...others] = routes
+  const page = printApi(routes)
+  assert.notEqual(printApi(others), page)
+  assert.notEqual(printApi([{ ...first!, scope: 'admin' }, ...others]), page)
+  assert.notEqual(printApi([{ ...first!, problems: ['conflict'] }, ...others]), page)
+  assert.notEqual(printApi([{ ...first!, summary: 'Other words.' }, ...others]), page)
+})
+
+test('every route is on the page with its scope, a request to try, and a heading that its link finds', () => {
+  const page = printApi(routes)
+  const headings = [...page.matchAll(/^### (.+)$/gm)].map(([, text]) => text)
+  for (const route of routes) {
+    assert.ok(headings.includes(`${route.method} ${route.path}`), route.id)
+    assert.ok(page.includes(printCurl(route)), route.id)
+  }
+  const anchors = new Set(
+    [...page.matchAll(/^#+ (.+)$/gm)].map(([, text]) =>
+      text!
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+  for (const [, target] of page.matchAll(/\]\(#([^)]+)\)/g)) assert.ok(anchors.has(target!), target)
+})
+
+test('every example is a request that its route takes', () => {
+  for (const id of Object.keys(apiExamples))
+    assert.ok(
+      routes.some((route) => route.id === id),
+      id,
+    )
+  for (const route of routes) {
+    const { params, query, body } = apiExamples[route.id] ?? {}
+    for (const [schema, value] of [
+      [route.params, params],
+      [route.query, query],
+    ] as const) {
+      if (value !== undefined || route.params === schema) {
+        assert.equal(schema !== undefined && Value.Check(schema, value), value !== undefined, route.id)
+      }
+    }
+    const sent = body ?? (route.bodyOptional ? {} : undefined)
+    assert.equal(sent !== undefined, route.body !== undefined, `${route.id} has a body when it takes one`)
+    if (route.body !== undefined) assert.ok(Value.Check(route.body, sent), route.id)
+  }
+})

@@ -1,0 +1,83 @@
+/** Whose doing a job is, over HTTP: from the one who adds it to whoever works on it, in any language. */
+import assert from 'node:assert/strict'
+import { open } from 'signalbox'
+import type { TelemetryApi } from 'signalbox/jobs'
+import { test } from 'vitest'
+import { within } from '../../../support/deadline.ts'
+import { serving } from '../stage.ts'
+
+const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+
+interface Told {
+  readonly name: string
+  readonly spanId: string
+  readonly parentId: string | undefined
+  readonly links: readonly string[]
+}
+
+/** The API by its shape: contexts are ids of spans. */
+function recording(told: Told[]): TelemetryApi {
+  const measure = () => ({ add: () => undefined, record: () => undefined })
+  return {
+    ROOT_CONTEXT: undefined,
+    context: { active: () => undefined, with: (_, call) => call() },
+    metrics: { getMeter: () => ({ createCounter: measure, createHistogram: measure }) },
+    trace: {
+      setSpan: (_, span) => span.spanContext().spanId,
+      setSpanContext: (_, { spanId }) => spanId,
+      getTracer: () => ({
+        startSpan(name, { links = [] }, parentId) {
+          const spanId = (told.length + 1).toString(16).padStart(16, '0')
+          told.push({ name, spanId, parentId, links: links.map(({ context }) => context.spanId) })
+          return {
+            spanContext: () => ({ traceId: 'c'.repeat(32), spanId, traceFlags: 1 }),
+            setAttribute: () => undefined,
+            setStatus: () => undefined,
+            recordException: () => undefined,
+            end: () => undefined,
+          }
+        },
+      }),
+    },
+  }
+}
+
+test('a traceparent that is added with a job comes with its claim, and another text is refused', async () => {
+  await using stage = await serving()
+  const added = await stage.ask('POST', '/v1/jobs', { body: { kind: 'work', trace, tags: ['a'] } })
+  assert.equal(added.status, 201)
+  const { body } = await stage.ask('POST', '/v1/jobs/claim', { body: {} })
+  assert.deepEqual([body.items[0].trace, body.items[0].tags], [trace, ['a']])
+  for (const wrong of ['', 'nobody', `${trace}-x`, 5]) {
+    const reply = await stage.ask('POST', '/v1/jobs', { body: { kind: 'work', trace: wrong } })
+    assert.deepEqual([reply.status, reply.body.code], [400, 'invalid_argument'])
+    await assert.rejects(stage.box.jobs.add('work', null, { trace: wrong as never }), {
+      code: 'invalid_argument',
+    })
+  }
+})
+
+test('a worker on a box elsewhere goes on from the span that added the job there', async () => {
+  await using stage = await serving()
+  const told: Told[] = []
+  const telemetry = recording(told)
+  await using remote = await open(stage.url as `http://${string}`, { telemetry })
+  await remote.jobs.add('work')
+  await remote.jobs.add('work', null, { trace })
+  const { promise: done, resolve } = Promise.withResolvers<void>()
+  const worker = remote.jobs.worker({ concurrency: 1, pollMs: 50, handlers: { work: () => undefined } })
+  worker.on('completed', () => worker.counts.completed === 2 && resolve())
+  await worker.start()
+  await within(10_000, 'both were done', done)
+  await worker.stop()
+  const [first, second] = told
+  assert.deepEqual([first?.name, second?.name], ['send default', 'send default'])
+  assert.deepEqual(
+    told.slice(2).map(({ name, parentId, links }) => [name, parentId, links]),
+    [
+      ['process default', first?.spanId, [first?.spanId]],
+      // Whoever said whose doing it is, meant that.
+      ['process default', 'b'.repeat(16), ['b'.repeat(16)]],
+    ],
+  )
+})

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createNumbers } from '../../../support/random.ts'
+import type { Stage } from '../stage.ts'
+import { type Front, type Mix, MixMaker } from './mixes.ts'
+import { RawConnection } from './raw-connection.ts'
+
+export interface PipeliningOptions {
+  readonly seed: number
+  readonly mixes: number
+  /** Where the mixes are sent. @default the stage's own port */
+  readonly port?: number
+  /** @default 'none' */
+  readonly front?: Front
+  readonly connections?: number
+}
+
+export interface PipeliningCounts {
+  readonly mixes: number
+  readonly requests: number
+  readonly answers: number
+  readonly jobs: number
+}
+
+/**
+ * Sends mixes of pipelined requests, with and without `Upgrade`, over connections of their own. Each connection must
+ * answer what the model says, in order, and in the end the store must have the jobs that were answered with 201: no
+ * request is lost, none is invented, none is out of order.
+ */
+export async function sendMixes(
+  stage: Stage,
+  { seed, mixes, front = 'none', connections = 24, ...options }: PipeliningOptions,
+): Promise<PipeliningCounts> {
+  const { host, port: ownPort } = new URL(stage.url)
+  const port = options.port ?? Number(ownPort)
+  const counts = { mixes: 0, requests: 0, answers: 0 }
+  const added: string[] = []
+
+  async function send(number: number): Promise<void> {
+    const maker = new MixMaker(host, front, createNumbers(seed * 1_000 + number))
+    for (let sent = number; sent < mixes; sent += connections) {
+      const mix = maker.make(`m${seed}-${sent}`)
+      added.push(...(await exchange(port, mix, seed)))
+      counts.mixes++
+      counts.requests += mix.requests.length
+      counts.answers += mix.answered.length
+    }
+  }
+
+  await Promise.all(Array.from({ length: connections }, (_, number) => send(number)))
+  const found = await kindsOf(stage)
+  // Sorted, so that a job that was added twice is seen.
+  assert.deepEqual(
+    found.sort(),
+    added.sort(),
+    `seed ${seed}: the jobs in the store, and those that were answered`,
+  )
+  return { ...counts, jobs: added.length }
+}
+
+/** Sends one mix, and gives the jobs that its answers speak of. */
+async function exchange(
+  port: number,
+  { packets, requests, answered }: Mix,
+  seed: number,
+): Promise<readonly string[]> {
+  using connection = new RawConnection(port)
+  const shown = () =>
+    `seed ${seed}: ${JSON.stringify({
+      sent: requests.map(({ what }) => what),
+      packets: packets.map(({ bytes }) => bytes.length),
+      answers: connection.answers.map(({ status, id }) => `${status} ${id}`),
+      expected: answered.map(({ id, statuses }) => `${statuses.join('/')} ${id}`),
+      error: connection.error,
+      rest: connection.rest.slice(0, 200),
+    })}`
+  for (const { bytes, waitMs } of packets) {
+    connection.send(bytes)
+    if (waitMs !== undefined) await sleep(waitMs)
+  }
+  let expected = answered
+  try {
+    const { length } = await connection.comes(answered.length)
+    if (connection.isClosed && answered[length - 1]?.mayBeLast) expected = answered.slice(0, length)
+    // What became a WebSocket stays open.
+    else if (answered.at(-1)!.isLast && connection.answers.at(-1)?.status !== 101) await connection.closes()
+  } catch (error) {
+    throw new Error(`${error}; ${shown()}`)
+  }
+  assert.equal(connection.answers.length, expected.length, shown())
+  for (const [index, { status, id }] of connection.answers.entries()) {
+    const request = answered[index]!
+    assert.ok(request.statuses.includes(status), shown())
+    assert.equal(id, request.isNamed ? request.id : undefined, shown())
+  }
+  if (connection.answers.at(-1)!.status !== 101) assert.equal(connection.rest, '', shown())
+  return connection.answers.filter(({ status }) => status === 201).map(({ id }) => id!)
+}
+
+async function kindsOf({ ask }: Stage): Promise<string[]> {
+  const kinds: string[] = []
+  let cursor: string | undefined
+  do {
+    const { body } = await ask('GET', `/v1/jobs?limit=500${cursor === undefined ? '' : `&cursor=${cursor}`}`)
+    for (const { kind } of body.items) kinds.push(kind)
+    cursor = body.cursor ?? undefined
+  } while (cursor !== undefined)
+  return kinds
+}
