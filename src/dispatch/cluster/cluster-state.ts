@@ -4,13 +4,13 @@
  * what it saw, and the store decides.
  */
 
+import { Batcher } from '../../core/batcher.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createNotifier, type Notifier } from '../../core/notifier.ts'
 import type { JobsNotifier } from '../../jobs/index.ts'
 import { inTime } from '../in-time.ts'
 import { Stretch } from '../tasks/stretch.ts'
-import { ClusterWriter } from './cluster-writer.ts'
 import {
   type FleetKind,
   type FleetPage,
@@ -55,12 +55,16 @@ const common = ['demand', 'pool', 'cordon', 'drain'] as const
 const pageSize = 500
 const readWithinMs = 10_000
 const findWithinMs = 5_000
+/** The most writes that go together, and how long they may take. */
+const maxWrites = 200
+const writeWithinMs = 5_000
 const conflictTries = 8
 
 /** Reads and keeps the cluster state. */
 export class ClusterState {
   readonly #parts: ClusterStateParts
-  readonly #writer: ClusterWriter
+  /** When a fleet comes back after a restart, all its nodes register at once: they share writes. */
+  readonly #writes: Batcher<FleetWrite, number | null>
   readonly #wakeUp: Notifier = createNotifier()
   readonly #listeners: ((change: ClusterChange) => void)[] = []
   readonly #readListeners: ((isAnew: boolean) => void)[] = []
@@ -78,7 +82,10 @@ export class ClusterState {
 
   constructor(parts: ClusterStateParts) {
     this.#parts = parts
-    this.#writer = new ClusterWriter(parts.store)
+    this.#writes = new Batcher({
+      maxItems: maxWrites,
+      run: (writes) => inTime(writeWithinMs, () => parts.store.write(writes)),
+    })
   }
 
   /** Resolves when it has been read once. */
@@ -163,9 +170,9 @@ export class ClusterState {
     return inTime(findWithinMs, () => this.#parts.store.find(kind, key))
   }
 
-  /** The row's new version; null: it is another than the writer saw. */
+  /** Writes in the order of the calls. The row's new version; null: it is another than the writer saw. */
   write(write: FleetWrite): Promise<number | null> {
-    return this.#writer.write(write)
+    return this.#writes.add(write)
   }
 
   /**
