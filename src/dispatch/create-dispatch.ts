@@ -1,7 +1,8 @@
+import { Batcher } from '../core/batcher.ts'
 import { SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { duration, flag, oneOf, onlyKeys, text, whole } from '../core/options.ts'
-import { cancelTopic, queueTopic } from '../jobs/index.ts'
+import { cancelTopic, type NewJob, queueTopic } from '../jobs/index.ts'
 import type { GuardStore } from '../once/index.ts'
 import { type DispatchOptions, resolveDispatchOptions } from './dispatch-options.ts'
 import { Engine, type EngineParts } from './engine.ts'
@@ -13,7 +14,6 @@ import { countServices } from './service-counts.ts'
 import { stopEngine } from './stop-engine.ts'
 import { resolveSubmit } from './tasks/submit-options.ts'
 import type { CordonOptions, Dispatch, Submitted, Task } from './tasks/task.ts'
-import { Adder } from './tasks/task-adder.ts'
 import { decodeDocument, dispatchQueue, encodeTaskJob, type TaskTerms } from './tasks/task-document.ts'
 import { taskOfKey } from './tasks/task-keys.ts'
 import { TaskReads } from './tasks/task-reads.ts'
@@ -27,6 +27,8 @@ export interface DispatchParts extends EngineParts {
 const cancelWithinMs = 5_000
 /** How long an operator's word waits for the cluster state to be read. */
 const lookWithinMs = 8_000
+/** The most tasks of one write. */
+const maxAdds = 500
 
 /** A dispatcher on this store. Nothing is claimed and no node is taken before `start`. */
 export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
@@ -36,17 +38,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   const { registry, mailbox, connections, tally, claims, ends, feed, sharing } = engine
   const { cluster, settings, servers, demands } = sharing
   const reads = new TaskReads(engine, jobs, notes)
-  const adder = new Adder({
-    store: jobs,
-    added({ length }) {
-      tally.submitted += length
-      if (engine.isStarted && servers.others.length === 0) engine.intake.wake()
-      else notifier.wake(queueTopic(dispatchQueue))
-    },
-    failed(batch) {
-      for (const { id } of batch) engine.unexpect(id)
-    },
-  })
+  const adds = new Batcher<NewJob, void>({ maxItems: maxAdds, run: addAll })
   const { maxWaiting } = options.policy
   let stopping: Promise<void> | null = null
   let looked = { at: Number.NEGATIVE_INFINITY, done: Promise.resolve() }
@@ -198,9 +190,24 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
   /** Makes a task durable, under a kind that is known to the servers before the task is: so one of them claims it. */
   function write(taskId: string, terms: TaskTerms, payload: string): Promise<void> {
     engine.expect(taskId)
-    const add = (kind: string) => adder.add(encodeTaskJob(taskId, terms, payload, kind))
+    const add = (kind: string) => adds.add(encodeTaskJob(taskId, terms, payload, kind))
     const kind = demands.knownKind(terms)
     return kind === null ? demands.kindFor(terms).then(add) : add(kind)
+  }
+
+  /** Makes tasks durable, those of one turn and those that came during the write before together. */
+  async function addAll(batch: readonly NewJob[]): Promise<readonly void[]> {
+    try {
+      await jobs.add(batch)
+    } catch (error) {
+      // It is unknown whether they are durable.
+      for (const { id } of batch) engine.unexpect(id)
+      throw error
+    }
+    tally.submitted += batch.length
+    if (engine.isStarted && servers.others.length === 0) engine.intake.wake()
+    else notifier.wake(queueTopic(dispatchQueue))
+    return []
   }
 
   /** Before anything is written: what waits already is too much, as far as is known here. */
