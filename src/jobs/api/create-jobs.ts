@@ -22,7 +22,7 @@ import { type SearchPage, searchPage } from '../search/search.ts'
 import { RunningJob } from '../worker/handler-job.ts'
 import { createWorker, type Worker } from '../worker/worker.ts'
 import { createWorkersLoop } from '../worker/workers-loop.ts'
-import { type AddBatcher, createAddBatcher } from './add-batcher.ts'
+import { createAddBatcher } from './add-batcher.ts'
 import {
   type AddOptions,
   checkAddOptions,
@@ -80,7 +80,7 @@ export function createJobs(parts: JobsParts): Jobs {
   }
   const { announcer, recent } = known
   const noted = createNotes(store, notes)
-  const batcher: AddBatcher = createAddBatcher(store)
+  const batcher = createAddBatcher(store)
   let isClosed = false
 
   const wakeFor = (queues: Iterable<string>) => {
