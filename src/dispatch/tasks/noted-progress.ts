@@ -1,3 +1,4 @@
+import { Batcher } from '../../core/batcher.ts'
 import type { JobRecord, NoteStore, ProgressRecord } from '../../jobs/index.ts'
 import { inTime } from '../in-time.ts'
 import type { TaskProgress } from './task.ts'
@@ -11,44 +12,30 @@ export interface Noted {
   readonly progress: TaskProgress | null
 }
 
-/** One read, and who is asked for in it. */
-interface Round {
-  readonly ids: Set<string>
-  readonly said: Promise<ReadonlyMap<string, ProgressRecord>>
-}
-
 /**
- * Which tasks that other servers hold run and how far they are, by what these wrote. Whoever asks while a read is under way is
- * answered by the next one, so that any number who watch cost one read at a time.
+ * Which tasks that other servers hold run and how far they are, by what these wrote. Calls that come while a read is in flight
+ * share the next one, so any number of watchers cost one read at a time.
  */
 export class NotedProgress {
-  readonly #notes: Pick<NoteStore, 'progress'>
-  #next: Round | null = null
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #reads: Batcher<string, ProgressRecord | undefined>
 
   constructor(notes: Pick<NoteStore, 'progress'>) {
-    this.#notes = notes
+    this.#reads = new Batcher({
+      start: queueMicrotask,
+      mergesEqual: true,
+      async run(ids) {
+        const kept = await inTime(readWithinMs, () => notes.progress(ids), 'The store of notes')
+        const byId = new Map(kept.map((each) => [each.jobId, each]))
+        return ids.map((id) => byId.get(id))
+      },
+    })
   }
 
   /** Null: it does not run, or no server has written so in this attempt. */
   async of({ id, state, attempt }: JobRecord): Promise<Noted | null> {
     if (state !== 'running') return null
-    this.#next ??= this.#begin()
-    const { ids, said } = this.#next
-    ids.add(id)
-    const kept = (await said).get(id)
+    const kept = await this.#reads.add(id)
     return kept?.attempt === attempt ? decodeNote(kept) : null
-  }
-
-  #begin(): Round {
-    const ids = new Set<string>()
-    const said = this.#last.then(async () => {
-      this.#next = null
-      const kept = await inTime(readWithinMs, () => this.#notes.progress([...ids]), 'The store of notes')
-      return new Map(kept.map((each) => [each.jobId, each]))
-    })
-    this.#last = said.catch(() => undefined)
-    return { ids, said }
   }
 }
 
