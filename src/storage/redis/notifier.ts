@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { Batcher } from '../../core/batcher.ts'
 import type { BackendNotifier } from '../backend.ts'
 import type { Connection } from './connection.ts'
 import { channelOf } from './keys.ts'
@@ -11,18 +12,20 @@ import { Ear } from './subscriber.ts'
  * while others are under way wait for those, and one of several alike is enough.
  */
 export class RedisNotifiers {
-  readonly #connection: Connection
   readonly #ear: Ear
   readonly #listeners = new Map<string, Set<() => void>>()
   /** Channels to be woken for others. */
-  readonly #pending = new Set<string>()
-  #isSending = false
+  readonly #wakeUps: Batcher<string, void>
   #isClosed = false
   /** Our own wake-ups come back to us; they were told already. */
   readonly #self = randomBytes(6).toString('hex')
 
   constructor(url: string, connection: Connection) {
-    this.#connection = connection
+    this.#wakeUps = new Batcher({
+      maxItems: maxChannelsPerCall,
+      mergesEqual: true,
+      run: (channels) => this.#send(connection, channels),
+    })
     this.#ear = new Ear(url, {
       heard: (channel, sender) => {
         if (sender !== this.#self) this.#tell(channel)
@@ -51,27 +54,20 @@ export class RedisNotifiers {
     this.#isClosed = true
     this.#ear.close()
     this.#listeners.clear()
-    this.#pending.clear()
   }
 
   #wake(channel: string): void {
     if (this.#isClosed) return
     this.#tell(channel)
-    // A wake-up may be lost: whoever depends on it polls.
-    if (this.#pending.size < maxPendingChannels) this.#pending.add(channel)
-    if (this.#isSending) return
-    this.#isSending = true
-    setImmediate(() => void this.#send())
+    // A wake-up may be lost: its listeners poll as well.
+    if (this.#wakeUps.waitingCount < maxPendingChannels) void this.#wakeUps.add(channel)
   }
 
-  async #send(): Promise<void> {
-    while (this.#pending.size > 0 && !this.#isClosed) {
-      const channels = [...this.#pending].slice(0, maxChannelsPerCall)
-      for (const channel of channels) this.#pending.delete(channel)
-      const args = [this.#self, ...channels]
-      await this.#connection.run(wakeScript, [], args, args).catch(() => undefined)
-    }
-    this.#isSending = false
+  /** Never rejects. */
+  async #send(connection: Connection, channels: readonly string[]): Promise<readonly void[]> {
+    const args = [this.#self, ...channels]
+    if (!this.#isClosed) await connection.run(wakeScript, [], args, args).catch(() => undefined)
+    return []
   }
 
   #listen(channels: readonly string[], heard: () => void): () => void {
