@@ -136,10 +136,10 @@ while [[ -z $stopping ]]; do
     echo "worker.sh: $status $reply" >&2
     exit 1
   fi
-  # A claimed job begins with its id and ends with its token, leaseEndsAt and freeCount. What the payload holds in between
+  # A claimed job begins with its id and ends with its token, leaseEndsAt and handBackCount. What the payload holds in between
   # is none of our business, and cannot be taken for them.
   id=$(sed -n 's/^{"items":\[{"id":"\([^"]*\)".*/\1/p' <<<"$reply")
-  token=$(sed -n 's/.*,"token":"\([^"]*\)","leaseEndsAt":[0-9]*,"freeCount":[0-9]*}\],"cursor":null}$/\1/p' <<<"$reply")
+  token=$(sed -n 's/.*,"token":"\([^"]*\)","leaseEndsAt":[0-9]*,"handBackCount":[0-9]*}\],"cursor":null}$/\1/p' <<<"$reply")
   [[ -n $id && -n $token ]] || continue
   if [[ -n $stopping ]]; then
     settle "$id" nack "{\"token\":\"$token\",\"handBack\":true}"

@@ -321,6 +321,6 @@ function usesOf(record: JobRecord | undefined): TaskSpec['uses'] | null {
 }
 
 /** A task that no node had before; one that was only handed from server to server has waited all the time. */
-function isFirst({ attempt, freeCount, moveCount }: Claim): boolean {
-  return attempt - freeCount === 1 && moveCount === 0
+function isFirst({ attempt, handBackCount, moveCount }: Claim): boolean {
+  return attempt - handBackCount === 1 && moveCount === 0
 }

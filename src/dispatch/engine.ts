@@ -227,7 +227,7 @@ export class Engine {
     const { spent, moveCount } = claim
     const isNew = spent === 0 && moveCount === 0
     const error = isNew ? null : JSON.stringify({ message: 'Handed back.', spent, moveCount })
-    const ending = { state: 'ready', result: null, error, freeCount: claim.freeCount + 1 } as const
+    const ending = { state: 'ready', result: null, error, handBackCount: claim.handBackCount + 1 } as const
     this.ends.write(claim, ending, () => {
       this.claims.drop(claim)
       told()

@@ -15,7 +15,8 @@ function aRecord(record: Partial<ClaimedRecord> = {}): ClaimedRecord {
     state: 'running',
     attempt: 1,
     maxAttempts: 5,
-    freeCount: 0,
+    handBackCount: 0,
+    snoozeCount: 0,
     runAt: 1,
     createdAt: 1,
     startedAt: 2,
@@ -37,7 +38,7 @@ function aRecord(record: Partial<ClaimedRecord> = {}): ClaimedRecord {
 test('a record becomes a job with its values', () => {
   const job = decodeClaimed(aRecord({ result: '[1]', error: '{"message":"no"}', backoff: '{"baseMs":5}' }))
   assert.deepEqual(
-    [job.payload, job.result, job.error, job.backoff, job.token, job.freeCount],
+    [job.payload, job.result, job.error, job.backoff, job.token, job.handBackCount],
     [{ to: 'ada' }, [1], { message: 'no' }, { ...backoffDefaults, baseMs: 5 }, '1.0123456789abcdef', 0],
   )
 })

@@ -4,7 +4,7 @@ import { isSealed, showSealed, whySealed } from './encryption/sealed-text.ts'
 import type { ClaimedJob, Job, JobError } from './job.ts'
 import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from './job-meta.ts'
 import type { ClaimedRecord, JobRecord } from './job-store.ts'
-import { backoffDefaults, snoozesIn } from './lifecycle.ts'
+import { backoffDefaults } from './lifecycle.ts'
 
 /**
  * Records become jobs here. A row that was damaged, or written by hand, must hold nobody up: showing it never
@@ -22,17 +22,17 @@ export function decodeJob(record: JobRecord, passesSealed = false): Job {
 
 /** Throws `undecodable`, `payload_sealed` or `seal_broken` when the payload cannot be read. */
 export function decodeClaimed(record: ClaimedRecord, passesSealed = false): ClaimedJob {
-  const { token, leaseEndsAt, freeCount } = record
+  const { token, leaseEndsAt, handBackCount, snoozeCount } = record
   return {
     ...outline(record, passesSealed),
     payload: decodePayload(record, passesSealed),
     fence: record.fence ?? null,
-    snoozeCount: snoozesIn(freeCount),
+    snoozeCount,
     trace: decodeTrace(record.meta),
     // Last, so that a shell can find them behind whatever the payload holds.
     token,
     leaseEndsAt,
-    freeCount,
+    handBackCount,
   }
 }
 

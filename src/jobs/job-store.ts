@@ -191,8 +191,10 @@ export interface JobRecord {
   readonly state: JobState
   readonly attempt: number
   readonly maxAttempts: number
-  /** How often it was handed back without burning an attempt. */
-  readonly freeCount: number
+  /** How often a worker handed it back without burning an attempt. */
+  readonly handBackCount: number
+  /** How often its handler snoozed it, which burns no attempt either. */
+  readonly snoozeCount: number
   readonly runAt: number
   readonly createdAt: number
   readonly startedAt: number | null
@@ -237,7 +239,8 @@ export interface Verdict extends LeaseRef {
   /** `ready`: at once and at its old `runAt`, so it keeps its place. `scheduled`: `delayMs` from the store's now. */
   readonly state: FinalState | Exclude<LiveState, 'running' | 'waiting'>
   readonly attempt: number
-  readonly freeCount: number
+  readonly handBackCount: number
+  readonly snoozeCount: number
   /** For `scheduled`; 0 may be claimed at once. */
   readonly delayMs: number
   /** How long ago the handler began, so that `startedAt` is the real start; null: at the claim. */

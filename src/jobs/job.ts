@@ -103,8 +103,8 @@ export interface ClaimedJob<Payload = unknown> extends Job<Payload> {
   /** Opaque: a number that rises with every claim of the job, for ever, and a nonce. */
   readonly token: string
   readonly leaseEndsAt: number
-  /** What is known of the times it was given back without burning an attempt: hand-backs, and 16 for each snooze. */
-  readonly freeCount: number
+  /** How often a worker handed it back without burning an attempt, because it stopped or lost its server. */
+  readonly handBackCount: number
   /** How often it was put off without burning an attempt. */
   readonly snoozeCount: number
   /** Whose doing it is, as a W3C traceparent; null: nobody said. */

@@ -9,7 +9,8 @@ function aJob(job: Partial<Judged> = {}): Judged {
     token: '1.0123456789abcdef',
     attempt: 1,
     maxAttempts: 3,
-    freeCount: 0,
+    handBackCount: 0,
+    snoozeCount: 0,
     backoff: { baseMs: 100, factor: 2, maxMs: 1_000, jitter: 0 },
     ...job,
   }
@@ -23,7 +24,8 @@ test('a job whose handler returned is completed with its result', () => {
     token: '1.0123456789abcdef',
     state: 'completed',
     attempt: 1,
-    freeCount: 0,
+    handBackCount: 0,
+    snoozeCount: 0,
     delayMs: 0,
     ranMs: 12,
     result: '{"ok":true}',
@@ -84,10 +86,10 @@ test('a job is handed back free ten times, and then each hand-back counts until 
       break
     }
     assert.equal(verdict.state, 'ready')
-    if (grants <= maxFree) assert.deepEqual([verdict.attempt, verdict.freeCount], [0, grants])
-    else assert.equal(verdict.freeCount, maxFree)
+    if (grants <= maxFree) assert.deepEqual([verdict.attempt, verdict.handBackCount], [0, grants])
+    else assert.equal(verdict.handBackCount, maxFree)
     // The next claim counts an attempt.
-    job = { ...job, attempt: verdict.attempt + 1, freeCount: verdict.freeCount }
+    job = { ...job, attempt: verdict.attempt + 1, handBackCount: verdict.handBackCount }
   }
   assert.equal(grants, maxFree + 3)
 })

@@ -24,25 +24,16 @@ export interface Judged {
   readonly token: string
   readonly attempt: number
   readonly maxAttempts: number
-  readonly freeCount: number
+  readonly handBackCount: number
+  readonly snoozeCount: number
   readonly backoff: Backoff
 }
 
 /** After so many hand-backs an attempt counts, or a job that always outlives its worker's deploys would go round for ever. */
 export const maxFree = 10
 
-/**
- * What a snooze adds to `freeCount`. Stores keep that one number as it is: its sixteens are snoozes, which have no limit,
- * and the rest are hand-backs, of which there are never more than `maxFree`.
- */
-export const snoozeStep = 16
-/** The most that every store's column holds. */
-const maxFreeCount = 2 ** 31 - 1
-
-/** How often a job was snoozed, by its `freeCount`. */
-export function snoozesIn(freeCount: number): number {
-  return Math.floor(freeCount / snoozeStep)
-}
+/** The most that every store's column holds. A job may be snoozed more often; the count stays there. */
+const maxSnoozeCount = 2 ** 31 - 1
 
 export const backoffDefaults: Backoff = { baseMs: 2_000, factor: 2, jitter: 0.2, maxMs: 3_600_000 }
 
@@ -71,17 +62,16 @@ export function judge(
     }
     case 'interrupted': {
       const { delayMs } = outcome
-      const isFree = job.freeCount % snoozeStep < maxFree
+      const isFree = job.handBackCount < maxFree
       if (!isFree && exhausted) return verdict(job, 'dead', ranMs, { error: handedBack })
       const attempt = isFree ? job.attempt - 1 : job.attempt
-      const freeCount = isFree ? job.freeCount + 1 : job.freeCount
-      return verdict(job, delayMs > 0 ? 'scheduled' : 'ready', ranMs, { delayMs, attempt, freeCount })
+      const handBackCount = isFree ? job.handBackCount + 1 : job.handBackCount
+      return verdict(job, delayMs > 0 ? 'scheduled' : 'ready', ranMs, { delayMs, attempt, handBackCount })
     }
     case 'snoozed': {
       const { delayMs } = outcome
-      const snoozed = job.freeCount + snoozeStep
-      const freeCount = snoozed > maxFreeCount ? job.freeCount : snoozed
-      return verdict(job, 'scheduled', ranMs, { delayMs, attempt: job.attempt - 1, freeCount })
+      const snoozeCount = Math.min(job.snoozeCount + 1, maxSnoozeCount)
+      return verdict(job, 'scheduled', ranMs, { delayMs, attempt: job.attempt - 1, snoozeCount })
     }
     case 'cancelled':
       return verdict(job, 'cancelled', ranMs, { error: outcome.error })
@@ -95,11 +85,23 @@ function verdict(
   ranMs: number | null,
   {
     attempt = job.attempt,
-    freeCount = job.freeCount,
+    handBackCount = job.handBackCount,
+    snoozeCount = job.snoozeCount,
     delayMs = 0,
     result = null,
     error = null,
   }: Partial<Verdict>,
 ): Verdict {
-  return { jobId: job.id, token: job.token, state, attempt, freeCount, delayMs, ranMs, result, error }
+  return {
+    jobId: job.id,
+    token: job.token,
+    state,
+    attempt,
+    handBackCount,
+    snoozeCount,
+    delayMs,
+    ranMs,
+    result,
+    error,
+  }
 }

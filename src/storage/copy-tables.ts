@@ -57,14 +57,14 @@ export const copyTables: readonly CopyTable[] = [
   table(
     'job_queue',
     'namespace id',
-    `namespace id queue kind payload priority# unique_key state attempt# max_attempts# free_count# run_at# created_at#
-     updated_at# started_at# worker_id backoff timeout_ms# error meta`,
+    `namespace id queue kind payload priority# unique_key state attempt# max_attempts# hand_back_count# snooze_count#
+     run_at# created_at# updated_at# started_at# worker_id backoff timeout_ms# error meta`,
   ),
   table(
     'job_history',
     'namespace id',
-    `namespace id queue kind payload priority# unique_key state attempt# max_attempts# free_count# run_at# created_at#
-     started_at# finished_at# worker_id backoff timeout_ms# result error cancel_ignored? meta`,
+    `namespace id queue kind payload priority# unique_key state attempt# max_attempts# hand_back_count# snooze_count#
+     run_at# created_at# started_at# finished_at# worker_id backoff timeout_ms# result error cancel_ignored? meta`,
   ),
   table(
     'job_progress',

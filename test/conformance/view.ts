@@ -6,9 +6,33 @@ import type { JobRecord, QueueStats } from '../../src/jobs/index.ts'
  * by an operator, and, where leases ran out without anybody having taken them back, how their end will look.
  */
 export function viewOf(record: JobRecord, { start, lapsed }: { start: number; lapsed: boolean }): unknown {
-  const { id, queue, kind, payload, priority, uniqueKey, state, attempt, maxAttempts, freeCount } = record
+  const {
+    id,
+    queue,
+    kind,
+    payload,
+    priority,
+    uniqueKey,
+    state,
+    attempt,
+    maxAttempts,
+    handBackCount,
+    snoozeCount,
+  } = record
   const { backoff, timeoutMs, meta, cancelRequested, cancelIgnored, runAt } = record
-  const always = { id, queue, kind, payload, priority, uniqueKey, state, attempt, maxAttempts, freeCount }
+  const always = {
+    id,
+    queue,
+    kind,
+    payload,
+    priority,
+    uniqueKey,
+    state,
+    attempt,
+    maxAttempts,
+    handBackCount,
+    snoozeCount,
+  }
   const settings = { backoff, timeoutMs, meta, cancelRequested, cancelIgnored, runAt: instant(runAt, start) }
   const ended = state === 'completed' || state === 'dead' || state === 'cancelled'
   if (lapsed && state !== 'running' && state !== 'completed') return { ...always, ...settings }

@@ -218,9 +218,9 @@ class Walk {
       },
       (claimed) =>
         claimed.map((job) => {
-          const { id, priority, attempt, freeCount, workerId, state, limited = false } = job
+          const { id, priority, attempt, handBackCount, snoozeCount, workerId, state, limited = false } = job
           const runAt = instant(job.runAt, this.#start)
-          return { id, priority, runAt, attempt, freeCount, workerId, state, limited }
+          return { id, priority, runAt, attempt, handBackCount, snoozeCount, workerId, state, limited }
         }),
     )
     const taken = claims.model!.map((model, i) => ({ model, engine: claims.engine![i]! }))
@@ -269,7 +269,8 @@ class Walk {
     const verdict = {
       state,
       attempt: free ? model.attempt - 1 : model.attempt,
-      freeCount: free ? model.freeCount + 1 : model.freeCount,
+      handBackCount: free ? model.handBackCount + 1 : model.handBackCount,
+      snoozeCount: state === 'scheduled' ? model.snoozeCount + 1 : model.snoozeCount,
       delayMs: first && random.chance(0.5) ? 0 : farMs,
       ranMs: random.chance(0.5) ? 5 : null,
       // Only an end has a result: what a store does with one of an attempt that failed is left open.

@@ -28,7 +28,8 @@ export interface HistoryItem {
   readonly leaseEndsAt?: number
   readonly leaseMs?: number
   readonly attempt?: number
-  readonly freeCount?: number
+  readonly handBackCount?: number
+  readonly snoozeCount?: number
   /** What a verdict makes of the job. */
   readonly state?: string
   /** Whether a verdict took. */

@@ -46,8 +46,8 @@ export function recordStore(store: JobStore, recorder: Recorder): JobStore {
       const records = await store.claim(request)
       if (records.length > 0) {
         const { leaseMs } = request
-        const items = records.map(({ id, token, leaseEndsAt, attempt, freeCount }) => {
-          return { job: id, token, leaseEndsAt, leaseMs, attempt, freeCount }
+        const items = records.map(({ id, token, leaseEndsAt, attempt, handBackCount, snoozeCount }) => {
+          return { job: id, token, leaseEndsAt, leaseMs, attempt, handBackCount, snoozeCount }
         })
         recorder.write({ type: 'ok', op: 'claim', items })
       }
@@ -126,8 +126,8 @@ export function recordStore(store: JobStore, recorder: Recorder): JobStore {
   })
 }
 
-function ofVerdict({ jobId, token, state, attempt, freeCount }: Verdict): HistoryItem {
-  return { job: jobId, token, state, attempt, freeCount }
+function ofVerdict({ jobId, token, state, attempt, handBackCount, snoozeCount }: Verdict): HistoryItem {
+  return { job: jobId, token, state, attempt, handBackCount, snoozeCount }
 }
 
 /** Codes after which nothing can have been committed. */

@@ -231,7 +231,7 @@ export type Records = [
   Expect<
     Equal<
       Exclude<keyof ClaimedJob, keyof Job>,
-      'token' | 'leaseEndsAt' | 'freeCount' | 'snoozeCount' | 'trace' | 'fence'
+      'token' | 'leaseEndsAt' | 'handBackCount' | 'snoozeCount' | 'trace' | 'fence'
     >
   >,
   Expect<

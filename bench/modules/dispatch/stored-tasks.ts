@@ -30,9 +30,9 @@ export async function storedTasks(url: string, pace: SocketsPace): Promise<Figur
     while (isRunning) {
       await jobs.add(Array.from({ length: batch }, () => encodeTaskJob(createId(), terms, payload)))
       const claimed = await jobs.claim(asked)
-      const verdicts = claimed.map(({ id, token, attempt, freeCount }, at) => {
+      const verdicts = claimed.map(({ id, token, attempt, handBackCount, snoozeCount }, at) => {
         const result = encodeOutput(`node-${at}`, '{"ok":true}')
-        return { jobId: id, token, attempt, freeCount, result, ...ended }
+        return { jobId: id, token, attempt, handBackCount, snoozeCount, result, ...ended }
       })
       const took = await jobs.settle(verdicts)
       if (!took.every(Boolean)) throw new Error('A lease is lost.')

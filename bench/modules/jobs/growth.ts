@@ -86,12 +86,13 @@ function claim(store: JobStore, limit: number): Promise<Claimed> {
 
 async function complete(store: JobStore, jobs: Claimed): Promise<void> {
   const took = await store.settle(
-    jobs.map(({ id, token, attempt, freeCount }) => ({
+    jobs.map(({ id, token, attempt, handBackCount, snoozeCount }) => ({
       jobId: id,
       token,
       state: 'completed',
       attempt,
-      freeCount,
+      handBackCount,
+      snoozeCount,
       delayMs: 0,
       ranMs: null,
       result: null,

@@ -13,9 +13,9 @@ const batch = 500
 const now = `floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
 const add = `
-  INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
-    run_at, created_at, updated_at)
-  SELECT 'raw', j.id, 'default', 'noop', j.payload, 0, 'ready', 0, 5, 0, c.now, c.now, c.now
+  INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, hand_back_count,
+    snooze_count, run_at, created_at, updated_at)
+  SELECT 'raw', j.id, 'default', 'noop', j.payload, 0, 'ready', 0, 5, 0, 0, c.now, c.now, c.now
   FROM (SELECT ${now} AS now) c, unnest($1::text[], $2::text[]) AS j (id, payload)`
 
 /** The plans Signalbox asks for: a queue never wants a scan of the whole table, however small it once was. */
@@ -34,8 +34,8 @@ const claim = `
   ), lease AS (
     INSERT INTO job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
     SELECT nextval('job_lease_no'), 'raw', $1, 'raw', ${now}, ${now} + 30000, count(*), array_agg(ROW(id, queue, kind,
-      payload, priority, unique_key, attempt + 1, max_attempts, free_count, run_at, created_at, backoff, timeout_ms,
-      result, error, meta)::leased_job)
+      payload, priority, unique_key, attempt + 1, max_attempts, hand_back_count, snooze_count, run_at, created_at,
+      backoff, timeout_ms, result, error, meta)::leased_job)
     FROM taken HAVING count(*) > 0
     RETURNING lease_no
   )
@@ -46,11 +46,11 @@ const ack = `
     DELETE FROM job_lease WHERE lease_no = $1 AND nonce = $2 AND ends_at > ${now} RETURNING *
   )
   INSERT INTO job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored)
+    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
+    timeout_ms, result, error, cancel_ignored)
   SELECT lease.namespace, j.id, j.queue, j.kind, j.payload, j.priority, j.unique_key, 'completed', j.attempt,
-    j.max_attempts, j.free_count, j.run_at, j.created_at, lease.claimed_at, c.now, lease.worker_id, lease.lease_no,
-    j.backoff, j.timeout_ms, j.result, j.error, false
+    j.max_attempts, j.hand_back_count, j.snooze_count, j.run_at, j.created_at, lease.claimed_at, c.now, lease.worker_id,
+    lease.lease_no, j.backoff, j.timeout_ms, j.result, j.error, false
   FROM (SELECT ${now} AS now) c, lease, unnest(lease.jobs) j`
 
 let lastId = 0

@@ -181,7 +181,7 @@ const notify = `
     300000, 4, ${now}, 'pending', 0, ${now}, false)`
 
 const addJob = `
-  INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
-    run_at, created_at, updated_at)
-  VALUES ('raw', $1, 'signalbox.notify', 'send', '{"channel":"${'0'.repeat(64)}"}', 0, 'ready', 0, 1000, 0, ${now}, ${now},
+  INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, hand_back_count,
+    snooze_count, run_at, created_at, updated_at)
+  VALUES ('raw', $1, 'signalbox.notify', 'send', '{"channel":"${'0'.repeat(64)}"}', 0, 'ready', 0, 1000, 0, 0, ${now}, ${now},
     ${now})`

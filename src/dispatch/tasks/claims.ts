@@ -22,7 +22,8 @@ export interface Claim {
   readonly spent: number
   /** Those that spent none because the node went to another server. */
   readonly moveCount: number
-  readonly freeCount: number
+  readonly handBackCount: number
+  readonly snoozeCount: number
   /** By the store's clock. */
   readonly submittedAt: number
   /** By this process's own clock; the store may know better, never worse. */
@@ -69,7 +70,8 @@ export class Claims {
       payload: document.payload,
       bytes: record.payload.length,
       ...spentBefore(record),
-      freeCount: record.freeCount,
+      handBackCount: record.handBackCount,
+      snoozeCount: record.snoozeCount,
       submittedAt: record.createdAt,
       leaseUntil,
       nodeId: null,

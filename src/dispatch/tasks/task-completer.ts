@@ -10,7 +10,7 @@ import type { Claim } from './claims.ts'
 /** What is written of a claim, beyond its name. */
 export type Ending = Pick<Verdict, 'state' | 'result' | 'error'> & {
   readonly delayMs?: number
-  readonly freeCount?: number
+  readonly handBackCount?: number
 }
 
 interface Entry {
@@ -56,7 +56,7 @@ export class Ends {
   /** Writes the end of a claim, which must not be ending already; `told` learns once whether it took. */
   write(
     claim: Claim,
-    { state, result, error, delayMs = 0, freeCount }: Ending,
+    { state, result, error, delayMs = 0, handBackCount = claim.handBackCount }: Ending,
     told: (took: boolean) => void,
   ): void {
     claim.isEnding = true
@@ -65,7 +65,8 @@ export class Ends {
       token: claim.token,
       state,
       attempt: claim.attempt,
-      freeCount: freeCount ?? claim.freeCount,
+      handBackCount,
+      snoozeCount: claim.snoozeCount,
       delayMs,
       ranMs: null,
       result,

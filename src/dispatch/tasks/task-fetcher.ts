@@ -151,11 +151,12 @@ export class Intake {
   }
 
   /** What cannot be read is dead, with the reason. */
-  async #park({ id, token, attempt, freeCount }: ClaimedRecord, thrown: unknown): Promise<void> {
+  async #park(record: ClaimedRecord, thrown: unknown): Promise<void> {
     const message = thrown instanceof Error ? thrown.message : String(thrown)
     const error = encodeFault({ code: 'undecodable', message }, null)
     const verdict = { state: 'dead', delayMs: 0, ranMs: null, result: null, error } as const
-    await this.#parts.store.settle([{ jobId: id, token, attempt, freeCount, ...verdict }])
+    const { id, token, attempt, handBackCount, snoozeCount } = record
+    await this.#parts.store.settle([{ jobId: id, token, attempt, handBackCount, snoozeCount, ...verdict }])
   }
 
   #capacity(): number {

@@ -12,16 +12,17 @@ export function decodeRecord({ tags, schedule, limitKey, lock, ...job }: WireJob
     result: textOrNull(job.result),
     error: textOrNull(job.error),
     // Not shown of a job that one only looks at; the server keeps both and judges by them.
-    freeCount: 0,
+    handBackCount: 0,
+    snoozeCount: 0,
     leaseEndsAt: null,
   }
 }
 
 export function decodeClaimedRecord(job: WireClaimedJob): ClaimedRecord {
-  const { token, leaseEndsAt, freeCount } = job
-  const { snoozeCount: _, trace, fence, ...plain } = job
+  const { token, leaseEndsAt, handBackCount, snoozeCount } = job
+  const { trace, fence, ...plain } = job
   const record = {
-    ...{ ...decodeRecord(plain), token, leaseEndsAt, freeCount },
+    ...{ ...decodeRecord(plain), token, leaseEndsAt, handBackCount, snoozeCount },
     ...(fence === null || fence === undefined ? {} : { fence }),
   }
   if (trace === null) return record

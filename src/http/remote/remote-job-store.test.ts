@@ -42,7 +42,8 @@ function aVerdict(fields: Partial<Verdict> = {}): Verdict {
     token: '1.abc',
     state: 'completed',
     attempt: 1,
-    freeCount: 0,
+    handBackCount: 0,
+    snoozeCount: 0,
     delayMs: 0,
     ranMs: null,
     result: null,
@@ -133,7 +134,7 @@ test('each verdict is said in the words of the wire', async () => {
     aVerdict({ result: '{"ok":1.0}', ranMs: 12 }),
     aVerdict({ state: 'dead', error }),
     aVerdict({ state: 'scheduled', error, delayMs: 250, ranMs: 3 }),
-    aVerdict({ state: 'ready', attempt: 0, freeCount: 1 }),
+    aVerdict({ state: 'ready', attempt: 0, handBackCount: 1 }),
     aVerdict({ state: 'cancelled', error }),
   ])
   const said = place.seen.map(({ path, body }) => [path.replace('/v1/jobs/job%2F1/', ''), body] as const)

@@ -12,7 +12,7 @@ import type { ClaimedJob } from '../job.ts'
 import { keyTaken, leaseLost, notAList, notFound, stillRuns, tooMany } from '../job-errors.ts'
 import type { Added, NewJob, Verdict } from '../job-store.ts'
 import { cancelTopic, type JobsParts, queueTopic } from '../jobs-parts.ts'
-import { backoffDefaults, type Judged, judge, snoozesIn } from '../lifecycle.ts'
+import { backoffDefaults, type Judged, judge } from '../lifecycle.ts'
 import { createNotes } from '../logs/job-logs.ts'
 import { resolveLimits } from '../queue-limits.ts'
 import { createFiring } from '../schedules/schedule-runner.ts'
@@ -207,7 +207,7 @@ export function createJobs(parts: JobsParts): Jobs {
       return {
         ...decodeJob(record, passesSealed),
         progress,
-        snoozeCount: snoozesIn(record.freeCount),
+        snoozeCount: record.snoozeCount,
         ...around,
       }
     },

@@ -15,15 +15,16 @@ export interface JudgedHeld extends Judged {
 /** From the job itself, or from the store when only id and token were kept. Throws `invalid_argument`. */
 export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promise<JudgedHeld> {
   const { id, token } = checkHeld(job)
-  const { attempt, maxAttempts, freeCount, backoff, cancelRequested = false, queue } = job
+  const { attempt, maxAttempts, handBackCount, snoozeCount, backoff, cancelRequested = false, queue } = job
   if (
     attempt !== undefined &&
     maxAttempts !== undefined &&
-    freeCount !== undefined &&
+    handBackCount !== undefined &&
+    snoozeCount !== undefined &&
     backoff !== undefined &&
     queue !== undefined
   ) {
-    return { id, token, attempt, maxAttempts, freeCount, backoff, cancelRequested, queue }
+    return { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff, cancelRequested, queue }
   }
   // But for the cancellation request, none of these change while the lease lives, and without it nothing is written. So
   // any will do for a job that is gone, and what becomes of the verdict is the store's to say: a request made twice
@@ -34,7 +35,8 @@ export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promis
     token,
     attempt: record.attempt,
     maxAttempts: record.maxAttempts,
-    freeCount: record.freeCount,
+    handBackCount: record.handBackCount,
+    snoozeCount: record.snoozeCount,
     backoff: decodeBackoff(record.backoff),
     cancelRequested: record.cancelRequested,
     queue: record.queue,
@@ -44,7 +46,8 @@ export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promis
 const gone = {
   attempt: 1,
   maxAttempts: 1,
-  freeCount: 0,
+  handBackCount: 0,
+  snoozeCount: 0,
   backoff: null,
   cancelRequested: false,
   queue: undefined,

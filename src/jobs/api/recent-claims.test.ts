@@ -5,7 +5,15 @@ import { backoffDefaults } from '../lifecycle.ts'
 import { RecentClaims } from './recent-claims.ts'
 
 function aClaim(id: string, token = '1.a'): ClaimedJob {
-  const known = { id, token, attempt: 2, maxAttempts: 5, freeCount: 1, backoff: backoffDefaults }
+  const known = {
+    id,
+    token,
+    attempt: 2,
+    maxAttempts: 5,
+    handBackCount: 1,
+    snoozeCount: 2,
+    backoff: backoffDefaults,
+  }
   return known as ClaimedJob
 }
 

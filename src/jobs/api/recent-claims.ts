@@ -10,9 +10,9 @@ export class RecentClaims {
   readonly #claims = new Map<string, Judged>()
 
   remember(jobs: readonly ClaimedJob[]): void {
-    for (const { id, token, attempt, maxAttempts, freeCount, backoff } of jobs) {
+    for (const { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff } of jobs) {
       this.#claims.delete(id)
-      this.#claims.set(id, { id, token, attempt, maxAttempts, freeCount, backoff })
+      this.#claims.set(id, { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff })
     }
     for (const id of this.#claims.keys()) {
       if (this.#claims.size <= maxClaims) break

@@ -38,7 +38,15 @@ test('a job with a live grant is handed out with its fence, and telling its end 
     ].sort(),
   )
   const { id, token } = claimed.find((job) => job.id === locked)!
-  const ended = { attempt: 1, freeCount: 0, delayMs: 0, ranMs: null, result: null, error: null }
+  const ended = {
+    attempt: 1,
+    handBackCount: 0,
+    snoozeCount: 0,
+    delayMs: 0,
+    ranMs: null,
+    result: null,
+    error: null,
+  }
   await store.settle([{ jobId: id, token, state: 'completed', ...ended }])
   assert.deepEqual(unlocked, [locked])
 })
@@ -53,7 +61,7 @@ test('when locks are away, others are handed out, and a job with a lock is put o
     [plain],
   )
   const job = (await store.find(locked))!
-  assert.deepEqual([job.state, job.attempt, job.freeCount], ['scheduled', 0, 16])
+  assert.deepEqual([job.state, job.attempt, job.snoozeCount], ['scheduled', 0, 1])
   assert.ok(job.runAt > Date.now() + 1_000)
 })
 
@@ -110,7 +118,8 @@ test.each([
         token,
         state,
         attempt: 0,
-        freeCount: 1,
+        handBackCount: 1,
+        snoozeCount: 0,
         delayMs: 0,
         ranMs: null,
         result: null,
@@ -132,7 +141,7 @@ test('a job that was claimed elsewhere and is handed back here lets its lock go 
   })
   const { id, token } = (await memory.jobs.claim(request)).find((job) => job.id === locked)!
   const verdict: Verdict = {
-    ...{ jobId: id, token, attempt: 0, freeCount: 1, state: 'ready' as const },
+    ...{ jobId: id, token, attempt: 0, handBackCount: 1, snoozeCount: 0, state: 'ready' as const },
     ...{ delayMs: 0, ranMs: null, result: null, error: null },
   }
   assert.deepEqual(await store.settle([{ ...verdict, token: `${token}0` }]), [false])

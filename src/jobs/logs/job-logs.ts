@@ -46,14 +46,15 @@ const pruneBatch = 1_000
 /** Without a keeper nothing was ever said. */
 export function createNotes(store: JobStore, keeper: NoteKeeper | undefined): Notes {
   return {
-    async progressOf({ id, attempt, startedAt, state, freeCount }) {
+    async progressOf({ id, attempt, startedAt, state, handBackCount, snoozeCount }) {
       if (keeper === undefined || (attempt === 0 && startedAt === null)) return null
       const [said] = await keeper.progress([id])
       // One that was given back free had an attempt more; any later one was before the job was begun anew by `retry`.
       const newest = state === 'scheduled' || state === 'ready' ? attempt + 1 : attempt
       if (said === undefined || said.attempt > newest) return null
       // Nothing was given back, so this number is new in its run: said before it began, it is of the run before `retry`.
-      const isOfLastRun = state === 'running' && freeCount === 0 && said.attempt === attempt
+      const wasGivenBack = handBackCount > 0 || snoozeCount > 0
+      const isOfLastRun = state === 'running' && !wasGivenBack && said.attempt === attempt
       if (isOfLastRun && startedAt !== null && said.at < startedAt) return null
       return { ...decodeProgress(said.progress), at: said.at, attempt: said.attempt }
     },

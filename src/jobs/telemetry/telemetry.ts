@@ -1,6 +1,5 @@
 import { decodeMeta, encodeMeta } from '../job-meta.ts'
 import type { Added, ClaimedRecord, NewJob, Verdict } from '../job-store.ts'
-import { snoozeStep } from '../lifecycle.ts'
 import type { TelemetryApi, TelemetryContext, TelemetrySpan, TelemetrySpanContext } from './telemetry-api.ts'
 
 /**
@@ -34,9 +33,10 @@ export interface RunSpan {
 export type RunOutcome = 'completed' | 'retried' | 'dead' | 'cancelled' | 'snoozed' | 'handed_back' | 'lost'
 
 /** What a verdict that was written means. */
-export function outcomeOf(job: ClaimedRecord, { state, freeCount }: Verdict): RunOutcome {
-  if (freeCount >= job.freeCount + snoozeStep) return 'snoozed'
-  if (freeCount > job.freeCount) return 'handed_back'
+export function outcomeOf(job: ClaimedRecord, verdict: Verdict): RunOutcome {
+  if (verdict.snoozeCount > job.snoozeCount) return 'snoozed'
+  if (verdict.handBackCount > job.handBackCount) return 'handed_back'
+  const { state } = verdict
   return state === 'scheduled' || state === 'ready' ? 'retried' : state
 }
 

@@ -102,8 +102,12 @@ export class Attempt implements LeaseRef, Judged {
     return this.record.maxAttempts
   }
 
-  get freeCount(): number {
-    return this.record.freeCount
+  get handBackCount(): number {
+    return this.record.handBackCount
+  }
+
+  get snoozeCount(): number {
+    return this.record.snoozeCount
   }
 
   get backoff(): Backoff {

@@ -6,7 +6,6 @@ import type { JobLock } from '../dependencies/dependency.ts'
 import type { ClaimedJob, JobError, JobSchedule, JobState } from '../job.ts'
 import { decodeLimitKey, decodeLock, decodeSchedule, decodeTags, decodeTrace } from '../job-meta.ts'
 import type { ClaimedRecord, StoreTransaction } from '../job-store.ts'
-import { snoozesIn } from '../lifecycle.ts'
 import type { LogLevel } from '../logs/log-store.ts'
 import type { ProgressUpdate } from '../logs/progress.ts'
 import type { Attempt } from './attempt.ts'
@@ -47,7 +46,7 @@ export class RunningJob implements HandlerJob {
   readonly state: JobState = 'running'
   readonly attempt: number
   readonly maxAttempts: number
-  readonly freeCount: number
+  readonly handBackCount: number
   readonly snoozeCount: number
   readonly runAt: number
   readonly createdAt: number
@@ -80,8 +79,8 @@ export class RunningJob implements HandlerJob {
     this.uniqueKey = record.uniqueKey
     this.attempt = record.attempt
     this.maxAttempts = record.maxAttempts
-    this.freeCount = record.freeCount
-    this.snoozeCount = snoozesIn(record.freeCount)
+    this.handBackCount = record.handBackCount
+    this.snoozeCount = record.snoozeCount
     this.runAt = record.runAt
     this.createdAt = record.createdAt
     this.startedAt = record.startedAt

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { isSignalboxError } from '../../core/errors.ts'
 import { openTestBox } from '../../testing/index.ts'
-import { backoffDefaults, judge, maxFree, snoozesIn } from '../lifecycle.ts'
+import { backoffDefaults, judge, maxFree } from '../lifecycle.ts'
 
 const at = Date.UTC(2026, 0, 1)
 
@@ -35,24 +35,26 @@ test('a job that is snoozed comes back after that time, with the same attempt, h
 })
 
 test('snoozes and hand-backs are counted apart: ten hand-backs are free whatever was snoozed', () => {
-  const job = { id: 'a', token: 't', attempt: 1, maxAttempts: 1, freeCount: 0, backoff: backoffDefaults }
-  let freeCount = 0
+  const job = { id: 'a', token: 't', attempt: 1, maxAttempts: 1, backoff: backoffDefaults }
+  let counts = { handBackCount: 0, snoozeCount: 0 }
+  const countsIn = ({ handBackCount, snoozeCount }: typeof counts) => ({ handBackCount, snoozeCount })
   for (let round = 0; round < 100; round++) {
-    const verdict = judge({ ...job, freeCount }, { kind: 'snoozed', delayMs: 5 })
+    const verdict = judge({ ...job, ...counts }, { kind: 'snoozed', delayMs: 5 })
     assert.deepEqual([verdict.state, verdict.attempt, verdict.delayMs], ['scheduled', 0, 5])
-    freeCount = verdict.freeCount
+    counts = countsIn(verdict)
   }
   for (let round = 0; round < maxFree; round++) {
-    const verdict = judge({ ...job, freeCount }, { kind: 'interrupted', delayMs: 0 })
-    assert.deepEqual([verdict.state, verdict.attempt, snoozesIn(verdict.freeCount)], ['ready', 0, 100])
-    freeCount = verdict.freeCount
+    const verdict = judge({ ...job, ...counts }, { kind: 'interrupted', delayMs: 0 })
+    assert.deepEqual([verdict.state, verdict.attempt, verdict.snoozeCount], ['ready', 0, 100])
+    counts = countsIn(verdict)
   }
-  assert.equal(judge({ ...job, freeCount }, { kind: 'interrupted', delayMs: 0 }).state, 'dead')
-  const snoozed = judge({ ...job, freeCount }, { kind: 'snoozed', delayMs: 0 })
-  assert.deepEqual([snoozed.state, snoozesIn(snoozed.freeCount)], ['scheduled', 101])
+  assert.equal(judge({ ...job, ...counts }, { kind: 'interrupted', delayMs: 0 }).state, 'dead')
+  const snoozed = judge({ ...job, ...counts }, { kind: 'snoozed', delayMs: 0 })
+  assert.deepEqual([snoozed.state, snoozed.snoozeCount], ['scheduled', 101])
   // The column ends somewhere; the count stops there, and the job goes on.
-  const last = judge({ ...job, freeCount: 2 ** 31 - 5 }, { kind: 'snoozed', delayMs: 0 })
-  assert.deepEqual([last.state, last.freeCount], ['scheduled', 2 ** 31 - 5])
+  const most = { handBackCount: 0, snoozeCount: 2 ** 31 - 1 }
+  const last = judge({ ...job, ...most }, { kind: 'snoozed', delayMs: 0 })
+  assert.deepEqual([last.state, last.snoozeCount], ['scheduled', 2 ** 31 - 1])
 })
 
 test('a job claimed by hand is snoozed by nack, which takes nothing that says it failed', async () => {

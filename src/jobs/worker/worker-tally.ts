@@ -2,7 +2,6 @@ import { createEvents, type EventSource, type Events } from '../../core/events.t
 import { decodeClaimed } from '../decode-job.ts'
 import type { ClaimedJob } from '../job.ts'
 import type { ClaimedRecord, Verdict } from '../job-store.ts'
-import { snoozeStep } from '../lifecycle.ts'
 import type { WorkerCounts, WorkerEvents } from './worker-events.ts'
 
 /** Counts what a worker does and tells whoever listens. */
@@ -28,10 +27,10 @@ export class Tally {
     else if (verdict.state === 'completed') {
       this.counts.completed++
       this.#tell('completed', () => ({ job: shown(job) }))
-    } else if (verdict.freeCount >= job.freeCount + snoozeStep) {
+    } else if (verdict.snoozeCount > job.snoozeCount) {
       this.counts.snoozed++
       this.#tell('snoozed', () => ({ job: shown(job), delayMs: verdict.delayMs }))
-    } else if (verdict.freeCount > job.freeCount) {
+    } else if (verdict.handBackCount > job.handBackCount) {
       this.counts.handedBack++
       this.#tell('handedBack', () => ({ job: shown(job) }))
     } else {

@@ -116,7 +116,7 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
   async function send(job: HandlerJob, jobSignal: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([stopping.signal, jobSignal])
     const answer = await pumpChannel(pump, channelOf(job.payload), signal)
-    const wasBegun = job.attempt > 1 || job.freeCount > 0
+    const wasBegun = job.attempt > 1 || job.handBackCount > 0 || job.snoozeCount > 0
     if (answer === 'done' || (answer === 'busy' && !wasBegun)) return
     const error = `The channel is with another sender (${answer}).`
     await job.nack({ error, retryInMs: answer === 'lost' ? 100 : Math.ceil(pumpOptions.leaseMs / 6) })

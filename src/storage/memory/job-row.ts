@@ -11,7 +11,8 @@ export interface Row extends Omit<NewJob, 'due' | 'gate'> {
   /** What the limits of its queue count it by; null: nothing. */
   readonly limitKey: string | null
   attempt: number
-  freeCount: number
+  handBackCount: number
+  snoozeCount: number
   runAt: number
   createdAt: number
   startedAt: number | null
@@ -50,7 +51,8 @@ export function createRow(job: NewJob, now: number): Row {
     stored: 'queued',
     place: null,
     attempt: 0,
-    freeCount: 0,
+    handBackCount: 0,
+    snoozeCount: 0,
     runAt: 'runAt' in due ? due.runAt : now + due.delayMs,
     createdAt: now,
     startedAt: null,
@@ -97,7 +99,8 @@ export function toRecord(row: Row, now: number): JobRecord {
     state,
     attempt: row.attempt,
     maxAttempts: row.maxAttempts,
-    freeCount: row.freeCount,
+    handBackCount: row.handBackCount,
+    snoozeCount: row.snoozeCount,
     runAt: row.runAt,
     createdAt: row.createdAt,
     startedAt: row.startedAt,

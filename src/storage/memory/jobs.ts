@@ -339,7 +339,8 @@ export class MemoryJobs implements JobStore, GatedJobs {
     if (!row) return false
     row.settled = [...row.settled, verdict.token]
     row.attempt = verdict.attempt
-    row.freeCount = verdict.freeCount
+    row.handBackCount = verdict.handBackCount
+    row.snoozeCount = verdict.snoozeCount
     row.result = verdict.result
     row.error = verdict.error
     if (verdict.ranMs !== null) row.startedAt = now - verdict.ranMs
@@ -358,7 +359,8 @@ export class MemoryJobs implements JobStore, GatedJobs {
     const holder = this.#holderOf(row, now)
     if (holder && holder !== row) return 'taken'
     row.attempt = 0
-    row.freeCount = 0
+    row.handBackCount = 0
+    row.snoozeCount = 0
     row.runAt = now
     row.finishedAt = null
     row.startedAt = null

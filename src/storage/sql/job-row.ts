@@ -11,7 +11,8 @@ export interface JobRow {
   readonly state: string
   readonly attempt: number
   readonly max_attempts: number
-  readonly free_count: number
+  readonly hand_back_count: number
+  readonly snooze_count: number
   readonly run_at: number | string
   readonly created_at: number | string
   readonly started_at: number | string | null
@@ -38,7 +39,8 @@ export function decodeJobRow(row: JobRow): JobRecord {
     state: row.state as JobState,
     attempt: row.attempt,
     maxAttempts: row.max_attempts,
-    freeCount: row.free_count,
+    handBackCount: row.hand_back_count,
+    snoozeCount: row.snooze_count,
     runAt: Number(row.run_at),
     createdAt: Number(row.created_at),
     startedAt: instant(row.started_at),

@@ -35,8 +35,18 @@ const request = { queues: ['mail'], kinds: ['send'], workerId: 'w', limit: 1, le
 async function workOff(store: Awaited<ReturnType<typeof openSqlite>>, id: string): Promise<void> {
   await store.jobs.add([aJob(id)])
   const [claimed] = await store.jobs.claim(request)
-  const { token, attempt, freeCount } = claimed!
-  const verdict = { jobId: id, token, attempt, freeCount, delayMs: 0, ranMs: 0, result: null, error: null }
+  const { token, attempt, handBackCount, snoozeCount } = claimed!
+  const verdict = {
+    jobId: id,
+    token,
+    attempt,
+    handBackCount,
+    snoozeCount,
+    delayMs: 0,
+    ranMs: 0,
+    result: null,
+    error: null,
+  }
   await store.jobs.transact(async () => ({ ...verdict, state: 'completed' }), { timeoutMs: 0 })
   assert.equal((await store.jobs.find(id))?.state, 'completed')
 }

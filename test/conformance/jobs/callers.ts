@@ -96,7 +96,15 @@ export function callersContract({ open, sql: side }: Candidate): void {
         await runningJob(backend, { queue: 'a', due: { runAt: 7 } }),
         await runningJob(backend, { queue: 'b', due: { runAt: 7 } }),
       ]
-      const verdict = { state, attempt: 3, freeCount: 2, delayMs: longMs, result: '1', error: '2' }
+      const verdict = {
+        state,
+        attempt: 3,
+        handBackCount: 2,
+        snoozeCount: 5,
+        delayMs: longMs,
+        result: '1',
+        error: '2',
+      }
       await caller.begin()
       assert.equal(await backend.jobs.settleIn(caller.tx, verdictOf(inside, verdict)), true)
       await caller.commit()

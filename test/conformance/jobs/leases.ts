@@ -231,7 +231,7 @@ export function leasesContract({ open }: Candidate): void {
     assert.equal(await outcome(nacked), 'settled')
 
     const handedBack = await runningJob(backend, { queue: 'c' })
-    await settleOne(backend, handedBack, { state: 'ready', attempt: 0, freeCount: 1 })
+    await settleOne(backend, handedBack, { state: 'ready', attempt: 0, handBackCount: 1 })
     assert.equal(await outcome(handedBack), 'settled')
 
     const lapsed = await runningJob(backend, { queue: 'd' }, { leaseMs: shortMs })

@@ -61,24 +61,24 @@ export function settlingContract({ open }: Candidate): void {
     await using backend = await open()
     const claimed = await runningJob(backend, { due: { runAt: 5_000 } })
     assert.equal(
-      await settleOne(backend, claimed, { state: 'ready', attempt: 0, freeCount: 1, delayMs: longMs }),
+      await settleOne(backend, claimed, { state: 'ready', attempt: 0, handBackCount: 1, delayMs: longMs }),
       true,
     )
-    const { state, attempt, freeCount, runAt } = await find(backend, claimed.id)
+    const { state, attempt, handBackCount, snoozeCount, runAt } = await find(backend, claimed.id)
     assert.deepEqual(
-      { state, attempt, freeCount, runAt },
-      { state: 'ready', attempt: 0, freeCount: 1, runAt: 5_000 },
+      { state, attempt, handBackCount, snoozeCount, runAt },
+      { state: 'ready', attempt: 0, handBackCount: 1, snoozeCount: 0, runAt: 5_000 },
     )
     const again = await claimOne(backend)
-    assert.deepEqual([again.attempt, again.freeCount], [1, 1])
+    assert.deepEqual([again.attempt, again.handBackCount, again.snoozeCount], [1, 1, 0])
   })
 
   test('the verdict says how many attempts count, whatever the store counted', async () => {
     await using backend = await open()
     const claimed = await runningJob(backend)
-    await settleOne(backend, claimed, { attempt: 4, freeCount: 9 })
-    const { attempt, freeCount } = await find(backend, claimed.id)
-    assert.deepEqual([attempt, freeCount], [4, 9])
+    await settleOne(backend, claimed, { attempt: 4, handBackCount: 9, snoozeCount: 20 })
+    const { attempt, handBackCount, snoozeCount } = await find(backend, claimed.id)
+    assert.deepEqual([attempt, handBackCount, snoozeCount], [4, 9, 20])
   })
 
   test('a job that ended has started when its handler did', async () => {

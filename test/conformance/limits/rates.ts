@@ -15,7 +15,7 @@ export function ratesContract({ open }: Candidate): void {
     assert.deepEqual(ids(await claim(backend)), [all[2]])
     await settleEach(backend, first.slice(0, 1))
     // A start is a start, also when nothing came of it.
-    await settleOne(backend, first[1]!, { state: 'ready', attempt: 0, freeCount: 1 })
+    await settleOne(backend, first[1]!, { state: 'ready', attempt: 0, handBackCount: 1 })
     assert.deepEqual(await claim(backend), [])
     await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 4, perMs: 3_600_000 } }))
     assert.deepEqual(ids(await claim(backend)), [first[1]!.id])

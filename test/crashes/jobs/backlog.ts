@@ -98,8 +98,17 @@ async function medianClaimMs(store: JobStore): Promise<number> {
     })
     times.push(performance.now() - begun)
     await store.settle(
-      records.map(({ id, token, attempt, freeCount }) => {
-        const same = { jobId: id, token, freeCount, delayMs: 0, ranMs: null, result: null, error: null }
+      records.map(({ id, token, attempt, handBackCount, snoozeCount }) => {
+        const same = {
+          jobId: id,
+          token,
+          handBackCount,
+          snoozeCount,
+          delayMs: 0,
+          ranMs: null,
+          result: null,
+          error: null,
+        }
         return { ...same, state: 'ready', attempt: attempt - 1 }
       }),
     )

@@ -14,7 +14,7 @@ function event(op: HistoryEvent['op'], item: Omit<HistoryItem, 'job'>, type: His
 }
 const add = () => event('add', {})
 const claim = (token: string, leaseEndsAt: number) =>
-  event('claim', { token, leaseEndsAt, leaseMs: 1_000, attempt: 1, freeCount: 0 })
+  event('claim', { token, leaseEndsAt, leaseMs: 1_000, attempt: 1, handBackCount: 0, snoozeCount: 0 })
 const commit = (token: string) => event('transact', { token, state: 'completed' })
 const effect = (token: string): Effect => ({ job: 'j', part: 'main', token, worker: 'w' })
 
@@ -23,7 +23,8 @@ function record(fields: Partial<JobRecord> = {}): JobRecord {
     state: 'completed',
     attempt: 1,
     maxAttempts: 5,
-    freeCount: 0,
+    handBackCount: 0,
+    snoozeCount: 0,
     finishedAt: 5,
     error: null,
   } as const

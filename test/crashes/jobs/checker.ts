@@ -70,11 +70,12 @@ export function check(evidence: Evidence): Verdicts {
   for (const record of records) {
     const grants = leases.get(record.id)?.length ?? 0
     checkAttempts(record, grants, say)
-    if (everyGrantSeen && record.attempt + record.freeCount > grants)
+    const givenBackCount = record.handBackCount + record.snoozeCount
+    if (everyGrantSeen && record.attempt + givenBackCount > grants)
       say(
         'Q6',
         record.id,
-        `counts ${record.attempt} + ${record.freeCount} free, and was leased ${grants} times`,
+        `counts ${record.attempt} + ${givenBackCount} free, and was leased ${grants} times`,
       )
   }
 
@@ -190,11 +191,12 @@ function checkLeases(job: string, held: readonly Lease[], say: Say): void {
 
 /** Q6: every grant is an attempt or was handed back free; nobody has more attempts than allowed. */
 function checkAttempts(record: JobRecord, grants: number, say: Say): void {
-  const { id, attempt, maxAttempts, freeCount, state, error } = record
+  const { id, attempt, maxAttempts, handBackCount, snoozeCount, state, error } = record
   if (attempt > maxAttempts) say('Q6', id, `has ${attempt} attempts of ${maxAttempts}`)
-  if (freeCount > maxFree) say('Q6', id, `was handed back free ${freeCount} times`)
-  if (attempt + freeCount < grants)
-    say('Q6', id, `was leased ${grants} times, and counts ${attempt} + ${freeCount} free`)
+  const givenBackCount = handBackCount + snoozeCount
+  if (handBackCount > maxFree) say('Q6', id, `was handed back free ${handBackCount} times`)
+  if (attempt + givenBackCount < grants)
+    say('Q6', id, `was leased ${grants} times, and counts ${attempt} + ${givenBackCount} free`)
   if (state === 'dead' && attempt !== maxAttempts) say('Q6', id, `is dead after ${attempt} of ${maxAttempts}`)
   if (state === 'dead' && error === null) say('Q6', id, 'is dead without a reason')
   if (state === 'completed' && attempt < 1) say('Q6', id, 'is completed without an attempt')

@@ -23,8 +23,8 @@ const live = (id: string, queue: string, state: string, count: number) =>
   `INSERT INTO job_queue (${columns}, updated_at, lease_ends_at) SELECT ${values(id, queue, state)}, 1000,
     ${state === 'running' ? '32503680000000' : 'NULL'} FROM seq_1_to_${count}`
 const ended = (id: string, queue: string, state: string, count: number) =>
-  `INSERT INTO job_history (${columns}, attempt, free_count, finished_at, lease_no)
-    SELECT ${values(id, queue, state)}, 1, 0, 1000, 1 FROM seq_1_to_${count}`
+  `INSERT INTO job_history (${columns}, attempt, hand_back_count, snooze_count, finished_at, lease_no)
+    SELECT ${values(id, queue, state)}, 1, 0, 0, 1000, 1 FROM seq_1_to_${count}`
 
 test.runIf(hasService('mariadb'))(
   'MariaDB finds what is rare among very many jobs without reading the others',

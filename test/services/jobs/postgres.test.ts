@@ -140,8 +140,9 @@ describe.skipIf(!hasService('postgres'))('on Postgres', () => {
       await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
       await holder.query('SELECT FROM job_pending')
       await client.query(`
-INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count, run_at, created_at, updated_at)
-SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, nr, 0, 0 FROM generate_series(1, 80000) nr`)
+INSERT INTO job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, hand_back_count,
+  snooze_count, run_at, created_at, updated_at)
+SELECT 'default', nr::text, 'mail', 'gone', '', 0, 'scheduled', 0, 1, 0, 0, nr, 0, 0 FROM generate_series(1, 80000) nr`)
       await client.query('DELETE FROM job_pending')
       const claim = async () => {
         const request = { queues: ['mail'], kinds: null, workerId: 'w', limit: 1, leaseMs: 60_000 }

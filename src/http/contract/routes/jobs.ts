@@ -55,7 +55,7 @@ const claimedObject = Type.Object({
   trace: orNull(Type.String()),
   token: Type.String(),
   leaseEndsAt: instant,
-  freeCount: Type.Integer(),
+  handBackCount: Type.Integer(),
 })
 const progress = Type.Object({
   percent: orNull(Type.Number()),

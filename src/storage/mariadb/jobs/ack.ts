@@ -70,7 +70,8 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
   const end = (state: string) => {
     const parts = [
       `INSERT INTO ${tables.history} (${carried}, ${ending})
-      SELECT ${carried}, '${state}', ${number(verdict.attempt)}, ${number(verdict.freeCount)}, ${began()}, ${nowMs},
+      SELECT ${carried}, '${state}', ${number(verdict.attempt)}, ${number(verdict.handBackCount)},
+        ${number(verdict.snoozeCount)}, ${began()}, ${nowMs},
         worker_id, lease_nonce, ${text(verdict.result)}, ${text(verdict.error)},
         ${state === 'completed' ? cancelled() : 'FALSE'}
       FROM ${tables.queue} WHERE ${held()} FOR UPDATE;`,
@@ -87,7 +88,8 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
   }
   const bringBack = () => `UPDATE ${tables.queue}
       SET state = ${verdict.state === 'ready' ? `IF(run_at <= ${nowMs}, 'ready', 'scheduled')` : verdict.delayMs > 0 ? "'scheduled'" : "'ready'"},
-        attempt = ${number(verdict.attempt)}, free_count = ${number(verdict.freeCount)},
+        attempt = ${number(verdict.attempt)}, hand_back_count = ${number(verdict.handBackCount)},
+        snooze_count = ${number(verdict.snoozeCount)},
         run_at = ${verdict.state === 'ready' ? 'run_at' : `${nowMs} + ${number(Math.max(0, Math.round(verdict.delayMs)))}`},
         started_at = ${began()}, error = ${text(verdict.error)}, settled_tokens = CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)),
         lease_ends_at = NULL, updated_at = ${nowMs}

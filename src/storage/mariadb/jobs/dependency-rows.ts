@@ -150,7 +150,8 @@ export async function fail(
               [
                 `INSERT INTO ${tables.history} (${carried}, ${ending})
                   WITH v (job_id, error) AS (VALUES ?)
-                  SELECT ${columns.join(', ')}, 'cancelled', q.attempt, q.free_count, q.started_at, ${nowMs}, q.worker_id,
+                  SELECT ${columns.join(', ')}, 'cancelled', q.attempt, q.hand_back_count, q.snooze_count, q.started_at,
+                    ${nowMs}, q.worker_id,
                     NULL, NULL, v.error, FALSE
                   FROM v STRAIGHT_JOIN ${tables.queue} q ON q.namespace = ? AND q.id = v.job_id`,
                 [ids.map((id) => [id, errors.get(id)]), namespace],

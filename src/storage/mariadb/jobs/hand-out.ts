@@ -14,9 +14,9 @@ export interface ReadyRow extends JobRow {
   readonly sort_rank: number
 }
 
-export const readyColumns = `id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
-      created_at, started_at, NULL AS finished_at, worker_id, lease_ends_at, backoff, timeout_ms, meta, NULL AS result, error,
-      FALSE AS cancel_requested, FALSE AS cancel_ignored, lease_no, sort_rank`
+export const readyColumns = `id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
+      hand_back_count, snooze_count, run_at, created_at, started_at, NULL AS finished_at, worker_id, lease_ends_at,
+      backoff, timeout_ms, meta, NULL AS result, error, FALSE AS cancel_requested, FALSE AS cancel_ignored, lease_no, sort_rank`
 
 /** By priority, due time and id. */
 export function byOrder(a: Placed, b: Placed): number {

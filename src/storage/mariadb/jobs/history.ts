@@ -16,15 +16,16 @@ export const carried = `namespace, id, queue, kind, payload, priority, unique_ke
   lease_no, settled_tokens, backoff, timeout_ms, meta`
 
 /** What the history adds to them. */
-export const ending =
-  'state, attempt, free_count, started_at, finished_at, worker_id, lease_nonce, result, error, cancel_ignored'
+export const ending = `state, attempt, hand_back_count, snooze_count, started_at, finished_at, worker_id, lease_nonce,
+  result, error, cancel_ignored`
 
 export function toDead({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
   return [
     [
       `INSERT INTO ${tables.history} (${carried}, ${ending})
-        SELECT ${carried}, 'dead', attempt, free_count, started_at, lease_ends_at, worker_id, NULL, NULL, ?, FALSE
+        SELECT ${carried}, 'dead', attempt, hand_back_count, snooze_count, started_at, lease_ends_at, worker_id, NULL,
+          NULL, ?, FALSE
         FROM ${tables.queue} WHERE namespace = ? AND id IN (?)`,
       [expiredError, namespace, ids],
     ],
@@ -42,7 +43,8 @@ export function toCancelled({ tables, namespace }: Store, ids: readonly string[]
   return [
     [
       `INSERT INTO ${tables.history} (${carried}, ${ending})
-        SELECT ${carried}, 'cancelled', attempt, free_count, started_at, ${nowMs}, worker_id, NULL, NULL, error, FALSE
+        SELECT ${carried}, 'cancelled', attempt, hand_back_count, snooze_count, started_at, ${nowMs}, worker_id, NULL,
+          NULL, error, FALSE
         FROM ${tables.queue} WHERE namespace = ? AND id IN (?)`,
       [namespace, ids],
     ],

@@ -100,8 +100,8 @@ async function retryOnce(store: Store, id: string): Promise<RetryAnswer | undefi
           await call.packet([
             [
               `UPDATE ${tables.queue}
-                SET state = 'ready', attempt = 0, free_count = 0, run_at = ${nowMs}, started_at = NULL,
-                  worker_id = NULL, updated_at = ${nowMs}
+                SET state = 'ready', attempt = 0, hand_back_count = 0, snooze_count = 0, run_at = ${nowMs},
+                  started_at = NULL, worker_id = NULL, updated_at = ${nowMs}
                 WHERE namespace = ? AND id = ?`,
               [namespace, id],
             ],
@@ -148,9 +148,9 @@ async function revive(store: Store, call: Call, ids: readonly string[]): Promise
     try {
       const answer = await call.rows(
         `INSERT INTO ${tables.queue} (namespace, id, queue, kind, payload, priority, unique_key, state, attempt,
-            max_attempts, free_count, run_at, created_at, updated_at, lease_no, settled_tokens, backoff,
+            max_attempts, hand_back_count, snooze_count, run_at, created_at, updated_at, lease_no, settled_tokens, backoff,
             timeout_ms, meta, error)
-          SELECT namespace, id, queue, kind, payload, priority, unique_key, 'ready', 0, max_attempts, 0, ${nowMs},
+          SELECT namespace, id, queue, kind, payload, priority, unique_key, 'ready', 0, max_attempts, 0, 0, ${nowMs},
             created_at, ${nowMs}, lease_no, IF(lease_nonce IS NULL, settled_tokens, CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce))), backoff, timeout_ms, meta, error
           FROM ${tables.history} WHERE namespace = ? AND id = ?`,
         [namespace, id],

@@ -22,7 +22,8 @@ export const shown: string = [
     'state',
     'attempt',
     'max_attempts',
-    'free_count',
+    'hand_back_count',
+    'snooze_count',
   ],
   ...[
     'run_at',
@@ -50,7 +51,7 @@ const isLapsedEnd = `${lapsed} AND (c.job_id IS NOT NULL OR q.attempt >= q.max_a
 /** Live jobs under the names of `shown`; one value: the error of expired leases. */
 export function fromQueue({ tables }: Pick<Store, 'tables'>, source = `${tables.queue} q`): string {
   return `SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, ${judged} AS state, q.attempt,
-      q.max_attempts, q.free_count, q.run_at, q.created_at, q.started_at,
+      q.max_attempts, q.hand_back_count, q.snooze_count, q.run_at, q.created_at, q.started_at,
       IF(${isLapsedEnd}, q.lease_ends_at, NULL) AS finished_at, q.worker_id,
       IF(q.state = 'running' AND NOT ${lapsed}, q.lease_ends_at, NULL) AS lease_ends_at, q.backoff, q.timeout_ms, q.meta,
       NULL AS result, IF(${lapsed} AND c.job_id IS NULL AND q.attempt >= q.max_attempts, ?, q.error) AS error,
@@ -61,7 +62,7 @@ export function fromQueue({ tables }: Pick<Store, 'tables'>, source = `${tables.
 /** Ended jobs under the same names. */
 export function fromHistory({ tables }: Pick<Store, 'tables'>, source = `${tables.history} h`): string {
   return `SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, CAST(h.state AS CHAR) AS state, h.attempt,
-      h.max_attempts, h.free_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
+      h.max_attempts, h.hand_back_count, h.snooze_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
       NULL AS lease_ends_at, h.backoff, h.timeout_ms, h.meta, h.result, h.error, FALSE AS cancel_requested, h.cancel_ignored
     FROM ${source}`
 }

@@ -124,13 +124,12 @@ async function write(
     statements.push(
       [
         `INSERT INTO ${tables.history} (${carried}, ${ending})
-          WITH v (job_id, state, attempt, free_count, ran_ms, result, error, ignored) AS (VALUES ?)
+          WITH v (job_id, state, attempt, hand_back_count, snooze_count, ran_ms, result, error, ignored) AS (VALUES ?)
           SELECT ${carried
             .split(',')
             .map((column) => `q.${column.trim()}`)
-            .join(
-              ', ',
-            )}, v.state, v.attempt, v.free_count, IF(v.ran_ms < 0, q.started_at, ${nowMs} - v.ran_ms), ${nowMs},
+            .join(', ')}, v.state, v.attempt, v.hand_back_count, v.snooze_count,
+            IF(v.ran_ms < 0, q.started_at, ${nowMs} - v.ran_ms), ${nowMs},
             q.worker_id, q.lease_nonce, v.result, v.error, v.ignored
           FROM v STRAIGHT_JOIN ${tables.queue} q ON q.namespace = ? AND q.id = v.job_id`,
         [
@@ -138,7 +137,8 @@ async function write(
             verdict.jobId,
             state,
             verdict.attempt,
-            verdict.freeCount,
+            verdict.handBackCount,
+            verdict.snoozeCount,
             verdict.ranMs === null ? -1 : Math.max(0, Math.round(verdict.ranMs)),
             verdict.result,
             verdict.error,
@@ -181,14 +181,15 @@ function bringBack({ tables, namespace }: Store, verdict: Verdict): Statement {
   return [
     `UPDATE ${tables.queue}
       SET state = IF(${again ? 'run_at' : `${nowMs} + ?`} <= ${nowMs}, 'ready', 'scheduled'),
-        attempt = ?, free_count = ?, run_at = ${again ? 'run_at' : `${nowMs} + ?`},
+        attempt = ?, hand_back_count = ?, snooze_count = ?, run_at = ${again ? 'run_at' : `${nowMs} + ?`},
         started_at = IF(? < 0, started_at, ${nowMs} - ?), error = ?, settled_tokens = CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)),
         lease_ends_at = NULL, updated_at = ${nowMs}
       WHERE namespace = ? AND id = ?`,
     [
       ...(again ? [] : [delayMs]),
       verdict.attempt,
-      verdict.freeCount,
+      verdict.handBackCount,
+      verdict.snoozeCount,
       ...(again ? [] : [delayMs]),
       verdict.ranMs === null ? -1 : Math.round(verdict.ranMs),
       verdict.ranMs === null ? 0 : Math.round(verdict.ranMs),

@@ -183,13 +183,15 @@ lease AS (
   FROM clock c, (
     SELECT count(*)::int AS job_count,
            array_agg(ROW (t.id, t.queue, t.kind, t.payload, t.priority, t.unique_key, t.attempt + 1, t.max_attempts,
-             t.free_count, t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error, t.meta)::${s}.leased_job) AS jobs
+             t.hand_back_count, t.snooze_count, t.run_at, t.created_at, t.backoff, t.timeout_ms, t.result, t.error,
+             t.meta)::${s}.leased_job) AS jobs
     FROM taken t
   ) j
   WHERE j.job_count > 0
   RETURNING lease_no, claimed_at, ends_at
 )${besides}
-SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.attempt + 1, t.max_attempts, t.free_count, t.run_at, t.created_at,
+SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.attempt + 1, t.max_attempts, t.hand_back_count, t.snooze_count,
+       t.run_at, t.created_at,
        -- What most jobs have nothing of is one column: each of its own would cost every row a little.
        CASE WHEN num_nonnulls(t.unique_key, t.backoff, t.timeout_ms, t.result, t.error, t.meta) > 0
               OR t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1)
@@ -198,7 +200,7 @@ SELECT t.id, t.queue, t.kind, t.payload, t.priority, t.attempt + 1, t.max_attemp
 FROM taken t, lease l
 UNION ALL
 -- What all of them share is told once, in a row of its own.
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        json_build_array(l.lease_no::text, l.claimed_at, l.ends_at,
          extract(epoch FROM clock_timestamp() - (SELECT began FROM ${began}))::float8 * 1000)::text
 FROM lease l`
@@ -208,7 +210,7 @@ FROM lease l`
 export function refusedIf(source: string): string {
   return `
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM ${source}`
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM ${source}`
 }
 
 /** Expressions. */
@@ -259,7 +261,7 @@ export function decodeClaimed(
 ): Claimed | undefined {
   const shared = rows.findLast((row) => row[0] === null)
   if (shared === undefined) return undefined
-  const [leaseNo, startedAt, leaseEndsAt, tookMs] = JSON.parse(shared[10] as string) as SharedColumns
+  const [leaseNo, startedAt, leaseEndsAt, tookMs] = JSON.parse(shared[11] as string) as SharedColumns
   const lease = {
     startedAt,
     leaseEndsAt,
@@ -293,7 +295,7 @@ type RareColumns = readonly [
 const noneRare: RareColumns = [null, null, null, null, null, null, false]
 
 function decodeClaimedRow(row: ClaimRow, { startedAt, leaseEndsAt, token, workerId }: Shared): ClaimedRecord {
-  const rare = row[10] === null ? noneRare : (JSON.parse(row[10] as string) as RareColumns)
+  const rare = row[11] === null ? noneRare : (JSON.parse(row[11] as string) as RareColumns)
   return {
     id: row[0] as string,
     queue: row[1] as string,
@@ -304,9 +306,10 @@ function decodeClaimedRow(row: ClaimRow, { startedAt, leaseEndsAt, token, worker
     state: 'running',
     attempt: row[5] as number,
     maxAttempts: row[6] as number,
-    freeCount: row[7] as number,
-    runAt: Number(row[8]),
-    createdAt: Number(row[9]),
+    handBackCount: row[7] as number,
+    snoozeCount: row[8] as number,
+    runAt: Number(row[9]),
+    createdAt: Number(row[10]),
     startedAt,
     finishedAt: null,
     workerId,

@@ -54,7 +54,8 @@ export class ClaimedAdder {
       state: 'running',
       attempt: 1,
       maxAttempts,
-      freeCount: 0,
+      handBackCount: 0,
+      snoozeCount: 0,
       runAt: now,
       createdAt: now,
       startedAt: now,
@@ -82,7 +83,7 @@ export function addClaimedStatement(s: string): Statement {
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now)
 INSERT INTO ${s}.job_lease (lease_no, namespace, nonce, worker_id, claimed_at, ends_at, job_count, jobs)
 SELECT nextval('${s.replaceAll("'", "''")}.job_lease_no'), $1, $3, $4, c.now, c.now + $5::bigint, 1,
-       ARRAY[ROW ($6, $2, $7, $8, $9::int, NULL, 1, $10::int, 0, c.now, c.now, $11, $12::bigint, NULL, NULL, $13)::${s}.leased_job]
+       ARRAY[ROW ($6, $2, $7, $8, $9::int, NULL, 1, $10::int, 0, 0, c.now, c.now, $11, $12::bigint, NULL, NULL, $13)::${s}.leased_job]
 FROM clock c
 WHERE NOT EXISTS (SELECT FROM ${s}.job_pending p WHERE p.namespace = $1 AND p.queue = $2 AND p.state = 'ready')
   AND NOT EXISTS (

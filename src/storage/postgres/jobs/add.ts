@@ -47,9 +47,9 @@ given AS MATERIALIZED (
 )`
   const insert = (state: string) => `
   INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, updated_at, backoff, timeout_ms, meta)
+    hand_back_count, snooze_count, run_at, created_at, updated_at, backoff, timeout_ms, meta)
   SELECT $1, g.id, g.queue, g.kind, g.payload, g.priority, g.unique_key,
-         ${state}, 0, g.max_attempts, 0, g.run_at, g.now, g.now,
+         ${state}, 0, g.max_attempts, 0, 0, g.run_at, g.now, g.now,
          g.backoff, g.timeout_ms, g.meta
   FROM given g`
   const byTime = `CASE WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`
@@ -72,9 +72,9 @@ LEFT JOIN won w ON w.queue = g.queue AND w.unique_key = g.unique_key
 LEFT JOIN ${s}.job_unique u ON u.namespace = $1 AND u.queue = g.queue AND u.unique_key = g.unique_key
 ORDER BY g.nr`
   const alike = `
-INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
-  run_at, created_at, updated_at)
-SELECT $1, g.id, $3, $4, g.payload, $6::int, CASE WHEN $7::bigint <= 0 THEN 'ready' ELSE 'scheduled' END, 0, $8::int, 0,
+INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts,
+  hand_back_count, snooze_count, run_at, created_at, updated_at)
+SELECT $1, g.id, $3, $4, g.payload, $6::int, CASE WHEN $7::bigint <= 0 THEN 'ready' ELSE 'scheduled' END, 0, $8::int, 0, 0,
        clock.now + $7::bigint, clock.now, clock.now
 FROM (SELECT ${nowMs} AS now) clock,
   unnest(string_to_array($2, E'\\x1f'), string_to_array($5, E'\\x1f')) g (id, payload)`

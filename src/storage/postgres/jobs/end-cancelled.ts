@@ -7,10 +7,11 @@ import { nowMs } from '../connection/columns.ts'
 export function endCancelled(s: string, error: string): string {
   return `over AS (
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta)
-  SELECT namespace, id, queue, kind, payload, priority, unique_key, 'cancelled', attempt, max_attempts, free_count,
-    run_at, created_at, started_at, ${nowMs}, worker_id, NULL, backoff, timeout_ms, result, ${error}, false, meta
+    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
+    timeout_ms, result, error, cancel_ignored, meta)
+  SELECT namespace, id, queue, kind, payload, priority, unique_key, 'cancelled', attempt, max_attempts, hand_back_count,
+    snooze_count, run_at, created_at, started_at, ${nowMs}, worker_id, NULL, backoff, timeout_ms, result, ${error},
+    false, meta
   FROM gone
 ),
 freed AS (

@@ -21,18 +21,18 @@ gone AS MATERIALIZED (
 ),
 over AS (
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta)
+    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
+    timeout_ms, result, error, cancel_ignored, meta)
   SELECT $1, CASE WHEN j.id = j.given_id THEN j.id
                   ELSE ${s}.signalbox_refuse('${notWholeState}', 'another order')::text END,
-    j.queue, j.kind, j.payload, j.priority, NULL, 'completed', j.attempt, j.max_attempts, j.free_count, j.run_at,
-    j.created_at, coalesce(clock.now - coalesce(j.ran_ms, $8::bigint), g.claimed_at), clock.now, g.worker_id, g.lease_no, j.backoff,
-    j.timeout_ms, j.given_result, NULL,
+    j.queue, j.kind, j.payload, j.priority, NULL, 'completed', j.attempt, j.max_attempts, j.hand_back_count,
+    j.snooze_count, j.run_at, j.created_at, coalesce(clock.now - coalesce(j.ran_ms, $8::bigint), g.claimed_at),
+    clock.now, g.worker_id, g.lease_no, j.backoff, j.timeout_ms, j.given_result, NULL,
     CASE WHEN j.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) THEN true ELSE false END, j.meta
   FROM clock, gone g, ROWS FROM (
     unnest(g.jobs), unnest(string_to_array($4, E'\\x1f')), unnest($5::bigint[]), unnest($6::text[])
-  ) AS j (id, queue, kind, payload, priority, unique_key, attempt, max_attempts, free_count, run_at, created_at, backoff,
-    timeout_ms, result, error, meta, given_id, ran_ms, given_result)
+  ) AS j (id, queue, kind, payload, priority, unique_key, attempt, max_attempts, hand_back_count, snooze_count, run_at,
+    created_at, backoff, timeout_ms, result, error, meta, given_id, ran_ms, given_result)
 )
 SELECT lease_no FROM gone`,
   }
@@ -53,7 +53,9 @@ export function finishValues(
   for (const job of order) {
     const verdict = byId.get(job.id)
     if (verdict?.state !== 'completed' || verdict.error !== null || job.uniqueKey !== null) return undefined
-    if (verdict.attempt !== job.attempt || verdict.freeCount !== job.freeCount) return undefined
+    if (verdict.attempt !== job.attempt) return undefined
+    if (verdict.handBackCount !== job.handBackCount || verdict.snoozeCount !== job.snoozeCount)
+      return undefined
     ran.push(verdict.ranMs)
     results.push(verdict.result)
   }

@@ -187,8 +187,8 @@ uncancelled AS (
 ),
 back AS (
   INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, updated_at, backoff, timeout_ms, error, meta)
-  SELECT $1, id, queue, kind, payload, priority, unique_key, 'ready', 0, max_attempts, 0, clock.now, created_at,
+    hand_back_count, snooze_count, run_at, created_at, updated_at, backoff, timeout_ms, error, meta)
+  SELECT $1, id, queue, kind, payload, priority, unique_key, 'ready', 0, max_attempts, 0, 0, clock.now, created_at,
     clock.now, backoff, timeout_ms, error, meta
   FROM clock, gone
 ),${madeRoom('gone')}
@@ -225,8 +225,8 @@ SELECT count(*)::int AS took FROM asked`,
       text: `
 WITH clock AS MATERIALIZED (SELECT ${nowMs} AS now),
 due AS (
-  UPDATE ${s}.job_pending SET state = 'ready', attempt = 0, free_count = 0, run_at = clock.now, updated_at = clock.now,
-    started_at = NULL, worker_id = NULL, result = NULL
+  UPDATE ${s}.job_pending SET state = 'ready', attempt = 0, hand_back_count = 0, snooze_count = 0, run_at = clock.now,
+    updated_at = clock.now, started_at = NULL, worker_id = NULL, result = NULL
   FROM clock WHERE namespace = $1 AND id = $2 RETURNING id
 ),
 uncancelled AS (

@@ -84,18 +84,18 @@ export function readStatements(s: string): ReadStatements {
   const pending = `
 SELECT p.id, p.queue, p.kind, p.payload, p.priority, p.unique_key,
        CASE WHEN p.state = 'waiting' THEN 'waiting' WHEN p.run_at <= ${nowMs} THEN 'ready' ELSE 'scheduled' END AS state,
-       p.attempt, p.max_attempts, p.free_count, p.run_at, p.created_at, p.started_at, NULL::bigint AS finished_at,
-       p.worker_id, NULL::bigint AS lease_ends_at, p.backoff, p.timeout_ms, p.meta, p.result, p.error,
+       p.attempt, p.max_attempts, p.hand_back_count, p.snooze_count, p.run_at, p.created_at, p.started_at,
+       NULL::bigint AS finished_at, p.worker_id, NULL::bigint AS lease_ends_at, p.backoff, p.timeout_ms, p.meta, p.result, p.error,
        false AS cancel_requested, false AS cancel_ignored
 FROM ${s}.job_pending p WHERE p.namespace = $1`
   const history = `
-SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, h.state, h.attempt, h.max_attempts, h.free_count,
-       h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id, NULL::bigint AS lease_ends_at, h.backoff,
-       h.timeout_ms, h.meta, h.result, h.error, false AS cancel_requested, h.cancel_ignored
+SELECT h.id, h.queue, h.kind, h.payload, h.priority, h.unique_key, h.state, h.attempt, h.max_attempts,
+       h.hand_back_count, h.snooze_count, h.run_at, h.created_at, h.started_at, h.finished_at, h.worker_id,
+       NULL::bigint AS lease_ends_at, h.backoff, h.timeout_ms, h.meta, h.result, h.error, false AS cancel_requested, h.cancel_ignored
 FROM ${s}.job_history h WHERE h.namespace = $1`
   const leased = (expired: string) => `
-SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, q.state, q.attempt, q.max_attempts, q.free_count,
-       q.run_at, q.created_at, q.started_at,
+SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, q.state, q.attempt, q.max_attempts,
+       q.hand_back_count, q.snooze_count, q.run_at, q.created_at, q.started_at,
        CASE WHEN q.state IN ('dead', 'cancelled') THEN q.lease_ends_at END AS finished_at, q.worker_id,
        CASE WHEN q.state = 'running' THEN q.lease_ends_at END AS lease_ends_at, q.backoff, q.timeout_ms, q.meta, q.result,
        CASE WHEN q.state = 'dead' THEN ${expired} ELSE q.error END AS error,

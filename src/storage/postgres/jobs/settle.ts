@@ -46,10 +46,11 @@ export function settleStatements(s: string): SettleStatements {
 verdict AS MATERIALIZED (
   SELECT coalesce(v.lease_no, ($4::bigint[])[1]) AS lease_no, v.id COLLATE "C" AS id,
          coalesce(v.state, ($6::text[])[1]) COLLATE "C" AS state, coalesce(v.attempt, ($7::int[])[1]) AS attempt,
-         coalesce(v.free_count, ($8::int[])[1]) AS free_count, coalesce(v.delay_ms, ($9::bigint[])[1]) AS delay_ms,
+         coalesce(v.hand_back_count, ($8::int[])[1]) AS hand_back_count,
+         coalesce(v.snooze_count, ($9::int[])[1]) AS snooze_count, coalesce(v.delay_ms, ($10::bigint[])[1]) AS delay_ms,
          v.ran_ms, v.result, v.error
-  FROM unnest($4::bigint[], $5::text[], $6::text[], $7::int[], $8::int[], $9::bigint[], $10::bigint[], $11::text[],
-    $12::text[]) v (lease_no, id, state, attempt, free_count, delay_ms, ran_ms, result, error)
+  FROM unnest($4::bigint[], $5::text[], $6::text[], $7::int[], $8::int[], $9::int[], $10::bigint[], $11::bigint[],
+    $12::text[], $13::text[]) v (lease_no, id, state, attempt, hand_back_count, snooze_count, delay_ms, ran_ms, result, error)
 )`
   const fields = `j.queue, j.kind, j.payload, j.priority, j.unique_key, j.max_attempts, j.run_at, j.created_at, j.backoff,
          j.timeout_ms, j.meta`
@@ -67,9 +68,9 @@ sentence AS MATERIALIZED (
   JOIN ${s}.job_lease l ON l.lease_no = h.lease_no
   CROSS JOIN LATERAL unnest(l.jobs) j`
   const fromGiven = `held h
-  CROSS JOIN (SELECT ($5::text[])[1] COLLATE "C" AS id, $14::text AS queue, $15::text AS kind, $16::text AS payload, $17::int AS priority,
-    $18::text COLLATE "C" AS unique_key, $19::int AS max_attempts, $20::bigint AS run_at, $21::bigint AS created_at,
-    $22::text AS backoff, $23::bigint AS timeout_ms, $24::text AS meta) j`
+  CROSS JOIN (SELECT ($5::text[])[1] COLLATE "C" AS id, $15::text AS queue, $16::text AS kind, $17::text AS payload, $18::int AS priority,
+    $19::text COLLATE "C" AS unique_key, $20::int AS max_attempts, $21::bigint AS run_at, $22::bigint AS created_at,
+    $23::text AS backoff, $24::bigint AS timeout_ms, $25::text AS meta) j`
 
   // The time, and for the store's own statements how long the insert into job_end may wait for another's.
   const clock = (waits: boolean) =>
@@ -80,7 +81,7 @@ sentence AS MATERIALIZED (
       ? `
 held AS MATERIALIZED (
   SELECT h.* FROM ${s}.signalbox_meta m CROSS JOIN LATERAL ${s}.signalbox_held($1, $2, $3) h
-  WHERE m.key = 'store_id' AND m.value = $13
+  WHERE m.key = 'store_id' AND m.value = $14
 )`
       : `
 held AS MATERIALIZED (SELECT h.* FROM clock CROSS JOIN LATERAL ${s}.signalbox_held($1, $2, $3) h)`
@@ -121,19 +122,21 @@ heeded AS (
 ),
 over AS (
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta)
-  SELECT $1, id, queue, kind, payload, priority, unique_key, becomes, attempt, max_attempts, free_count, run_at,
-    created_at, started_at, now, worker_id, lease_no, backoff, timeout_ms, result, error, cancel_ignored, meta
+    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
+    timeout_ms, result, error, cancel_ignored, meta)
+  SELECT $1, id, queue, kind, payload, priority, unique_key, becomes, attempt, max_attempts, hand_back_count,
+    snooze_count, run_at, created_at, started_at, now, worker_id, lease_no, backoff, timeout_ms, result, error,
+    cancel_ignored, meta
   FROM settled WHERE becomes NOT IN ('ready', 'scheduled')
 ),
 back AS (
   INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts,
-    free_count, run_at, created_at, updated_at, started_at, worker_id, backoff, timeout_ms, result, error, meta)
+    hand_back_count, snooze_count, run_at, created_at, updated_at, started_at, worker_id, backoff, timeout_ms, result,
+    error, meta)
   SELECT $1, id, queue, kind, payload, priority, unique_key,
     CASE WHEN becomes = 'scheduled' AND delay_ms > 0 THEN 'scheduled' ELSE 'ready' END, attempt, max_attempts,
-    free_count, CASE WHEN becomes = 'scheduled' THEN now + delay_ms ELSE run_at END, created_at, now, started_at,
-    worker_id, backoff, timeout_ms, result, error, meta
+    hand_back_count, snooze_count, CASE WHEN becomes = 'scheduled' THEN now + delay_ms ELSE run_at END, created_at, now,
+    started_at, worker_id, backoff, timeout_ms, result, error, meta
   FROM settled WHERE becomes IN ('ready', 'scheduled')
 ),
 freed AS (
@@ -143,7 +146,7 @@ freed AS (
 )`
   const answer = 'SELECT lease_no, id FROM settled'
   const answerOrFail = `SELECT CASE WHEN (SELECT count(*) FROM settled) = cardinality($5::text[]) THEN 0
-       ELSE ${s}.signalbox_refuse(CASE WHEN EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $13)
+       ELSE ${s}.signalbox_refuse(CASE WHEN EXISTS (SELECT FROM ${s}.signalbox_meta WHERE key = 'store_id' AND value = $14)
          THEN '${leaseLostState}' ELSE '${notHereState}' END, 'the lease is lost, or of another store') END AS took`
   // A lease may go only if each of its open jobs has a verdict here; else this is undone and done one by one.
   const answerWhole = `SELECT lease_no,
@@ -159,8 +162,8 @@ FROM gone`
       text: `WITH ${clock(true)},${verdict},
 gone AS MATERIALIZED (
   SELECT c.lease_no, c.worker_id, c.claimed_at, c.jobs, n.count
-  FROM ${s}.signalbox_close($1, $2, $3, $13::int[], $5) c
-  JOIN unnest($2::bigint[], $13::int[]) n (lease_no, count) ON n.lease_no = c.lease_no
+  FROM ${s}.signalbox_close($1, $2, $3, $14::int[], $5) c
+  JOIN unnest($2::bigint[], $14::int[]) n (lease_no, count) ON n.lease_no = c.lease_no
 ),
 ${sentence('gone h CROSS JOIN LATERAL unnest(h.jobs) j')},
 ${endsWhole},${writes('')}
@@ -186,13 +189,13 @@ ${answerWhole}`,
  */
 function finalOrFail(s: string): string {
   return `WITH over AS (
-  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts, free_count,
-    run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta)
-  SELECT $1::text, $4::text, $10::text, $11::text, $12::text, $13::int, $5::text, $6::int, $14::int, $7::int,
-    $15::bigint, $16::bigint, coalesce(clock.now - $8::bigint, $17::bigint), clock.now, $18::text, $2::bigint,
-    $19::text, $20::bigint, $9::text, $21::text,
-    $5::text = 'completed' AND EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = $1 AND c.job_id = $4), $22::text
+  INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts,
+    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
+    timeout_ms, result, error, cancel_ignored, meta)
+  SELECT $1::text, $4::text, $11::text, $12::text, $13::text, $14::int, $5::text, $6::int, $15::int, $7::int, $8::int,
+    $16::bigint, $17::bigint, coalesce(clock.now - $9::bigint, $18::bigint), clock.now, $19::text, $2::bigint,
+    $20::text, $21::bigint, $10::text, $22::text,
+    $5::text = 'completed' AND EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = $1 AND c.job_id = $4), $23::text
   FROM (SELECT ${nowMs} AS now) clock
 )
 INSERT INTO ${s}.job_end (lease_no, job_id, ended_at, how)
@@ -212,7 +215,7 @@ export interface Sealed {
   readonly token: Token
 }
 
-/** The values $1 to $12 that all forms share. */
+/** The values $1 to $13 that all forms share. */
 export function verdictValues(namespace: string, sealed: readonly Sealed[]): unknown[] {
   const leases = new Map(sealed.map(({ token }) => [`${token.leaseNo}.${token.nonce}`, token]))
   const tokens = [...leases.values()].sort((a, b) => Number(BigInt(a.leaseNo) - BigInt(b.leaseNo)))
@@ -225,7 +228,8 @@ export function verdictValues(namespace: string, sealed: readonly Sealed[]): unk
     verdicts.map(({ jobId }) => jobId),
     repeated(verdicts.map(({ state }) => state)),
     repeated(verdicts.map(({ attempt }) => attempt)),
-    repeated(verdicts.map(({ freeCount }) => freeCount)),
+    repeated(verdicts.map(({ handBackCount }) => handBackCount)),
+    repeated(verdicts.map(({ snoozeCount }) => snoozeCount)),
     repeated(verdicts.map(({ delayMs }) => delayMs)),
     sparse(verdicts.map(({ ranMs }) => ranMs)),
     sparse(verdicts.map(({ result }) => result)),
@@ -233,7 +237,7 @@ export function verdictValues(namespace: string, sealed: readonly Sealed[]): unk
   ]
 }
 
-/** The values from $14 on: the job as it was claimed. */
+/** The values from $15 on: the job as it was claimed. */
 export function givenValues(job: ClaimedRecord): unknown[] {
   return [
     job.queue,
@@ -259,7 +263,8 @@ export function finalValues(namespace: string, { verdict, token }: Sealed, job: 
     verdict.jobId,
     verdict.state,
     verdict.attempt,
-    verdict.freeCount,
+    verdict.handBackCount,
+    verdict.snoozeCount,
     verdict.ranMs,
     verdict.result,
     job.queue,

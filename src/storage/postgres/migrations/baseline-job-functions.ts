@@ -40,9 +40,9 @@ END $$`,
     // planned once, and it reads nothing that the caller knows. It raises an error when the lease is lost, so that the
     // COMMIT sent right behind it is a rollback. A cancellation request stays for upkeep to delete.
     `CREATE FUNCTION ${s}.signalbox_end(ns text, no bigint, given_nonce text, job_id text, becomes text,
-  attempt integer, free_count integer, ran_ms bigint, result text, queue text, kind text, payload text, priority integer,
-  max_attempts integer, run_at bigint, created_at bigint, claimed_at bigint, worker_id text, backoff text,
-  timeout_ms bigint, error text, meta text) RETURNS void LANGUAGE plpgsql AS $$
+  attempt integer, hand_back_count integer, snooze_count integer, ran_ms bigint, result text, queue text, kind text,
+  payload text, priority integer, max_attempts integer, run_at bigint, created_at bigint, claimed_at bigint,
+  worker_id text, backoff text, timeout_ms bigint, error text, meta text) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
   at bigint;
@@ -60,10 +60,10 @@ BEGIN
     asked := EXISTS (SELECT FROM ${s}.job_cancel c WHERE c.namespace = ns AND c.job_id = signalbox_end.job_id);
   END IF;
   INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, state, attempt, max_attempts,
-    free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms, result, error,
-    cancel_ignored, meta)
-  VALUES (ns, job_id, queue, kind, payload, priority, becomes, attempt, max_attempts, free_count, run_at, created_at,
-    coalesce(at - ran_ms, claimed_at), at, worker_id, no, backoff, timeout_ms, result, error, asked, meta);
+    hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff,
+    timeout_ms, result, error, cancel_ignored, meta)
+  VALUES (ns, job_id, queue, kind, payload, priority, becomes, attempt, max_attempts, hand_back_count, snooze_count,
+    run_at, created_at, coalesce(at - ran_ms, claimed_at), at, worker_id, no, backoff, timeout_ms, result, error, asked, meta);
 END $$`,
 
     // Ends whole leases: live ones with exactly that many open jobs, of which no other transaction is ending jobs.
@@ -161,17 +161,17 @@ BEGIN
     WHERE j.id = ANY (taken)
   ), back AS (
     INSERT INTO ${s}.job_pending (namespace, id, queue, kind, payload, priority, unique_key, state, attempt,
-      max_attempts, free_count, run_at, created_at, updated_at, started_at, worker_id, backoff, timeout_ms, result,
-      error, meta)
-    SELECT ns, id, queue, kind, payload, priority, unique_key, 'ready', attempt, max_attempts, free_count, run_at,
-      created_at, at, lease.claimed_at, lease.worker_id, backoff, timeout_ms, result, error, meta
+      max_attempts, hand_back_count, snooze_count, run_at, created_at, updated_at, started_at, worker_id, backoff,
+      timeout_ms, result, error, meta)
+    SELECT ns, id, queue, kind, payload, priority, unique_key, 'ready', attempt, max_attempts, hand_back_count,
+      snooze_count, run_at, created_at, at, lease.claimed_at, lease.worker_id, backoff, timeout_ms, result, error, meta
     FROM job WHERE becomes = 'ready'
   ), over AS (
     INSERT INTO ${s}.job_history (namespace, id, queue, kind, payload, priority, unique_key, state, attempt,
-      max_attempts, free_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, backoff, timeout_ms,
-      result, error, cancel_ignored, meta)
-    SELECT ns, id, queue, kind, payload, priority, unique_key, becomes, attempt, max_attempts, free_count, run_at,
-      created_at, lease.claimed_at, at, lease.worker_id, NULL, backoff, timeout_ms, result,
+      max_attempts, hand_back_count, snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no,
+      backoff, timeout_ms, result, error, cancel_ignored, meta)
+    SELECT ns, id, queue, kind, payload, priority, unique_key, becomes, attempt, max_attempts, hand_back_count,
+      snooze_count, run_at, created_at, lease.claimed_at, at, lease.worker_id, NULL, backoff, timeout_ms, result,
       CASE WHEN becomes = 'dead' THEN expired ELSE error END, false, meta
     FROM job WHERE becomes <> 'ready'
   ), freed AS (

@@ -33,7 +33,8 @@ export function jobs(s: string): readonly string[] {
   state ${text} NOT NULL CHECK (state IN ('ready', 'scheduled', 'waiting')),
   attempt integer NOT NULL,
   max_attempts integer NOT NULL,
-  free_count integer NOT NULL,
+  hand_back_count integer NOT NULL,
+  snooze_count integer NOT NULL,
   run_at bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
@@ -64,7 +65,8 @@ export function jobs(s: string): readonly string[] {
   unique_key ${text},
   attempt integer,
   max_attempts integer,
-  free_count integer,
+  hand_back_count integer,
+  snooze_count integer,
   run_at bigint,
   created_at bigint,
   backoff text,
@@ -123,7 +125,8 @@ export function jobs(s: string): readonly string[] {
   state ${text} NOT NULL CHECK (state IN ('completed', 'dead', 'cancelled')),
   attempt integer NOT NULL,
   max_attempts integer NOT NULL,
-  free_count integer NOT NULL,
+  hand_back_count integer NOT NULL,
+  snooze_count integer NOT NULL,
   run_at bigint NOT NULL,
   created_at bigint NOT NULL,
   started_at bigint,
@@ -173,8 +176,8 @@ export function jobs(s: string): readonly string[] {
     `CREATE VIEW ${s}.job_queue AS
 SELECT p.namespace, p.id, p.queue, p.kind, p.payload, p.priority, p.unique_key,
        CASE WHEN p.state = 'scheduled' AND p.run_at <= ${nowMs} THEN 'ready' ELSE p.state END AS state,
-       p.attempt, p.max_attempts, p.free_count, p.run_at, p.created_at, p.updated_at, p.started_at, p.worker_id,
-       NULL::bigint AS lease_no, NULL::bigint AS lease_ends_at, p.backoff, p.timeout_ms, p.result, p.error,
+       p.attempt, p.max_attempts, p.hand_back_count, p.snooze_count, p.run_at, p.created_at, p.updated_at, p.started_at,
+       p.worker_id, NULL::bigint AS lease_no, NULL::bigint AS lease_ends_at, p.backoff, p.timeout_ms, p.result, p.error,
        false AS cancel_requested, p.meta
 FROM ${s}.job_pending p
 UNION ALL
@@ -183,8 +186,8 @@ SELECT l.namespace, j.id, j.queue, j.kind, j.payload, j.priority, j.unique_key,
             WHEN c.job_id IS NOT NULL THEN 'cancelled'
             WHEN j.attempt >= j.max_attempts THEN 'dead'
             ELSE 'ready' END,
-       j.attempt, j.max_attempts, j.free_count, j.run_at, j.created_at, l.claimed_at, l.claimed_at, l.worker_id,
-       l.lease_no, l.ends_at, j.backoff, j.timeout_ms, j.result, j.error, c.job_id IS NOT NULL, j.meta
+       j.attempt, j.max_attempts, j.hand_back_count, j.snooze_count, j.run_at, j.created_at, l.claimed_at, l.claimed_at,
+       l.worker_id, l.lease_no, l.ends_at, j.backoff, j.timeout_ms, j.result, j.error, c.job_id IS NOT NULL, j.meta
 FROM ${s}.job_lease l
 CROSS JOIN LATERAL unnest(l.jobs) j
 LEFT JOIN ${s}.job_cancel c ON c.namespace = l.namespace AND c.job_id = j.id

@@ -34,7 +34,16 @@ const job = (uniqueKey: string | null = null): NewJob => ({
 })
 
 const completed = (jobId: string, token: string): Verdict => ({
-  ...{ jobId, token, state: 'completed', attempt: 1, freeCount: 0, delayMs: 0, ranMs: null },
+  ...{
+    jobId,
+    token,
+    state: 'completed',
+    attempt: 1,
+    handBackCount: 0,
+    snoozeCount: 0,
+    delayMs: 0,
+    ranMs: null,
+  },
   ...{ result: null, error: null },
 })
 

@@ -185,7 +185,7 @@ interface Lease {
 /** The row as the claim has made it. */
 function decodeClaimed(row: ReadyRow, { workerId, nonce, startedAt, leaseEndsAt }: Lease): ClaimedRecord {
   const [priority, runAt, id, , leaseNo, queue, kind, payload, uniqueKey, attempt, maxAttempts, ...rest] = row
-  const [freeCount, createdAt, backoff, timeoutMs, meta, error] = rest
+  const [handBackCount, snoozeCount, createdAt, backoff, timeoutMs, meta, error] = rest
   return {
     id,
     queue,
@@ -196,7 +196,8 @@ function decodeClaimed(row: ReadyRow, { workerId, nonce, startedAt, leaseEndsAt 
     state: 'running',
     attempt: attempt + 1,
     maxAttempts,
-    freeCount,
+    handBackCount,
+    snoozeCount,
     runAt,
     createdAt,
     startedAt,

@@ -6,7 +6,8 @@ export interface End {
   readonly row: number
   readonly state: FinalState
   readonly attempt?: number
-  readonly freeCount?: number
+  readonly handBackCount?: number
+  readonly snoozeCount?: number
   readonly startedAt?: number | undefined
   readonly result?: string | null
   readonly error?: string | null
@@ -41,7 +42,7 @@ export function endJobs(connection: Connection, ends: readonly End[], now: numbe
  * what a transaction does for each job, so the look, the clock and the copy are one statement.
  */
 export function endIfHeld(connection: Connection, namespace: string, verdict: Verdict): boolean {
-  const { jobId, token, state, attempt, freeCount, ranMs, result, error } = verdict
+  const { jobId, token, state, attempt, handBackCount, snoozeCount, ranMs, result, error } = verdict
   if (state === 'ready' || state === 'scheduled') return false
   const ended = connection.run(
     copyHeld,
@@ -50,7 +51,8 @@ export function endIfHeld(connection: Connection, namespace: string, verdict: Ve
     token,
     state,
     attempt,
-    freeCount,
+    handBackCount,
+    snoozeCount,
     ranMs,
     result,
     error,
@@ -62,18 +64,18 @@ export function endIfHeld(connection: Connection, namespace: string, verdict: Ve
 }
 
 const historyColumns = `
-  namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, free_count, run_at,
-  created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta, result,
-  error, cancel_ignored, settled_tokens`
+  namespace, id, queue, kind, payload, priority, unique_key, state, attempt, max_attempts, hand_back_count,
+  snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms,
+  meta, result, error, cancel_ignored, settled_tokens`
 
 /** The moment of the statement, by the clock that `readNow` reads. */
-const here = `coalesce(?10, ${now})`
+const here = `coalesce(?11, ${now})`
 
 const copyHeld = `
   INSERT INTO job_history (${historyColumns})
-  SELECT namespace, id, queue, kind, payload, priority, unique_key, ?4, ?5, max_attempts, ?6, run_at, created_at,
-    iif(?7 IS NULL, started_at, ${here} - ?7), ${here}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
-    ?8, ?9, 0, settled_tokens
+  SELECT namespace, id, queue, kind, payload, priority, unique_key, ?4, ?5, max_attempts, ?6, ?7, run_at, created_at,
+    iif(?8 IS NULL, started_at, ${here} - ?8), ${here}, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
+    ?9, ?10, 0, settled_tokens
   FROM job_queue
   WHERE namespace = ?1 AND id = ?2 AND state = 'running' AND lease_ends_at > ${here}
     AND lease_no || '.' || lease_nonce = ?3
@@ -81,9 +83,11 @@ const copyHeld = `
 
 /** The same text for two ends that differ in nothing but their row; the lengths keep the last two apart. */
 function sameness(end: End): string {
-  const { state, attempt, freeCount, startedAt, cancelRequested, lapsed, result, error } = end
+  const { state, attempt, handBackCount, snoozeCount, startedAt, cancelRequested, lapsed, result, error } =
+    end
   const lengths = `${result?.length} ${error === undefined ? 'kept' : error?.length}`
-  return `${state} ${attempt} ${freeCount} ${startedAt} ${cancelRequested} ${lapsed} ${lengths} ${result}${error}`
+  const counts = `${attempt} ${handBackCount} ${snoozeCount}`
+  return `${state} ${counts} ${startedAt} ${cancelRequested} ${lapsed} ${lengths} ${result}${error}`
 }
 
 function list(ends: readonly End[]): string {
@@ -96,8 +100,9 @@ function statements(which: string): { readonly copy: string; readonly uncancel: 
     copy: `
       INSERT INTO job_history (${historyColumns})
       SELECT namespace, id, queue, kind, payload, priority, unique_key, ?2, coalesce(?3, attempt), max_attempts,
-        coalesce(?4, free_count), run_at, created_at, coalesce(?5, started_at), ?6, worker_id, lease_no,
-        iif(?7, NULL, lease_nonce), backoff, timeout_ms, meta, ?8, iif(?9, error, ?10), ?11, settled_tokens
+        coalesce(?4, hand_back_count), coalesce(?5, snooze_count), run_at, created_at, coalesce(?6, started_at), ?7,
+        worker_id, lease_no, iif(?8, NULL, lease_nonce), backoff, timeout_ms, meta, ?9, iif(?10, error, ?11), ?12,
+        settled_tokens
       FROM job_queue WHERE ${which}`,
     uncancel: `
       DELETE FROM job_cancel
@@ -120,7 +125,8 @@ function copyToHistory(
     rows,
     end.state,
     end.attempt ?? null,
-    end.freeCount ?? null,
+    end.handBackCount ?? null,
+    end.snoozeCount ?? null,
     end.startedAt ?? null,
     now,
     end.lapsed ? 1 : 0,

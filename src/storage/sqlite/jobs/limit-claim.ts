@@ -76,7 +76,7 @@ interface Candidate {
 /** How many more than it may take a claim looks at in the line, before it goes from key to key. */
 const spareCount = 50
 /** Where the words about a job stand in a row. */
-const metaAt = 15
+const metaAt = 16
 
 /** Writes down what was started, over what was kept; and forgets what counts for nothing any more. */
 export function keepStarts(

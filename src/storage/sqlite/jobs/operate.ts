@@ -47,8 +47,8 @@ export function retryJob(
   if (live) {
     connection.run(
       `UPDATE job_queue
-       SET state = 'ready', attempt = 0, free_count = 0, run_at = ?2, updated_at = ?2, started_at = NULL,
-           worker_id = NULL
+       SET state = 'ready', attempt = 0, hand_back_count = 0, snooze_count = 0, run_at = ?2, updated_at = ?2,
+           started_at = NULL, worker_id = NULL
        WHERE rowid = ?1`,
       live.row,
       now,

@@ -22,7 +22,8 @@ export type ReadyRow = readonly [
   uniqueKey: string | null,
   attempt: number,
   maxAttempts: number,
-  freeCount: number,
+  handBackCount: number,
+  snoozeCount: number,
   createdAt: number,
   backoff: string | null,
   timeoutMs: number | null,
@@ -30,7 +31,7 @@ export type ReadyRow = readonly [
   error: string | null,
 ]
 export const readyColumns = `priority, run_at, id, rowid, lease_no, queue, kind, payload, unique_key, attempt,
-        max_attempts, free_count, created_at, backoff, timeout_ms, meta, error`
+        max_attempts, hand_back_count, snooze_count, created_at, backoff, timeout_ms, meta, error`
 
 interface Line {
   readonly queue: string

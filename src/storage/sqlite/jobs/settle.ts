@@ -21,10 +21,10 @@ export function settleAll(
     const held = helds[i]
     if (!held || settled.has(held.row)) return false
     settled.add(held.row)
-    const { state, attempt, freeCount, result, error } = verdict
+    const { state, attempt, handBackCount, snoozeCount, result, error } = verdict
     const { row, cancelRequested } = held
     const startedAt = verdict.ranMs === null ? undefined : now - verdict.ranMs
-    const end = { row, attempt, freeCount, startedAt, result, error, cancelRequested }
+    const end = { row, attempt, handBackCount, snoozeCount, startedAt, result, error, cancelRequested }
     if (state !== 'ready' && state !== 'scheduled') ends.push({ ...end, state })
     else if (cancelRequested) ends.push({ ...end, state: 'cancelled' })
     else bringBack(connection, row, verdict, startedAt, now)
@@ -69,7 +69,7 @@ const keptTokenChars = 400
 function bringBack(
   connection: Connection,
   row: number,
-  { state, attempt, freeCount, delayMs, error }: Verdict,
+  { state, attempt, handBackCount, snoozeCount, delayMs, error }: Verdict,
   startedAt: number | undefined,
   now: number,
 ): void {
@@ -77,14 +77,15 @@ function bringBack(
   connection.turn.chosen = undefined
   connection.run(
     `UPDATE job_queue
-     SET state = ?2, attempt = ?3, free_count = ?4, run_at = coalesce(?5, run_at),
-         started_at = coalesce(?6, started_at), error = ?7, lease_ends_at = NULL, updated_at = ?8,
+     SET state = ?2, attempt = ?3, hand_back_count = ?4, snooze_count = ?5, run_at = coalesce(?6, run_at),
+         started_at = coalesce(?7, started_at), error = ?8, lease_ends_at = NULL, updated_at = ?9,
          settled_tokens = substr(lease_no || '.' || lease_nonce || ' ' || settled_tokens, 1, ${keptTokenChars})
      WHERE rowid = ?1`,
     row,
     later ? 'scheduled' : 'ready',
     attempt,
-    freeCount,
+    handBackCount,
+    snoozeCount,
     state === 'scheduled' ? now + delayMs : null,
     startedAt ?? null,
     error,

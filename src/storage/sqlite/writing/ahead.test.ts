@@ -69,7 +69,15 @@ function aJob(id: string, priority = 0): NewJob {
 }
 
 function verdict({ id, token }: ClaimedRecord, state: Verdict['state'] = 'completed'): Verdict {
-  const rest = { attempt: 1, freeCount: 0, delayMs: 0, ranMs: null, result: null, error: null }
+  const rest = {
+    attempt: 1,
+    handBackCount: 0,
+    snoozeCount: 0,
+    delayMs: 0,
+    ranMs: null,
+    result: null,
+    error: null,
+  }
   return { jobId: id, token, state, ...rest }
 }
 

@@ -52,12 +52,13 @@ function aJob(id: string): NewJob {
 
 const request = { queues: ['mail'], kinds: null, workerId: 'w', limit: 10, leaseMs: 30_000 }
 
-function verdictOf({ id, token, attempt, freeCount }: ClaimedRecord): Verdict {
+function verdictOf({ id, token, attempt, handBackCount, snoozeCount }: ClaimedRecord): Verdict {
   return {
     jobId: id,
     token,
     attempt,
-    freeCount,
+    handBackCount,
+    snoozeCount,
     state: 'completed',
     delayMs: 0,
     ranMs: 0,
