@@ -5,12 +5,12 @@ import { filesThatShare } from './test/support/sharing.ts'
 
 /**
  * Two tiers. `npm test` runs the projects `unit`, `modules` and `services`; `npm run test:faults` runs `faults` and `dashboard`:
- * crash campaigns at CI size, fuzz, and a real browser.
+ * crash campaigns at CI size, outages and overload (folders named `faults`), fuzz, and a real browser.
  */
 
 // The folders whose tests need Postgres, MariaDB and Redis; all other tests run without.
 const withServices = ['test/{conformance,services,docs}/**/*.test.ts']
-const withFaults = ['test/{crashes,examples}/**/*.test.ts', 'test/http/server/{fuzz,pipelining}/**/*.test.ts']
+const withFaults = ['test/{crashes,examples}/**/*.test.ts', 'test/**/{faults,fuzz,pipelining}/**/*.test.ts']
 const withBrowser = ['test/dashboard/**/*.test.ts']
 // Tests of modules that keep nothing for the whole process. For a small file, starting a process and loading its module takes
 // longer than its tests do. Those that watch leases of a few hundred milliseconds have a process, and its heap, to themselves.
@@ -55,6 +55,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           name: 'modules',
           include: inOneProcess,
+          exclude: withFaults,
           // One file after the other, in processes that stay.
           isolate: false,
         },
@@ -64,6 +65,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           name: 'services',
           include: withServices,
+          exclude: withFaults,
           globalSetup: ['./test/support/services/setup.ts'],
           // Of the engines in a file whose tests mostly wait.
           maxConcurrency: 3,

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Box, open, type RemoteBox, type RemoteUrl } from 'signalbox'
 import { createServer, type Server } from 'signalbox/server'
 import { test } from 'vitest'
-import { within } from '../../support/deadline.ts'
+import { within } from '../../../support/deadline.ts'
 
 /** A server that goes away and comes back on the same port, as in a deployment; its store stays. */
 interface Place extends AsyncDisposable {

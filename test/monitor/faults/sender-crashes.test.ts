@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { notifyJob, notifyQueue } from '../../src/monitor/notification-queue.ts'
-import type { Backend } from '../../src/storage/backend.ts'
-import { createNumbers } from '../support/random.ts'
-import { startDingTalk, startReceiver } from '../support/robots/index.ts'
-import { inGrowingSpans } from '../support/spans.ts'
-import { createWorld, type ReplacedParts, sum } from './sending-world.ts'
+import { notifyJob, notifyQueue } from '../../../src/monitor/notification-queue.ts'
+import type { Backend } from '../../../src/storage/backend.ts'
+import { createNumbers } from '../../support/random.ts'
+import { startDingTalk, startReceiver } from '../../support/robots/index.ts'
+import { inGrowingSpans } from '../../support/spans.ts'
+import { createWorld, type ReplacedParts, sum } from '../sending-world.ts'
 
 /** What a sender has whose process ends at one of its writes of ends: from then on it reaches nothing. */
 function dying({ monitor, jobs }: Backend, isFatal: () => boolean): ReplacedParts {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { validate } from '@hyperjump/json-schema/openapi-3-1'
 import * as fc from 'fast-check'
 import { test } from 'vitest'
-import { serving } from '../server/stage.ts'
-import { type ApiAnswer, type ApiRequest, type Operation, openDriver } from './api-driver.ts'
-import { fits, hintedValuesOf, misfitsOf, valuesOf } from './schema-values.ts'
-import { SeenValues } from './seen-values.ts'
+import { type ApiAnswer, type ApiRequest, type Operation, openDriver } from '../../contract/api-driver.ts'
+import { fits, hintedValuesOf, misfitsOf, valuesOf } from '../../contract/schema-values.ts'
+import { SeenValues } from '../../contract/seen-values.ts'
+import { serving } from '../stage.ts'
 
 /**
  * What a client in another language would do: read `/openapi.json`, and believe it. `OPENAPI_SEED` sends the same

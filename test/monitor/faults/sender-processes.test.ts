@@ -5,13 +5,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'vitest'
-import type { SenderOptions } from '../../src/monitor/delivery/sender.ts'
-import type { SendingCounts } from '../../src/monitor/delivery/sending-counts.ts'
-import { openSqlite } from '../../src/storage/sqlite/index.ts'
-import { startFeishu, startReceiver } from '../support/robots/index.ts'
-import { createWorld, type World } from './sending-world.ts'
+import type { SenderOptions } from '../../../src/monitor/delivery/sender.ts'
+import type { SendingCounts } from '../../../src/monitor/delivery/sending-counts.ts'
+import { openSqlite } from '../../../src/storage/sqlite/index.ts'
+import { startFeishu, startReceiver } from '../../support/robots/index.ts'
+import { createWorld, type World } from '../sending-world.ts'
 
-const script = new URL('./sender-process.ts', import.meta.url)
+const script = new URL('../sender-process.ts', import.meta.url)
 
 interface Fleet extends AsyncDisposable {
   readonly world: World

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { ClusterState } from '../../../src/dispatch/cluster/cluster-state.ts'
 import { offeringOf, Suitability } from '../../../src/dispatch/matching/suitability.ts'
+import { connect, ended, type Servers, startServers } from '../cluster/stage.ts'
 import { obliging, openStore, until } from '../service/stage.ts'
-import { connect, ended, type Servers, startServers } from './stage.ts'
 
 /** Names that every object has, or that no assignment makes. */
 const hostileNames = ['constructor', 'toString', '__proto__', 'hasOwnProperty']

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { SignalboxError } from '../../../src/core/errors.ts'
 import type { JobStore } from '../../../src/jobs/index.ts'
 import { inGrowingLeases } from '../../support/spans.ts'
-import { engines, FakeNode, history, obliging, openStore, startDispatch, until } from './stage.ts'
+import { engines, FakeNode, history, obliging, openStore, startDispatch, until } from '../service/stage.ts'
 
 /** A store that a process can lose: after `kill` nothing of it is heard again. */
 function mortal(jobs: JobStore) {

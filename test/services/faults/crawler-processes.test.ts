@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { test } from 'vitest'
 import { open } from '../../../src/index.ts'
+import { ownSqlite } from '../../conformance/candidates.ts'
 import { hasService, ownMariadb, ownPostgres } from '../../support/services/own.ts'
-import { ownSqlite } from '../candidates.ts'
 
-const reporter = fileURLToPath(new URL('./reporter.ts', import.meta.url))
+const reporter = fileURLToPath(new URL('../../conformance/monitor/reporter.ts', import.meta.url))
 const run = promisify(execFile)
 const [crawlers, rounds, venues] = [8, 4, 25]
 

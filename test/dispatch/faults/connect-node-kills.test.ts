@@ -9,7 +9,7 @@ import { connectNode, createClient } from 'signalbox/client'
 import { test } from 'vitest'
 import { within } from '../../support/deadline.ts'
 
-const script = fileURLToPath(new URL('./connect-node-server-process.ts', import.meta.url))
+const script = fileURLToPath(new URL('../connections/connect-node-server-process.ts', import.meta.url))
 
 async function serve(port: number, database: string): Promise<{ process: ChildProcess; url: string }> {
   const child = spawn(process.execPath, ['--conditions=source', script, String(port), database], {

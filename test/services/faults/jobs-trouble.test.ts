@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type { StoreTransaction, WorkerOptions } from 'signalbox/jobs'
 import { describe } from 'vitest'
 import { inGrowingLeases } from '../../support/spans.ts'
-import { aborted, gate, jobIn, jobWhen, stages, until } from './stage.ts'
+import { aborted, gate, jobIn, jobWhen, stages, until } from '../jobs/stage.ts'
 
 const soon = { backoff: { baseMs: 10, factor: 1, jitter: 0 } }
 

@@ -8,8 +8,8 @@ import type {
 } from '../../../src/dispatch/connections/node-link.ts'
 import type { Dispatch } from '../../../src/dispatch/tasks/task.ts'
 import { createNumbers } from '../../support/random.ts'
+import { startServers } from '../cluster/stage.ts'
 import { openStore, until } from '../service/stage.ts'
-import { startServers } from './stage.ts'
 
 /**
  * A node that wanders from server to server with what it runs, as one does whose connections break. It counts what it

@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import type { ServerFrame } from '../../../src/dispatch/connections/node-link.ts'
 import type { Dispatch } from '../../../src/dispatch/tasks/task.ts'
 import { createNumbers } from '../../support/random.ts'
-import { engines, FakeNode, openStore, startDispatch, until } from './stage.ts'
+import { engines, FakeNode, openStore, startDispatch, until } from '../service/stage.ts'
 
 type Assigned = Extract<ServerFrame, { type: 'task.assign' }>
 
