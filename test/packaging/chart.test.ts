@@ -50,10 +50,12 @@ test('the chart has the version of the package', async () => {
 
 test('the values that are there by default are valid, and mistakes are not', () => {
   assert.ok(isValid(values).valid)
+  assert.ok(isValid(withValue('secretKey.existingSecret', 'keys')).valid)
   for (const [path, value] of [
     ['replicas', '2'],
     ['replicas', -1],
     ['replica', 2],
+    ['channelKey', { existingSecret: 'keys', key: 'secret-key' }],
     ['database.engine', 'redis'],
     ['database.url', 'sqlite:x.db'],
     ['database.uri', 'postgres://db'],
