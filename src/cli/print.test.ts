@@ -40,6 +40,15 @@ test('a problem of several lines becomes one, named after the program', () => {
   assert.equal(written.out, '')
 })
 
+test('a hint is no error: it is plain on a terminal too, and not on standard output', () => {
+  const { written, printer } = capture(true)
+  printer.hint('there may be more; go on with --cursor a\u001b[31m')
+  assert.deepEqual(written, {
+    out: '',
+    err: 'signalbox: there may be more; go on with --cursor a\\u001b[31m\n',
+  })
+})
+
 test('colour is for terminals, and not for those who want none', () => {
   for (const [isTTY, env, coloured] of [
     [true, {}, true],

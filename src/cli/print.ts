@@ -11,6 +11,8 @@ export interface Printer {
   json(value: unknown, to?: 'stdout' | 'stderr'): void
   /** One line that says what is wrong, on standard error; `code` is that of the error, for programs. */
   problem(text: string, code?: string): void
+  /** One line about what to do next, on standard error, in no colour: it is no error. */
+  hint(text: string): void
   /** Text of several lines that we wrote ourselves, such as help. */
   page(text: string, to?: 'stdout' | 'stderr'): void
 }
@@ -36,6 +38,7 @@ export function createPrinter(
     json: (value, to = 'stdout') =>
       void (to === 'stdout' ? stdout : stderr).write(`${escapeText(JSON.stringify(value))}\n`),
     problem: (text) => void stderr.write(`${prefix}${escapeText(inOneLine(text))}\n`),
+    hint: (text) => void stderr.write(`signalbox: ${escapeText(inOneLine(text))}\n`),
     page: (text, to = 'stdout') => {
       const lines = text.split('\n').map(escapeText).join('\n')
       void (to === 'stdout' ? stdout : stderr).write(lines)

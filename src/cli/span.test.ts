@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { spanOf } from './span.ts'
+import { spanOf, spanText } from './span.ts'
 
 test('a span on the command line is text, or milliseconds, and is refused by the name of its flag', () => {
   assert.equal(spanOf('--ttl', '1.5m'), 90_000)
@@ -8,4 +8,9 @@ test('a span on the command line is text, or milliseconds, and is refused by the
   assert.equal(spanOf('--ttl', undefined), undefined)
   for (const given of ['soon', '-5m', '-1', '5 s', ''])
     assert.throws(() => spanOf('--ttl', given), { code: 'invalid_argument', message: /^--ttl must be/ })
+})
+
+test('a span is shown exactly, in the largest unit that needs no fraction', () => {
+  const spans = [600_000, 90_000, 5_400_000, 7_200_000, 86_400_000, 1_500, 0]
+  assert.deepEqual(spans.map(spanText), ['10 min', '90 s', '90 min', '2 h', '1 d', '1500 ms', '0 ms'])
 })

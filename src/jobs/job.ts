@@ -19,16 +19,7 @@ export type LiveState = 'scheduled' | 'ready' | 'waiting' | 'running'
 export type FinalState = 'completed' | 'dead' | 'cancelled'
 export type JobState = LiveState | FinalState
 
-/** Every state, in the order of a job's life. */
-export const jobStates: readonly JobState[] = [
-  'scheduled',
-  'ready',
-  'waiting',
-  'running',
-  'completed',
-  'dead',
-  'cancelled',
-]
+export { jobStates } from '../core/job-states.ts'
 
 /** Why a job failed, as it is kept and shown. */
 export type JobError = Failure

@@ -1,5 +1,5 @@
 import type { WireJob } from '../../../src/http/client/index.ts'
-import { jobStates } from './filters.ts'
+import { jobStates } from '../../../src/http/client/index.ts'
 
 /** Which states an act applies to, and what to ask before it: pure rules of the bulk dialogs. */
 export type Act = 'retry' | 'cancel' | 'delete'

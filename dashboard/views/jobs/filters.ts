@@ -1,4 +1,4 @@
-import type { WireJob } from '../../../src/http/client/index.ts'
+import { jobStates, type WireJob } from '../../../src/http/client/index.ts'
 import type { Query } from '../../shell/router.tsx'
 
 /** What is asked for, as the address says it. */
@@ -8,16 +8,6 @@ export interface JobFilters {
   readonly state?: WireJob['state']
   readonly search?: string
 }
-
-export const jobStates: readonly WireJob['state'][] = [
-  'scheduled',
-  'ready',
-  'waiting',
-  'running',
-  'completed',
-  'dead',
-  'cancelled',
-]
 
 /** Whatever stands in the address, it is a question the server understands; a state that is none is left out. */
 export function filtersOf({ queue, kind, state, search }: Query): JobFilters {

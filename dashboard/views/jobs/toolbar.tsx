@@ -1,4 +1,5 @@
 import { type ReactNode, useRef, useState } from 'react'
+import { jobStates } from '../../../src/http/client/index.ts'
 import { Button } from '../../kit/button.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Input, Select } from '../../kit/field.tsx'
@@ -9,7 +10,7 @@ import { go, useFilter, usePlace } from '../../shell/router.tsx'
 import { jobsWords } from '../../words/jobs.ts'
 import { kitWords } from '../../words/kit.ts'
 import { useWords } from '../../words/language.tsx'
-import { filtersOf, jobStates } from './filters.ts'
+import { filtersOf } from './filters.ts'
 
 /** The filters of the list; each is in the address. */
 export function Toolbar(): ReactNode {

@@ -56,7 +56,7 @@ function listCommand(printer: Printer): Command {
         ['=ID', 'STATUS', 'SERVICE', 'NODE', 'ATTEMPT', 'AGE', 'ERROR'],
         page.items.map((task) => rowOf(task, now)),
       )
-      if (page.cursor !== null) printer.problem(`there may be more; go on with --cursor ${page.cursor}`)
+      if (page.cursor !== null) printer.hint(`there may be more; go on with --cursor ${page.cursor}`)
     })
   return addBoxFlags(command)
 }

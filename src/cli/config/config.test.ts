@@ -339,6 +339,26 @@ test('settings of a module may stand together in the file, and pairs of operatio
   assert.match(inText, /SIGNALBOX_LOCKS_CONFLICTS\[0\] must be a pair/)
 })
 
+test('a file may write pairs of operations as the flag does', () => {
+  const pairs = [
+    ['pull', 'delete'],
+    ['update', 'delete'],
+  ]
+  for (const written of [
+    '[pull+delete, update+delete]',
+    'pull+delete, update+delete',
+    '[[pull, delete], update+delete]',
+  ]) {
+    const text = `locks:\n  conflicts: ${written}\n`
+    const { values } = resolve({ folder: folderWith({ 'signalbox.config.yaml': text }) })
+    assert.deepEqual(values.locksConflicts, pairs, written)
+  }
+  const [problem = ''] = problemsOf({
+    folder: folderWith({ 'signalbox.config.yaml': 'locks: { conflicts: [pull] }' }),
+  })
+  assert.match(problem, /locks\.conflicts\[0\] must be a pair/)
+})
+
 /** As the seed of the monitor has it, comments included. */
 const seedYaml = `monitor:
   distributed:

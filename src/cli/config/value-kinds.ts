@@ -120,9 +120,18 @@ export const redactPaths: Kind<readonly string[]> = {
 
 /** Pairs of operations; in text each is joined by a plus sign, and they are separated by commas. */
 export const operationPairs: Kind<NonNullable<LocksOptions['conflicts']>> = {
-  parse: (given) => given.split(',').map((pair) => pair.split('+').map((operation) => operation.trim())),
-  check: resolveConflicts,
+  parse: (given) => given.split(',').map(splitPair),
+  // A file may write pairs as the flag does: `[pull+delete]`, or all of them as one text.
+  check: (name, value) => {
+    const pairs: unknown = typeof value === 'string' ? value.split(',') : value
+    const split = (pair: unknown) => (typeof pair === 'string' ? splitPair(pair) : pair)
+    return resolveConflicts(name, Array.isArray(pairs) ? pairs.map(split) : pairs)
+  },
   show: (value) => value.map((pair) => pair.join('+')),
+}
+
+function splitPair(pair: string): readonly string[] {
+  return pair.split('+').map((operation) => operation.trim())
 }
 
 const schemes = ['memory', 'sqlite', 'postgres', 'postgresql', 'mysql', 'mariadb']

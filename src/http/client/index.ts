@@ -1,6 +1,7 @@
 /** Speaks to a Signalbox server, from Node or a browser: calls typed by their routes, and streams that reconnect. */
 export type { Duration } from '../../core/duration.ts'
 export { type ErrorCode, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+export { jobStates } from '../../core/job-states.ts'
 // Routes, for `client.call` and `client.stream`.
 export {
   ackJob,

@@ -1,5 +1,6 @@
 import { Argument, Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
+import { jobStates } from '../../../core/job-states.ts'
 import type { BulkAction, BulkCount, BulkOperation, BulkOptions, Job, JobState } from '../../../jobs/index.ts'
 import type { Printer } from '../../print.ts'
 import { createProgress } from '../../progress.ts'
@@ -24,17 +25,6 @@ export function jobsCommand(printer: Printer, endWith: (exitCode: number) => voi
     .addCommand(bulkCommand(printer, endWith))
 }
 
-/** Written again here, so that the help does not load the module of jobs. */
-const states: readonly JobState[] = [
-  'scheduled',
-  'ready',
-  'waiting',
-  'running',
-  'completed',
-  'dead',
-  'cancelled',
-]
-
 interface ListFlags extends PlaceFlags {
   readonly state?: JobState
   readonly queue?: string
@@ -48,7 +38,7 @@ function listCommand(printer: Printer): Command {
   const command = new Command('ls')
     .alias('list')
     .description('list jobs, newest first')
-    .addOption(new Option('--state <state>', 'of this state alone').choices(states))
+    .addOption(new Option('--state <state>', 'of this state alone').choices(jobStates))
     .option('--queue <name>', 'of this queue alone')
     .option('--kind <kind>', 'of this kind alone')
     .option('--search <terms>', 'words and fields that must all hold', '')
@@ -70,8 +60,8 @@ function listCommand(printer: Printer): Command {
         page.items.map((job) => rowOf(job, now)),
       )
       if (page.stopped !== null)
-        printer.problem(`stopped after ${page.scanned} jobs; go on with --cursor ${page.cursor}`)
-      else if (page.cursor !== null) printer.problem(`there may be more; go on with --cursor ${page.cursor}`)
+        printer.hint(`stopped after ${page.scanned} jobs; go on with --cursor ${page.cursor}`)
+      else if (page.cursor !== null) printer.hint(`there may be more; go on with --cursor ${page.cursor}`)
     })
   return addPlaceFlags(command)
 }

@@ -53,6 +53,12 @@ test('a schedule is set, listed, paused, resumed, run and removed from the shell
   assert.deepEqual((await box.jobs.schedules.list()).items, [])
 })
 
+test('an interval is listed in a unit that people read', async () => {
+  await box.jobs.schedules.set('sweep', { everyMs: 600_000, job: { kind: 'sweep' } })
+  assert.match((await schedules('ls')).out, /sweep {2}every 10 min {2}sweep/)
+  await box.jobs.schedules.remove('sweep')
+})
+
 test('what is wrong is said, with the exit code of what it is', async () => {
   const never = await schedules('set', 'never', '--cron', '0 0 30 2 *', '--kind', 'k')
   assert.equal(never.code, 2)

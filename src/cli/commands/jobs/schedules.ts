@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Schedule, ScheduleOptions, Schedules } from '../../../jobs/index.ts'
 import type { Printer } from '../../print.ts'
-import { spanOf } from '../../span.ts'
+import { spanOf, spanText } from '../../span.ts'
 import { type Cell, printTable } from '../../table.ts'
 import { addPlaceFlags, openJobs, type PlaceFlags } from './jobs-place.ts'
 
@@ -136,7 +136,7 @@ function nameCommand(
 
 function rowOf(schedule: Schedule): readonly Cell[] {
   const { name, cron, timeZone, everyMs, job, lastFiredAt } = schedule
-  const when = cron === null ? `every ${everyMs} ms` : `${cron} ${timeZone}`
+  const when = cron === null ? `every ${spanText(everyMs!)}` : `${cron} ${timeZone}`
   const last = lastFiredAt === null ? 'never' : new Date(lastFiredAt).toISOString()
   return [name, when, job.kind, nextOf(schedule).replace(/^next /, ''), last]
 }
