@@ -197,7 +197,11 @@ export const leftColumns: Readonly<Record<string, Readonly<Record<string, string
   monitor_subject: { seen: 'is a number of the table’s own' },
   monitor_notification: { made: 'is a number of the table’s own' },
   once_guard: { guard: 'is a number of the table’s own' },
-  once_window: { seen: 'is a number of the table’s own' },
+  once_window: {
+    seen: 'is a number of the table’s own',
+    opened_by: 'is of the call that opened the window',
+    opened_at: 'is of the call that opened the window',
+  },
   fleet_row: {
     fleet_row: 'is a number of the table’s own',
     removed_at: 'is of rows that were removed, which are not carried',

@@ -1,5 +1,5 @@
 import { assignments, type Dialect } from '../sql/dialect.ts'
-import { movingMs, nowMs } from './connection/clock.ts'
+import { movingMs, nowMicros, nowMs } from './connection/clock.ts'
 
 /** The tables are qualified: a caller's connection may have another default database. */
 export function createMariadbDialect(database: string): Dialect {
@@ -7,12 +7,15 @@ export function createMariadbDialect(database: string): Dialect {
   return {
     now: nowMs,
     movingNow: movingMs,
+    nowMicros,
     forUpdate: 'FOR UPDATE',
     skipLocked: 'FOR UPDATE SKIP LOCKED',
     thenJoin: 'STRAIGHT_JOIN',
     byIndex: (name) => `FORCE INDEX (${name})`,
     text: (expression) => `CAST(${expression} AS CHAR)`,
     integer: (expression) => `CAST(${expression} AS SIGNED)`,
+    bytes: (column) => `CAST(${column} AS BINARY)`,
+    contains: (expression, part) => `LOCATE(${part}, ${expression}) > 0`,
     quote: (name) => `\`${name}\``,
     greatest: (...expressions) => `GREATEST(${expressions.join(', ')})`,
     // Not IGNORE, which would also cut short what does not fit.
@@ -21,9 +24,16 @@ export function createMariadbDialect(database: string): Dialect {
       return `ON DUPLICATE KEY UPDATE ${column} = VALUES(${column})`
     },
     upsert: ({ into, columns, source, set }) =>
-      `INSERT INTO ${into} (${columns}) ${source} ON DUPLICATE KEY UPDATE ${assignments(set)
-        .replaceAll(/\bnew\.(`?\w+`?)/g, 'VALUES($1)')
-        .replaceAll(/\bold\./g, `${into}.`)}`,
+      `INSERT INTO ${into} (${columns}) ${source} ON DUPLICATE KEY UPDATE ${inUpdate(assignments(set), into)}`,
+    // Assignments follow each other: the first asks the condition, all others see whose mark is there.
+    upsertWhen: ({ into, columns, source, set, mark, when }) => {
+      const changes = Object.entries(set).map(
+        ([column, expression]) => `${column} = IF(old.${mark} = new.${mark}, ${expression}, old.${column})`,
+      )
+      const marking = `${mark} = IF(${when}, new.${mark}, old.${mark})`
+      return `INSERT INTO ${into} (${columns}) ${source}
+        ON DUPLICATE KEY UPDATE ${inUpdate([marking, ...changes].join(', '), into)}`
+    },
     deleteFirst: ({ from, key, where, orderBy, limit }) => {
       const isSame = key.split(',').map((column) => `t.${column.trim()} = first.${column.trim()}`)
       return `DELETE t FROM (
@@ -46,4 +56,9 @@ export function createMariadbDialect(database: string): Dialect {
     },
     runsBatchesByRow: false,
   }
+}
+
+/** `new.x` and `old.x` in MariaDB's words. */
+function inUpdate(text: string, into: string): string {
+  return text.replaceAll(/\bnew\.(`?\w+`?)/g, 'VALUES($1)').replaceAll(/\bold\./g, `${into}.`)
 }

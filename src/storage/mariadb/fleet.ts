@@ -2,9 +2,9 @@ import type { FleetPage, FleetStore, FleetWrite } from '../../dispatch/cluster/f
 import { hashFleetKey } from '../sql/fleet-key.ts'
 import { decodeFleetRow, type FleetReach, isFleetReset, type StoredFleetRow } from '../sql/fleet-row.ts'
 import { begin, type Calls, commit, rowCount, type Statement } from './connection/calls.ts'
+import { sendAll } from './connection/packets.ts'
 import type { Store } from './engine-store.ts'
 import { encodePrune, encodeWrite, lockBoard, noteVersion } from './fleet-writes.ts'
-import { sendAll } from './guards/guard-steps.ts'
 import { snapshot } from './monitor/monitor-reads.ts'
 import { now } from './monitor/monitor-rows.ts'
 

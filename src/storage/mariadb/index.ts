@@ -6,6 +6,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createGuardStore } from '../sql/guards.ts'
 import { createNoteStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
@@ -27,7 +28,6 @@ import { toStoreError } from './connection/failures.ts'
 import { type Link, Pool } from './connection/pool.ts'
 import type { Store } from './engine-store.ts'
 import { createMariadbFleet, listDispatched } from './fleet.ts'
-import { createMariadbGuards } from './guards/guards.ts'
 import { checkTransaction } from './jobs/add.ts'
 import { createMariadbGates, listGated } from './jobs/dependencies.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
@@ -123,8 +123,8 @@ export async function openMariadb(
         schedules: createMariadbSchedules(guarded),
         gates: createMariadbGates(guarded),
         locks,
-        guards: createMariadbGuards(guarded),
-        monitor: createMariadbMonitor(guarded),
+        guards: createGuardStore(database, name, jobs),
+        monitor: createMariadbMonitor(guarded, database),
         audit: createAuditStore(database, name),
         fleet: createNotifyingFleet(createMariadbFleet({ ...store, lineCalls }), notifier),
         notifier,

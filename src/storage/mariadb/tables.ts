@@ -17,7 +17,6 @@ export interface Tables {
   readonly requestKey: string
   readonly locks: LockTables
   readonly guard: string
-  readonly window: string
   readonly monitor: MonitorTables
   readonly fleet: FleetTables
   readonly meta: string
@@ -74,7 +73,6 @@ export function qualifyTables(database: string): Tables {
       shard: of('lock_shard'),
     },
     guard: of('once_guard'),
-    window: of('once_window'),
     monitor: {
       rules: of('monitor_rules'),
       subscription: of('monitor_subscription'),

@@ -19,18 +19,28 @@ export function createPostgresDialect(schema: string): Dialect {
     // The clock is volatile: only as a subquery is it read once, so that an index can be searched by it.
     now: `(SELECT ${nowMs})`,
     movingNow: nowMs,
+    nowMicros: '(SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint)',
     forUpdate: 'FOR UPDATE',
     skipLocked: 'FOR UPDATE SKIP LOCKED',
     thenJoin: 'JOIN',
     byIndex: () => '',
     text: (expression) => `CAST(${expression} AS text)`,
     integer: (expression) => `CAST(${expression} AS bigint)`,
+    bytes: (column) => column,
+    contains: (expression, part) => `strpos(${expression}, ${part}) > 0`,
     quote: (name) => `"${name}"`,
     greatest: (...expressions) => `greatest(${expressions.join(', ')})`,
     keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,
     upsert: ({ into, columns, source, key, set }) =>
       `INSERT INTO ${into} AS old (${columns}) ${source}
        ON CONFLICT (${key}) DO UPDATE SET ${assignments(set).replaceAll(/\bnew\./g, 'excluded.')}`,
+    upsertWhen: ({ into, columns, source, key, set, mark, when }) => {
+      const changes = Object.entries({ [mark]: `new.${mark}`, ...set }).map(
+        ([column, expression]) => `${column} = CASE WHEN ${when} THEN ${expression} ELSE old.${column} END`,
+      )
+      return `INSERT INTO ${into} AS old (${columns}) ${source}
+       ON CONFLICT (${key}) DO UPDATE SET ${changes.join(', ').replaceAll(/\bnew\./g, 'excluded.')}`
+    },
     deleteFirst: ({ from, where, orderBy, limit }) =>
       `DELETE FROM ${from} WHERE ctid = ANY (ARRAY(
          SELECT ctid FROM ${from} WHERE ${where} ORDER BY ${orderBy} LIMIT ${limit} FOR UPDATE SKIP LOCKED))`,

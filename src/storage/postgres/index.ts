@@ -5,6 +5,7 @@ import { requireSchema } from '../migration-plan.ts'
 import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createGuardStore } from '../sql/guards.ts'
 import { createNoteStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
@@ -14,8 +15,6 @@ import { Connections } from './connection/connection.ts'
 import { PostgresDatabase } from './connection/database.ts'
 import { parseTarget, type Target, takesOptions } from './connection/target.ts'
 import { fleetStatements, PostgresFleet } from './fleet.ts'
-import { guardStatements } from './guards/guard-statements.ts'
-import { PostgresGuards } from './guards/guards.ts'
 import { gateStatements, PostgresGates } from './jobs/dependencies.ts'
 import { PostgresJobs } from './jobs/jobs.ts'
 import { createSpace, type Ground } from './jobs/namespace-memory.ts'
@@ -60,7 +59,6 @@ export async function openPostgres(
     const database = new PostgresDatabase(connections, quoted, ground.storeId)
     const keys = new RequestKeys(connections, database, quoted)
     const lines = lineStatements(quoted)
-    const guards = guardStatements(quoted)
     const reports = reportStatements(quoted)
     const boards = fleetStatements(quoted)
     const schedules = scheduleStatements(quoted)
@@ -75,8 +73,8 @@ export async function openPostgres(
         schedules: new PostgresSchedules(connections, space, schedules),
         gates: new PostgresGates(connections, space, gates),
         locks: createPostgresLocks(connections, name, quoted, lines),
-        guards: new PostgresGuards(connections, space, guards),
-        monitor: createPostgresMonitor(connections, space, quoted, { reports, guards }),
+        guards: createGuardStore(database, name, jobs),
+        monitor: createPostgresMonitor(connections, space, quoted, { reports, database }),
         audit: createAuditStore(database, name),
         fleet: createNotifyingFleet(new PostgresFleet(connections, name, boards), notifier),
         notifier,

@@ -9,6 +9,8 @@ export interface Dialect {
   readonly now: string
   /** The clock that moves on while the statement waits for a lock: for leases that may end meanwhile. Not for indexes. */
   readonly movingNow: string
+  /** The store's clock in microseconds, as `now`. On SQLite it rises with each use. */
+  readonly nowMicros: string
   /** After a SELECT: locks its rows until the transaction ends. SQLite has one writer and needs no locks. */
   readonly forUpdate: string
   /** The same, leaving out the rows that others have locked. */
@@ -20,6 +22,10 @@ export interface Dialect {
   /** A column or value as text, or as a whole number. */
   text(expression: string): string
   integer(expression: string): string
+  /** A text column that any session reads unharmed, whatever its character set: text, or a Buffer (`decodeBytes`). */
+  bytes(column: string): string
+  /** Whether a text has another in it. */
+  contains(expression: string, part: string): string
   /** A column's name that is a reserved word. */
   quote(name: string): string
   greatest(...expressions: readonly string[]): string
@@ -31,6 +37,12 @@ export interface Dialect {
    * same `set` changes, but its own.
    */
   upsert(parts: UpsertParts): string
+  /**
+   * The same where the row that is there is changed only `when` a condition on it holds, as a whole or not at all. Append
+   * RETURNING: with the call's own `mark`, the row is as the call wrote it. SQLite gives no row that it left as it was; the
+   * others give all. The condition must not read a clock. In `set`, an expression may read `old` columns that come after it.
+   */
+  upsertWhen(parts: UpsertParts & { readonly mark: string; readonly when: string }): string
   /** Deletes up to `limit` rows in an order, leaving out those that others have locked. */
   deleteFirst(parts: DeleteFirstParts): string
   /** Changes or deletes the rows `t` of a table by the rows `v` of a batch. */
@@ -72,6 +84,11 @@ export interface DeleteFirstParts {
   readonly where: string
   readonly orderBy: string
   readonly limit: string
+}
+
+/** What a column of `bytes` gave. */
+export function decodeBytes(value: string | Uint8Array | null): string | null {
+  return value === null || typeof value === 'string' ? value : Buffer.from(value).toString()
 }
 
 /** `a = x, b = y` */

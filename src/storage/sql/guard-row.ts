@@ -1,6 +1,6 @@
 import type { GuardMode } from '../../once/guard.ts'
 import type { GuardRecord, GuardStanding } from '../../once/guard-store.ts'
-import { decodeToken, encodeToken } from '../token.ts'
+import { encodeToken } from '../token.ts'
 
 /**
  * A guard's row as the SQL engines keep it, and what it stands for at a moment of the store's clock. Numbers may come as
@@ -39,30 +39,8 @@ export function judgeGuard(
 }
 
 /** Until when a row is known of: a claim that ran out failed at that instant, and is kept as long as one that said so. */
-export function keptUntil(row: Pick<GuardRow, 'status' | 'keep_ms' | 'ends_at'>): number {
+function keptUntil(row: Pick<GuardRow, 'status' | 'keep_ms' | 'ends_at'>): number {
   return Number(row.ends_at) + (row.status === 'running' ? Number(row.keep_ms) : 0)
-}
-
-/**
- * The number and attempt of the claim that follows this row, of a key that is free. Attempts count on after a claim that
- * failed or ran out, while that is known of. `micros` is the store's clock in microseconds.
- */
-export function nextClaim(
-  row: Pick<GuardRow, 'status' | 'attempt' | 'token_no' | 'keep_ms' | 'ends_at'> | undefined,
-  now: number,
-  micros: number = now * 1_000,
-): { readonly tokenNo: number; readonly attempt: number } {
-  if (row === undefined) return { tokenNo: micros, attempt: 1 }
-  return {
-    tokenNo: Math.max(Number(row.token_no) + 1, micros),
-    attempt: row.status !== 'done' && keptUntil(row) > now ? Number(row.attempt) + 1 : 1,
-  }
-}
-
-/** Whether the token is this row's. */
-export function isToken(row: Pick<GuardRow, 'token_no' | 'token_nonce'>, token: string): boolean {
-  const parts = decodeToken(token)
-  return parts !== undefined && parts.leaseNo === String(row.token_no) && parts.nonce === row.token_nonce
 }
 
 export function encodeGuardToken(tokenNo: number, nonce: string): string {

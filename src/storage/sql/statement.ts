@@ -145,7 +145,8 @@ function compile(definition: Definition, dialect: Dialect, shape: number): Compi
     return slots.push(slot)
   }
   const value = (name: string): string => {
-    if (name === 'now') return dialect.placeholder(place({ from: 'clock', name, type: 'integer' }), 'integer')
+    if (name === 'now' || name === 'micros')
+      return dialect.placeholder(place({ from: 'clock', name, type: 'integer' }), 'integer')
     const type = declared[name]
     if (typeof type !== 'string')
       throw new Error(`Statement "${definition.name}" declares no value "${name}".`)

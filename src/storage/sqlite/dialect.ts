@@ -5,18 +5,27 @@ export const sqliteDialect: Dialect = {
   // Bound: what shares a transaction shares its instant, and a test may move it.
   now: ':now',
   movingNow: ':now',
+  nowMicros: ':micros',
   forUpdate: '',
   skipLocked: '',
   thenJoin: 'CROSS JOIN',
   byIndex: () => '',
   text: (expression) => `CAST(${expression} AS TEXT)`,
   integer: (expression) => `CAST(${expression} AS INTEGER)`,
+  bytes: (column) => column,
+  contains: (expression, part) => `instr(${expression}, ${part}) > 0`,
   quote: (name) => `"${name}"`,
   greatest: (...expressions) => `max(${expressions.join(', ')})`,
   keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,
   upsert: ({ into, columns, source, key, set }) =>
     `INSERT INTO ${into} AS old (${columns}) ${source}
      ON CONFLICT (${key}) DO UPDATE SET ${assignments(set).replaceAll(/\bnew\./g, 'excluded.')}`,
+  // A row that is left as it was is not written, so a transaction that changes nothing needs no sync.
+  upsertWhen: ({ into, columns, source, key, set, mark, when }) => {
+    const changes = assignments({ [mark]: `new.${mark}`, ...set })
+    return `INSERT INTO ${into} AS old (${columns}) ${source}
+     ON CONFLICT (${key}) DO UPDATE SET ${`${changes} WHERE ${when}`.replaceAll(/\bnew\./g, 'excluded.')}`
+  },
   deleteFirst: ({ from, key, where, orderBy, limit }) =>
     `DELETE FROM ${from} WHERE (${key}) IN (
        SELECT ${key} FROM ${from} WHERE ${where} ORDER BY ${orderBy} LIMIT ${limit})`,

@@ -4,6 +4,7 @@ import { createNotifyingFleet } from '../notifying-fleet.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { SchemaWatch } from '../schema-watch.ts'
 import { createAuditStore } from '../sql/audit.ts'
+import { createGuardStore } from '../sql/guards.ts'
 import { createNoteStore } from '../sql/logs.ts'
 import { pruneRequestKeys } from '../sql/request-keys.ts'
 import { createTokenStore } from '../sql/tokens.ts'
@@ -13,7 +14,6 @@ import { SqliteDatabase } from './connection/database.ts'
 import { closed } from './connection/failures.ts'
 import { Reader } from './connection/reader.ts'
 import { createSqliteFleet, listDispatched } from './fleet.ts'
-import { createSqliteGuards } from './guards/guards.ts'
 import { createSqliteGates } from './jobs/dependencies.ts'
 import { listGatedNamespaces } from './jobs/dependency-reads.ts'
 import { SqliteJobs } from './jobs/jobs.ts'
@@ -78,7 +78,7 @@ export async function openSqlite(
       const schedules = createSqliteSchedules({ namespace: name, writer, reader, check })
       const gates = createSqliteGates({ namespace: name, writer, reader, transactions, check })
       const locks = createSqliteLocks(name, writer, reader, check)
-      const guards = createSqliteGuards({ namespace: name, writer, reader, transactions, check })
+      const guards = createGuardStore(database, name, jobs)
       const monitor = createSqliteMonitor({ namespace: name, writer, reader, check })
       const audit = createAuditStore(database, name)
       const fleet = createSqliteFleet({ namespace: name, writer, reader, check })

@@ -7,3 +7,5 @@
  */
 export const nowMs = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)"
 export const movingMs: string = `(${nowMs} + TIMESTAMPDIFF(MICROSECOND, NOW(3), SYSDATE(3)) DIV 1000)`
+/** As `nowMs`, in microseconds. */
+export const nowMicros = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"

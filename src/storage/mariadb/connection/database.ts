@@ -4,7 +4,7 @@ import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
 import { createMariadbDialect } from '../dialect.ts'
 import { toCallerTx } from './caller-transaction.ts'
 import { begin, type Call, type Calls, commit, type Statement } from './calls.ts'
-import { packStatements } from './packets.ts'
+import { packStatements, sendAll } from './packets.ts'
 
 /** Shared operations on MariaDB: a step is one packet, with START TRANSACTION in the first and COMMIT in the last. */
 export interface MariadbDatabaseOptions {
@@ -74,7 +74,11 @@ export class MariadbDatabase implements Database {
       isBegun ||= isBeginning
       isEnded ||= isEnding
       if (isBeginning) leading = [...leading, begin]
-      const answers = await this.#send(call, [...leading, ...sent, ...(isEnding ? [commit] : [])])
+      const answers = await sendAll(
+        call,
+        [...leading, ...sent, ...(isEnding ? [commit] : [])],
+        this.#options.packetBytes,
+      )
       const results = joinParts(parts, answers.slice(leading.length))
       leading = []
       if (adding) {
@@ -88,13 +92,6 @@ export class MariadbDatabase implements Database {
     if (!isEnded && isBegun) await call.packet([commit])
     for (const effect of effects) effect()
     return step.value
-  }
-
-  async #send(call: Call, statements: readonly Statement[]): Promise<readonly unknown[]> {
-    const answers: unknown[] = []
-    for (const packet of packStatements(statements, this.#options.packetBytes))
-      answers.push(...(await call.packet(packet)))
-    return answers
   }
 
   async #runInCallers<Answer>(procedure: Procedure<Answer>, tx: unknown): Promise<Answer> {

@@ -1,4 +1,4 @@
-import type { Statement } from './calls.ts'
+import type { Call, Statement } from './calls.ts'
 
 /** Puts statements into as few packets as they fit into, in their order; one that is larger goes by itself. */
 export function packStatements(
@@ -17,6 +17,17 @@ export function packStatements(
     left -= size
   }
   return packets
+}
+
+/** Sends statements in as few packets as the server takes. */
+export async function sendAll(
+  call: Call,
+  statements: readonly Statement[],
+  packetBytes: number,
+): Promise<readonly unknown[]> {
+  const answers: unknown[] = []
+  for (const packet of packStatements(statements, packetBytes)) answers.push(...(await call.packet(packet)))
+  return answers
 }
 
 /** No less than it has when it is sent. */

@@ -1,6 +1,5 @@
 import { type CopyShapes, fleetKeyCell, lineKeyCell, lineResult } from '../../copy-shape.ts'
 import { durableFleet } from '../../copy-tables.ts'
-import { createNonce } from '../../token.ts'
 
 const line = {
   names: { namespace: 'namespace', operation: null, resource: null },
@@ -35,7 +34,6 @@ export const mariadbShapes: CopyShapes = {
         COALESCE(JSON_VALUE(c.limits, '$.perKey.rate.perMs'), 0))`,
     },
   },
-  once_window: { more: { opened_by: () => createNonce() } },
   request_key: { names: { key: '`key`' } },
   fleet_row: { where: `t.doc IS NOT NULL AND t.${durableFleet}`, more: { key_hash: fleetKeyCell } },
   lock_queue: {

@@ -16,8 +16,7 @@
  * when it is forgotten: an expired lease counts as a failure at that instant, and an at-most-once guard is never forgotten
  * while it runs. Its index serves the sweep.
  *
- * `opened_by` is a random number of the caller that opened the window: it shows each of many callers in one statement whether
- * it was the one. The widest key has 1,656 bytes of the 3,072 allowed.
+ * `opened_by` is a random number of the call that opened the window: it shows each of many calls whether it was the one. The widest key has 1,656 bytes of the 3,072 allowed.
  */
 export const locks: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS lock_queue (
@@ -119,7 +118,8 @@ export const locks: readonly string[] = [
   namespace VARCHAR(191) NOT NULL,
   window_key VARCHAR(64) NOT NULL,
   value VARCHAR(64) NOT NULL,
-  opened_by VARCHAR(16) NOT NULL,
+  opened_by VARCHAR(16) NOT NULL DEFAULT '',
+  opened_at BIGINT NOT NULL DEFAULT 0,
   ends_at BIGINT NOT NULL,
   PRIMARY KEY (namespace, window_key),
   KEY once_window_ends (namespace, ends_at)

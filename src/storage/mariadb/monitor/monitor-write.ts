@@ -1,26 +1,31 @@
 import type { BatchAnswer, ReportBatch, SubjectWrite } from '../../../monitor/monitor-store.ts'
+import { claimAsDone } from '../../sql/guard-claims.ts'
 import { begin, type Call, commit, rowCount, type Statement } from '../connection/calls.ts'
+import type { MariadbDatabase } from '../connection/database.ts'
+import { sendAll } from '../connection/packets.ts'
 import { PinnedCalls } from '../connection/pinned.ts'
 import type { Store } from '../engine-store.ts'
-import { type ClaimedRow, encodeClaims } from '../guards/guard-claims.ts'
-import { sendAll } from '../guards/guard-steps.ts'
 import { createAdd } from '../jobs/add.ts'
 import { encodeRows, given, now, nowPlus, setNow } from './monitor-rows.ts'
 
 /**
  * MonitorStore.write: what was decided, in one transaction.
  *
- *     START, share the rules, subjects on their versions, event ids ──▶ jobs ──▶ all the rest, COMMIT
+ *     START, share the rules, subjects on their versions ──▶ event ids ──▶ jobs ──▶ all the rest, COMMIT
  *
  * Everything that may refuse comes first. A subject that is not at its version is left as it is and not counted, an event
  * id that is taken gives another's nonce: then all of it is rolled back.
  */
 export const eventSpace = 'monitor.event'
 
-export async function write(store: Store, batch: ReportBatch): Promise<BatchAnswer> {
+export async function write(
+  store: Store,
+  database: MariadbDatabase,
+  batch: ReportBatch,
+): Promise<BatchAnswer> {
   const { calls } = store
   return calls.run('write a report', async (call) => {
-    const answer = await takeConditions(store, call, batch)
+    const answer = await takeConditions(store, database, call, batch)
     if (answer.status !== 'written') {
       await call.packet([['ROLLBACK', []]])
       return answer
@@ -33,13 +38,13 @@ export async function write(store: Store, batch: ReportBatch): Promise<BatchAnsw
   })
 }
 
-async function takeConditions(store: Store, call: Call, batch: ReportBatch): Promise<BatchAnswer> {
+async function takeConditions(
+  store: Store,
+  database: MariadbDatabase,
+  call: Call,
+  batch: ReportBatch,
+): Promise<BatchAnswer> {
   const subjects = encodeSubjects(store, batch.subjects)
-  const claims = encodeClaims(
-    store,
-    batch.events.map((event) => ({ ...event, space: eventSpace })),
-    'done',
-  )
   const { rules } = store.tables.monitor
   const answers = await sendAll(
     call,
@@ -48,7 +53,6 @@ async function takeConditions(store: Store, call: Call, batch: ReportBatch): Pro
       setNow,
       [`SELECT revision FROM ${rules} WHERE namespace = ? LOCK IN SHARE MODE`, [store.namespace]],
       ...subjects,
-      ...claims.map(({ statement }) => statement),
       ...encodeThrottles(store, batch.throttles),
     ],
     store.packetBytes,
@@ -61,12 +65,9 @@ async function takeConditions(store: Store, call: Call, batch: ReportBatch): Pro
   if (revision !== batch.revision || written !== expected) return { status: 'overtaken' }
   const [count] = batch.throttles.length === 0 ? [] : (answers.at(-1) as { used_up: number | string }[])
   if (count && Number(count.used_up) > 0) return { status: 'overtaken' }
-  const taken = claims.flatMap(({ asks }, nr) => {
-    const rows = answers[3 + subjects.length + nr] as ClaimedRow[]
-    return asks.filter(({ nonce }, row) => rows[row]!.token_nonce !== nonce)
-  })
+  const taken = await database.runOn(call, claimAsDone(store.namespace, eventSpace, batch.events), true)
   if (taken.length === 0) return { status: 'written' }
-  return { status: 'duplicate', events: taken.sort((a, b) => a.index - b.index).map(({ key }) => key) }
+  return { status: 'duplicate', events: taken }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { MonitorStore } from '../../../monitor/monitor-store.ts'
+import type { MariadbDatabase } from '../connection/database.ts'
 import type { Store } from '../engine-store.ts'
 import { due, letGo, take } from './monitor-channels.ts'
 import { prune } from './monitor-prune.ts'
@@ -8,10 +9,10 @@ import { proceed, replay } from './monitor-sending.ts'
 import { write } from './monitor-write.ts'
 
 /** The MonitorStore of MariaDB: each part is a file. Transactions wait for each other's rows, on the connections of `store.calls`. */
-export function createMariadbMonitor(store: Store): MonitorStore {
+export function createMariadbMonitor(store: Store, database: MariadbDatabase): MonitorStore {
   return {
     known: (ask) => readKnown(store, ask),
-    write: (batch) => write(store, batch),
+    write: (batch) => write(store, database, batch),
     rules: () => readRules(store),
     subscribe: (one) => subscribe(store, one),
     unsubscribe: (id) => unsubscribe(store, id),

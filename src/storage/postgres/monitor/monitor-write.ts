@@ -6,19 +6,17 @@ import type {
   ReportBatch,
   WindowRecord,
 } from '../../../monitor/monitor-store.ts'
-import type { GuardAsk } from '../../../once/guard-store.ts'
+import { claimAsDone } from '../../sql/guard-claims.ts'
 import {
   decodeKnownSubject,
   decodeWindow,
   type KnownSubjectRow,
   type WindowRow,
 } from '../../sql/monitor-row.ts'
-import { createNonce } from '../../token.ts'
 import type { Connections } from '../connection/connection.ts'
+import type { PostgresDatabase } from '../connection/database.ts'
 import { inOnePacket } from '../connection/driver.ts'
 import type { Sender } from '../connection/sender.ts'
-import type { GuardStatements } from '../guards/guard-statements.ts'
-import { type ClaimRow, claimValues } from '../guards/guards.ts'
 import { plainAdd } from '../jobs/add.ts'
 import type { Space } from '../jobs/namespace-memory.ts'
 import type { Pinned } from '../jobs/pinned.ts'
@@ -46,20 +44,20 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
   readonly #space: Space
   readonly #rules: MonitorRules
   readonly #statements: ReportStatements
-  readonly #guards: GuardStatements
+  readonly #database: PostgresDatabase
 
   constructor(
     connections: Connections,
     space: Space,
     rules: MonitorRules,
     statements: ReportStatements,
-    guards: GuardStatements,
+    database: PostgresDatabase,
   ) {
     this.#connections = connections
     this.#space = space
     this.#rules = rules
     this.#statements = statements
-    this.#guards = guards
+    this.#database = database
   }
 
   async known({ subjects, throttles }: KnownAsk): Promise<Known> {
@@ -165,18 +163,9 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
   }
 
   /** Claims event ids as done; answers those that are taken. */
-  async #claimEvents(tx: Sender, events: ReportBatch['events']): Promise<readonly string[]> {
-    if (events.length === 0) return []
-    // Of one that is named twice, the second finds it taken.
-    const byKey = new Map(events.map((event) => [event.key, event]))
-    const repeats = events.filter((event) => byKey.get(event.key) !== event).map(({ key }) => key)
-    const claims = [...byKey.values()].map((event) => ({ ask: eventAsk(event), nonce: createNonce() }))
-    const { rows } = await tx.run<ClaimRow & Record<string, unknown>>(
-      this.#guards.claim,
-      claimValues(this.#space.namespace, claims, true),
-    )
-    const ours = new Set(rows.filter(({ standing }) => standing === 'run').map(({ asked }) => asked))
-    return [...claims.filter(({ nonce }) => !ours.has(nonce)).map(({ ask }) => ask.key), ...repeats]
+  #claimEvents(tx: Sender, events: ReportBatch['events']): Promise<readonly string[]> {
+    const claiming = claimAsDone(this.#space.namespace, 'monitor.event', events)
+    return tx.use((client) => this.#database.runWithin(client, claiming))
   }
 }
 
@@ -184,15 +173,4 @@ export class MonitorReports implements Pick<MonitorStore, 'known' | 'write'> {
 interface KnownRow extends Omit<KnownSubjectRow, 'subject'> {
   readonly subject: string | null
   readonly open_window: WindowRow | null
-}
-
-function eventAsk({ key, keepMs }: ReportBatch['events'][number]): GuardAsk {
-  return {
-    space: 'monitor.event',
-    key,
-    leaseMs: keepMs,
-    keepMs,
-    mode: 'at-least-once',
-    fingerprint: null,
-  }
 }

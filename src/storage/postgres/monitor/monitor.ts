@@ -1,6 +1,6 @@
 import type { MonitorStore } from '../../../monitor/monitor-store.ts'
 import type { Connections } from '../connection/connection.ts'
-import type { GuardStatements } from '../guards/guard-statements.ts'
+import type { PostgresDatabase } from '../connection/database.ts'
 import type { Space } from '../jobs/namespace-memory.ts'
 import { MonitorReads } from './monitor-reads.ts'
 import { MonitorRules } from './monitor-rules.ts'
@@ -13,10 +13,13 @@ export function createPostgresMonitor(
   connections: Connections,
   space: Space,
   schema: string,
-  statements: { readonly reports: ReportStatements; readonly guards: GuardStatements },
+  {
+    reports: statements,
+    database,
+  }: { readonly reports: ReportStatements; readonly database: PostgresDatabase },
 ): MonitorStore {
   const rules = new MonitorRules(connections, space.namespace, schema)
-  const reports = new MonitorReports(connections, space, rules, statements.reports, statements.guards)
+  const reports = new MonitorReports(connections, space, rules, statements, database)
   const sending = new MonitorSending(connections, space, schema)
   const reads = new MonitorReads(connections, space.namespace, schema)
   return {

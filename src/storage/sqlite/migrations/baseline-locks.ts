@@ -7,8 +7,9 @@
  * deleted.
  *
  * Guards and windows have an integer key: their own keys come in no order, and so do not move whole rows through the tree.
- * A guard is found for pruning by when it is over. A running one is over some time after its lease, so that its attempts
- * are remembered; one that is or may become stuck is never over.
+ * A guard is found for pruning by `forget_at`. A running one is forgotten some time after its lease, so that its attempts
+ * are remembered; one that is or may become stuck is never forgotten. `opened_by` is a random number of the call that opened
+ * the window.
  */
 export const locks: readonly string[] = [
   `CREATE TABLE lock_queue (
@@ -89,17 +90,21 @@ export const locks: readonly string[] = [
     result TEXT,
     claimed_at INTEGER NOT NULL,
     keep_ms INTEGER NOT NULL,
-    ends_at INTEGER NOT NULL
+    ends_at INTEGER NOT NULL,
+    forget_at INTEGER AS (CASE
+      WHEN status <> 'running' THEN ends_at
+      WHEN mode = 'at-least-once' THEN ends_at + keep_ms
+    END) VIRTUAL
   ) STRICT`,
   `CREATE UNIQUE INDEX once_guard_key ON once_guard (namespace, space, guard_key)`,
-  `CREATE INDEX once_guard_over
-    ON once_guard (namespace, CASE status WHEN 'running' THEN ends_at + keep_ms ELSE ends_at END)
-    WHERE status <> 'running' OR mode = 'at-least-once'`,
+  `CREATE INDEX once_guard_forget ON once_guard (namespace, forget_at) WHERE forget_at IS NOT NULL`,
   `CREATE TABLE once_window (
     seen INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
     window_key TEXT NOT NULL,
     value TEXT NOT NULL,
+    opened_by TEXT NOT NULL DEFAULT '',
+    opened_at INTEGER NOT NULL DEFAULT 0,
     ends_at INTEGER NOT NULL
   ) STRICT`,
   `CREATE UNIQUE INDEX once_window_key ON once_window (namespace, window_key)`,

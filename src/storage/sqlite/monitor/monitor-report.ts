@@ -9,9 +9,10 @@ import type {
   SubjectWrite,
   WindowRecord,
 } from '../../../monitor/monitor-store.ts'
+import { claimAsDone, findTaken } from '../../sql/guard-claims.ts'
 import { decodeWindow, type WindowRow } from '../../sql/monitor-row.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
-import { claimDone, findTaken } from '../guards/guard-steps.ts'
+import { runHere } from '../connection/database.ts'
 import { addJobs } from '../jobs/add.ts'
 
 /** The space of guards that names changes that were told. */
@@ -99,12 +100,12 @@ export function writeReport(
     countMade(connection, namespace, throttle, now) > throttle.most
   if (batch.throttles.some(isUsedUp)) return { status: 'overtaken' }
   const keys = batch.events.map(({ key }) => key)
-  const events = findTaken(connection, namespace, eventSpace, keys, now)
+  const events = runHere(connection, findTaken(namespace, eventSpace, keys), now)
   if (events.length > 0) return { status: 'duplicate', events }
 
   for (const [index, subject] of batch.subjects.entries())
     writeSubject(connection, namespace, rows[index] ?? null, subject, now)
-  for (const event of batch.events) claimDone(connection, namespace, eventSpace, event, now)
+  runHere(connection, claimAsDone(namespace, eventSpace, batch.events), now)
   for (const reservation of batch.reservations) reserve(connection, namespace, reservation)
   for (const decision of batch.decisions) insertDecision(connection, namespace, decision, now)
   for (const notification of batch.notifications) insertNotification(connection, namespace, notification, now)

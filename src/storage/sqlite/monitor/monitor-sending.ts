@@ -7,9 +7,10 @@ import type {
   TakeAsk,
   Taken,
 } from '../../../monitor/monitor-store.ts'
+import { forgetKey } from '../../sql/guards.ts'
 import { decodeNotification, type NotificationRow } from '../../sql/monitor-row.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
-import { forgetGuard } from '../guards/guard-steps.ts'
+import { runHere } from '../connection/database.ts'
 import { addJobs } from '../jobs/add.ts'
 import { eventSpace, reserve } from './monitor-report.ts'
 
@@ -223,7 +224,7 @@ function oweWindow(connection: Connection, namespace: string, row: UnsettledRow,
     `UPDATE monitor_window SET status = 'owed' WHERE ${isReservedBy}`,
     ...reservation(namespace, row),
   )
-  if (row.event_id !== null) forgetGuard(connection, namespace, eventSpace, row.event_id, now)
+  if (row.event_id !== null) runHere(connection, forgetKey(namespace, eventSpace, row.event_id), now)
 }
 
 function freeWindow(connection: Connection, namespace: string, row: UnsettledRow): void {

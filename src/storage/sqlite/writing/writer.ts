@@ -35,12 +35,12 @@ export function createGateWriter(gate: Gate): GateWriter {
 /** Shared operations have a name of their own; modules with steps are told apart by those: `lock.renew`. */
 function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): string {
   if (operation === 'run') return args[0] as string
-  const hasSteps = ['lock', 'gate', 'guard', 'monitor'].includes(operation)
+  const hasSteps = ['lock', 'gate', 'monitor'].includes(operation)
   return hasSteps ? `${operation}.${args[0]}` : operation
 }
 
 /** The renewal of leases goes before all else: what it comes too late for is done twice. */
 export function isUrgent({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): boolean {
   if (operation === 'run') return findOperation(args[0] as string).lane === 'heartbeat'
-  return operation === 'renew' || ((operation === 'lock' || operation === 'guard') && args[0] === 'renew')
+  return operation === 'renew' || (operation === 'lock' && args[0] === 'renew')
 }

@@ -24,7 +24,6 @@ import '../../sql/stores.ts'
 import { type Connection, readNow } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 import { pruneFleet, writeFleet } from '../fleet.ts'
-import { type GuardStep, type GuardSteps, takeGuardStep } from '../guards/guard-steps.ts'
 import { addJobs } from '../jobs/add.ts'
 import { claimJobs } from '../jobs/claim.ts'
 import { type GateStep, type GateSteps, takeGateStep } from '../jobs/dependency-steps.ts'
@@ -66,7 +65,6 @@ export interface Writes {
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LineTimes): Awaited<ReturnType<LockStore['sweep']>>
   gate(...step: GateStep): ReturnType<GateSteps[keyof GateSteps]>
-  guard(...step: GuardStep): ReturnType<GuardSteps[keyof GuardSteps]>
   monitor(...step: MonitorStep): ReturnType<MonitorSteps[keyof MonitorSteps]>
   /** An operation that is written once for all SQL engines, by its name. */
   run(name: string, args: readonly unknown[]): unknown
@@ -133,7 +131,6 @@ const performers: Performers = {
   sweepLocks: ({ connection, namespace, now }, limit, times) =>
     sweepLines(connection, namespace, limit, times, now),
   gate: ({ connection, namespace, now }, ...step) => takeGateStep(connection, namespace, step, now),
-  guard: ({ connection, namespace, now }, ...step) => takeGuardStep(connection, namespace, step, now),
   monitor: ({ connection, namespace, now }, ...step) => takeMonitorStep(connection, namespace, step, now),
   run: ({ connection, now }, name, args) => runHere(connection, findOperation(name).procedure(...args), now),
   writeFleet: ({ connection, namespace, now }, writes) => writeFleet(connection, namespace, writes, now),
