@@ -106,7 +106,7 @@ export class Engine {
     this.now = now
     this.log = log
     this.registry = new Registry(options.policy)
-    this.ends = new Ends({ store: jobs, monotonicMs, onTrouble })
+    this.ends = new Ends(jobs, onTrouble)
     this.#lookups = new Lookups(jobs, onTrouble)
     this.#progress = new ProgressNotes({ notes, claims: this.claims, monotonicMs, onTrouble })
     const { heartbeatMs, leaseMs } = options

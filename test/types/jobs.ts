@@ -70,6 +70,7 @@ export type Names = [
       | 'createUpkeep'
       | 'defineJob'
       | 'createAesSealer'
+      | 'Completer'
       | 'ForwardingJobStore'
       | 'SealedJobStore'
       | 'resolveSealer'

@@ -4,7 +4,7 @@ import { within } from '../../../test/support/deadline.ts'
 import { resolveNewJob } from '../api/add-options.ts'
 import type { AttemptOutcome, ClaimedRecord, JobStore, Verdict } from '../job-store.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
-import { createCompleter } from './completer.ts'
+import { Completer } from './completer.ts'
 
 let number = 0
 
@@ -57,11 +57,9 @@ function aStore(script: {
   return {
     calls,
     troubles,
-    completer: createCompleter(store, { onTrouble: (error) => troubles.push(error) }),
+    completer: new Completer(store, { onTrouble: (error) => troubles.push(error) }),
   }
 }
-
-type Completer = ReturnType<typeof aStore>['completer']
 
 function settle(completer: Completer, attempt: Attempt): Promise<boolean> {
   const told = new Promise<boolean>((resolve) => completer.settle(attempt, done(attempt), resolve))
@@ -112,6 +110,17 @@ test('what ends while two writes are under way goes in the next, by the thousand
     calls.settle.map((batch) => batch.length),
     [1, 1, 1_000, 500],
   )
+})
+
+test('a callback that throws is reported, and the other verdicts of its write learn their answer', async () => {
+  const { completer, troubles } = aStore({})
+  const first = anAttempt()
+  completer.settle(first, done(first), () => {
+    throw new Error('the listener failed')
+  })
+  assert.equal(await settle(completer, anAttempt()), true)
+  await within(1_000, 'idle', completer.idle())
+  assert.equal(troubles.length, 1)
 })
 
 test('a write whose answer was lost is made again, and the outcomes tell what the first one wrote', async () => {

@@ -13,7 +13,7 @@ import { createNotebook, type Notebook } from '../logs/log-writer.ts'
 import { type JobsTelemetry, outcomeOf } from '../telemetry/telemetry.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { Batches } from './batch-collector.ts'
-import { type Completer, createCompleter } from './completer.ts'
+import { Completer } from './completer.ts'
 import type { GatherParts } from './handler-batch.ts'
 import { createTransactionGroups, type TransactionGroups } from './transaction-groups.ts'
 import type { BatchHandler, ResolvedWorkerOptions } from './worker-options.ts'
@@ -95,7 +95,7 @@ export class Executor implements AttemptHost {
       settle: (verdicts) => contention.during(settleKind, () => store.settle(verdicts)),
       outcomes: (leases) => store.outcomes(leases),
     }
-    this.completer = createCompleter(settling, {
+    this.completer = new Completer(settling, {
       onTrouble: (error) => tally.warn('Ends of jobs could not be written yet.', error),
       // What was not written yet may have been the reason to claim no more.
       onWritten: () => watch.room(),

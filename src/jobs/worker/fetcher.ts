@@ -33,8 +33,8 @@ const claimLimit = 500
 /** While a queue has limits, room may come by time alone: then it is looked for so often, for so long. */
 const limitedPollMs = 100
 const limitedForMs = 5_000
-/** Ends not written yet, beyond which nothing new is claimed: the store does not keep up. */
-const maxSettling = 1_000
+/** Verdicts not written yet, beyond which nothing new is claimed: two full writes are in flight and a third one waits. */
+const maxSettling = 3_000
 
 export class Fetcher {
   readonly #parts: FetcherParts
