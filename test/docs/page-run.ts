@@ -115,7 +115,7 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 
 function needsOf(page: Page): ReturnType<typeof addressesIn> {
   const prelude = readFileSync(preludeOf(page), 'utf8').replace(
-    /'..\/(\.\.\/)?postgresbox\.ts'/g,
+    /'..\/(\.\.\/)?postgres-box\.ts'/g,
     'addresses.postgres',
   )
   const engines = runnableOf(page).map(({ language, info }) =>
